@@ -1,0 +1,32 @@
+PYTHON ?= python3
+PY := .venv/bin/python
+LINKS := schemas pipeline judges annotation dashboards
+
+.PHONY: setup demo test test-fast lint bench docs clean
+
+setup: .venv/.stamp
+
+.venv/.stamp: pyproject.toml Makefile .ci/constraints.txt
+	@{ command -v uv >/dev/null 2>&1 && \
+	  uv venv -q --clear --python "$$(command -v $(PYTHON))" .venv && \
+	  uv pip install -q --python $(PY) -c .ci/constraints.txt -e '.[dev]'; } || \
+	{ $(PYTHON) -m venv --clear --without-pip .venv && \
+	  $(PYTHON) -m pip --python $(PY) install -q -c .ci/constraints.txt -e '.[dev]'; }
+	@mkdir -p .typecheck/coaudit
+	@for p in $(LINKS); do ln -sfn ../../$$p .typecheck/coaudit/$$p; done
+	@touch $@
+
+test: setup lint
+	$(PY) -P -m pytest -q
+
+test-fast: setup
+	$(PY) -P -m pytest -q -m "not slow"
+
+lint: setup
+	$(PY) -m ruff check . && $(PY) -m ruff format --check . && $(PY) -m mypy
+
+demo: setup
+	.venv/bin/coaudit demo
+
+clean:
+	rm -rf .venv .typecheck build .pytest_cache .mypy_cache .ruff_cache demo
