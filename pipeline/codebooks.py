@@ -1,0 +1,61 @@
+"""Where codebooks come from: the ones that ship with coaudit, and the workspace's own."""
+
+from __future__ import annotations
+
+import tomllib
+from importlib import resources
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from coaudit.schemas.codebook import Codebook
+
+
+class CodebookError(ValueError):
+    """A codebook that is not there, or a file that is not one; the message says what would be right."""
+
+
+def names(own: Path | None = None) -> list[str]:
+    """The codebooks there are, the workspace's own (`own/*.toml`) included, in alphabetical order."""
+    return sorted({path.removesuffix(".toml") for path in [*_shipped(), *_owned(own)]})
+
+
+def load(name: str, own: Path | None = None) -> Codebook:
+    """The codebook of that name; the workspace's own comes before a shipped one.
+
+    Raises CodebookError for an unknown name (naming the choices) or a file that is not a codebook.
+    """
+    if own is not None and f"{name}.toml" in _owned(own):
+        return read(own / f"{name}.toml")
+    if f"{name}.toml" in _shipped():
+        return parse(
+            (resources.files("coaudit.schemas.codebooks") / f"{name}.toml").read_bytes(), f"{name}.toml"
+        )
+    raise CodebookError(f"unknown codebook {name!r}, expected one of {', '.join(names(own))}")
+
+
+def read(path: Path) -> Codebook:
+    """The codebook in a file."""
+    return parse(path.read_bytes(), str(path))
+
+
+def parse(content: bytes, source: str) -> Codebook:
+    """The codebook in a TOML document; CodebookError lists every rule that it breaks."""
+    try:
+        return Codebook.model_validate(tomllib.loads(content.decode("utf-8")))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise CodebookError(f"{source}: not TOML: {error}") from error
+    except ValidationError as error:
+        rules = [
+            f"{source}: {'.'.join(map(str, e['loc'])) or 'codebook'}: {e['msg']}" for e in error.errors()
+        ]
+        raise CodebookError("\n".join(rules)) from error
+
+
+def _shipped() -> set[str]:
+    files = resources.files("coaudit.schemas.codebooks").iterdir()
+    return {entry.name for entry in files if entry.name.endswith(".toml")}
+
+
+def _owned(own: Path | None) -> set[str]:
+    return {path.name for path in own.glob("*.toml")} if own is not None and own.is_dir() else set()

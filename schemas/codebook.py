@@ -1,0 +1,135 @@
+"""A codebook: what is rated, with which labels, and what each code means."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, computed_field, model_validator
+
+from coaudit.schemas.base import Model, content_hash
+
+UnitKind = Literal["utterance", "question_reply", "human_message", "step", "trajectory"]
+Level = Literal["nominal", "ordinal", "interval"]
+ContextKind = Literal["none", "preceding", "transcript"]
+ErrorSource = Literal["model", "scaffolding", "both"]
+UNCLEAR = "unclear"
+"""Permitted everywhere; it counts as missing unless the codebook declares it a label."""
+
+
+class Example(Model):
+    """A unit with its label and why it has it."""
+
+    text: str
+    reply: str | None = None
+    """The reply, where the unit is a question with its reply."""
+    label: str
+    why: str | None = None
+
+
+class Code(Model):
+    """One thing to look for."""
+
+    code: str
+    name: str
+    definition: str
+    category: str | None = None
+    counts: tuple[str, ...] = ()
+    """What counts as this code."""
+    does_not_count: tuple[str, ...] = ()
+    error_source: ErrorSource | None = None
+    """For failure modes: what is usually behind it, the language model, the scaffolding or both."""
+    examples: tuple[Example, ...] = ()
+
+
+class Category(Model):
+    """A group of codes that is also reported as a whole (the union of its codes)."""
+
+    category: str
+    name: str
+    definition: str
+
+
+class Codebook(Model):
+    """What raters answer: one question for each code and unit, with declared labels."""
+
+    name: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
+    title: str
+    unit: UnitKind
+    context: ContextKind = "none"
+    """What a judge sees beside the unit; `preceding` never holds the future."""
+    level: Level = "nominal"
+    labels: tuple[str, ...] = Field(min_length=2)
+    """All labels in their order; for ordinal and interval levels they are numbers."""
+    question: str
+    """What is asked about a unit, in one sentence."""
+    guidance: str = ""
+    """What a rater should know before the first unit."""
+    prompt: str | None = None
+    """A judge's instructions in place of the ones made from this codebook."""
+    origin: str | None = None
+    """The publication that the definitions follow."""
+    categories: tuple[Category, ...] = ()
+    codes: tuple[Code, ...] = Field(min_length=1)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def version(self) -> str:
+        """Content hash: two codebooks with one version say the same. 12 hexadecimal digits."""
+        return content_hash(self.model_dump(exclude={"version"}))[:12]
+
+    @property
+    def positive(self) -> str:
+        """The label that says the code is there: the first one (`yes`, `present`)."""
+        return self.labels[0]
+
+    @property
+    def binary(self) -> bool:
+        """Two nominal labels: there or not there."""
+        return self.level == "nominal" and len(self.labels) == 2
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """Everything a rater may answer: the labels, and `unclear`."""
+        return self.labels if UNCLEAR in self.labels else (*self.labels, UNCLEAR)
+
+    def code(self, name: str) -> Code:
+        """The code of that name; KeyError names the ones there are."""
+        for code in self.codes:
+            if code.code == name:
+                return code
+        raise KeyError(f"codebook {self.name!r} has no code {name!r}, expected one of {self._code_names()}")
+
+    def label(self, answer: str) -> str:
+        """The declared label that an answer means, case and surrounding space aside; else ValueError."""
+        wanted = answer.strip().casefold()
+        for label in self.answers:
+            if label.casefold() == wanted:
+                return label
+        raise ValueError(f"label must be one of {', '.join(self.answers)} ({self.name}), got {answer[:80]!r}")
+
+    def _code_names(self) -> str:
+        return ", ".join(code.code for code in self.codes)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Codebook:
+        names = [code.code for code in self.codes]
+        if len(set(names)) != len(names):
+            raise ValueError(f"codes must differ, got {self._code_names()}")
+        if len({label.casefold() for label in self.labels}) != len(self.labels):
+            raise ValueError(f"labels must differ, case aside, got {', '.join(self.labels)}")
+        if self.level != "nominal":
+            self._check_numbers()
+        known = {category.category for category in self.categories}
+        for code in self.codes:
+            if code.category is not None and code.category not in known:
+                raise ValueError(
+                    f"code {code.code}: category {code.category!r} is not declared, have {sorted(known)}"
+                )
+            for example in code.examples:
+                self.label(example.label)
+        return self
+
+    def _check_numbers(self) -> None:
+        values = [float(label) for label in self.labels if label != UNCLEAR]
+        if values != sorted(values):
+            raise ValueError(f"{self.level} labels must ascend, got {', '.join(self.labels)}")

@@ -1,0 +1,61 @@
+"""Rows that reports are made of: metrics, agreement and rates. An undefined number is null with a reason."""
+
+from __future__ import annotations
+
+from coaudit.schemas.base import Model
+
+
+class Metric(Model):
+    """One number of one metric for a group of trajectories, or for one trajectory.
+
+    `value` is None exactly where `reason` says why. `n` trajectories went into it, `missing` could not.
+    `low` and `high` bound a 95 % interval.
+    """
+
+    metric: str
+    group: dict[str, str | None] | None = None
+    trajectory: str | None = None
+    native_id: str | None = None
+    participant: str | None = None
+    rater: str | None = None
+    scoring: str | None = None
+    """For collab_score: `automatic` or `human`."""
+    definition: str | None = None
+    """`released` or `paper`, where a system's code and its paper differ."""
+    value: float | None
+    n: int
+    missing: int = 0
+    low: float | None = None
+    high: float | None = None
+    reason: str | None = None
+
+
+class Agreement(Model):
+    """One coefficient of agreement between raters on one code."""
+
+    code: str
+    coefficient: str
+    raters: tuple[str, ...]
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    n_units: int
+    n_ratings: int
+    reason: str | None = None
+
+
+class Rate(Model):
+    """How often a code is there: the judge's own rate beside the one corrected by people."""
+
+    code: str
+    group: dict[str, str | None] | None = None
+    judge: str | None = None
+    judge_rate: float | None
+    rate: float | None
+    low: float | None = None
+    high: float | None = None
+    estimator: str | None
+    design: str | None
+    n_human: int
+    n_judged: int
+    reason: str | None = None

@@ -1,0 +1,64 @@
+"""A rating: one rater's label for one unit under one code, or the rater's failure to give one."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from coaudit.schemas.base import JsonValue, Model
+from coaudit.schemas.codebook import ErrorSource
+
+RaterKind = Literal["human", "llm", "rule", "model"]
+GOLD = "gold"
+"""The rater whose ratings are adjudicated and settle what is so."""
+
+
+class Rating(Model):
+    """A rater gave a label to a unit for a code of a codebook, or failed to (an error, never a "no").
+
+    The unit is addressed by trajectory and the seq of its first event (None: the whole trajectory).
+    """
+
+    trajectory: str
+    event: int | None = None
+    unit_hash: str | None = None
+    codebook: str
+    codebook_version: str | None = None
+    code: str
+    rater: str
+    rater_kind: RaterKind
+    rater_version: str | None = None
+    label: str | None = None
+    error: str | None = None
+    retracted: bool = False
+    """True where the rater took the rating back: this line only ends the one before."""
+    cites: tuple[int, ...] = ()
+    """seq of the events that the rating rests on."""
+    quote: str | None = None
+    error_source: ErrorSource | None = None
+    rationale: str | None = None
+    probability: float | None = Field(default=None, ge=0, le=1)
+    """Probability of the given label, where the rater states one."""
+    model: str | None = None
+    """The model as the endpoint named it."""
+    prompt_hash: str | None = None
+    parameters: dict[str, JsonValue] = Field(default_factory=dict)
+    seed: int | None = None
+    prompt_tokens: int | None = None
+    cached_tokens: int | None = None
+    completion_tokens: int | None = None
+    cost_usd: float | None = None
+    seconds: float | None = None
+    """What it took: a judge's latency, an annotator's lead time."""
+    created: str | None = None
+    """ISO 8601 with zone: when the rating was made."""
+    external: dict[str, JsonValue] = Field(default_factory=dict)
+    """Where it came from outside coaudit, such as a Label Studio annotation id."""
+
+    @model_validator(mode="after")
+    def _label_or_error(self) -> Rating:
+        given = (self.label is not None) + (self.error is not None) + self.retracted
+        if given != 1:
+            raise ValueError("a rating has exactly one of label, error and retracted")
+        return self

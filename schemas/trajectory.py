@@ -1,0 +1,154 @@
+"""A trajectory: one run of a team on a task, with its participants, events, states and outcomes."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from coaudit.schemas.base import JsonValue, Model, content_hash
+
+ParticipantKind = Literal["human", "agent", "environment"]
+EventKind = Literal[
+    "start",
+    "message",
+    "action",
+    "wait",
+    "confirm_request",
+    "confirm_accept",
+    "confirm_reject",
+    "control",
+    "finish",
+    "note",
+]
+Setting = Literal["real", "simulated"]
+
+
+class Participant(Model):
+    """Who takes part. The environment is a participant but never a teammate."""
+
+    name: str
+    kind: ParticipantKind
+    model: str | None = None
+    """The language model behind an agent, or behind a simulated human."""
+    simulated: bool = False
+    """True where a model plays the human."""
+    tokens: dict[str, int] = Field(default_factory=dict)
+    """`prompt_tokens` and `completion_tokens` of the whole session, where the log says so."""
+
+
+class Action(Model):
+    """What was done to the environment or to the protocol: a name with its raw arguments."""
+
+    name: str
+    arguments: dict[str, JsonValue] = Field(default_factory=dict)
+    raw: str | None = None
+    """The string as it was logged, where name and arguments do not say it all."""
+
+
+class Notice(Model):
+    """A line that the environment put into the chat by itself, such as an idle reminder."""
+
+    time: str | None
+    text: str
+
+
+class Event(Model):
+    """One thing that one participant did.
+
+    `seq` numbers what the log holds, from 0. An event known only from live traffic is `live_only`
+    and sits after the logged event `seq`, in the order of `sub` (1, 2, ...; 0 for logged events).
+    """
+
+    seq: int = Field(ge=0)
+    sub: int = Field(default=0, ge=0)
+    live_only: bool = False
+    time: str | None = None
+    """ISO 8601, local time of the logging host where the log has no zone."""
+    actor: str
+    kind: EventKind
+    text: str | None = None
+    """A message byte for byte as the chat had it; a start event's task description."""
+    action: Action | None = None
+    status: Literal["succeeded", "failed"] | None = None
+    error: str | None = None
+    states: dict[str, str] = Field(default_factory=dict)
+    """View (`public`, or the participant who alone sees it) -> hash of the state after this event."""
+    notices: tuple[Notice, ...] = ()
+    """What the environment wrote into the chat between the event before and this one."""
+
+    def digest(self) -> str:
+        """Content hash of what was logged; what only live traffic knows is left out."""
+        return content_hash(
+            self.seq,
+            self.actor,
+            self.kind,
+            self.time,
+            self.text,
+            self.action and self.action.model_dump(),
+            self.status,
+            self.error,
+        )
+
+
+class Outcome(Model):
+    """What came of a trajectory under one name: a number, a text, or neither with the reason."""
+
+    name: str
+    value: float | None = None
+    text: str | None = None
+    baseline: str | None = None
+    """For `preferred`: what this trajectory was compared with."""
+    reason: str | None = None
+    data: JsonValue = None
+    """Details as the system logged them, such as the criteria behind a score."""
+
+
+class Trajectory(Model):
+    """One run of a team on a task, as a reader yields it and `trajectory show` prints it."""
+
+    id: str
+    native_id: str
+    """The id that its own system gave it."""
+    source: str
+    """Where it was read."""
+    system: str
+    setting: Setting | None = None
+    condition: str | None = None
+    """The experiment's arm; by default the name of the folder above."""
+    task: str | None = None
+    instance: str | None = None
+    """Which instance of the task, so that runs on the same one can be paired."""
+    agent: str | None = None
+    """The agent's scaffolding."""
+    agent_model: str | None = None
+    tags: dict[str, str] = Field(default_factory=dict)
+    participants: tuple[Participant, ...]
+    events: tuple[Event, ...]
+    outcomes: tuple[Outcome, ...] = ()
+    states: dict[str, JsonValue] = Field(default_factory=dict)
+    """Hash -> state; every hash that an event points at."""
+    hidden: JsonValue = None
+    """What only the (simulated) human knew. Never shown to a judge or an annotator unless asked for."""
+
+    def participant(self, name: str) -> Participant:
+        """The participant of that name; KeyError names the ones there are."""
+        for participant in self.participants:
+            if participant.name == name:
+                return participant
+        raise KeyError(
+            f"no participant {name!r}, expected one of {', '.join(p.name for p in self.participants)}"
+        )
+
+    def team(self) -> tuple[Participant, ...]:
+        """Everybody but the environment."""
+        return tuple(p for p in self.participants if p.kind != "environment")
+
+
+class Quarantined(Model):
+    """A piece of input that could not be read, and why; everything around it was."""
+
+    source: str
+    line: int | None = None
+    """1-based line, or None where the whole source is meant."""
+    reason: str

@@ -1,0 +1,47 @@
+"""A unit: what is rated as one."""
+
+from __future__ import annotations
+
+from coaudit.schemas.base import Model, content_hash
+from coaudit.schemas.codebook import UnitKind
+from coaudit.schemas.trajectory import Event, Participant
+
+
+class Unit(Model):
+    """What is rated as one, addressed by its first event (None: the whole trajectory).
+
+    `events` are what is rated; a judge that needs more looks into `transcript`, which holds every
+    event of the trajectory and is empty where the codebook's context is `none`.
+    """
+
+    trajectory_id: str
+    kind: UnitKind
+    event: int | None
+    events: tuple[Event, ...]
+    participants: tuple[Participant, ...]
+    transcript: tuple[Event, ...] = ()
+    task: str | None = None
+
+    @property
+    def hash(self) -> str:
+        """Content hash of what is rated; a rating whose unit has changed since does not count."""
+        return unit_hash(self.kind, self.events)
+
+    def preceding(self) -> tuple[Event, ...]:
+        """The transcript before this unit, never its future. Empty for a whole trajectory."""
+        if self.event is None:
+            return ()
+        return tuple(e for e in self.transcript if e.seq < self.event)
+
+
+def unit_hash(kind: UnitKind, events: tuple[Event, ...]) -> str:
+    """16 hexadecimal digits over who did what in the unit, in order; live-only events aside.
+
+    Time, status and states are left out: a message stays the message it was.
+    """
+    rows = [
+        (e.seq, e.actor, e.kind, e.text, e.action and e.action.model_dump())
+        for e in events
+        if not e.live_only
+    ]
+    return content_hash(kind, rows)[:16]
