@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from coaudit.pipeline.errors import UsageError
-from coaudit.pipeline.store import Store, dictionaries
+from coaudit.pipeline.store import Store, dictionaries, execute
 from coaudit.schemas.metric import Metric
 
 GROUPS = ("system", "setting", "condition", "task", "instance", "agent", "agent_model")
@@ -61,7 +61,7 @@ def metrics(
     with store.reading() as connection:
         keys = _keys(connection, by)
         raters = _raters(connection, rater)
-        connection.execute("CREATE TEMP TABLE chosen AS " + _chosen(raters), [definition])
+        execute(connection, "CREATE TEMP TABLE chosen AS " + _chosen(raters), [definition])
         if per_trajectory:
             return _per_trajectory(connection)
         rows = dictionaries(connection, _aggregate(keys))
