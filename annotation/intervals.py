@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import product
 from math import sqrt
 from typing import NamedTuple
 
@@ -23,7 +22,7 @@ Ints = NDArray[np.int64]
 
 Z = 1.959963984540054  # the normal's .975 quantile
 PRIOR_MASS = 2.0  # in units; two raters with two labels get 1/2 in each of their four cells
-_UNSEEN_CELLS = 256  # at most so many unseen patterns stand for all of them
+_UNSEEN_CELLS = 256  # about so many unseen patterns stand for all of them
 MISSING = -1
 
 
@@ -216,6 +215,7 @@ def _prior(seen: Ints, counts: Ints, n_labels: int, rng: np.random.Generator) ->
     rated = masks.sum(1)
     in_group = np.bincount(groups.ravel(), weights=counts)
     total = in_group[rated >= 2].sum()
+    most = max(4, _UNSEEN_CELLS // len(masks))
     for group in np.flatnonzero(rated >= 2):
         rows = np.flatnonzero(groups.ravel() == group)
         share = PRIOR_MASS * in_group[group] / total
@@ -227,7 +227,7 @@ def _prior(seen: Ints, counts: Ints, n_labels: int, rng: np.random.Generator) ->
         mass[rows] = (per_cell / occupied)[of_cell.ravel()]
         for agreed in (True, False):
             rest = share / 2 - float(per_cell[unanimous == agreed].sum())
-            found = _unseen_cells(cells, n_labels, agreed, rng)
+            found = _unseen_cells(cells, n_labels, agreed, most, rng)
             if len(found):
                 full = np.full((len(found), seen.shape[1]), MISSING, dtype=np.int64)
                 full[:, masks[group]] = found
@@ -235,27 +235,25 @@ def _prior(seen: Ints, counts: Ints, n_labels: int, rng: np.random.Generator) ->
                 unseen_mass.append(np.full(len(found), rest / len(found)))
     if not unseen:
         return mass, np.empty((0, seen.shape[1]), dtype=np.int64), np.empty(0)
-    return mass, *_thinned(np.concatenate(unseen), np.concatenate(unseen_mass), rng)
+    return mass, np.concatenate(unseen), np.concatenate(unseen_mass)
 
 
-def _unseen_cells(cells: Ints, n_labels: int, unanimous: bool, rng: np.random.Generator) -> Ints:
-    """Patterns that are not among `cells`, all of them where that is feasible, else a random choice."""
+def _unseen_cells(cells: Ints, n_labels: int, unanimous: bool, most: int, rng: np.random.Generator) -> Ints:
+    """Patterns that are not among `cells`: all of them, or a random few to stand for many.
+
+    A draw of so small a mass puts nearly all of it in a few patterns anyway; their mean pattern instead would
+    be unlike any of them, and makes intervals too short.
+    """
     raters = cells.shape[1]
     if unanimous:
         every = np.repeat(np.arange(n_labels)[:, None], raters, axis=1)
     elif float(n_labels) ** raters <= 16 * _UNSEEN_CELLS:
-        every = np.array(list(product(range(n_labels), repeat=raters)), dtype=np.int64)
+        every = np.stack(np.unravel_index(np.arange(n_labels**raters), (n_labels,) * raters), axis=1)
     else:
-        every = np.unique(rng.integers(n_labels, size=(_UNSEEN_CELLS, raters)), axis=0)
-    every = np.ascontiguousarray(every[(every == every[:, :1]).all(1) == unanimous], dtype=np.int64)
-    known = {row.tobytes() for row in np.ascontiguousarray(cells, dtype=np.int64)}
-    unseen: Ints = every[[row.tobytes() not in known for row in every]]
-    return unseen
-
-
-def _thinned(cells: Ints, mass: Floats, rng: np.random.Generator) -> tuple[Ints, Floats]:
-    """Let a random few stand for many: a draw of mass 2 puts nearly all of it in a few cells anyway."""
-    if len(cells) <= _UNSEEN_CELLS:
-        return cells, mass
-    kept = rng.choice(len(cells), _UNSEEN_CELLS, replace=False, p=mass / mass.sum())
-    return cells[kept], np.full(_UNSEEN_CELLS, mass.sum() / _UNSEEN_CELLS)
+        every = np.unique(rng.integers(n_labels, size=(most, raters)), axis=0)
+    every = every[(every == every[:, :1]).all(1) == unanimous]
+    _, first, occurrences = np.unique(
+        np.concatenate([cells, every]), axis=0, return_index=True, return_counts=True
+    )
+    unseen = every[first[(occurrences == 1) & (first >= len(cells))] - len(cells)]
+    return unseen if len(unseen) <= most else rng.permutation(unseen)[:most]
