@@ -153,8 +153,8 @@ class Patterns:
             draws *= self._scales
         else:
             draws = rng.standard_gamma(self._prior, size=(resamples, len(self.cells)))
-            sizes = self._by_cluster.sum(1)
-            draws += cluster_weights(sizes, resamples, seed) @ self._by_cluster
+            draws *= _design_effect(self._by_cluster)
+            draws += cluster_weights(self._by_cluster.sum(1), resamples, seed) @ self._by_cluster
         with np.errstate(invalid="ignore"):  # 0/0 is nan, and counted as undefined
             draws *= self.counts.sum() / draws.sum(1, keepdims=True)
         return draws
@@ -192,6 +192,19 @@ def patterns(
         _prior=np.concatenate([prior, unseen_prior]),
         _by_cluster=by_cluster,
     )
+
+
+def _design_effect(by_cluster: Floats) -> float:
+    """How many units of a cluster tell as much as an independent one, at least 1 (Rao and Scott 1984).
+
+    The variance of the pattern counts (clusters, P) between clusters over that of independent units, summed
+    over patterns. The prior must weigh so much more to weigh the same.
+    """
+    clusters, sizes = len(by_cluster), by_cluster.sum(1)
+    shares = by_cluster.sum(0) / sizes.sum()
+    between = ((by_cluster - sizes[:, None] * shares) ** 2).sum() * clusters / (clusters - 1)
+    independent = sizes.sum() * (shares * (1 - shares)).sum()
+    return max(1.0, float(between / independent)) if independent > 0 else 1.0
 
 
 def _by_cluster(clusters: Ints, rows: Ints, weights: Floats, n_seen: int, n_unseen: int) -> Floats:
