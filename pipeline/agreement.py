@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from coaudit.annotation import agreement as measuring
 from coaudit.annotation import confusion as confusing
@@ -168,7 +167,7 @@ def _over_codes(codes: list[Rated], rows: list[Agreement]) -> Iterator[Agreement
     for raters in everyone:
         complete = [code for code in codes if set(raters) <= set(code.raters)]
         said = np.stack([code.matrix[:, [code.raters.index(r) for r in raters]] for code in complete], axis=2)
-        answered: NDArray[np.bool_] = (said >= 0).any(axis=2)
+        answered = np.asarray((said >= 0).any(axis=2), dtype=np.bool_)
         yield _row(book.name, set_alpha(said == 0, answered, raters))
     names = {code.code for code in codes}
     for pair in sorted({r.raters for r in rows if r.coefficient == "cohen_kappa" and r.code in names}):

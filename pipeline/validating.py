@@ -125,9 +125,8 @@ def lines(page: dict[str, Any]) -> Iterator[str]:
         yield f"  {made}: {version['n']} ratings"
     for code in page["codes"]:
         yield f"\n{code['codebook']} / {code['code']}"
-        yield "  " + ", ".join(
-            f"{name} {code[f'n_{name}']}" for name in ("judged", "unclear", "errors", "both")
-        )
+        counts = (f"{name} {code[f'n_{name}']}" for name in ("judged", "unclear", "errors", "both"))
+        yield f"  {', '.join(counts)}"
         for row in code["agreement"]:
             yield f"  {row['coefficient']} ({', '.join(row['raters'])}): {_number(row)}"
         for quality in code["confusion"]["classes"]:
