@@ -28,6 +28,7 @@ VERSION = 1
 """Of the tables; a database of another version is rebuilt, one from a newer coaudit is refused."""
 PATIENCE = 30.0
 """Seconds that an open is retried while another process writes."""
+LEDGER_BATCH = 5000
 VIEWS = ("ratings.sql", "measures.sql")
 _LOCKED = ("Could not set lock", "Conflicting lock", "being used by another process", "database is locked")
 
@@ -44,9 +45,10 @@ class Store:
         return self.workspace.store_url == str(self.workspace.database)
 
     @contextmanager
-    def reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A read-only connection that sees every line the ledgers hold."""
-        self.sync()
+    def reading(self, *, synced: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A read-only connection that sees every line the ledgers hold; `synced` ones take that as done."""
+        if not synced:
+            self.sync()
         with self._open(read_only=True) as connection:
             yield connection
 
@@ -188,6 +190,9 @@ class Store:
         fresh: list[rows.Row] = []
         broken: list[rows.Row] = []
         for item, behind in ledger.ratings(self.workspace.ratings / name, offset):
+            if len(fresh) >= LEDGER_BATCH:  # a ledger of a million ratings must not be held in memory
+                insert(connection, "ratings", fresh)
+                fresh.clear()
             line += 1
             offset = behind
             if isinstance(item, Quarantined):
