@@ -126,10 +126,19 @@ class Codebook(Model):
                     f"code {code.code}: category {code.category!r} is not declared, have {sorted(known)}"
                 )
             for example in code.examples:
-                self.label(example.label)
+                self._check_example(code.code, example.label)
         return self
 
+    def _check_example(self, code: str, label: str) -> None:
+        try:
+            self.label(label)
+        except ValueError as error:
+            raise ValueError(f"code {code}: an example's {error}") from error
+
     def _check_numbers(self) -> None:
-        values = [float(label) for label in self.labels if label != UNCLEAR]
+        try:
+            values = [float(label) for label in self.labels if label != UNCLEAR]
+        except ValueError as error:
+            raise ValueError(f"{self.level} labels must be numbers, got {', '.join(self.labels)}") from error
         if values != sorted(values):
             raise ValueError(f"{self.level} labels must ascend, got {', '.join(self.labels)}")

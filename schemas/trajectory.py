@@ -104,6 +104,19 @@ class Outcome(Model):
     """Details as the system logged them, such as the criteria behind a score."""
 
 
+class GivenOutcome(Model):
+    """An outcome that a person brings in: `outcome_rating`, `satisfaction`, `preferred` (1 or 0) ..."""
+
+    trajectory: str
+    name: str
+    value: float
+    baseline: str | None = None
+
+    def outcome(self) -> Outcome:
+        """The same as an outcome of its trajectory."""
+        return Outcome(name=self.name, value=self.value, baseline=self.baseline)
+
+
 class Trajectory(Model):
     """One run of a team on a task, as a reader yields it and `trajectory show` prints it."""
 

@@ -1,0 +1,60 @@
+"""The command line: every command parses, calls a library function and reports.
+
+Commands live in pipeline/commands/; they import what is heavy when they run, so that --help answers at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from coaudit.pipeline.commands import data, quality, ratings
+from coaudit.pipeline.commands.context import remember
+from coaudit.pipeline.errors import CoauditError, UsageError
+
+app = typer.Typer(
+    name="coaudit",
+    help="How did the team of people and agents work, where did it fail, how far can the judge be trusted?",
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback()
+def common(
+    workspace: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of the workspace; else COAUDIT_WORKSPACE, else ./workspace.", file_okay=False
+        ),
+    ] = None,
+) -> None:
+    """What stands before every command."""
+    remember(workspace)
+
+
+for module in (data, ratings, quality):
+    for name, function in module.COMMANDS.items():
+        app.command(name)(function)
+    for name, group in module.GROUPED.items():
+        app.add_typer(group, name=name)
+
+
+def main() -> None:
+    """Run the command; an expected error is one message on stderr and exit status 1 (2 for wrong use)."""
+    try:
+        app()
+    except UsageError as error:
+        print(f"coaudit: {error}", file=sys.stderr)
+        sys.exit(2)
+    except CoauditError as error:
+        print(f"coaudit: {error}", file=sys.stderr)
+        sys.exit(1)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(1)

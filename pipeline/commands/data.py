@@ -1,0 +1,173 @@
+"""Commands that move data: ingest, rebuild, trajectory, export, outcomes, generate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from coaudit.pipeline.commands.context import (
+    Commands,
+    Json,
+    emit,
+    number,
+    progress,
+    safe,
+    say,
+    store,
+    table,
+    tags,
+)
+from coaudit.pipeline.errors import CoauditError, UsageError
+
+if TYPE_CHECKING:
+    from coaudit.schemas.trajectory import Setting
+
+trajectory_app = typer.Typer(
+    help="List trajectories, or show one.", no_args_is_help=True, rich_markup_mode=None
+)
+outcomes_app = typer.Typer(help="Bring in what logs lack.", no_args_is_help=True, rich_markup_mode=None)
+
+
+def ingest(
+    paths: Annotated[list[Path], typer.Argument(help="Log files, folders above them, or archives.")],
+    system: Annotated[str, typer.Option(help="Whose logs they are; auto looks.")] = "auto",
+    setting: Annotated[
+        str | None, typer.Option(help="real or simulated, where the log does not say.")
+    ] = None,
+    condition: Annotated[
+        str | None, typer.Option(help="The experiment's arm; else the folder above.")
+    ] = None,
+    agent: Annotated[str | None, typer.Option(help="Name of the agent's scaffolding.")] = None,
+    tag: Annotated[
+        list[str] | None, typer.Option(help="key=value, kept with each trajectory; repeatable.")
+    ] = None,
+    copy: Annotated[
+        bool, typer.Option("--copy", help="Archive the logs under raw/ of the workspace.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Read logs into the workspace. Running it again changes nothing; what has grown is updated."""
+    from coaudit.pipeline import ingest as ingesting
+    from coaudit.pipeline.sources.reader import ReadOptions
+
+    if system != "auto":
+        ingesting.reader(system)
+    options = ReadOptions(
+        setting=checked_setting(setting), condition=condition, agent=agent, tags=tags(tag or [])
+    )
+    with progress("reading") as report:
+        result = ingesting.ingest(
+            store(for_ingest=True), paths, options, system=system, copy=copy, progress=report
+        )
+    for note in result.notes:
+        say(note)
+    if json:
+        emit(
+            {
+                "trajectories": result.trajectories,
+                "events": result.events,
+                "unchanged": result.unchanged,
+                "quarantined": [q.model_dump() for q in result.quarantined],
+            }
+        )
+    else:
+        print(f"{result.trajectories} trajectories with {result.events} events; {result.unchanged} unchanged")
+    if not json or not result.found:
+        for item in result.quarantined:
+            place = f"{item.source}:{item.line}" if item.line else item.source
+            say(f"{place}: {item.reason}")
+    if result.trajectories + result.unchanged == 0:
+        raise CoauditError("nothing could be read")
+
+
+def checked_setting(setting: str | None) -> Setting | None:
+    """real, simulated or None; UsageError for anything else."""
+    if setting is None or setting == "real" or setting == "simulated":
+        return setting  # type: ignore[return-value]
+    raise UsageError(f"--setting must be real or simulated, got {setting!r}")
+
+
+def rebuild(json: Json = False) -> None:
+    """Make the database anew from the ledgers and the logs they name."""
+    from coaudit.pipeline import ingest as ingesting
+    from coaudit.pipeline.commands.context import workspace
+    from coaudit.pipeline.store import Store
+
+    found = Store(workspace())
+    if not found.workspace.exists():
+        raise CoauditError(f"{found.workspace.path}: no workspace here; `coaudit ingest PATH` makes one")
+    with progress("rebuilding") as report:
+        result = ingesting.rebuild(found, report)
+    for item in result.quarantined:
+        say(f"{item.source}: {item.reason}")
+    if json:
+        emit({"trajectories": result.trajectories, "events": result.events})
+    else:
+        print(f"{result.trajectories} trajectories with {result.events} events")
+
+
+COMMANDS: Commands = {"ingest": ingest, "rebuild": rebuild}
+GROUPED = {"trajectory": trajectory_app, "outcomes": outcomes_app}
+
+
+@trajectory_app.command("list")
+def list_trajectories(json: Json = False) -> None:
+    """What is in the workspace, one line each."""
+    from coaudit.pipeline import trajectories
+
+    found = trajectories.heads(store())
+    if json:
+        emit({"rows": found})
+        return
+    columns = ["id", "native_id", "system", "setting", "condition", "task", "agent_model", "events"]
+    rows = [[str(row.get(name) if row.get(name) is not None else "–") for name in columns] for row in found]
+    table(f"{len(found)} trajectories", columns, rows)
+
+
+@trajectory_app.command("show")
+def show_trajectory(
+    id: Annotated[str, typer.Argument(help="Its id, the beginning of it, or a native_id that is unique.")],
+    hidden: Annotated[bool, typer.Option("--hidden", help="With what only the human knew.")] = False,
+    states: Annotated[bool, typer.Option("--states", help="With every state the events point at.")] = False,
+    json: Json = False,
+) -> None:
+    """One trajectory with all its events."""
+    from coaudit.pipeline import trajectories
+
+    found = trajectories.one(store(), id, states=states)
+    if json:
+        emit(trajectories.document(found, hidden=hidden, states=states))
+        return
+    team = ", ".join(f"{p.name} ({p.kind})" for p in found.team())
+    print(safe(f"{found.native_id}  {found.id}\n{found.system} · {found.condition} · {found.task} · {team}"))
+    for event in found.events:
+        print(safe(trajectories.line(event)))
+    for outcome in found.outcomes:
+        value = outcome.text if outcome.value is None else number(outcome.value)
+        print(safe(f"{outcome.name}: {outcome.reason if value is None else value}"))
+
+
+@outcomes_app.command("import")
+def import_outcomes(
+    file: Annotated[Path, typer.Argument(help="JSON Lines: trajectory, name, value, baseline?")],
+    json: Json = False,
+) -> None:
+    """Ratings and preferences that people gave, such as outcome_rating, satisfaction, preferred."""
+    from coaudit.pipeline import imports
+
+    result = imports.outcomes(store(), file)
+    report_import(result.imported, [q.model_dump() for q in result.quarantined], json)
+
+
+def report_import(imported: int, quarantined: list[dict[str, object]], json: bool) -> None:
+    """What an import took in, and an error where that is nothing."""
+    if json:
+        emit({"imported": imported, "quarantined": quarantined})
+    else:
+        print(f"{imported} imported")
+        for item in quarantined:
+            say(f"{item['source']}:{item['line']}: {item['reason']}")
+    if not imported and quarantined:
+        raise CoauditError("nothing could be imported")

@@ -1,0 +1,118 @@
+"""Append-only ledgers: JSON Lines that are on disk before anything counts as done.
+
+Every writer has a file of its own, so that a line cut off by a kill never runs into another's.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO
+
+from pydantic import ValidationError
+
+from coaudit.pipeline.errors import StoreError
+from coaudit.schemas.rating import Rating
+from coaudit.schemas.trajectory import GivenOutcome, Quarantined
+
+
+def now() -> str:
+    """This moment in UTC, ISO 8601 with milliseconds."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def append(path: Path, lines: Iterable[str]) -> None:
+    """Append whole lines to a ledger that one process writes at a time, and have them on disk."""
+    with _opened(path) as file:
+        if file.tell() and not _ends_with_newline(path):
+            file.write(b"\n")
+        file.write("".join(f"{line}\n" for line in lines).encode("utf-8", "replace"))
+        _to_disk(file.fileno())
+
+
+class RatingLedger:
+    """This process's own file among the workspace's ratings."""
+
+    def __init__(self, folder: Path) -> None:
+        moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+        self.path = folder / f"{moment}-{os.getpid()}-{secrets.token_hex(4)}.jsonl"
+        folder.mkdir(parents=True, exist_ok=True)
+        self._file = _opened(self.path)
+
+    def __enter__(self) -> RatingLedger:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def append(self, ratings: Iterable[Rating]) -> None:
+        """Write ratings and return once they are on disk."""
+        text = "".join(f"{rating.model_dump_json(exclude_defaults=True)}\n" for rating in ratings)
+        self._file.write(text.encode())
+        self._file.flush()
+        _to_disk(self._file.fileno())
+
+    def close(self) -> None:
+        """Close the file; one that never got a rating is removed."""
+        self._file.close()
+        if self.path.exists() and not self.path.stat().st_size:
+            self.path.unlink()
+
+
+def ratings(path: Path, offset: int = 0) -> Iterator[tuple[Rating | Quarantined, int]]:
+    """Ratings of one ledger file from a byte offset on, each with the offset behind it.
+
+    A last line without its end was cut off by a kill: it never counted, and reading stops before it.
+    """
+    with path.open("rb") as file:
+        file.seek(offset)
+        for line in file:
+            if not line.endswith(b"\n"):
+                return
+            offset += len(line)
+            if line.strip():
+                yield _rating(line, path), offset
+
+
+def outcomes(path: Path) -> Iterator[GivenOutcome]:
+    """The imported outcomes of a ledger; a line cut off by a kill never counted."""
+    with path.open("rb") as file:
+        for line in file:
+            if line.endswith(b"\n") and line.strip():
+                yield GivenOutcome.model_validate_json(line)
+
+
+def files(folder: Path) -> list[Path]:
+    """The ledger files of a folder, oldest first."""
+    return sorted(folder.glob("*.jsonl")) if folder.is_dir() else []
+
+
+def _rating(line: bytes, path: Path) -> Rating | Quarantined:
+    try:
+        return Rating.model_validate_json(line)
+    except ValidationError as error:
+        first = error.errors()[0]
+        return Quarantined(source=str(path), reason=f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
+
+
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return path.open("ab")
+    except OSError as error:
+        raise StoreError(f"{path}: cannot write the ledger: {error.strerror}") from error
+
+
+def _ends_with_newline(path: Path) -> bool:
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) == b"\n"
+
+
+def _to_disk(descriptor: int) -> None:
+    os.fsync(descriptor)

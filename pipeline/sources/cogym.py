@@ -1,0 +1,414 @@
+"""Reader for Co-Gym: session folders of every kind, and the released real-user trajectories.
+
+A folder's trajectory id is a hash of system, folder name and first record, because the log grows and
+because Co-Gym gives the same folder name to every condition. A released file is finished: its id is a
+hash of its content. seq is the record's place in the log, the opening query being number 1; a record
+that cannot be read keeps its number free.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from coaudit.pipeline.sources.cogym_actions import COLLABORATIVE, parse, start_arguments
+from coaudit.pipeline.sources.cogym_outcomes import SessionFiles, outcomes, rated_outcomes
+from coaudit.pipeline.sources.reader import ReadOptions, json_file, json_lines, only_object
+from coaudit.schemas.base import JsonValue, content_hash
+from coaudit.schemas.trajectory import (
+    Action,
+    Event,
+    EventKind,
+    Notice,
+    Participant,
+    ParticipantKind,
+    Quarantined,
+    Setting,
+    Trajectory,
+)
+
+SYSTEM = "cogym"
+LOG = "event_log.jsonl"
+ENVIRONMENT = "environment"
+# Public keys that only one task's environment shows.
+TASK_KEYS = {
+    "travel_plan_editor": "travel_planning",
+    "related_works_editor": "related_work",
+    "library": "related_work",
+    "result_editor": "tabular_analysis",
+    "jupyter_history": "tabular_analysis",
+}
+TASK_NAMES = {"lit_survey": "related_work"}
+_FOLDER = re.compile(r"env_(?P<task>[a-z][a-z_]*)_(?P<index>\d+)")
+_RELEASED_KEYS = ("event_log", "modelName", "outcomeRating")
+
+
+class ChatItem(BaseModel):
+    """One line of the chat, as every record repeats it."""
+
+    model_config = ConfigDict(strict=True)
+    role: str
+    timestamp: str
+    message: str
+
+
+class Observation(BaseModel):
+    """The state after a record: what all see, and what each member alone sees."""
+
+    model_config = ConfigDict(strict=True)
+    public: dict[str, Any]
+    private: dict[str, Any]
+
+
+class Record(BaseModel):
+    """One line of event_log.jsonl."""
+
+    model_config = ConfigDict(strict=True)
+    role: str
+    timestamp: str
+    action: str
+    action_status: str
+    action_type: str
+    current_chat_history: list[Any]
+    current_observation: Observation
+
+    @property
+    def team(self) -> list[str]:
+        """The members, in the order the environment lists them."""
+        return list(self.current_observation.private)
+
+
+@dataclass
+class Session:
+    """What the records of one log amount to."""
+
+    records: list[tuple[int, Record]] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    states: dict[str, JsonValue] = field(default_factory=dict)
+
+    @property
+    def first(self) -> Record:
+        return self.records[0][1]
+
+    @property
+    def last(self) -> Record:
+        return self.records[-1][1]
+
+
+def recognises(path: Path) -> bool:
+    """A folder with an event log, the log itself, or a released trajectory file."""
+    if path.is_dir():
+        return (path / LOG).is_file()
+    if path.name == LOG:
+        return True
+    if path.suffix != ".json" or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        head = file.read(1 << 20)
+    return any(f'"{key}"'.encode() in head for key in _RELEASED_KEYS[1:]) and b'"event_log"' in head
+
+
+def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
+    """The one trajectory of a session folder or released file, after what could not be read of it."""
+    if path.suffix == ".json":
+        yield from _read_released(path, options)
+    else:
+        yield from _read_folder(path if path.is_dir() else path.parent, options)
+
+
+def _read_folder(folder: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
+    log = folder / LOG
+    records: list[tuple[int, Record]] = []
+    for line, value in json_lines(log):
+        record = _record(value, str(log), line)
+        if isinstance(record, Quarantined):
+            yield record
+        else:
+            records.append((line - 1, record))
+    if not records:
+        yield Quarantined(source=str(log), reason="no record of a session in it")
+        return
+    session = _session(records)
+    files = SessionFiles(folder, final_state=session.last.current_observation.public)
+    participants = _participants(session, files)
+    yield from files.quarantined
+    task, instance = _task(folder.name, session, folder)
+    yield Trajectory(
+        id=_grown_id(folder.name, session),
+        native_id=folder.name,
+        source=str(folder),
+        system=SYSTEM,
+        setting=options.setting or _setting(session, files),
+        condition=options.condition or _condition(folder),
+        task=task,
+        instance=instance,
+        agent=options.agent or _agent(session),
+        agent_model=next((p.model for p in participants if p.kind == "agent" and p.model), None),
+        tags=options.tags,
+        participants=participants,
+        events=tuple(session.events),
+        outcomes=tuple(outcomes(session.events, files, _max_steps(folder, session))),
+        states=session.states,
+        hidden=files.hidden,
+    )
+
+
+def _read_released(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
+    content = only_object(json_file(path), str(path), None)
+    if isinstance(content, Quarantined):
+        yield content
+        return
+    log = content.get("event_log")
+    if not isinstance(log, list):
+        yield Quarantined(source=str(path), reason="event_log must be a list of records")
+        return
+    records: list[tuple[int, Record]] = []
+    for index, value in enumerate(log):
+        record = _record(value, f"{path}: event_log[{index}]", None)
+        if isinstance(record, Quarantined):
+            yield record
+        else:
+            records.append((index, record))
+    if not records:
+        yield Quarantined(source=str(path), reason="no record of a session in it")
+        return
+    session = _session(records)
+    model = content.get("modelName")
+    task = content.get("task")
+    named = tuple(
+        p.model_copy(update={"model": str(model)}) if p.kind == "agent" and model else p
+        for p in _participants(session, None)
+    )
+    files = SessionFiles(None, final_state=session.last.current_observation.public)
+    yield Trajectory(
+        id=content_hash(SYSTEM, log)[:16],
+        native_id=path.stem,
+        source=str(path),
+        system=SYSTEM,
+        setting=options.setting or "real",
+        condition=options.condition or path.parent.name or None,
+        task=str(task) if task else _task(path.stem, session, None)[0],
+        agent=options.agent or _agent(session),
+        agent_model=str(model) if model else None,
+        tags=options.tags,
+        participants=named,
+        events=tuple(session.events),
+        outcomes=(*outcomes(session.events, files, None), *rated_outcomes(content)),
+        states=session.states,
+    )
+
+
+def _record(value: object, source: str, line: int | None) -> Record | Quarantined:
+    if isinstance(value, Quarantined):
+        return value
+    try:
+        record = Record.model_validate(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"])) or "record"
+        return Quarantined(source=source, line=line, reason=f"{place}: {first['msg']}")
+    if record.role != ENVIRONMENT and record.team and record.role not in record.team:
+        expected = ", ".join([*record.team, ENVIRONMENT])
+        return Quarantined(
+            source=source, line=line, reason=f"unknown role {record.role[:80]!r}, expected one of {expected}"
+        )
+    return record
+
+
+def _session(records: list[tuple[int, Record]]) -> Session:
+    session = Session(records)
+    chat_seen = 0
+    opening = _opening(session.first)
+    for index, record in records:
+        seq = index + 1 if opening and index else index
+        session.events.append(_event(seq, record, session.states, _notices(record, chat_seen)))
+        chat_seen = len(record.current_chat_history)
+        if opening and index == records[0][0]:
+            session.events.append(
+                Event(
+                    seq=seq + 1,
+                    time=_iso(opening.timestamp),
+                    actor=opening.role,
+                    kind="message",
+                    text=opening.message,
+                )
+            )
+    if opening and not session.first.action.startswith("START("):
+        session.events = _query_first(session.events)
+    return session
+
+
+def _query_first(events: list[Event]) -> list[Event]:
+    """Logs older than the START record: the query is number 0 and the records follow."""
+    record, query, *rest = events
+    return [query.model_copy(update={"seq": 0}), record.model_copy(update={"seq": 1}), *rest]
+
+
+def _opening(first: Record) -> ChatItem | None:
+    """The opening query: what the chat held before anything was done."""
+    try:
+        items = [ChatItem.model_validate(item) for item in first.current_chat_history[:1]]
+    except ValidationError:
+        return None
+    return items[0] if items and items[0].role != ENVIRONMENT else None
+
+
+def _event(seq: int, record: Record, states: dict[str, JsonValue], notices: tuple[Notice, ...]) -> Event:
+    kind, text, action = _what(record)
+    status, error = _status(record.action_status)
+    return Event(
+        seq=seq,
+        time=_iso(record.timestamp),
+        actor=record.role,
+        kind=kind,
+        text=text,
+        action=action,
+        status=status,
+        error=error,
+        states=_stored(record.current_observation, states),
+        notices=notices,
+    )
+
+
+def _what(record: Record) -> tuple[EventKind, str | None, Action | None]:
+    if record.role == ENVIRONMENT and record.action.startswith("START("):
+        arguments = start_arguments(record.action)
+        return "start", arguments["task_description"], Action(name="START", arguments=dict(arguments))
+    action = parse(record.action)
+    # action_type "collaborative" also covers confirmations; only the action itself tells.
+    if record.action_type == "collaborative" and action.name in COLLABORATIVE:
+        kind = COLLABORATIVE[action.name]
+        if kind == "message":
+            return kind, str(action.arguments["message"]), None
+        return kind, None, action
+    return ("finish" if action.name == "FINISH" else "action"), None, action
+
+
+def _status(logged: str) -> tuple[Any, str | None]:
+    if logged == "succeeded":
+        return "succeeded", None
+    error = logged.removeprefix("failed").strip()
+    if error.startswith("(action_error: "):
+        error = error.removeprefix("(action_error: ").removesuffix(")")
+    return "failed", error or None
+
+
+def _stored(observation: Observation, states: dict[str, JsonValue]) -> dict[str, str]:
+    """View -> hash of its state; the state itself goes into `states` once."""
+    views: dict[str, Any] = {"public": observation.public, **observation.private}
+    hashes = {}
+    for view, state in views.items():
+        if state in ({}, None):
+            continue
+        hashes[view] = content_hash(state)
+        states.setdefault(hashes[view], state)
+    return hashes
+
+
+def _notices(record: Record, chat_seen: int) -> tuple[Notice, ...]:
+    """What the environment wrote since the record before, this record's own error line aside."""
+    own_error = f"[{record.role}] takes an action but fails: "
+    return tuple(
+        Notice(time=_iso(str(item.get("timestamp"))), text=str(item.get("message")))
+        for item in record.current_chat_history[chat_seen:]
+        if isinstance(item, dict)
+        and item.get("role") == ENVIRONMENT
+        and not str(item.get("message")).startswith(own_error)
+    )
+
+
+def _iso(timestamp: str) -> str:
+    """Co-Gym's local "YYYY-MM-DD HH:MM:SS" as ISO 8601; anything else stays as it was."""
+    return timestamp.replace(" ", "T", 1)
+
+
+def session_id(
+    native_id: str, team: list[str], description: str, opening: ChatItem | None, started: str
+) -> str:
+    """The id of a session that may still grow, from what its first record and its live start both tell."""
+    moment = (opening.role, opening.timestamp, opening.message) if opening else (started,)
+    return content_hash(SYSTEM, native_id, sorted(team), description, moment)[:16]
+
+
+def _grown_id(name: str, session: Session) -> str:
+    first = session.first
+    description = start_arguments(first.action)["task_description"]
+    if first.role != ENVIRONMENT:
+        description = f"{first.role} {first.action}"
+    return session_id(name, first.team, description, _opening(first), first.timestamp)
+
+
+def participant_kind(name: str) -> ParticipantKind:
+    """What a role is, by the substring rule that Co-Gym itself uses."""
+    if name == ENVIRONMENT:
+        return "environment"
+    return "human" if "user" in name else "agent"
+
+
+def _participants(session: Session, files: SessionFiles | None) -> tuple[Participant, ...]:
+    names = list(dict.fromkeys([*session.first.team, *(r.role for _, r in session.records)]))
+    found = []
+    for name in [n for n in names if n != ENVIRONMENT] + [ENVIRONMENT]:
+        kind = participant_kind(name)
+        known = files.played_by(name, kind) if files else {}
+        found.append(Participant(name=name, kind=kind, **known))
+    return tuple(found)
+
+
+def _agent(session: Session) -> str | None:
+    return next((name for name in session.first.team if participant_kind(name) == "agent"), None)
+
+
+def _setting(session: Session, files: SessionFiles) -> Setting | None:
+    if files.simulated_user:
+        return "simulated"
+    # The GUI server names its people user_<id>; the simulated user's role is "user".
+    return "real" if any(name.startswith("user_") for name in session.first.team) else None
+
+
+def _condition(folder: Path) -> str | None:
+    above = folder.absolute().parent
+    # Co-Gym's experiment scripts write {task}/{tag}/results/env_*: there the tag is the arm.
+    known = {*TASK_KEYS.values(), *TASK_NAMES}
+    if above.name == "results" and above.parent.parent.name in known:
+        return above.parent.name
+    return above.name or None
+
+
+def _task(name: str, session: Session, folder: Path | None) -> tuple[str | None, str | None]:
+    """(task, instance): from the folder's name, else from what the environment shows."""
+    if match := _FOLDER.fullmatch(name):
+        return TASK_NAMES.get(match["task"], match["task"]), match["index"]
+    public = session.last.current_observation.public
+    task = next((task for key, task in TASK_KEYS.items() if key in public), None)
+    if task is None and folder and (env := _config(folder).get("env_class")):
+        task = TASK_NAMES.get(str(env), str(env))
+    return task, None
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    """The environment's configuration where Co-Gym left it beside the session; {} where it did not."""
+    name = folder.name.removeprefix("env_")
+    above = folder.absolute().parent
+    for path in (above / f"{folder.name}_config.toml", above.parent / "env_config_tmp" / f"{name}.toml"):
+        if path.is_file():
+            try:
+                return tomllib.loads(path.read_text(encoding="utf-8"))
+            except (tomllib.TOMLDecodeError, UnicodeDecodeError):
+                return {}
+    return {}
+
+
+def _max_steps(folder: Path, session: Session) -> int:
+    """Logged records a party may have; 30 in the experiments, 100 in the graphical server."""
+    arguments = _config(folder).get("env_args")
+    configured = arguments.get("max_steps") if isinstance(arguments, dict) else None
+    if isinstance(configured, int):
+        return configured
+    return 100 if any(name.startswith("user_") for name in session.first.team) else 30

@@ -1,0 +1,148 @@
+-- One row a trajectory and metric; see pipeline/measure.py. NULL values carry their reason.
+
+CREATE OR REPLACE VIEW outcome_values AS
+-- A value that was imported stands before one from the log.
+SELECT trajectory_id, name, baseline,
+    arg_min(struct_pack(value := value, text := text, reason := reason), CASE WHEN imported THEN 0 ELSE 1 END) AS found
+FROM outcomes
+GROUP BY trajectory_id, name, baseline;
+
+CREATE OR REPLACE VIEW outcome_measures AS
+WITH wide AS (
+    SELECT t.id AS trajectory_id,
+        any_value(o.found) FILTER (o.name = 'delivered') AS delivered,
+        any_value(o.found) FILTER (o.name = 'task_performance') AS performance,
+        any_value(o.found) FILTER (o.name = 'outcome_rating') AS outcome_rating,
+        any_value(o.found) FILTER (o.name = 'satisfaction') AS satisfaction,
+        any_value(o.found) FILTER (o.name = 'communication_rating') AS communication_rating,
+        any_value(o.found) FILTER (o.name = 'success') AS success,
+        any_value(o.found) FILTER (o.name = 'preferred') AS preferred,
+        t.system
+    FROM trajectories t LEFT JOIN outcome_values o ON o.trajectory_id = t.id
+    GROUP BY t.id, t.system
+)
+SELECT 'delivered' AS metric, trajectory_id, delivered.value AS value,
+    coalesce(delivered.reason, 'the log does not say') AS reason, NULL AS scoring
+FROM wide WHERE system = 'cogym' OR delivered IS NOT NULL
+UNION ALL
+-- Quality is that of delivered results (Co-Gym, section 4.1).
+SELECT 'task_performance', trajectory_id,
+    CASE WHEN delivered.value = 1 THEN performance.value END,
+    CASE WHEN delivered.value = 0 THEN 'nothing was delivered'
+         WHEN delivered.value IS NULL THEN coalesce(delivered.reason, 'the log does not say whether it delivered')
+         ELSE coalesce(performance.reason, 'the log has no performance rating') END, NULL
+FROM wide WHERE system = 'cogym' OR performance IS NOT NULL
+UNION ALL
+SELECT 'collab_score', trajectory_id,
+    CASE WHEN delivered.value = 0 THEN 0.0 ELSE delivered.value * performance.value END,
+    CASE WHEN delivered.value IS NULL THEN coalesce(delivered.reason, 'the log does not say whether it delivered')
+         ELSE coalesce(performance.reason, 'the log has no performance rating') END, 'automatic'
+FROM wide WHERE system = 'cogym' OR performance IS NOT NULL
+UNION ALL
+SELECT 'collab_score', trajectory_id,
+    CASE WHEN outcome_rating.value IS NULL THEN NULL
+         WHEN delivered.value = 0 THEN 0.0 ELSE delivered.value * outcome_rating.value / 5 END,
+    CASE WHEN outcome_rating.value IS NULL THEN 'no outcome_rating was given'
+         ELSE coalesce(delivered.reason, 'the log does not say whether it delivered') END, 'human'
+FROM wide WHERE system = 'cogym' OR outcome_rating IS NOT NULL
+UNION ALL
+SELECT 'outcome_rating', trajectory_id, outcome_rating.value, 'no outcome_rating was given', NULL
+FROM wide WHERE system = 'cogym' OR outcome_rating IS NOT NULL
+UNION ALL
+SELECT 'satisfaction', trajectory_id, satisfaction.value, 'no satisfaction was given', NULL
+FROM wide WHERE system = 'cogym' OR satisfaction IS NOT NULL
+UNION ALL
+SELECT 'communication_rating', trajectory_id, communication_rating.value, 'no communication_rating was given', NULL
+FROM wide WHERE system = 'cogym' OR communication_rating IS NOT NULL
+UNION ALL
+SELECT 'success', trajectory_id, success.value, coalesce(success.reason, 'the log does not say'), NULL
+FROM wide WHERE success IS NOT NULL
+UNION ALL
+SELECT 'won', trajectory_id, preferred.value, 'no preference was recorded', NULL
+FROM wide WHERE system = 'cogym' OR preferred IS NOT NULL;
+
+-- What each participant did. The opening query is an event, but no message of the dialogue.
+CREATE OR REPLACE VIEW count_measures AS
+WITH counted AS (
+    SELECT p.trajectory_id, p.name,
+        count(e.seq) AS events,
+        count(e.seq) FILTER (e.kind = 'message' AND e.status IS DISTINCT FROM 'failed'
+            AND NOT coalesce(u.opening, false)) AS messages,
+        count(e.seq) FILTER (e.kind IN ('action', 'finish')) AS actions,
+        count(e.seq) FILTER (e.status = 'failed') AS errors
+    FROM participants p
+    LEFT JOIN events e ON e.trajectory_id = p.trajectory_id AND e.actor = p.name AND NOT e.live_only
+    LEFT JOIN units u ON u.trajectory_id = e.trajectory_id AND u.kind = 'utterance' AND u.event = e.seq AND u.opening
+    WHERE p.kind <> 'environment'
+    GROUP BY p.trajectory_id, p.name
+)
+UNPIVOT counted ON events, messages, actions, errors INTO NAME metric VALUE value;
+
+-- How far each rater got with the units of each process codebook, per trajectory.
+CREATE OR REPLACE VIEW process_coverage AS
+WITH raters AS (SELECT DISTINCT codebook, rater FROM counted_ratings),
+books AS (SELECT DISTINCT name, unit, positive FROM codebooks WHERE unit IN ('utterance', 'question_reply', 'human_message')),
+todo AS (
+    SELECT b.name AS codebook, b.positive, r.rater, t.id AS trajectory_id
+    FROM books b JOIN raters r ON r.codebook = b.name CROSS JOIN trajectories t
+    WHERE EXISTS (SELECT 1 FROM units u WHERE u.trajectory_id = t.id)
+)
+SELECT d.codebook, d.rater, d.trajectory_id,
+    count(u.hash) AS units,
+    count(c.label) AS answered,
+    count(*) FILTER (c.label = d.positive) AS positives,
+    count(*) FILTER (c.error IS NOT NULL) AS errors
+FROM todo d
+JOIN books b ON b.name = d.codebook
+LEFT JOIN units u ON u.trajectory_id = d.trajectory_id AND u.kind = b.unit AND NOT u.opening
+LEFT JOIN counted_ratings c
+    ON c.trajectory_id = u.trajectory_id AND c.codebook = d.codebook AND c.rater = d.rater AND c.event = u.event
+GROUP BY ALL;
+
+-- Co-Gym Eq. 2: H = -sum p_i log_N p_i over the team, N its size; 0 as soon as one party is silent.
+CREATE OR REPLACE VIEW initiative_shares AS
+SELECT v.trajectory_id, v.rater, p.name,
+    count(*) FILTER (c.label = 'yes') AS initiatives,
+    sum(count(*) FILTER (c.label = 'yes')) OVER (PARTITION BY v.trajectory_id, v.rater) AS total,
+    count(*) OVER (PARTITION BY v.trajectory_id, v.rater) AS team,
+    any_value(v.units) AS units, any_value(v.answered) AS answered
+FROM process_coverage v
+JOIN participants p ON p.trajectory_id = v.trajectory_id AND p.kind <> 'environment'
+LEFT JOIN counted_ratings c
+    ON c.trajectory_id = v.trajectory_id AND c.codebook = 'initiative' AND c.rater = v.rater
+    AND c.actor = p.name AND NOT c.opening
+WHERE v.codebook = 'initiative'
+GROUP BY v.trajectory_id, v.rater, p.name;
+
+CREATE OR REPLACE VIEW process_measures AS
+SELECT 'initiative_entropy' AS metric, trajectory_id, rater,
+    CASE WHEN answered < units OR team < 2 OR total = 0 THEN NULL
+         WHEN min(initiatives) = 0 THEN 0.0
+         ELSE -sum(CASE WHEN initiatives > 0 THEN initiatives / total * ln(initiatives / total) ELSE 0 END) / ln(team)
+    END AS value,
+    CASE WHEN team < 2 THEN 'a team of one has no initiative to share'
+         WHEN answered < units THEN (units - answered) || ' of ' || units || ' utterances are not rated'
+         ELSE 'nobody took the initiative' END AS reason
+FROM initiative_shares
+GROUP BY trajectory_id, rater, team, total, units, answered
+UNION ALL
+SELECT CASE codebook WHEN 'confirmation' THEN 'effective_confirmations' ELSE 'halting_messages' END,
+    trajectory_id, rater,
+    CASE WHEN answered = units AND humans > 0 THEN positives::DOUBLE END,
+    CASE WHEN humans = 0 THEN 'no human in the team'
+         ELSE (units - answered) || ' of ' || units || ' units are not rated' END
+FROM process_coverage
+JOIN (SELECT trajectory_id, count(*) FILTER (kind = 'human') AS humans FROM participants GROUP BY trajectory_id) USING (trajectory_id)
+WHERE codebook IN ('confirmation', 'halting');
+
+CREATE OR REPLACE VIEW measures AS
+SELECT metric, trajectory_id, value, 1.0 AS weight, CASE WHEN value IS NULL THEN reason END AS reason,
+    NULL AS participant, NULL AS rater, scoring, NULL AS definition
+FROM outcome_measures
+UNION ALL
+SELECT metric, trajectory_id, value::DOUBLE, 1.0, NULL, name, NULL, NULL, NULL FROM count_measures
+UNION ALL
+SELECT metric, trajectory_id, value, 1.0, CASE WHEN value IS NULL THEN reason END, NULL, rater, NULL, NULL
+FROM process_measures
+UNION ALL
+SELECT metric, trajectory_id, value, weight, reason, participant, rater, scoring, definition FROM computed;

@@ -1,0 +1,38 @@
+-- The last word of each rater on each unit, code and codebook version; what was taken back is gone.
+CREATE OR REPLACE VIEW current_ratings AS
+SELECT * EXCLUDE (place)
+FROM (
+    SELECT *, row_number() OVER (
+        PARTITION BY trajectory_id, event, codebook, codebook_version, code, rater
+        ORDER BY coalesce(created, '') DESC, ledger DESC, line DESC
+    ) AS place
+    FROM ratings
+)
+WHERE place = 1 AND NOT retracted;
+
+-- What counts: ratings on the codebook as it is now, of units as they are now.
+CREATE OR REPLACE VIEW counted_ratings AS
+SELECT r.*, u.actor, u.opening, b.positive, b.unit AS unit_kind, b.category
+FROM current_ratings r
+JOIN codebooks b ON b.name = r.codebook AND b.version = r.codebook_version AND b.code = r.code
+JOIN units u
+    ON u.trajectory_id = r.trajectory_id AND u.kind = b.unit
+    AND u.event IS NOT DISTINCT FROM r.event AND u.hash = r.unit_hash;
+
+-- What does not count, and why.
+CREATE OR REPLACE VIEW uncounted_ratings AS
+SELECT r.*,
+    CASE
+        WHEN NOT EXISTS (SELECT 1 FROM trajectories t WHERE t.id = r.trajectory_id)
+            THEN 'its trajectory is not in the store'
+        WHEN NOT EXISTS (SELECT 1 FROM codebooks b WHERE b.name = r.codebook)
+            THEN 'its codebook is not known'
+        WHEN NOT EXISTS (SELECT 1 FROM codebooks b WHERE b.name = r.codebook AND b.version = r.codebook_version)
+            THEN 'its codebook has changed since'
+        ELSE 'its unit has changed since, or is none of this codebook'
+    END AS reason
+FROM current_ratings r
+WHERE NOT EXISTS (
+    SELECT 1 FROM counted_ratings c
+    WHERE c.ledger = r.ledger AND c.line = r.line
+);

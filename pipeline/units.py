@@ -1,0 +1,81 @@
+"""Cut a trajectory into the units that codebooks rate.
+
+Source of the process units: Co-Gym's evaluation (initiative_analysis, controlled_autonomy). An utterance
+is a message of a team member; the opening query is no utterance unless asked for. A question with its
+reply is an agent's message with a "?" whose next message in the dialogue is a human's: actions, waits and
+errors in between do not part them, and of two agent messages in a row only the second can be answered.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+from coaudit.schemas.codebook import Codebook, UnitKind
+from coaudit.schemas.trajectory import Event, Trajectory
+from coaudit.schemas.unit import Unit
+
+
+def opening_query(trajectory: Trajectory) -> int | None:
+    """seq of the message that was in the chat before anything was done, if there is one."""
+    for event in trajectory.events[:2]:
+        if event.kind == "message" and event.status is None and _kind(trajectory, event) == "human":
+            return event.seq
+    return None
+
+
+def spans(trajectory: Trajectory, kind: UnitKind) -> Iterator[tuple[Event, ...]]:
+    """The events of each unit of a kind, in order; a unit's address is the seq of its first event."""
+    if kind == "trajectory":
+        yield tuple(e for e in trajectory.events if not e.live_only)
+    elif kind == "utterance":
+        yield from ((event,) for event in dialogue(trajectory))
+    elif kind == "human_message":
+        yield from ((e,) for e in dialogue(trajectory) if _kind(trajectory, e) == "human")
+    elif kind == "question_reply":
+        yield from _answered_questions(trajectory)
+    else:
+        yield from ((e,) for e in trajectory.events if e.kind in ("action", "finish") and not e.live_only)
+
+
+def dialogue(trajectory: Trajectory) -> list[Event]:
+    """The messages between team members, the opening query included, in order."""
+    return [
+        event
+        for event in trajectory.events
+        if event.kind == "message"
+        and event.status != "failed"
+        and not event.live_only
+        and _kind(trajectory, event) != "environment"
+    ]
+
+
+def cut(trajectory: Trajectory, codebook: Codebook, *, include_query: bool = False) -> Iterator[Unit]:
+    """The units of a trajectory under a codebook, with as much transcript as its context allows."""
+    opening = None if include_query else opening_query(trajectory)
+    transcript = trajectory.events if codebook.context != "none" else ()
+    for events in spans(trajectory, codebook.unit):
+        whole = codebook.unit == "trajectory"
+        if not whole and events[0].seq == opening:
+            continue
+        yield Unit(
+            trajectory_id=trajectory.id,
+            kind=codebook.unit,
+            event=None if whole else events[0].seq,
+            events=events,
+            participants=trajectory.participants,
+            transcript=transcript,
+            task=trajectory.task,
+        )
+
+
+def _answered_questions(trajectory: Trajectory) -> Iterator[tuple[Event, Event]]:
+    messages = dialogue(trajectory)
+    for question, reply in itertools.pairwise(messages):
+        asks = _kind(trajectory, question) == "agent" and "?" in (question.text or "")
+        if asks and _kind(trajectory, reply) == "human":
+            yield question, reply
+
+
+def _kind(trajectory: Trajectory, event: Event) -> str:
+    return trajectory.participant(event.actor).kind

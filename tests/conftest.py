@@ -1,0 +1,74 @@
+"""What tests share: the command line in a workspace of its own, and where real logs may lie."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+SHARED = Path(os.environ.get("COAUDIT_SHARED", ROOT.parent / "shared"))
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A command that ran to its end."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """The one JSON document on stdout."""
+        return json.loads(self.out)
+
+
+Coaudit = Callable[..., Finished]
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    """An empty place for a workspace."""
+    return tmp_path / "workspace"
+
+
+@pytest.fixture
+def coaudit(workspace: Path) -> Coaudit:
+    """Run the command line in the test's own workspace, in a process of its own."""
+
+    def run(*arguments: str | Path, status: int | None = 0, **environment: str) -> Finished:
+        env = {**os.environ, "COAUDIT_WORKSPACE": str(workspace), **environment}
+        command = [sys.executable, "-P", "-m", "coaudit.pipeline", *map(str, arguments)]
+        done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
+        if status is not None:
+            assert done.returncode == status, done.stderr
+        return Finished(done.returncode, done.stdout, done.stderr)
+
+    return run
+
+
+@pytest.fixture
+def shared() -> Path:
+    """Real logs that the project does not contain; the test is skipped where they are absent."""
+    if not SHARED.is_dir():
+        pytest.skip(f"no real logs at {SHARED}")
+    return SHARED
+
+
+def needs(program: str, why: str) -> None:
+    """Skip where a server's program is absent; fail where CI promised to install it."""
+    import shutil
+
+    if shutil.which(program):
+        return
+    if os.environ.get("COAUDIT_REQUIRE_SERVERS"):
+        pytest.fail(f"{program} is not installed, but COAUDIT_REQUIRE_SERVERS is set")
+    pytest.skip(f"{program} is not installed: {why}")
