@@ -1,15 +1,16 @@
 """CoBlock's metrics by replay: success, progress, workload balance, timesteps, illegal moves.
 
-What counts as an action for the workload is not said in the paper: here places and breaks. `timesteps`
-comes as `all` (every action, messages and waits included) and as `place_break`. A record that is the
-beginning of another of its session is a copy: its metrics are missing, with that as the reason.
+What counts as an action for the workload is not said in the paper: here places and breaks. Where there
+are two readings the first has no `scoring` and the other names itself: workload_balance on the target's
+blocks, or `literal`; timesteps as every action, messages and waits included, or `place_break`. A record
+that is the beginning of another of its session is a copy: its metrics are missing for that reason.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from coaudit.pipeline.measure import Measure
 from coaudit.pipeline.measures.facts import Finding
@@ -89,13 +90,13 @@ def progress(trajectory: Trajectory) -> list[float | None]:
     return shares
 
 
-def measures(trajectory: Trajectory, reading: Reading = "target") -> Iterator[Measure]:
+def measures(trajectory: Trajectory) -> Iterator[Measure]:
     """Every metric of one game."""
     given = task(trajectory)
     world = final(trajectory, given.initial)
     rows = [
         *_built(trajectory, given, world),
-        *_effort(trajectory, given, reading),
+        *_effort(trajectory, given),
         *_faults(trajectory, given),
     ]
     copy = trajectory.tags.get("copy_of")
@@ -107,14 +108,7 @@ def measures(trajectory: Trajectory, reading: Reading = "target") -> Iterator[Me
 
 
 def _missing(row: Measure, reason: str) -> Measure:
-    return Measure(
-        row.metric,
-        row.trajectory,
-        None,
-        reason=reason,
-        participant=row.participant,
-        definition=row.definition,
-    )
+    return replace(row, value=None, reason=reason)
 
 
 def _built(trajectory: Trajectory, given: Task, world: World) -> Iterator[Measure]:
@@ -126,12 +120,13 @@ def _built(trajectory: Trajectory, given: Task, world: World) -> Iterator[Measur
         yield Measure(metric, trajectory.id, value, reason=reason)
 
 
-def _effort(trajectory: Trajectory, given: Task, reading: Reading) -> Iterator[Measure]:
-    value, reason = workload_balance(trajectory, given, reading)
-    yield Measure("workload_balance", trajectory.id, value, reason=reason, definition=reading)
-    every = float(len(trajectory.events) - 1)
-    yield Measure("timesteps", trajectory.id, every, definition="all")
-    yield Measure("timesteps", trajectory.id, float(len(acts(trajectory))), definition="place_break")
+def _effort(trajectory: Trajectory, given: Task) -> Iterator[Measure]:
+    readings: tuple[tuple[Reading, str | None], ...] = (("target", None), ("literal", "literal"))
+    for reading, scoring in readings:
+        value, reason = workload_balance(trajectory, given, reading)
+        yield Measure("workload_balance", trajectory.id, value, reason=reason, scoring=scoring)
+    yield Measure("timesteps", trajectory.id, float(len(trajectory.events) - 1))
+    yield Measure("timesteps", trajectory.id, float(len(acts(trajectory))), scoring="place_break")
 
 
 def workload_balance(

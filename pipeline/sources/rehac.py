@@ -39,9 +39,7 @@ LOOK = 256 * 1024
 """Bytes that are enough to recognise a file."""
 SAMPLE = 200
 """Records that are enough to tell the task."""
-_RECORD = re.compile(
-    r'\{\s*"[^\n]*"trajectory"\s*:\s*"[^\n]*<solver>|\{\s*"trajectory"\s*:\s*"[^\n]*<solver>'
-)
+_RECORD = re.compile(r'"trajectory"\s*:\s*"')
 _ANSWERS = {"true", "false", "unknown", "answer"}
 
 
@@ -51,7 +49,7 @@ def recognises(path: Path) -> bool:
         return False
     with path.open("rb") as file:
         head = file.read(LOOK).decode("utf-8", "replace")
-    return rehac_tree.looks_like_one(head) or _RECORD.search(head) is not None
+    return rehac_tree.looks_like_one(head) or (_RECORD.search(head) is not None and rehac_text.SOLVER in head)
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:

@@ -27,7 +27,7 @@ def game(record: str) -> Trajectory:
 
 def values(trajectory: Trajectory) -> dict[str, float | None]:
     found = metrics.measures(trajectory)
-    return {f"{row.metric} {row.participant or row.definition or ''}".strip(): row.value for row in found}
+    return {f"{row.metric} {row.participant or row.scoring or ''}".strip(): row.value for row in found}
 
 
 @pytest.mark.parametrize(
@@ -84,10 +84,10 @@ def test_progress_is_undefined_where_there_is_nothing_to_build_and_nothing_stand
 def test_a_finished_game_with_an_extra_block_gives_what_the_hand_reckons() -> None:
     found = values(game("22"))
     # Four blue blocks either may place and one red of the machine's: 3 and 2 are optimal, 4 and 4 were done.
-    assert found["workload_balance target"] == pytest.approx((8 / 3 * 4) / ((8 / 3) ** 2 + 16))
+    assert found["workload_balance"] == pytest.approx((8 / 3 * 4) / ((8 / 3) ** 2 + 16))
     assert (found["success_rate"], found["extra_blocks"]) == (1, 1)
     assert found["progress"] == pytest.approx(5 / 6)
-    assert (found["timesteps all"], found["timesteps place_break"]) == (13, 8)
+    assert (found["timesteps"], found["timesteps place_break"]) == (13, 8)
     assert (found["illegal_placements Agent 0"], found["illegal_placements Agent 1"]) == (0, 1)
 
 
@@ -109,7 +109,7 @@ def test_illegal_placements_are_named_by_their_rule_and_carried_out_all_the_same
     assert (found["success_rate"], found["illegal_placements Agent 1"]) == (1, 2)
     assert found["breaks_without_effect Agent 1"] == 1
     # Three blocks each are optimal; 4 and 5 places and breaks were done.
-    assert found["workload_balance target"] == pytest.approx(20 / 41)
+    assert found["workload_balance"] == pytest.approx(20 / 41)
 
 
 def test_who_leaves_while_there_is_work_for_them_has_stopped_early() -> None:
@@ -133,9 +133,9 @@ def test_a_copy_of_a_record_is_missing_everywhere_and_says_of_which() -> None:
 
 
 def test_both_readings_of_the_split_are_there() -> None:
-    rows = [row for row in metrics.measures(game("22"), "literal") if row.metric == "workload_balance"]
+    rows = [row for row in metrics.measures(game("22")) if row.metric == "workload_balance"]
     # Inventories: blue 4 and red 2 with blue 1; one blue is shared, 3 and 2 are left: 3 and 3 are optimal.
-    assert [(row.value, row.definition) for row in rows] == [(0.5, "literal")]
+    assert [(row.value, row.scoring) for row in rows] == [(pytest.approx(6 / 13), None), (0.5, "literal")]
 
 
 def test_the_published_game_gives_its_values() -> None:
@@ -144,5 +144,5 @@ def test_the_published_game_gives_its_values() -> None:
         assert isinstance(trajectory, Trajectory)
         assert metrics.progress(trajectory) == pytest.approx([0, 0, 0, 0.2, 0.4, 0.6, 0.6, 0.6, 0.8, 1, 1])
         found = values(trajectory)
-        assert (found["timesteps all"], found["timesteps place_break"]) == (10, 7)
+        assert (found["timesteps"], found["timesteps place_break"]) == (10, 7)
         assert (found["success_rate"], found["extra_blocks"]) == (1, 0)

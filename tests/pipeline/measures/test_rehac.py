@@ -10,6 +10,7 @@ import pytest
 
 from coaudit.pipeline.measure import Measure
 from coaudit.pipeline.measures import rehac as metrics
+from coaudit.pipeline.measures.dilemmas import dilemmas
 from coaudit.pipeline.sources import rehac
 from coaudit.pipeline.sources.reader import ReadOptions
 from coaudit.schemas.trajectory import Trajectory
@@ -122,12 +123,12 @@ def test_an_exact_match_is_one_after_normalisation() -> None:
 
 def test_the_three_dilemmas_are_found_with_the_steps_that_show_them() -> None:
     pairs = read(SAMPLES / "hotpotqa_pairs.jsonl")
-    assert [(f.code, f.cites) for f in metrics.dilemmas(pairs[0])] == [("ambiguity", (3,))]
-    assert [(f.code, f.cites) for f in metrics.dilemmas(pairs[4])] == [
+    assert [(f.code, f.cites) for f in dilemmas(pairs[0])] == [("ambiguity", (3,))]
+    assert [(f.code, f.cites) for f in dilemmas(pairs[4])] == [
         ("dead_loop", (1, 2, 3, 4, 5, 6)),
         ("dead_loop", (1, 2, 3, 4, 5, 6, 7)),
     ]
-    assert not any(list(metrics.dilemmas(pairs[n])) for n in (1, 2, 3, 5, 6))
+    assert not any(list(dilemmas(pairs[n])) for n in (1, 2, 3, 5, 6))
 
 
 def test_different_searches_in_vain_are_missing_information(tmp_path: Path) -> None:
@@ -139,7 +140,7 @@ def test_different_searches_in_vain_are_missing_information(tmp_path: Path) -> N
     )
     path.write_text(f'{{"trajectory": "Question: x?\\n{steps}", "em": 0, "f1": 0}}\n')
     (trajectory,) = read(path)
-    assert [(f.code, f.cites) for f in metrics.dilemmas(trajectory)] == [("missing_information", (1, 2))]
+    assert [(f.code, f.cites) for f in dilemmas(trajectory)] == [("missing_information", (1, 2))]
 
 
 @pytest.mark.parametrize(
