@@ -15,9 +15,7 @@ from coaudit.pipeline.measures.rehac import normalised, steps
 from coaudit.schemas.trajectory import Event, Trajectory
 
 _FOUND_NOTHING = ("Could not find", "No more results")
-_NO_ANSWER = re.compile(
-    r"\b(unknown|unclear|ambiguous|cannot|can't|not enough|undetermined)\b", re.IGNORECASE
-)
+_NO_ANSWER = re.compile(r"\b(unknown|unclear|ambiguous|cannot|cant|not enough|undetermined)\b", re.IGNORECASE)
 _MEANINGS = re.compile(r"\bmay (also )?refer to\b")
 _SEVERAL = re.compile(_MEANINGS.pattern + r"|\(disambiguation\)|Similar: \[")
 
