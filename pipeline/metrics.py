@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from coaudit.pipeline.errors import UsageError
+from coaudit.pipeline.selection import Selection
 from coaudit.pipeline.store import Store, dictionaries
 from coaudit.schemas.metric import Metric
 
@@ -56,11 +57,16 @@ def metrics(
     rater: str | None = None,
     definition: str = "released",
     penalty: float = 0.08,
+    only: Selection | None = None,
 ) -> list[Metric]:
-    """Every metric that the store's trajectories have, in a stable order."""
+    """Every metric that the store's trajectories (`only` some of them) have, in a stable order."""
     with store.reading() as connection:
-        keys = _keys(connection, by)
+        keys = grouping(connection, by)
         raters = _raters(connection, rater)
+        wanted, values = (only or Selection()).where()
+        connection.execute(
+            f"CREATE TEMP TABLE selected AS SELECT t.* FROM trajectories t WHERE {wanted}", values
+        )
         connection.execute("CREATE TEMP TABLE chosen AS " + _chosen(raters), [definition])
         if per_trajectory:
             return _per_trajectory(connection)
@@ -69,7 +75,7 @@ def metrics(
     return sorted((_metric(row, [name for name, _ in keys]) for row in rows), key=_order)
 
 
-def _keys(connection: Any, by: Sequence[str]) -> list[tuple[str, str]]:
+def grouping(connection: Any, by: Sequence[str]) -> list[tuple[str, str]]:
     """(name, SQL expression) of each grouping; a name that is no column is a tag."""
     tags = {
         row[0]
@@ -120,6 +126,7 @@ def _chosen(raters: dict[str, list[str]]) -> str:
         SELECT m.* FROM measures m
         WHERE (m.rater IS NULL OR (m.metric, m.rater) IN (VALUES {wanted}))
             AND (m.definition IS NULL OR m.definition = ?)
+            AND m.trajectory_id IN (SELECT id FROM selected)
     """
 
 
@@ -131,7 +138,7 @@ def _per_trajectory(connection: Any) -> list[Metric]:
     query = """
         SELECT m.metric, m.trajectory_id AS trajectory, t.native_id, m.participant, m.rater, m.scoring,
             m.definition, m.value, m.reason
-        FROM chosen m JOIN trajectories t ON t.id = m.trajectory_id
+        FROM chosen m JOIN selected t ON t.id = m.trajectory_id
         ORDER BY t.started, t.native_id, t.id, m.metric, m.participant, m.rater, m.scoring
     """
     return [_single(row) for row in dictionaries(connection, query)]
@@ -156,7 +163,7 @@ def _aggregate(keys: list[tuple[str, str]]) -> str:
                 sum(weight) FILTER (value IS NOT NULL) AS total, mode(reason) AS reason,
                 sum(weight ** 2 * value ** 2) AS squares, sum(weight ** 2 * value) AS products,
                 sum(weight ** 2) FILTER (value IS NOT NULL) AS weights
-            FROM chosen m JOIN trajectories t ON t.id = m.trajectory_id
+            FROM chosen m JOIN selected t ON t.id = m.trajectory_id
             GROUP BY ALL
         )
         SELECT *, greatest(0, squares - 2 * value * products + value ** 2 * weights) AS spread FROM sums
@@ -169,7 +176,7 @@ def _unrated(
     """A null row, with what to run, for each metric that needs ratings and has none."""
     names = ", ".join(f"{expression} AS key_{i}" for i, (_, expression) in enumerate(keys))
     query = f"""
-        SELECT {names + "," if names else ""} count(*) AS missing FROM trajectories t
+        SELECT {names + "," if names else ""} count(*) AS missing FROM selected t
         WHERE EXISTS (SELECT 1 FROM units u WHERE u.trajectory_id = t.id AND u.kind = 'utterance')
         GROUP BY ALL
     """
