@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from coaudit.pipeline.metrics import grouping, wilson
+from coaudit.annotation.intervals import wilson
+from coaudit.pipeline.rated import keys_of
 from coaudit.pipeline.selection import Selection
 from coaudit.pipeline.store import Store, dictionaries
 
@@ -34,7 +35,8 @@ class Share:
 
     @property
     def interval(self) -> tuple[float | None, float | None]:
-        return wilson(self.present / self.n, self.n) if self.n else (None, None)
+        low, high, *_ = wilson(self.present, self.n) if self.n else (None, None)
+        return low, high
 
 
 def shares(
@@ -42,7 +44,7 @@ def shares(
 ) -> list[Share]:
     """Every code and category of a trajectory codebook: by rater and group, in the codebook's order."""
     with store.reading() as connection:
-        keys = grouping(connection, by)
+        keys = keys_of(connection, by)
         names = "".join(
             f", coalesce({expression}, '–')::VARCHAR AS key_{i}" for i, (_, expression) in enumerate(keys)
         )
