@@ -76,7 +76,7 @@ def hajek(audit: Audit, resamples: int, seed: int) -> Estimate:
 
 def judge_only(audit: Audit, resamples: int, seed: int) -> Estimate:
     """No corrected rate: how often the judge errs is unknown."""
-    return None, Interval(None, None, "no human label: the judge's rate is uncorrected")
+    return None, Interval(None, None, "no human label tells how often the judge errs")
 
 
 def ppi(audit: Audit, resamples: int, seed: int) -> Estimate:

@@ -13,7 +13,6 @@ import numpy as np
 from coaudit.annotation import agreement as measuring
 from coaudit.annotation import confusion as confusing
 from coaudit.annotation.agreement import COEFFICIENTS, Coefficient, Ratings
-from coaudit.annotation.audit import ERROR, UNCLEAR
 from coaudit.annotation.intervals import MISSING, Floats
 from coaudit.annotation.sets import set_alpha
 from coaudit.pipeline.errors import SourceError, UsageError
@@ -36,7 +35,7 @@ def of_workspace(store: Store, names: Sequence[str] = ()) -> list[Agreement]:
         with store.reading() as connection:
             codes = list(rated(connection, book))
         for code in codes:
-            rows.extend(_rows(code))
+            rows.extend(of_codes(code))
         if len(book.codes) > 1:
             rows.extend(_over_codes(codes, rows))
     return rows
@@ -78,16 +77,8 @@ def disagreements(store: Store, names: Sequence[str] = ()) -> list[dict[str, Any
                 if len(set(given.values())) > 1:
                     trajectory, event = code.units[place]
                     address = {"trajectory": trajectory, "native_id": natives[trajectory], "event": event}
-                    settled = given.get(GOLD)
-                    rows.append(
-                        {
-                            **address,
-                            "codebook": book.name,
-                            "code": code.code,
-                            "labels": given,
-                            "gold": settled,
-                        }
-                    )
+                    said_of = {"codebook": book.name, "code": code.code, "labels": given}
+                    rows.append({**address, **said_of, "gold": given.get(GOLD)})
     return rows
 
 
@@ -103,14 +94,10 @@ def confusions(store: Store, names: Sequence[str] = ()) -> list[dict[str, Any]]:
                 if not ((code.of(judge) >= 0) & (human >= 0)).any():
                     continue
                 found = confusing.confusion(code.of(judge), human, book.labels, design_weights(code))
-                head = {
-                    "codebook": book.name,
-                    "code": code.code,
-                    "judge": judge,
-                    "labels": list(found.labels),
-                }
+                head = {"codebook": book.name, "code": code.code, "judge": judge}
+                counts = {"labels": list(found.labels), "counts": found.counts.tolist()}
                 classes = [asdict(quality) for quality in found.classes]
-                rows.append({**head, "counts": found.counts.tolist(), "classes": classes})
+                rows.append({**head, **counts, "classes": classes})
     return rows
 
 
@@ -128,7 +115,8 @@ def _gold(code: Rated) -> tuple[str, ...]:
     return (GOLD,) if GOLD in code.raters else ()
 
 
-def _rows(code: Rated) -> Iterator[Agreement]:
+def of_codes(code: Rated) -> Iterator[Agreement]:
+    """Every coefficient for one code: all people, each judge with them and with gold, all judges."""
     weights = design_weights(code)
     if len(code.humans) > 1 or (code.humans and not code.judges):
         yield from _agreement(code, code.humans, weights)
@@ -170,7 +158,7 @@ def _row(code: str, found: Coefficient) -> Agreement:
 
 
 def _over_codes(codes: list[Rated], rows: list[Agreement]) -> Iterator[Agreement]:
-    """The codebook as a whole: alpha of the sets of codes, and the mean kappa over the codes that have one."""
+    """The codebook as a whole: alpha of the sets of codes, and the mean of the defined kappas."""
     if not codes:
         return
     book = codes[0].book
@@ -179,7 +167,7 @@ def _over_codes(codes: list[Rated], rows: list[Agreement]) -> Iterator[Agreement
     for raters in everyone:
         complete = [code for code in codes if set(raters) <= set(code.raters)]
         said = np.stack([code.matrix[:, [code.raters.index(r) for r in raters]] for code in complete], axis=2)
-        answered = (said >= 0).any(2) & ~np.isin(said, (ERROR, UNCLEAR)).all(2)
+        answered = np.asarray((said >= 0).any(axis=2), dtype=np.bool_)
         yield _row(book.name, set_alpha(said == 0, answered, raters))
     names = {code.code for code in codes}
     for pair in sorted({r.raters for r in rows if r.coefficient == "cohen_kappa" and r.code in names}):

@@ -60,7 +60,7 @@ def _grouped(
     for values in sorted(set(of_unit), key=str):
         own = code.where(np.array([group == values for group in of_unit], dtype=bool))
         group = dict(zip(by, values, strict=True)) if by else None
-        judges = [name for name in own.judges if judge in (None, name)]
+        judges: list[str | None] = [name for name in own.judges if judge in (None, name)]
         for name in judges or ([] if judge else [None]):
             row = _rate(own, name, group, estimator)
             if row is not None:
@@ -108,7 +108,7 @@ def _presence(said: Ints) -> Ints:
 
 
 def _inclusion(drawn: NDArray[np.float64], human: Ints) -> tuple[NDArray[np.float64] | None, str]:
-    """Inclusion probabilities where a sample holds every unit that people rated, else none and a word on it."""
+    """Inclusion probabilities where a sample holds all that people rated, else none and why."""
     asked = human != MISSING
     if not asked.any():
         return None, ""

@@ -1,0 +1,43 @@
+"""The command that reports metrics."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from coaudit.pipeline.commands.context import Commands, Groups, Json, emit, number, split, store, table
+
+GROUPS = ("system", "setting", "condition", "task", "instance", "agent", "agent_model")
+
+
+def metrics(
+    by: Annotated[str, typer.Option(help=f"Comma-separated: {', '.join(GROUPS)}, or a tag.")] = "",
+    per: Annotated[str | None, typer.Option(help="`trajectory`: one row a trajectory.")] = None,
+    rater: Annotated[
+        str | None, typer.Option(help="Whose ratings to use; else gold where complete, else each.")
+    ] = None,
+    definition: Annotated[str, typer.Option(help="released or paper, where they differ.")] = "released",
+    penalty: Annotated[float, typer.Option(help="λ of the reward T - λC.")] = 0.08,
+    json: Json = False,
+) -> None:
+    """The papers' metrics with their intervals, over all or by group."""
+    from coaudit.pipeline import metrics as measuring
+
+    rows = measuring.metrics(
+        store(),
+        by=split(by),
+        per_trajectory=measuring.checked_per(per),
+        rater=rater,
+        definition=measuring.checked_definition(definition),
+        penalty=penalty,
+    )
+    if json:
+        emit({"rows": [row.model_dump(exclude_unset=True) for row in rows]})
+        return
+    columns = ["metric", "of", "rater", "value", "95 %", "n", "missing", "why null"]
+    table("Metrics", columns, [measuring.cells(row, number) for row in rows])
+
+
+COMMANDS: Commands = {"metrics": metrics}
+GROUPED: Groups = {}
