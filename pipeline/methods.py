@@ -116,11 +116,6 @@ def _several(values: list[str], noun: str = "") -> str:
     return f"{given[0]} and {len(given) - 1:,} more {noun}".strip()
 
 
-def quality(store: Store) -> tuple[Table, ...]:
-    """Agreement and corrected rates."""
-    return ()
-
-
 def words(store: Store, raters: Sequence[str]) -> tuple[str, ...]:
     """The methods in sentences."""
     query = "SELECT reason, count(*) AS n FROM uncounted_ratings GROUP BY reason ORDER BY n DESC"

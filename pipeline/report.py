@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from coaudit.pipeline import codebooks, findings, ledger, methods, metrics
+from coaudit.pipeline import codebooks, findings, ledger, methods, metrics, trust
 from coaudit.pipeline.selection import Selection
 from coaudit.pipeline.store import Store
 from coaudit.pipeline.tables import Cell, Number, Table, of_metric, plain
@@ -68,7 +68,7 @@ def build(store: Store, *, only: Selection | None = None, rater: str | None = No
             real(pooled),
             elsewhere(pooled),
             failures(store, only),
-            *methods.quality(store),
+            *trust.tables(store),
             methods.judged(store),
         ),
         methods=methods.words(store, [m.rater for m in rows if m.rater]),
