@@ -17,6 +17,7 @@ from coaudit.pipeline.commands import (
     judging,
     measuring,
     ratings,
+    showing,
 )
 from coaudit.pipeline.commands.context import remember
 from coaudit.pipeline.errors import CoauditError, UsageError
@@ -50,6 +51,7 @@ for module in (
     ratings,
     measuring,
     agreeing,
+    showing,
 ):
     for name, function in module.COMMANDS.items():
         app.command(name)(function)
