@@ -104,4 +104,5 @@ def lines(document: dict[str, Any]) -> list[str]:
 def _line(state: dict[str, Any]) -> str:
     step = state["human_steps"][0]
     where = f"step {state['depth']}  {state['question'] or state['instance']}"
-    return f"A = {state['advantage']:+.3f}  {where}  -> {step['step']}  ({step['trajectory']} event {step['event']})"
+    what = f"{step['step']}  ({step['trajectory']} event {step['event']})"
+    return f"A = {state['advantage']:+.3f}  {where}  -> {what}"
