@@ -55,13 +55,13 @@ class Detectors:
     def rate(self, unit: Unit) -> Iterator[Rating]:
         """A rating for each code that a detector can speak to in this log."""
         log = Log.of(unit)
-        maker = Maker(NAME, "rule", VERSION)
+        maker = Maker(NAME, "rule", VERSION, self.codebook)
         known = {code.code for code in self.codebook.codes}
         for code, detectors in DETECTORS.items():
             said = [found for detector in detectors if (found := detector(log)) is not None]
             if code in known and said:
                 findings = [finding for found in said for finding in found]
-                yield maker.rating(unit, self.codebook, _verdict(self.codebook, code, findings))
+                yield maker.rating(unit, _verdict(self.codebook, code, findings))
 
 
 def _verdict(codebook: Codebook, code: str, findings: list[Finding]) -> Verdict:
