@@ -13,6 +13,7 @@ import typer
 
 from coaudit.pipeline.commands import (
     agreeing,
+    codebooks,
     data,
     demo,
     judging,
@@ -48,6 +49,7 @@ def common(
 
 for module in (
     data,
+    codebooks,
     judging,
     ratings,
     measuring,
