@@ -32,7 +32,7 @@ VERSION = 1
 """Of the tables; a database of another version is rebuilt, one from a newer coaudit is refused."""
 PATIENCE = 30.0
 """Seconds that an open is retried while another process writes."""
-LEDGER_BATCH = 5000
+LEDGER_BATCH = 2000
 VIEWS = ("ratings.sql", "teamwork.sql", "measures.sql", "dashboard.sql")
 _TEAMWORK = (
     "metric, trajectory_id, value, 1, NULL, participant, NULL, NULL, NULL FROM count_measures",
