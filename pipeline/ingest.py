@@ -14,6 +14,7 @@ import duckdb
 from coaudit.pipeline import ledger, rows
 from coaudit.pipeline.archives import is_archive, unpacked
 from coaudit.pipeline.errors import SourceError, UsageError
+from coaudit.pipeline.live import joining
 from coaudit.pipeline.sources.reader import Reader, ReadOptions
 from coaudit.pipeline.store import Store, dictionaries, insert
 from coaudit.schemas.base import Model, content_hash
@@ -223,6 +224,8 @@ def _settled(
         if head[0]["digest"] == rows.digest(trajectory) and options.condition in (None, head[0]["condition"]):
             return None
         stored = store.load(connection, [trajectory.id])[0]
+        if together := joining.settled(stored, trajectory):
+            return None if rows.digest(together) == head[0]["digest"] else together
         old, new = rows.event_digests(stored.events), rows.event_digests(trajectory.events)
         if new == old[: len(new)] and len(new) < len(old):
             return None
