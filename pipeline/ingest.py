@@ -16,11 +16,15 @@ from coaudit.pipeline.archives import is_archive, unpacked
 from coaudit.pipeline.errors import SourceError, UsageError
 from coaudit.pipeline.live import joining
 from coaudit.pipeline.sources.reader import Reader, ReadOptions
-from coaudit.pipeline.store import Store, dictionaries, insert
+from coaudit.pipeline.store import Store, dictionaries, execute, insert
 from coaudit.schemas.base import Model, content_hash
 from coaudit.schemas.trajectory import Quarantined, Trajectory
 
-READERS = ("cogym",)
+READERS = {
+    "cogym": "cogym",
+    "coaudit": "coaudit_jsonl",
+}
+"""System -> the module under sources/ that reads its logs."""
 BATCH_EVENTS = 20_000
 
 
@@ -58,13 +62,13 @@ def reader(system: str) -> Reader:
     """The reader of a system; UsageError names the systems there are."""
     if system not in READERS:
         raise UsageError(f"unknown system {system!r}, expected one of auto, {', '.join(READERS)}")
-    module: Reader = importlib.import_module(f"coaudit.pipeline.sources.{system}")
+    module: Reader = importlib.import_module(f"coaudit.pipeline.sources.{READERS[system]}")
     return module
 
 
 def recognised(path: Path, system: str = "auto") -> str | None:
     """The system whose source `path` is; None where it is none's, or not that system's."""
-    candidates = READERS if system == "auto" else (system,)
+    candidates = tuple(READERS) if system == "auto" else (system,)
     return next((name for name in candidates if reader(name).recognises(path)), None)
 
 
@@ -313,7 +317,7 @@ def _known(store: Store) -> dict[tuple[str, str, str], tuple[str, ...]]:
 
 
 def _note_source(connection: duckdb.DuckDBPyConnection, source: Source) -> None:
-    connection.execute("DELETE FROM sources WHERE path = ?", [source.path])
+    execute(connection, "DELETE FROM sources WHERE path = ?", [source.path])
     options = content_hash(source.options.model_dump())
     row = (
         source.path,

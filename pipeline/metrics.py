@@ -11,11 +11,12 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from coaudit.annotation.intervals import student, wilson
 from coaudit.pipeline.errors import UsageError
-from coaudit.pipeline.store import Store, dictionaries
+from coaudit.pipeline.rated import keys_of
+from coaudit.pipeline.store import Store, dictionaries, execute
 from coaudit.schemas.metric import Metric
 
-GROUPS = ("system", "setting", "condition", "task", "instance", "agent", "agent_model")
 RATES = {"delivered": "delivery_rate", "success": "success_rate", "won": "win_rate"}
 """The 0/1 of a trajectory -> the rate over many."""
 RATED = {
@@ -59,32 +60,14 @@ def metrics(
 ) -> list[Metric]:
     """Every metric that the store's trajectories have, in a stable order."""
     with store.reading() as connection:
-        keys = _keys(connection, by)
+        keys = keys_of(connection, by)
         raters = _raters(connection, rater)
-        connection.execute("CREATE TEMP TABLE chosen AS " + _chosen(raters), [definition])
+        execute(connection, "CREATE TEMP TABLE chosen AS " + _chosen(raters), [definition])
         if per_trajectory:
             return _per_trajectory(connection)
         rows = dictionaries(connection, _aggregate(keys))
         rows += _unrated(connection, keys, raters)
     return sorted((_metric(row, [name for name, _ in keys]) for row in rows), key=_order)
-
-
-def _keys(connection: Any, by: Sequence[str]) -> list[tuple[str, str]]:
-    """(name, SQL expression) of each grouping; a name that is no column is a tag."""
-    tags = {
-        row[0]
-        for row in connection.execute("SELECT DISTINCT unnest(json_keys(tags)) FROM trajectories").fetchall()
-    }
-    keys = []
-    for name in by:
-        if name in GROUPS:
-            keys.append((name, f"t.{name}"))
-        elif name in tags:
-            path = name.replace('"', '\\"').replace("'", "''")
-            keys.append((name, f"json_extract_string(t.tags, '$.\"{path}\"')"))
-        else:
-            raise UsageError(f"cannot group by {name!r}, expected {', '.join([*GROUPS, *sorted(tags)])}")
-    return keys
 
 
 def _raters(connection: Any, wanted: str | None) -> dict[str, list[str]]:
@@ -213,22 +196,14 @@ def _interval(row: dict[str, Any]) -> tuple[float | None, float | None]:
     if value is None:
         return None, None
     if row["metric"] in RATES:
-        return wilson(value, n)
+        low, high, *_ = wilson(value * n, n)
+        return low, high
     if n < 2:
         return None, None
-    from scipy.special import stdtrit
-
     error = math.sqrt(row["spread"] / row["total"] ** 2 * n / (n - 1))
-    reach = float(stdtrit(n - 1, 0.975)) * error
+    reach = student(n - 1) * error
     lowest, highest = BOUNDS.get(row["metric"], (-math.inf, math.inf))
     return max(lowest, value - reach), min(highest, value + reach)
-
-
-def wilson(rate: float, n: int, z: float = 1.959963984540054) -> tuple[float, float]:
-    """Wilson's 95 % score interval of a rate over n trajectories (Wilson 1927)."""
-    centre = (rate + z * z / (2 * n)) / (1 + z * z / n)
-    reach = z * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-    return max(0.0, centre - reach), min(1.0, centre + reach)
 
 
 def _order(metric: Metric) -> tuple[Any, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -88,8 +89,10 @@ class Store:
         for table in ("participants", "events", "units", "computed"):
             delete(connection, table, "trajectory_id", ids)
         delete(connection, "trajectories", "id", ids)
-        connection.execute(
-            "DELETE FROM outcomes WHERE NOT imported AND trajectory_id IN (SELECT unnest(?))", [ids]
+        execute(
+            connection,
+            "DELETE FROM outcomes WHERE NOT imported AND trajectory_id IN (SELECT unnest(?))",
+            [ids],
         )
         for table, more in tables.items():
             insert(connection, table, more)
@@ -123,8 +126,8 @@ class Store:
         hashes = list(states)
         known = {
             row[0]
-            for row in connection.execute(
-                "SELECT hash FROM states WHERE hash IN (SELECT unnest(?))", [hashes]
+            for row in execute(
+                connection, "SELECT hash FROM states WHERE hash IN (SELECT unnest(?))", [hashes]
             ).fetchall()
         }
         fresh = [(h, json.dumps(states[h], ensure_ascii=False)) for h in hashes if h not in known]
@@ -151,8 +154,8 @@ class Store:
             connection.execute("DELETE FROM outcomes WHERE imported")
             given = [rows.outcome(o.trajectory, o.outcome(), imported=True) for o in last.values()]
             insert(connection, "outcomes", given)
-            connection.execute("DELETE FROM ledgers WHERE path = ?", [path.name])
-            connection.execute("INSERT INTO ledgers VALUES (?, ?, ?)", [path.name, size, len(given)])
+            execute(connection, "DELETE FROM ledgers WHERE path = ?", [path.name])
+            execute(connection, "INSERT INTO ledgers VALUES (?, ?, ?)", [path.name, size, len(given)])
 
     def _codebook_state(self) -> str:
         own = self.workspace.codebooks
@@ -177,10 +180,10 @@ class Store:
             ]
             insert(connection, "codebooks", codes)
         connection.execute("DELETE FROM meta WHERE key = 'codebooks'")
-        connection.execute("INSERT INTO meta VALUES ('codebooks', ?)", [self._codebook_state()])
+        execute(connection, "INSERT INTO meta VALUES ('codebooks', ?)", [self._codebook_state()])
 
     def _load_ledger(self, connection: duckdb.DuckDBPyConnection, name: str) -> None:
-        row = connection.execute("SELECT bytes, lines FROM ledgers WHERE path = ?", [name]).fetchone()
+        row = execute(connection, "SELECT bytes, lines FROM ledgers WHERE path = ?", [name]).fetchone()
         offset, line = row or (0, 0)
         fresh: list[rows.Row] = []
         broken: list[rows.Row] = []
@@ -193,8 +196,8 @@ class Store:
                 fresh.append(rows.rating(item, name, line))
         insert(connection, "ratings", fresh)
         insert(connection, "quarantine", broken)
-        connection.execute("DELETE FROM ledgers WHERE path = ?", [name])
-        connection.execute("INSERT INTO ledgers VALUES (?, ?, ?)", [name, offset, line])
+        execute(connection, "DELETE FROM ledgers WHERE path = ?", [name])
+        execute(connection, "INSERT INTO ledgers VALUES (?, ?, ?)", [name, offset, line])
 
     @contextmanager
     def _open(self, *, read_only: bool) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -210,29 +213,54 @@ def insert(connection: duckdb.DuckDBPyConnection, table: str, many: Sequence[row
     """Insert rows in the order of the table's columns."""
     if not many:
         return
-    import pyarrow as pa
+    import polars as pl
 
     types = connection.execute(f"DESCRIBE {table}").fetchall()
-    columns = [
-        pa.array(column, _arrow(kind))
-        for column, (_, kind, *_) in zip(zip(*many, strict=True), types, strict=True)
+    series = [
+        pl.Series(name, column, dtype=_dtype(kind))
+        for column, (name, kind, *_) in zip(zip(*many, strict=True), types, strict=True)
     ]
-    batch = pa.Table.from_arrays(columns, names=[name for name, *_ in types])
-    connection.register("incoming", batch)
-    connection.execute(f"INSERT INTO {table} SELECT * FROM incoming")
-    connection.unregister("incoming")
+    with _without_pandas():
+        connection.register("incoming", pl.DataFrame(series))
+        connection.execute(f"INSERT INTO {table} SELECT * FROM incoming")
+        connection.unregister("incoming")
 
 
 def delete(connection: duckdb.DuckDBPyConnection, table: str, column: str, values: Sequence[str]) -> None:
     """Delete the rows whose `column` has one of the values."""
-    connection.execute(f"DELETE FROM {table} WHERE {column} IN (SELECT unnest(?))", [list(values)])
+    execute(connection, f"DELETE FROM {table} WHERE {column} IN (SELECT unnest(?))", [list(values)])
+
+
+def execute(
+    connection: duckdb.DuckDBPyConnection, query: str, parameters: Sequence[Any] = ()
+) -> duckdb.DuckDBPyConnection:
+    """Run a query; everything that passes parameters goes through here."""
+    with _without_pandas():
+        return connection.execute(query, list(parameters))
+
+
+@contextmanager
+def _without_pandas() -> Iterator[None]:
+    """Keep pandas out unless somebody has loaded it.
+
+    DuckDB looks for pandas' types among parameters and tables, and where it is installed imports it for
+    that, which takes over a second; nothing here uses it.
+    """
+    if "pandas" in sys.modules:
+        yield
+        return
+    sys.modules["pandas"] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules["pandas"]
 
 
 def dictionaries(
     connection: duckdb.DuckDBPyConnection, query: str, parameters: Sequence[Any] = ()
 ) -> list[dict[str, Any]]:
     """The rows of a query as dictionaries by column."""
-    cursor = connection.execute(query, list(parameters))
+    cursor = execute(connection, query, parameters)
     names = [column[0] for column in cursor.description]
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
@@ -241,7 +269,8 @@ def _connect(url: str, *, read_only: bool) -> duckdb.DuckDBPyConnection:
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
-            return duckdb.connect(url, read_only=read_only)
+            # Looking for tables among Python's variables would import pandas, which takes two seconds.
+            return duckdb.connect(url, read_only=read_only, config={"python_enable_replacements": False})
         except duckdb.Error as error:
             if not any(mark in str(error) for mark in _LOCKED):
                 raise StoreError(f"{url}: cannot open the store: {error}") from error
@@ -270,20 +299,20 @@ def _ensure(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute((folder / "tables.sql").read_text())
     for name in VIEWS:
         connection.execute((folder / name).read_text())
-    connection.execute("INSERT INTO meta VALUES ('version', ?)", [str(VERSION)])
+    execute(connection, "INSERT INTO meta VALUES ('version', ?)", [str(VERSION)])
 
 
-def _arrow(kind: str) -> Any:
-    import pyarrow as pa
+def _dtype(kind: str) -> Any:
+    import polars as pl
 
     if kind.endswith("[]"):
-        return pa.list_(_arrow(kind[:-2]))
+        return pl.List(_dtype(kind[:-2]))
     return {
-        "VARCHAR": pa.string(),
-        "INTEGER": pa.int32(),
-        "BIGINT": pa.int64(),
-        "DOUBLE": pa.float64(),
-        "BOOLEAN": pa.bool_(),
+        "VARCHAR": pl.String,
+        "INTEGER": pl.Int32,
+        "BIGINT": pl.Int64,
+        "DOUBLE": pl.Float64,
+        "BOOLEAN": pl.Boolean,
     }[kind]
 
 
@@ -307,7 +336,7 @@ def _grouped(many: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
 
 def _states(connection: duckdb.DuckDBPyConnection, events: Iterable[dict[str, Any]]) -> dict[str, Any]:
     hashes = {h for event in events if event["states"] for h in json.loads(event["states"]).values()}
-    found = connection.execute(
-        "SELECT hash, content FROM states WHERE hash IN (SELECT unnest(?))", [sorted(hashes)]
+    found = execute(
+        connection, "SELECT hash, content FROM states WHERE hash IN (SELECT unnest(?))", [sorted(hashes)]
     ).fetchall()
     return {key: json.loads(content) for key, content in found}

@@ -121,6 +121,11 @@ def number(value: float | None, digits: int = 3) -> str:
     return str(int(value)) if value == int(value) and abs(value) >= 1 else f"{value:.{digits}f}"
 
 
+def split(given: str) -> list[str]:
+    """A comma-separated option as its parts."""
+    return [part.strip() for part in given.split(",") if part.strip()]
+
+
 def tags(given: list[str]) -> dict[str, str]:
     """`key=value` options as a dictionary; UsageError for one without a `=`."""
     from coaudit.pipeline.errors import UsageError

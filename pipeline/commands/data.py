@@ -108,7 +108,41 @@ def rebuild(json: Json = False) -> None:
         print(f"{result.trajectories} trajectories with {result.events} events")
 
 
-COMMANDS: Commands = {"ingest": ingest, "rebuild": rebuild}
+def export(
+    out: Annotated[Path, typer.Argument(help="Folder for parquet and csv, file for jsonl.")],
+    format: Annotated[str, typer.Option(help="parquet, csv, or jsonl (what `ingest` reads).")] = "parquet",
+    tables: Annotated[str | None, typer.Option(help="Comma-separated; else all.")] = None,
+    json: Json = False,
+) -> None:
+    """Write the audit tables, or the trajectories, for other programs."""
+    from coaudit.pipeline import export as exporting
+
+    chosen = tuple(tables.split(",")) if tables else exporting.TABLES
+    written = [str(path) for path in exporting.export(store(), out, format, chosen)]
+    if json:
+        emit({"files": written})
+    else:
+        print("\n".join(written))
+
+
+def generate(
+    folder: Annotated[Path, typer.Argument(help="Where to write; it must be empty or new.")],
+    sessions: Annotated[int, typer.Option(min=1, help="How many sessions.")],
+    seed: Annotated[int, typer.Option(help="The same seed gives the same bytes.")] = 0,
+    json: Json = False,
+) -> None:
+    """Write Co-Gym result folders with planted truth (truth.jsonl, which `ratings import` reads)."""
+    from coaudit.pipeline import generate as generating
+
+    with progress("generating") as report:
+        written = generating.generate(folder, sessions, seed, report)
+    if json:
+        emit(written)
+    else:
+        print(f"{written['sessions']} sessions with {written['utterances']} utterances in {folder}")
+
+
+COMMANDS: Commands = {"ingest": ingest, "rebuild": rebuild, "export": export, "generate": generate}
 GROUPED = {"trajectory": trajectory_app, "outcomes": outcomes_app}
 
 

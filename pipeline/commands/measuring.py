@@ -1,4 +1,4 @@
-"""Commands that report: metrics."""
+"""The command that reports metrics."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from coaudit.pipeline.commands.context import Commands, Groups, Json, emit, number, store, table
+from coaudit.pipeline.commands.context import Commands, Groups, Json, emit, number, split, store, table
 
 GROUPS = ("system", "setting", "condition", "task", "instance", "agent", "agent_model")
 
@@ -26,7 +26,7 @@ def metrics(
 
     rows = measuring.metrics(
         store(),
-        by=[name.strip() for name in by.split(",") if name.strip()],
+        by=split(by),
         per_trajectory=measuring.checked_per(per),
         rater=rater,
         definition=measuring.checked_definition(definition),
