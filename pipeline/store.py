@@ -28,7 +28,7 @@ VERSION = 1
 """Of the tables; a database of another version is rebuilt, one from a newer coaudit is refused."""
 PATIENCE = 30.0
 """Seconds that an open is retried while another process writes."""
-VIEWS = ("ratings.sql", "measures.sql")
+VIEWS = ("ratings.sql", "measures.sql", "serving.sql")
 _LOCKED = ("Could not set lock", "Conflicting lock", "being used by another process", "database is locked")
 
 

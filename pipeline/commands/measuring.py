@@ -19,11 +19,17 @@ def metrics(
     ] = None,
     definition: Annotated[str, typer.Option(help="released or paper, where they differ.")] = "released",
     penalty: Annotated[float, typer.Option(help="λ of the reward T - λC.")] = 0.08,
+    serving: Annotated[
+        bool, typer.Option("--serving", help="Answers and failures by the load of the model server instead.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """The papers' metrics with their intervals, over all or by group."""
     from coaudit.pipeline import metrics as measuring
 
+    if serving:
+        report_serving(json)
+        return
     rows = measuring.metrics(
         store(),
         by=split(by),
@@ -37,6 +43,29 @@ def metrics(
         return
     columns = ["metric", "of", "rater", "value", "95 %", "n", "missing", "why null"]
     table("Metrics", columns, [measuring.cells(row, number) for row in rows])
+
+
+def report_serving(json: bool) -> None:
+    """What people and agents did while the model server was idle, busy, or had a queue."""
+    from coaudit.pipeline.live import loads
+
+    rows = loads.measures(store())
+    if json:
+        emit({"rows": rows})
+        return
+    columns = ["metric", "load", "value", "n", "missing", "why null"]
+    cells = [
+        [
+            row["metric"],
+            row["group"]["load"],
+            number(row["value"]),
+            str(row["n"]),
+            str(row["missing"]),
+            row.get("reason", ""),
+        ]
+        for row in rows
+    ]
+    table("Metrics by load of the model server", columns, cells)
 
 
 COMMANDS: Commands = {"metrics": metrics}

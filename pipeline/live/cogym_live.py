@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from coaudit.pipeline.live.joining import heard
 from coaudit.pipeline.live.messages import End, Heard, Received, Shown, Start, Step, understood
@@ -33,6 +34,8 @@ class Sessions:
     """By key; whoever stores them clears this."""
     strangers: dict[str, str] = field(default_factory=dict)
     """Session -> member, of sessions that run already: their state should be asked for."""
+    fresh: list[LiveSession] = field(default_factory=list)
+    """Sessions that were just opened; whoever looks at them clears this."""
     foreign: int = 0
     """Messages on channels of something else."""
 
@@ -60,14 +63,22 @@ class Sessions:
             self._remember(session)
         return session
 
+    def noted(self, note: dict[str, Any]) -> None:
+        """Heed what the follower wrote between the messages."""
+        if "closed" in note:
+            self.close(str(note["closed"]))
+        if "follows" in note or "away" in note:
+            for session in self.open.values():
+                session.gaps += 1
+                self.changed[session.key] = session
+
     def _session(self, heard: Heard) -> LiveSession | None:
         """The session that a message belongs to; None where there is none to speak of (yet)."""
         name = heard.session
         if isinstance(heard.payload, Start):
             self.close(name)
             self.strangers.pop(name, None)
-            self.open[name] = LiveSession.started(name, heard.time, heard.payload)
-            return self.open[name]
+            return self._opened(LiveSession.started(name, heard.time, heard.payload))
         if name in self.open:
             return self.open[name]
         last = self.over.get(name)
@@ -83,12 +94,19 @@ class Sessions:
         if isinstance(heard.payload, Shown) and heard.payload.task_description is not None:
             self.strangers.pop(heard.session, None)
             joined = LiveSession.joined(heard.session, heard.time, heard.role, heard.payload)
-            self.open[heard.session] = self.changed[joined.key] = joined
+            self.changed[joined.key] = self._opened(joined)
             return None
+        if isinstance(heard.payload, End):
+            self.strangers.pop(heard.session, None)
         role = heard.payload.role if isinstance(heard.payload, Step) else heard.role
         if role and not isinstance(heard.payload, End):
             self.strangers.setdefault(heard.session, role)
         return None
+
+    def _opened(self, session: LiveSession) -> LiveSession:
+        self.open[session.name] = session
+        self.fresh.append(session)
+        return session
 
     def _apply(self, session: LiveSession, heard: Heard) -> None:
         if isinstance(heard.payload, Step):

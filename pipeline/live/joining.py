@@ -34,6 +34,8 @@ def settled(stored: Trajectory, read: Trajectory) -> Trajectory | None:
         return None
     if is_heard(read):
         return _longer(stored, read) if is_heard(stored) else join(stored, read)
+    if _heard(stored) is None:
+        return read
     together = join(read, stored)
     return together and together.model_copy(update={"tags": read.tags or stored.tags})
 

@@ -36,7 +36,7 @@ class Note:
     content: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class Place:
     """Where a line stands: the recording's number in its stream and the line's (1-based)."""
 
@@ -53,8 +53,7 @@ class Recorder:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._lock = _locked(folder)
-        numbers = [_number(path) for path in files(folder)]
-        self.number = max(numbers, default=0) + 1
+        self.number = max((number(path) for path in files(folder)), default=0) + 1
         moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
         self.path = folder / f"{self.number:06d}-{moment}-{os.getpid()}.jsonl"
         self.line = 0
@@ -124,15 +123,24 @@ def lines(
 ) -> Iterator[tuple[Path, int, Received | Note | Quarantined]]:
     """The lines of a recording or stream, from a place on; a last line that a kill cut off never counted."""
     for file in files(path) if path.is_dir() else [path]:
-        number = _number(file) if path.is_dir() else 0
-        if since and number < since.number:
+        place = number(file) if path.is_dir() else 0
+        if since and place < since.number:
             continue
         for line, value in json_lines(file):
-            if since and (number, line) < (since.number, since.line):
+            if since and (place, line) < (since.number, since.line):
                 continue
             found = _line(file, line, value)
             if found is not None:
                 yield file, line, found
+
+
+def last_checkpoint(folder: Path) -> Place | None:
+    """From where on a stream has to be replayed to know what was open when it broke off."""
+    for file in reversed(files(folder)):
+        found = [n["checkpoint"] for _, n in notes(file) if "checkpoint" in n]
+        if found:
+            return Place(*found[-1])
+    return None
 
 
 def notes(path: Path) -> Iterator[tuple[float, dict[str, Any]]]:
@@ -174,5 +182,6 @@ def _locked(folder: Path) -> int:
     return descriptor
 
 
-def _number(path: Path) -> int:
+def number(path: Path) -> int:
+    """A recording's place in its stream."""
     return int(path.name.partition("-")[0])

@@ -8,7 +8,7 @@ from pathlib import Path
 from coaudit.pipeline.live import recording
 from coaudit.pipeline.live.cogym_live import Sessions, trajectory
 from coaudit.pipeline.live.messages import Received
-from coaudit.pipeline.live.recording import Note, Place
+from coaudit.pipeline.live.recording import Note
 from coaudit.pipeline.sources.reader import ReadOptions
 from coaudit.schemas.trajectory import Quarantined, Trajectory
 
@@ -30,14 +30,13 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
             yield trajectory(session, str(path), options, known.get(key))
 
 
-def replayed(path: Path, sessions: Sessions, since: Place | None = None) -> Iterator[Quarantined | None]:
+def replayed(path: Path, sessions: Sessions) -> Iterator[Quarantined | None]:
     """Feed a recording to `sessions`; yields after each line, with what was wrong with it."""
-    for file, line, item in recording.lines(path, since):
+    for file, line, item in recording.lines(path):
         if isinstance(item, Received):
             yield feed(sessions, item, file, line)
         elif isinstance(item, Note):
-            if "closed" in item.content:
-                sessions.close(str(item.content["closed"]))
+            sessions.noted(item.content)
             yield None
         else:
             yield item
