@@ -11,7 +11,13 @@ from typing import Annotated
 
 import typer
 
-from coaudit.pipeline.commands import agreeing, data, measuring, ratings
+from coaudit.pipeline.commands import (
+    agreeing,
+    data,
+    judging,
+    measuring,
+    ratings,
+)
 from coaudit.pipeline.commands.context import remember
 from coaudit.pipeline.errors import CoauditError, UsageError
 
@@ -38,7 +44,13 @@ def common(
     remember(workspace)
 
 
-for module in (data, ratings, measuring, agreeing):
+for module in (
+    data,
+    judging,
+    ratings,
+    measuring,
+    agreeing,
+):
     for name, function in module.COMMANDS.items():
         app.command(name)(function)
     for name, group in module.GROUPED.items():

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from coaudit.schemas.base import content_hash
 from coaudit.schemas.codebook import Codebook
 
 
@@ -32,6 +33,15 @@ def load(name: str, own: Path | None = None) -> Codebook:
             (resources.files("coaudit.schemas.codebooks") / f"{name}.toml").read_bytes(), f"{name}.toml"
         )
     raise CodebookError(f"unknown codebook {name!r}, expected one of {', '.join(names(own))}")
+
+
+def state(own: Path | None = None) -> str:
+    """A hash of every codebook's text: the same state, the same codebooks."""
+    shipped = resources.files("coaudit.schemas.codebooks")
+    texts = {name: (shipped / name).read_bytes() for name in _shipped()}
+    if own is not None:
+        texts |= {name: (own / name).read_bytes() for name in _owned(own)}
+    return content_hash(sorted((name, text.decode("utf-8", "replace")) for name, text in texts.items()))
 
 
 def read(path: Path) -> Codebook:

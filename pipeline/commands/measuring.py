@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from coaudit.pipeline.commands.context import Commands, Groups, Json, emit, number, split, store, table
+from coaudit.pipeline.commands.context import Commands, Groups, Json, emit, number, split, store, table, tags
 
 GROUPS = ("system", "setting", "condition", "task", "instance", "agent", "agent_model")
 
@@ -19,9 +19,14 @@ def metrics(
     ] = None,
     definition: Annotated[str, typer.Option(help="released or paper, where they differ.")] = "released",
     penalty: Annotated[float, typer.Option(help="λ of the reward T - λC.")] = 0.08,
+<<<<<<< HEAD
     serving: Annotated[
         bool, typer.Option("--serving", help="Answers and failures by the load of the model server instead.")
     ] = False,
+=======
+    gamma: Annotated[float, typer.Option(help="Collab-Overcooked's time limit: this times optimal.")] = 1.5,
+    optimal: Annotated[list[str] | None, typer.Option(help="order=steps, in place of its level's.")] = None,
+>>>>>>> main
     json: Json = False,
 ) -> None:
     """The papers' metrics with their intervals, over all or by group."""
@@ -37,6 +42,8 @@ def metrics(
         rater=rater,
         definition=measuring.checked_definition(definition),
         penalty=penalty,
+        gamma=gamma,
+        optimal=measuring.checked_steps(tags(optimal or [])),
     )
     if json:
         emit({"rows": [row.model_dump(exclude_unset=True) for row in rows]})
