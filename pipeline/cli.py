@@ -14,6 +14,7 @@ import typer
 from coaudit.pipeline.commands import (
     agreeing,
     data,
+    following,
     judging,
     measuring,
     ratings,
@@ -50,6 +51,7 @@ for module in (
     ratings,
     measuring,
     agreeing,
+    following,
 ):
     for name, function in module.COMMANDS.items():
         app.command(name)(function)

@@ -166,7 +166,7 @@ def _take_references(store: Store, folder: Path, result: Ingested) -> None:
     source = Source(
         path=str(folder.absolute()),
         system="overcooked",
-        content_hash=_content(folder),
+        content_hash=content_of(folder),
         options=ReadOptions(),
         reference=True,
         ingested=ledger.now(),

@@ -31,11 +31,8 @@ VERSION = 1
 """Of the tables; a database of another version is rebuilt, one from a newer coaudit is refused."""
 PATIENCE = 30.0
 """Seconds that an open is retried while another process writes."""
-<<<<<<< HEAD
-VIEWS = ("ratings.sql", "measures.sql", "serving.sql")
-=======
 LEDGER_BATCH = 5000
-VIEWS = ("ratings.sql", "teamwork.sql", "measures.sql")
+VIEWS = ("ratings.sql", "teamwork.sql", "measures.sql", "serving.sql")
 _TEAMWORK = (
     "metric, trajectory_id, value, 1, NULL, participant, NULL, NULL, NULL FROM count_measures",
     "metric, trajectory_id, value, weight, reason, participant, NULL, scoring, NULL FROM teamwork_measures",
@@ -43,7 +40,6 @@ _TEAMWORK = (
 _SHARED = ("human_intervention_rate", "workload_balance")
 """Measured for any team, unless its own system says it better."""
 _REPLACED = "DELETE FROM computed WHERE metric = ? AND trajectory_id = ? AND scoring IS NULL"
->>>>>>> main
 _LOCKED = ("Could not set lock", "Conflicting lock", "being used by another process", "database is locked")
 
 

@@ -19,14 +19,11 @@ def metrics(
     ] = None,
     definition: Annotated[str, typer.Option(help="released or paper, where they differ.")] = "released",
     penalty: Annotated[float, typer.Option(help="λ of the reward T - λC.")] = 0.08,
-<<<<<<< HEAD
     serving: Annotated[
         bool, typer.Option("--serving", help="Answers and failures by the load of the model server instead.")
     ] = False,
-=======
     gamma: Annotated[float, typer.Option(help="Collab-Overcooked's time limit: this times optimal.")] = 1.5,
     optimal: Annotated[list[str] | None, typer.Option(help="order=steps, in place of its level's.")] = None,
->>>>>>> main
     json: Json = False,
 ) -> None:
     """The papers' metrics with their intervals, over all or by group."""

@@ -66,7 +66,7 @@ class Alerts:
             seen.waiting = None
 
     def _of(self, event: Event, kind: str | None, seen: _Seen) -> list[dict[str, Any]]:
-        found = []
+        found: list[dict[str, Any]] = []
         if kind == "human" and event.kind == "message":
             seen.waiting = seen.waiting or (event, time.monotonic())
             if event.status is not None and self.halts(event.text or ""):

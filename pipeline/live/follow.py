@@ -10,11 +10,13 @@ import contextlib
 import re
 import signal
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from coaudit.pipeline.errors import CoauditError, UsageError
+from coaudit.pipeline.errors import CoauditError, SourceError, StoreError, UsageError
+from coaudit.pipeline.ingest import reader
 from coaudit.pipeline.live import stdin
 from coaudit.pipeline.live.channel import PATIENCE, Channel, Subscribed
 from coaudit.pipeline.live.listener import Listener
@@ -50,6 +52,14 @@ class Plan:
     def servers(self) -> list[str]:
         return [t for t in self.targets if t.startswith(("redis://", "rediss://"))]
 
+    def check(self) -> None:
+        """UsageError for what cannot be followed, SourceError for a folder that is not there."""
+        for folder in self.folders:
+            if not folder.exists():
+                raise SourceError(f"{folder}: no such file or folder")
+        if self.system != "auto":
+            reader(self.system)
+
     @property
     def folders(self) -> list[Path]:
         rest = [t for t in self.targets if t != stdin.STDIN and t not in self.servers]
@@ -63,10 +73,18 @@ class Plan:
 class Follower:
     """One `follow`, from start to stop."""
 
-    def __init__(self, plan: Plan, store: Store, say: Say, watchers: Sequence[Watcher] = ()) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        store: Store,
+        say: Say,
+        watchers: Sequence[Watcher] = (),
+        beside: Sequence[Coroutine[Any, Any, None]] = (),
+    ) -> None:
         self.plan = plan
         self.say = say
         self.watchers = watchers
+        self.beside = beside
         self.sink = Sink(store)
         self.listeners: list[Listener] = []
         self.stopping = asyncio.Event()
@@ -85,19 +103,35 @@ class Follower:
         try:
             with _signals(self.stopping):
                 async with asyncio.TaskGroup() as group:
-                    tasks = [group.create_task(source) for source in [*sources, self._folders()]]
-                    writer = group.create_task(self._write())
-                    group.create_task(self._clock())
+                    tasks = [group.create_task(source) for source in sources]
+                    beside = [group.create_task(work) for work in self.beside]
+                    work = [group.create_task(w) for w in (self._folders(), self._write(), self._clock())]
                     await self.stopping.wait()
-                    for task in tasks:
-                        task.cancel()
-                    await asyncio.wait(tasks)
-                    await writer
+                    await _cancelled(tasks)
+                    await asyncio.gather(*work)
+                    await self._finish()
+                    await _cancelled(beside)
         except* CoauditError as errors:
             raise _first(errors) from None
         finally:
             for listener in self.listeners:
-                listener.close()
+                with contextlib.suppress(StoreError):
+                    listener.close()
+
+    def summary(self) -> dict[str, int]:
+        """What was followed."""
+        return {
+            "messages": sum(listener.messages for listener in self.listeners),
+            "trajectories": len(self.stored),
+            "quarantined": self.sink.quarantined,
+        }
+
+    async def _finish(self) -> None:
+        """Look and store once more when all sources have stopped."""
+        await asyncio.to_thread(self.tail.look)
+        self._joined()
+        self.tail.settle()
+        await self._flush()
 
     async def _channel(self, url: str) -> None:
         channel = Channel(url, self.say, patience=self.plan.patience)
@@ -154,28 +188,28 @@ class Follower:
             self.stopping.set()
 
     async def _folders(self) -> None:
-        while True:
+        while not self.stopping.is_set():
             awaited = [path for listener in self.listeners for path in listener.awaited]
             self.tail.roots[:] = [*self.plan.folders, *self._more, *awaited]
             pause = await asyncio.to_thread(self.tail.look)
-            while self._read:
-                path, trajectory = self._read.pop(0)
-                for listener in self.listeners:
-                    listener.joined(path, trajectory)
+            self._joined()
             for listener in self.listeners:
                 listener.give_up()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.stopping.wait(), pause)
 
+    def _joined(self) -> None:
+        while self._read:
+            path, trajectory = self._read.pop(0)
+            for listener in self.listeners:
+                listener.joined(path, trajectory)
+
     async def _write(self) -> None:
-        """Store what has changed, at the sink's pace; once more when all sources have stopped."""
+        """Store what has changed, at the sink's pace."""
         while not self.stopping.is_set():
             await self._flush()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.stopping.wait(), max(0.05, self.sink.due()))
-        await asyncio.to_thread(self.tail.look)
-        self.tail.settle()
-        await self._flush()
 
     async def _flush(self) -> None:
         for listener in self.listeners:
@@ -197,6 +231,13 @@ class Follower:
                 self.stopping.set()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.stopping.wait(), 0.2)
+
+
+async def _cancelled(tasks: Sequence[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks)
 
 
 @contextlib.contextmanager

@@ -6,7 +6,9 @@ two is read first makes no difference.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from datetime import datetime
 from difflib import SequenceMatcher
 
 from coaudit.schemas.base import canonical_json
@@ -14,6 +16,8 @@ from coaudit.schemas.trajectory import Event, Outcome, Trajectory
 
 HEARD = "heard"
 """Outcome that every trajectory with live knowledge in it has."""
+CLOCK = 3.0
+"""Seconds by which our clock and the environment's may differ where a start shows no time of its own."""
 
 
 def heard(late: bool, gaps: int) -> Outcome:
@@ -61,12 +65,26 @@ def _longer(stored: Trajectory, read: Trajectory) -> Trajectory:
 
 
 def same_start(log: Trajectory, live: Trajectory) -> bool:
-    """Whether a log begins as a session did that was joined late, or whose start showed no chat."""
+    """Whether a log begins as a session did whose id could not be known: joined late, or without a query."""
     first, second = log.events[0], live.events[0]
     if log.native_id != live.native_id or first.text != second.text:
         return False
-    opening = [e.text for e in log.events[1:2] if e.kind == "message"]
-    return opening == [e.text for e in live.events[1:2] if e.kind == "message" and e.status is None]
+    ours, theirs = _opening(log), _opening(live)
+    if ours or theirs:
+        return ours == theirs
+    return abs(_seconds(first.time) - _seconds(second.time)) <= CLOCK
+
+
+def _opening(trajectory: Trajectory) -> tuple[str | None, ...]:
+    found = [e for e in trajectory.events[1:2] if e.kind == "message" and e.status is None]
+    return tuple(text for e in found for text in (e.actor, e.time, e.text))
+
+
+def _seconds(time: str | None) -> float:
+    try:
+        return datetime.fromisoformat(time or "").timestamp()
+    except ValueError:
+        return -math.inf
 
 
 def _places(logged: Sequence[Event], live: Sequence[Event]) -> dict[int, int] | None:

@@ -160,7 +160,7 @@ class Listener:
         live = self.as_known(awaited.session)
         if log.id == live.id:
             awaited.joined = True
-        elif joining.same_start(log, live):
+        elif awaited.session.anonymous and joining.same_start(log, live):
             awaited.joined = True
             self.recorder.note(session=awaited.session.key, id=log.id)
             self._known[awaited.session.key] = log.id

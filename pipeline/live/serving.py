@@ -53,7 +53,8 @@ def parsed(text: str) -> dict[str, float | None]:
             except ValueError:
                 continue
     return {
-        column: next((sums[name] for name in names if name in sums), None) for column, names in COLUMNS.items()
+        column: next((sums[name] for name in names if name in sums), None)
+        for column, names in COLUMNS.items()
     }
 
 
@@ -101,14 +102,14 @@ class Scraper:
             self._place.parent.mkdir(parents=True, exist_ok=True)
             with self._place.open("ab") as file:
                 file.write(json.dumps(scrape).encode() + b"\n")
-        except OSError as error:
-            raise StoreError(f"{self._place}: cannot record: {error.strerror}") from error
+        except OSError as broken:
+            raise StoreError(f"{self._place}: cannot record: {broken.strerror}") from broken
         found = row(scrape)
         self.sink.also(lambda connection: insert(connection, "serving", [found]))
-        error = scrape.get("error")
-        if error != self._told:
-            self.say(f"{self.url}: {error or 'answers again'}")
-            self._told = error
+        state = scrape.get("error")
+        if state != self._told:
+            self.say(f"{self.url}: {state or 'answers again'}")
+            self._told = state
 
 
 def row(scrape: dict[str, Any]) -> Row:

@@ -117,6 +117,11 @@ class LiveSession:
         return f"{self.name}@{self.opened!r}"
 
     @property
+    def anonymous(self) -> bool:
+        """Whether its folder's id cannot be told from what was heard."""
+        return self.late or self.log.opening is None
+
+    @property
     def last_seq(self) -> int:
         """seq of the last event that the log holds so far."""
         return self.log.events[-1].seq if self.log.events else 0

@@ -56,6 +56,7 @@ class Sink:
         self._written: dict[str, str] = {}
         self._lock = threading.Lock()
         self._rest_until = 0.0
+        self.quarantined = 0
 
     def put(self, trajectory: Trajectory, options: ReadOptions) -> None:
         """Store this trajectory next time, in place of what waits under its id."""
@@ -78,7 +79,9 @@ class Sink:
         """What could not be read of a source; `anew`: in place of what was said of it before."""
         with self._lock:
             kept = [] if anew else self._changes.quarantined.get(source, [])
-            if items := [*kept, *items]:
+            fresh = list(items)
+            self.quarantined += len(fresh)
+            if items := [*kept, *fresh]:
                 self._changes.quarantined[source] = items
 
     def replace(self, wrong: str) -> None:
