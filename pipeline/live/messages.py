@@ -141,7 +141,7 @@ def envelope(content: object) -> str:
 
 def _object(payload: str) -> Any:
     try:
-        value = from_json(payload, allow_inf_nan=True)
+        value = from_json(payload.encode("utf-8", "surrogateescape"), allow_inf_nan=True)
     except ValueError as error:
         raise ValueError(f"payload is not JSON: {error}") from error
     data = value.get("data") if isinstance(value, dict) else None

@@ -21,6 +21,7 @@ from coaudit.schemas.trajectory import Action, Event, EventKind
 PRIVATE_VIEWS = {"TravelSearchInterface", "DistanceMatrix", "PaperSearchInterface"}
 """Observation types that the actor alone sees."""
 UNKNOWN = "unknown"
+_ANSWERS = ("confirm_accept", "confirm_reject")
 _CONTROLS = {"PUT_AGENT_ASLEEP": True, "WAKE_AGENT_UP": False}
 
 
@@ -88,6 +89,7 @@ class LiveSession:
     _offset: float | None = None
     _last_result: tuple[dict[str, Any], set[str | None]] = field(default_factory=lambda: ({}, set()))
     _next: int = 0
+    _shown_at: float = 0.0
 
     @classmethod
     def started(cls, name: str, time: float, start: Start) -> LiveSession:
@@ -141,12 +143,14 @@ class LiveSession:
         """A member was shown the state: after a step, a tick, or because somebody asked."""
         if role:
             self._meet(role)
+        self._shown_at = time
         self._tell_time(time, shown.chat_history)
-        self._learn(role, shown)
         if not self.log.records:
+            self._learn(role, shown)
             self._open(shown)
-        self.chat = shown.chat_history
-        self._settle(role, shown)
+        known, self.chat = len(self.chat), shown.chat_history
+        self._settle(role, shown, known)
+        self._learn(role, shown)
         self.pending, self.asleep = shown.pending_confirmations, shown.agent_asleep
         self._drain()
 
@@ -214,7 +218,7 @@ class LiveSession:
         action = f"SEND_TEAMMATE_MESSAGE(message={line['message']})"
         self._record(line["role"], line["timestamp"], action, "succeeded", "collaborative", before)
 
-    def _settle(self, role: str | None, shown: Shown) -> None:
+    def _settle(self, role: str | None, shown: Shown, known: int) -> None:
         """Complete every step that this message proves to be handled, and those before it."""
         proofs = self._heard_in_chat(shown.chat_history)
         self._proved_by_result(role, shown, proofs)
@@ -223,11 +227,12 @@ class LiveSession:
                 continue
             if not self._visible(step, shown):
                 break
-            proofs[place] = Proof(len(shown.chat_history))
+            # A line that is new here was written after it: each is shown to somebody at once.
+            proofs[place] = Proof(min(known, len(shown.chat_history)))
             self._last_result = (shown.info, {role})
         for place in range(max(proofs, default=-1) + 1):
             step = self.queue.popleft()
-            self._complete(step, proofs.get(place) or self._presumed(step, shown))
+            self._complete(step, proofs.get(place) or self._presumed(step, shown), (role, shown))
 
     def _heard_in_chat(self, chat: list[ChatLine]) -> dict[int, Proof]:
         """Messages found in the chat; one that nobody was heard sending is put into the queue."""
@@ -259,10 +264,10 @@ class LiveSession:
         return Pending(self.opened, line["role"], action, "message", parse(action))
 
     def _proved_by_result(self, role: str | None, shown: Shown, proofs: dict[int, Proof]) -> None:
-        if not shown.tells_result or self._is_copy(role, shown):
+        if not shown.tells_result:
             return
-        place = next((n for n, step in enumerate(self.queue) if step.for_environment), None)
-        if place is None:
+        place = next((n for n, step in enumerate(self.queue) if _fits(step, shown)), None)
+        if self._is_copy(role, shown, None if place is None else self.queue[place]) or place is None:
             return
         step = self.queue[place]
         # While the agent sleeps, only its teammates are shown what came of its shared action.
@@ -272,10 +277,13 @@ class LiveSession:
         else:
             self.queue[place] = replace(step, hint=shown)
 
-    def _is_copy(self, role: str | None, shown: Shown) -> bool:
+    def _is_copy(self, role: str | None, shown: Shown, step: Pending | None) -> bool:
         """Whether a teammate is shown the result that was already taken in."""
         info, receivers = self._last_result
         if info != shown.info or role in receivers:
+            return False
+        # The same mistake made by another member; what succeeded has its own time.
+        if step is not None and step.role == role and "action_start_time" not in info:
             return False
         receivers.add(role)
         return True
@@ -285,8 +293,10 @@ class LiveSession:
         if step.kind == "confirm_request":
             found = shown.pending_confirmations.get(step.request)
             asked = step.action.arguments.get("pending_action")
+            if step.request not in shown.pending_confirmations:
+                return any(s.request == step.request for s in self.queue if s.kind in _ANSWERS)
             return isinstance(found, dict) and found.get("pending_action") == asked
-        if step.kind in ("confirm_accept", "confirm_reject"):
+        if step.kind in _ANSWERS:
             return step.request not in shown.pending_confirmations
         return step.kind == "control" and shown.agent_asleep == _CONTROLS.get(name)
 
@@ -306,34 +316,50 @@ class LiveSession:
     def _drain(self) -> None:
         """Complete what stands first and shows itself to nobody."""
         while self.log.records and self.queue and self._silent(self.queue[0]):
-            self._complete(self.queue.popleft(), Proof(len(self.chat)))
+            step = self.queue.popleft()
+            self._complete(step, Proof(len(self.chat)))
+            if step.kind == "message":
+                at = self.moment(max(step.time, self._shown_at))
+                self.chat = [*self.chat, ChatLine(role=step.role, timestamp=at, message=step.text)]
+                self._spoken = len(self.chat)
 
     def _silent(self, step: Pending) -> bool:
-        if step.kind in ("confirm_accept", "confirm_reject"):
+        if step.kind in _ANSWERS:
             return step.request not in self.pending
+        if step.kind in ("message", "confirm_request"):
+            awake = (m for m in self.team if not (self.asleep and "agent" in m))
+            return all(member == step.role for member in awake)
         return step.kind == "wait" or self._idle_control(step)
 
     def _idle_control(self, step: Pending) -> bool:
         return step.kind == "control" and _CONTROLS.get(step.action.name) == self.asleep
 
-    def _complete(self, step: Pending, proof: Proof) -> None:
+    def _complete(
+        self, step: Pending, proof: Proof, after: tuple[str | None, Shown] | None = None
+    ) -> None:
+        """Make a step's record; `after` is what was shown when it was done, which only actions change."""
         if step.kind == "wait" or self._idle_control(step):
             self._aside(step.time, step.role, step.kind, step.action)
             return
         chat = self.chat[: proof.chat]
-        at = proof.timestamp or self.moment(step.time)
+        # Handled once it was sent and what came before it was done.
+        at = proof.timestamp or self.moment(max(step.time, self._shown_at))
         kind = "environment" if step.for_environment else "collaborative"
+        if after and step.for_environment:
+            self._learn(*after)
         self._record(step.role, at, step.logged, proof.result, kind, chat)
         if step.kind == "confirm_accept" and step.request in self.pending:
             asked = self.pending[step.request]
             if isinstance(asked, dict):
                 action = str(asked.get("pending_action"))
+                if after:
+                    self._learn(*after)
                 # The log says so even where the action failed.
                 self._record(str(asked.get("requester")), at, action, "succeeded", "environment", chat)
         if step.kind == "confirm_request":
             request = {"requester": step.role, "pending_action": step.action.arguments.get("pending_action")}
             self.pending = {**self.pending, step.request: request}
-        elif step.kind in ("confirm_accept", "confirm_reject"):
+        elif step.kind in _ANSWERS:
             self.pending = {k: v for k, v in self.pending.items() if k != step.request}
         elif step.kind == "control":
             self.asleep = _CONTROLS[step.action.name]
@@ -415,6 +441,16 @@ class LiveSession:
             return
         zone = round((there - time) / 900) * 900
         self._offset = zone if abs(there - time - zone) < 30 else there - time
+
+
+def _fits(step: Pending, shown: Shown) -> bool:
+    """Whether a result can be that of a step: it names the action, or its error quotes it."""
+    if not step.for_environment:
+        return False
+    name, error = shown.info.get("action"), shown.info.get("action_error")
+    if isinstance(name, str):
+        return name == step.action.name
+    return not isinstance(error, str) or step.logged in error or repr(step.logged)[1:-1] in error
 
 
 def _is_private(shown: Shown, view: str) -> bool:
