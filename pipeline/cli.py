@@ -15,6 +15,7 @@ from coaudit.pipeline.commands import (
     agreeing,
     data,
     demo,
+    following,
     judging,
     measuring,
     ratings,
@@ -48,6 +49,7 @@ def common(
 
 for module in (
     data,
+    following,
     judging,
     ratings,
     measuring,

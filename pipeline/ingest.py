@@ -14,6 +14,7 @@ import duckdb
 from coaudit.pipeline import ledger, rows
 from coaudit.pipeline.archives import is_archive, unpacked
 from coaudit.pipeline.errors import SourceError, UsageError
+from coaudit.pipeline.live import joining
 from coaudit.pipeline.sources.reader import Reader, ReadOptions
 from coaudit.pipeline.store import Store, dictionaries, execute, insert
 from coaudit.schemas.base import Model, content_hash
@@ -135,7 +136,7 @@ def _ingest_tree(
         )
         return
     result.found += len(sources)
-    known = _known(store)
+    known = known_sources(store)
     batch = _Batch(store, result)
     for done, (path, found) in enumerate(sources):
         if progress:
@@ -143,7 +144,7 @@ def _ingest_tree(
         source = Source(
             path=str(path.absolute()),
             system=found,
-            content_hash=_content(path),
+            content_hash=content_of(path),
             options=options,
             ingested=ledger.now(),
         )
@@ -165,7 +166,7 @@ def _take_references(store: Store, folder: Path, result: Ingested) -> None:
     source = Source(
         path=str(folder.absolute()),
         system="overcooked",
-        content_hash=_content(folder),
+        content_hash=content_of(folder),
         options=ReadOptions(),
         reference=True,
         ingested=ledger.now(),
@@ -218,7 +219,7 @@ class _Batch:
         with self.store.writing() as connection:
             self._save(connection)
             for source in sources:
-                _note_source(connection, source)
+                note_source(connection, source)
             insert(connection, "quarantine", [(q.source, q.line, q.reason, None) for q in self.quarantined])
         if sources:
             lines = [source.model_dump_json(exclude_defaults=True) for source in sources]
@@ -229,17 +230,17 @@ class _Batch:
     def _save(self, connection: duckdb.DuckDBPyConnection) -> None:
         fresh = []
         for trajectory, options in self.trajectories.values():
-            settled = _settled(self.store, connection, trajectory, options, self.result)
-            if settled is None:
+            found = settled(self.store, connection, trajectory, options, self.result)
+            if found is None:
                 self.result.unchanged += 1
                 continue
-            fresh.append(settled)
-            self.result.events += sum(not e.live_only for e in settled.events)
+            fresh.append(found)
+            self.result.events += sum(not e.live_only for e in found.events)
         self.result.trajectories += len(fresh)
         self.store.save(fresh, connection)
 
 
-def _settled(
+def settled(
     store: Store,
     connection: duckdb.DuckDBPyConnection,
     trajectory: Trajectory,
@@ -258,6 +259,8 @@ def _settled(
         if head[0]["digest"] == rows.digest(trajectory) and options.condition in (None, head[0]["condition"]):
             return None
         stored = store.load(connection, [trajectory.id])[0]
+        if together := joining.settled(stored, trajectory):
+            return None if rows.digest(together) == head[0]["digest"] else together
         old, new = rows.event_digests(stored.events), rows.event_digests(trajectory.events)
         if new == old[: len(new)] and len(new) < len(old):
             return None
@@ -294,6 +297,8 @@ def _updated(stored: Trajectory, read: Trajectory, options: ReadOptions) -> Traj
 
 def rebuild(store: Store, progress: Progress | None = None) -> Ingested:
     """Make the database anew from sources.jsonl and the ratings; a log that is gone is named."""
+    from coaudit.pipeline.live import serving
+
     sources = list(_noted(store))
     store.clear()
     result = Ingested()
@@ -316,7 +321,8 @@ def rebuild(store: Store, progress: Progress | None = None) -> Ingested:
     batch.flush()
     with store.writing() as connection:
         for source in sources:
-            _note_source(connection, source)
+            note_source(connection, source)
+        serving.replay(store, connection)
     store.sync()
     return result
 
@@ -336,7 +342,7 @@ def _noted(store: Store) -> Iterator[Source]:
     yield from last.values()
 
 
-def _known(store: Store) -> dict[tuple[str, str, str], tuple[str, ...]]:
+def known_sources(store: Store) -> dict[tuple[str, str, str], tuple[str, ...]]:
     if not store.is_made or not store.workspace.exists():
         return {}
     with store.reading() as connection:
@@ -346,7 +352,7 @@ def _known(store: Store) -> dict[tuple[str, str, str], tuple[str, ...]]:
     return {(path, content, options): tuple(ids) for path, content, options, ids in found}
 
 
-def _note_source(connection: duckdb.DuckDBPyConnection, source: Source) -> None:
+def note_source(connection: duckdb.DuckDBPyConnection, source: Source) -> None:
     execute(connection, "DELETE FROM sources WHERE path = ?", [source.path])
     options = content_hash(source.options.model_dump())
     row = (
@@ -360,7 +366,7 @@ def _note_source(connection: duckdb.DuckDBPyConnection, source: Source) -> None:
     insert(connection, "sources", [row])
 
 
-def _content(path: Path) -> str:
+def content_of(path: Path) -> str:
     """Hash of a source's files, names included."""
     state = blake2b(digest_size=16)
     files = (

@@ -33,7 +33,7 @@ VERSION = 1
 PATIENCE = 30.0
 """Seconds that an open is retried while another process writes."""
 LEDGER_BATCH = 2000
-VIEWS = ("ratings.sql", "teamwork.sql", "measures.sql", "dashboard.sql")
+VIEWS = ("ratings.sql", "teamwork.sql", "measures.sql", "serving.sql", "dashboard.sql")
 _TEAMWORK = (
     "metric, trajectory_id, value, 1, NULL, participant, NULL, NULL, NULL FROM count_measures",
     "metric, trajectory_id, value, weight, reason, participant, NULL, scoring, NULL FROM teamwork_measures",

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from coaudit.pipeline.live.recording import is_recording
 from coaudit.pipeline.sources.cogym_actions import COLLABORATIVE, parse, start_arguments
 from coaudit.pipeline.sources.cogym_outcomes import SessionFiles, outcomes, rated_outcomes
 from coaudit.pipeline.sources.reader import ReadOptions, json_file, json_lines, only_object
@@ -86,11 +87,25 @@ class Record(BaseModel):
 
 @dataclass
 class Session:
-    """What the records of one log amount to."""
+    """What the records of one log, added one by one, amount to."""
 
     records: list[tuple[int, Record]] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     states: dict[str, JsonValue] = field(default_factory=dict)
+    opening: ChatItem | None = None
+    chat_seen: int = 0
+
+    def add(self, index: int, record: Record) -> None:
+        """Take in the record at that place of the log."""
+        first = not self.records
+        if first:
+            self.opening = _opening(record)
+        seq = index + 1 if self.opening and index else index
+        self.records.append((index, record))
+        self.events.append(_event(seq, record, self.states, _notices(record, self.chat_seen)))
+        self.chat_seen = len(record.current_chat_history)
+        if first and self.opening:
+            self.events.append(_query(seq + 1, self.opening))
 
     @property
     def first(self) -> Record:
@@ -102,10 +117,10 @@ class Session:
 
 
 def recognises(path: Path) -> bool:
-    """A folder with an event log, the log itself, or a released trajectory file."""
+    """A folder with an event log, the log itself, a released trajectory file, or recorded live traffic."""
     if path.is_dir():
-        return (path / LOG).is_file()
-    if path.name == LOG:
+        return (path / LOG).is_file() or is_recording(path)
+    if path.name == LOG or is_recording(path):
         return True
     if path.suffix != ".json" or not path.is_file():
         return False
@@ -115,9 +130,13 @@ def recognises(path: Path) -> bool:
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
-    """The one trajectory of a session folder or released file, after what could not be read of it."""
+    """The trajectory of a session folder or released file, or those of a recording, and what is broken."""
     if path.suffix == ".json":
         yield from _read_released(path, options)
+    elif is_recording(path):
+        from coaudit.pipeline.live import replay
+
+        yield from replay.read(path, options)
     else:
         yield from _read_folder(path if path.is_dir() else path.parent, options)
 
@@ -138,22 +157,22 @@ def _read_folder(folder: Path, options: ReadOptions) -> Iterator[Trajectory | Qu
     files = SessionFiles(folder, final_state=session.last.current_observation.public)
     participants = _participants(session, files)
     yield from files.quarantined
-    task, instance = _task(folder.name, session, folder)
+    task, instance = task_of(folder.name, session, folder)
     yield Trajectory(
         id=_grown_id(folder.name, session),
         native_id=folder.name,
         source=str(folder),
         system=SYSTEM,
         setting=options.setting or _setting(session, files),
-        condition=options.condition or _condition(folder),
+        condition=options.condition or condition_of(folder),
         task=task,
         instance=instance,
-        agent=options.agent or _agent(session),
+        agent=options.agent or agent_of(session.first.team),
         agent_model=next((p.model for p in participants if p.kind == "agent" and p.model), None),
         tags=options.tags,
         participants=participants,
         events=tuple(session.events),
-        outcomes=tuple(outcomes(session.events, files, _max_steps(folder, session))),
+        outcomes=tuple(outcomes(session.events, files, max_steps(folder, session.first.team))),
         states=session.states,
         hidden=files.hidden,
     )
@@ -193,8 +212,8 @@ def _read_released(path: Path, options: ReadOptions) -> Iterator[Trajectory | Qu
         system=SYSTEM,
         setting=options.setting or "real",
         condition=options.condition or path.parent.name or None,
-        task=str(task) if task else _task(path.stem, session, None)[0],
-        agent=options.agent or _agent(session),
+        task=str(task) if task else task_of(path.stem, session, None)[0],
+        agent=options.agent or agent_of(session.first.team),
         agent_model=str(model) if model else None,
         tags=options.tags,
         participants=named,
@@ -222,24 +241,10 @@ def _record(value: object, source: str, line: int | None) -> Record | Quarantine
 
 
 def _session(records: list[tuple[int, Record]]) -> Session:
-    session = Session(records)
-    chat_seen = 0
-    opening = _opening(session.first)
+    session = Session()
     for index, record in records:
-        seq = index + 1 if opening and index else index
-        session.events.append(_event(seq, record, session.states, _notices(record, chat_seen)))
-        chat_seen = len(record.current_chat_history)
-        if opening and index == records[0][0]:
-            session.events.append(
-                Event(
-                    seq=seq + 1,
-                    time=_iso(opening.timestamp),
-                    actor=opening.role,
-                    kind="message",
-                    text=opening.message,
-                )
-            )
-    if opening and not session.first.action.startswith("START("):
+        session.add(index, record)
+    if session.opening and not session.first.action.startswith("START("):
         session.events = _query_first(session.events)
     return session
 
@@ -257,6 +262,11 @@ def _opening(first: Record) -> ChatItem | None:
     except ValidationError:
         return None
     return items[0] if items and items[0].role != ENVIRONMENT else None
+
+
+def _query(seq: int, opening: ChatItem) -> Event:
+    time = _iso(opening.timestamp)
+    return Event(seq=seq, time=time, actor=opening.role, kind="message", text=opening.message)
 
 
 def _event(seq: int, record: Record, states: dict[str, JsonValue], notices: tuple[Notice, ...]) -> Event:
@@ -361,8 +371,8 @@ def _participants(session: Session, files: SessionFiles | None) -> tuple[Partici
     return tuple(found)
 
 
-def _agent(session: Session) -> str | None:
-    return next((name for name in session.first.team if participant_kind(name) == "agent"), None)
+def agent_of(team: Sequence[str]) -> str | None:
+    return next((name for name in team if participant_kind(name) == "agent"), None)
 
 
 def _setting(session: Session, files: SessionFiles) -> Setting | None:
@@ -372,7 +382,7 @@ def _setting(session: Session, files: SessionFiles) -> Setting | None:
     return "real" if any(name.startswith("user_") for name in session.first.team) else None
 
 
-def _condition(folder: Path) -> str | None:
+def condition_of(folder: Path) -> str | None:
     above = folder.absolute().parent
     # Co-Gym's experiment scripts write {task}/{tag}/results/env_*: there the tag is the arm.
     known = {*TASK_KEYS.values(), *TASK_NAMES}
@@ -381,7 +391,7 @@ def _condition(folder: Path) -> str | None:
     return above.name or None
 
 
-def _task(name: str, session: Session, folder: Path | None) -> tuple[str | None, str | None]:
+def task_of(name: str, session: Session, folder: Path | None) -> tuple[str | None, str | None]:
     """(task, instance): from the folder's name, else from what the environment shows."""
     if match := _FOLDER.fullmatch(name):
         return TASK_NAMES.get(match["task"], match["task"]), match["index"]
@@ -405,10 +415,10 @@ def _config(folder: Path) -> dict[str, Any]:
     return {}
 
 
-def _max_steps(folder: Path, session: Session) -> int:
+def max_steps(folder: Path, team: Sequence[str]) -> int:
     """Logged records a party may have; 30 in the experiments, 100 in the graphical server."""
     arguments = _config(folder).get("env_args")
     configured = arguments.get("max_steps") if isinstance(arguments, dict) else None
     if isinstance(configured, int):
         return configured
-    return 100 if any(name.startswith("user_") for name in session.first.team) else 30
+    return 100 if any(name.startswith("user_") for name in team) else 30
