@@ -14,9 +14,11 @@ import typer
 from coaudit.pipeline.commands import (
     agreeing,
     data,
+    demo,
     judging,
     measuring,
     ratings,
+    showing,
 )
 from coaudit.pipeline.commands.context import remember
 from coaudit.pipeline.errors import CoauditError, UsageError
@@ -50,6 +52,8 @@ for module in (
     ratings,
     measuring,
     agreeing,
+    showing,
+    demo,
 ):
     for name, function in module.COMMANDS.items():
         app.command(name)(function)

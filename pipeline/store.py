@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from coaudit.pipeline import codebooks, ledger, rows
+from coaudit.pipeline import codebooks, derived, ledger, rows
 from coaudit.pipeline.errors import StoreError
 from coaudit.pipeline.workspace import Workspace
 from coaudit.schemas.trajectory import Quarantined, Trajectory
@@ -32,7 +32,7 @@ VERSION = 1
 PATIENCE = 30.0
 """Seconds that an open is retried while another process writes."""
 LEDGER_BATCH = 5000
-VIEWS = ("ratings.sql", "teamwork.sql", "measures.sql")
+VIEWS = ("ratings.sql", "teamwork.sql", "measures.sql", "dashboard.sql")
 _TEAMWORK = (
     "metric, trajectory_id, value, 1, NULL, participant, NULL, NULL, NULL FROM count_measures",
     "metric, trajectory_id, value, weight, reason, participant, NULL, scoring, NULL FROM teamwork_measures",
@@ -46,8 +46,10 @@ _LOCKED = ("Could not set lock", "Conflicting lock", "being used by another proc
 class Store:
     """The tables of one workspace."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, *, read_only: bool = False) -> None:
         self.workspace = workspace
+        self.read_only = read_only
+        """Never write: what the ledgers hold beyond the database is then not seen (`behind` tells)."""
 
     @property
     def is_file(self) -> bool:
@@ -80,16 +82,22 @@ class Store:
         """Bring what the ledgers hold beyond the database into it. A read-only workspace stays as it is."""
         if not self.workspace.exists():
             raise StoreError(f"{self.workspace.path}: no workspace here; `coaudit ingest PATH` makes one")
-        if not self.workspace.database.exists() or self._behind():
+        if self.read_only:
+            if self.is_file and not self.workspace.database.exists():
+                raise StoreError(f"{self.workspace.database}: no database; `coaudit rebuild` makes one")
+            return
+        if not self.workspace.database.exists() or self.behind():
             if not os.access(self.workspace.path, os.W_OK):
                 if self.workspace.database.exists():
                     return
                 raise StoreError(f"{self.workspace.path}: the workspace is read-only and has no database")
             with self.writing() as connection:
-                self._load_codebooks(connection)
+                touched = None if self._load_codebooks(connection) else set[str]()
                 for path in ledger.files(self.workspace.ratings):
-                    self._load_ledger(connection, path.name)
-                self._load_outcomes(connection)
+                    fresh = self._load_ledger(connection, path.name)
+                    touched = touched if touched is None else touched | fresh
+                fresh = self._load_outcomes(connection)
+                derived.refresh(connection, touched if touched is None else touched | fresh)
 
     def save(self, trajectories: Sequence[Trajectory], connection: duckdb.DuckDBPyConnection) -> None:
         """Store trajectories whole, in place of what was stored under their ids."""
@@ -110,6 +118,7 @@ class Store:
             insert(connection, table, more)
         self._save_states(connection, trajectories)
         self._compute(connection, trajectories)
+        derived.refresh(connection, set(ids))
 
     def load(
         self, connection: duckdb.DuckDBPyConnection, ids: Sequence[str], *, states: bool = False
@@ -147,6 +156,7 @@ class Store:
         """Compute the measures of stored trajectories anew."""
         delete(connection, "computed", "trajectory_id", ids)
         self._compute(connection, self.load(connection, ids, states=True))
+        derived.refresh(connection, set(ids))
 
     def references(self, connection: duckdb.DuckDBPyConnection) -> References:
         """Order -> reference of every one that was given."""
@@ -182,35 +192,48 @@ class Store:
         fresh = [(h, json.dumps(states[h], ensure_ascii=False)) for h in hashes if h not in known]
         insert(connection, "states", fresh)
 
-    def _behind(self) -> bool:
+    def behind(self) -> bool:
+        """Whether the ledgers or codebooks hold what the database does not have yet."""
         with self._open(read_only=True) as connection:
             stored = connection.execute("SELECT value FROM meta WHERE key = 'codebooks'").fetchone()
             loaded = dict(connection.execute("SELECT path, bytes FROM ledgers").fetchall())
         if stored is None or stored[0] != self._codebook_state():
             return True
-        return any(
-            path.stat().st_size > loaded.get(path.name, 0) for path in ledger.files(self.workspace.ratings)
-        )
+        files = [*ledger.files(self.workspace.ratings), *self._outcome_ledger()]
+        return any(path.stat().st_size > loaded.get(path.name, 0) for path in files)
 
     def _outcome_ledger(self) -> list[Path]:
         return [self.workspace.outcomes] if self.workspace.outcomes.exists() else []
 
-    def _load_outcomes(self, connection: duckdb.DuckDBPyConnection) -> None:
-        """The imported outcomes, the last one of each name for each trajectory and baseline."""
+    def _load_outcomes(self, connection: duckdb.DuckDBPyConnection) -> set[str]:
+        """Load the imported outcomes, the last one of each name for each trajectory and baseline.
+
+        Returns the trajectories that have any; none where the ledger is as it was.
+        """
+        given: list[rows.Row] = []
         for path in self._outcome_ledger():
             size = path.stat().st_size
+            row = execute(connection, "SELECT bytes FROM ledgers WHERE path = ?", [path.name]).fetchone()
+            if row == (size,):
+                continue
             last = {(o.trajectory, o.name, o.baseline): o for o in ledger.outcomes(path)}
             connection.execute("DELETE FROM outcomes WHERE imported")
             given = [rows.outcome(o.trajectory, o.outcome(), imported=True) for o in last.values()]
             insert(connection, "outcomes", given)
             execute(connection, "DELETE FROM ledgers WHERE path = ?", [path.name])
             execute(connection, "INSERT INTO ledgers VALUES (?, ?, ?)", [path.name, size, len(given)])
+        return {row[0] for row in given}
 
     def _codebook_state(self) -> str:
         own = self.workspace.codebooks
         return codebooks.state(own)
 
-    def _load_codebooks(self, connection: duckdb.DuckDBPyConnection) -> None:
+    def _load_codebooks(self, connection: duckdb.DuckDBPyConnection) -> bool:
+        """Load the codebooks; whether they have changed."""
+        stored = connection.execute("SELECT value FROM meta WHERE key = 'codebooks'").fetchone()
+        state = self._codebook_state()
+        if stored == (state,):
+            return False
         own = self.workspace.codebooks
         connection.execute("DELETE FROM codebooks")
         for book in (codebooks.load(name, own) for name in codebooks.names(own)):
@@ -229,13 +252,16 @@ class Store:
             ]
             insert(connection, "codebooks", codes)
         connection.execute("DELETE FROM meta WHERE key = 'codebooks'")
-        execute(connection, "INSERT INTO meta VALUES ('codebooks', ?)", [self._codebook_state()])
+        execute(connection, "INSERT INTO meta VALUES ('codebooks', ?)", [state])
+        return True
 
-    def _load_ledger(self, connection: duckdb.DuckDBPyConnection, name: str) -> None:
+    def _load_ledger(self, connection: duckdb.DuckDBPyConnection, name: str) -> set[str]:
+        """Load what a ledger holds beyond the database; the trajectories that it is about."""
         row = execute(connection, "SELECT bytes, lines FROM ledgers WHERE path = ?", [name]).fetchone()
         offset, line = row or (0, 0)
         fresh: list[rows.Row] = []
         broken: list[rows.Row] = []
+        touched: set[str] = set()
         for item, behind in ledger.ratings(self.workspace.ratings / name, offset):
             if len(fresh) >= LEDGER_BATCH:  # a ledger of a million ratings must not be held in memory
                 insert(connection, "ratings", fresh)
@@ -246,10 +272,12 @@ class Store:
                 broken.append((item.source, line, item.reason, name))
             else:
                 fresh.append(rows.rating(item, name, line))
+                touched.add(item.trajectory)
         insert(connection, "ratings", fresh)
         insert(connection, "quarantine", broken)
         execute(connection, "DELETE FROM ledgers WHERE path = ?", [name])
         execute(connection, "INSERT INTO ledgers VALUES (?, ?, ?)", [name, offset, line])
+        return touched
 
     @contextmanager
     def _open(self, *, read_only: bool) -> Iterator[duckdb.DuckDBPyConnection]:
