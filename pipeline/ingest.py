@@ -26,8 +26,11 @@ READERS = {
     "overcooked": "overcooked",
     "coblock": "coblock",
     "coaudit": "coaudit_jsonl",
+    "mapped": "mapped",
 }
-"""System -> the module under sources/ that reads its logs."""
+"""System -> the module under sources/ that reads its logs; auto asks them in this order."""
+ASKED = ("mapped",)
+"""Read only where asked for: such logs are whatever their mapping says."""
 BATCH_EVENTS = 20_000
 
 
@@ -73,7 +76,7 @@ def reader(system: str) -> Reader:
 
 def recognised(path: Path, system: str = "auto") -> str | None:
     """The system whose source `path` is; None where it is none's, or not that system's."""
-    candidates = tuple(READERS) if system == "auto" else (system,)
+    candidates = [name for name in READERS if name not in ASKED] if system == "auto" else [system]
     return next((name for name in candidates if reader(name).recognises(path)), None)
 
 
