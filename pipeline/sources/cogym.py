@@ -138,7 +138,11 @@ def _read_folder(folder: Path, options: ReadOptions) -> Iterator[Trajectory | Qu
     files = SessionFiles(folder, final_state=session.last.current_observation.public)
     participants = _participants(session, files)
     yield from files.quarantined
-    task, instance = _task(folder.name, session, folder)
+    config = _config(folder)
+    if isinstance(config, Quarantined):
+        yield config
+        config = {}
+    task, instance = _task(folder.name, session, config)
     yield Trajectory(
         id=_grown_id(folder.name, session),
         native_id=folder.name,
@@ -153,7 +157,7 @@ def _read_folder(folder: Path, options: ReadOptions) -> Iterator[Trajectory | Qu
         tags=options.tags,
         participants=participants,
         events=tuple(session.events),
-        outcomes=tuple(outcomes(session.events, files, _max_steps(folder, session))),
+        outcomes=tuple(outcomes(session.events, files, _max_steps(config, session))),
         states=session.states,
         hidden=files.hidden,
     )
@@ -193,7 +197,7 @@ def _read_released(path: Path, options: ReadOptions) -> Iterator[Trajectory | Qu
         system=SYSTEM,
         setting=options.setting or "real",
         condition=options.condition or path.parent.name or None,
-        task=str(task) if task else _task(path.stem, session, None)[0],
+        task=str(task) if task else _task(path.stem, session, {})[0],
         agent=options.agent or _agent(session),
         agent_model=str(model) if model else None,
         tags=options.tags,
@@ -223,45 +227,56 @@ def _record(value: object, source: str, line: int | None) -> Record | Quarantine
 
 def _session(records: list[tuple[int, Record]]) -> Session:
     session = Session(records)
-    chat_seen = 0
+    chat_seen, accepted = 0, False
     opening = _opening(session.first)
+    if opening:
+        session.events.append(_query(opening, 0 if _has_no_start(records) else 1))
     for index, record in records:
-        seq = index + 1 if opening and index else index
-        session.events.append(_event(seq, record, session.states, _notices(record, chat_seen)))
+        started = opening is None or (index == 0 and _is_start(record))
+        seq = index if started else index + 1
+        heard = record.current_chat_history[chat_seen:]
+        session.events.append(_event(seq, record, session.states, heard, accepted=accepted))
         chat_seen = len(record.current_chat_history)
-        if opening and index == records[0][0]:
-            session.events.append(
-                Event(
-                    seq=seq + 1,
-                    time=_iso(opening.timestamp),
-                    actor=opening.role,
-                    kind="message",
-                    text=opening.message,
-                )
-            )
-    if opening and not session.first.action.startswith("START("):
-        session.events = _query_first(session.events)
+        accepted = record.action.startswith("ACCEPT_CONFIRMATION(")
+    session.events.sort(key=lambda event: event.seq)
     return session
 
 
-def _query_first(events: list[Event]) -> list[Event]:
+def _is_start(record: Record) -> bool:
+    return record.role == ENVIRONMENT and record.action.startswith("START(")
+
+
+def _has_no_start(records: list[tuple[int, Record]]) -> bool:
     """Logs older than the START record: the query is number 0 and the records follow."""
-    record, query, *rest = events
-    return [query.model_copy(update={"seq": 0}), record.model_copy(update={"seq": 1}), *rest]
+    index, first = records[0]
+    return index == 0 and not _is_start(first)
+
+
+def _query(opening: ChatItem, seq: int) -> Event:
+    return Event(
+        seq=seq, time=_iso(opening.timestamp), actor=opening.role, kind="message", text=opening.message
+    )
 
 
 def _opening(first: Record) -> ChatItem | None:
-    """The opening query: what the chat held before anything was done."""
+    """The opening query: what a human had in the chat before anything was done."""
     try:
         items = [ChatItem.model_validate(item) for item in first.current_chat_history[:1]]
     except ValidationError:
         return None
-    return items[0] if items and items[0].role != ENVIRONMENT else None
+    return items[0] if items and participant_kind(items[0].role) == "human" else None
 
 
-def _event(seq: int, record: Record, states: dict[str, JsonValue], notices: tuple[Notice, ...]) -> Event:
+def _event(
+    seq: int, record: Record, states: dict[str, JsonValue], heard: list[Any], *, accepted: bool
+) -> Event:
+    """`heard` is what the chat got since the record before, which `accepted` this one's action or not."""
     kind, text, action = _what(record)
+    notices, own_error = _notices(record, heard)
     status, error = _status(record.action_status)
+    if own_error is not None and accepted:
+        # Co-Gym logs every accepted action as a success; the chat says what came of it.
+        status, error = "failed", own_error
     return Event(
         seq=seq,
         time=_iso(record.timestamp),
@@ -277,7 +292,7 @@ def _event(seq: int, record: Record, states: dict[str, JsonValue], notices: tupl
 
 
 def _what(record: Record) -> tuple[EventKind, str | None, Action | None]:
-    if record.role == ENVIRONMENT and record.action.startswith("START("):
+    if _is_start(record):
         arguments = start_arguments(record.action)
         return "start", arguments["task_description"], Action(name="START", arguments=dict(arguments))
     action = parse(record.action)
@@ -311,16 +326,14 @@ def _stored(observation: Observation, states: dict[str, JsonValue]) -> dict[str,
     return hashes
 
 
-def _notices(record: Record, chat_seen: int) -> tuple[Notice, ...]:
-    """What the environment wrote since the record before, this record's own error line aside."""
-    own_error = f"[{record.role}] takes an action but fails: "
-    return tuple(
-        Notice(time=_iso(str(item.get("timestamp"))), text=str(item.get("message")))
-        for item in record.current_chat_history[chat_seen:]
-        if isinstance(item, dict)
-        and item.get("role") == ENVIRONMENT
-        and not str(item.get("message")).startswith(own_error)
-    )
+def _notices(record: Record, heard: list[Any]) -> tuple[tuple[Notice, ...], str | None]:
+    """What the environment wrote since the record before, and apart from it this record's own error."""
+    own = f"[{record.role}] takes an action but fails: "
+    said = [item for item in heard if isinstance(item, dict) and item.get("role") == ENVIRONMENT]
+    lines = [(_iso(str(item.get("timestamp"))), str(item.get("message"))) for item in said]
+    errors = [text.removeprefix(own) for _, text in lines if text.startswith(own)]
+    notices = tuple(Notice(time=time, text=text) for time, text in lines if not text.startswith(own))
+    return notices, errors[-1] if errors else None
 
 
 def _iso(timestamp: str) -> str:
@@ -375,39 +388,48 @@ def _setting(session: Session, files: SessionFiles) -> Setting | None:
 def _condition(folder: Path) -> str | None:
     above = folder.absolute().parent
     # Co-Gym's experiment scripts write {task}/{tag}/results/env_*: there the tag is the arm.
+    task = above.parent.parent.name
     known = {*TASK_KEYS.values(), *TASK_NAMES}
-    if above.name == "results" and above.parent.parent.name in known:
+    if above.name == "results" and (task in known or folder.name.startswith(f"env_{task}_")):
         return above.parent.name
     return above.name or None
 
 
-def _task(name: str, session: Session, folder: Path | None) -> tuple[str | None, str | None]:
+def _task(name: str, session: Session, config: dict[str, Any]) -> tuple[str | None, str | None]:
     """(task, instance): from the folder's name, else from what the environment shows."""
     if match := _FOLDER.fullmatch(name):
         return TASK_NAMES.get(match["task"], match["task"]), match["index"]
     public = session.last.current_observation.public
     task = next((task for key, task in TASK_KEYS.items() if key in public), None)
-    if task is None and folder and (env := _config(folder).get("env_class")):
+    if task is None and (env := config.get("env_class")):
         task = TASK_NAMES.get(str(env), str(env))
     return task, None
 
 
-def _config(folder: Path) -> dict[str, Any]:
-    """The environment's configuration where Co-Gym left it beside the session; {} where it did not."""
-    name = folder.name.removeprefix("env_")
+def beside(path: Path) -> list[Path]:
+    """The environment's configuration, which Co-Gym leaves outside the session's folder."""
+    if path.suffix == ".json":
+        return []
+    folder = path if path.is_dir() else path.parent
     above = folder.absolute().parent
-    for path in (above / f"{folder.name}_config.toml", above.parent / "env_config_tmp" / f"{name}.toml"):
-        if path.is_file():
-            try:
-                return tomllib.loads(path.read_text(encoding="utf-8"))
-            except (tomllib.TOMLDecodeError, UnicodeDecodeError):
-                return {}
+    name = folder.name.removeprefix("env_")
+    places = (above / f"{folder.name}_config.toml", above.parent / "env_config_tmp" / f"{name}.toml")
+    return [place for place in places if place.is_file()][:1]
+
+
+def _config(folder: Path) -> dict[str, Any] | Quarantined:
+    """The environment's configuration where Co-Gym left it beside the session; {} where it did not."""
+    for path in beside(folder):
+        try:
+            return tomllib.loads(path.read_text(encoding="utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+            return Quarantined(source=str(path), reason=f"not TOML: {error}")
     return {}
 
 
-def _max_steps(folder: Path, session: Session) -> int:
+def _max_steps(config: dict[str, Any], session: Session) -> int:
     """Logged records a party may have; 30 in the experiments, 100 in the graphical server."""
-    arguments = _config(folder).get("env_args")
+    arguments = config.get("env_args")
     configured = arguments.get("max_steps") if isinstance(arguments, dict) else None
     if isinstance(configured, int):
         return configured
