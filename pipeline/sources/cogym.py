@@ -46,7 +46,9 @@ TASK_KEYS = {
 }
 TASK_NAMES = {"lit_survey": "related_work"}
 _FOLDER = re.compile(r"env_(?P<task>[a-z][a-z_]*)_(?P<index>\d+)")
-_RELEASED_KEYS = ("event_log", "modelName", "outcomeRating")
+_RELEASED_KEYS = ("modelName", "outcomeRating")
+_LOOK = 1 << 20
+"""Bytes of a file's beginning, and of its end, that are enough to recognise it."""
 
 
 class ChatItem(BaseModel):
@@ -110,8 +112,10 @@ def recognises(path: Path) -> bool:
     if path.suffix != ".json" or not path.is_file():
         return False
     with path.open("rb") as file:
-        head = file.read(1 << 20)
-    return any(f'"{key}"'.encode() in head for key in _RELEASED_KEYS[1:]) and b'"event_log"' in head
+        look = file.read(_LOOK)
+        file.seek(max(file.tell(), path.stat().st_size - _LOOK))  # the keys may stand behind a long log
+        look += file.read(_LOOK)
+    return b'"event_log"' in look and any(f'"{key}"'.encode() in look for key in _RELEASED_KEYS)
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
