@@ -294,10 +294,8 @@ def _updated(stored: Trajectory, read: Trajectory, options: ReadOptions) -> Traj
 
 def rebuild(store: Store, progress: Progress | None = None) -> Ingested:
     """Make the database anew from sources.jsonl and the ratings; a log that is gone is named."""
-    workspace = store.workspace
     sources = list(_noted(store))
-    for path in (workspace.database, workspace.database.with_suffix(".duckdb.wal")):
-        path.unlink(missing_ok=True)
+    store.clear()
     result = Ingested()
     with store.writing():
         pass
@@ -339,7 +337,7 @@ def _noted(store: Store) -> Iterator[Source]:
 
 
 def _known(store: Store) -> dict[tuple[str, str, str], tuple[str, ...]]:
-    if not store.workspace.database.exists():
+    if not store.is_made or not store.workspace.exists():
         return {}
     with store.reading() as connection:
         found = connection.execute(

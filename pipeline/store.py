@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from coaudit.pipeline import codebooks, derived, ledger, rows
+from coaudit.pipeline import codebooks, derived, lake, ledger, rows
 from coaudit.pipeline.errors import StoreError
+from coaudit.pipeline.locks import exclusive
 from coaudit.pipeline.workspace import Workspace
 from coaudit.schemas.trajectory import Quarantined, Trajectory
 
@@ -48,6 +49,7 @@ class Store:
 
     def __init__(self, workspace: Workspace, *, read_only: bool = False) -> None:
         self.workspace = workspace
+        self._lake_made = False
         self.read_only = read_only
         """Never write: what the ledgers hold beyond the database is then not seen (`behind` tells)."""
 
@@ -68,7 +70,7 @@ class Store:
     def writing(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """A connection inside one transaction: all of it is stored, or nothing."""
         self.workspace.create()
-        with self._open(read_only=False) as connection:
+        with self._turn(), self._open(read_only=False) as connection:
             connection.begin()
             _ensure(connection)
             try:
@@ -78,6 +80,24 @@ class Store:
                 raise
             connection.commit()
 
+    @property
+    def is_made(self) -> bool:
+        """Whether the tables are there; those of a lake are made at the first look."""
+        return self.workspace.database.exists() if self.is_file else True
+
+    def clear(self) -> None:
+        """Throw the tables away, to make them anew."""
+        if self.is_file:
+            for path in (self.workspace.database, self.workspace.database.with_suffix(".duckdb.wal")):
+                path.unlink(missing_ok=True)
+            return
+        with self._turn(), self._open(read_only=False) as connection:
+            query = (
+                "SELECT table_name, table_type FROM information_schema.tables WHERE table_catalog = 'lake'"
+            )
+            for name, kind in connection.execute(query).fetchall():
+                connection.execute(f'DROP {"VIEW" if kind == "VIEW" else "TABLE"} "{name}"')
+
     def sync(self) -> None:
         """Bring what the ledgers hold beyond the database into it. A read-only workspace stays as it is."""
         if not self.workspace.exists():
@@ -86,9 +106,9 @@ class Store:
             if self.is_file and not self.workspace.database.exists():
                 raise StoreError(f"{self.workspace.database}: no database; `coaudit rebuild` makes one")
             return
-        if not self.workspace.database.exists() or self.behind():
+        if not self.is_made or self.behind():
             if not os.access(self.workspace.path, os.W_OK):
-                if self.workspace.database.exists():
+                if self.is_made:
                     return
                 raise StoreError(f"{self.workspace.path}: the workspace is read-only and has no database")
             with self.writing() as connection:
@@ -280,8 +300,28 @@ class Store:
         return touched
 
     @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Wait for other writers where the store admits one at a time and does not queue them itself."""
+        if not lake.takes_turns(self.workspace.store_url):
+            yield
+            return
+        with exclusive(self.workspace.path / "locks", "store", lambda holder: None):
+            yield
+
+    def _connected(self, *, read_only: bool) -> duckdb.DuckDBPyConnection:
+        url = self.workspace.store_url
+        if not lake.is_lake(url):
+            return _connect(url, read_only=read_only)
+        data = Path(self.workspace.settings.get("data", self.workspace.path / "lake"))
+        connection = lake.connect(url, data, read_only=read_only and self._lake_made)
+        if not self._lake_made:
+            _ensure(connection)
+            self._lake_made = True
+        return connection
+
+    @contextmanager
     def _open(self, *, read_only: bool) -> Iterator[duckdb.DuckDBPyConnection]:
-        connection = _connect(self.workspace.store_url, read_only=read_only)
+        connection = self._connected(read_only=read_only)
         try:
             _check_version(connection, self.workspace.store_url)
             yield connection
@@ -359,9 +399,14 @@ def _connect(url: str, *, read_only: bool) -> duckdb.DuckDBPyConnection:
         time.sleep(random.uniform(0.01, 0.06))
 
 
+def _has_tables(connection: duckdb.DuckDBPyConnection) -> bool:
+    query = "SELECT 1 FROM duckdb_tables() WHERE table_name = 'meta' AND database_name = current_database()"
+    return connection.execute(query).fetchone() is not None
+
+
 def _check_version(connection: duckdb.DuckDBPyConnection, url: str) -> None:
-    tables = connection.execute("SELECT 1 FROM duckdb_tables() WHERE table_name = 'meta'").fetchone()
-    row = connection.execute("SELECT value FROM meta WHERE key = 'version'").fetchone() if tables else None
+    version = "SELECT value FROM meta WHERE key = 'version'"
+    row = connection.execute(version).fetchone() if _has_tables(connection) else None
     found = int(row[0]) if row else VERSION
     if found > VERSION:
         raise StoreError(
@@ -372,8 +417,7 @@ def _check_version(connection: duckdb.DuckDBPyConnection, url: str) -> None:
 
 
 def _ensure(connection: duckdb.DuckDBPyConnection) -> None:
-    exists = connection.execute("SELECT 1 FROM duckdb_tables() WHERE table_name = 'meta'").fetchone()
-    if exists:
+    if _has_tables(connection):
         return
     folder = resources.files("coaudit.pipeline.sql")
     connection.execute((folder / "tables.sql").read_text())
