@@ -193,7 +193,9 @@ class _Sessions:
     def _ruled(self, values: tuple[Any, ...]) -> tuple[bool, EventKind | None]:
         at = dict(zip(self.rule_paths, values, strict=True)).__getitem__
         chosen = self.mapping.filter
-        if (chosen.keep and not any(fits(c, at) for c in chosen.keep)) or any(fits(c, at) for c in chosen.skip):
+        if (chosen.keep and not any(fits(c, at) for c in chosen.keep)) or any(
+            fits(c, at) for c in chosen.skip
+        ):
             return False, None
         return True, next((rule.kind for rule in self.mapping.kinds if fits(rule.where, at)), None)
 
