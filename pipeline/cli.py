@@ -13,6 +13,7 @@ import typer
 
 from coaudit.pipeline.commands import (
     agreeing,
+    codebooks,
     data,
     demo,
     following,
@@ -50,6 +51,7 @@ def common(
 for module in (
     data,
     following,
+    codebooks,
     judging,
     ratings,
     measuring,
