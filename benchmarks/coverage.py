@@ -1,0 +1,131 @@
+"""How often the 95 % intervals of agreement hold the truth, by simulation.
+
+    python benchmarks/coverage.py [--samples 500] [--resamples 1000]
+
+A unit's true label is drawn from margins with the given prevalence (five labels: halving from one rare label
+to the next); each rater sees it with probability √kappa and else answers from the margins, so that Cohen's
+kappa is .6 for every pair. In clustered samples a trajectory has its own margins (Dirichlet, intraclass
+correlation .15), its own kappa (Beta, mean .6) and a geometric number of units. The truth is the coefficient
+of the pattern distribution itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+from itertools import product
+
+import numpy as np
+
+from coaudit.annotation import coefficients as formula
+from coaudit.annotation.agreement import Ratings, agreement
+from coaudit.annotation.coefficients import Tally
+from coaudit.annotation.intervals import Floats, Ints
+
+KAPPA, INTRACLASS = 0.6, 0.15
+WANTED = (
+    "percent_agreement",
+    "cohen_kappa",
+    "cohen_kappa_quadratic",
+    "fleiss_kappa",
+    "krippendorff_alpha",
+    "gwet_ac1",
+)
+
+
+def margins(labels: int, prevalence: float) -> Floats:
+    rare = 0.5 ** np.arange(labels - 1)
+    return np.r_[1 - prevalence, prevalence * rare / rare.sum()]
+
+
+def pattern_probabilities(cells: Ints, base: Floats, own: Floats, kappa: Floats) -> Floats:
+    """(trajectories, patterns), for each trajectory's margins `own` (trajectories, labels) and `kappa`."""
+    sees = np.sqrt(kappa)[:, None]
+    total = np.zeros((len(kappa), len(cells)))
+    for label in range(len(base)):
+        likelihood = own[:, label][:, None] * np.ones((1, len(cells)))
+        for answers in cells.T:
+            likelihood = likelihood * (sees * (answers == label) + (1 - sees) * base[answers])
+        total += likelihood
+    return total
+
+
+def truth(cells: Ints, probabilities: Floats, labels: int) -> dict[str, float]:
+    tally = Tally.of(cells, labels)
+    counts = probabilities[None] * 1e9
+    formulas = {
+        "percent_agreement": formula.percent_agreement(counts, tally),
+        "cohen_kappa": formula.cohen_kappa(counts, tally, (0, 1), formula.rank_distance(labels, 0)),
+        "cohen_kappa_quadratic": formula.cohen_kappa(counts, tally, (0, 1), formula.rank_distance(labels, 2)),
+        "fleiss_kappa": formula.fleiss_kappa(counts, tally),
+        "krippendorff_alpha": formula.krippendorff_alpha(counts, tally, formula.rank_distance(labels, 0)),
+        "gwet_ac1": formula.gwet_ac1(counts, tally),
+    }
+    return {name: float(value[0]) for name, value in formulas.items()}
+
+
+class Setting:
+    """Where samples come from: `units` independent ones, or about as many in `trajectories`."""
+
+    def __init__(self, labels: int, raters: int, prevalence: float, units: int, trajectories: int | None):
+        self.labels, self.raters, self.units, self.trajectories = labels, raters, units, trajectories
+        self.base = margins(labels, prevalence)
+        self.cells = np.array(list(product(range(labels), repeat=raters)))
+        if trajectories is None:
+            self.mean = pattern_probabilities(self.cells, self.base, self.base[None], np.array([KAPPA]))[0]
+        else:
+            self.mean = self._own(200_000, np.random.default_rng(0)).mean(0)
+        self.truth = truth(self.cells, self.mean, labels)
+
+    def sample(self, rng: np.random.Generator) -> Ratings:
+        names = tuple(str(k) for k in range(self.labels))
+        raters = tuple("abc"[: self.raters])
+        if self.trajectories is None:
+            rows = rng.choice(len(self.cells), self.units, p=self.mean / self.mean.sum())
+            return Ratings(self.cells[rows], names, raters)
+        sizes = rng.geometric(self.trajectories / self.units, self.trajectories)
+        own = self._own(self.trajectories, rng)
+        rows = np.concatenate([rng.choice(len(p), m, p=p / p.sum()) for p, m in zip(own, sizes, strict=True)])
+        return Ratings(self.cells[rows], names, raters, clusters=np.repeat(np.arange(len(sizes)), sizes))
+
+    def _own(self, trajectories: int, rng: np.random.Generator) -> Floats:
+        own = rng.dirichlet(self.base * (1 / INTRACLASS - 1), trajectories)
+        return pattern_probabilities(
+            self.cells, self.base, own, rng.beta(8 * KAPPA, 8 - 8 * KAPPA, trajectories)
+        )
+
+
+def coverage(setting: Setting, samples: int, resamples: int, seed: int) -> dict[str, float]:
+    """The share of samples with a defined coefficient whose interval holds the truth."""
+    rng = np.random.default_rng(seed)
+    held: dict[str, list[bool]] = {name: [] for name in WANTED}
+    pairs = [(0, 1)]
+    for number in range(samples):
+        for row in agreement(setting.sample(rng), WANTED, pairs=pairs, resamples=resamples, seed=number):
+            if row.low is not None and row.high is not None:
+                held[row.coefficient].append(
+                    row.low - 1e-9 <= setting.truth[row.coefficient] <= row.high + 1e-9
+                )
+    return {name: float(np.mean(values)) for name, values in held.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--samples", type=int, default=500)
+    parser.add_argument("--resamples", type=int, default=1000)
+    options = parser.parse_args()
+    print("| labels | raters | prevalence | sample |", " | ".join(WANTED), "|")
+    print("|---|---|---|---|" + "---|" * len(WANTED))
+    sizes = ((60, None), (200, None), (200, 20), (300, 60))
+    for labels, raters, prevalence, (units, trajectories) in product(
+        (2, 5), (2, 3), (0.05, 0.1, 0.3, 0.5), sizes
+    ):
+        found = coverage(
+            Setting(labels, raters, prevalence, units, trajectories), options.samples, options.resamples, 1
+        )
+        where = f"{units} units" + (f" in {trajectories} trajectories" if trajectories else "")
+        cells = " | ".join(f"{found[name]:.3f}" for name in WANTED)
+        print(f"| {labels} | {raters} | {prevalence} | {where} | {cells} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
