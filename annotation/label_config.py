@@ -125,7 +125,7 @@ def _evidence(parent: Element, book: Codebook) -> None:
     if any(code.error_source for code in book.codes):
         where = {"perRegion": "true", "whenTagName": EVIDENCE, "choice": "single", "showInline": "true"}
         _header(box, "What is behind the marked finding? (optional)", 5, perRegion=True)
-        source = SubElement(box, "Choices", name=SOURCE, toName=TRANSCRIPT, **where)
+        source = SubElement(box, "Choices", where, name=SOURCE, toName=TRANSCRIPT)
         for name in SOURCES:
             SubElement(source, "Choice", value=name)
 
@@ -161,7 +161,7 @@ def _questions(parent: Element, book: Codebook) -> None:
             _header(parent, code_title(code), 5)
         given = {"choice": "single-radio", "required": "true", "showInline": "true"}
         given["requiredMessage"] = _value(f"Answer: {code.name}")
-        choices = SubElement(parent, "Choices", name=answer_control(book, code), toName=TRANSCRIPT, **given)
+        choices = SubElement(parent, "Choices", given, name=answer_control(book, code), toName=TRANSCRIPT)
         for label in book.answers:
             SubElement(choices, "Choice", value=_value(label), hint=_value(_meaning(book, code, label)))
 
@@ -213,7 +213,7 @@ def _header(parent: Element, text: str, size: int, *, perRegion: bool = False) -
 
 def _dialogue(parent: Element, name: str) -> None:
     given = {"layout": "dialogue", "nameKey": "author", "textKey": "text"}
-    SubElement(parent, "Paragraphs", name=name, value=f"${name}", **given)
+    SubElement(parent, "Paragraphs", given, name=name, value=f"${name}")
 
 
 def _value(text: str) -> str:

@@ -194,7 +194,7 @@ def upload_missing(
 
 
 def check_config(config: str, predictions: Sequence[list[dict[str, Any]]] = ()) -> None:
-    """LabelStudioError where Label Studio would not take the configuration, or a prediction does not fit it."""
+    """LabelStudioError where Label Studio would not take the configuration, or a prediction."""
     interface_class = _interface()
     try:
         interface = interface_class(config)
@@ -217,7 +217,8 @@ def _still_missing(server: Server, project: int, missing: list[dict[str, Any]]) 
 
 def _batch(tasks: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """As many tasks from the front as go into one request."""
-    batch, size = [], 0
+    batch: list[dict[str, Any]] = []
+    size = 0
     for task in tasks[:BATCH_TASKS]:
         size += len(json.dumps(task))
         if batch and size > BATCH_BYTES:

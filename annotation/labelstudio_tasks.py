@@ -125,7 +125,7 @@ def final_state(trajectory: Trajectory) -> str:
 
 
 def clean(text: str) -> str:
-    """Text with control and direction characters shown as escapes: it is read by people and stored as JSON."""
+    """Text with control and direction characters shown as escapes, for readers and for JSON."""
     return _HIDDEN.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 

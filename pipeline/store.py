@@ -18,7 +18,7 @@ from typing import Any
 
 import duckdb
 
-from coaudit.pipeline import codebooks, ledger, rows
+from coaudit.pipeline import codebooks, ledger, rows, samples
 from coaudit.pipeline.errors import StoreError
 from coaudit.pipeline.workspace import Workspace
 from coaudit.schemas.trajectory import Quarantined, Trajectory
@@ -77,6 +77,7 @@ class Store:
                 for path in ledger.files(self.workspace.ratings):
                     self._load_ledger(connection, path.name)
                 self._load_outcomes(connection)
+                self._load_samples(connection)
 
     def save(self, trajectories: Sequence[Trajectory], connection: duckdb.DuckDBPyConnection) -> None:
         """Store trajectories whole, in place of what was stored under their ids."""
@@ -134,7 +135,7 @@ class Store:
         with self._open(read_only=True) as connection:
             stored = connection.execute("SELECT value FROM meta WHERE key = 'codebooks'").fetchone()
             loaded = dict(connection.execute("SELECT path, bytes FROM ledgers").fetchall())
-        if stored is None or stored[0] != self._codebook_state():
+        if stored is None or stored[0] != self._codebook_state() or samples.changed(self.workspace, loaded):
             return True
         return any(
             path.stat().st_size > loaded.get(path.name, 0) for path in ledger.files(self.workspace.ratings)
@@ -153,6 +154,17 @@ class Store:
             insert(connection, "outcomes", given)
             connection.execute("DELETE FROM ledgers WHERE path = ?", [path.name])
             connection.execute("INSERT INTO ledgers VALUES (?, ?, ?)", [path.name, size, len(given)])
+
+    def _load_samples(self, connection: duckdb.DuckDBPyConnection) -> None:
+        loaded = dict(connection.execute("SELECT path, bytes FROM ledgers").fetchall())
+        for path in samples.changed(self.workspace, loaded):
+            size, drawn = path.stat().st_size, list(samples.rows(samples.read(path)))
+            connection.execute("DELETE FROM samples WHERE sample = ?", [path.stem])
+            insert(connection, "samples", drawn)
+            connection.execute("DELETE FROM ledgers WHERE path = ?", [f"samples/{path.name}"])
+            connection.execute(
+                "INSERT INTO ledgers VALUES (?, ?, ?)", [f"samples/{path.name}", size, len(drawn)]
+            )
 
     def _codebook_state(self) -> str:
         own = self.workspace.codebooks
