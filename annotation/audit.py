@@ -77,6 +77,8 @@ class Audit:
     @property
     def empty_stratum(self) -> str | None:
         """Why nothing can be said of a judge label that no person checked."""
+        if not self.labelled.any():
+            return "no human label"
         for stratum in np.unique(self.strata):
             units = self.strata == stratum
             if not self.labelled[units].any():

@@ -45,9 +45,9 @@ def human_only(audit: Audit, resamples: int, seed: int) -> Estimate:
 def difference(audit: Audit, resamples: int, seed: int) -> Estimate:
     """(Σ ŷ + Σ_s w(y − ŷ))/N with ŷ the weighted mean of the judge's label: Σ W_h·ȳ_h (Särndal et al. 1992).
 
-    Each ȳ_h has a Beta posterior on its effective sample size: Kish's (Σw)²/Σw², divided by the design effect
-    of trajectories on the residuals, and by the ratio of t to normal tails for few trajectories. Deviations
-    shrink by √(1 − n_h/N_h). A Wald interval instead would be empty where the sample shows no judge's error.
+    Each ȳ_h has a Beta posterior on its effective sample size, divided by the design effect of trajectories
+    on the residuals and by the ratio of t to normal tails for few trajectories. Deviations shrink by
+    √(1 − n_h/N_h). A Wald interval instead would be empty where the sample shows no judge's error.
     """
     if audit.empty_stratum:
         return None, Interval(None, None, audit.empty_stratum)
@@ -61,7 +61,7 @@ def difference(audit: Audit, resamples: int, seed: int) -> Estimate:
     draws = np.zeros(resamples)
     for stratum in range(len(strata)):
         own = weights[of_unit == stratum]
-        size = own.sum() ** 2 / (own**2).sum() / effect
+        size = _effective_size(own, labels[of_unit == stratum], means[stratum]) / effect
         theta = rng.beta(means[stratum] * size + 0.5, (1 - means[stratum]) * size + 0.5, resamples)
         unseen = sqrt(1 - len(own) / (audit.strata == strata[stratum]).sum())
         draws += share[stratum] * (means[stratum] + unseen * (theta - means[stratum]))
@@ -76,7 +76,7 @@ def hajek(audit: Audit, resamples: int, seed: int) -> Estimate:
 
 def judge_only(audit: Audit, resamples: int, seed: int) -> Estimate:
     """No corrected rate: how often the judge errs is unknown."""
-    return None, Interval(None, None, "no human label: the judge's rate is uncorrected")
+    return None, Interval(None, None, "no human label tells how often the judge errs")
 
 
 def ppi(audit: Audit, resamples: int, seed: int) -> Estimate:
@@ -142,6 +142,13 @@ def _strata(audit: Audit) -> tuple[Ints, Floats, Ints]:
 
 def _clusters(audit: Audit) -> Ints | None:
     return audit.clusters[audit.labelled] if audit.clusters is not None and audit.clustered else None
+
+
+def _effective_size(weights: Floats, labels: Ints, mean: float) -> float:
+    """Kish's (Σw)²/Σw², or p(1 − p)/variance where that is less: the sample may lack rare heavy units."""
+    kish = float(weights.sum() ** 2 / (weights**2).sum())
+    squares = float(((weights * (labels - mean)) ** 2).sum())
+    return min(kish, mean * (1 - mean) * float(weights.sum()) ** 2 / squares) if squares > 0 else kish
 
 
 def _design_effect(residuals: Floats, clusters: Ints | None) -> float:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import product
 from math import sqrt
 from typing import NamedTuple
 
@@ -23,7 +22,7 @@ Ints = NDArray[np.int64]
 
 Z = 1.959963984540054  # the normal's .975 quantile
 PRIOR_MASS = 2.0  # in units; two raters with two labels get 1/2 in each of their four cells
-_UNSEEN_CELLS = 256  # at most so many unseen patterns stand for all of them
+_UNSEEN_CELLS = 256  # about so many unseen patterns stand for all of them
 MISSING = -1
 
 
@@ -154,8 +153,8 @@ class Patterns:
             draws *= self._scales
         else:
             draws = rng.standard_gamma(self._prior, size=(resamples, len(self.cells)))
-            sizes = self._by_cluster.sum(1)
-            draws += cluster_weights(sizes, resamples, seed) @ self._by_cluster
+            draws *= _design_effect(self._by_cluster)
+            draws += cluster_weights(self._by_cluster.sum(1), resamples, seed) @ self._by_cluster
         with np.errstate(invalid="ignore"):  # 0/0 is nan, and counted as undefined
             draws *= self.counts.sum() / draws.sum(1, keepdims=True)
         return draws
@@ -195,6 +194,19 @@ def patterns(
     )
 
 
+def _design_effect(by_cluster: Floats) -> float:
+    """How many units of a cluster tell as much as an independent one, at least 1 (Rao and Scott 1984).
+
+    The variance of the pattern counts (clusters, P) between clusters over that of independent units, summed
+    over patterns. The prior must weigh so much more to weigh the same.
+    """
+    clusters, sizes = len(by_cluster), by_cluster.sum(1)
+    shares = by_cluster.sum(0) / sizes.sum()
+    between = ((by_cluster - sizes[:, None] * shares) ** 2).sum() * clusters / (clusters - 1)
+    independent = sizes.sum() * (shares * (1 - shares)).sum()
+    return max(1.0, float(between / independent)) if independent > 0 else 1.0
+
+
 def _by_cluster(clusters: Ints, rows: Ints, weights: Floats, n_seen: int, n_unseen: int) -> Floats:
     _, codes = np.unique(clusters, return_inverse=True)
     table = np.zeros((int(codes.max()) + 1, n_seen + n_unseen))
@@ -216,6 +228,7 @@ def _prior(seen: Ints, counts: Ints, n_labels: int, rng: np.random.Generator) ->
     rated = masks.sum(1)
     in_group = np.bincount(groups.ravel(), weights=counts)
     total = in_group[rated >= 2].sum()
+    most = max(4, _UNSEEN_CELLS // len(masks))
     for group in np.flatnonzero(rated >= 2):
         rows = np.flatnonzero(groups.ravel() == group)
         share = PRIOR_MASS * in_group[group] / total
@@ -227,7 +240,7 @@ def _prior(seen: Ints, counts: Ints, n_labels: int, rng: np.random.Generator) ->
         mass[rows] = (per_cell / occupied)[of_cell.ravel()]
         for agreed in (True, False):
             rest = share / 2 - float(per_cell[unanimous == agreed].sum())
-            found = _unseen_cells(cells, n_labels, agreed, rng)
+            found = _unseen_cells(cells, n_labels, agreed, most, rng)
             if len(found):
                 full = np.full((len(found), seen.shape[1]), MISSING, dtype=np.int64)
                 full[:, masks[group]] = found
@@ -235,27 +248,25 @@ def _prior(seen: Ints, counts: Ints, n_labels: int, rng: np.random.Generator) ->
                 unseen_mass.append(np.full(len(found), rest / len(found)))
     if not unseen:
         return mass, np.empty((0, seen.shape[1]), dtype=np.int64), np.empty(0)
-    return mass, *_thinned(np.concatenate(unseen), np.concatenate(unseen_mass), rng)
+    return mass, np.concatenate(unseen), np.concatenate(unseen_mass)
 
 
-def _unseen_cells(cells: Ints, n_labels: int, unanimous: bool, rng: np.random.Generator) -> Ints:
-    """Patterns that are not among `cells`, all of them where that is feasible, else a random choice."""
+def _unseen_cells(cells: Ints, n_labels: int, unanimous: bool, most: int, rng: np.random.Generator) -> Ints:
+    """Patterns that are not among `cells`: all of them, or a random few to stand for many.
+
+    A draw of so small a mass puts nearly all of it in a few patterns anyway; their mean pattern instead would
+    be unlike any of them, and makes intervals too short.
+    """
     raters = cells.shape[1]
     if unanimous:
         every = np.repeat(np.arange(n_labels)[:, None], raters, axis=1)
     elif float(n_labels) ** raters <= 16 * _UNSEEN_CELLS:
-        every = np.array(list(product(range(n_labels), repeat=raters)), dtype=np.int64)
+        every = np.stack(np.unravel_index(np.arange(n_labels**raters), (n_labels,) * raters), axis=1)
     else:
-        every = np.unique(rng.integers(n_labels, size=(_UNSEEN_CELLS, raters)), axis=0)
-    every = np.ascontiguousarray(every[(every == every[:, :1]).all(1) == unanimous], dtype=np.int64)
-    known = {row.tobytes() for row in np.ascontiguousarray(cells, dtype=np.int64)}
-    unseen: Ints = every[[row.tobytes() not in known for row in every]]
-    return unseen
-
-
-def _thinned(cells: Ints, mass: Floats, rng: np.random.Generator) -> tuple[Ints, Floats]:
-    """Let a random few stand for many: a draw of mass 2 puts nearly all of it in a few cells anyway."""
-    if len(cells) <= _UNSEEN_CELLS:
-        return cells, mass
-    kept = rng.choice(len(cells), _UNSEEN_CELLS, replace=False, p=mass / mass.sum())
-    return cells[kept], np.full(_UNSEEN_CELLS, mass.sum() / _UNSEEN_CELLS)
+        every = np.unique(rng.integers(n_labels, size=(most, raters)), axis=0)
+    every = every[(every == every[:, :1]).all(1) == unanimous]
+    _, first, occurrences = np.unique(
+        np.concatenate([cells, every]), axis=0, return_index=True, return_counts=True
+    )
+    unseen = every[first[(occurrences == 1) & (first >= len(cells))] - len(cells)]
+    return unseen if len(unseen) <= most else rng.permutation(unseen)[:most]

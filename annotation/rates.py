@@ -73,7 +73,7 @@ def rate(audit: Audit, estimator: str | None = None, *, resamples: int = 4000, s
 def choose(audit: Audit) -> tuple[str, str]:
     """The estimator that the design calls for, and the design in words."""
     if not audit.labelled.any():
-        return "judge_only", "no human label: what the judge says, uncorrected"
+        return "judge_only", "no human label: only what the judge says"
     if audit.clustered:
         name = "hajek" if audit.judge is None else "difference"
         return name, "units within trajectories: cluster variance"

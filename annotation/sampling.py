@@ -68,7 +68,7 @@ def neyman(held: Ints, present: Ints, labelled: Ints, size: int, *, least: int =
     Taking more of the judge's positives than this makes rate and kappa worse.
     """
     p = (present + 0.5) / (labelled + 1)
-    wish = held * np.sqrt(p * (1 - p))
+    wish = (held * np.sqrt(p * (1 - p))).astype(np.float64)
     low, high = np.minimum(least, held).astype(np.float64), held.astype(np.float64)
     return _rounded(_scaled(wish, low, high, float(size)), held)
 

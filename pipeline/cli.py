@@ -11,7 +11,15 @@ from typing import Annotated
 
 import typer
 
-from coaudit.pipeline.commands import data, quality, ratings
+from coaudit.pipeline.commands import (
+    agreeing,
+    data,
+    demo,
+    judging,
+    measuring,
+    ratings,
+    showing,
+)
 from coaudit.pipeline.commands.context import remember
 from coaudit.pipeline.errors import CoauditError, UsageError
 
@@ -38,7 +46,15 @@ def common(
     remember(workspace)
 
 
-for module in (data, ratings, quality):
+for module in (
+    data,
+    judging,
+    ratings,
+    measuring,
+    agreeing,
+    showing,
+    demo,
+):
     for name, function in module.COMMANDS.items():
         app.command(name)(function)
     for name, group in module.GROUPED.items():

@@ -15,11 +15,18 @@ from coaudit.pipeline import ledger, rows
 from coaudit.pipeline.archives import is_archive, unpacked
 from coaudit.pipeline.errors import SourceError, UsageError
 from coaudit.pipeline.sources.reader import Reader, ReadOptions
-from coaudit.pipeline.store import Store, dictionaries, insert
+from coaudit.pipeline.store import Store, dictionaries, execute, insert
 from coaudit.schemas.base import Model, content_hash
 from coaudit.schemas.trajectory import Quarantined, Trajectory
 
-READERS = ("cogym",)
+READERS = {
+    "cogym": "cogym",
+    "rehac": "rehac",
+    "overcooked": "overcooked",
+    "coblock": "coblock",
+    "coaudit": "coaudit_jsonl",
+}
+"""System -> the module under sources/ that reads its logs."""
 BATCH_EVENTS = 20_000
 
 
@@ -32,6 +39,8 @@ class Source(Model):
     options: ReadOptions
     trajectory_ids: tuple[str, ...] = ()
     ingested: str
+    reference: bool = False
+    """True for a folder of reference trajectories, which `--reference` gave."""
     copied: str | None = None
     """Where under raw/ a copy lies."""
 
@@ -57,13 +66,13 @@ def reader(system: str) -> Reader:
     """The reader of a system; UsageError names the systems there are."""
     if system not in READERS:
         raise UsageError(f"unknown system {system!r}, expected one of auto, {', '.join(READERS)}")
-    module: Reader = importlib.import_module(f"coaudit.pipeline.sources.{system}")
+    module: Reader = importlib.import_module(f"coaudit.pipeline.sources.{READERS[system]}")
     return module
 
 
 def recognised(path: Path, system: str = "auto") -> str | None:
     """The system whose source `path` is; None where it is none's, or not that system's."""
-    candidates = READERS if system == "auto" else (system,)
+    candidates = tuple(READERS) if system == "auto" else (system,)
     return next((name for name in candidates if reader(name).recognises(path)), None)
 
 
@@ -84,6 +93,7 @@ def ingest(
     options: ReadOptions,
     *,
     system: str = "auto",
+    reference: Path | None = None,
     copy: bool = False,
     progress: Progress | None = None,
 ) -> Ingested:
@@ -92,10 +102,12 @@ def ingest(
     Raises SourceError for a path that does not exist; everything inside a source that cannot be read is
     quarantined with its address, and nothing else is lost.
     """
-    for path in paths:
+    for path in (*paths, *([reference] if reference else [])):
         if not path.exists():
             raise SourceError(f"{path}: no such file or folder")
     result = Ingested()
+    if reference is not None:
+        _take_references(store, reference, result)
     for path in paths:
         if is_archive(path) and recognised(path, system) is None:
             with unpacked(path) as (folder, refused):
@@ -145,6 +157,29 @@ def _ingest_tree(
     batch.flush()
     if progress:
         progress(str(root), len(sources), len(sources))
+
+
+def _take_references(store: Store, folder: Path, result: Ingested) -> None:
+    """Keep the reference trajectories of a folder, and note it in the ledger."""
+    _read_references(store, folder, result)
+    source = Source(
+        path=str(folder.absolute()),
+        system="overcooked",
+        content_hash=_content(folder),
+        options=ReadOptions(),
+        reference=True,
+        ingested=ledger.now(),
+    )
+    ledger.append(store.workspace.sources, [source.model_dump_json(exclude_defaults=True)])
+
+
+def _read_references(store: Store, folder: Path, result: Ingested) -> None:
+    from coaudit.pipeline.sources.overcooked_references import references
+
+    found, unread = references(folder)
+    result.quarantined.extend(unread)
+    with store.writing() as connection:
+        store.recompute(connection, store.save_references(connection, found, str(folder)))
 
 
 class _Batch:
@@ -267,6 +302,10 @@ def rebuild(store: Store, progress: Progress | None = None) -> Ingested:
     with store.writing():
         pass
     batch = _Batch(store, result)
+    for source in (one for one in sources if one.reference):
+        if Path(source.path).exists():
+            _read_references(store, Path(source.path), result)
+    sources = [source for source in sources if not source.reference]
     for done, source in enumerate(sources):
         if progress:
             progress(source.path, done, len(sources))
@@ -310,7 +349,7 @@ def _known(store: Store) -> dict[tuple[str, str, str], tuple[str, ...]]:
 
 
 def _note_source(connection: duckdb.DuckDBPyConnection, source: Source) -> None:
-    connection.execute("DELETE FROM sources WHERE path = ?", [source.path])
+    execute(connection, "DELETE FROM sources WHERE path = ?", [source.path])
     options = content_hash(source.options.model_dump())
     row = (
         source.path,

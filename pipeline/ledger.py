@@ -53,9 +53,17 @@ class RatingLedger:
 
     def append(self, ratings: Iterable[Rating]) -> None:
         """Write ratings and return once they are on disk."""
+        self.write(ratings)
+        self.flush()
+
+    def write(self, ratings: Iterable[Rating]) -> None:
+        """Hand ratings to the system: a kill of this process loses none. They count after `flush` only."""
         text = "".join(f"{rating.model_dump_json(exclude_defaults=True)}\n" for rating in ratings)
-        self._file.write(text.encode())
+        self._file.write(text.encode("utf-8", "replace"))
         self._file.flush()
+
+    def flush(self) -> None:
+        """Return once everything written is on disk."""
         _to_disk(self._file.fileno())
 
     def close(self) -> None:

@@ -8,14 +8,18 @@ Student's t on the linearised variance of a ratio, trajectories being independen
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from coaudit.annotation.intervals import student, wilson
+from coaudit.pipeline import rows
 from coaudit.pipeline.errors import UsageError
-from coaudit.pipeline.store import Store, dictionaries
+from coaudit.pipeline.measures.registry import GAMMA, measures
+from coaudit.pipeline.rated import keys_of
+from coaudit.pipeline.selection import Selection
+from coaudit.pipeline.store import Store, dictionaries, execute, insert
 from coaudit.schemas.metric import Metric
 
-GROUPS = ("system", "setting", "condition", "task", "instance", "agent", "agent_model")
 RATES = {"delivered": "delivery_rate", "success": "success_rate", "won": "win_rate"}
 """The 0/1 of a trajectory -> the rate over many."""
 RATED = {
@@ -28,7 +32,14 @@ BOUNDS = {
     **dict.fromkeys(("task_performance", "collab_score", "initiative_entropy"), (0.0, 1.0)),
     **dict.fromkeys(("outcome_rating", "satisfaction", "communication_rating"), (1.0, 5.0)),
     **dict.fromkeys(("events", "messages", "actions", "errors"), (0.0, math.inf)),
-    **dict.fromkeys(("effective_confirmations", "halting_messages"), (0.0, math.inf)),
+    **dict.fromkeys(("effective_confirmations", "halting_messages", "interventions"), (0.0, math.inf)),
+    **dict.fromkeys(("steps", "timesteps", "invalid_actions", "extra_blocks"), (0.0, math.inf)),
+    **dict.fromkeys(("human_intervention_rate", "error_rate", "repeated_action_rate"), (0.0, 1.0)),
+    **dict.fromkeys(("message_share", "task_reward", "exact_match", "progress"), (0.0, 1.0)),
+    **dict.fromkeys(("tes", "progress_completeness", "initiating_capability"), (0.0, 1.0)),
+    **dict.fromkeys(("responding_capability",), (0.0, 1.0)),
+    "workload_balance": (0.0, 0.5),
+    "time_to_first_human_message": (0.0, math.inf),
 }
 """Values that a metric can take; an interval never leaves them."""
 _FIELDS = ("participant", "rater", "scoring", "definition")
@@ -48,6 +59,14 @@ def checked_definition(definition: str) -> str:
     return definition
 
 
+def checked_steps(given: Mapping[str, str]) -> dict[str, int]:
+    """Order -> optimal steps; UsageError where they are no whole number."""
+    for order, steps in given.items():
+        if not steps.isdecimal():
+            raise UsageError(f"--optimal must be order=steps, got {order}={steps}")
+    return {order: int(steps) for order, steps in given.items()}
+
+
 def metrics(
     store: Store,
     *,
@@ -56,35 +75,28 @@ def metrics(
     rater: str | None = None,
     definition: str = "released",
     penalty: float = 0.08,
+    gamma: float = GAMMA,
+    optimal: Mapping[str, int] | None = None,
+    only: Selection | None = None,
 ) -> list[Metric]:
-    """Every metric that the store's trajectories have, in a stable order."""
+    """Every metric that the store's trajectories (`only` some of them) have, in a stable order.
+
+    `penalty` is ReHAC's λ; `gamma` and `optimal` (order -> steps) set Collab-Overcooked's time limit.
+    """
     with store.reading() as connection:
-        keys = _keys(connection, by)
+        keys = keys_of(connection, by)
         raters = _raters(connection, rater)
-        connection.execute("CREATE TEMP TABLE chosen AS " + _chosen(raters), [definition])
+        wanted, values = (only or Selection()).where()
+        selected = f"CREATE TEMP TABLE selected AS SELECT t.* FROM trajectories t WHERE {wanted}"
+        execute(connection, selected, values)
+        connection.execute("CREATE TEMP TABLE chosen AS " + _chosen(raters, definition, penalty))
+        if gamma != GAMMA or optimal:
+            _limit_anew(store, connection, definition, gamma, optimal or {})
         if per_trajectory:
             return _per_trajectory(connection)
-        rows = dictionaries(connection, _aggregate(keys))
-        rows += _unrated(connection, keys, raters)
-    return sorted((_metric(row, [name for name, _ in keys]) for row in rows), key=_order)
-
-
-def _keys(connection: Any, by: Sequence[str]) -> list[tuple[str, str]]:
-    """(name, SQL expression) of each grouping; a name that is no column is a tag."""
-    tags = {
-        row[0]
-        for row in connection.execute("SELECT DISTINCT unnest(json_keys(tags)) FROM trajectories").fetchall()
-    }
-    keys = []
-    for name in by:
-        if name in GROUPS:
-            keys.append((name, f"t.{name}"))
-        elif name in tags:
-            path = name.replace('"', '\\"').replace("'", "''")
-            keys.append((name, f"json_extract_string(t.tags, '$.\"{path}\"')"))
-        else:
-            raise UsageError(f"cannot group by {name!r}, expected {', '.join([*GROUPS, *sorted(tags)])}")
-    return keys
+        found = dictionaries(connection, _aggregate(keys))
+        found += _unrated(connection, keys, raters)
+    return sorted((_metric(row, [name for name, _ in keys]) for row in found), key=_order)
 
 
 def _raters(connection: Any, wanted: str | None) -> dict[str, list[str]]:
@@ -113,14 +125,36 @@ def _raters(connection: Any, wanted: str | None) -> dict[str, list[str]]:
     }
 
 
-def _chosen(raters: dict[str, list[str]]) -> str:
+def _chosen(raters: dict[str, list[str]], definition: str, penalty: float) -> str:
+    """The measures to report, with ReHAC's reward T - λC at the wanted λ among them."""
     pairs = [(metric, rater) for metric, names in raters.items() for rater in names]
     wanted = ", ".join(f"({_quoted(metric)}, {_quoted(rater)})" for metric, rater in pairs) or "('', '')"
     return f"""
         SELECT m.* FROM measures m
         WHERE (m.rater IS NULL OR (m.metric, m.rater) IN (VALUES {wanted}))
-            AND (m.definition IS NULL OR m.definition = ?)
+            AND (m.definition IS NULL OR m.definition = {_quoted(definition)})
+            AND m.trajectory_id IN (SELECT id FROM selected)
+        UNION ALL
+        SELECT 'reward', trajectory_id, t.value - {float(penalty)!r} * c.value, 1, t.reason,
+            NULL, NULL, NULL, NULL
+        FROM computed t JOIN computed c USING (trajectory_id)
+        WHERE t.metric = 'task_reward' AND c.metric = 'interventions'
+            AND trajectory_id IN (SELECT id FROM selected)
     """
+
+
+def _limit_anew(
+    store: Store, connection: Any, definition: str, gamma: float, optimal: Mapping[str, int]
+) -> None:
+    """Measure Collab-Overcooked's runs again under another time limit."""
+    found = connection.execute("SELECT id FROM selected WHERE system = 'overcooked'").fetchall()
+    runs = store.load(connection, [row[0] for row in found], states=True)
+    references = store.references(connection)
+    own = [row for run in runs for row in measures(run, references, gamma, optimal)]
+    again = sorted({row.metric for row in own})
+    query = "DELETE FROM chosen WHERE trajectory_id IN (SELECT unnest(?)) AND metric IN (SELECT unnest(?))"
+    execute(connection, query, [[run.id for run in runs], again])
+    insert(connection, "chosen", [rows.measure(r) for r in own if r.definition in (None, definition)])
 
 
 def _quoted(text: str) -> str:
@@ -131,7 +165,7 @@ def _per_trajectory(connection: Any) -> list[Metric]:
     query = """
         SELECT m.metric, m.trajectory_id AS trajectory, t.native_id, m.participant, m.rater, m.scoring,
             m.definition, m.value, m.reason
-        FROM chosen m JOIN trajectories t ON t.id = m.trajectory_id
+        FROM chosen m JOIN selected t ON t.id = m.trajectory_id
         ORDER BY t.started, t.native_id, t.id, m.metric, m.participant, m.rater, m.scoring
     """
     return [_single(row) for row in dictionaries(connection, query)]
@@ -156,7 +190,7 @@ def _aggregate(keys: list[tuple[str, str]]) -> str:
                 sum(weight) FILTER (value IS NOT NULL) AS total, mode(reason) AS reason,
                 sum(weight ** 2 * value ** 2) AS squares, sum(weight ** 2 * value) AS products,
                 sum(weight ** 2) FILTER (value IS NOT NULL) AS weights
-            FROM chosen m JOIN trajectories t ON t.id = m.trajectory_id
+            FROM chosen m JOIN selected t ON t.id = m.trajectory_id
             GROUP BY ALL
         )
         SELECT *, greatest(0, squares - 2 * value * products + value ** 2 * weights) AS spread FROM sums
@@ -169,7 +203,7 @@ def _unrated(
     """A null row, with what to run, for each metric that needs ratings and has none."""
     names = ", ".join(f"{expression} AS key_{i}" for i, (_, expression) in enumerate(keys))
     query = f"""
-        SELECT {names + "," if names else ""} count(*) AS missing FROM trajectories t
+        SELECT {names + "," if names else ""} count(*) AS missing FROM selected t
         WHERE EXISTS (SELECT 1 FROM units u WHERE u.trajectory_id = t.id AND u.kind = 'utterance')
         GROUP BY ALL
     """
@@ -213,22 +247,14 @@ def _interval(row: dict[str, Any]) -> tuple[float | None, float | None]:
     if value is None:
         return None, None
     if row["metric"] in RATES:
-        return wilson(value, n)
+        low, high, *_ = wilson(value * n, n)
+        return low, high
     if n < 2:
         return None, None
-    from scipy.special import stdtrit
-
     error = math.sqrt(row["spread"] / row["total"] ** 2 * n / (n - 1))
-    reach = float(stdtrit(n - 1, 0.975)) * error
+    reach = student(n - 1) * error
     lowest, highest = BOUNDS.get(row["metric"], (-math.inf, math.inf))
     return max(lowest, value - reach), min(highest, value + reach)
-
-
-def wilson(rate: float, n: int, z: float = 1.959963984540054) -> tuple[float, float]:
-    """Wilson's 95 % score interval of a rate over n trajectories (Wilson 1927)."""
-    centre = (rate + z * z / (2 * n)) / (1 + z * z / n)
-    reach = z * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-    return max(0.0, centre - reach), min(1.0, centre + reach)
 
 
 def _order(metric: Metric) -> tuple[Any, ...]:

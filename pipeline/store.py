@@ -9,33 +9,47 @@ from __future__ import annotations
 import json
 import os
 import random
+import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from coaudit.pipeline import codebooks, ledger, rows, samples
+from coaudit.pipeline import codebooks, derived, ledger, rows, samples
 from coaudit.pipeline.errors import StoreError
 from coaudit.pipeline.workspace import Workspace
 from coaudit.schemas.trajectory import Quarantined, Trajectory
+
+if TYPE_CHECKING:
+    from coaudit.pipeline.measures.registry import References
 
 VERSION = 1
 """Of the tables; a database of another version is rebuilt, one from a newer coaudit is refused."""
 PATIENCE = 30.0
 """Seconds that an open is retried while another process writes."""
-VIEWS = ("ratings.sql", "measures.sql")
+LEDGER_BATCH = 5000
+VIEWS = ("ratings.sql", "teamwork.sql", "measures.sql", "dashboard.sql")
+_TEAMWORK = (
+    "metric, trajectory_id, value, 1, NULL, participant, NULL, NULL, NULL FROM count_measures",
+    "metric, trajectory_id, value, weight, reason, participant, NULL, scoring, NULL FROM teamwork_measures",
+)
+_SHARED = ("human_intervention_rate", "workload_balance")
+"""Measured for any team, unless its own system says it better."""
+_REPLACED = "DELETE FROM computed WHERE metric = ? AND trajectory_id = ? AND scoring IS NULL"
 _LOCKED = ("Could not set lock", "Conflicting lock", "being used by another process", "database is locked")
 
 
 class Store:
     """The tables of one workspace."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, *, read_only: bool = False) -> None:
         self.workspace = workspace
+        self.read_only = read_only
+        """Never write: what the ledgers hold beyond the database is then not seen (`behind` tells)."""
 
     @property
     def is_file(self) -> bool:
@@ -43,9 +57,10 @@ class Store:
         return self.workspace.store_url == str(self.workspace.database)
 
     @contextmanager
-    def reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A read-only connection that sees every line the ledgers hold."""
-        self.sync()
+    def reading(self, *, synced: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A read-only connection that sees every line the ledgers hold; `synced` ones take that as done."""
+        if not synced:
+            self.sync()
         with self._open(read_only=True) as connection:
             yield connection
 
@@ -67,17 +82,23 @@ class Store:
         """Bring what the ledgers hold beyond the database into it. A read-only workspace stays as it is."""
         if not self.workspace.exists():
             raise StoreError(f"{self.workspace.path}: no workspace here; `coaudit ingest PATH` makes one")
-        if not self.workspace.database.exists() or self._behind():
+        if self.read_only:
+            if self.is_file and not self.workspace.database.exists():
+                raise StoreError(f"{self.workspace.database}: no database; `coaudit rebuild` makes one")
+            return
+        if not self.workspace.database.exists() or self.behind():
             if not os.access(self.workspace.path, os.W_OK):
                 if self.workspace.database.exists():
                     return
                 raise StoreError(f"{self.workspace.path}: the workspace is read-only and has no database")
             with self.writing() as connection:
-                self._load_codebooks(connection)
+                touched = None if self._load_codebooks(connection) else set[str]()
                 for path in ledger.files(self.workspace.ratings):
-                    self._load_ledger(connection, path.name)
-                self._load_outcomes(connection)
+                    fresh = self._load_ledger(connection, path.name)
+                    touched = touched if touched is None else touched | fresh
+                fresh = self._load_outcomes(connection)
                 self._load_samples(connection)
+                derived.refresh(connection, touched if touched is None else touched | fresh)
 
     def save(self, trajectories: Sequence[Trajectory], connection: duckdb.DuckDBPyConnection) -> None:
         """Store trajectories whole, in place of what was stored under their ids."""
@@ -89,12 +110,16 @@ class Store:
         for table in ("participants", "events", "units", "computed"):
             delete(connection, table, "trajectory_id", ids)
         delete(connection, "trajectories", "id", ids)
-        connection.execute(
-            "DELETE FROM outcomes WHERE NOT imported AND trajectory_id IN (SELECT unnest(?))", [ids]
+        execute(
+            connection,
+            "DELETE FROM outcomes WHERE NOT imported AND trajectory_id IN (SELECT unnest(?))",
+            [ids],
         )
         for table, more in tables.items():
             insert(connection, table, more)
         self._save_states(connection, trajectories)
+        self._compute(connection, trajectories)
+        derived.refresh(connection, set(ids))
 
     def load(
         self, connection: duckdb.DuckDBPyConnection, ids: Sequence[str], *, states: bool = False
@@ -105,72 +130,122 @@ class Store:
             table: _grouped(_where(connection, table, "trajectory_id", ids, order))
             for table, order in (("participants", "rowid"), ("events", "seq, sub"), ("outcomes", "rowid"))
         }
-        found = []
-        for key in (i for i in ids if i in by_id):
-            events = parts["events"].get(key, [])
-            found.append(
-                rows.to_trajectory(
-                    by_id[key],
-                    parts["participants"].get(key, []),
-                    events,
-                    parts["outcomes"].get(key, []),
-                    _states(connection, events) if states else {},
-                )
+        contents = _states(connection, parts["events"]) if states else {}
+        return [
+            rows.to_trajectory(
+                by_id[key],
+                parts["participants"].get(key, []),
+                parts["events"].get(key, []),
+                parts["outcomes"].get(key, []),
+                contents.get(key, {}),
             )
-        return found
+            for key in ids
+            if key in by_id
+        ]
+
+    def save_references(
+        self, connection: duckdb.DuckDBPyConnection, references: References, source: str
+    ) -> list[str]:
+        """Keep what Collab-Overcooked runs are measured against; the ids of runs this may concern."""
+        delete(connection, "refs", "name", list(references))
+        many = [("overcooked", name, one.model_dump_json(), source) for name, one in references.items()]
+        insert(connection, "refs", many)
+        query = "SELECT id FROM trajectories WHERE system = 'overcooked' AND task IN (SELECT unnest(?))"
+        return [row[0] for row in execute(connection, query, [list(references)]).fetchall()]
+
+    def recompute(self, connection: duckdb.DuckDBPyConnection, ids: Sequence[str]) -> None:
+        """Compute the measures of stored trajectories anew."""
+        delete(connection, "computed", "trajectory_id", ids)
+        self._compute(connection, self.load(connection, ids, states=True))
+        derived.refresh(connection, set(ids))
+
+    def references(self, connection: duckdb.DuckDBPyConnection) -> References:
+        """Order -> reference of every one that was given."""
+        from coaudit.pipeline.sources.overcooked_references import Reference
+
+        found = connection.execute("SELECT name, content FROM refs WHERE system = 'overcooked'").fetchall()
+        return {name: Reference.model_validate_json(content) for name, content in found}
+
+    def _compute(self, connection: duckdb.DuckDBPyConnection, trajectories: Sequence[Trajectory]) -> None:
+        """Fill `computed`: what SQL says of any team, then what each system measures itself."""
+        from coaudit.pipeline.measures.registry import measures
+
+        ids = [t.id for t in trajectories]
+        for query in _TEAMWORK:
+            wanted = f"INSERT INTO computed SELECT {query} WHERE trajectory_id IN (SELECT unnest(?))"
+            execute(connection, wanted, [ids])
+        references = self.references(connection)
+        own = [rows.measure(row) for t in trajectories for row in measures(t, references)]
+        for metric, trajectory, scoring in sorted({(row[0], row[1], row[7]) for row in own}, key=str):
+            if scoring is None and metric in _SHARED:
+                execute(connection, _REPLACED, [metric, trajectory])
+        insert(connection, "computed", own)
 
     def _save_states(self, connection: duckdb.DuckDBPyConnection, trajectories: Iterable[Trajectory]) -> None:
         states = {h: s for t in trajectories for h, s in t.states.items()}
         hashes = list(states)
         known = {
             row[0]
-            for row in connection.execute(
-                "SELECT hash FROM states WHERE hash IN (SELECT unnest(?))", [hashes]
+            for row in execute(
+                connection, "SELECT hash FROM states WHERE hash IN (SELECT unnest(?))", [hashes]
             ).fetchall()
         }
         fresh = [(h, json.dumps(states[h], ensure_ascii=False)) for h in hashes if h not in known]
         insert(connection, "states", fresh)
 
-    def _behind(self) -> bool:
+    def behind(self) -> bool:
+        """Whether the ledgers or codebooks hold what the database does not have yet."""
         with self._open(read_only=True) as connection:
             stored = connection.execute("SELECT value FROM meta WHERE key = 'codebooks'").fetchone()
             loaded = dict(connection.execute("SELECT path, bytes FROM ledgers").fetchall())
         if stored is None or stored[0] != self._codebook_state() or samples.changed(self.workspace, loaded):
             return True
-        return any(
-            path.stat().st_size > loaded.get(path.name, 0) for path in ledger.files(self.workspace.ratings)
-        )
+        files = [*ledger.files(self.workspace.ratings), *self._outcome_ledger()]
+        return any(path.stat().st_size > loaded.get(path.name, 0) for path in files)
 
     def _outcome_ledger(self) -> list[Path]:
         return [self.workspace.outcomes] if self.workspace.outcomes.exists() else []
 
-    def _load_outcomes(self, connection: duckdb.DuckDBPyConnection) -> None:
-        """The imported outcomes, the last one of each name for each trajectory and baseline."""
+    def _load_outcomes(self, connection: duckdb.DuckDBPyConnection) -> set[str]:
+        """Load the imported outcomes, the last one of each name for each trajectory and baseline.
+
+        Returns the trajectories that have any; none where the ledger is as it was.
+        """
+        given: list[rows.Row] = []
         for path in self._outcome_ledger():
             size = path.stat().st_size
+            row = execute(connection, "SELECT bytes FROM ledgers WHERE path = ?", [path.name]).fetchone()
+            if row == (size,):
+                continue
             last = {(o.trajectory, o.name, o.baseline): o for o in ledger.outcomes(path)}
             connection.execute("DELETE FROM outcomes WHERE imported")
             given = [rows.outcome(o.trajectory, o.outcome(), imported=True) for o in last.values()]
             insert(connection, "outcomes", given)
-            connection.execute("DELETE FROM ledgers WHERE path = ?", [path.name])
-            connection.execute("INSERT INTO ledgers VALUES (?, ?, ?)", [path.name, size, len(given)])
+            execute(connection, "DELETE FROM ledgers WHERE path = ?", [path.name])
+            execute(connection, "INSERT INTO ledgers VALUES (?, ?, ?)", [path.name, size, len(given)])
+        return {row[0] for row in given}
 
     def _load_samples(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Load the samples that are new; a sample is written once, so one that changed is read whole."""
         loaded = dict(connection.execute("SELECT path, bytes FROM ledgers").fetchall())
         for path in samples.changed(self.workspace, loaded):
             size, drawn = path.stat().st_size, list(samples.rows(samples.read(path)))
-            connection.execute("DELETE FROM samples WHERE sample = ?", [path.stem])
+            key = f"samples/{path.name}"
+            execute(connection, "DELETE FROM samples WHERE sample = ?", [path.stem])
             insert(connection, "samples", drawn)
-            connection.execute("DELETE FROM ledgers WHERE path = ?", [f"samples/{path.name}"])
-            connection.execute(
-                "INSERT INTO ledgers VALUES (?, ?, ?)", [f"samples/{path.name}", size, len(drawn)]
-            )
+            execute(connection, "DELETE FROM ledgers WHERE path = ?", [key])
+            execute(connection, "INSERT INTO ledgers VALUES (?, ?, ?)", [key, size, len(drawn)])
 
     def _codebook_state(self) -> str:
         own = self.workspace.codebooks
-        return ",".join(f"{name}@{codebooks.load(name, own).version}" for name in codebooks.names(own))
+        return codebooks.state(own)
 
-    def _load_codebooks(self, connection: duckdb.DuckDBPyConnection) -> None:
+    def _load_codebooks(self, connection: duckdb.DuckDBPyConnection) -> bool:
+        """Load the codebooks; whether they have changed."""
+        stored = connection.execute("SELECT value FROM meta WHERE key = 'codebooks'").fetchone()
+        state = self._codebook_state()
+        if stored == (state,):
+            return False
         own = self.workspace.codebooks
         connection.execute("DELETE FROM codebooks")
         for book in (codebooks.load(name, own) for name in codebooks.names(own)):
@@ -189,24 +264,32 @@ class Store:
             ]
             insert(connection, "codebooks", codes)
         connection.execute("DELETE FROM meta WHERE key = 'codebooks'")
-        connection.execute("INSERT INTO meta VALUES ('codebooks', ?)", [self._codebook_state()])
+        execute(connection, "INSERT INTO meta VALUES ('codebooks', ?)", [state])
+        return True
 
-    def _load_ledger(self, connection: duckdb.DuckDBPyConnection, name: str) -> None:
-        row = connection.execute("SELECT bytes, lines FROM ledgers WHERE path = ?", [name]).fetchone()
+    def _load_ledger(self, connection: duckdb.DuckDBPyConnection, name: str) -> set[str]:
+        """Load what a ledger holds beyond the database; the trajectories that it is about."""
+        row = execute(connection, "SELECT bytes, lines FROM ledgers WHERE path = ?", [name]).fetchone()
         offset, line = row or (0, 0)
         fresh: list[rows.Row] = []
         broken: list[rows.Row] = []
+        touched: set[str] = set()
         for item, behind in ledger.ratings(self.workspace.ratings / name, offset):
+            if len(fresh) >= LEDGER_BATCH:  # a ledger of a million ratings must not be held in memory
+                insert(connection, "ratings", fresh)
+                fresh.clear()
             line += 1
             offset = behind
             if isinstance(item, Quarantined):
                 broken.append((item.source, line, item.reason, name))
             else:
                 fresh.append(rows.rating(item, name, line))
+                touched.add(item.trajectory)
         insert(connection, "ratings", fresh)
         insert(connection, "quarantine", broken)
-        connection.execute("DELETE FROM ledgers WHERE path = ?", [name])
-        connection.execute("INSERT INTO ledgers VALUES (?, ?, ?)", [name, offset, line])
+        execute(connection, "DELETE FROM ledgers WHERE path = ?", [name])
+        execute(connection, "INSERT INTO ledgers VALUES (?, ?, ?)", [name, offset, line])
+        return touched
 
     @contextmanager
     def _open(self, *, read_only: bool) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -222,29 +305,54 @@ def insert(connection: duckdb.DuckDBPyConnection, table: str, many: Sequence[row
     """Insert rows in the order of the table's columns."""
     if not many:
         return
-    import pyarrow as pa
+    import polars as pl
 
     types = connection.execute(f"DESCRIBE {table}").fetchall()
-    columns = [
-        pa.array(column, _arrow(kind))
-        for column, (_, kind, *_) in zip(zip(*many, strict=True), types, strict=True)
+    series = [
+        pl.Series(name, column, dtype=_dtype(kind))
+        for column, (name, kind, *_) in zip(zip(*many, strict=True), types, strict=True)
     ]
-    batch = pa.Table.from_arrays(columns, names=[name for name, *_ in types])
-    connection.register("incoming", batch)
-    connection.execute(f"INSERT INTO {table} SELECT * FROM incoming")
-    connection.unregister("incoming")
+    with _without_pandas():
+        connection.register("incoming", pl.DataFrame(series))
+        connection.execute(f"INSERT INTO {table} SELECT * FROM incoming")
+        connection.unregister("incoming")
 
 
 def delete(connection: duckdb.DuckDBPyConnection, table: str, column: str, values: Sequence[str]) -> None:
     """Delete the rows whose `column` has one of the values."""
-    connection.execute(f"DELETE FROM {table} WHERE {column} IN (SELECT unnest(?))", [list(values)])
+    execute(connection, f"DELETE FROM {table} WHERE {column} IN (SELECT unnest(?))", [list(values)])
+
+
+def execute(
+    connection: duckdb.DuckDBPyConnection, query: str, parameters: Sequence[Any] = ()
+) -> duckdb.DuckDBPyConnection:
+    """Run a query; everything that passes parameters goes through here."""
+    with _without_pandas():
+        return connection.execute(query, list(parameters))
+
+
+@contextmanager
+def _without_pandas() -> Iterator[None]:
+    """Keep pandas out unless somebody has loaded it.
+
+    DuckDB looks for pandas' types among parameters and tables, and where it is installed imports it for
+    that, which takes over a second; nothing here uses it.
+    """
+    if "pandas" in sys.modules:
+        yield
+        return
+    sys.modules["pandas"] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules["pandas"]
 
 
 def dictionaries(
     connection: duckdb.DuckDBPyConnection, query: str, parameters: Sequence[Any] = ()
 ) -> list[dict[str, Any]]:
     """The rows of a query as dictionaries by column."""
-    cursor = connection.execute(query, list(parameters))
+    cursor = execute(connection, query, parameters)
     names = [column[0] for column in cursor.description]
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
@@ -253,7 +361,8 @@ def _connect(url: str, *, read_only: bool) -> duckdb.DuckDBPyConnection:
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
-            return duckdb.connect(url, read_only=read_only)
+            # Looking for tables among Python's variables would import pandas, which takes two seconds.
+            return duckdb.connect(url, read_only=read_only, config={"python_enable_replacements": False})
         except duckdb.Error as error:
             if not any(mark in str(error) for mark in _LOCKED):
                 raise StoreError(f"{url}: cannot open the store: {error}") from error
@@ -282,20 +391,20 @@ def _ensure(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute((folder / "tables.sql").read_text())
     for name in VIEWS:
         connection.execute((folder / name).read_text())
-    connection.execute("INSERT INTO meta VALUES ('version', ?)", [str(VERSION)])
+    execute(connection, "INSERT INTO meta VALUES ('version', ?)", [str(VERSION)])
 
 
-def _arrow(kind: str) -> Any:
-    import pyarrow as pa
+def _dtype(kind: str) -> Any:
+    import polars as pl
 
     if kind.endswith("[]"):
-        return pa.list_(_arrow(kind[:-2]))
+        return pl.List(_dtype(kind[:-2]))
     return {
-        "VARCHAR": pa.string(),
-        "INTEGER": pa.int32(),
-        "BIGINT": pa.int64(),
-        "DOUBLE": pa.float64(),
-        "BOOLEAN": pa.bool_(),
+        "VARCHAR": pl.String,
+        "INTEGER": pl.Int32,
+        "BIGINT": pl.Int64,
+        "DOUBLE": pl.Float64,
+        "BOOLEAN": pl.Boolean,
     }[kind]
 
 
@@ -317,9 +426,15 @@ def _grouped(many: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     return groups
 
 
-def _states(connection: duckdb.DuckDBPyConnection, events: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    hashes = {h for event in events if event["states"] for h in json.loads(event["states"]).values()}
-    found = connection.execute(
-        "SELECT hash, content FROM states WHERE hash IN (SELECT unnest(?))", [sorted(hashes)]
-    ).fetchall()
-    return {key: json.loads(content) for key, content in found}
+def _states(
+    connection: duckdb.DuckDBPyConnection, events: dict[str, list[dict[str, Any]]]
+) -> dict[str, dict[str, Any]]:
+    """Trajectory -> hash -> state, of every state that its events point at."""
+    hashes = {
+        key: {h for row in many if row["states"] for h in json.loads(row["states"]).values()}
+        for key, many in events.items()
+    }
+    query = "SELECT hash, content FROM states WHERE hash IN (SELECT unnest(?))"
+    found = dict(execute(connection, query, [sorted(set().union(*hashes.values()))]).fetchall())
+    contents = {key: json.loads(content) for key, content in found.items()}
+    return {key: {h: contents[h] for h in own if h in contents} for key, own in hashes.items()}

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from coaudit.pipeline.errors import UsageError
-from coaudit.pipeline.store import Store, dictionaries
+from coaudit.pipeline.store import Store, dictionaries, execute
 from coaudit.schemas.trajectory import Event, Trajectory
 
 HEAD = (
@@ -31,7 +31,7 @@ def one(store: Store, name: str, *, states: bool = False) -> Trajectory:
 
 def resolve(connection: Any, name: str) -> str:
     """The id that a name means; UsageError where it means none, or several."""
-    exact = connection.execute("SELECT id FROM trajectories WHERE id = ?", [name]).fetchall()
+    exact = execute(connection, "SELECT id FROM trajectories WHERE id = ?", [name]).fetchall()
     if exact:
         return str(exact[0][0])
     rows = connection.execute(

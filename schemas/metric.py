@@ -47,7 +47,9 @@ class Agreement(Model):
 class Rate(Model):
     """How often a code is there: the judge's own rate beside the one corrected by people."""
 
+    codebook: str
     code: str
+    """A code, or a category: then the rate of the union of its codes."""
     group: dict[str, str | None] | None = None
     judge: str | None = None
     judge_rate: float | None
@@ -58,4 +60,8 @@ class Rate(Model):
     design: str | None
     n_human: int
     n_judged: int
+    n_unclear: int = 0
+    """Human answers left out as unclear; counting all as absent or as present gives the next two."""
+    rate_if_unclear_absent: float | None = None
+    rate_if_unclear_present: float | None = None
     reason: str | None = None

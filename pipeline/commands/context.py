@@ -121,11 +121,16 @@ def number(value: float | None, digits: int = 3) -> str:
     return str(int(value)) if value == int(value) and abs(value) >= 1 else f"{value:.{digits}f}"
 
 
+def split(given: str) -> list[str]:
+    """A comma-separated option as its parts."""
+    return [part.strip() for part in given.split(",") if part.strip()]
+
+
 def tags(given: list[str]) -> dict[str, str]:
     """`key=value` options as a dictionary; UsageError for one without a `=`."""
     from coaudit.pipeline.errors import UsageError
 
     for item in given:
         if "=" not in item.strip("="):
-            raise UsageError(f"--tag must be key=value, got {item!r}")
+            raise UsageError(f"expected key=value, got {item!r}")
     return {key: value for key, _, value in (item.partition("=") for item in given)}

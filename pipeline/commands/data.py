@@ -43,6 +43,9 @@ def ingest(
     tag: Annotated[
         list[str] | None, typer.Option(help="key=value, kept with each trajectory; repeatable.")
     ] = None,
+    reference: Annotated[
+        Path | None, typer.Option(help="Folder of Collab-Overcooked's reference action trajectories.")
+    ] = None,
     copy: Annotated[
         bool, typer.Option("--copy", help="Archive the logs under raw/ of the workspace.")
     ] = False,
@@ -59,7 +62,13 @@ def ingest(
     )
     with progress("reading") as report:
         result = ingesting.ingest(
-            store(for_ingest=True), paths, options, system=system, copy=copy, progress=report
+            store(for_ingest=True),
+            paths,
+            options,
+            system=system,
+            reference=reference,
+            copy=copy,
+            progress=report,
         )
     for note in result.notes:
         say(note)
@@ -108,7 +117,41 @@ def rebuild(json: Json = False) -> None:
         print(f"{result.trajectories} trajectories with {result.events} events")
 
 
-COMMANDS: Commands = {"ingest": ingest, "rebuild": rebuild}
+def export(
+    out: Annotated[Path, typer.Argument(help="Folder for parquet and csv, file for jsonl.")],
+    format: Annotated[str, typer.Option(help="parquet, csv, or jsonl (what `ingest` reads).")] = "parquet",
+    tables: Annotated[str | None, typer.Option(help="Comma-separated; else all.")] = None,
+    json: Json = False,
+) -> None:
+    """Write the audit tables, or the trajectories, for other programs."""
+    from coaudit.pipeline import export as exporting
+
+    chosen = tuple(tables.split(",")) if tables else exporting.TABLES
+    written = [str(path) for path in exporting.export(store(), out, format, chosen)]
+    if json:
+        emit({"files": written})
+    else:
+        print("\n".join(written))
+
+
+def generate(
+    folder: Annotated[Path, typer.Argument(help="Where to write; it must be empty or new.")],
+    sessions: Annotated[int, typer.Option(min=1, help="How many sessions.")],
+    seed: Annotated[int, typer.Option(help="The same seed gives the same bytes.")] = 0,
+    json: Json = False,
+) -> None:
+    """Write Co-Gym result folders with planted truth (truth.jsonl, which `ratings import` reads)."""
+    from coaudit.pipeline import generate as generating
+
+    with progress("generating") as report:
+        written = generating.generate(folder, sessions, seed, report)
+    if json:
+        emit(written)
+    else:
+        print(f"{written['sessions']} sessions with {written['utterances']} utterances in {folder}")
+
+
+COMMANDS: Commands = {"ingest": ingest, "rebuild": rebuild, "export": export, "generate": generate}
 GROUPED = {"trajectory": trajectory_app, "outcomes": outcomes_app}
 
 

@@ -33,6 +33,10 @@ class ReadOptions(Model):
     map: str | None = None
     """Mapping file for logs of no known system."""
 
+    def given(self) -> dict[str, object]:
+        """What stands in a trajectory's head whatever its log says."""
+        return self.model_dump(include={"setting", "condition", "agent", "tags"})
+
 
 class Reader(Protocol):
     """A module in this folder, seen as an object."""
@@ -71,6 +75,18 @@ def json_lines(path: Path, *, name: str | None = None) -> Iterator[tuple[int, Js
                 yield number, Quarantined(source=source, line=number, reason=reason)
             elif line.strip():
                 yield number, _parsed(line, source, number)
+
+
+def first_lines(path: Path, count: int) -> list[JsonValue]:
+    """The values of a JSON Lines file's first lines, for a short look; empty where they are not JSON."""
+    found: list[JsonValue] = []
+    for _, value in json_lines(path):
+        if isinstance(value, Quarantined):
+            return []
+        found.append(value)
+        if len(found) == count:
+            break
+    return found
 
 
 def json_file(path: Path) -> JsonValue | Quarantined:

@@ -14,7 +14,14 @@ from sklearn.metrics import cohen_kappa_score
 from statsmodels.stats.inter_rater import aggregate_raters
 from statsmodels.stats.inter_rater import fleiss_kappa as statsmodels_fleiss
 
-from coaudit.annotation.agreement import COEFFICIENTS, Coefficient, Ratings, agreement, macro_mean
+from coaudit.annotation.agreement import (
+    COEFFICIENTS,
+    Coefficient,
+    Ratings,
+    agreement,
+    label_counts,
+    macro_mean,
+)
 from coaudit.annotation.sets import set_alpha, set_distances
 
 NAN = -1
@@ -248,6 +255,10 @@ def test_wrong_input_is_refused_with_the_rule_and_the_value(change: Any, message
 def test_an_unknown_coefficient_names_the_known_ones() -> None:
     with pytest.raises(ValueError, match="unknown coefficient 'kappa', expected one of percent_agreement"):
         agreement(ratings([[0, 1]]), ["kappa"])
+
+
+def test_labels_are_counted_by_rater() -> None:
+    assert label_counts(ratings([[0, 1], [0, NAN], [1, 1]])).tolist() == [[2, 1], [0, 2]]
 
 
 def test_the_macro_mean_says_how_many_codes_it_rests_on() -> None:

@@ -1,0 +1,63 @@
+"""A verdict: what a rater found under one code; with its unit and its maker it becomes a rating."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from coaudit.schemas.codebook import Codebook, ErrorSource
+from coaudit.schemas.rating import RaterKind, Rating
+from coaudit.schemas.unit import Unit
+
+
+class JudgeError(Exception):
+    """A judge cannot be used as asked; the message says what would be right."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A label for a code, or the error that stands in its place."""
+
+    code: str
+    label: str | None = None
+    error: str | None = None
+    cites: tuple[int, ...] = ()
+    quote: str | None = None
+    error_source: ErrorSource | None = None
+    rationale: str | None = None
+    probability: float | None = None
+
+
+@dataclass(frozen=True)
+class Maker:
+    """Who rates: what every rating of a rater says about it."""
+
+    rater: str
+    kind: RaterKind
+    version: str
+    made: dict[str, Any] = field(default_factory=dict)
+    """Further fields of Rating, such as model, prompt_hash and parameters."""
+
+    def rating(self, unit: Unit, codebook: Codebook, verdict: Verdict, **made: Any) -> Rating:
+        """The rating that a verdict on a unit is."""
+        return Rating(
+            trajectory=unit.trajectory_id,
+            event=unit.event,
+            unit_hash=unit.hash,
+            codebook=codebook.name,
+            codebook_version=codebook.version,
+            code=verdict.code,
+            rater=self.rater,
+            rater_kind=self.kind,
+            rater_version=self.version,
+            label=verdict.label,
+            error=verdict.error,
+            cites=verdict.cites,
+            quote=verdict.quote,
+            error_source=verdict.error_source,
+            rationale=verdict.rationale,
+            probability=verdict.probability,
+            created=datetime.now(UTC).isoformat(timespec="milliseconds"),
+            **{**self.made, **made},
+        )

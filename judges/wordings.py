@@ -1,0 +1,159 @@
+"""English wordings that the `rules` rater looks for: our own lists. An edit changes the rater's version."""
+
+from __future__ import annotations
+
+import re
+
+VERBS = (
+    "add|adjust|arrange|ask|avoid|begin|book|calculate|cancel|change|check|choose|cite|clean|close|combine|"
+    "compare|compute|consider|continue|convert|copy|correct|count|cover|create|cut|delete|describe|drop|"
+    "edit|exclude|expand|explain|extend|filter|find|finish|fix|focus|format|get|give|go|group|hide|hold|"
+    "highlight|ignore|include|insert|keep|leave|limit|list|look|lower|make|mark|mention|merge|move|open|"
+    "order|organi[sz]e|pick|plan|plot|polish|prefer|prepare|proceed|provide|put|raise|read|redo|refer|"
+    "remember|remove|rename|reorder|replace|report|rerun|restore|restrict|revert|review|revise|rewrite|run|"
+    "save|search|select|send|set|share|shorten|show|skip|sort|split|start|state|stay|stick|stop|sum|"
+    "summari[sz]e|swap|switch|take|tell|test|trim|try|turn|undo|update|use|verify|wait|weigh|write"
+)
+OPENERS = re.compile(
+    r"^(?:(?:(?:yes|yeah|yep|no|nope|ok(?:ay)?|sure|right|fine|great|good|perfect|"
+    r"thanks(?: a lot)?|thank you(?: (?:so|very) much)?|alright|all right|hi|hello|hey|oh|well|so|"
+    r"and|but|also|then|now|first|next|of course|got it|understood|sounds good|i see|in addition|"
+    r"for now)\b(?: there)?[\s,.:;!–-]*))+",
+    re.I,
+)
+COURTESY = re.compile(
+    r"(?:that(?:'s| is| sounds| looks)?(?: all)? (?:good|great|fine|right|perfect|it|ok|okay)|"
+    r"sorry.*|my apologies.*|(?:you(?:'re| are) )?welcome|no problem|good (?:job|work|morning|"
+    r"evening|luck)|(?:it )?looks (?:good|great|right)(?: to me)?|i (?:agree|do not|don't|"
+    r"am not sure.*)|i(?:'m| am) (?:glad|happy).*|(?:well|nicely) done|have a .*)",
+    re.I,
+)
+REPEATS = re.compile(
+    r"(?:i (?:already )?(?:told|said)|as i said|so you (?:want|mean)|you keep|you said)\b", re.I
+)
+STATUS = re.compile(
+    r"(?:(?:i(?:'m| am)(?: now| still| currently)? \w+ing\b)|i(?:'ll| will)(?: now)? (?:be |go |"
+    r"continue|proceed|start|begin|do|get|work|look|take a look|check|finish)|(?:i(?:'ve| have)|"
+    r"i) (?:just |now )?(?:finished|done|updated|added|completed|started|checked|saved|sent|"
+    r"written|sorted|fixed)\b|let me (?:just )?(?:check|see|look|think|start|try|continue)|"
+    r"(?:all )?done\b|working on|on it\b|(?:just )?(?:a|one) (?:moment|minute|second)|give me)",
+    re.I,
+)
+REASON = re.compile(
+    r"\b(?:because|since it|so that|otherwise|therefore|instead|rather than|at most|at least|"
+    r"no more than|must(?:n't)?|ha(?:s|ve) to|cannot|can't|too (?:long|short|many|much|expensive|"
+    r"few|vague|broad))\b",
+    re.I,
+)
+REQUEST = re.compile(
+    rf"^(?:please\b|(?:just |only |never |always |don't |do not )?(?:{VERBS})\b)|\bplease (?:also |"
+    rf"do not |don't |just )?(?:{VERBS})\b|,? please$|\b(?:let(?:'|’)?s|let us|we (?:should|could|"
+    rf"need|must|can|might|want|would|have)|you (?:should|could|need to|must|can|might want)|"
+    rf"it (?:should|must|needs)|how about|what about|why not|i(?:'d| would) (?:suggest|recommend|"
+    rf"propose|prefer|like|love|rather)|i (?:suggest|recommend|propose|want|need|prefer|wish|"
+    rf"expect)|i(?:'m| am) (?:thinking|looking for|interested|hoping)|make sure|be sure|"
+    rf"my (?:suggestion|budget|idea|preference|goal)|the (?:plan|goal|idea|next step|budget|"
+    rf"deadline) (?:is|should|would)|(?:and|then|but|,) (?:then )?(?:{VERBS}) (?:the|it|them|a|an|"
+    rf"this|that|all|my|our))\b",
+    re.I,
+)
+INFORMS = re.compile(
+    r"\d|\b(?:i|we) (?:found|noticed|see that|discovered|learned|think|believe|have)\b|"
+    r"\b(?:there (?:is|are|were|was)|according to|it (?:seems|turns out|looks like)|shows?|"
+    r"suggests?|means?|contains?|costs?|(?:is|are|was|were) (?:missing|wrong|incorrect|not|only|"
+    r"already|higher|lower|closed|full)|does(?:n't| not)|did(?:n't| not)|fail(?:s|ed)|error|"
+    r"however|problem)\b",
+    re.I,
+)
+OPEN_CALL = re.compile(
+    r"any (?:ideas|thoughts|suggestions|questions|feedback)|what(?:'s| is)? next|anything else|"
+    r"what do you think\W*$|(?:what do you|do you) mean|could you repeat|how are you|"
+    r"are you (?:there|still)|which .{0,30} do you mean|how can i help|can i help|^\W*(?:really|"
+    r"right|ok(?:ay)?|correct|is that right)\W*$",
+    re.I,
+)
+DECISION = re.compile(
+    r"\b(?:shall|should|may|can|could|must) (?:i|we)\b|\b(?:do|would|did) you (?:\w+ )?(?:want|"
+    r"like|prefer|agree|approve|mind|wish|rather)\b|\b(?:is|are|does|do|would|will) (?:this|that|"
+    r"it|these|those|they)\b.{0,60}\b(?:ok|okay|fine|right|correct|work|good|acceptable|suit|"
+    r"enough|sound|look)|\b(?:which|what) (?:\w+ ){0,4}(?:prefer|like|choose|want|favou?r)|\bor\b|"
+    r"\b(?:ok(?:ay)?|right|agreed|correct|sound(?:s)? good)\W*\?|\b(?:anything|"
+    r"something) (?:\w+ ){0,10}(?:change|adjust|add|remove|revise)|\bwhich (?:one|of|option|"
+    r"version)|\b(?:your|any) preferences?\b|\bready (?:for|to)\b|\bwould (?:a|an|the|it)\b",
+    re.I,
+)
+COURTESY_QUESTION = re.compile(
+    r"anything else (?:i can|you need|you want me)|can i help|may i help|how are you|"
+    r"any (?:thoughts|ideas)\W*\?$|do you want to know|do you have any (?:questions|thoughts)",
+    re.I,
+)
+ACCEPTS = re.compile(
+    r"^\W*(?:yes|yeah|yep|yup|sure|ok(?:ay)?|of course|absolutely|definitely|certainly|please do|"
+    r"go ahead|right|correct|exactly|agreed|fine|perfect|great|good|sounds|looks|that works|works|"
+    r"do it|both|either|true)\b|\b(?:go ahead|please do|please proceed|sounds (?:good|great|fine|"
+    r"right|perfect)|that works|works for me|i agree|looks (?:good|great|fine|right)|fine (?:with|"
+    r"by) me|that(?:'s| is) (?:right|correct|fine|good))\b",
+    re.I,
+)
+REFUSES = re.compile(
+    r"^\W*(?:no|nope|nah|not (?:yet|now|really|that|the)|never|better not|rather not|wait|stop|"
+    r"hold on)\b|\b(?:don't|do not|i(?:'d| would) rather|instead|let's not|no need|neither|"
+    r"not necessary)\b",
+    re.I,
+)
+DELEGATES = re.compile(
+    r"\b(?:up to you|your (?:choice|call)|you (?:decide|choose|pick)|whatever you|as you (?:like|"
+    r"wish|prefer)|pick one|either (?:is|one)|(?:do not|don't) (?:care|mind)|no preference|"
+    r"surprise me)\b",
+    re.I,
+)
+CHOOSES = re.compile(
+    r"\b(?:i(?:'d| would) (?:like|prefer|love|go)|i (?:prefer|want|choose|like)|(?:the )?(?:first|"
+    r"second|third|last|former|latter)(?: one| option)?|option \w+|take (?:the|that)|let(?:'|"
+    r"’)?s (?:go|take|do|use|keep)|(?:please )?(?:use|keep|go with|make it|choose|add|remove|"
+    r"change|swap))\b",
+    re.I,
+)
+UNDECIDED = re.compile(
+    r"\b(?:i(?:'m| am) not sure|not sure about|i (?:do not|don't) know|let me think|"
+    r"need (?:to think|more time)|maybe later|hard to say|depends)\b|^\W*(?:how|what|why|where|"
+    r"when|who)\b[^.!]*\?\W*$",
+    re.I,
+)
+HALT = re.compile(
+    r"^\W*(?:(?:please|ok(?:ay)?|no|hey|wait|now|but|and|so|oh|then|just)\W+){0,3}(?:stop|wait|"
+    r"hold (?:on|off|it|your)|pause|halt|hang on|slow down|freeze|cease|quit|abort|enough|"
+    r"hands off|not so fast|that's enough|back off|leave (?:it|that|this|them|the|my)\b|"
+    r"let me (?:do|handle|finish|take over|write|fix) (?:it|that|this|the)|forget (?:the|about|it|"
+    r"that)|cancel (?:that|it|this|the)|never ?mind|keep (?:your )?(?:hands )?off)\b|\b(?:please|"
+    r"you (?:should|must|need to|can)|want you to|told you to|asked you to|rather you|and|"
+    r"just)\s+(?:now )?(?:stop|pause|wait|hold (?:on|off)|halt|slow down|refrain)\b|\b(?:don't|"
+    r"do not|dont|never|must not|not to) (?:\w+ ){0,2}?(?:touch|send|start|go (?:on|ahead|any)|"
+    r"continue|proceed|keep|book|delete|submit|publish|transfer|edit|overwrite|do (?:anything|"
+    r"that|it|this)|finish|run|change anything|write anything|begin|make any|move)\b.{0,60}|"
+    r"\bi(?:'ll| will) (?:take (?:it|this|that)? ?over|do (?:it|this|that|the rest) (?:myself|"
+    r"by myself|on my own)|handle (?:it|this|that)(?: myself)?|finish (?:it|this|that) myself)|"
+    r"\b(?:before you (?:go|do|continue|proceed|start|change|send)|not yet)\b",
+    re.I,
+)
+NO_HALT = re.compile(
+    r"^\W*(?:i(?:'ll| will| can| am going to)? wait(?:ing)?|wait,? (?:what|is|are|did|why|how)|"
+    r"enough (?:time|money|space|for)|leave (?:at|on|from|in|by|enough|some)|don't (?:worry|"
+    r"forget|hesitate)|can't wait)\b|\b(?:is|are|was|that's|it's) (?:good |"
+    r"more than )?enough\b(?! of)|\bnon-?stop\b|\bbus stop\b",
+    re.I,
+)
+_EMPTY = """
+about after again also another anything because been before both check could does doing done each
+else every find from give going good have help here into just know like look make many maybe more
+much need next okay only other over please really right same should some something such sure take
+tell than thank thanks that their them then there these they thing things think this those through
+time want well were what when where which while will with would work your yours
+"""
+EMPTY = frozenset(_EMPTY.split())
+
+
+def fingerprint() -> list[str]:
+    """Every pattern, so that a changed list gives a changed version."""
+    patterns = [value for value in globals().values() if isinstance(value, re.Pattern)]
+    return [*(pattern.pattern for pattern in patterns), *sorted(EMPTY)]

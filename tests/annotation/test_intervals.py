@@ -1,0 +1,124 @@
+"""Intervals: published values, and coverage of the pattern-count bootstrap by simulation."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from statsmodels.stats.proportion import proportion_confint
+
+from coaudit.annotation.agreement import Ratings, agreement
+from coaudit.annotation.intervals import around, jeffreys, mean_interval, patterns, wilson
+
+
+@pytest.mark.parametrize(("successes", "n"), [(0, 10), (1, 30), (15, 20), (20, 20)])
+def test_proportions_equal_statsmodels(successes: int, n: int) -> None:
+    assert wilson(successes, n)[:2] == pytest.approx(proportion_confint(successes, n, method="wilson"))
+    expected = list(proportion_confint(successes, n, method="jeffreys"))
+    expected[0] = 0 if successes == 0 else expected[0]
+    expected[1] = 1 if successes == n else expected[1]
+    assert jeffreys(successes, n)[:2] == pytest.approx(expected)
+
+
+def test_a_proportion_of_nothing_has_no_interval() -> None:
+    assert wilson(0, 0)[:3] == (None, None, "no observation")
+    assert jeffreys(0, 0)[:3] == (None, None, "no observation")
+    with pytest.raises(ValueError, match=r"0\.\.n, got 3 of 2"):
+        wilson(3, 2)
+
+
+def test_the_interval_of_a_mean_is_students() -> None:
+    values = np.array([1.0, 2.0, 4.0, 7.0])
+    assert mean_interval(values)[:2] == pytest.approx(stats.t.interval(0.95, 3, 3.5, stats.sem(values)))
+
+
+@pytest.mark.parametrize("values", [[], [1.0]])
+def test_fewer_than_two_values_have_no_interval(values: list[float]) -> None:
+    found = mean_interval(np.array(values))
+    assert found.low is None and found.reason == f"an interval needs two values, got {len(values)}"
+
+
+def test_values_of_one_cluster_have_no_interval_and_missing_ones_are_refused() -> None:
+    assert mean_interval(np.ones(3), np.zeros(3, dtype=np.int64)).reason == (
+        "an interval needs two clusters, got 1"
+    )
+    with pytest.raises(ValueError, match="must be finite"):
+        mean_interval(np.array([1.0, np.nan]))
+
+
+def test_clusters_of_one_value_give_nearly_the_t_interval() -> None:
+    values = np.random.default_rng(0).normal(size=40)
+    found = mean_interval(values, np.arange(40), resamples=20_000)
+    assert found[:2] == pytest.approx(mean_interval(values)[:2], abs=0.03)
+
+
+def test_undefined_resamples_are_counted_and_too_many_leave_no_interval() -> None:
+    few = around(0.5, np.array([0.4, np.nan, 0.6, 0.5]))
+    assert few.undefined_resamples == 1 and few.low is not None
+    many = around(0.5, np.array([np.nan, np.nan, 0.5]))
+    assert (many.low, many.reason) == (None, "2 of 3 resamples are undefined")
+
+
+@pytest.mark.parametrize(("labels", "raters"), [(2, 2), (2, 3), (5, 3), (11, 3), (4, 12)])
+def test_the_prior_weighs_two_units_and_half_of_it_is_unanimous(labels: int, raters: int) -> None:
+    matrix = np.random.default_rng(0).integers(0, labels, (40, raters))
+    found = patterns(matrix, labels)
+    unanimous = (found.cells == found.cells[:, :1]).all(1)
+    assert found._prior.sum() == pytest.approx(2)
+    assert found._prior[unanimous].sum() == pytest.approx(1, abs=0.05)
+    if labels == raters == 2:
+        assert found._prior.tolist() == [0.5] * 4
+
+
+def test_draws_are_centred_on_the_sample_and_sum_to_its_units() -> None:
+    matrix = np.random.default_rng(0).integers(0, 2, (500, 2))
+    for clusters in (None, np.arange(500) // 5):
+        found = patterns(matrix, 2, clusters=clusters)
+        draws = found.draw(4000, seed=1)
+        assert draws.sum(1) == pytest.approx(500)
+        assert draws.mean(0) == pytest.approx(found.counts, abs=2.0)
+
+
+def covered(labels: int, raters: int, prevalence: float, clustered: bool, samples: int = 200) -> float:
+    """Coverage of Fleiss' kappa of .6: each rater sees the true label with probability √.6, else guesses."""
+    rng = np.random.default_rng(5)
+    rare = 0.5 ** np.arange(labels - 1)
+    margins = np.r_[1 - prevalence, prevalence * rare / rare.sum()]
+    names, annotators = tuple(str(k) for k in range(labels)), tuple("abc"[:raters])
+    held = []
+    for number in range(samples):
+        n, clusters = 120, None
+        if clustered:  # trajectories copy some of their units, so that these are not independent
+            sizes = rng.integers(1, 6, 60)
+            clusters = np.repeat(np.arange(60), sizes)
+            n = len(clusters)
+        true = rng.choice(labels, (n, 1), p=margins)
+        guess = rng.choice(labels, (n, raters), p=margins)
+        matrix = np.where(rng.random((n, raters)) < 0.6**0.5, true, guess)
+        if clusters is not None:
+            first = np.flatnonzero(np.diff(clusters, prepend=-1))
+            copied = rng.random(n) < 0.4
+            matrix[copied] = matrix[first[clusters[copied]]]
+        ratings = Ratings(matrix, names, annotators, clusters=clusters)
+        (row,) = agreement(ratings, ["fleiss_kappa"], resamples=500, seed=number)
+        if row.low is not None and row.high is not None:
+            held.append(row.low <= 0.6 <= row.high)
+    return float(np.mean(held))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("labels", "raters", "prevalence", "clustered"),
+    [
+        (2, 2, 0.05, False),
+        (2, 2, 0.5, True),
+        (2, 3, 0.05, True),
+        (2, 3, 0.5, False),
+        (5, 2, 0.05, True),
+        (5, 2, 0.5, False),
+        (5, 3, 0.05, False),
+        (5, 3, 0.5, True),
+    ],
+)
+def test_the_interval_of_kappa_covers_95_of_100(
+    labels: int, raters: int, prevalence: float, clustered: bool
+) -> None:
+    assert 0.92 <= covered(labels, raters, prevalence, clustered) <= 0.98

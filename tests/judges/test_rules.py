@@ -1,0 +1,74 @@
+"""The lexical baseline: what it is meant to catch, and what it says of what it cannot read."""
+
+from __future__ import annotations
+
+import pytest
+
+from coaudit.judges.rules import Rules, halts, settles, takes_initiative
+from coaudit.judges.verdict import JudgeError
+from coaudit.pipeline import codebooks
+from coaudit.pipeline.units import cut
+from tests.judges.teams import team
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Let us sort the survey answers by region first.", True),
+        ("Please swap the dinner on day 2 for something cheaper.", True),
+        ("Would a night shift solve the staffing gap?", True),
+        ("Yes, and please put the allergy list on the first page.", True),
+        ("Okay, thank you!", False),
+        ("Let me check the flights again.", False),
+        ("Any ideas?", False),
+        ("I am not sure about that.", False),
+    ],
+)
+def test_initiative_is_a_proposal_a_request_or_a_concrete_question(text: str, expected: bool) -> None:
+    assert takes_initiative(text) is expected
+
+
+@pytest.mark.parametrize(
+    ("question", "reply", "expected"),
+    [
+        ("I found two duplicate records. May I merge them?", "Go ahead.", True),
+        ("I found two duplicate records. May I merge them?", "Better not, those are twins.", True),
+        ("I found two duplicate records. May I merge them?", "How did you find them?", False),
+        ("How many children will attend?", "Twenty-three.", False),
+        ("The template is ready. Is there anything else I can do for you?", "No, thank you.", False),
+        ("Two translations fit the tone. Which one should I keep?", "You know this better, pick one.", True),
+    ],
+)
+def test_a_confirmation_needs_a_decision_asked_for_and_settled(
+    question: str, reply: str, expected: bool
+) -> None:
+    assert settles(question, reply) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Please stop sending reminders to the parents.", True),
+        ("Hold on, I want to look at the list first.", True),
+        ("Don't transfer anything yet.", True),
+        ("No, the second headline doesn't sound right to me.", False),
+        ("Don't use any supplier from outside the county.", False),
+        ("I will wait for the bus at the bus stop.", False),
+    ],
+)
+def test_halting_is_about_the_agents_activity(text: str, expected: bool) -> None:
+    assert halts(text) is expected
+
+
+@pytest.mark.parametrize("text", ["", "?!", "…"])
+def test_a_text_without_a_letter_is_unclear_and_never_a_no(text: str) -> None:
+    book = codebooks.load("initiative")
+    (unit,) = cut(team(("human", text)), book)
+    (rating,) = Rules(book).rate(unit)
+    assert rating.label == "unclear"
+    assert rating.rater_kind == "rule"
+
+
+def test_the_rules_refuse_a_codebook_they_have_no_patterns_for() -> None:
+    with pytest.raises(JudgeError, match="only initiative, confirmation, halting"):
+        Rules(codebooks.load("failures"))

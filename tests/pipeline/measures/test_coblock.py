@@ -1,0 +1,148 @@
+"""CoBlock's metrics against the reference values, and against samples reckoned by hand."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from coaudit.pipeline.measures import coblock as metrics
+from coaudit.pipeline.measures.teamwork import neglected_own_goal, stopped_early
+from coaudit.pipeline.measures.workload import balance, literal_split, split
+from coaudit.pipeline.sources import coblock
+from coaudit.pipeline.sources.blocks_world import Block, World
+from coaudit.pipeline.sources.reader import ReadOptions
+from coaudit.schemas.trajectory import Trajectory
+from tests.shared import ROOT, shared
+
+
+def game(record: str) -> Trajectory:
+    """One of the sample games."""
+    for path in (ROOT / "data/coblock").glob("*.json"):
+        for found in coblock.read(path, ReadOptions()):
+            if isinstance(found, Trajectory) and found.native_id == record:
+                return found
+    raise KeyError(record)
+
+
+def values(trajectory: Trajectory) -> dict[str, float | None]:
+    found = metrics.measures(trajectory)
+    return {f"{row.metric} {row.participant or row.scoring or ''}".strip(): row.value for row in found}
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "target", "shares", "optimal", "done", "gamma"),
+    [
+        ({"yellow": 5}, {"red": 5}, {"yellow": 3, "red": 3}, (3, 3, 0), (3, 3), (3, 3), 0.5),
+        ({"yellow": 5}, {"red": 5}, {"yellow": 6, "red": 2}, (6, 2, 0), (6, 2), (6, 2), 0.5),
+        ({"yellow": 6}, {"red": 5}, {"yellow": 6, "red": 2}, (6, 2, 0), (6, 2), (4, 4), 0.3),
+        ({"red": 9}, {"red": 9}, {"red": 7}, (0, 0, 7), (4, 3), (4, 3), 0.5),
+        ({"red": 9}, {"red": 9}, {"red": 6}, (0, 0, 6), (3, 3), (4, 2), 0.4),
+        ({"yellow": 5}, {"red": 5}, {"yellow": 3, "red": 3}, (3, 3, 0), (3, 3), (6, 0), 0),
+        ({"purple": 3}, {"red": 5}, {"red": 4}, (0, 4, 0), (0, 4), (0, 4), None),
+    ],
+)
+def test_the_published_examples_of_workload_balance_are_reproduced(
+    a: dict[str, int],
+    b: dict[str, int],
+    target: dict[str, int],
+    shares: tuple[int, int, int],
+    optimal: tuple[int, int],
+    done: tuple[int, int],
+    gamma: float | None,
+) -> None:
+    found = split(Counter(a), Counter(b), Counter(target).elements())
+    assert (found.only_a, found.only_b, found.both) == shares
+    assert found.optimal == optimal
+    value, reason = balance(done, found.optimal)
+    assert value == (None if gamma is None else pytest.approx(gamma))
+    assert (reason is None) == (gamma is not None)
+
+
+def test_the_literal_reading_shares_the_intersection_of_the_inventories() -> None:
+    # {red 3, blue 1} and {red 1, green 2} share one red; 3 and 2 are left, the shared one goes to the second.
+    found = literal_split(Counter(red=3, blue=1), Counter(red=1, green=2))
+    assert (found.only_a, found.only_b, found.both) == (3, 2, 1)
+    assert found.optimal == (3, 3)
+
+
+def test_nobody_acting_is_undefined_and_not_unbalanced() -> None:
+    assert balance((0, 0), (3, 3)) == (None, "neither agent did anything that counts")
+
+
+def test_a_block_stands_on_the_ground_or_touches_another() -> None:
+    world = World([Block("red", (0, 0, 0))])
+    assert world.supported((5, 0, 5)) and world.supported((0, 1, 0)) and world.supported((1, 0, 0))
+    assert not world.supported((1, 1, 0)) and not world.supported((0, 2, 0))
+
+
+def test_progress_is_undefined_where_there_is_nothing_to_build_and_nothing_stands() -> None:
+    assert World().progress([]) is None
+    assert World([Block("red", (0, 0, 0))]).progress([]) == 0
+
+
+def test_a_finished_game_with_an_extra_block_gives_what_the_hand_reckons() -> None:
+    found = values(game("22"))
+    # Four blue blocks either may place and one red of the machine's: 3 and 2 are optimal, 4 and 4 were done.
+    assert found["workload_balance"] == pytest.approx((8 / 3 * 4) / ((8 / 3) ** 2 + 16))
+    assert (found["success_rate"], found["extra_blocks"]) == (1, 1)
+    assert found["progress"] == pytest.approx(5 / 6)
+    assert (found["timesteps"], found["timesteps place_break"]) == (13, 8)
+    assert (found["illegal_placements Agent 0"], found["illegal_placements Agent 1"]) == (0, 1)
+
+
+def test_progress_follows_the_world_action_by_action() -> None:
+    assert metrics.progress(game("22")) == pytest.approx(
+        [0, 0, 0, 0.2, 0.2, 0.4, 0.4, 0.4, 0.4, 0.6, 0.8, 1, 5 / 6, 5 / 6]
+    )
+
+
+def test_illegal_placements_are_named_by_their_rule_and_carried_out_all_the_same() -> None:
+    trajectory = game("24")
+    assert [(f.code, f.cites) for f in metrics.illegal_placements(trajectory)] == [
+        ("floating", (3,)),
+        ("inventory", (8,)),
+        ("occupied", (11,)),
+    ]
+    assert [f.cites for f in metrics.breaks_without_effect(trajectory)] == [(5,)]
+    found = values(trajectory)
+    assert (found["success_rate"], found["illegal_placements Agent 1"]) == (1, 2)
+    assert found["breaks_without_effect Agent 1"] == 1
+    # Three blocks each are optimal; 4 and 5 places and breaks were done.
+    assert found["workload_balance"] == pytest.approx(20 / 41)
+
+
+def test_who_leaves_while_there_is_work_for_them_has_stopped_early() -> None:
+    (finding,) = stopped_early(game("23"))
+    assert finding.cites == (3,)
+    assert finding.why == "Agent 1 stopped with 4 blocks left that they could place"
+    assert [f.cites for f in stopped_early(game("25"))] == [(8, 10, 12), (3, 5, 7, 9, 11)]
+    assert list(stopped_early(game("22"))) == []
+
+
+def test_who_builds_for_the_partner_and_not_for_themselves_neglects_their_goal() -> None:
+    (finding,) = neglected_own_goal(game("25"))
+    assert finding.cites == (2, 4, 6)
+    assert finding.why == "Agent 0 placed 3 blocks for the partner and 1 of 3 own"
+    assert [list(neglected_own_goal(game(n))) for n in ("22", "23", "24")] == [[], [], []]
+
+
+def test_a_copy_of_a_record_is_missing_everywhere_and_says_of_which() -> None:
+    rows = list(metrics.measures(game("21")))
+    assert {(row.value, row.reason) for row in rows} == {(None, "a shorter copy of record 22")}
+
+
+def test_both_readings_of_the_split_are_there() -> None:
+    rows = [row for row in metrics.measures(game("22")) if row.metric == "workload_balance"]
+    # Inventories: blue 4 and red 2 with blue 1; one blue is shared, 3 and 2 are left: 3 and 3 are optimal.
+    assert [(row.value, row.scoring) for row in rows] == [(pytest.approx(6 / 13), None), (0.5, "literal")]
+
+
+def test_the_published_game_gives_its_values() -> None:
+    for name in ("dumpdata_synthetic", "api_record_detail_synthetic"):
+        (trajectory,) = coblock.read(shared(f"coblock/{name}.json"), ReadOptions())
+        assert isinstance(trajectory, Trajectory)
+        assert metrics.progress(trajectory) == pytest.approx([0, 0, 0, 0.2, 0.4, 0.6, 0.6, 0.6, 0.8, 1, 1])
+        found = values(trajectory)
+        assert (found["timesteps"], found["timesteps place_break"]) == (10, 7)
+        assert (found["success_rate"], found["extra_blocks"]) == (1, 0)

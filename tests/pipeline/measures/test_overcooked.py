@@ -1,0 +1,240 @@
+"""Collab-Overcooked's metrics against the reference values, and against samples reckoned by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from coaudit.pipeline.measures import overcooked as metrics
+from coaudit.pipeline.measures.collaboration import calls, compare, errors, requests
+from coaudit.pipeline.measures.trajectory_efficiency import Definition, common, known, tes, walked
+from coaudit.pipeline.sources import overcooked
+from coaudit.pipeline.sources.overcooked_references import Reference, references
+from coaudit.pipeline.sources.reader import ReadOptions
+from coaudit.schemas.trajectory import Trajectory
+from tests.shared import ROOT, shared
+
+SAMPLES = ROOT / "data" / "overcooked"
+CHEF = [
+    "pickup(pear,counter)",
+    "put_obj_in_utensil(pot0)",
+    "cook(pot0)",
+    "pickup(poached_pear,pot0)",
+    "deliver_soup()",
+]
+HELP = ["pickup(pear,ingredient_dispenser)", "place_obj_on_counter()"]
+WRONG = ["pickup(plum,ingredient_dispenser)", "place_obj_on_counter()"]
+
+
+def sample(stamp: str) -> tuple[Trajectory, Reference]:
+    """One of the sample runs with its reference."""
+    (path,) = SAMPLES.rglob(f"experiment_2026-01-12_{stamp}-00_*.json")
+    return loaded(path, SAMPLES / "reference")
+
+
+def loaded(path: Path, folder: Path) -> tuple[Trajectory, Reference]:
+    (trajectory,) = overcooked.read(path, ReadOptions())
+    assert isinstance(trajectory, Trajectory)
+    return trajectory, references(folder)[0][trajectory.task or ""]
+
+
+def values(
+    trajectory: Trajectory,
+    reference: Reference | None,
+    definition: Definition = "released",
+    gamma: float = 1.5,
+) -> dict[str, float | None]:
+    found = metrics.measures(trajectory, reference, definition, gamma)
+    return {row.metric + (f" {row.participant}" if row.participant else ""): row.value for row in found}
+
+
+@pytest.mark.parametrize(
+    ("history", "score"),
+    [
+        (CHEF, 1.0),
+        ([], 0.0),
+        (CHEF[:3], 0.7405124878365229),
+        (CHEF[1:], 0.0),
+        (CHEF * 2, 0.67825311942959),
+        ([CHEF[0], CHEF[2], CHEF[1], CHEF[3], CHEF[4]], 0.4),
+    ],
+)
+def test_tes_is_the_released_one(history: list[str], score: float) -> None:
+    found = tes(history, [CHEF])
+    assert found == pytest.approx(score, abs=1e-15)
+
+
+def test_tes_as_in_the_paper_takes_the_longest_common_subsequence() -> None:
+    # Without its first action the history still holds four of five: 1.9025·4 / (5 + 0.9025·4).
+    assert tes(CHEF[1:], [CHEF], "paper") == pytest.approx(7.61 / 8.61)
+    assert common(["c", "a", "b"], ["a", "b", "c"]) == 2 == walked(["c", "a", "b"], ["a", "b", "c"])
+    assert (common(["b", "c"], ["a", "b", "c"]), walked(["b", "c"], ["a", "b", "c"])) == (2, 0)
+
+
+def test_the_walk_may_start_again_where_the_first_action_comes_again() -> None:
+    assert walked(["a", "x", "a", "b"], ["a", "b", "c"]) == 2
+
+
+def test_tes_without_a_reference_is_undefined() -> None:
+    assert tes(CHEF, []) is None
+    assert compare(HELP, HELP, [], []) is None
+
+
+def test_what_no_agent_can_do_is_left_out_of_a_history() -> None:
+    assert known(["pickup(pear, counter)", "wait(1)", "dance()"]) == ["pickup(pear,counter)"]
+    assert known(["wait(1)"]) == ["[NONE]"]
+
+
+def test_requests_and_plans_are_read_with_and_without_quotes() -> None:
+    line = "Chef plan: request('pickup(egg, counter)');request(cut(chopping_board0));wait(1);cook(pot0)"
+    assert requests(line) == ("pickup(egg,counter)", "cut(chopping_board0)")
+    assert calls(line) == ("cook(pot0)",)
+
+
+@pytest.mark.parametrize(
+    ("requested", "answered", "history", "scores"),
+    [
+        (HELP, HELP, [], (1, 0, 1)),
+        (HELP, WRONG, [], (1, 1, 0)),
+        (WRONG, HELP, [], (0, -1, 1)),
+        (WRONG, WRONG, [], (0, 0, 0)),
+        (HELP * 2, HELP, [], (0.678253, -0.321747, 1)),
+    ],
+)
+def test_a_request_and_its_answer_are_judged_by_what_they_would_further(
+    requested: list[str], answered: list[str], history: list[str], scores: tuple[float, ...]
+) -> None:
+    assert compare(requested, answered, history, [HELP]) == pytest.approx(scores, abs=5e-7)
+
+
+def test_the_published_examples_of_requests_for_a_soup_are_reproduced() -> None:
+    soup = references(shared("overcooked/reference"))[0]["baked_pumpkin_soup"]
+    ((*rat,),) = soup.of(1)
+    for requested, answered, history, scores in (
+        (rat[:5], rat[:3], [], (0.826276, 0.238328, 0.587947)),
+        (rat[5:], rat[5:], rat[:2], (-0.073517, 0, -0.073517)),
+        (rat[:5], rat[5:], rat[:5], (-0.232672, -0.406396, 0.173724)),
+    ):
+        assert compare(requested, answered, history, soup.of(1)) == pytest.approx(scores, abs=5e-7)
+
+
+def test_the_published_scores_of_histories_are_reproduced() -> None:
+    found = references(shared("overcooked/reference"))[0]
+    soup = found["baked_pumpkin_soup"].of(0)
+    assert tes(soup[0][:6], soup) == pytest.approx(0.7918834547346514, abs=1e-15)
+    stew = found["sliced_bell_pepper_and_corn_stew"].of(0)
+    assert tes(stew[1][:4], stew) == pytest.approx(0.6554694229112834, abs=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("run", "success", "tes0", "tes1", "initiating", "responding", "codes", "last"),
+    [
+        ("egg_ok", 1, 1, 1, 1, 1, [0], 15),
+        ("egg_invalid_first", 1, 1, 1, 1, 1, [0], 16),
+        ("soup", 1, 1, 1, 1, 1, [0, 0], 37),
+        ("egg_bad_response", 0, 0.883856, 0.678253, 1, 0.5, [1, 0], None),
+        ("egg_ignore", 0, 0, 0, 1, 0, [1], None),
+        # The released code prints 0 where no dialogue was opened; 0/0 is undefined here.
+        ("noformat", 0, 0, 0, None, None, [], None),
+    ],
+)
+def test_the_published_logs_give_their_values(
+    run: str,
+    success: float,
+    tes0: float,
+    tes1: float,
+    initiating: float | None,
+    responding: float | None,
+    codes: list[int],
+    last: float | None,
+) -> None:
+    (path,) = shared(f"overcooked/logs/{run}").rglob("experiment*.json")
+    trajectory, reference = loaded(path, shared("overcooked/reference"))
+    found = values(trajectory, reference)
+    assert found["success_rate"] == success
+    assert found["tes chef"] == pytest.approx(tes0, abs=5e-7)
+    assert found["tes assistant"] == pytest.approx(tes1, abs=5e-7)
+    assert found["progress_completeness"] == pytest.approx((tes0 + tes1) / 2, abs=5e-7)
+    assert (found["initiating_capability"], found["responding_capability"]) == (initiating, responding)
+    assert found["timesteps"] == last
+    assert [c.code for c in metrics.assessed(metrics.run(trajectory, None), reference)] == codes
+    assert found["invalid_actions chef"] == {"egg_invalid_first": 1, "noformat": 6}.get(run, 0)
+
+
+def test_a_run_with_a_repeated_hand_over_gives_what_the_hand_reckons() -> None:
+    (path,) = SAMPLES.rglob("*10-05-00*.json")
+    trajectory, reference = loaded(path, SAMPLES / "reference")
+    found = values(trajectory, reference)
+    # The assistant did 3 actions, 2 of its 2; the chef 2 of 5; the second request was repetitive.
+    assert found["tes assistant"] == pytest.approx(1.9025 * 2 / (2 + 0.9025 * 3))
+    assert found["tes chef"] == pytest.approx(1.9025 * 2 / (5 + 0.9025 * 2))
+    assert found["initiating_capability"] == found["responding_capability"] == 0.5
+    seen = list(metrics.assessed(metrics.run(trajectory, None), reference))
+    assert [c.initiating for c in seen] == pytest.approx([1, 1.9025 * 2 / (2 + 0.9025 * 4) - 1])
+    assert dict(metrics.confusion(seen)) == {("=0", True, True): 1, ("=0", False, False): 1}
+    # One hand-over is required, and it was asked for rightly once.
+    paper = values(trajectory, reference, "paper")
+    assert paper["initiating_capability"] == 1
+
+
+def test_wrong_requests_are_irrelevant_premature_or_repetitive_and_cite_who_asked() -> None:
+    trajectory, reference = sample("11-00")
+    seen = list(metrics.assessed(metrics.run(trajectory, None), reference))
+    found = list(errors(seen, reference))
+    assert [f.code for f in found] == ["irrelevant", "premature"]
+    assert [trajectory.events[seq].text for f in found for seq in f.cites] == [
+        "Bring me an onion, please.",
+        "Where are the slices?",
+    ]
+    assert [c.code for c in seen] == [2, 3]
+    (path,) = SAMPLES.rglob("*10-05-00*.json")
+    trajectory, reference = loaded(path, SAMPLES / "reference")
+    seen = list(metrics.assessed(metrics.run(trajectory, None), reference))
+    assert [f.code for f in errors(seen, reference)] == ["repetitive"]
+
+
+def test_dialogues_that_the_assistant_opened_count_in_the_papers_reading_only() -> None:
+    trajectory, reference = sample("11-10")
+    released, paper = values(trajectory, reference), values(trajectory, reference, "paper")
+    assert released["success_rate"] == 1
+    assert released["initiating_capability"] is None
+    assert paper["initiating_capability"] == 0.5
+
+
+def test_a_success_counts_only_within_its_time() -> None:
+    trajectory, reference = sample("10-00")
+    assert values(trajectory, reference)["success_rate"] == 1
+    late = values(trajectory, reference, gamma=0.99)
+    assert metrics.time_limit(reference, 0.99) == 15
+    assert late["success_rate"] == 0 and late["timesteps"] is None
+    # The delivery at step 16 and what was cooked at step 14 and before: 4 of 5 actions remain.
+    assert late["tes chef"] == pytest.approx(1.9025 * 4 / (5 + 0.9025 * 4))
+    assert values(trajectory, reference, gamma=1)["success_rate"] == 1
+    assert metrics.time_limit(None) is None
+    assert metrics.time_limit(None, 2, optimal=7) == 14
+
+
+def test_without_a_reference_scores_are_undefined_and_say_what_is_missing() -> None:
+    trajectory, _ = sample("10-00")
+    rows = {row.metric: row for row in metrics.measures(trajectory, None)}
+    assert rows["success_rate"].value == 1
+    assert rows["tes"].value is None
+    assert rows["tes"].reason == "no reference action trajectories for 'poached_pear' (--reference DIR)"
+
+
+def test_progress_over_time_never_needs_the_future() -> None:
+    trajectory, reference = sample("10-00")
+    found = metrics.over_time(trajectory, reference)
+    assert [step for step, *_ in found] == [4, 6, 8, 10, 11, 14, 16]
+    assert found[0][1:] == pytest.approx((0, 1.9025 / 2.9025))
+    assert found[-1][1:] == pytest.approx((1, 1))
+
+
+def test_refused_plans_are_counted_by_agent_and_class() -> None:
+    trajectory, _ = sample("11-00")
+    assert dict(metrics.invalid_actions([trajectory])) == {
+        ("assistant", "hand"): 1,
+        ("assistant", "argument"): 1,
+        ("chef", "hand"): 1,
+    }

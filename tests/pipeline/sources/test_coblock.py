@@ -1,0 +1,199 @@
+"""What the CoBlock reader makes of the two exports."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coaudit.pipeline.sources import coblock, overcooked, rehac
+from coaudit.pipeline.sources.blocks_world import NOTHING_BROKEN, OCCUPIED
+from coaudit.pipeline.sources.reader import ReadOptions
+from coaudit.schemas.trajectory import Quarantined, Trajectory
+from tests.shared import ROOT, shared
+
+DUMP = ROOT / "data/coblock/dumpdata.json"
+SERVED = ROOT / "data/coblock/record_25.json"
+
+
+def read(path: Path) -> dict[str, Trajectory]:
+    """Record id -> game, of an export that has nothing wrong with it."""
+    found = list(coblock.read(path, ReadOptions()))
+    assert all(isinstance(piece, Trajectory) for piece in found)
+    return {piece.native_id: piece for piece in found if isinstance(piece, Trajectory)}
+
+
+def changed(folder: Path, edit: Callable[[Any], object], path: Path = SERVED) -> Path:
+    value = json.loads(path.read_text(encoding="utf-8"))
+    edit(value)
+    (folder / path.name).write_text(json.dumps(value), encoding="utf-8")
+    return folder / path.name
+
+
+def test_the_action_history_is_told_in_order() -> None:
+    game = read(DUMP)["22"]
+    assert [(e.seq, e.actor, e.kind) for e in game.events[:6]] == [
+        (0, "environment", "start"),
+        (1, "Agent 0", "message"),
+        (2, "Agent 1", "message"),
+        (3, "Agent 0", "action"),
+        (4, "Agent 1", "wait"),
+        (5, "Agent 0", "action"),
+    ]
+    placed, last = game.events[3], game.events[-1]
+    assert placed.action is not None and placed.action.name == "place"
+    assert placed.action.arguments == {"blockType": "blue", "blockPos": {"x": 0, "y": 0, "z": 0}, "uid": "a1"}
+    assert game.events[1].text == "I build the two pillars. Can you lay the red block on top in the middle?"
+    assert (last.kind, last.text) == ("finish", "done")
+
+
+def test_people_and_machines_are_told_by_their_role() -> None:
+    games = read(DUMP)
+    team = [(p.name, p.kind, p.model) for p in games["22"].team()]
+    assert team == [("Agent 0", "human", None), ("Agent 1", "agent", "model-x")]
+    assert (games["22"].setting, games["24"].setting) == ("real", None)
+    assert games["22"].tags["workLoadType"] == "equal" and games["22"].task == "parallel"
+
+
+def test_each_agent_sees_its_own_goal_and_only_the_environment_the_target() -> None:
+    game = read(DUMP)["22"]
+    seen = {view: game.states[hashed] for view, hashed in game.events[0].states.items()}
+    mine, stage = seen["Agent 1"], seen["environment"]
+    assert isinstance(mine, dict) and isinstance(stage, dict)
+    assert isinstance(mine["goal"], list) and isinstance(stage["target"], list)
+    assert (len(mine["goal"]), len(stage["target"])) == (1, 5)
+    assert mine["inventory"] == [{"blockType": "red", "count": 2}, {"blockType": "blue", "count": 1}]
+
+
+def test_a_machines_raw_reply_stays_with_the_action_it_became() -> None:
+    game = read(DUMP)["22"]
+    reply = game.states[game.events[4].states["Agent 1"]]
+    assert reply == {"reply": "wait()"}
+
+
+def test_a_place_or_break_that_changes_nothing_has_failed() -> None:
+    game = read(DUMP)["24"]
+    failed = {e.seq: e.error for e in game.events if e.status == "failed"}
+    assert failed == {5: NOTHING_BROKEN, 11: OCCUPIED}
+
+
+def test_a_first_save_that_another_record_goes_on_from_is_marked_as_a_copy() -> None:
+    games = read(DUMP)
+    assert {n: g.tags.get("copy_of") for n, g in games.items()} == {
+        "21": "22",
+        "22": None,
+        "23": None,
+        "24": None,
+    }
+    assert games["21"].outcomes[0].value is None
+
+
+def test_feedback_is_kept_whether_its_details_are_an_object_or_text() -> None:
+    games = read(DUMP)
+    kept = [o for n in ("22", "23") for o in games[n].outcomes if o.name == "feedback"]
+    assert [o.text for o in kept] == [
+        "Task completed \nThe other one was quick to understand.",
+        "Task incompleted \nIt left.",
+    ]
+    assert all(isinstance(o.data, list) and o.data[0]["spec"] == {"role": "human"} for o in kept)  # type: ignore[index, call-overload]
+
+
+def test_the_same_record_has_one_id_in_either_export_and_as_it_grows(tmp_path: Path) -> None:
+    whole = read(SERVED)["25"]
+
+    def cut(value: Any) -> None:
+        value["record"]["actionHistory"] = value["record"]["actionHistory"][:3]
+        value["created_at"] = "2026-02-03T09:04:00.000Z"
+
+    early = read(changed(tmp_path, cut))["25"]
+    assert early.id == whole.id
+    assert [e.digest() for e in early.events] == [e.digest() for e in whole.events[:4]]
+
+
+def test_both_published_exports_of_one_game_are_one_trajectory() -> None:
+    dumped = read(shared("coblock/dumpdata_synthetic.json"))["1"]
+    served = read(shared("coblock/api_record_detail_synthetic.json"))["1"]
+    assert dumped.id == served.id
+    assert [e.digest() for e in dumped.events] == [e.digest() for e in served.events]
+    assert len(dumped.events) == 11
+
+
+def test_a_record_posted_as_text_is_read_as_well(tmp_path: Path) -> None:
+    path = changed(tmp_path, lambda value: value.update(record=json.dumps(value["record"])))
+    assert read(path)["25"].id == read(SERVED)["25"].id
+
+
+@pytest.mark.parametrize(
+    ("edit", "reason"),
+    [
+        (
+            lambda h: h[1].update(actionType="jump"),
+            "actionHistory[1].actionType: expected one of place, break, message, end_session, null, got",
+        ),
+        (lambda h: h[1].pop("blockType"), "actionHistory[1].blockType: missing"),
+        (
+            lambda h: h[1]["blockPos"].update(y="low"),
+            "actionHistory[1].blockPos.y: expected a number, got 'low'",
+        ),
+        (
+            lambda h: h[1].update(agentName="X"),
+            "actionHistory[1].agentName: expected one of Agent 0, Agent 1, got 'X'",
+        ),
+        (lambda h: h.__setitem__(1, None), "actionHistory[1]: expected an object, got null"),
+    ],
+)
+def test_a_bad_action_is_named_and_leaves_its_place_free(
+    tmp_path: Path, edit: Callable[[Any], object], reason: str
+) -> None:
+    path = changed(tmp_path, lambda value: edit(value["record"]["actionHistory"]))
+    bad, game = coblock.read(path, ReadOptions())
+    assert isinstance(bad, Quarantined) and bad.reason.startswith(f"record 25: {reason}")
+    assert isinstance(game, Trajectory)
+    assert [e.seq for e in game.events] == [0, 1, *range(3, 13)]
+
+
+def test_a_record_without_a_history_is_named_and_the_others_are_read(tmp_path: Path) -> None:
+    def edit(rows: Any) -> None:
+        next(row for row in rows if row["pk"] == 23)["fields"]["record"] = {"id": ""}
+
+    found = list(coblock.read(changed(tmp_path, edit, DUMP), ReadOptions()))
+    assert [p.reason for p in found if isinstance(p, Quarantined)] == ["record 23.actionHistory: missing"]
+    assert [p.native_id for p in found if isinstance(p, Trajectory)] == ["21", "22", "24"]
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ('{"session": {"task_config"', "not JSON"),
+        ('{"trajectory": "x"}', "item 0 is neither a row of dumpdata nor a record of /api/record/"),
+    ],
+)
+def test_a_file_that_is_no_export_says_why(tmp_path: Path, content: str, reason: str) -> None:
+    path = tmp_path / "x.json"
+    path.write_text(content)
+    (bad,) = coblock.read(path, ReadOptions())
+    assert isinstance(bad, Quarantined) and reason in bad.reason
+
+
+def test_a_game_without_its_session_is_read_and_its_success_is_undefined(tmp_path: Path) -> None:
+    def edit(rows: Any) -> None:
+        rows[:] = [row for row in rows if row["model"] == "minestructure.collaborationrecordmodel"]
+
+    games = read(changed(tmp_path, edit, DUMP))
+    assert games["22"].outcomes[0].reason == "the export does not say what was to be built"
+    assert [p.kind for p in games["22"].team()] == ["human", "agent"]
+
+
+def test_each_systems_files_are_recognised_by_that_system_alone() -> None:
+    data = ROOT / "data"
+    own = {
+        "coblock": sorted((data / "coblock").glob("*.json")),
+        "overcooked": sorted((data / "overcooked").rglob("*.json")),
+        "rehac": sorted((data / "rehac").glob("*.jsonl")),
+    }
+    for reader in (coblock, overcooked, rehac):
+        for system, paths in own.items():
+            assert [reader.recognises(path) for path in paths] == [system == reader.SYSTEM] * len(paths)

@@ -1,0 +1,230 @@
+"""What the Collab-Overcooked reader makes of experiment logs, references and recipes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coaudit.pipeline.sources import overcooked
+from coaudit.pipeline.sources.overcooked_log import invalid_class
+from coaudit.pipeline.sources.overcooked_references import references
+from coaudit.pipeline.sources.reader import ReadOptions
+from coaudit.schemas.trajectory import Quarantined, Trajectory
+from tests.shared import ROOT, shared
+
+SAMPLES = ROOT / "data" / "overcooked"
+GOOD = SAMPLES / "logs/model_a/poached_pear/experiment_2026-01-12_10-00-00_poached_pear.json"
+LATE = SAMPLES / "logs/model_a/poached_pear/experiment_2026-01-12_10-05-00_poached_pear.json"
+PEOPLE = SAMPLES / "logs/human/poached_pear/experiment_2026-01-12_12-00-00_poached_pear.json"
+
+
+def read(path: Path) -> Trajectory:
+    """The run in a log that has nothing wrong with it."""
+    (trajectory,) = overcooked.read(path, ReadOptions())
+    assert isinstance(trajectory, Trajectory)
+    return trajectory
+
+
+def changed(folder: Path, edit: Any, path: Path = GOOD) -> Path:
+    """A copy of a log with something changed in it."""
+    log = json.loads(path.read_text(encoding="utf-8"))
+    edit(log)
+    copy = folder / path.name
+    copy.write_text(json.dumps(log), encoding="utf-8")
+    return copy
+
+
+def test_a_run_is_told_step_by_step_by_who_really_spoke() -> None:
+    told = [
+        (e.actor, e.kind, e.text or (e.action and (e.action.raw or e.action.name))) for e in read(GOOD).events
+    ]
+    assert told == [
+        ("environment", "start", "Order: poached_pear"),
+        ("chef", "note", "plan"),
+        ("chef", "note", "plan"),
+        ("chef", "action", "Chef plan: pickup(pear, ingredient_dispenser)"),
+        ("chef", "message", "Could you put a pear on the counter?"),
+        ("assistant", "message", "On its way! [END]"),
+        ("chef", "note", "plan"),
+        ("assistant", "action", "pickup(pear, ingredient_dispenser)"),
+        ("assistant", "action", "place_obj_on_counter()"),
+        ("chef", "action", "pickup(pear, counter)"),
+        ("chef", "action", "put_obj_in_utensil(pot0)"),
+        ("chef", "action", "cook(pot0)"),
+        ("chef", "action", "pickup(poached_pear, pot0)"),
+        ("chef", "action", "deliver_soup()"),
+        ("environment", "finish", "poached_pear"),
+    ]
+
+
+def test_a_refused_plan_is_a_failed_action_with_its_class() -> None:
+    refused = read(GOOD).events[3]
+    assert refused.action is not None and refused.status == "failed"
+    assert refused.action.arguments == {"timestep": 0, "class": "access"}
+    assert (refused.error or "").startswith("Chef can not directly access dispenser")
+
+
+def test_a_message_keeps_its_plan_and_who_opened_the_dialogue() -> None:
+    answer = read(GOOD).events[5]
+    assert answer.action is not None
+    assert answer.action.arguments == {
+        "timestep": 1,
+        "opener": "chef",
+        "dialogue": True,
+        "analysis": "I can.",
+        "plan": "Assistant plan: pickup(pear, ingredient_dispenser);place_obj_on_counter()",
+    }
+
+
+def test_the_map_is_public_and_a_prompt_is_seen_by_its_agent_only() -> None:
+    trajectory = read(GOOD)
+    asked = trajectory.events[4]
+    assert set(asked.states) == {"public", "chef"}
+    assert trajectory.states[asked.states["chef"]] == {"prompt": "Scene 1: <Chef> thinks."}
+
+
+def test_the_folder_is_the_model_and_the_condition_and_the_order_is_the_task(tmp_path: Path) -> None:
+    trajectory = read(GOOD)
+    assert (trajectory.agent_model, trajectory.condition) == ("model_a", "model_a")
+    assert (trajectory.task, trajectory.instance) == ("poached_pear", "poached_pear")
+    folder = tmp_path / "src/data/maker/model-7b/poached_pear"
+    folder.mkdir(parents=True)
+    assert read(changed(folder, lambda log: None)).agent_model == "maker/model-7b"
+
+
+def test_people_who_play_are_people() -> None:
+    trajectory = read(PEOPLE)
+    assert [p.kind for p in trajectory.team()] == ["human", "human"]
+    assert (trajectory.setting, trajectory.agent_model) == ("real", None)
+    assert [p.kind for p in read(GOOD).team()] == ["agent", "agent"]
+
+
+def test_a_run_that_goes_on_keeps_its_id_and_its_first_events(tmp_path: Path) -> None:
+    def cut(log: Any) -> None:
+        log["content"] = log["content"][:6]
+        log["total_timestamp"] = log["total_timestamp"][:6]
+        log["total_order_finished"] = []
+        log["total_action_list"] = [
+            [a for a in done if a["timestamp"] < 6] for done in log["total_action_list"]
+        ]
+
+    early, whole = read(changed(tmp_path, cut)), read(GOOD)
+    assert early.id == whole.id
+    assert [e.digest() for e in early.events] == [e.digest() for e in whole.events[: len(early.events)]]
+    assert read(LATE).id != whole.id
+
+
+@pytest.mark.parametrize(
+    ("edit", "reason", "events"),
+    [
+        (
+            lambda log: log["content"].__setitem__(3, 5),
+            "content[3]: expected an object, got a whole number",
+            15,
+        ),
+        (lambda log: log["content"][1].pop("content"), "content[1].content: missing", 12),
+        (
+            lambda log: log["content"][1]["content"]["content"][0][0].update(agent=7),
+            "content[1].content.content[0][0].agent: expected 0 or 1, got 7",
+            12,
+        ),
+        (
+            lambda log: log["total_action_list"][0].__setitem__(
+                2, {"timestamp": "x", "action": "cook(pot0)"}
+            ),
+            "total_action_list[0][2].timestamp: expected a whole number, got a text",
+            14,
+        ),
+    ],
+)
+def test_a_bad_turn_or_action_is_named_and_nothing_else_is_lost(
+    tmp_path: Path, edit: Any, reason: str, events: int
+) -> None:
+    bad, trajectory = overcooked.read(changed(tmp_path, edit), ReadOptions())
+    assert isinstance(bad, Quarantined) and bad.reason == reason
+    assert isinstance(trajectory, Trajectory) and len(trajectory.events) == events
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ('{"total_timestamp": [0', "not JSON"),
+        ("[]", "expected a JSON object, got list"),
+        ('{"total_timestamp": []}', "content: missing"),
+        ('{"content": [], "total_action_list": {}}', "total_action_list: expected a list, got an object"),
+    ],
+)
+def test_a_file_that_is_no_log_says_why(tmp_path: Path, content: str, reason: str) -> None:
+    path = tmp_path / "experiment.json"
+    path.write_text(content)
+    (bad,) = overcooked.read(path, ReadOptions())
+    assert isinstance(bad, Quarantined) and reason in bad.reason
+
+
+def test_a_log_without_timesteps_has_a_start_and_no_last_timestep(tmp_path: Path) -> None:
+    path = tmp_path / "experiment_2026-01-12_10-00-00_poached_pear.json"
+    path.write_text('{"content": [], "total_action_list": [[], []], "total_order_finished": []}')
+    trajectory = read(path)
+    assert [e.kind for e in trajectory.events] == ["start"] and trajectory.task == "poached_pear"
+    assert next(o.reason for o in trajectory.outcomes if o.name == "last_timestep")
+
+
+def test_only_its_own_files_are_recognised() -> None:
+    assert all(overcooked.recognises(path) for path in SAMPLES.rglob("experiment*.json"))
+    others = [*SAMPLES.rglob("*.txt"), *(ROOT / "data" / "rehac").glob("*"), SAMPLES]
+    assert not any(overcooked.recognises(path) for path in others)
+
+
+def test_references_and_recipes_are_read_by_order_and_other_files_are_named(tmp_path: Path) -> None:
+    found, bad = references(SAMPLES / "reference")
+    assert sorted(found) == ["leek_soup", "poached_pear"] and bad == []
+    assert (found["leek_soup"].level, len(found["leek_soup"].trajectories)) == (3, 2)
+    assert found["poached_pear"].of(0)[0][3] == "pickup(poached_pear,pot0)"
+    (tmp_path / "1_poached_pear.txt").write_text("NAME:\nPoached Pear\n")
+    (tmp_path / "notes.md").write_text("x")
+    (tmp_path / "2_plum_ref.txt").write_text('{"reference_1": {"agent_0": ["cook(pot0)"]}}')
+    found, bad = references(tmp_path)
+    assert found["poached_pear"].recipe == "NAME:\nPoached Pear\n"
+    assert [(Path(q.source).name, q.reason) for q in bad] == [
+        ("2_plum_ref.txt", "reference_1.agent_1: missing"),
+        ("notes.md", "expected <level>_<order>_ref.txt or <level>_<order>.txt"),
+    ]
+
+
+def test_required_collaborations_are_the_hand_overs_of_the_reference() -> None:
+    found, _ = references(SAMPLES / "reference")
+    assert found["poached_pear"].required_collaborations == 1
+    assert found["leek_soup"].required_collaborations == 2
+
+
+def test_all_published_references_are_understood() -> None:
+    found, bad = references(shared("overcooked/reference"))
+    assert (len(found), bad) == (20, [])
+    assert {(r.level, r.required_collaborations) for r in found.values()} == {(1, 1), (2, 1), (3, 2), (4, 3)}
+
+
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        ("please check your plan,make sure", "format"),
+        ("Wrong pickup() params", "argument"),
+        ("Too long wait time", "wait"),
+        ("pot0 is cooking, and you should wait 2 timesteps", "utensil_state"),
+        ("There is no dish in hand", "dish"),
+        ("Chef can not reach oven0", "access"),
+        ("There is no egg on counter", "access"),
+        ("There is no object in Chef's hand", "hand"),
+        ("There is no egg in pot0", "ingredient"),
+        ("There is no empty counter", "counter_full"),
+        ("Item in your hand is not finished food", "delivery"),
+        ("pot0 is not ready or cooking for filled", "fill"),
+        ("You have get the recipe", "recipe"),
+        ("You can not move utensil", "utensil_move"),
+        ("Something new", "other"),
+    ],
+)
+def test_refused_plans_are_classed_by_their_message(message: str, kind: str) -> None:
+    assert invalid_class(message) == kind
