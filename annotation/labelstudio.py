@@ -76,15 +76,13 @@ class Server:
 
     def projects(self, mark: str) -> list[Project]:
         """The projects whose description contains `mark`, oldest first."""
-        listed = self._call(lambda: list(self._client.projects.list(page_size=PAGE, include="id")))
-        ids = sorted(int(p.id) for p in listed)
-        found = [self.project(key) for key in ids]
-        return [project for project in found if mark in project.description]
+        listed = self._call(lambda: list(self._client.projects.list(page_size=PAGE)))
+        found = [_project(project) for project in listed if mark in (project.description or "")]
+        return sorted(found, key=lambda project: project.id)
 
     def project(self, key: int) -> Project:
         """One project with its configuration."""
-        got = self._call(lambda: self._client.projects.get(id=key))
-        return Project(key, got.title or "", got.description or "", got.label_config or "")
+        return _project(self._call(lambda: self._client.projects.get(id=key)))
 
     def create(self, title: str, description: str, config: str, instruction: str, overlap: int) -> Project:
         """A new project; `overlap` annotations finish a task unless the task says otherwise."""
@@ -113,40 +111,34 @@ class Server:
 
     def tasks(self, key: int, *, since: str | None = None) -> Iterator[Listed]:
         """The tasks of a project with their annotations; only those touched after `since` where given."""
-        query = json.dumps(_since(since)) if since else None
-        whole: list[Any] = []
-        for task in self._list(key, query, LIGHT):
-            if not (task.meta or {}).get(KEY):
-                whole.append(int(task.id))
-                continue
-            yield _listed(task, task.meta)
-        for task in self._list(key, json.dumps(_among(whole)), "predictions,drafts") if whole else ():
-            yield _listed(task, task.data or {})
+        yield from self._listed(key, json.dumps(_since(since)) if since else None, LIGHT, fields="all")
 
-    def task_ids(self, key: int) -> set[int]:
-        """The tasks that are there now."""
-        options = {"additional_query_parameters": {"omit": f"{LIGHT},annotations,meta"}}
-        found = self._call(
-            lambda: list(self._client.tasks.list(project=key, page_size=PAGE, request_options=options))
-        )
-        return {int(task.id) for task in found}
+    def heads(self, key: int) -> Iterator[Listed]:
+        """The tasks of a project without their annotations: keys and ids."""
+        yield from self._listed(key, None, f"{LIGHT},annotators,updated_by")
 
     def set_overlap(self, task: int, overlap: int) -> None:
         """How many annotators one task wants."""
         body = {"additional_body_parameters": {"overlap": overlap}}
         self._call(lambda: self._client.tasks.update(id=str(task), request_options=body))
 
-    def _list(self, key: int, query: str | None, omit: str) -> Iterator[Any]:
+    def _listed(self, key: int, query: str | None, omit: str, **fields: str) -> Iterator[Listed]:
+        bare = []
+        for task in self._list(key, query, omit, **fields):
+            if (task.meta or {}).get(KEY):
+                yield _listed(task, task.meta)
+            else:
+                bare.append(int(task.id))
+        if bare:  # imported by hand without our meta: the key may be in the data
+            for task in self._list(key, json.dumps(_among(bare)), "predictions,drafts", **fields):
+                yield _listed(task, task.data or {})
+
+    def _list(self, key: int, query: str | None, omit: str, **fields: str) -> list[Any]:
         options = {"additional_query_parameters": {"omit": omit}}
-        given: dict[str, Any] = {
-            "project": key,
-            "fields": "all",
-            "page_size": PAGE,
-            "request_options": options,
-        }
+        given: dict[str, Any] = {"project": key, "page_size": PAGE, "request_options": options, **fields}
         if query:
             given["query"] = query
-        yield from self._call(lambda: list(self._client.tasks.list(**given)))
+        return self._call(lambda: list(self._client.tasks.list(**given)))
 
     def _call(self, do: Callable[[], T]) -> T:
         from label_studio_sdk.core.api_error import ApiError
@@ -172,7 +164,7 @@ def upload_missing(
     seconds; then Unreachable says how far it got.
     """
     wanted = {str(task["data"][KEY]): task for task in tasks}
-    present = {listed.key for listed in server.tasks(project)}
+    present = {listed.key for listed in server.heads(project)}
     missing = [task for key, task in wanted.items() if key not in present]
     total, waited = len(missing), 0.0
     while missing:
@@ -209,7 +201,7 @@ def check_config(config: str, predictions: Sequence[list[dict[str, Any]]] = ()) 
 
 def _still_missing(server: Server, project: int, missing: list[dict[str, Any]]) -> list[dict[str, Any]]:
     try:
-        present = {listed.key for listed in server.tasks(project)}
+        present = {listed.key for listed in server.heads(project)}
     except Unreachable:
         return missing
     return [task for task in missing if task["data"][KEY] not in present]
@@ -235,8 +227,12 @@ def _listed(task: Any, ours: dict[str, Any]) -> Listed:
         seqs=tuple(int(seq) for seq in seqs) if isinstance(seqs, list) else (),
         updated_at=_iso(task.updated_at),
         overlap=int(task.overlap or 1),
-        annotations=[_plain(annotation) for annotation in task.annotations or []],
+        annotations=[_plain(annotation) for annotation in getattr(task, "annotations", None) or []],
     )
+
+
+def _project(got: Any) -> Project:
+    return Project(int(got.id), got.title or "", got.description or "", got.label_config or "")
 
 
 def _plain(value: Any) -> dict[str, Any]:

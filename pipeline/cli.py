@@ -13,6 +13,7 @@ import typer
 
 from coaudit.pipeline.commands import (
     agreeing,
+    annotating,
     data,
     demo,
     judging,
@@ -52,6 +53,7 @@ for module in (
     ratings,
     measuring,
     agreeing,
+    annotating,
     showing,
     demo,
 ):

@@ -253,16 +253,21 @@ def _pilot(
 
 def _judge(connection: duckdb.DuckDBPyConnection, wish: Wish) -> str | None:
     """The rater whose labels stratify: the one named, or the only judge there is."""
-    if "judge" not in _by(wish):
-        return None
-    query = "SELECT DISTINCT rater FROM counted_ratings WHERE rater_kind <> 'human' AND codebook IN (SELECT unnest(?))"
-    known = sorted(row[0] for row in connection.execute(query, [list(wish.codebooks)]).fetchall())
-    if wish.judge is None and len(known) == 1:
-        return str(known[0])
-    if wish.judge not in known:
+    return only_judge(connection, wish.codebooks, wish.judge) if "judge" in _by(wish) else None
+
+
+def only_judge(connection: duckdb.DuckDBPyConnection, books: Sequence[str], named: str | None) -> str:
+    """The judge that is named, or the only one that rated these codebooks; else UsageError."""
+    query = """
+        SELECT DISTINCT rater FROM counted_ratings
+        WHERE rater_kind <> 'human' AND codebook IN (SELECT unnest(?))
+    """
+    known = sorted(row[0] for row in connection.execute(query, [list(books)]).fetchall())
+    chosen = known[0] if named is None and len(known) == 1 else named
+    if chosen not in known:
         have = ", ".join(known) or "(no judge has rated these codebooks: coaudit judge)"
-        raise UsageError(f"--judge must be one of {have}, got {wish.judge!r}")
-    return wish.judge
+        raise UsageError(f"--judge must be one of {have}, got {named!r}")
+    return str(chosen)
 
 
 def _one_of(option: str, value: str, choices: Sequence[str]) -> None:

@@ -37,7 +37,7 @@ class Design(Model):
     pilot: str | None = None
     overlap: float
     annotators: int
-    corpus: dict[str, int] = {}
+    corpus: dict[str, int] = Field(default_factory=dict)
     """Codebook -> how many units there were to draw from."""
     created: str
     coaudit: str
