@@ -34,14 +34,11 @@ _CSS = """
 .coaudit-page { display: flex; gap: 24px; align-items: flex-start; }
 .coaudit-log { flex: 3 1 0; min-width: 0; }
 .coaudit-log [class*="container--"] { max-height: none; }
-.coaudit-log [class*="text--"] { white-space: pre-wrap; overflow-wrap: anywhere; }
+.coaudit-page [class*="dialoguetext--"] { white-space: pre-wrap; overflow-wrap: anywhere; }
+.coaudit-page [class*="time--"], .coaudit-unit [class*="wrapper_header--"] { display: none; }
+.coaudit-plain [class*="selectAllBtnWrapper--"] { display: none; }
 .coaudit-ask { flex: 2 1 0; min-width: 320px; position: sticky; top: 0; max-height: 92vh; overflow-y: auto; }
-.coaudit-labels { font-size: 12px; }
-.coaudit-labels [class*="label--"], .coaudit-labels span { font-size: 12px; }
-.coaudit-page [class*="time--"] { display: none; }
-.coaudit-unit .lsf-select, .coaudit-unit [class*="selectAllBtn"], .coaudit-unit [class*="filter"],
-.coaudit-unit .ant-select { display: none; }
-.coaudit-unit [class*="text--"] { white-space: pre-wrap; overflow-wrap: anywhere; }
+.coaudit-labels, .coaudit-labels span { font-size: 12px; }
 .coaudit-unit { border: 2px solid #d1495b; border-radius: 6px; padding: 4px 10px; }
 .coaudit-final { white-space: pre-wrap; overflow-wrap: anywhere; border: 1px solid #bbb; padding: 6px 10px; }
 """
@@ -56,7 +53,7 @@ def label_config(book: Codebook) -> str:
     """The labelling configuration, as XML."""
     root = Element("View")
     SubElement(root, "Style").text = _CSS
-    page = _view(root, "coaudit-page")
+    page = _view(root, "coaudit-page" if is_checklist(book) else "coaudit-page coaudit-plain")
     log = _view(page, "coaudit-log")
     _dialogue(log, TRANSCRIPT)
     ask = _view(page, "coaudit-ask")

@@ -25,6 +25,8 @@ ONCE: dict[str, Any] = {"max_retries": 0}
 """For what must not be repeated blindly: the server may have done it before the connection broke."""
 LIGHT = "data,predictions,drafts,annotations_results,predictions_results"
 """What a listing leaves out, so that it does not carry every transcript."""
+PATIENCE = 20.0
+"""Seconds that a push waits for a server that went away."""
 TITLE = 50
 """Label Studio allows so many characters in a project's title."""
 
@@ -64,7 +66,18 @@ class Server:
 
     def __init__(self, url: str, token: str) -> None:
         self.url = url.rstrip("/")
-        self._client = _sdk(self.url, token)
+        self._http = httpx.Client(timeout=120, follow_redirects=True)
+        self._client = _sdk(self.url, token, self._http)
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
 
     def check(self) -> str:
         """Who the token belongs to; LabelStudioError where it does not let us in."""
@@ -155,12 +168,11 @@ def upload_missing(
     server: Server,
     project: int,
     tasks: Sequence[dict[str, Any]],
-    patience: float = 20.0,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> int:
     """Import the tasks whose key the project lacks and return how many; safe to repeat at any time.
 
-    Where the connection breaks, the project is listed again before anything is sent again, for `patience`
+    Where the connection breaks, the project is listed again before anything is sent again, for PATIENCE
     seconds; then Unreachable says how far it got.
     """
     wanted = {str(task["data"][KEY]): task for task in tasks}
@@ -173,7 +185,7 @@ def upload_missing(
             server.upload(project, batch)
             missing, waited = missing[len(batch) :], 0.0
         except Unreachable:
-            if waited >= patience:
+            if waited >= PATIENCE:
                 raise Unreachable(
                     f"{server.url}: Label Studio went away after {total - len(missing)} of {total} tasks; "
                     "push again when it is back, only what is missing will be sent"
@@ -237,7 +249,7 @@ def _project(got: Any) -> Project:
 
 def _plain(value: Any) -> dict[str, Any]:
     """An annotation as JSON, whatever type the SDK made of it."""
-    found = value if isinstance(value, dict) else value.dict()
+    found = value if isinstance(value, dict) else value.model_dump()
     return {key: _iso(item) if hasattr(item, "isoformat") else item for key, item in found.items()}
 
 
@@ -265,14 +277,14 @@ def _refusal(url: str, status: int | None, body: Any) -> str:
     return f"{url}: Label Studio answered HTTP {status}: {str(detail)[:300]}"
 
 
-def _sdk(url: str, token: str) -> Any:
+def _sdk(url: str, token: str, http: httpx.Client) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the SDK's imports warn about their own dependencies
         from label_studio_sdk import LabelStudio
         from label_studio_sdk.core.api_error import ApiError
 
     try:
-        return LabelStudio(base_url=url, api_key=token, timeout=120)
+        return LabelStudio(base_url=url, api_key=token, httpx_client=http)
     except ApiError as error:
         raise LabelStudioError(_refusal(url, error.status_code, error.body)) from None
     except httpx.HTTPError as error:

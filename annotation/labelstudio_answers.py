@@ -6,6 +6,7 @@ outside the transcript is a problem that is reported, never a label.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -170,7 +171,7 @@ def _regions(
                 problems.append(f"label {name[:40]!r} is not in the codebook")
                 continue
             kept = source if source in config.SOURCES else None
-            quote = str(value.get("text") or "")[:QUOTE]
+            quote = re.sub(r"^\[\d+\] ", "", str(value.get("text") or ""))[:QUOTE]
             findings.setdefault(codes[name], []).append(_Finding(cites, quote, kept))  # type: ignore[arg-type]
     return findings
 

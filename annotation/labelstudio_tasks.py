@@ -161,7 +161,8 @@ def _names(trajectory: Trajectory) -> dict[str, str]:
 def _changes(
     trajectory: Trajectory, event: Event, seen: dict[str, dict[str, str]], names: dict[str, str]
 ) -> Iterator[Line]:
-    """What an event changed in each view of the state, against the last time that view was seen."""
+    """What an event changed in each view of the state, where the event does not say it itself."""
+    told = describe(event)
     for view, digest in event.states.items():
         if digest not in trajectory.states:
             continue
@@ -170,7 +171,7 @@ def _changes(
         seen[view] = now
         whose = "shared state" if view == "public" else f"seen by {names.get(view, view)}"
         for path, text in now.items():
-            if text.strip() and before.get(path) != text:
+            if text.strip() and before.get(path) != text and text.strip() not in told:
                 yield Line(
                     "State", f"[{event.seq}] {whose} · {clean(path)}:\n{clean(_cut(text, STATE))}", event.seq
                 )

@@ -197,10 +197,10 @@ def push(
     chosen = samples.load(found.workspace, sample)
     if judge and not with_predictions:
         raise UsageError("--judge goes with --with-predictions")
-    with progress("pushing") as report:
+    with _server() as server, progress("pushing") as report:
         done = annotating.push(
             found,
-            _server(),
+            server,
             chosen,
             context=context,
             judge=annotating.only_judge(found, chosen, judge) if with_predictions else None,
@@ -222,7 +222,8 @@ def pull(sample: SampleName = None, json: Json = False) -> None:
     from coaudit.pipeline import pulling, samples
 
     found = store()
-    _report(pulling.pull(found, _server(), samples.load(found.workspace, sample)), json)
+    with _server() as server:
+        _report(pulling.pull(found, server, samples.load(found.workspace, sample)), json)
 
 
 @labelstudio_app.command("status")
@@ -231,7 +232,8 @@ def status(sample: SampleName = None, json: Json = False) -> None:
     from coaudit.pipeline import progressing, samples
 
     found = store()
-    rows = progressing.status(found, _server(), samples.load(found.workspace, sample))
+    with _server() as server:
+        rows = progressing.status(found, server, samples.load(found.workspace, sample))
     if json:
         emit({"rows": rows})
         return
