@@ -13,6 +13,7 @@ import typer
 
 from coaudit.pipeline.commands import (
     agreeing,
+    annotating,
     codebooks,
     data,
     demo,
@@ -53,6 +54,7 @@ for module in (
     following,
     codebooks,
     judging,
+    annotating,
     ratings,
     measuring,
     agreeing,

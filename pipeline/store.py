@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from coaudit.pipeline import codebooks, derived, lake, ledger, rows
+from coaudit.pipeline import codebooks, derived, lake, ledger, rows, samples
 from coaudit.pipeline.errors import StoreError
 from coaudit.pipeline.locks import exclusive
 from coaudit.pipeline.workspace import Workspace
@@ -117,6 +117,7 @@ class Store:
                     fresh = self._load_ledger(connection, path.name)
                     touched = touched if touched is None else touched | fresh
                 fresh = self._load_outcomes(connection)
+                self._load_samples(connection)
                 derived.refresh(connection, touched if touched is None else touched | fresh)
 
     def save(self, trajectories: Sequence[Trajectory], connection: duckdb.DuckDBPyConnection) -> None:
@@ -217,7 +218,7 @@ class Store:
         with self._open(read_only=True) as connection:
             stored = connection.execute("SELECT value FROM meta WHERE key = 'codebooks'").fetchone()
             loaded = dict(connection.execute("SELECT path, bytes FROM ledgers").fetchall())
-        if stored is None or stored[0] != self._codebook_state():
+        if stored is None or stored[0] != self._codebook_state() or samples.changed(self.workspace, loaded):
             return True
         files = [*ledger.files(self.workspace.ratings), *self._outcome_ledger()]
         return any(path.stat().st_size > loaded.get(path.name, 0) for path in files)
@@ -243,6 +244,17 @@ class Store:
             execute(connection, "DELETE FROM ledgers WHERE path = ?", [path.name])
             execute(connection, "INSERT INTO ledgers VALUES (?, ?, ?)", [path.name, size, len(given)])
         return {row[0] for row in given}
+
+    def _load_samples(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Load the samples that are new; a sample is written once, so one that changed is read whole."""
+        loaded = dict(connection.execute("SELECT path, bytes FROM ledgers").fetchall())
+        for path in samples.changed(self.workspace, loaded):
+            size, drawn = path.stat().st_size, list(samples.rows(samples.read(path)))
+            key = f"samples/{path.name}"
+            execute(connection, "DELETE FROM samples WHERE sample = ?", [path.stem])
+            insert(connection, "samples", drawn)
+            execute(connection, "DELETE FROM ledgers WHERE path = ?", [key])
+            execute(connection, "INSERT INTO ledgers VALUES (?, ?, ?)", [key, size, len(drawn)])
 
     def _codebook_state(self) -> str:
         own = self.workspace.codebooks
