@@ -184,6 +184,9 @@ class Store:
 
     def _behind(self) -> bool:
         with self._open(read_only=True) as connection:
+            # A kill in the very first transaction leaves a database without tables.
+            if not _has_tables(connection):
+                return True
             stored = connection.execute("SELECT value FROM meta WHERE key = 'codebooks'").fetchone()
             loaded = dict(connection.execute("SELECT path, bytes FROM ledgers").fetchall())
         if stored is None or stored[0] != self._codebook_state():
@@ -343,9 +346,13 @@ def _check_version(connection: duckdb.DuckDBPyConnection, url: str) -> None:
         raise StoreError(f"{url}: written by an older coaudit (tables {found}); run `coaudit rebuild`")
 
 
+def _has_tables(connection: duckdb.DuckDBPyConnection) -> bool:
+    found = connection.execute("SELECT 1 FROM duckdb_tables() WHERE table_name = 'meta'").fetchone()
+    return found is not None
+
+
 def _ensure(connection: duckdb.DuckDBPyConnection) -> None:
-    exists = connection.execute("SELECT 1 FROM duckdb_tables() WHERE table_name = 'meta'").fetchone()
-    if exists:
+    if _has_tables(connection):
         return
     folder = resources.files("coaudit.pipeline.sql")
     connection.execute((folder / "tables.sql").read_text())

@@ -334,9 +334,7 @@ class LiveSession:
     def _idle_control(self, step: Pending) -> bool:
         return step.kind == "control" and _CONTROLS.get(step.action.name) == self.asleep
 
-    def _complete(
-        self, step: Pending, proof: Proof, after: tuple[str | None, Shown] | None = None
-    ) -> None:
+    def _complete(self, step: Pending, proof: Proof, after: tuple[str | None, Shown] | None = None) -> None:
         """Make a step's record; `after` is what was shown when it was done, which only actions change."""
         if step.kind == "wait" or self._idle_control(step):
             self._aside(step.time, step.role, step.kind, step.action)

@@ -98,7 +98,11 @@ class Env:
         """The result, then the end message."""
         self.over = True
         if self.folder:
-            done = {"outcome": self.editor, "task_completion": int(bool(self.editor)), "performance_rating": 0.5}
+            done = {
+                "outcome": self.editor,
+                "task_completion": int(bool(self.editor)),
+                "performance_rating": 0.5,
+            }
             (self.folder / "task_performance.json").write_text(json.dumps(done))
         self._send("end", {"result_dir": f"/runs/{self.results.name if self.results else 'x'}/{self.name}"})
 
@@ -118,9 +122,9 @@ class Env:
             if given[2] not in self.pending:
                 return
             asked = self.pending.pop(given[2])
-            info = {}
+            info: dict[str, Any] = {}
             if given[1] == "ACCEPT":
-                error, info = self._do(asked["requester"], asked["pending_action"])
+                _, info = self._do(asked["requester"], asked["pending_action"])
                 self._log(asked["requester"], asked["pending_action"], "succeeded", "environment")
             self._after([AGENT, USER], info)
         elif action in ("PUT_AGENT_ASLEEP()", "WAKE_AGENT_UP()"):
@@ -208,7 +212,14 @@ class Env:
 
 def moves(chance: random.Random, steps: int) -> Iterator[tuple[str, str]]:
     """What a team might do: (member, action), tick for the environment's clock."""
-    say = ["Shall I book it?", "Yes, please.", 'He said "no)"', "Stop, wait!", "", "Été à Zürich, ~3 d\nand 2 n"]
+    say = [
+        "Shall I book it?",
+        "Yes, please.",
+        'He said "no)"',
+        "Stop, wait!",
+        "",
+        "Été à Zürich, ~3 d\nand 2 n",
+    ]
     for number in range(steps):
         role = chance.choice((AGENT, USER))
         action = chance.choice(
