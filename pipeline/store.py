@@ -216,6 +216,9 @@ class Store:
     def behind(self) -> bool:
         """Whether the ledgers or codebooks hold what the database does not have yet."""
         with self._open(read_only=True) as connection:
+            # A kill in the very first transaction leaves a database without tables.
+            if not _has_tables(connection):
+                return True
             stored = connection.execute("SELECT value FROM meta WHERE key = 'codebooks'").fetchone()
             loaded = dict(connection.execute("SELECT path, bytes FROM ledgers").fetchall())
         if stored is None or stored[0] != self._codebook_state() or samples.changed(self.workspace, loaded):
@@ -426,6 +429,11 @@ def _check_version(connection: duckdb.DuckDBPyConnection, url: str) -> None:
         )
     if found < VERSION:
         raise StoreError(f"{url}: written by an older coaudit (tables {found}); run `coaudit rebuild`")
+
+
+def _has_tables(connection: duckdb.DuckDBPyConnection) -> bool:
+    found = connection.execute("SELECT 1 FROM duckdb_tables() WHERE table_name = 'meta'").fetchone()
+    return found is not None
 
 
 def _ensure(connection: duckdb.DuckDBPyConnection) -> None:

@@ -110,6 +110,9 @@ async def _received(pubsub: Any) -> AsyncIterator[Received]:
 
 
 def _settings(url: str) -> dict[str, Any]:
+    from redis.asyncio.retry import Retry
+    from redis.backoff import NoBackoff
+
     parts = _parts(url)
     password = unquote(parts.password) if parts.password else os.environ.get(PASSWORD)
     return {
@@ -121,6 +124,8 @@ def _settings(url: str) -> dict[str, Any]:
         "ssl": parts.scheme == "rediss",
         "socket_connect_timeout": 5.0,
         "health_check_interval": 10,
+        # The client would come back by itself and never tell that messages were missed.
+        "retry": Retry(NoBackoff(), 0),
     }
 
 

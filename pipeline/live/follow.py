@@ -188,6 +188,8 @@ class Follower:
             self.stopping.set()
 
     async def _folders(self) -> None:
+        for folder in self.plan.folders:
+            self.say(f"following {folder}")
         while not self.stopping.is_set():
             awaited = [path for listener in self.listeners for path in listener.awaited]
             self.tail.roots[:] = [*self.plan.folders, *self._more, *awaited]

@@ -90,7 +90,8 @@ class Recorder:
             while data:
                 data = data[os.write(self._file, data) :]
         except OSError as error:
-            raise StoreError(f"{self.path}: cannot record: {error.strerror}") from error
+            why = f"{self.path}: cannot record: {error.strerror}; what came before is safe, follow again"
+            raise StoreError(why) from error
         self._dirty = True
         self.line += 1
         return Place(self.number, self.line)

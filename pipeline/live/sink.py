@@ -109,7 +109,8 @@ class Sink:
         try:
             return self._store(changes)
         except duckdb.Error as error:
-            raise StoreError(f"{self.store.workspace.store_url}: cannot store: {error}") from error
+            why = f"{self.store.workspace.store_url}: cannot store: {error}; follow again to go on"
+            raise StoreError(why) from error
         finally:
             took = time.monotonic() - began
             self._rest_until = time.monotonic() + max(PACE, (SHARE - 1) * took)

@@ -122,7 +122,7 @@ class Env:
             if given[2] not in self.pending:
                 return
             asked = self.pending.pop(given[2])
-            info = {}
+            info: dict[str, Any] = {}
             if given[1] == "ACCEPT":
                 _, info = self._do(asked["requester"], asked["pending_action"])
                 self._log(asked["requester"], asked["pending_action"], "succeeded", "environment")
