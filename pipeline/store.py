@@ -10,6 +10,7 @@ import json
 import os
 import random
 import sys
+import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -29,6 +30,8 @@ VERSION = 2
 PATIENCE = 30.0
 """Seconds that an open is retried while another process writes."""
 LEDGER_BATCH = 5000
+READER_MEMORY = "500MB"
+"""For all connections of a process that only looks, such as the dashboard."""
 VIEWS = ("ratings.sql", "measures.sql", "dashboard.sql")
 _LOCKED = ("Could not set lock", "Conflicting lock", "being used by another process", "database is locked")
 
@@ -231,9 +234,16 @@ class Store:
         execute(connection, "INSERT INTO ledgers VALUES (?, ?, ?)", [name, offset, line])
         return touched
 
+    def _limits(self) -> dict[str, str]:
+        """Settings of a process that only looks: what does not fit in memory spills outside the workspace."""
+        if not self.read_only:
+            return {}
+        spill = f"{tempfile.gettempdir()}/coaudit-{os.getpid()}"
+        return {"memory_limit": READER_MEMORY, "temp_directory": spill}
+
     @contextmanager
     def _open(self, *, read_only: bool) -> Iterator[duckdb.DuckDBPyConnection]:
-        connection = _connect(self.workspace.store_url, read_only=read_only)
+        connection = _connect(self.workspace.store_url, read_only=read_only, **self._limits())
         try:
             _check_version(connection, self.workspace.store_url)
             yield connection
@@ -297,12 +307,13 @@ def dictionaries(
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
-def _connect(url: str, *, read_only: bool) -> duckdb.DuckDBPyConnection:
+def _connect(url: str, *, read_only: bool, **settings: str) -> duckdb.DuckDBPyConnection:
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
             # Looking for tables among Python's variables would import pandas, which takes two seconds.
-            return duckdb.connect(url, read_only=read_only, config={"python_enable_replacements": False})
+            given = {"python_enable_replacements": False, **settings}
+            return duckdb.connect(url, read_only=read_only, config=given)
         except duckdb.Error as error:
             if not any(mark in str(error) for mark in _LOCKED):
                 raise StoreError(f"{url}: cannot open the store: {error}") from error
