@@ -16,6 +16,9 @@ setup: .venv/.stamp
 	@for p in $(LINKS); do ln -sfn ../../$$p .typecheck/coaudit/$$p; done
 	@touch $@
 
+# One thread a process: the statistics work on small matrices, over which more threads only fight.
+export OPENBLAS_NUM_THREADS := 1
+
 test: setup lint
 	$(PY) -P -m pytest -q
 
@@ -27,6 +30,9 @@ lint: setup
 
 demo: setup
 	.venv/bin/coaudit demo
+
+bench: setup
+	@for file in benchmarks/*.py; do echo "== $$file"; $(PY) -P $$file || exit 1; done
 
 clean:
 	rm -rf .venv .typecheck build .pytest_cache .mypy_cache .ruff_cache demo

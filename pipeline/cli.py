@@ -14,6 +14,7 @@ import typer
 from coaudit.pipeline.commands import (
     agreeing,
     data,
+    demo,
     judging,
     measuring,
     ratings,
@@ -52,6 +53,7 @@ for module in (
     measuring,
     agreeing,
     showing,
+    demo,
 ):
     for name, function in module.COMMANDS.items():
         app.command(name)(function)

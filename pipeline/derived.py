@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-KEPT = {"counted": "counting", "measured": "measuring"}
-"""Table -> the view that computes it, in this order: measures rest on the ratings that count."""
 MANY = 2000
 """From so many trajectories on, everything is computed anew: a list that long filters too slowly."""
 
@@ -19,12 +17,23 @@ def refresh(connection: Any, trajectories: Collection[str] | None = None) -> Non
     """Compute anew what is kept of these trajectories, or of all (None)."""
     if trajectories is not None and not trajectories:
         return
-    for table, view in KEPT.items():
-        if trajectories is None or len(trajectories) >= MANY:
-            connection.execute(f"DELETE FROM {table}")
-            connection.execute(f"INSERT INTO {table} FROM {view}")
-        else:
-            # Constants, since only they are pushed below the views' windows and groups.
-            listed = ", ".join("'" + name.replace("'", "''") + "'" for name in sorted(trajectories))
-            connection.execute(f"DELETE FROM {table} WHERE trajectory_id IN ({listed})")
-            connection.execute(f"INSERT INTO {table} FROM {view} WHERE trajectory_id IN ({listed})")
+    before = _raters(connection)
+    _fill(connection, "counted", "counting", trajectories)
+    # A rater who is new to a codebook has rated no other trajectory yet: those count as missing from now on.
+    same = _raters(connection) == before
+    _fill(connection, "measured", "measuring", trajectories if same else None)
+
+
+def _fill(connection: Any, table: str, view: str, trajectories: Collection[str] | None) -> None:
+    if trajectories is None or len(trajectories) >= MANY:
+        connection.execute(f"DELETE FROM {table}")
+        connection.execute(f"INSERT INTO {table} FROM {view}")
+        return
+    # Constants, since only they are pushed below the views' windows and groups.
+    listed = ", ".join("'" + name.replace("'", "''") + "'" for name in sorted(trajectories))
+    connection.execute(f"DELETE FROM {table} WHERE trajectory_id IN ({listed})")
+    connection.execute(f"INSERT INTO {table} FROM {view} WHERE trajectory_id IN ({listed})")
+
+
+def _raters(connection: Any) -> set[tuple[str, str]]:
+    return set(connection.execute("SELECT DISTINCT codebook, rater FROM counted").fetchall())

@@ -21,6 +21,9 @@ from coaudit.schemas.trajectory import Quarantined, Trajectory
 
 READERS = {
     "cogym": "cogym",
+    "rehac": "rehac",
+    "overcooked": "overcooked",
+    "coblock": "coblock",
     "coaudit": "coaudit_jsonl",
 }
 """System -> the module under sources/ that reads its logs."""
@@ -36,6 +39,8 @@ class Source(Model):
     options: ReadOptions
     trajectory_ids: tuple[str, ...] = ()
     ingested: str
+    reference: bool = False
+    """True for a folder of reference trajectories, which `--reference` gave."""
     copied: str | None = None
     """Where under raw/ a copy lies."""
 
@@ -88,6 +93,7 @@ def ingest(
     options: ReadOptions,
     *,
     system: str = "auto",
+    reference: Path | None = None,
     copy: bool = False,
     progress: Progress | None = None,
 ) -> Ingested:
@@ -96,10 +102,12 @@ def ingest(
     Raises SourceError for a path that does not exist; everything inside a source that cannot be read is
     quarantined with its address, and nothing else is lost.
     """
-    for path in paths:
+    for path in (*paths, *([reference] if reference else [])):
         if not path.exists():
             raise SourceError(f"{path}: no such file or folder")
     result = Ingested()
+    if reference is not None:
+        _take_references(store, reference, result)
     for path in paths:
         if is_archive(path) and recognised(path, system) is None:
             with unpacked(path) as (folder, refused):
@@ -149,6 +157,29 @@ def _ingest_tree(
     batch.flush()
     if progress:
         progress(str(root), len(sources), len(sources))
+
+
+def _take_references(store: Store, folder: Path, result: Ingested) -> None:
+    """Keep the reference trajectories of a folder, and note it in the ledger."""
+    _read_references(store, folder, result)
+    source = Source(
+        path=str(folder.absolute()),
+        system="overcooked",
+        content_hash=_content(folder),
+        options=ReadOptions(),
+        reference=True,
+        ingested=ledger.now(),
+    )
+    ledger.append(store.workspace.sources, [source.model_dump_json(exclude_defaults=True)])
+
+
+def _read_references(store: Store, folder: Path, result: Ingested) -> None:
+    from coaudit.pipeline.sources.overcooked_references import references
+
+    found, unread = references(folder)
+    result.quarantined.extend(unread)
+    with store.writing() as connection:
+        store.recompute(connection, store.save_references(connection, found, str(folder)))
 
 
 class _Batch:
@@ -271,6 +302,10 @@ def rebuild(store: Store, progress: Progress | None = None) -> Ingested:
     with store.writing():
         pass
     batch = _Batch(store, result)
+    for source in (one for one in sources if one.reference):
+        if Path(source.path).exists():
+            _read_references(store, Path(source.path), result)
+    sources = [source for source in sources if not source.reference]
     for done, source in enumerate(sources):
         if progress:
             progress(source.path, done, len(sources))

@@ -8,14 +8,16 @@ Student's t on the linearised variance of a ratio, trajectories being independen
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from coaudit.annotation.intervals import student, wilson
+from coaudit.pipeline import rows
 from coaudit.pipeline.errors import UsageError
+from coaudit.pipeline.measures.registry import GAMMA, measures
 from coaudit.pipeline.rated import keys_of
 from coaudit.pipeline.selection import Selection
-from coaudit.pipeline.store import Store, dictionaries, execute
+from coaudit.pipeline.store import Store, dictionaries, execute, insert
 from coaudit.schemas.metric import Metric
 
 RATES = {"delivered": "delivery_rate", "success": "success_rate", "won": "win_rate"}
@@ -30,7 +32,14 @@ BOUNDS = {
     **dict.fromkeys(("task_performance", "collab_score", "initiative_entropy"), (0.0, 1.0)),
     **dict.fromkeys(("outcome_rating", "satisfaction", "communication_rating"), (1.0, 5.0)),
     **dict.fromkeys(("events", "messages", "actions", "errors"), (0.0, math.inf)),
-    **dict.fromkeys(("effective_confirmations", "halting_messages"), (0.0, math.inf)),
+    **dict.fromkeys(("effective_confirmations", "halting_messages", "interventions"), (0.0, math.inf)),
+    **dict.fromkeys(("steps", "timesteps", "invalid_actions", "extra_blocks"), (0.0, math.inf)),
+    **dict.fromkeys(("human_intervention_rate", "error_rate", "repeated_action_rate"), (0.0, 1.0)),
+    **dict.fromkeys(("message_share", "task_reward", "exact_match", "progress"), (0.0, 1.0)),
+    **dict.fromkeys(("tes", "progress_completeness", "initiating_capability"), (0.0, 1.0)),
+    **dict.fromkeys(("responding_capability",), (0.0, 1.0)),
+    "workload_balance": (0.0, 0.5),
+    "time_to_first_human_message": (0.0, math.inf),
 }
 """Values that a metric can take; an interval never leaves them."""
 _FIELDS = ("participant", "rater", "scoring", "definition")
@@ -50,6 +59,14 @@ def checked_definition(definition: str) -> str:
     return definition
 
 
+def checked_steps(given: Mapping[str, str]) -> dict[str, int]:
+    """Order -> optimal steps; UsageError where they are no whole number."""
+    for order, steps in given.items():
+        if not steps.isdecimal():
+            raise UsageError(f"--optimal must be order=steps, got {order}={steps}")
+    return {order: int(steps) for order, steps in given.items()}
+
+
 def metrics(
     store: Store,
     *,
@@ -58,22 +75,28 @@ def metrics(
     rater: str | None = None,
     definition: str = "released",
     penalty: float = 0.08,
+    gamma: float = GAMMA,
+    optimal: Mapping[str, int] | None = None,
     only: Selection | None = None,
 ) -> list[Metric]:
-    """Every metric that the store's trajectories (`only` some of them) have, in a stable order."""
+    """Every metric that the store's trajectories (`only` some of them) have, in a stable order.
+
+    `penalty` is ReHAC's λ; `gamma` and `optimal` (order -> steps) set Collab-Overcooked's time limit.
+    """
     with store.reading() as connection:
         keys = keys_of(connection, by)
         raters = _raters(connection, rater)
         wanted, values = (only or Selection()).where()
-        execute(
-            connection, f"CREATE TEMP TABLE selected AS SELECT t.* FROM trajectories t WHERE {wanted}", values
-        )
-        execute(connection, "CREATE TEMP TABLE chosen AS " + _chosen(raters), [definition])
+        selected = f"CREATE TEMP TABLE selected AS SELECT t.* FROM trajectories t WHERE {wanted}"
+        execute(connection, selected, values)
+        connection.execute("CREATE TEMP TABLE chosen AS " + _chosen(raters, definition, penalty))
+        if gamma != GAMMA or optimal:
+            _limit_anew(store, connection, definition, gamma, optimal or {})
         if per_trajectory:
             return _per_trajectory(connection)
-        rows = dictionaries(connection, _aggregate(keys))
-        rows += _unrated(connection, keys, raters)
-    return sorted((_metric(row, [name for name, _ in keys]) for row in rows), key=_order)
+        found = dictionaries(connection, _aggregate(keys))
+        found += _unrated(connection, keys, raters)
+    return sorted((_metric(row, [name for name, _ in keys]) for row in found), key=_order)
 
 
 def _raters(connection: Any, wanted: str | None) -> dict[str, list[str]]:
@@ -102,15 +125,36 @@ def _raters(connection: Any, wanted: str | None) -> dict[str, list[str]]:
     }
 
 
-def _chosen(raters: dict[str, list[str]]) -> str:
+def _chosen(raters: dict[str, list[str]], definition: str, penalty: float) -> str:
+    """The measures to report, with ReHAC's reward T - λC at the wanted λ among them."""
     pairs = [(metric, rater) for metric, names in raters.items() for rater in names]
     wanted = ", ".join(f"({_quoted(metric)}, {_quoted(rater)})" for metric, rater in pairs) or "('', '')"
     return f"""
         SELECT m.* FROM measures m
         WHERE (m.rater IS NULL OR (m.metric, m.rater) IN (VALUES {wanted}))
-            AND (m.definition IS NULL OR m.definition = ?)
+            AND (m.definition IS NULL OR m.definition = {_quoted(definition)})
             AND m.trajectory_id IN (SELECT id FROM selected)
+        UNION ALL
+        SELECT 'reward', trajectory_id, t.value - {float(penalty)!r} * c.value, 1, t.reason,
+            NULL, NULL, NULL, NULL
+        FROM computed t JOIN computed c USING (trajectory_id)
+        WHERE t.metric = 'task_reward' AND c.metric = 'interventions'
+            AND trajectory_id IN (SELECT id FROM selected)
     """
+
+
+def _limit_anew(
+    store: Store, connection: Any, definition: str, gamma: float, optimal: Mapping[str, int]
+) -> None:
+    """Measure Collab-Overcooked's runs again under another time limit."""
+    found = connection.execute("SELECT id FROM selected WHERE system = 'overcooked'").fetchall()
+    runs = store.load(connection, [row[0] for row in found], states=True)
+    references = store.references(connection)
+    own = [row for run in runs for row in measures(run, references, gamma, optimal)]
+    again = sorted({row.metric for row in own})
+    query = "DELETE FROM chosen WHERE trajectory_id IN (SELECT unnest(?)) AND metric IN (SELECT unnest(?))"
+    execute(connection, query, [[run.id for run in runs], again])
+    insert(connection, "chosen", [rows.measure(r) for r in own if r.definition in (None, definition)])
 
 
 def _quoted(text: str) -> str:

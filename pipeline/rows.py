@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from coaudit.pipeline.measure import Measure
 from coaudit.pipeline.units import opening_query, spans
 from coaudit.schemas.base import canonical_json, content_hash
 from coaudit.schemas.codebook import UnitKind
@@ -78,6 +79,21 @@ def rating(given: Rating, ledger: str, line: int) -> Row:
         given.seconds,
         given.created,
         canonical_json(given.external) if given.external else None,
+    )
+
+
+def measure(given: Measure) -> Row:
+    """A row of `computed`."""
+    return (
+        given.metric,
+        given.trajectory,
+        given.value,
+        given.weight,
+        given.reason,
+        given.participant,
+        given.rater,
+        given.scoring,
+        given.definition,
     )
 
 

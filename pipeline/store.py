@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 
@@ -25,14 +25,24 @@ from coaudit.pipeline.errors import StoreError
 from coaudit.pipeline.workspace import Workspace
 from coaudit.schemas.trajectory import Quarantined, Trajectory
 
-VERSION = 2
+if TYPE_CHECKING:
+    from coaudit.pipeline.measures.registry import References
+
+VERSION = 1
 """Of the tables; a database of another version is rebuilt, one from a newer coaudit is refused."""
 PATIENCE = 30.0
 """Seconds that an open is retried while another process writes."""
 LEDGER_BATCH = 5000
 READER_MEMORY = "500MB"
 """For all connections of a process that only looks, such as the dashboard."""
-VIEWS = ("ratings.sql", "measures.sql", "dashboard.sql")
+VIEWS = ("ratings.sql", "teamwork.sql", "measures.sql", "dashboard.sql")
+_TEAMWORK = (
+    "metric, trajectory_id, value, 1, NULL, participant, NULL, NULL, NULL FROM count_measures",
+    "metric, trajectory_id, value, weight, reason, participant, NULL, scoring, NULL FROM teamwork_measures",
+)
+_SHARED = ("human_intervention_rate", "workload_balance")
+"""Measured for any team, unless its own system says it better."""
+_REPLACED = "DELETE FROM computed WHERE metric = ? AND trajectory_id = ? AND scoring IS NULL"
 _LOCKED = ("Could not set lock", "Conflicting lock", "being used by another process", "database is locked")
 
 
@@ -110,6 +120,7 @@ class Store:
         for table, more in tables.items():
             insert(connection, table, more)
         self._save_states(connection, trajectories)
+        self._compute(connection, trajectories)
         derived.refresh(connection, set(ids))
 
     def load(
@@ -121,19 +132,56 @@ class Store:
             table: _grouped(_where(connection, table, "trajectory_id", ids, order))
             for table, order in (("participants", "rowid"), ("events", "seq, sub"), ("outcomes", "rowid"))
         }
-        found = []
-        for key in (i for i in ids if i in by_id):
-            events = parts["events"].get(key, [])
-            found.append(
-                rows.to_trajectory(
-                    by_id[key],
-                    parts["participants"].get(key, []),
-                    events,
-                    parts["outcomes"].get(key, []),
-                    _states(connection, events) if states else {},
-                )
+        contents = _states(connection, parts["events"]) if states else {}
+        return [
+            rows.to_trajectory(
+                by_id[key],
+                parts["participants"].get(key, []),
+                parts["events"].get(key, []),
+                parts["outcomes"].get(key, []),
+                contents.get(key, {}),
             )
-        return found
+            for key in ids
+            if key in by_id
+        ]
+
+    def save_references(
+        self, connection: duckdb.DuckDBPyConnection, references: References, source: str
+    ) -> list[str]:
+        """Keep what Collab-Overcooked runs are measured against; the ids of runs this may concern."""
+        delete(connection, "refs", "name", list(references))
+        many = [("overcooked", name, one.model_dump_json(), source) for name, one in references.items()]
+        insert(connection, "refs", many)
+        query = "SELECT id FROM trajectories WHERE system = 'overcooked' AND task IN (SELECT unnest(?))"
+        return [row[0] for row in execute(connection, query, [list(references)]).fetchall()]
+
+    def recompute(self, connection: duckdb.DuckDBPyConnection, ids: Sequence[str]) -> None:
+        """Compute the measures of stored trajectories anew."""
+        delete(connection, "computed", "trajectory_id", ids)
+        self._compute(connection, self.load(connection, ids, states=True))
+        derived.refresh(connection, set(ids))
+
+    def references(self, connection: duckdb.DuckDBPyConnection) -> References:
+        """Order -> reference of every one that was given."""
+        from coaudit.pipeline.sources.overcooked_references import Reference
+
+        found = connection.execute("SELECT name, content FROM refs WHERE system = 'overcooked'").fetchall()
+        return {name: Reference.model_validate_json(content) for name, content in found}
+
+    def _compute(self, connection: duckdb.DuckDBPyConnection, trajectories: Sequence[Trajectory]) -> None:
+        """Fill `computed`: what SQL says of any team, then what each system measures itself."""
+        from coaudit.pipeline.measures.registry import measures
+
+        ids = [t.id for t in trajectories]
+        for query in _TEAMWORK:
+            wanted = f"INSERT INTO computed SELECT {query} WHERE trajectory_id IN (SELECT unnest(?))"
+            execute(connection, wanted, [ids])
+        references = self.references(connection)
+        own = [rows.measure(row) for t in trajectories for row in measures(t, references)]
+        for metric, trajectory, scoring in sorted({(row[0], row[1], row[7]) for row in own}, key=str):
+            if scoring is None and metric in _SHARED:
+                execute(connection, _REPLACED, [metric, trajectory])
+        insert(connection, "computed", own)
 
     def _save_states(self, connection: duckdb.DuckDBPyConnection, trajectories: Iterable[Trajectory]) -> None:
         states = {h: s for t in trajectories for h, s in t.states.items()}
@@ -181,7 +229,7 @@ class Store:
 
     def _codebook_state(self) -> str:
         own = self.workspace.codebooks
-        return ",".join(f"{name}@{codebooks.load(name, own).version}" for name in codebooks.names(own))
+        return codebooks.state(own)
 
     def _load_codebooks(self, connection: duckdb.DuckDBPyConnection) -> bool:
         """Load the codebooks; whether they have changed."""
@@ -377,9 +425,15 @@ def _grouped(many: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     return groups
 
 
-def _states(connection: duckdb.DuckDBPyConnection, events: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    hashes = {h for event in events if event["states"] for h in json.loads(event["states"]).values()}
-    found = execute(
-        connection, "SELECT hash, content FROM states WHERE hash IN (SELECT unnest(?))", [sorted(hashes)]
-    ).fetchall()
-    return {key: json.loads(content) for key, content in found}
+def _states(
+    connection: duckdb.DuckDBPyConnection, events: dict[str, list[dict[str, Any]]]
+) -> dict[str, dict[str, Any]]:
+    """Trajectory -> hash -> state, of every state that its events point at."""
+    hashes = {
+        key: {h for row in many if row["states"] for h in json.loads(row["states"]).values()}
+        for key, many in events.items()
+    }
+    query = "SELECT hash, content FROM states WHERE hash IN (SELECT unnest(?))"
+    found = dict(execute(connection, query, [sorted(set().union(*hashes.values()))]).fetchall())
+    contents = {key: json.loads(content) for key, content in found.items()}
+    return {key: {h: contents[h] for h in own if h in contents} for key, own in hashes.items()}

@@ -132,5 +132,5 @@ def tags(given: list[str]) -> dict[str, str]:
 
     for item in given:
         if "=" not in item.strip("="):
-            raise UsageError(f"--tag must be key=value, got {item!r}")
+            raise UsageError(f"expected key=value, got {item!r}")
     return {key: value for key, _, value in (item.partition("=") for item in given)}

@@ -43,6 +43,9 @@ def ingest(
     tag: Annotated[
         list[str] | None, typer.Option(help="key=value, kept with each trajectory; repeatable.")
     ] = None,
+    reference: Annotated[
+        Path | None, typer.Option(help="Folder of Collab-Overcooked's reference action trajectories.")
+    ] = None,
     copy: Annotated[
         bool, typer.Option("--copy", help="Archive the logs under raw/ of the workspace.")
     ] = False,
@@ -59,7 +62,13 @@ def ingest(
     )
     with progress("reading") as report:
         result = ingesting.ingest(
-            store(for_ingest=True), paths, options, system=system, copy=copy, progress=report
+            store(for_ingest=True),
+            paths,
+            options,
+            system=system,
+            reference=reference,
+            copy=copy,
+            progress=report,
         )
     for note in result.notes:
         say(note)

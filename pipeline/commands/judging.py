@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from coaudit.pipeline.commands.context import Commands, Groups, Json, emit, say, store
-from coaudit.pipeline.errors import UsageError
+from coaudit.pipeline.commands.context import Commands, Groups, Json, emit, safe, say, store
+from coaudit.pipeline.errors import CoauditError, UsageError
 
 if TYPE_CHECKING:
-    from coaudit.pipeline.judging import Summary
+    from coaudit.pipeline.estimates import Estimate
+    from coaudit.pipeline.judging import Scope, Summary
+    from coaudit.pipeline.model_judging import State
     from coaudit.schemas.codebook import ContextKind
+
+MANY = 1000
+"""Requests to a paid endpoint of unknown price from which a person is asked first."""
 
 
 def judge(
     codebook: Annotated[
-        list[str] | None, typer.Option(help="What to rate; repeatable. Else the three process codebooks.")
+        list[str] | None, typer.Option(help="What to rate; repeatable. Else what the rater can rate.")
     ] = None,
-    rater: Annotated[str | None, typer.Option(help="rules or NAME.")] = None,
+    rater: Annotated[
+        str | None, typer.Option(help="rules, or the name that a model's ratings go by.")
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(help="hosted_vllm/NAME or openai/NAME (with --api-base), or any name of litellm's."),
+    ] = None,
+    api_base: Annotated[str | None, typer.Option(help="URL of the endpoint, up to /v1.")] = None,
+    concurrency: Annotated[int, typer.Option(min=1, help="Requests in flight at the most.")] = 64,
     context: Annotated[
         str | None, typer.Option(help="none, preceding or transcript, in place of the codebook's own.")
     ] = None,
@@ -29,11 +44,18 @@ def judge(
     retry_errors: Annotated[
         bool, typer.Option("--retry-errors", help="Rate again what ended in an error.")
     ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Begin without asking, whatever it costs.")] = False,
+    max_requests: Annotated[int | None, typer.Option(min=0, help="Ask at most so often.")] = None,
+    max_cost: Annotated[float | None, typer.Option(min=0, help="Spend at most so many dollars.")] = None,
+    temperature: Annotated[float, typer.Option(min=0, help="Of the model.")] = 0.0,
+    seed: Annotated[int | None, typer.Option(help="Of the model, where it takes one.")] = None,
+    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds until an answer is given up.")] = 180.0,
+    context_tokens: Annotated[
+        int | None, typer.Option(min=256, help="The model's context; else what the endpoint says.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Rate units with rules or a model. What was rated in the same way before is not rated again."""
-    from coaudit.judges.rules import NAME, VERSION, Rules
-    from coaudit.judges.verdict import JudgeError
     from coaudit.pipeline import judging
 
     found = store()
@@ -44,17 +66,73 @@ def judge(
         limit=limit,
         retry_errors=retry_errors,
     )
-    if rater not in (None, NAME):
-        raise UsageError(f"unknown rater {rater!r}, expected {NAME}")
+    if model is None:
+        report(_local(rater, scope), json)
+        return
+    from coaudit.judges.chat import Parameters
+    from coaudit.judges.models import client
+    from coaudit.judges.verdict import JudgeError
+    from coaudit.pipeline import model_runs
+    from coaudit.pipeline.model_judging import Model
+
+    parameters = Parameters(temperature=temperature, seed=seed)
+    asked = model_runs.priced(
+        Model(
+            name=model,
+            rater=rater or model,
+            parameters=parameters,
+            concurrency=concurrency,
+            max_requests=max_requests,
+            max_cost=max_cost,
+            context=context_tokens,
+        )
+    )
     try:
-        raters = [Rules(book) for book in scope.books]
+        asking = client(model, api_base, parameters, timeout)
     except JudgeError as error:
         raise UsageError(str(error)) from error
-    report(judging.judge_locally(found, scope, raters, (NAME, VERSION), say), json)
+    show = shown()
+    try:
+        done = model_runs.judge(
+            found, scope, asked, asking, approve=lambda e: approve(e, yes=yes), show=show, say=say
+        )
+    except model_runs.Incomplete as error:
+        report(error.summary, json)
+        raise
+    report(done, json)
+
+
+def approve(estimate: Estimate, *, yes: bool) -> None:
+    """Say what a run will take, and ask a person where money is at stake."""
+    say(str(estimate))
+    costly = bool(estimate.cost) and estimate.units > 0
+    if yes or not costly:
+        return
+    if not sys.stdin.isatty():
+        raise UsageError(f"this costs about ${estimate.cost:.4f}: give --yes to go on, or --max-cost")
+    if not typer.confirm("Go on?", err=True):
+        raise CoauditError("not begun")
+
+
+def shown() -> Callable[[State], None]:
+    """A progress line on stderr: rewritten each second on a terminal, one every 10 s elsewhere."""
+    turns = 0
+
+    def show(state: State) -> None:
+        nonlocal turns
+        turns += 1
+        if sys.stderr.isatty():
+            print(f"\r\x1b[K{safe(state.line())}", end="", file=sys.stderr, flush=True)
+        elif turns % 10 == 0:
+            say(state.line())
+
+    return show
 
 
 def report(summary: Summary, json: bool) -> None:
     """The summary as a document, or as a line for reading."""
+    if sys.stderr.isatty():
+        print("\r\x1b[K", end="", file=sys.stderr)
     if json:
         emit(summary.document())
         return
@@ -78,6 +156,20 @@ def checked_context(given: str | None) -> ContextKind | None:
         if kind == given:
             return cast("ContextKind", kind)
     raise UsageError(f"--context must be none, preceding or transcript, got {given!r}")
+
+
+def _local(rater: str | None, scope: Scope) -> Summary:
+    from coaudit.judges.rules import NAME, VERSION, Rules
+    from coaudit.judges.verdict import JudgeError
+    from coaudit.pipeline import judging
+
+    if rater not in (None, NAME):
+        raise UsageError(f"unknown rater {rater!r}, expected {NAME}; a model needs --model")
+    try:
+        raters = [Rules(book) for book in scope.books]
+    except JudgeError as error:
+        raise UsageError(str(error)) from error
+    return judging.judge_locally(store(), scope, raters, (NAME, VERSION), say)
 
 
 COMMANDS: Commands = {"judge": judge}

@@ -1,4 +1,4 @@
-"""The command that reports metrics."""
+"""Commands that measure: metrics, interventions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from coaudit.pipeline.commands.context import Commands, Groups, Json, emit, number, split, store, table
+from coaudit.pipeline.commands.context import Commands, Groups, Json, emit, number, split, store, table, tags
 
 GROUPS = ("system", "setting", "condition", "task", "instance", "agent", "agent_model")
 
@@ -19,6 +19,8 @@ def metrics(
     ] = None,
     definition: Annotated[str, typer.Option(help="released or paper, where they differ.")] = "released",
     penalty: Annotated[float, typer.Option(help="λ of the reward T - λC.")] = 0.08,
+    gamma: Annotated[float, typer.Option(help="Collab-Overcooked's time limit: this times optimal.")] = 1.5,
+    optimal: Annotated[list[str] | None, typer.Option(help="order=steps, in place of its level's.")] = None,
     json: Json = False,
 ) -> None:
     """The papers' metrics with their intervals, over all or by group."""
@@ -31,6 +33,8 @@ def metrics(
         rater=rater,
         definition=measuring.checked_definition(definition),
         penalty=penalty,
+        gamma=gamma,
+        optimal=measuring.checked_steps(tags(optimal or [])),
     )
     if json:
         emit({"rows": [row.model_dump(exclude_unset=True) for row in rows]})
@@ -39,5 +43,22 @@ def metrics(
     table("Metrics", columns, [measuring.cells(row, number) for row in rows])
 
 
-COMMANDS: Commands = {"metrics": metrics}
+def interventions(
+    penalty: Annotated[float, typer.Option(help="λ, the price of one human step.")] = 0.08,
+    top: Annotated[int, typer.Option(min=1, help="How many states to show.")] = 5,
+    json: Json = False,
+) -> None:
+    """ReHAC: where a person's step helped most and where it was wasted."""
+    from coaudit.pipeline import interventions as finding
+    from coaudit.pipeline.commands.context import safe
+
+    documents = finding.interventions(store(), penalty, top)
+    if json:
+        emit({"rows": documents})
+        return
+    for document in documents:
+        print(safe("\n".join(finding.lines(document))))
+
+
+COMMANDS: Commands = {"metrics": metrics, "interventions": interventions}
 GROUPED: Groups = {}

@@ -56,27 +56,12 @@ SELECT 'communication_rating', trajectory_id, communication_rating.value, 'no co
 FROM wide WHERE system = 'cogym' OR communication_rating IS NOT NULL
 UNION ALL
 SELECT 'success', trajectory_id, success.value, coalesce(success.reason, 'the log does not say'), NULL
-FROM wide WHERE success IS NOT NULL
+FROM wide
+WHERE success IS NOT NULL
+    AND NOT EXISTS (SELECT 1 FROM computed c WHERE c.trajectory_id = wide.trajectory_id AND c.metric = 'success')
 UNION ALL
 SELECT 'won', trajectory_id, preferred.value, 'no preference was recorded', NULL
 FROM wide WHERE system = 'cogym' OR preferred IS NOT NULL;
-
--- What each participant did. The opening query is an event, but no message of the dialogue.
-CREATE OR REPLACE VIEW count_measures AS
-WITH counted AS (
-    SELECT p.trajectory_id, p.name,
-        count(e.seq) AS events,
-        count(e.seq) FILTER (e.kind = 'message' AND e.status IS DISTINCT FROM 'failed'
-            AND NOT coalesce(u.opening, false)) AS messages,
-        count(e.seq) FILTER (e.kind IN ('action', 'finish')) AS actions,
-        count(e.seq) FILTER (e.status = 'failed') AS errors
-    FROM participants p
-    LEFT JOIN events e ON e.trajectory_id = p.trajectory_id AND e.actor = p.name AND NOT e.live_only
-    LEFT JOIN units u ON u.trajectory_id = e.trajectory_id AND u.kind = 'utterance' AND u.event = e.seq AND u.opening
-    WHERE p.kind <> 'environment'
-    GROUP BY p.trajectory_id, p.name
-)
-UNPIVOT counted ON events, messages, actions, errors INTO NAME metric VALUE value;
 
 -- How far each rater got with the units of each process codebook, per trajectory.
 CREATE OR REPLACE VIEW process_coverage AS
@@ -143,8 +128,6 @@ CREATE OR REPLACE VIEW measuring AS
 SELECT metric, trajectory_id, value, 1.0 AS weight, CASE WHEN value IS NULL THEN reason END AS reason,
     NULL AS participant, NULL AS rater, scoring, NULL AS definition
 FROM outcome_measures
-UNION ALL
-SELECT metric, trajectory_id, value::DOUBLE, 1.0, NULL, name, NULL, NULL, NULL FROM count_measures
 UNION ALL
 SELECT metric, trajectory_id, value, 1.0, CASE WHEN value IS NULL THEN reason END, NULL, rater, NULL, NULL
 FROM process_measures

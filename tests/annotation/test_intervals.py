@@ -77,7 +77,7 @@ def test_draws_are_centred_on_the_sample_and_sum_to_its_units() -> None:
         assert draws.mean(0) == pytest.approx(found.counts, abs=2.0)
 
 
-def covered(labels: int, raters: int, prevalence: float, clustered: bool, samples: int = 250) -> float:
+def covered(labels: int, raters: int, prevalence: float, clustered: bool, samples: int = 200) -> float:
     """Coverage of Fleiss' kappa of .6: each rater sees the true label with probability √.6, else guesses."""
     rng = np.random.default_rng(5)
     rare = 0.5 ** np.arange(labels - 1)

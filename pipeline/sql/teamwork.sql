@@ -1,0 +1,88 @@
+-- What can be said of a team in any system; filled into `computed` when a trajectory is stored.
+-- A step is an action or a finish of a team member. Events known only from live traffic are left out.
+
+CREATE OR REPLACE VIEW team_events AS
+SELECT e.trajectory_id, e.seq, e.time, e.actor, p.kind AS party, e.kind, e.status, e.action, e.arguments,
+    coalesce(u.opening, false) AS opening
+FROM events e
+JOIN participants p ON p.trajectory_id = e.trajectory_id AND p.name = e.actor AND p.kind <> 'environment'
+LEFT JOIN units u ON u.trajectory_id = e.trajectory_id AND u.kind = 'utterance' AND u.event = e.seq AND u.opening
+WHERE NOT e.live_only;
+
+-- The opening query is an event, but no message of the dialogue.
+CREATE OR REPLACE VIEW count_measures AS
+WITH counted AS (
+    SELECT p.trajectory_id, p.name AS participant,
+        count(e.seq) AS events,
+        count(e.seq) FILTER (e.kind = 'message' AND e.status IS DISTINCT FROM 'failed' AND NOT e.opening)
+            AS messages,
+        count(e.seq) FILTER (e.kind IN ('action', 'finish')) AS actions,
+        count(e.seq) FILTER (e.status = 'failed') AS errors
+    FROM participants p
+    LEFT JOIN team_events e ON e.trajectory_id = p.trajectory_id AND e.actor = p.name
+    WHERE p.kind <> 'environment'
+    GROUP BY p.trajectory_id, p.name
+)
+SELECT metric, trajectory_id, value::DOUBLE AS value, participant
+FROM (UNPIVOT counted ON events, messages, actions, errors INTO NAME metric VALUE value);
+
+CREATE OR REPLACE VIEW teamwork_measures AS
+WITH steps AS (
+    SELECT *, row_number() OVER (PARTITION BY trajectory_id, actor, action, arguments ORDER BY seq) > 1 AS repeated
+    FROM team_events WHERE kind IN ('action', 'finish')
+), totals AS (
+    SELECT trajectory_id, count(*) AS steps, count(*) FILTER (party = 'human') AS by_humans,
+        count(*) FILTER (status = 'failed') AS failed,
+        count(*) FILTER (kind = 'action') AS actions,
+        count(*) FILTER (kind = 'action' AND repeated) AS repeats
+    FROM steps GROUP BY trajectory_id
+), parties AS (
+    SELECT p.trajectory_id, count(*) AS size, count(*) FILTER (p.kind = 'human') AS humans
+    FROM participants p WHERE p.kind <> 'environment' GROUP BY p.trajectory_id
+), shares AS (
+    SELECT p.trajectory_id, list(coalesce(s.n, 0)) AS done
+    FROM participants p
+    LEFT JOIN (SELECT trajectory_id, actor, count(*) AS n FROM steps GROUP BY ALL) s
+        ON s.trajectory_id = p.trajectory_id AND s.actor = p.name
+    WHERE p.kind <> 'environment' GROUP BY p.trajectory_id
+), spoken AS (
+    SELECT trajectory_id, participant, value, sum(value) OVER (PARTITION BY trajectory_id) AS total
+    FROM count_measures WHERE metric = 'messages'
+), firsts AS (
+    SELECT trajectory_id,
+        min(try_cast(time AS TIMESTAMP)) FILTER (party = 'human' AND kind = 'message' AND NOT opening) AS spoke
+    FROM team_events GROUP BY trajectory_id
+), begun AS (
+    SELECT trajectory_id, min(try_cast(time AS TIMESTAMP)) AS began FROM events WHERE NOT live_only
+    GROUP BY trajectory_id
+)
+SELECT 'human_intervention_rate' AS metric, p.trajectory_id,
+    CASE WHEN humans > 0 AND steps > 0 THEN by_humans / steps END AS value,
+    coalesce(steps, 0)::DOUBLE AS weight,
+    CASE WHEN humans = 0 THEN 'no human in the team' WHEN coalesce(steps, 0) = 0 THEN 'no steps' END AS reason,
+    NULL AS participant, NULL AS scoring
+FROM parties p LEFT JOIN totals USING (trajectory_id)
+UNION ALL
+SELECT 'error_rate', p.trajectory_id, failed / nullif(steps, 0), coalesce(steps, 0),
+    CASE WHEN coalesce(steps, 0) = 0 THEN 'no steps' END, NULL, NULL
+FROM parties p LEFT JOIN totals USING (trajectory_id)
+UNION ALL
+SELECT 'repeated_action_rate', p.trajectory_id, repeats / nullif(actions, 0), coalesce(actions, 0),
+    CASE WHEN coalesce(actions, 0) = 0 THEN 'no actions' END, NULL, NULL
+FROM parties p LEFT JOIN totals USING (trajectory_id)
+UNION ALL
+-- CoBlock's balance with an even split as the best one: ab / (a^2 + b^2), at most 0.5.
+SELECT 'workload_balance', s.trajectory_id,
+    CASE WHEN size = 2 THEN done[1] * done[2] / nullif(done[1] ** 2 + done[2] ** 2, 0) END, 1,
+    CASE WHEN size <> 2 THEN 'defined for a team of two, this one has ' || size
+         WHEN done[1] + done[2] = 0 THEN 'no steps' END, NULL, 'actions'
+FROM shares s JOIN parties USING (trajectory_id)
+UNION ALL
+SELECT 'message_share', trajectory_id, value / nullif(total, 0), 1,
+    CASE WHEN total = 0 THEN 'no messages' END, participant, NULL
+FROM spoken
+UNION ALL
+SELECT 'time_to_first_human_message', p.trajectory_id, date_diff('millisecond', began, spoke) / 1000, 1,
+    CASE WHEN humans = 0 THEN 'no human in the team' WHEN began IS NULL THEN 'the log has no times'
+         WHEN spoke IS NULL THEN 'no human message' END, NULL, NULL
+FROM parties p LEFT JOIN firsts USING (trajectory_id) LEFT JOIN begun USING (trajectory_id);
