@@ -11,7 +11,7 @@ import streamlit as st
 from coaudit.annotation.planning import kappa_half_width, units_for_kappa, units_for_rate
 from coaudit.dashboards import figures, markup
 from coaudit.dashboards.definitions import DEFINITIONS
-from coaudit.dashboards.palette import HEAT, colour
+from coaudit.dashboards.palette import HEAT
 from coaudit.dashboards.reading import ask
 from coaudit.dashboards.sidebar import address
 from coaudit.pipeline import agreement, panels, trust, validating
@@ -40,9 +40,7 @@ def show(only: Selection) -> None:
     rows = [row for row in ask(panels.coverage, Selection()) if row["rater"]]
     books = sorted({row["codebook"] for row in rows})
     if not books:
-        st.info(
-            "Nothing is rated yet: run `coaudit judge`, then label in Label Studio or `coaudit ratings import FILE`."
-        )
+        st.info("Nothing is rated yet: run `coaudit judge`, then label a sample in Label Studio.")
         return
     left, right = st.columns(2)
     book = left.selectbox("Codebook", books, key="codebook", bind="query-params")
@@ -57,7 +55,7 @@ def show(only: Selection) -> None:
         found = ask(agreement.of_workspace, [book])
         coefficient = right.selectbox("Coefficient", SHOWN, key="coefficient", bind="query-params")
         _forest(found, coefficient)
-        figures.table(trust.agreement_table(found), metrics=SHOWN[:1] + SHOWN[2:5], links=False)
+        _table(found)
         judges = [row["rater"] for row in rows if row["codebook"] == book and row["kind"] != "human"]
         if judges:
             _judge(book, judges)
@@ -68,42 +66,56 @@ def show(only: Selection) -> None:
 def _forest(found: list[Agreement], coefficient: str) -> None:
     rows = [
         {
-            "code": r.code,
-            "raters": " · ".join(r.raters),
-            "value": r.value,
-            "low": r.low,
-            "high": r.high,
-            "units": r.n_units,
+            "code": row.code,
+            "raters": " · ".join(row.raters),
+            "value": row.value,
+            "low": row.low,
+            "high": row.high,
+            "units": row.n_units,
         }
-        for r in found
-        if r.coefficient == coefficient and r.value is not None
+        for row in found
+        if row.coefficient == coefficient and row.value is not None
     ]
+    several = len({row["code"] for row in rows}) > 1
+    if several:
+        sets = sorted({str(row["raters"]) for row in rows})
+        chosen = st.selectbox("Raters", sets, key="among", bind="query-params")
+        rows = [row for row in rows if row["raters"] == chosen]
+    scale = alt.Scale(domain=[0 if coefficient == "percent_agreement" else -1, 1])
 
     def draw(data: alt.Data) -> alt.Chart:
-        base = alt.Chart(data).encode(
-            y=alt.Y("code:N", title=None, sort=None), yOffset="raters:N", color=colour("raters", "Raters")
+        y = alt.Y("code:N" if several else "raters:N", title=None, sort=None, axis=alt.Axis(labelLimit=360))
+        base = alt.Chart(data).encode(y=y)
+        lines = base.mark_bar(height=2, color="#0072B2").encode(
+            x=alt.X("low:Q", title=f"{coefficient}, with 95 % interval", scale=scale), x2="high:Q"
         )
-        lines = base.mark_rule(strokeWidth=2).encode(
-            x=alt.X("low:Q", title=f"{coefficient}, with 95 % interval", scale=alt.Scale(domain=[-1, 1])),
-            x2="high:Q",
-        )
-        points = base.mark_point(filled=True, size=50).encode(
+        points = base.mark_point(filled=True, size=60, opacity=1, color="#0072B2").encode(
             x="value:Q", tooltip=["code:N", "raters:N", "value:Q", "low:Q", "high:Q", "units:Q"]
         )
         return lines + points
 
-    raters = len({row["raters"] for row in rows})
     figures.chart(
-        "Agreement by code",
+        "Agreement by code" if several else "Agreement by raters",
         rows,
         draw,
         key="forest",
-        alternative="Agreement of each code and raters with intervals",
-        height=max(160, 9 * raters * len({row["code"] for row in rows})),
+        alternative="Agreement with intervals",
+        height=80 + 22 * len(rows),
         metrics=(coefficient,) if coefficient in DEFINITIONS else (),
         note="0 is chance, 1 is perfect." if coefficient != "percent_agreement" else "",
         empty="No unit was rated by two raters: label some in Label Studio.",
     )
+
+
+def _table(found: list[Agreement]) -> None:
+    """Table 5; folded away where the codebook has many codes."""
+    shown = trust.agreement_table(found)
+    metrics = ("cohen_kappa", "fleiss_kappa", "krippendorff_alpha", "gwet_ac1")
+    if len(shown.rows) <= 20:
+        figures.table(shown, metrics=metrics, links=False)
+        return
+    with st.expander(f"All coefficients of every code ({len(shown.rows)} rows)"):
+        figures.table(shown, metrics=metrics, links=False)
 
 
 def _judge(book: str, judges: list[str]) -> None:
@@ -140,7 +152,7 @@ def _confusion(code: dict[str, Any]) -> None:
         tiles = base.mark_rect().encode(
             color=alt.Color("units:Q", scale=alt.Scale(range=list(HEAT), domain=[0, top]), legend=None)
         )
-        dark = alt.condition(f"datum.units > {top / 2}", alt.value("white"), alt.value("#1b1f24"))
+        dark = alt.condition(f"datum.units > {0.8 * top}", alt.value("white"), alt.value("#1b1f24"))
         return tiles + base.mark_text(fontSize=15).encode(text="units:Q", color=dark)
 
     figures.chart(
@@ -150,7 +162,7 @@ def _confusion(code: dict[str, Any]) -> None:
         key="confusion",
         alternative="Confusion of the judge's and people's labels",
         empty="",
-        note=f"n = {code['n_both']:,} units with both; {code['n_errors']:,} errors, {code['n_unclear']:,} unclear.",
+        note=f"n = {code['n_both']:,} units with both; {code['n_errors']:,} errors of the judge.",
     )
 
 
@@ -194,27 +206,26 @@ def _queue(book: str) -> None:
     if not rows:
         st.info("No two raters disagree on a unit of this codebook.")
         return
-    lines = "".join(
-        "<tr>"
-        f'<td class="head">{escape(row["code"])}</td><td class="head">'
-        f"{markup.link(address('trajectory', trajectory=row['trajectory'], event=row['event'], code=row['code']), row['native_id'])}"
-        f"</td><td>{'whole' if row['event'] is None else row['event']}</td>"
-        f'<td class="head">{escape(", ".join(f"{who}: {said}" for who, said in row["labels"].items()))}</td>'
-        f'<td class="head">{escape(row["gold"] or "open")}</td></tr>'
-        for row in rows[:QUEUE]
-    )
+    lines = "".join(map(_disagreement, rows[:QUEUE]))
     heads = "".join(
         f'<th scope="col" class="head">{name}</th>'
         for name in ("Code", "Trajectory", "Event", "Labels", "Settled")
     )
-    st.html(
-        f'{markup.STYLE}<div class="ca"><table><thead><tr>{heads}</tr></thead><tbody>{lines}</tbody></table></div>'
-    )
+    st.html(f'<div class="ca"><table><thead><tr>{heads}</tr></thead><tbody>{lines}</tbody></table></div>')
     flat = [{**row, "labels": ", ".join(f"{k}: {v}" for k, v in row["labels"].items())} for row in rows]
     st.caption(f"{min(QUEUE, len(rows)):,} of {len(rows):,} shown.")
     st.download_button(
         "CSV", lambda: figures.to_csv(flat), f"disagreements-{book}.csv", "text/csv", on_click="ignore"
     )
+
+
+def _disagreement(row: dict[str, Any]) -> str:
+    place = address("trajectory", trajectory=row["trajectory"], event=row["event"], code=row["code"])
+    event = "whole" if row["event"] is None else str(row["event"])
+    said = ", ".join(f"{who}: {label}" for who, label in row["labels"].items())
+    cells = (escape(row["code"]), markup.link(place, row["native_id"]), event, escape(said))
+    shown = "".join(f'<td class="head">{cell}</td>' for cell in (*cells, escape(row["gold"] or "open")))
+    return f"<tr>{shown}</tr>"
 
 
 def _plan() -> None:

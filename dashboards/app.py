@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import streamlit as st
 
@@ -33,6 +34,7 @@ PAGES = {
 def main() -> None:
     """Draw the page that the address names, with the filters beside it."""
     st.set_page_config(page_title="coaudit", layout="wide")
+    st.html(Path(__file__).with_name("style.css"))
     page = st.navigation(
         [
             st.Page(_shown(show), title=title, url_path=path, default=path == "overview")

@@ -8,7 +8,7 @@ import altair as alt
 import streamlit as st
 
 from coaudit.dashboards import figures
-from coaudit.dashboards.palette import HEAT, SOURCES, colour
+from coaudit.dashboards.palette import HEAT, SETTINGS, SOURCES, colour
 from coaudit.dashboards.reading import ask
 from coaudit.pipeline import findings, panels, rates, report, trust
 from coaudit.pipeline.selection import Selection
@@ -64,20 +64,21 @@ def _settings(only: Selection, rater: str) -> None:
             "trajectories": share.n,
         }
         for share in ask(findings.shares, by=("setting",), only=only)
-        if share.rater == rater and share.n and share.category is not None
+        if share.rater == rater and share.n and share.category is not None and share.group[0] in SETTINGS
     ]
 
     def draw(data: alt.Data) -> alt.Chart:
-        y = alt.Y("code:N", title=None, sort=None)
-        shift = alt.YOffset("setting:N")
-        base = alt.Chart(data).encode(y=y, yOffset=shift, color=colour("setting", "Setting"))
-        lines = base.mark_rule(strokeWidth=2).encode(
+        base = alt.Chart(data).encode(
+            y=alt.Y("code:N", title=None, sort=None),
+            yOffset=alt.YOffset("setting:N", scale=alt.Scale(paddingOuter=0.3)),
+            color=colour("setting", "Setting", SETTINGS),
+        )
+        lines = base.mark_bar(height=2).encode(
             x=alt.X("low:Q", title="Share of trajectories, with 95 % interval", axis=alt.Axis(format="%")),
             x2="high:Q",
         )
-        points = base.mark_point(filled=True, size=45).encode(
+        points = base.mark_point(filled=True, size=55, opacity=1).encode(
             x="rate:Q",
-            shape=alt.Shape("setting:N", title="Setting"),
             tooltip=["code:N", "setting:N", alt.Tooltip("rate:Q", format=".0%"), "trajectories:Q"],
         )
         return lines + points

@@ -1,4 +1,4 @@
-"""The frame of every figure: a title, the chart or table, its data as a download, its definition a click away."""
+"""The frame of every figure: title, chart or table, its data as a download, its definition a click away."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from coaudit.dashboards.sidebar import address
 from coaudit.pipeline.report import column_names
 from coaudit.pipeline.tables import Number, Table
 
+WIDE = 9
+"""From so many columns on, the groups of a table stand below each other."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -53,28 +55,28 @@ def table(
     def target(cell: Number) -> str | None:
         return address(page, **{**dict(cell.of), **link}) if links and cell.of else None
 
-    st.html(drawn(shown, target))
+    parts = shown.parts() if len(shown.columns) - shown.heads > WIDE else [("", shown)]
+    st.html("".join(drawn(part, target, name) for name, part in parts))
     _below(shown.caption, shown.name, lambda: to_csv(records(shown)), metrics)
 
 
 def _below(note: str, key: str, data: Callable[[], str], metrics: Sequence[str]) -> None:
-    words, *buttons = st.columns([6, 1.3, 1] if metrics else [7, 1], vertical_alignment="top")
     if note:
-        words.html(sentence(note))
-    if metrics:
-        with buttons[0].popover("Definition", width="stretch"):
-            for name in metrics:
-                st.markdown(f"**{name}**  \n{DEFINITIONS[name]}")
-    buttons[-1].download_button(
-        "CSV",
-        data,
-        f"{key}.csv",
-        "text/csv",
-        key=f"csv-{key}",
-        on_click="ignore",
-        width="stretch",
-        help="The data of this figure as CSV",
-    )
+        st.html(sentence(note))
+    with st.container(horizontal=True):
+        if metrics:
+            with st.popover("Definition", type="tertiary"):
+                for name in metrics:
+                    st.markdown(f"**{name}**  \n{DEFINITIONS[name]}")
+        st.download_button(
+            "Data as CSV",
+            data,
+            f"{key}.csv",
+            "text/csv",
+            key=f"csv-{key}",
+            on_click="ignore",
+            type="tertiary",
+        )
 
 
 def records(shown: Table) -> list[dict[str, Any]]:

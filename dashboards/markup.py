@@ -7,39 +7,18 @@ from html import escape
 
 from coaudit.pipeline.tables import Cell, Number, Table
 
-STYLE = """
-<style>
-.ca { overflow-x: auto; }
-.ca table { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums; width: auto; margin: 0; }
-.ca th, .ca td { padding: .3rem .65rem; text-align: right; vertical-align: top; border: 0;
-  border-bottom: 1px solid color-mix(in srgb, currentColor 18%, transparent); }
-.ca th { font-weight: 600; vertical-align: bottom; }
-.ca .head { text-align: left; }
-.ca th.group { text-align: center; border-left: 1px solid color-mix(in srgb, currentColor 18%, transparent); }
-.ca td small { display: block; font-size: .72rem; opacity: .85; white-space: nowrap; }
-.ca td small.why { white-space: normal; min-width: 6rem; }
-.ca tr.total td { font-weight: 600; }
-.ca td.tint { background: color-mix(in srgb, #0072B2 calc(var(--tint) * 55%), transparent); }
-.ca a { color: inherit; text-decoration: underline; text-decoration-color: color-mix(in srgb, currentColor 45%, transparent);
-  text-underline-offset: .18em; }
-.ca a:hover { text-decoration-thickness: 2px; }
-.ca a:focus-visible { outline: 2px solid #E69F00; outline-offset: 2px; }
-.ca .facts { display: flex; flex-wrap: wrap; gap: .5rem 2rem; margin: 0; }
-.ca .facts dt { font-size: .8rem; opacity: .8; } .ca .facts dd { margin: 0; font-size: 1.25rem; }
-</style>
-"""
 
-
-def drawn(table: Table, target: Callable[[Number], str | None]) -> str:
-    """A table as HTML; `target` gives the address that a number leads to."""
+def drawn(table: Table, target: Callable[[Number], str | None], name: str = "") -> str:
+    """A table as HTML, under a name; `target` gives the address that a number leads to."""
     body = "".join(_row(table, row, target) for row in table.rows)
-    return f'{STYLE}<div class="ca"><table>{_head(table)}<tbody>{body}</tbody></table></div>'
+    caption = f"<caption>{escape(name)}</caption>" if name else ""
+    return f'<div class="ca"><table>{caption}{_head(table)}<tbody>{body}</tbody></table></div>'
 
 
 def facts(pairs: tuple[tuple[str, str], ...]) -> str:
     """Labels with their values, side by side."""
     items = "".join(f"<div><dt>{escape(a)}</dt><dd>{escape(b)}</dd></div>" for a, b in pairs)
-    return f'{STYLE}<div class="ca"><dl class="facts">{items}</dl></div>'
+    return f'<div class="ca"><dl class="facts">{items}</dl></div>'
 
 
 def sentence(text: str) -> str:

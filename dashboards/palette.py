@@ -5,9 +5,10 @@ from __future__ import annotations
 import altair as alt
 
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#999999", "#F0E442")
-PARTIES = {"human": "#E69F00", "agent": "#0072B2", "environment": "#999999"}
+PARTIES = {"human": "#E69F00", "agent": "#0072B2"}
 SOURCES = {"model": "#0072B2", "scaffolding": "#E69F00", "both": "#009E73", "not said": "#999999"}
-HEAT = ("#e8f1f8", "#7fb2d6", "#0072B2", "#00304d")
+SETTINGS = {"real": "#D55E00", "simulated": "#0072B2"}
+HEAT = ("#e8f1f8", "#0072B2")
 
 
 def colour(field: str, title: str, fixed: dict[str, str] | None = None) -> alt.Color:

@@ -14,7 +14,7 @@ from coaudit.pipeline.store import Store
 from coaudit.pipeline.workspace import Workspace
 
 FRESH = 3
-"""Seconds for which the store's state is not looked at again, so that a busy writer does not void every cache."""
+"""Seconds for which the store's state is not looked at again: a busy writer must not void every cache."""
 R = TypeVar("R")
 
 

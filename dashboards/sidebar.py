@@ -31,7 +31,7 @@ def chosen() -> Selection:
         until = right.date_input("Until", value=None, key="until", bind="query-params")
         _freshness()
     first, last = (day.isoformat() if day else None for day in (since, until))
-    return Selection(**values, since=first, until=last)  # type: ignore[arg-type]
+    return Selection(**values, since=first, until=last)
 
 
 def _many(name: str, options: list[str]) -> tuple[str, ...]:

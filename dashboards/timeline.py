@@ -1,4 +1,4 @@
-"""The timeline of a trajectory as HTML: each event, and beside it the ratings that cite it. All is escaped."""
+"""The timeline of a trajectory as HTML: each event, beside it the ratings that cite it. All is escaped."""
 
 from __future__ import annotations
 
@@ -8,34 +8,10 @@ from html import escape
 from typing import Any
 from urllib.parse import urlsplit
 
-from coaudit.dashboards.markup import STYLE, link
+from coaudit.dashboards.markup import link
 from coaudit.pipeline.replay import LONGEST, Replay
 
 Row = dict[str, Any]
-TIMELINE = """
-<style>
-.ca-timeline { display: grid; grid-template-columns: minmax(0, 1fr) minmax(14rem, 30%); gap: 0 1.25rem; font-size: .9rem; }
-.ca-timeline .event { grid-column: 1; border-left: 4px solid var(--party, #999999); padding: .4rem .75rem; margin: .2rem 0;
-  background: color-mix(in srgb, currentColor 4%, transparent); overflow-wrap: anywhere; }
-.ca-timeline .human { --party: #E69F00; } .ca-timeline .agent { --party: #0072B2; }
-.ca-timeline .aim { outline: 3px solid #E69F00; outline-offset: 1px; }
-.ca-timeline .cited { background: color-mix(in srgb, #E69F00 16%, transparent); }
-.ca-timeline .who { font-size: .78rem; opacity: .85; }
-.ca-timeline pre { white-space: pre-wrap; margin: .25rem 0 0; font: inherit; unicode-bidi: plaintext; text-align: start;
-  background: none; padding: 0; color: inherit; border: 0; }
-.ca-timeline pre.code { font-family: ui-monospace, SFMono-Regular, Menlo, monospace; font-size: .8rem; }
-.ca-timeline .failed { border-left-style: double; }
-.ca-timeline .bad { font-weight: 600; }
-.ca-timeline aside { grid-column: 2; font-size: .8rem; align-self: start; margin: .2rem 0; }
-.ca-timeline .pin { border: 1px solid color-mix(in srgb, currentColor 25%, transparent); border-radius: 4px; padding: .3rem .5rem;
-  margin-bottom: .25rem; unicode-bidi: isolate; overflow-wrap: anywhere; }
-.ca-timeline .pin.yes { border-color: #D55E00; }
-.ca-timeline .pin b { font-weight: 600; }
-.ca-timeline q { font-style: italic; }
-@media (max-width: 60rem) { .ca-timeline { display: block; } }
-</style>
-"""
-PEOPLE = ("human",)
 
 
 def drawn(
@@ -56,7 +32,7 @@ def drawn(
         _event(row, pinned.get(row["seq"], []) if not row["sub"] else [], aim, marked, target)
         for row in shown.events
     )
-    return f'{STYLE}{TIMELINE}<div class="ca ca-timeline">{items}</div>'
+    return f'<div class="ca ca-timeline">{items}</div>'
 
 
 def _event(row: Row, pins: list[Row], aim: int | None, marked: set[int], target: Callable[[int], str]) -> str:
@@ -66,7 +42,8 @@ def _event(row: Row, pins: list[Row], aim: int | None, marked: set[int], target:
     classes += ["aim"] * aimed
     time = (row["time"] or "")[11:19]
     what = row["kind"].replace("_", " ") + (" · known from live traffic only" if row["live_only"] else "")
-    who = f"{link(target(row['seq']), str(row['seq']))} · {escape(row['actor'])} · {escape(what)} · {escape(time)}"
+    words = " · ".join(map(escape, filter(None, (row["actor"], what, time))))
+    who = f"{link(target(row['seq']), str(row['seq']))} · {words}"
     side = f"<aside>{''.join(map(_pin, pins))}</aside>" if pins else "<aside></aside>"
     focus = ' tabindex="-1"' if aimed else ""
     return (
@@ -80,11 +57,11 @@ def _said(row: Row) -> str:
     if row["text"] is not None:
         more = (
             f"\n… {row['bytes']:,} bytes in all; open the event for the rest"
-            if row["bytes"] > 4 * LONGEST or len(row["text"]) >= LONGEST
+            if len(row["text"]) >= LONGEST
             else ""
         )
         parts.append(f"<pre>{escape(row['text'])}{more}</pre>")
-    if row["action"] is not None:
+    if row["action"] is not None and row["kind"] != "start":
         parts.append(
             f'<pre class="code">{escape(row["action"])}({escape(_arguments(row["arguments"]))})</pre>'
         )
@@ -124,7 +101,7 @@ def _pin(row: Row) -> str:
 
 def _kind(row: Row) -> str:
     kind = {"human": "person", "llm": "language model", "rule": "rule", "model": "trained judge"}
-    return kind.get(row["rater_kind"], row["rater_kind"])
+    return kind.get(row["rater_kind"], str(row["rater_kind"]))
 
 
 def _outside(row: Row) -> str:
@@ -132,7 +109,8 @@ def _outside(row: Row) -> str:
     place = json.loads(row["external"] or "{}").get("url")
     if not isinstance(place, str) or urlsplit(place).scheme not in ("http", "https"):
         return ""
-    return f'<div><a href="{escape(place)}" target="_blank" rel="noopener noreferrer">Label Studio task</a></div>'
+    named = f'<a href="{escape(place)}" target="_blank" rel="noopener noreferrer">Label Studio task</a>'
+    return f"<div>{named}</div>"
 
 
 def label(row: Row | None) -> str:
@@ -159,21 +137,15 @@ def listed(rows: list[Row], target: Callable[[Row], str]) -> str:
     shown = "".join(f'<th scope="col" class="head">{name}</th>' for name in heads + ("Why",) * finding)
     lines = "".join(
         f'<tr><td class="head">{link(target(row), row["native_id"] or row["id"])}</td>'
-        + "".join(f'<td class="head">{escape(_cell(row[name]))}</td>' for name in names[1:])
+        + "".join(f'<td class="head">{escape(_cell(name, row[name]))}</td>' for name in names[1:])
         + (f'<td class="head">{escape((row["rationale"] or "")[:200])}</td>' if finding else "")
         + "</tr>"
         for row in rows
     )
-    return (
-        f'{STYLE}<div class="ca"><table><thead><tr>{shown}</tr></thead><tbody>{lines}</tbody></table></div>'
-    )
+    return f'<div class="ca"><table><thead><tr>{shown}</tr></thead><tbody>{lines}</tbody></table></div>'
 
 
-def _cell(value: Any) -> str:
-    return (
-        "–"
-        if value is None
-        else str(value)[:80].replace("T", " ")
-        if str(value)[4:5] == "-"
-        else str(value)[:80]
-    )
+def _cell(name: str, value: Any) -> str:
+    if value is None:
+        return "–"
+    return str(value)[:16].replace("T", " ") if name == "started" else str(value)[:80]

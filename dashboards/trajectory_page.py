@@ -60,7 +60,7 @@ def _list(only: Selection) -> None:
         if there
     ]
     last = min(total, first + PAGE)
-    st.html(f'{markup.STYLE}<div class="ca">{first + 1:,}–{last:,} of {total:,} {" · ".join(places)}</div>')
+    st.html(f'<div class="ca">{first + 1:,}–{last:,} of {total:,} {" · ".join(places)}</div>')
 
 
 def _number(name: str) -> int:
@@ -116,14 +116,16 @@ def _head(shown: Replay) -> None:
         "Events": f"{head['n_events']:,}",
         "Team": team,
     }
-    results = {
-        o["name"].replace("_", " "): o["reason"] or "–"
-        if o["value"] is None and not o["text"]
-        else o["text"] or Number(o["value"]).text
-        for o in shown.outcomes
-    }
+    results = {o["name"].replace("_", " "): _result(o) for o in shown.outcomes}
     st.html(markup.facts(tuple((k, v) for k, v in {**named, **results}.items() if v)))
     st.html(markup.link(address("trajectory"), "← All trajectories"))
+
+
+def _result(outcome: dict[str, Any]) -> str:
+    if outcome["value"] is not None:
+        return Number(outcome["value"]).text
+    text = outcome["text"] or outcome["reason"] or "–"
+    return text if len(text) <= 60 else f"{text[:60]} …"
 
 
 def _chosen(ratings: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -175,7 +177,7 @@ def _pages(shown: Replay) -> None:
         )
         for at in range(0, total, replay.WINDOW)
     ]
-    st.html(f'{markup.STYLE}<div class="ca">Events {" · ".join(links)}</div>')
+    st.html(f'<div class="ca">Events {" · ".join(links)}</div>')
 
 
 def _whole(shown: Replay, ratings: list[dict[str, Any]]) -> None:

@@ -21,7 +21,8 @@ def choices(store: Store) -> dict[str, list[str]]:
             column: [
                 row[0]
                 for row in connection.execute(
-                    f"SELECT DISTINCT {column} FROM trajectories WHERE {column} IS NOT NULL ORDER BY 1 LIMIT 500"
+                    f"SELECT DISTINCT {column} FROM trajectories WHERE {column} IS NOT NULL "
+                    "ORDER BY 1 LIMIT 500"
                 ).fetchall()
             ]
             for column in COLUMNS
@@ -29,7 +30,8 @@ def choices(store: Store) -> dict[str, list[str]]:
         tags = connection.execute(
             "WITH used AS (SELECT DISTINCT tags FROM trajectories WHERE tags <> '{}'), "
             "keys AS (SELECT tags, unnest(json_keys(tags)) AS key FROM used) "
-            "SELECT DISTINCT key, json_extract_string(tags, '$.\"' || key || '\"') FROM keys ORDER BY ALL LIMIT 500"
+            "SELECT DISTINCT key, json_extract_string(tags, '$.\"' || key || '\"') FROM keys "
+            "ORDER BY ALL LIMIT 500"
         ).fetchall()
     return found | {"tags": [f"{key}={value}" for key, value in tags]}
 
@@ -44,10 +46,12 @@ def coverage(store: Store, only: Selection) -> Rows:
             WHERE NOT opening GROUP BY kind
         ),
         said AS (
-            SELECT codebook, rater, any_value(rater_kind) AS kind, count(label) AS answers, count(error) AS errors
+            SELECT codebook, rater, any_value(rater_kind) AS kind, count(label) AS answers,
+                count(error) AS errors
             FROM counted_ratings c SEMI JOIN s ON s.id = c.trajectory_id WHERE NOT opening GROUP BY ALL
         )
-        SELECT b.name AS codebook, b.title, u.units * b.codes AS questions, r.rater, r.kind, r.answers, r.errors
+        SELECT b.name AS codebook, b.title, u.units * b.codes AS questions, r.rater, r.kind, r.answers,
+            r.errors
         FROM books b JOIN all_units u ON u.kind = b.unit LEFT JOIN said r ON r.codebook = b.name
         ORDER BY b.name, r.answers DESC, r.rater
     """
@@ -57,7 +61,8 @@ def coverage(store: Store, only: Selection) -> Rows:
 def initiative(store: Store, only: Selection, by: str) -> Rows:
     """Who takes the initiative: utterances that do and all rated ones, by rater, group and kind of party."""
     query = """
-        SELECT {group} AS "group", c.rater, p.kind AS party, count(*) FILTER (c.label = c.positive) AS initiatives,
+        SELECT {group} AS "group", c.rater, p.kind AS party,
+            count(*) FILTER (c.label = c.positive) AS initiatives,
             count(c.label) AS utterances, count(DISTINCT c.trajectory_id) AS trajectories
         FROM counted_ratings c JOIN trajectories t ON t.id = c.trajectory_id
         JOIN participants p ON p.trajectory_id = c.trajectory_id AND p.name = c.actor
@@ -83,11 +88,11 @@ def course(store: Store, only: Selection) -> Rows:
     """Who acts when: events in each tenth of a session, by kind of party and of event."""
     query = f"""
         SELECT least({PARTS - 1}, e.seq * {PARTS} // greatest(1, t.n_events)) + 1 AS part, p.kind AS party,
-            CASE WHEN e.kind = 'message' THEN 'message' WHEN e.kind = 'wait' THEN 'wait' ELSE 'action' END AS what,
+            CASE WHEN e.kind IN ('message', 'wait') THEN e.kind ELSE 'action' END AS what,
             count(*) AS events
         FROM events e JOIN trajectories t ON t.id = e.trajectory_id
-        JOIN participants p ON p.trajectory_id = e.trajectory_id AND p.name = e.actor AND p.kind <> 'environment'
-        WHERE NOT e.live_only AND e.kind <> 'start' AND {{where}}
+        JOIN participants p ON p.trajectory_id = e.trajectory_id AND p.name = e.actor
+        WHERE p.kind <> 'environment' AND NOT e.live_only AND e.kind <> 'start' AND {{where}}
         GROUP BY ALL ORDER BY ALL
     """
     return _rows(store, query, only)
@@ -96,10 +101,12 @@ def course(store: Store, only: Selection) -> Rows:
 def moments(store: Store, only: Selection) -> Rows:
     """When confirmations and halts happen: how many in each tenth of a session, by rater."""
     query = f"""
-        SELECT c.codebook, c.rater, least({PARTS - 1}, c.event * {PARTS} // greatest(1, t.n_events)) + 1 AS part,
+        SELECT c.codebook, c.rater,
+            least({PARTS - 1}, c.event * {PARTS} // greatest(1, t.n_events)) + 1 AS part,
             count(*) AS events, (SELECT count(*) FROM trajectories t WHERE {{where}}) AS trajectories
         FROM counted_ratings c JOIN trajectories t ON t.id = c.trajectory_id
-        WHERE c.codebook IN ('confirmation', 'halting') AND c.label = c.positive AND NOT c.opening AND {{where}}
+        WHERE c.codebook IN ('confirmation', 'halting') AND c.label = c.positive
+            AND NOT c.opening AND {{where}}
         GROUP BY ALL ORDER BY ALL
     """
     return _rows(store, query, only)
@@ -151,7 +158,8 @@ def unfinished(store: Store, only: Selection) -> Rows:
             t.n_events AS events
         FROM trajectories t
         WHERE {where} AND NOT EXISTS (
-            SELECT 1 FROM outcomes o WHERE o.trajectory_id = t.id AND o.name = 'delivered' AND o.value IS NOT NULL
+            SELECT 1 FROM outcomes o
+            WHERE o.trajectory_id = t.id AND o.name = 'delivered' AND o.value IS NOT NULL
         ) AND t.system = 'cogym'
         ORDER BY t.ended DESC NULLS LAST LIMIT 50
     """
@@ -162,7 +170,8 @@ def tokens(store: Store, only: Selection) -> Rows:
     """Tokens that the teams themselves used, by condition and model."""
     query = """
         SELECT coalesce(t.condition, '–') AS condition, p.kind AS party, coalesce(p.model, '–') AS model,
-            sum(p.prompt_tokens)::BIGINT AS prompt_tokens, sum(p.completion_tokens)::BIGINT AS completion_tokens,
+            sum(p.prompt_tokens)::BIGINT AS prompt_tokens,
+            sum(p.completion_tokens)::BIGINT AS completion_tokens,
             count(DISTINCT t.id) AS trajectories
         FROM participants p JOIN trajectories t ON t.id = p.trajectory_id
         WHERE p.prompt_tokens IS NOT NULL AND {where}

@@ -32,7 +32,7 @@ class Replay:
 
 
 def replay(store: Store, name: str, first: int = 0) -> Replay:
-    """The trajectory of that id or native id, with the events from place `first` on; UsageError where none."""
+    """The trajectory of that id or native id, events from place `first` on; UsageError where none."""
     with store.reading() as connection:
         key = resolve(connection, name)
         head = dictionaries(connection, "SELECT * EXCLUDE (hidden) FROM trajectories WHERE id = ?", [key])[0]
@@ -49,7 +49,8 @@ def replay(store: Store, name: str, first: int = 0) -> Replay:
 _OF = "WHERE trajectory_id = ?"
 _EVENTS = """
     SELECT e.seq, e.sub, e.live_only, e.time, e.actor, p.kind AS party, e.kind, left(e.text, ?) AS text,
-        strlen(e.text) AS bytes, e.action, left(e.arguments, ?) AS arguments, e.status, e.error, e.states, e.notices
+        strlen(e.text) AS bytes, e.action, left(e.arguments, ?) AS arguments, e.status, e.error, e.states,
+        e.notices
     FROM events e LEFT JOIN participants p ON p.trajectory_id = e.trajectory_id AND p.name = e.actor
     WHERE e.trajectory_id = ? ORDER BY e.seq, e.sub LIMIT ? OFFSET ?
 """
