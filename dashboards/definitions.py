@@ -32,7 +32,8 @@ DEFINITIONS = {
     "progress_completeness": "Collab-Overcooked: share of the reference steps that were done.",
     "initiating_capability": "Collab-Overcooked: share of needed collaborations that an agent asked for.",
     "responding_capability": "Collab-Overcooked: share of requests that an agent answered rightly.",
-    "workload_balance": "CoBlock: how evenly the blocks were placed by the parties; 1 is even.",
+    "workload_balance": "ab / (a² + b²) for what two parties did: 0.5 is even, 0 is one party alone. "
+    "CoBlock: of the blocks placed, set against the best split that the target allows.",
     "success_rate": "Share of runs that reached the goal.",
     "timesteps": "Steps until the end of the run.",
 }

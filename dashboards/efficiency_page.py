@@ -36,7 +36,8 @@ def show(only: Selection) -> None:
 def _wide(rows: list[Metric], *names: str) -> list[dict[str, Any]]:
     """A row for each group that has all the metrics, with a column for each of them."""
     found: dict[tuple[str, ...], dict[str, Any]] = {}
-    for row in rows:
+    # A system's own reading has no scoring: it comes last and stays.
+    for row in sorted(rows, key=lambda row: row.scoring is None):
         if row.metric in names and row.value is not None and row.participant is None:
             key = tuple(str(v) for v in (row.group or {}).values())
             line = found.setdefault(key, dict(zip(BY, key, strict=True)))
@@ -153,9 +154,7 @@ def _balance(rows: list[Metric]) -> None:
             y=alt.Y("condition:N", title=None), yOffset="task:N", color=colour("task", "Task")
         )
         lines = base.mark_rule(strokeWidth=2).encode(
-            x=alt.X(
-                "workload_balance_low:Q", title="Workload balance, 1 is even", scale=alt.Scale(domain=[0, 1])
-            ),
+            x=alt.X("workload_balance_low:Q", title="Workload balance, with 95 % interval"),
             x2="workload_balance_high:Q",
         )
         return lines + base.mark_point(filled=True, size=80).encode(

@@ -125,13 +125,15 @@ def over_time(store: Store, only: Selection, rater: str, codebook: str) -> Rows:
 
 
 def over_days(store: Store, only: Selection, names: Sequence[str]) -> Rows:
-    """The mean of measures by day and condition."""
+    """The mean of measures by day, condition and participant where they are measured apart."""
     query = """
-        SELECT left(t.started, 10) AS day, coalesce(t.condition, '–') AS condition, m.metric,
+        SELECT left(t.started, 10) AS day, m.metric,
+            concat_ws(' · ', coalesce(t.condition, '–'), m.participant) AS condition,
             sum(m.value * m.weight) / nullif(sum(m.weight) FILTER (m.value IS NOT NULL), 0) AS value,
             count(m.value) AS trajectories
         FROM measures m JOIN trajectories t ON t.id = m.trajectory_id
-        WHERE m.metric IN (SELECT unnest(?)) AND m.participant IS NULL AND t.started IS NOT NULL AND {where}
+        WHERE m.metric IN (SELECT unnest(?)) AND coalesce(m.definition, 'released') = 'released'
+            AND t.started IS NOT NULL AND {where}
         GROUP BY ALL HAVING count(m.value) > 0 ORDER BY ALL
     """
     return _rows(store, query, only, before=[list(names)])
