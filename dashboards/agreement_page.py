@@ -149,11 +149,10 @@ def _confusion(code: dict[str, Any]) -> None:
             x=alt.X("people:N", title="People", sort=labels, axis=alt.Axis(labelAngle=0)),
             y=alt.Y("judge:N", title="Judge", sort=labels),
         )
-        tiles = base.mark_rect().encode(
-            color=alt.Color("units:Q", scale=alt.Scale(range=list(HEAT), domain=[0, top]), legend=None)
+        tiles = base.mark_rect(color=HEAT).encode(
+            opacity=alt.Opacity("units:Q", scale=alt.Scale(range=[0.05, 0.5], domain=[0, top]), legend=None)
         )
-        dark = alt.condition(f"datum.units > {0.8 * top}", alt.value("white"), alt.value("#1b1f24"))
-        return tiles + base.mark_text(fontSize=15).encode(text="units:Q", color=dark)
+        return tiles + base.mark_text(fontSize=15).encode(text="units:Q")
 
     figures.chart(
         "Confusion",

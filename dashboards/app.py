@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import streamlit as st
@@ -20,7 +21,8 @@ from coaudit.dashboards import (
 from coaudit.pipeline.errors import CoauditError
 from coaudit.pipeline.selection import Selection
 
-PAGES = {
+Show = Callable[[Selection], None]
+PAGES: dict[str, tuple[str, Show]] = {
     "overview": ("Overview", overview_page.show),
     "process": ("Process", process_page.show),
     "failures": ("Failures", failures_page.show),
@@ -32,27 +34,25 @@ PAGES = {
 
 
 def main() -> None:
-    """Draw the page that the address names, with the filters beside it."""
+    """Draw the page that the address names, with the filters, which are the same on all, beside it."""
     st.set_page_config(page_title="coaudit", layout="wide")
     st.html(Path(__file__).with_name("style.css"))
-    page = st.navigation(
-        [
-            st.Page(_shown(show), title=title, url_path=path, default=path == "overview")
-            for path, (title, show) in PAGES.items()
-        ]
-    )
-    page.run()
+    pages = {
+        path: st.Page(partial(_nothing, path), title=title, url_path=path, default=path == "overview")
+        for path, (title, _) in PAGES.items()
+    }
+    chosen = st.navigation(list(pages.values()))
+    _, show = PAGES[next(path for path, page in pages.items() if page == chosen)]
+    try:
+        selection = sidebar.chosen()
+        show(selection)
+    except CoauditError as error:
+        st.error("This page could not be drawn.")
+        st.text(str(error))
 
 
-def _shown(show: Callable[[Selection], None]) -> Callable[[], None]:
-    def run() -> None:
-        try:
-            show(sidebar.chosen())
-        except CoauditError as error:
-            st.error("This page could not be drawn.")
-            st.text(str(error))
-
-    return run
+def _nothing(_: str) -> None:
+    """Pages are drawn by `main`, so that the filters are one set of widgets for all of them."""
 
 
 main()

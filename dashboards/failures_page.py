@@ -38,22 +38,20 @@ def show(only: Selection) -> None:
     names = [row["rater"] for row in raters]
     rater = left.selectbox("Found by", names, key="rater", bind="query-params")
     by = right.selectbox("Columns", list(GROUPS), key="by", bind="query-params")
-    figures.table(_heatmap(only, rater, by), metrics=("failure rate",))
-    _settings(only, rater)
+    heatmap = ask(report.failures, only, rater=rater, by=GROUPS[by])
+    figures.table(heatmap, metrics=("failure rate",))
+    codes = [str(row[0]) for row in heatmap.rows if "." in str(row[0])]
+    _settings(only, rater, codes)
     _corrected(only, rater, next(row for row in raters if row["rater"] == rater))
     one, two = st.columns(2, gap="large")
     with one:
         _sources(only, rater)
     with two:
         _over_time(only, rater)
-    _together(only, rater)
+    _together(only, rater, codes)
 
 
-def _heatmap(only: Selection, rater: str, by: str) -> Table:
-    return ask(report.failures, only, rater=rater, by=GROUPS[by])
-
-
-def _settings(only: Selection, rater: str) -> None:
+def _settings(only: Selection, rater: str, codes: list[str]) -> None:
     rows = [
         {
             "code": share.code,
@@ -69,7 +67,7 @@ def _settings(only: Selection, rater: str) -> None:
 
     def draw(data: alt.Data) -> alt.Chart:
         base = alt.Chart(data).encode(
-            y=alt.Y("code:N", title=None, sort=None),
+            y=alt.Y("code:N", title=None, sort=codes),
             yOffset=alt.YOffset("setting:N", scale=alt.Scale(paddingOuter=0.3)),
             color=colour("setting", "Setting", SETTINGS),
         )
@@ -167,21 +165,23 @@ def _over_time(only: Selection, rater: str) -> None:
     )
 
 
-def _together(only: Selection, rater: str) -> None:
+def _together(only: Selection, rater: str, codes: list[str]) -> None:
     rows = ask(findings.together, rater, only=only)
     for row in rows:
+        if codes.index(row["code"]) > codes.index(row["other"]):
+            row["code"], row["other"] = row["other"], row["code"]
         row["overlap"] = row["shared"] / row["either"]
 
     def draw(data: alt.Data) -> alt.Chart:
         axis = alt.Axis(labelAngle=-90)
         return (
             alt.Chart(data)
-            .mark_rect()
+            .mark_rect(color=HEAT)
             .encode(
-                x=alt.X("other:N", title=None, sort=None, axis=axis),
-                y=alt.Y("code:N", title=None, sort=None),
-                color=alt.Color(
-                    "overlap:Q", title="Overlap", scale=alt.Scale(range=list(HEAT), domain=[0, 1])
+                x=alt.X("other:N", title=None, sort=codes, axis=axis),
+                y=alt.Y("code:N", title=None, sort=codes),
+                opacity=alt.Opacity(
+                    "overlap:Q", title="Overlap", scale=alt.Scale(range=[0.05, 1], domain=[0, 1])
                 ),
                 tooltip=["code:N", "other:N", "shared:Q", "either:Q", alt.Tooltip("overlap:Q", format=".0%")],
             )

@@ -8,7 +8,8 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#9
 PARTIES = {"human": "#E69F00", "agent": "#0072B2"}
 SOURCES = {"model": "#0072B2", "scaffolding": "#E69F00", "both": "#009E73", "not said": "#999999"}
 SETTINGS = {"real": "#D55E00", "simulated": "#0072B2"}
-HEAT = ("#e8f1f8", "#0072B2")
+HEAT = "#0072B2"
+"""Of heatmaps; strength is opacity, so that little is faint on light and on dark."""
 
 
 def colour(field: str, title: str, fixed: dict[str, str] | None = None) -> alt.Color:

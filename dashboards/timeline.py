@@ -44,7 +44,7 @@ def _event(row: Row, pins: list[Row], aim: int | None, marked: set[int], target:
     what = row["kind"].replace("_", " ") + (" · known from live traffic only" if row["live_only"] else "")
     words = " · ".join(map(escape, filter(None, (row["actor"], what, time))))
     who = f"{link(target(row['seq']), str(row['seq']))} · {words}"
-    side = f"<aside>{''.join(map(_pin, pins))}</aside>" if pins else "<aside></aside>"
+    side = f"<aside>{_pins(pins)}</aside>" if pins else "<aside></aside>"
     focus = ' tabindex="-1"' if aimed else ""
     return (
         f'<div class="{" ".join(filter(None, classes))}"{focus} data-seq="{row["seq"]}">'
@@ -81,22 +81,34 @@ def _arguments(text: str | None) -> str:
         return text + " …"
 
 
-def _pin(row: Row) -> str:
-    there = row["label"] == row["positive"]
+def _pins(rows: list[Row]) -> str:
+    """One note a code, in which raters stand side by side; what they say for it is folded away."""
+    codes: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        codes.setdefault((row["codebook"], row["code"]), []).append(row)
+    return "".join(map(_pin, codes.values()))
+
+
+def _pin(rows: list[Row]) -> str:
+    there = any(row["label"] == row["positive"] for row in rows)
+    said = "".join(f"<li>{_verdict(row)}</li>" for row in rows)
+    why = "".join(map(_why, rows))
+    more = f"<details><summary>Why</summary>{why}</details>" if why else ""
+    name = f"<b>{escape(rows[0]['code'])}</b> {escape(rows[0]['code_name'] or '')}"
+    return f'<div class="pin{" yes" if there else ""}">{name}<ul>{said}</ul>{more}</div>'
+
+
+def _verdict(row: Row) -> str:
     said = row["label"] if row["error"] is None else f"error: {row['error'][:200]}"
-    odds = f" p = {row['probability']:.2f}" if row["probability"] is not None else ""
-    parts = [
-        f"<b>{escape(row['code'])}</b> {escape(row['code_name'] or '')}: <b>{escape(said or '')}</b>{odds}",
-        f"<div>{escape(row['rater'])} ({escape(_kind(row))})</div>",
-    ]
-    if row["quote"]:
-        parts.append(f"<div><q>{escape(row['quote'][:400])}</q></div>")
-    if row["rationale"]:
-        parts.append(f"<div>{escape(row['rationale'][:600])}</div>")
-    if row["error_source"]:
-        parts.append(f"<div>source: {escape(row['error_source'])}</div>")
-    parts.append(_outside(row))
-    return f'<div class="pin{" yes" if there else ""}">{"".join(parts)}</div>'
+    odds = f", p = {row['probability']:.2f}" if row["probability"] is not None else ""
+    return f"<b>{escape(said or '')}</b>{odds} · {escape(row['rater'])} ({escape(_kind(row))}){_outside(row)}"
+
+
+def _why(row: Row) -> str:
+    parts = [f"<q>{escape(row['quote'][:400])}</q>"] if row["quote"] else []
+    parts += [escape(row["rationale"][:600])] if row["rationale"] else []
+    parts += [f"source: {escape(row['error_source'])}"] if row["error_source"] else []
+    return f"<p>{escape(row['rater'])}: {'; '.join(parts)}</p>" if parts else ""
 
 
 def _kind(row: Row) -> str:
@@ -109,8 +121,7 @@ def _outside(row: Row) -> str:
     place = json.loads(row["external"] or "{}").get("url")
     if not isinstance(place, str) or urlsplit(place).scheme not in ("http", "https"):
         return ""
-    named = f'<a href="{escape(place)}" target="_blank" rel="noopener noreferrer">Label Studio task</a>'
-    return f"<div>{named}</div>"
+    return f' <a href="{escape(place)}" target="_blank" rel="noopener noreferrer">Label Studio task</a>'
 
 
 def label(row: Row | None) -> str:

@@ -138,11 +138,11 @@ def test_pages_reload_without_an_error_while_another_process_writes(copied: Path
     try:
         for path in [*PAGES.values(), *PAGES.values()]:
             _open(page, address + path)
-        assert writer.poll() is None
+        assert writer.poll() is None, writer.stderr and writer.stderr.read()
     finally:
         for process in (writer, app):
             process.terminate()
-            process.wait(10)
+            process.communicate(timeout=10)
 
 
 WRITER = """
@@ -153,7 +153,7 @@ from coaudit.pipeline.workspace import Workspace
 store = Store(Workspace(Path(sys.argv[1])))
 with store.reading() as connection:
     ids = [row[0] for row in connection.execute("SELECT id FROM trajectories").fetchall()]
-    known = store.load(connection, ids)
+    known = store.load(connection, ids, states=True)
 for number in range(10_000):
     new = {"id": f"new{number:013d}", "native_id": f"new_{number}"}
     fresh = known[number % len(known)].model_copy(update=new)
