@@ -10,6 +10,7 @@ import json
 import os
 import random
 import sys
+import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -33,6 +34,8 @@ VERSION = 1
 PATIENCE = 30.0
 """Seconds that an open is retried while another process writes."""
 LEDGER_BATCH = 2000
+READER_MEMORY = "500MB"
+"""For all connections of a process that only looks, such as the dashboard."""
 VIEWS = ("ratings.sql", "teamwork.sql", "measures.sql", "serving.sql", "dashboard.sql")
 _TEAMWORK = (
     "metric, trajectory_id, value, 1, NULL, participant, NULL, NULL, NULL FROM count_measures",
@@ -314,6 +317,13 @@ class Store:
         execute(connection, "INSERT INTO ledgers VALUES (?, ?, ?)", [name, offset, line])
         return touched
 
+    def _limits(self) -> dict[str, str]:
+        """Settings of a process that only looks: what does not fit in memory spills outside the workspace."""
+        if not self.read_only:
+            return {}
+        spill = f"{tempfile.gettempdir()}/coaudit-{os.getpid()}"
+        return {"memory_limit": READER_MEMORY, "temp_directory": spill}
+
     @contextmanager
     def _turn(self) -> Iterator[None]:
         """Wait for other writers where the store admits one at a time and does not queue them itself."""
@@ -326,7 +336,7 @@ class Store:
     def _connected(self, *, read_only: bool) -> duckdb.DuckDBPyConnection:
         url = self.workspace.store_url
         if not lake.is_lake(url):
-            return _connect(url, read_only=read_only)
+            return _connect(url, read_only=read_only, **self._limits())
         data = Path(self.workspace.settings.get("data", self.workspace.path / "lake"))
         connection = lake.connect(url, data, read_only=read_only and self._lake_made)
         if not self._lake_made:
@@ -400,12 +410,13 @@ def dictionaries(
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
-def _connect(url: str, *, read_only: bool) -> duckdb.DuckDBPyConnection:
+def _connect(url: str, *, read_only: bool, **settings: str) -> duckdb.DuckDBPyConnection:
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
             # Looking for tables among Python's variables would import pandas, which takes two seconds.
-            return duckdb.connect(url, read_only=read_only, config={"python_enable_replacements": False})
+            given = {"python_enable_replacements": False, **settings}
+            return duckdb.connect(url, read_only=read_only, config=given)
         except duckdb.Error as error:
             if not any(mark in str(error) for mark in _LOCKED):
                 raise StoreError(f"{url}: cannot open the store: {error}") from error
