@@ -442,11 +442,6 @@ def _check_version(connection: duckdb.DuckDBPyConnection, url: str) -> None:
         raise StoreError(f"{url}: written by an older coaudit (tables {found}); run `coaudit rebuild`")
 
 
-def _has_tables(connection: duckdb.DuckDBPyConnection) -> bool:
-    found = connection.execute("SELECT 1 FROM duckdb_tables() WHERE table_name = 'meta'").fetchone()
-    return found is not None
-
-
 def _ensure(connection: duckdb.DuckDBPyConnection) -> None:
     if _has_tables(connection):
         return

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -106,7 +106,7 @@ class Mapping(Model):
     kinds: list[KindRule] = Field(default_factory=list)
     filter: Filter = Filter()
 
-    @property
+    @cached_property
     def events_at(self) -> str | None:
         """Path of the list of events in a line; None where a line is an event."""
         return next((path.partition("[]")[0] for _, path in self._event_paths() if "[]" in path), None)
