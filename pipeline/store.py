@@ -215,12 +215,14 @@ class Store:
     def behind(self) -> bool:
         """Whether the ledgers or codebooks hold what the database does not have yet."""
         with self._open(read_only=True) as connection:
+            if not _has_tables(connection):  # killed before the first transaction was done
+                return True
             stored = connection.execute("SELECT value FROM meta WHERE key = 'codebooks'").fetchone()
             loaded = dict(connection.execute("SELECT path, bytes FROM ledgers").fetchall())
         if stored is None or stored[0] != self._codebook_state():
             return True
         files = [*ledger.files(self.workspace.ratings), *self._outcome_ledger()]
-        return any(path.stat().st_size > loaded.get(path.name, 0) for path in files)
+        return any(ledger.grown(path, loaded.get(path.name, 0)) for path in files)
 
     def _outcome_ledger(self) -> list[Path]:
         return [self.workspace.outcomes] if self.workspace.outcomes.exists() else []
@@ -236,7 +238,12 @@ class Store:
             row = execute(connection, "SELECT bytes FROM ledgers WHERE path = ?", [path.name]).fetchone()
             if row == (size,):
                 continue
-            last = {(o.trajectory, o.name, o.baseline): o for o in ledger.outcomes(path)}
+            found = list(ledger.outcomes(path))
+            broken = [(q.source, n, q.reason, path.name) for n, q in found if isinstance(q, Quarantined)]
+            known = [o for _, o in found if not isinstance(o, Quarantined)]
+            last = {(o.trajectory, o.name, o.baseline): o for o in known}
+            execute(connection, "DELETE FROM quarantine WHERE read_from = ?", [path.name])
+            insert(connection, "quarantine", broken)
             connection.execute("DELETE FROM outcomes WHERE imported")
             given = [rows.outcome(o.trajectory, o.outcome(), imported=True) for o in last.values()]
             insert(connection, "outcomes", given)

@@ -236,5 +236,7 @@ def _tokens(usage: object) -> dict[str, int]:
     if not isinstance(usage, dict):
         return {}
     return {
-        str(k): v for k, v in usage.items() if isinstance(v, int) and not isinstance(v, bool) and 0 <= v < 2**62
+        str(k): v
+        for k, v in usage.items()
+        if isinstance(v, int) and not isinstance(v, bool) and 0 <= v < 2**62
     }

@@ -163,7 +163,11 @@ def test_states_are_kept_once_public_and_private_apart(tmp_path: Path) -> None:
     [
         ("EDITOR_UPDATE(text=a)", "EDITOR_UPDATE", {"text": "a"}),
         ("FLIGHT_SEARCH(origin=A, destination=B, date=C)", "FLIGHT_SEARCH", "origin destination date"),
-        ("DISTANCE_MATRIX(origins=A, destinations=B, mode=C)", "DISTANCE_MATRIX", "origins destinations mode"),
+        (
+            "DISTANCE_MATRIX(origins=A, destinations=B, mode=C)",
+            "DISTANCE_MATRIX",
+            "origins destinations mode",
+        ),
         ("DISTANCE_MATRIX(origins=A, destinations=B)", "DISTANCE_MATRIX", "origins destinations"),
         ("BUSINESS_SEARCH(term=A, location=B, limit=C)", "BUSINESS_SEARCH", "term location limit"),
         ("ADD_PAPER_TO_LIBRARY(titles=A, links=B)", "ADD_PAPER_TO_LIBRARY", "titles links"),
@@ -174,9 +178,7 @@ def test_states_are_kept_once_public_and_private_apart(tmp_path: Path) -> None:
 def test_an_action_string_has_a_name_and_raw_arguments(
     logged: str, name: str, arguments: dict[str, str] | str
 ) -> None:
-    expected = (
-        dict(zip(arguments.split(), "ABC", strict=False)) if isinstance(arguments, str) else arguments
-    )
+    expected = dict(zip(arguments.split(), "ABC", strict=False)) if isinstance(arguments, str) else arguments
     found = parse(logged)
     assert (found.name, found.arguments, found.raw) == (name, expected, None)
 
@@ -253,7 +255,10 @@ def test_a_teammates_first_message_is_not_taken_for_the_query(tmp_path: Path) ->
         ({"role": 7}, "role: Input should be a valid string"),
         ({"action": None}, "action: Input should be a valid string"),
         ({"current_chat_history": {}}, "current_chat_history: Input should be a valid list"),
-        ({"current_observation": {"public": [], "private": {}}}, "current_observation.public: Input should be"),
+        (
+            {"current_observation": {"public": [], "private": {}}},
+            "current_observation.public: Input should be",
+        ),
     ],
 )
 def test_a_record_with_something_wrong_is_named_with_its_line_and_the_rest_is_read(

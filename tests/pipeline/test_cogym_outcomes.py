@@ -56,7 +56,9 @@ def test_in_the_graphical_server_the_limit_is_100(tmp_path: Path) -> None:
     assert ended(talked(100, "agent", team), tmp_path / "reached") == "step_limit"
 
 
-@pytest.mark.parametrize("place", ["env_travel_planning_0_config.toml", "../env_config_tmp/travel_planning_0.toml"])
+@pytest.mark.parametrize(
+    "place", ["env_travel_planning_0_config.toml", "../env_config_tmp/travel_planning_0.toml"]
+)
 def test_the_step_limit_is_read_from_the_configuration_beside_the_session(tmp_path: Path, place: str) -> None:
     config = tmp_path / "results" / place
     config.parent.mkdir(parents=True)
@@ -135,7 +137,9 @@ def test_a_related_work_whose_evaluation_found_no_score_has_none_and_says_why(tm
 @pytest.mark.parametrize("rating", ["NaN", "1e999", "true", "null", "1" + "0" * 400])
 def test_a_rating_that_is_no_number_is_none_with_the_reason(tmp_path: Path, rating: str) -> None:
     text = '{"outcome": "Plan", "task_completion": 1, "performance_rating": ' + rating + "}"
-    found = read(Log().write(AGENT, "Plan").finish().folder(tmp_path / "env_x", {"task_performance.json": text}))
+    found = read(
+        Log().write(AGENT, "Plan").finish().folder(tmp_path / "env_x", {"task_performance.json": text})
+    )
     assert outcome(found, "delivered").value == 1
     assert outcome(found, "task_performance").value is None
     assert outcome(found, "task_performance").reason == "the log has no performance rating"
