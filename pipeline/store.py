@@ -85,6 +85,13 @@ class Store:
         """Whether the tables are there; those of a lake are made at the first look."""
         return self.workspace.database.exists() if self.is_file else True
 
+    def has_tables(self) -> bool:
+        """Whether anything was ever stored; a kill may leave a file without tables."""
+        if not self.is_made:
+            return False
+        with self._open(read_only=True) as connection:
+            return _has_tables(connection)
+
     def clear(self) -> None:
         """Throw the tables away, to make them anew."""
         if self.is_file:
@@ -400,7 +407,10 @@ def _connect(url: str, *, read_only: bool) -> duckdb.DuckDBPyConnection:
             return duckdb.connect(url, read_only=read_only, config={"python_enable_replacements": False})
         except duckdb.Error as error:
             if not any(mark in str(error) for mark in _LOCKED):
-                raise StoreError(f"{url}: cannot open the store: {error}") from error
+                reason = str(error).splitlines()[0]
+                raise StoreError(
+                    f"{url}: cannot open the store: {reason}; `coaudit rebuild` makes a new one"
+                ) from error
             if time.monotonic() > deadline:
                 raise StoreError(f"{url}: another process held the store for {PATIENCE:.0f} s") from error
         time.sleep(random.uniform(0.01, 0.06))

@@ -100,7 +100,12 @@ def test_one_folder_name_under_two_conditions_is_two_trajectories(tmp_path: Path
 def test_options_fill_in_and_other_options_update(tmp_path: Path, store: Store) -> None:
     folder = Log().say(AGENT, "One").folder(tmp_path / "logs" / NAME)
     take(store, folder)
-    given: dict[str, Any] = {"setting": "real", "condition": "pilot", "agent": "two-stage", "tags": {"lab": "a"}}
+    given: dict[str, Any] = {
+        "setting": "real",
+        "condition": "pilot",
+        "agent": "two-stage",
+        "tags": {"lab": "a"},
+    }
     assert counts(take(store, folder, **given)) == (1, 0, 0)
     (found,) = everything(store)
     assert [found[key] for key in given] == ["real", "pilot", "two-stage", '{"lab":"a"}']
