@@ -72,6 +72,15 @@ class Summary:
     cost_usd: float | None = None
     seconds: float = 0.0
 
+    def plus(self, more: Summary) -> Summary:
+        """Two runs of a local rater as one."""
+        return Summary(
+            rated=self.rated + more.rated,
+            already=self.already + more.already,
+            errors=self.errors + more.errors,
+            seconds=round(self.seconds + more.seconds, 3),
+        )
+
     def document(self) -> dict[str, Any]:
         """As `judge --json` prints it."""
         return asdict(self)
