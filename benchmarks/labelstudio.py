@@ -3,8 +3,7 @@
     python benchmarks/labelstudio.py [--tasks 2000]
 
 Utterances of the sample logs, repeated under new trajectory ids, each task with its whole transcript. The
-annotations are written straight into the project by an import of the tasks with annotations: a POST each would
-measure Label Studio and take minutes.
+annotations get into the project by an import of the tasks with annotations: a POST each would take minutes.
 """
 
 from __future__ import annotations
@@ -39,9 +38,7 @@ def corpus(folder: Path, tasks: int) -> Store:
             "SELECT count(*) FROM units WHERE kind = 'utterance' AND NOT opening"
         ).fetchall()[0]
     copies = range(tasks // utterances + 1)
-    more = [
-        t.model_copy(update={"id": f"{n}-{t.id}", "native_id": f"{n}-{t.id}"}) for n in copies for t in known
-    ]
+    more = [t.model_copy(update={"id": f"{n}-{t.id}"}) for n in copies for t in known]
     with store.writing() as connection:
         store.save(more, connection)
     return store
