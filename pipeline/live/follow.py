@@ -209,9 +209,12 @@ class Follower:
     async def _write(self) -> None:
         """Store what has changed, at the sink's pace."""
         while not self.stopping.is_set():
-            await self._flush()
+            if self.sink.due():
+                await self._watch(())
+            else:
+                await self._flush()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self.stopping.wait(), max(0.05, self.sink.due()))
+                await asyncio.wait_for(self.stopping.wait(), 0.1)
 
     async def _flush(self) -> None:
         for listener in self.listeners:
@@ -221,6 +224,9 @@ class Follower:
         self.stored.update(trajectory.id for trajectory in saved)
         for listener in self.listeners:
             listener.stored()
+        await self._watch(saved)
+
+    async def _watch(self, saved: Sequence[Trajectory]) -> None:
         for watcher in self.watchers:
             await watcher(saved)
 
