@@ -9,12 +9,15 @@ setup: .venv/.stamp
 .venv/.stamp: pyproject.toml Makefile .ci/constraints.txt
 	@{ command -v uv >/dev/null 2>&1 && \
 	  uv venv -q --clear --python "$$(command -v $(PYTHON))" .venv && \
-	  uv pip install -q --python $(PY) -c .ci/constraints.txt -e '.[dev]'; } || \
+	  uv pip install -q --python $(PY) -c .ci/constraints.txt -e '.[dev,lake]'; } || \
 	{ $(PYTHON) -m venv --clear --without-pip .venv && \
-	  $(PYTHON) -m pip --python $(PY) install -q -c .ci/constraints.txt -e '.[dev]'; }
+	  $(PYTHON) -m pip --python $(PY) install -q -c .ci/constraints.txt -e '.[dev,lake]'; }
 	@mkdir -p .typecheck/coaudit
 	@for p in $(LINKS); do ln -sfn ../../$$p .typecheck/coaudit/$$p; done
 	@touch $@
+
+# One thread a process: the statistics work on small matrices, over which more threads only fight.
+export OPENBLAS_NUM_THREADS := 1
 
 test: setup lint
 	$(PY) -P -m pytest -q
@@ -27,6 +30,9 @@ lint: setup
 
 demo: setup
 	.venv/bin/coaudit demo
+
+bench: setup
+	@for file in benchmarks/*.py; do echo "== $$file"; $(PY) -P $$file || exit 1; done
 
 clean:
 	rm -rf .venv .typecheck build .pytest_cache .mypy_cache .ruff_cache demo

@@ -13,11 +13,15 @@ import typer
 
 from coaudit.pipeline.commands import (
     agreeing,
+    annotating,
+    codebooks,
     data,
+    demo,
     following,
     judging,
     measuring,
     ratings,
+    showing,
 )
 from coaudit.pipeline.commands.context import remember
 from coaudit.pipeline.errors import CoauditError, UsageError
@@ -47,11 +51,15 @@ def common(
 
 for module in (
     data,
+    following,
+    codebooks,
     judging,
+    annotating,
     ratings,
     measuring,
     agreeing,
-    following,
+    showing,
+    demo,
 ):
     for name, function in module.COMMANDS.items():
         app.command(name)(function)

@@ -8,12 +8,17 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from coaudit.pipeline.errors import CoauditError, UsageError
 from coaudit.schemas.base import content_hash
 from coaudit.schemas.codebook import Codebook
 
 
-class CodebookError(ValueError):
+class CodebookError(CoauditError, ValueError):
     """A codebook that is not there, or a file that is not one; the message says what would be right."""
+
+
+class UnknownCodebookError(CodebookError, UsageError):
+    """A name that no codebook has; the message names the choices."""
 
 
 def names(own: Path | None = None) -> list[str]:
@@ -32,7 +37,7 @@ def load(name: str, own: Path | None = None) -> Codebook:
         return parse(
             (resources.files("coaudit.schemas.codebooks") / f"{name}.toml").read_bytes(), f"{name}.toml"
         )
-    raise CodebookError(f"unknown codebook {name!r}, expected one of {', '.join(names(own))}")
+    raise UnknownCodebookError(f"unknown codebook {name!r}, expected one of {', '.join(names(own))}")
 
 
 def state(own: Path | None = None) -> str:

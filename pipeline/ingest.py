@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
@@ -16,7 +16,7 @@ from coaudit.pipeline.archives import is_archive, unpacked
 from coaudit.pipeline.errors import SourceError, UsageError
 from coaudit.pipeline.live import joining
 from coaudit.pipeline.sources.reader import Reader, ReadOptions
-from coaudit.pipeline.store import Store, dictionaries, execute, insert
+from coaudit.pipeline.store import Store, delete, dictionaries, execute, insert
 from coaudit.schemas.base import Model, content_hash
 from coaudit.schemas.trajectory import Quarantined, Trajectory
 
@@ -26,8 +26,11 @@ READERS = {
     "overcooked": "overcooked",
     "coblock": "coblock",
     "coaudit": "coaudit_jsonl",
+    "mapped": "mapped",
 }
-"""System -> the module under sources/ that reads its logs."""
+"""System -> the module under sources/ that reads its logs; auto asks them in this order."""
+ASKED = ("mapped",)
+"""Read only where asked for: such logs are whatever their mapping says."""
 BATCH_EVENTS = 20_000
 
 
@@ -73,7 +76,7 @@ def reader(system: str) -> Reader:
 
 def recognised(path: Path, system: str = "auto") -> str | None:
     """The system whose source `path` is; None where it is none's, or not that system's."""
-    candidates = tuple(READERS) if system == "auto" else (system,)
+    candidates = [name for name in READERS if name not in ASKED] if system == "auto" else [system]
     return next((name for name in candidates if reader(name).recognises(path)), None)
 
 
@@ -218,8 +221,7 @@ class _Batch:
     def _store(self, sources: Sequence[Source]) -> None:
         with self.store.writing() as connection:
             self._save(connection)
-            for source in sources:
-                note_source(connection, source)
+            note_sources(connection, sources)
             insert(connection, "quarantine", [(q.source, q.line, q.reason, None) for q in self.quarantined])
         if sources:
             lines = [source.model_dump_json(exclude_defaults=True) for source in sources]
@@ -229,8 +231,11 @@ class _Batch:
 
     def _save(self, connection: duckdb.DuckDBPyConnection) -> None:
         fresh = []
+        known = _stored(connection, self.trajectories)
         for trajectory, options in self.trajectories.values():
-            found = settled(self.store, connection, trajectory, options, self.result)
+            found: Trajectory | None = trajectory
+            if trajectory.id in known:
+                found = settled(self.store, connection, trajectory, options, self.result)
             if found is None:
                 self.result.unchanged += 1
                 continue
@@ -238,6 +243,12 @@ class _Batch:
             self.result.events += sum(not e.live_only for e in found.events)
         self.result.trajectories += len(fresh)
         self.store.save(fresh, connection)
+
+
+def _stored(connection: duckdb.DuckDBPyConnection, ids: Collection[str]) -> set[str]:
+    """Those of the ids that the store has."""
+    query = "SELECT id FROM trajectories WHERE id IN (SELECT unnest(?))"
+    return {row[0] for row in execute(connection, query, [list(ids)]).fetchall()}
 
 
 def settled(
@@ -299,10 +310,8 @@ def rebuild(store: Store, progress: Progress | None = None) -> Ingested:
     """Make the database anew from sources.jsonl and the ratings; a log that is gone is named."""
     from coaudit.pipeline.live import serving
 
-    workspace = store.workspace
     sources = list(_noted(store))
-    for path in (workspace.database, workspace.database.with_suffix(".duckdb.wal")):
-        path.unlink(missing_ok=True)
+    store.clear()
     result = Ingested()
     with store.writing():
         pass
@@ -322,8 +331,7 @@ def rebuild(store: Store, progress: Progress | None = None) -> Ingested:
             batch.add(source, reader(source.system).read(place, source.options), note=False)
     batch.flush()
     with store.writing() as connection:
-        for source in sources:
-            note_source(connection, source)
+        note_sources(connection, sources)
         serving.replay(store, connection)
     store.sync()
     return result
@@ -345,7 +353,7 @@ def _noted(store: Store) -> Iterator[Source]:
 
 
 def known_sources(store: Store) -> dict[tuple[str, str, str], tuple[str, ...]]:
-    if not store.workspace.database.exists():
+    if not store.is_made or not store.workspace.exists():
         return {}
     with store.reading() as connection:
         found = connection.execute(
@@ -354,18 +362,21 @@ def known_sources(store: Store) -> dict[tuple[str, str, str], tuple[str, ...]]:
     return {(path, content, options): tuple(ids) for path, content, options, ids in found}
 
 
-def note_source(connection: duckdb.DuckDBPyConnection, source: Source) -> None:
-    execute(connection, "DELETE FROM sources WHERE path = ?", [source.path])
-    options = content_hash(source.options.model_dump())
-    row = (
-        source.path,
-        source.system,
-        source.content_hash,
-        options,
-        list(source.trajectory_ids),
-        source.ingested,
-    )
-    insert(connection, "sources", [row])
+def note_sources(connection: duckdb.DuckDBPyConnection, sources: Sequence[Source]) -> None:
+    last = {source.path: source for source in sources}
+    delete(connection, "sources", "path", list(last))
+    many = [
+        (
+            source.path,
+            source.system,
+            source.content_hash,
+            content_hash(source.options.model_dump()),
+            list(source.trajectory_ids),
+            source.ingested,
+        )
+        for source in last.values()
+    ]
+    insert(connection, "sources", many)
 
 
 def content_of(path: Path) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
 from coaudit.pipeline import codebooks
@@ -26,7 +26,7 @@ from coaudit.schemas.unit import Unit
 
 PROCESS = ("initiative", "confirmation", "halting")
 """The codebooks that are judged where none is asked for."""
-BATCH = 200
+BATCH = 100
 """Trajectories that are in memory at a time."""
 Say = Callable[[str], None]
 
@@ -48,6 +48,14 @@ class Scope:
     limit: int | None = None
     """At most so many units in this run."""
     retry_errors: bool = False
+
+    def on(self, books: tuple[Codebook, ...]) -> Scope:
+        """The same for these codebooks."""
+        return replace(self, books=books)
+
+    def less(self, units: int) -> Scope:
+        """The scope that is left after some units."""
+        return self if self.limit is None else replace(self, limit=self.limit - units)
 
 
 @dataclass

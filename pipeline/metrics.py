@@ -16,6 +16,7 @@ from coaudit.pipeline import rows
 from coaudit.pipeline.errors import UsageError
 from coaudit.pipeline.measures.registry import GAMMA, measures
 from coaudit.pipeline.rated import keys_of
+from coaudit.pipeline.selection import Selection
 from coaudit.pipeline.store import Store, dictionaries, execute, insert
 from coaudit.schemas.metric import Metric
 
@@ -76,14 +77,18 @@ def metrics(
     penalty: float = 0.08,
     gamma: float = GAMMA,
     optimal: Mapping[str, int] | None = None,
+    only: Selection | None = None,
 ) -> list[Metric]:
-    """Every metric that the store's trajectories have, in a stable order.
+    """Every metric that the store's trajectories (`only` some of them) have, in a stable order.
 
     `penalty` is ReHAC's λ; `gamma` and `optimal` (order -> steps) set Collab-Overcooked's time limit.
     """
     with store.reading() as connection:
         keys = keys_of(connection, by)
         raters = _raters(connection, rater)
+        wanted, values = (only or Selection()).where()
+        selected = f"CREATE TEMP TABLE selected AS SELECT t.* FROM trajectories t WHERE {wanted}"
+        execute(connection, selected, values)
         connection.execute("CREATE TEMP TABLE chosen AS " + _chosen(raters, definition, penalty))
         if gamma != GAMMA or optimal:
             _limit_anew(store, connection, definition, gamma, optimal or {})
@@ -128,11 +133,13 @@ def _chosen(raters: dict[str, list[str]], definition: str, penalty: float) -> st
         SELECT m.* FROM measures m
         WHERE (m.rater IS NULL OR (m.metric, m.rater) IN (VALUES {wanted}))
             AND (m.definition IS NULL OR m.definition = {_quoted(definition)})
+            AND m.trajectory_id IN (SELECT id FROM selected)
         UNION ALL
         SELECT 'reward', trajectory_id, t.value - {float(penalty)!r} * c.value, 1, t.reason,
             NULL, NULL, NULL, NULL
         FROM computed t JOIN computed c USING (trajectory_id)
         WHERE t.metric = 'task_reward' AND c.metric = 'interventions'
+            AND trajectory_id IN (SELECT id FROM selected)
     """
 
 
@@ -140,7 +147,7 @@ def _limit_anew(
     store: Store, connection: Any, definition: str, gamma: float, optimal: Mapping[str, int]
 ) -> None:
     """Measure Collab-Overcooked's runs again under another time limit."""
-    found = connection.execute("SELECT id FROM trajectories WHERE system = 'overcooked'").fetchall()
+    found = connection.execute("SELECT id FROM selected WHERE system = 'overcooked'").fetchall()
     runs = store.load(connection, [row[0] for row in found], states=True)
     references = store.references(connection)
     own = [row for run in runs for row in measures(run, references, gamma, optimal)]
@@ -158,7 +165,7 @@ def _per_trajectory(connection: Any) -> list[Metric]:
     query = """
         SELECT m.metric, m.trajectory_id AS trajectory, t.native_id, m.participant, m.rater, m.scoring,
             m.definition, m.value, m.reason
-        FROM chosen m JOIN trajectories t ON t.id = m.trajectory_id
+        FROM chosen m JOIN selected t ON t.id = m.trajectory_id
         ORDER BY t.started, t.native_id, t.id, m.metric, m.participant, m.rater, m.scoring
     """
     return [_single(row) for row in dictionaries(connection, query)]
@@ -178,12 +185,12 @@ def _aggregate(keys: list[tuple[str, str]]) -> str:
     return f"""
         WITH sums AS (
             SELECT metric, participant, rater, scoring, definition{names},
-                sum(value * weight) / nullif(sum(weight) FILTER (value IS NOT NULL), 0) AS value,
+                fsum(value * weight) / nullif(fsum(weight) FILTER (value IS NOT NULL), 0) AS value,
                 count(value) AS n, count(*) - count(value) AS missing,
-                sum(weight) FILTER (value IS NOT NULL) AS total, mode(reason) AS reason,
-                sum(weight ** 2 * value ** 2) AS squares, sum(weight ** 2 * value) AS products,
-                sum(weight ** 2) FILTER (value IS NOT NULL) AS weights
-            FROM chosen m JOIN trajectories t ON t.id = m.trajectory_id
+                fsum(weight) FILTER (value IS NOT NULL) AS total, mode(reason) AS reason,
+                fsum(weight ** 2 * value ** 2) AS squares, fsum(weight ** 2 * value) AS products,
+                fsum(weight ** 2) FILTER (value IS NOT NULL) AS weights
+            FROM chosen m JOIN selected t ON t.id = m.trajectory_id
             GROUP BY ALL
         )
         SELECT *, greatest(0, squares - 2 * value * products + value ** 2 * weights) AS spread FROM sums
@@ -196,7 +203,7 @@ def _unrated(
     """A null row, with what to run, for each metric that needs ratings and has none."""
     names = ", ".join(f"{expression} AS key_{i}" for i, (_, expression) in enumerate(keys))
     query = f"""
-        SELECT {names + "," if names else ""} count(*) AS missing FROM trajectories t
+        SELECT {names + "," if names else ""} count(*) AS missing FROM selected t
         WHERE EXISTS (SELECT 1 FROM units u WHERE u.trajectory_id = t.id AND u.kind = 'utterance')
         GROUP BY ALL
     """

@@ -10,6 +10,7 @@ import json
 import os
 import random
 import sys
+import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,8 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from coaudit.pipeline import codebooks, ledger, rows
+from coaudit.pipeline import codebooks, derived, lake, ledger, rows, samples
 from coaudit.pipeline.errors import StoreError
+from coaudit.pipeline.locks import exclusive
 from coaudit.pipeline.workspace import Workspace
 from coaudit.schemas.trajectory import Quarantined, Trajectory
 
@@ -31,8 +33,10 @@ VERSION = 1
 """Of the tables; a database of another version is rebuilt, one from a newer coaudit is refused."""
 PATIENCE = 30.0
 """Seconds that an open is retried while another process writes."""
-LEDGER_BATCH = 5000
-VIEWS = ("ratings.sql", "teamwork.sql", "measures.sql", "serving.sql")
+LEDGER_BATCH = 2000
+READER_MEMORY = "500MB"
+"""For all connections of a process that only looks, such as the dashboard."""
+VIEWS = ("ratings.sql", "teamwork.sql", "measures.sql", "serving.sql", "dashboard.sql")
 _TEAMWORK = (
     "metric, trajectory_id, value, 1, NULL, participant, NULL, NULL, NULL FROM count_measures",
     "metric, trajectory_id, value, weight, reason, participant, NULL, scoring, NULL FROM teamwork_measures",
@@ -46,8 +50,11 @@ _LOCKED = ("Could not set lock", "Conflicting lock", "being used by another proc
 class Store:
     """The tables of one workspace."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, *, read_only: bool = False) -> None:
         self.workspace = workspace
+        self._lake_made = False
+        self.read_only = read_only
+        """Never write: what the ledgers hold beyond the database is then not seen (`behind` tells)."""
 
     @property
     def is_file(self) -> bool:
@@ -66,7 +73,7 @@ class Store:
     def writing(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """A connection inside one transaction: all of it is stored, or nothing."""
         self.workspace.create()
-        with self._open(read_only=False) as connection:
+        with self._turn(), self._open(read_only=False) as connection:
             connection.begin()
             _ensure(connection)
             try:
@@ -76,20 +83,45 @@ class Store:
                 raise
             connection.commit()
 
+    @property
+    def is_made(self) -> bool:
+        """Whether the tables are there; those of a lake are made at the first look."""
+        return self.workspace.database.exists() if self.is_file else True
+
+    def clear(self) -> None:
+        """Throw the tables away, to make them anew."""
+        if self.is_file:
+            for path in (self.workspace.database, self.workspace.database.with_suffix(".duckdb.wal")):
+                path.unlink(missing_ok=True)
+            return
+        with self._turn(), self._open(read_only=False) as connection:
+            query = (
+                "SELECT table_name, table_type FROM information_schema.tables WHERE table_catalog = 'lake'"
+            )
+            for name, kind in connection.execute(query).fetchall():
+                connection.execute(f'DROP {"VIEW" if kind == "VIEW" else "TABLE"} "{name}"')
+
     def sync(self) -> None:
         """Bring what the ledgers hold beyond the database into it. A read-only workspace stays as it is."""
         if not self.workspace.exists():
             raise StoreError(f"{self.workspace.path}: no workspace here; `coaudit ingest PATH` makes one")
-        if not self.workspace.database.exists() or self._behind():
+        if self.read_only:
+            if self.is_file and not self.workspace.database.exists():
+                raise StoreError(f"{self.workspace.database}: no database; `coaudit rebuild` makes one")
+            return
+        if not self.is_made or self.behind():
             if not os.access(self.workspace.path, os.W_OK):
-                if self.workspace.database.exists():
+                if self.is_made:
                     return
                 raise StoreError(f"{self.workspace.path}: the workspace is read-only and has no database")
             with self.writing() as connection:
-                self._load_codebooks(connection)
+                touched = None if self._load_codebooks(connection) else set[str]()
                 for path in ledger.files(self.workspace.ratings):
-                    self._load_ledger(connection, path.name)
-                self._load_outcomes(connection)
+                    fresh = self._load_ledger(connection, path.name)
+                    touched = touched if touched is None else touched | fresh
+                fresh = self._load_outcomes(connection)
+                self._load_samples(connection)
+                derived.refresh(connection, touched if touched is None else touched | fresh)
 
     def save(self, trajectories: Sequence[Trajectory], connection: duckdb.DuckDBPyConnection) -> None:
         """Store trajectories whole, in place of what was stored under their ids."""
@@ -110,6 +142,7 @@ class Store:
             insert(connection, table, more)
         self._save_states(connection, trajectories)
         self._compute(connection, trajectories)
+        derived.refresh(connection, set(ids))
 
     def load(
         self, connection: duckdb.DuckDBPyConnection, ids: Sequence[str], *, states: bool = False
@@ -147,6 +180,7 @@ class Store:
         """Compute the measures of stored trajectories anew."""
         delete(connection, "computed", "trajectory_id", ids)
         self._compute(connection, self.load(connection, ids, states=True))
+        derived.refresh(connection, set(ids))
 
     def references(self, connection: duckdb.DuckDBPyConnection) -> References:
         """Order -> reference of every one that was given."""
@@ -182,38 +216,62 @@ class Store:
         fresh = [(h, json.dumps(states[h], ensure_ascii=False)) for h in hashes if h not in known]
         insert(connection, "states", fresh)
 
-    def _behind(self) -> bool:
+    def behind(self) -> bool:
+        """Whether the ledgers or codebooks hold what the database does not have yet."""
         with self._open(read_only=True) as connection:
             # A kill in the very first transaction leaves a database without tables.
             if not _has_tables(connection):
                 return True
             stored = connection.execute("SELECT value FROM meta WHERE key = 'codebooks'").fetchone()
             loaded = dict(connection.execute("SELECT path, bytes FROM ledgers").fetchall())
-        if stored is None or stored[0] != self._codebook_state():
+        if stored is None or stored[0] != self._codebook_state() or samples.changed(self.workspace, loaded):
             return True
-        return any(
-            path.stat().st_size > loaded.get(path.name, 0) for path in ledger.files(self.workspace.ratings)
-        )
+        files = [*ledger.files(self.workspace.ratings), *self._outcome_ledger()]
+        return any(path.stat().st_size > loaded.get(path.name, 0) for path in files)
 
     def _outcome_ledger(self) -> list[Path]:
         return [self.workspace.outcomes] if self.workspace.outcomes.exists() else []
 
-    def _load_outcomes(self, connection: duckdb.DuckDBPyConnection) -> None:
-        """The imported outcomes, the last one of each name for each trajectory and baseline."""
+    def _load_outcomes(self, connection: duckdb.DuckDBPyConnection) -> set[str]:
+        """Load the imported outcomes, the last one of each name for each trajectory and baseline.
+
+        Returns the trajectories that have any; none where the ledger is as it was.
+        """
+        given: list[rows.Row] = []
         for path in self._outcome_ledger():
             size = path.stat().st_size
+            row = execute(connection, "SELECT bytes FROM ledgers WHERE path = ?", [path.name]).fetchone()
+            if row == (size,):
+                continue
             last = {(o.trajectory, o.name, o.baseline): o for o in ledger.outcomes(path)}
             connection.execute("DELETE FROM outcomes WHERE imported")
             given = [rows.outcome(o.trajectory, o.outcome(), imported=True) for o in last.values()]
             insert(connection, "outcomes", given)
             execute(connection, "DELETE FROM ledgers WHERE path = ?", [path.name])
             execute(connection, "INSERT INTO ledgers VALUES (?, ?, ?)", [path.name, size, len(given)])
+        return {row[0] for row in given}
+
+    def _load_samples(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Load the samples that are new; a sample is written once, so one that changed is read whole."""
+        loaded = dict(connection.execute("SELECT path, bytes FROM ledgers").fetchall())
+        for path in samples.changed(self.workspace, loaded):
+            size, drawn = path.stat().st_size, list(samples.rows(samples.read(path)))
+            key = f"samples/{path.name}"
+            execute(connection, "DELETE FROM samples WHERE sample = ?", [path.stem])
+            insert(connection, "samples", drawn)
+            execute(connection, "DELETE FROM ledgers WHERE path = ?", [key])
+            execute(connection, "INSERT INTO ledgers VALUES (?, ?, ?)", [key, size, len(drawn)])
 
     def _codebook_state(self) -> str:
         own = self.workspace.codebooks
         return codebooks.state(own)
 
-    def _load_codebooks(self, connection: duckdb.DuckDBPyConnection) -> None:
+    def _load_codebooks(self, connection: duckdb.DuckDBPyConnection) -> bool:
+        """Load the codebooks; whether they have changed."""
+        stored = connection.execute("SELECT value FROM meta WHERE key = 'codebooks'").fetchone()
+        state = self._codebook_state()
+        if stored == (state,):
+            return False
         own = self.workspace.codebooks
         connection.execute("DELETE FROM codebooks")
         for book in (codebooks.load(name, own) for name in codebooks.names(own)):
@@ -232,13 +290,16 @@ class Store:
             ]
             insert(connection, "codebooks", codes)
         connection.execute("DELETE FROM meta WHERE key = 'codebooks'")
-        execute(connection, "INSERT INTO meta VALUES ('codebooks', ?)", [self._codebook_state()])
+        execute(connection, "INSERT INTO meta VALUES ('codebooks', ?)", [state])
+        return True
 
-    def _load_ledger(self, connection: duckdb.DuckDBPyConnection, name: str) -> None:
+    def _load_ledger(self, connection: duckdb.DuckDBPyConnection, name: str) -> set[str]:
+        """Load what a ledger holds beyond the database; the trajectories that it is about."""
         row = execute(connection, "SELECT bytes, lines FROM ledgers WHERE path = ?", [name]).fetchone()
         offset, line = row or (0, 0)
         fresh: list[rows.Row] = []
         broken: list[rows.Row] = []
+        touched: set[str] = set()
         for item, behind in ledger.ratings(self.workspace.ratings / name, offset):
             if len(fresh) >= LEDGER_BATCH:  # a ledger of a million ratings must not be held in memory
                 insert(connection, "ratings", fresh)
@@ -249,14 +310,43 @@ class Store:
                 broken.append((item.source, line, item.reason, name))
             else:
                 fresh.append(rows.rating(item, name, line))
+                touched.add(item.trajectory)
         insert(connection, "ratings", fresh)
         insert(connection, "quarantine", broken)
         execute(connection, "DELETE FROM ledgers WHERE path = ?", [name])
         execute(connection, "INSERT INTO ledgers VALUES (?, ?, ?)", [name, offset, line])
+        return touched
+
+    def _limits(self) -> dict[str, str]:
+        """Settings of a process that only looks: what does not fit in memory spills outside the workspace."""
+        if not self.read_only:
+            return {}
+        spill = f"{tempfile.gettempdir()}/coaudit-{os.getpid()}"
+        return {"memory_limit": READER_MEMORY, "temp_directory": spill}
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Wait for other writers where the store admits one at a time and does not queue them itself."""
+        if not lake.takes_turns(self.workspace.store_url):
+            yield
+            return
+        with exclusive(self.workspace.path / "locks", "store", lambda holder: None):
+            yield
+
+    def _connected(self, *, read_only: bool) -> duckdb.DuckDBPyConnection:
+        url = self.workspace.store_url
+        if not lake.is_lake(url):
+            return _connect(url, read_only=read_only, **self._limits())
+        data = Path(self.workspace.settings.get("data", self.workspace.path / "lake"))
+        connection = lake.connect(url, data, read_only=read_only and self._lake_made)
+        if not self._lake_made:
+            _ensure(connection)
+            self._lake_made = True
+        return connection
 
     @contextmanager
     def _open(self, *, read_only: bool) -> Iterator[duckdb.DuckDBPyConnection]:
-        connection = _connect(self.workspace.store_url, read_only=read_only)
+        connection = self._connected(read_only=read_only)
         try:
             _check_version(connection, self.workspace.store_url)
             yield connection
@@ -320,12 +410,13 @@ def dictionaries(
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
-def _connect(url: str, *, read_only: bool) -> duckdb.DuckDBPyConnection:
+def _connect(url: str, *, read_only: bool, **settings: str) -> duckdb.DuckDBPyConnection:
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
             # Looking for tables among Python's variables would import pandas, which takes two seconds.
-            return duckdb.connect(url, read_only=read_only, config={"python_enable_replacements": False})
+            given = {"python_enable_replacements": False, **settings}
+            return duckdb.connect(url, read_only=read_only, config=given)
         except duckdb.Error as error:
             if not any(mark in str(error) for mark in _LOCKED):
                 raise StoreError(f"{url}: cannot open the store: {error}") from error
@@ -334,9 +425,14 @@ def _connect(url: str, *, read_only: bool) -> duckdb.DuckDBPyConnection:
         time.sleep(random.uniform(0.01, 0.06))
 
 
+def _has_tables(connection: duckdb.DuckDBPyConnection) -> bool:
+    query = "SELECT 1 FROM duckdb_tables() WHERE table_name = 'meta' AND database_name = current_database()"
+    return connection.execute(query).fetchone() is not None
+
+
 def _check_version(connection: duckdb.DuckDBPyConnection, url: str) -> None:
-    tables = connection.execute("SELECT 1 FROM duckdb_tables() WHERE table_name = 'meta'").fetchone()
-    row = connection.execute("SELECT value FROM meta WHERE key = 'version'").fetchone() if tables else None
+    version = "SELECT value FROM meta WHERE key = 'version'"
+    row = connection.execute(version).fetchone() if _has_tables(connection) else None
     found = int(row[0]) if row else VERSION
     if found > VERSION:
         raise StoreError(
@@ -344,11 +440,6 @@ def _check_version(connection: duckdb.DuckDBPyConnection, url: str) -> None:
         )
     if found < VERSION:
         raise StoreError(f"{url}: written by an older coaudit (tables {found}); run `coaudit rebuild`")
-
-
-def _has_tables(connection: duckdb.DuckDBPyConnection) -> bool:
-    found = connection.execute("SELECT 1 FROM duckdb_tables() WHERE table_name = 'meta'").fetchone()
-    return found is not None
 
 
 def _ensure(connection: duckdb.DuckDBPyConnection) -> None:

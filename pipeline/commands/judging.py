@@ -1,24 +1,48 @@
-"""Commands that rate: judge, train, codebook."""
+"""The command `judge`."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from coaudit.pipeline.commands.context import Commands, Groups, Json, emit, say, store
-from coaudit.pipeline.errors import UsageError
+from coaudit.pipeline.commands.context import Commands, Groups, Json, emit, safe, say, store
+from coaudit.pipeline.errors import CoauditError, UsageError
 
 if TYPE_CHECKING:
-    from coaudit.pipeline.judging import Summary
+    from coaudit.pipeline.estimates import Estimate
+    from coaudit.pipeline.judging import Scope, Summary
+    from coaudit.pipeline.model_judging import Model, State
+    from coaudit.pipeline.store import Store
     from coaudit.schemas.codebook import ContextKind
+
+Codebooks = Annotated[
+    list[str] | None, typer.Option("--codebook", help="What to rate; repeatable. Else what the rater rates.")
+]
+Rater = Annotated[
+    str | None,
+    typer.Option(help="rules, detectors, jury, trained:FILE; with --model, the name its ratings go by."),
+]
+ModelName = Annotated[
+    str | None,
+    typer.Option(
+        "--model", help="hosted_vllm/NAME or openai/NAME (with --api-base), or any name of litellm's."
+    ),
+]
 
 
 def judge(
-    codebook: Annotated[
-        list[str] | None, typer.Option(help="What to rate; repeatable. Else the three process codebooks.")
-    ] = None,
-    rater: Annotated[str | None, typer.Option(help="rules or NAME.")] = None,
+    codebook: Codebooks = None,
+    rater: Rater = None,
+    model: ModelName = None,
+    api_base: Annotated[str | None, typer.Option(help="URL of the endpoint, up to /v1.")] = None,
+    members: Annotated[str, typer.Option(help="Of a jury: raters, parted by commas.")] = "",
+    engine: Annotated[
+        str, typer.Option(help="local asks an endpoint; vllm and ray run the model themselves.")
+    ] = "local",
+    concurrency: Annotated[int, typer.Option(min=1, help="Requests in flight at the most.")] = 64,
     context: Annotated[
         str | None, typer.Option(help="none, preceding or transcript, in place of the codebook's own.")
     ] = None,
@@ -29,32 +53,70 @@ def judge(
     retry_errors: Annotated[
         bool, typer.Option("--retry-errors", help="Rate again what ended in an error.")
     ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Begin without asking, whatever it costs.")] = False,
+    max_requests: Annotated[int | None, typer.Option(min=0, help="Ask at most so often.")] = None,
+    max_cost: Annotated[float | None, typer.Option(min=0, help="Spend at most so many dollars.")] = None,
+    temperature: Annotated[float, typer.Option(min=0, help="Of the model.")] = 0.0,
+    seed: Annotated[int | None, typer.Option(help="Of the model, where it takes one.")] = None,
+    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds until an answer is given up.")] = 180.0,
+    context_tokens: Annotated[
+        int | None, typer.Option(min=256, help="The model's context; else what the endpoint says.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Rate units with rules or a model. What was rated in the same way before is not rated again."""
-    from coaudit.judges.rules import NAME, VERSION, Rules
-    from coaudit.judges.verdict import JudgeError
+    from coaudit.judges.chat import Parameters
     from coaudit.pipeline import judging
+    from coaudit.pipeline.model_judging import Model
 
     found = store()
-    scope = judging.Scope(
-        books=judging.chosen(found, codebook or []),
-        context=checked_context(context),
-        include_query=include_query,
-        limit=limit,
-        retry_errors=retry_errors,
+    scope = judging.Scope((), checked_context(context), include_query, limit, retry_errors)
+    if model is None:
+        report(_without_model(found, rater or "rules", codebook or [], members, scope), json)
+        return
+    asked = Model(
+        name=model,
+        rater=rater or model,
+        parameters=Parameters(temperature=temperature, seed=seed),
+        concurrency=concurrency,
+        max_requests=max_requests,
+        max_cost=max_cost,
+        context=context_tokens,
     )
-    if rater not in (None, NAME):
-        raise UsageError(f"unknown rater {rater!r}, expected {NAME}")
-    try:
-        raters = [Rules(book) for book in scope.books]
-    except JudgeError as error:
-        raise UsageError(str(error)) from error
-    report(judging.judge_locally(found, scope, raters, (NAME, VERSION), say), json)
+    books = judging.chosen(found, codebook or [])
+    _with_model(found, scope.on(books), asked, (engine, api_base, timeout), yes=yes, json=json)
+
+
+def approve(estimate: Estimate, *, yes: bool) -> None:
+    """Say what a run will take, and ask a person where money is at stake."""
+    say(str(estimate))
+    if yes or not estimate.cost:
+        return
+    if not sys.stdin.isatty():
+        raise UsageError(f"this costs about ${estimate.cost:.4f}: give --yes to go on")
+    if not typer.confirm("Go on?", err=True):
+        raise CoauditError("not begun")
+
+
+def shown() -> Callable[[State], None]:
+    """A progress line on stderr: rewritten each second on a terminal, one every 10 s elsewhere."""
+    turns = 0
+
+    def show(state: State) -> None:
+        nonlocal turns
+        turns += 1
+        if sys.stderr.isatty():
+            print(f"\r\x1b[K{safe(state.line())}", end="", file=sys.stderr, flush=True)
+        elif turns % 10 == 0:
+            say(state.line())
+
+    return show
 
 
 def report(summary: Summary, json: bool) -> None:
     """The summary as a document, or as a line for reading."""
+    if sys.stderr.isatty():
+        print("\r\x1b[K", end="", file=sys.stderr)
     if json:
         emit(summary.document())
         return
@@ -78,6 +140,42 @@ def checked_context(given: str | None) -> ContextKind | None:
         if kind == given:
             return cast("ContextKind", kind)
     raise UsageError(f"--context must be none, preceding or transcript, got {given!r}")
+
+
+def _with_model(
+    found: Store, scope: Scope, asked: Model, where: tuple[str, str | None, float], *, yes: bool, json: bool
+) -> None:
+    from coaudit.judges.engines import client
+    from coaudit.judges.verdict import JudgeError
+    from coaudit.pipeline import model_runs
+
+    engine, api_base, timeout = where
+    asked = model_runs.priced(asked)
+    try:
+        asking = client(engine, asked.name, api_base, asked.parameters, timeout)
+    except JudgeError as error:
+        raise UsageError(str(error)) from error
+    try:
+        done = model_runs.judge(
+            found, scope, asked, asking, approve=lambda e: approve(e, yes=yes), show=shown(), say=say
+        )
+    except model_runs.Incomplete as error:
+        report(error.summary, json)
+        raise
+    report(done, json)
+
+
+def _without_model(found: Store, rater: str, names: list[str], members: str, scope: Scope) -> Summary:
+    from coaudit.pipeline import judging, juries, raters
+
+    if rater != juries.NAME and not rater.startswith(f"{juries.NAME}:"):
+        return raters.judge(found, rater, names, scope, say)
+    chosen = [name.strip() for name in members.split(",") if name.strip()]
+    books = judging.chosen(found, names, juries.rated_by(found, chosen))
+    tried = juries.judge(found, scope.on(books), chosen, rater)
+    for (one, other), (same, n) in tried.agreement.items():
+        say(f"{one} and {other} agree on {same} of {n} ({same / n:.0%}); `coaudit agreement` says more")
+    return tried.summary
 
 
 COMMANDS: Commands = {"judge": judge}

@@ -1,4 +1,4 @@
-"""The command that reports metrics."""
+"""Commands that measure: metrics, interventions."""
 
 from __future__ import annotations
 
@@ -49,6 +49,23 @@ def metrics(
     table("Metrics", columns, [measuring.cells(row, number) for row in rows])
 
 
+def interventions(
+    penalty: Annotated[float, typer.Option(help="λ, the price of one human step.")] = 0.08,
+    top: Annotated[int, typer.Option(min=1, help="How many states to show.")] = 5,
+    json: Json = False,
+) -> None:
+    """ReHAC: where a person's step helped most and where it was wasted."""
+    from coaudit.pipeline import interventions as finding
+    from coaudit.pipeline.commands.context import safe
+
+    documents = finding.interventions(store(), penalty, top)
+    if json:
+        emit({"rows": documents})
+        return
+    for document in documents:
+        print(safe("\n".join(finding.lines(document))))
+
+
 def report_serving(json: bool) -> None:
     """What people and agents did while the model server was idle, busy, or had a queue."""
     from coaudit.pipeline.live import loads
@@ -72,5 +89,5 @@ def report_serving(json: bool) -> None:
     table("Metrics by load of the model server", columns, cells)
 
 
-COMMANDS: Commands = {"metrics": metrics}
+COMMANDS: Commands = {"metrics": metrics, "interventions": interventions}
 GROUPED: Groups = {}

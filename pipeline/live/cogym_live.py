@@ -114,8 +114,9 @@ class Sessions:
         elif isinstance(heard.payload, Shown):
             session.shown(heard.time, heard.role, heard.payload)
         elif isinstance(heard.payload, End):
-            folder = Path(heard.payload.result_dir or session.name)
-            session.end(heard.time, heard.payload.result_dir, cogym.max_steps(folder, session.team))
+            config = cogym.config_of(Path(heard.payload.result_dir or session.name))
+            limit = cogym.max_steps(config if isinstance(config, dict) else {}, session.team)
+            session.end(heard.time, heard.payload.result_dir, limit)
             del self.open[session.name]
             self._remember(session)
 
@@ -131,7 +132,7 @@ def trajectory(
     session: LiveSession, source: str, options: ReadOptions, known_as: str | None = None
 ) -> Trajectory:
     """The session as it stands. `known_as` is its folder's id, where only the folder could tell."""
-    task, instance = cogym.task_of(session.name, session.log, None)
+    task, instance = cogym.task_of(session.name, session.log, {})
     above = cogym.condition_of(Path(session.result_dir)) if session.result_dir else None
     real = any(name.startswith("user_") for name in session.team)
     return Trajectory(

@@ -15,7 +15,7 @@ import duckdb
 
 from coaudit.pipeline import ledger, rows
 from coaudit.pipeline.errors import StoreError
-from coaudit.pipeline.ingest import Ingested, Source, note_source, settled
+from coaudit.pipeline.ingest import Ingested, Source, note_sources, settled
 from coaudit.pipeline.live import joining
 from coaudit.pipeline.sources.reader import ReadOptions
 from coaudit.pipeline.store import Store, delete, insert
@@ -122,7 +122,7 @@ class Sink:
             delete(connection, "trajectories", "id", changes.replaced)
             saved = self._save(connection, changes)
             for source in changes.sources.values():
-                note_source(connection, source)
+                note_sources(connection, [source])
             self._quarantine(connection, changes.quarantined)
             for work in changes.more:
                 work(connection)

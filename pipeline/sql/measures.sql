@@ -65,39 +65,42 @@ FROM wide WHERE system = 'cogym' OR preferred IS NOT NULL;
 
 -- How far each rater got with the units of each process codebook, per trajectory.
 CREATE OR REPLACE VIEW process_coverage AS
-WITH raters AS (SELECT DISTINCT codebook, rater FROM counted_ratings),
-books AS (SELECT DISTINCT name, unit, positive FROM codebooks WHERE unit IN ('utterance', 'question_reply', 'human_message')),
-todo AS (
-    SELECT b.name AS codebook, b.positive, r.rater, t.id AS trajectory_id
-    FROM books b JOIN raters r ON r.codebook = b.name CROSS JOIN trajectories t
-    WHERE EXISTS (SELECT 1 FROM units u WHERE u.trajectory_id = t.id)
+WITH books AS (
+    SELECT DISTINCT name AS codebook, unit AS kind FROM codebooks
+    WHERE unit IN ('utterance', 'question_reply', 'human_message')
+),
+raters AS (SELECT DISTINCT codebook, rater FROM counted_ratings),
+audited AS (SELECT DISTINCT trajectory_id FROM units),
+per_kind AS (
+    SELECT trajectory_id, kind, count(*) AS units FROM units WHERE NOT opening GROUP BY trajectory_id, kind
+),
+said AS (
+    SELECT trajectory_id, codebook, rater, count(label) AS answered,
+        count(*) FILTER (label = positive) AS positives, count(error) AS errors
+    FROM counted_ratings WHERE NOT opening GROUP BY trajectory_id, codebook, rater
 )
-SELECT d.codebook, d.rater, d.trajectory_id,
-    count(u.hash) AS units,
-    count(c.label) AS answered,
-    count(*) FILTER (c.label = d.positive) AS positives,
-    count(*) FILTER (c.error IS NOT NULL) AS errors
-FROM todo d
-JOIN books b ON b.name = d.codebook
-LEFT JOIN units u ON u.trajectory_id = d.trajectory_id AND u.kind = b.unit AND NOT u.opening
-LEFT JOIN counted_ratings c
-    ON c.trajectory_id = u.trajectory_id AND c.codebook = d.codebook AND c.rater = d.rater AND c.event = u.event
-GROUP BY ALL;
+SELECT b.codebook, r.rater, a.trajectory_id, coalesce(k.units, 0) AS units,
+    coalesce(s.answered, 0) AS answered, coalesce(s.positives, 0) AS positives, coalesce(s.errors, 0) AS errors
+FROM books b
+JOIN raters r ON r.codebook = b.codebook
+CROSS JOIN audited a
+LEFT JOIN per_kind k ON k.trajectory_id = a.trajectory_id AND k.kind = b.kind
+LEFT JOIN said s ON s.trajectory_id = a.trajectory_id AND s.codebook = b.codebook AND s.rater = r.rater;
 
 -- Co-Gym Eq. 2: H = -sum p_i log_N p_i over the team, N its size; 0 as soon as one party is silent.
 CREATE OR REPLACE VIEW initiative_shares AS
-SELECT v.trajectory_id, v.rater, p.name,
-    count(*) FILTER (c.label = 'yes') AS initiatives,
-    sum(count(*) FILTER (c.label = 'yes')) OVER (PARTITION BY v.trajectory_id, v.rater) AS total,
-    count(*) OVER (PARTITION BY v.trajectory_id, v.rater) AS team,
-    any_value(v.units) AS units, any_value(v.answered) AS answered
+WITH taken AS (
+    SELECT trajectory_id, rater, actor, count(*) AS initiatives FROM counted_ratings
+    WHERE codebook = 'initiative' AND label = positive AND NOT opening
+    GROUP BY trajectory_id, rater, actor
+)
+SELECT v.trajectory_id, v.rater, p.name, coalesce(i.initiatives, 0) AS initiatives,
+    sum(coalesce(i.initiatives, 0)) OVER (PARTITION BY v.trajectory_id, v.rater) AS total,
+    count(*) OVER (PARTITION BY v.trajectory_id, v.rater) AS team, v.units, v.answered
 FROM process_coverage v
 JOIN participants p ON p.trajectory_id = v.trajectory_id AND p.kind <> 'environment'
-LEFT JOIN counted_ratings c
-    ON c.trajectory_id = v.trajectory_id AND c.codebook = 'initiative' AND c.rater = v.rater
-    AND c.actor = p.name AND NOT c.opening
-WHERE v.codebook = 'initiative'
-GROUP BY v.trajectory_id, v.rater, p.name;
+LEFT JOIN taken i ON i.trajectory_id = v.trajectory_id AND i.rater = v.rater AND i.actor = p.name
+WHERE v.codebook = 'initiative';
 
 CREATE OR REPLACE VIEW process_measures AS
 SELECT 'initiative_entropy' AS metric, trajectory_id, rater,
@@ -120,7 +123,8 @@ FROM process_coverage
 JOIN (SELECT trajectory_id, count(*) FILTER (kind = 'human') AS humans FROM participants GROUP BY trajectory_id) USING (trajectory_id)
 WHERE codebook IN ('confirmation', 'halting');
 
-CREATE OR REPLACE VIEW measures AS
+-- Computed here, kept in the table `measured` (pipeline/derived.py), read as `measures`.
+CREATE OR REPLACE VIEW measuring AS
 SELECT metric, trajectory_id, value, 1.0 AS weight, CASE WHEN value IS NULL THEN reason END AS reason,
     NULL AS participant, NULL AS rater, scoring, NULL AS definition
 FROM outcome_measures
@@ -129,3 +133,6 @@ SELECT metric, trajectory_id, value, 1.0, CASE WHEN value IS NULL THEN reason EN
 FROM process_measures
 UNION ALL
 SELECT metric, trajectory_id, value, weight, reason, participant, rater, scoring, definition FROM computed;
+
+CREATE TABLE IF NOT EXISTS measured AS FROM measuring WITH NO DATA;
+CREATE OR REPLACE VIEW measures AS FROM measured;

@@ -10,14 +10,18 @@ FROM (
 )
 WHERE place = 1 AND NOT retracted;
 
--- What counts: ratings on the codebook as it is now, of units as they are now.
-CREATE OR REPLACE VIEW counted_ratings AS
+-- What counts: ratings on the codebook as it is now, of units as they are now. Computed here, kept in
+-- the table `counted` (pipeline/derived.py), read as `counted_ratings`.
+CREATE OR REPLACE VIEW counting AS
 SELECT r.*, u.actor, u.opening, b.positive, b.unit AS unit_kind, b.category
 FROM current_ratings r
 JOIN codebooks b ON b.name = r.codebook AND b.version = r.codebook_version AND b.code = r.code
 JOIN units u
     ON u.trajectory_id = r.trajectory_id AND u.kind = b.unit
     AND u.event IS NOT DISTINCT FROM r.event AND u.hash = r.unit_hash;
+
+CREATE TABLE IF NOT EXISTS counted AS FROM counting WITH NO DATA;
+CREATE OR REPLACE VIEW counted_ratings AS FROM counted;
 
 -- What does not count, and why.
 CREATE OR REPLACE VIEW uncounted_ratings AS

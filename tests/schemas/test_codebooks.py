@@ -8,6 +8,8 @@ from coaudit.pipeline import codebooks
 from coaudit.schemas.codebook import UNCLEAR, Codebook
 
 LABELS = {
+    "collaborative_errors": ("present", "absent"),
+    "dilemmas": ("present", "absent"),
     "confirmation": ("yes", "no"),
     "failures": ("present", "absent"),
     "halting": ("yes", "no"),
@@ -15,6 +17,8 @@ LABELS = {
     "related_work_quality": ("1", "2", "3", "4", "5"),
 }
 UNITS = {
+    "collaborative_errors": "trajectory",
+    "dilemmas": "trajectory",
     "confirmation": "question_reply",
     "failures": "trajectory",
     "halting": "human_message",
@@ -118,7 +122,8 @@ def test_every_code_in_a_shipped_codebook_says_what_counts_and_what_does_not(nam
 
 @pytest.mark.parametrize("name", LABELS)
 def test_a_shipped_codebook_says_which_publication_it_follows(name: str) -> None:
-    assert "2412.15701" in (codebooks.load(name).origin or "")
+    origin = codebooks.load(name).origin or ""
+    assert any(paper in origin for paper in ("2412.15701", "ReHAC paper", "Collab-Overcooked paper"))
 
 
 @pytest.mark.parametrize("name", PROCESS)
@@ -296,5 +301,7 @@ def test_bytes_that_are_no_text_are_not_toml() -> None:
 
 
 def test_an_unknown_codebook_is_an_error_that_names_the_choices() -> None:
-    with pytest.raises(codebooks.CodebookError, match=r"'mood', expected one of confirmation, failures"):
+    with pytest.raises(
+        codebooks.CodebookError, match=r"'mood', expected one of collaborative_errors, confirmation"
+    ):
         codebooks.load("mood")

@@ -1,0 +1,83 @@
+"""How many requests are in flight: as many as the endpoint bears, found by trying.
+
+Slow start, then additive increase and multiplicative decrease (Chiu and Jain 1989), on the share of
+recent answers that said "too many": a few refusals at random are the endpoint's way, a third is a load
+that is too high. An endpoint that is overloaded and names a time is left alone until then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from types import TracebackType
+
+START = 16
+RECENT = 50
+FEWEST = 10
+"""Answers that must be in before a share of them means anything."""
+TOLERATED = 0.3
+DECREASE = 0.6
+LONGEST_PAUSE = 60.0
+
+
+class Limiter:
+    """`async with limiter:` holds one of the places; `succeeded` and `overloaded` move their number."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.places = float(min(START, most))
+        self.in_flight = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._recent: deque[bool] = deque(maxlen=RECENT)
+        self._slow_start = True
+        self._resume = 0.0
+
+    async def __aenter__(self) -> None:
+        while (pause := self._resume - time.monotonic()) > 0:
+            await asyncio.sleep(pause)
+        if self.in_flight < int(self.places):
+            self.in_flight += 1
+            return
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self._release()
+            raise
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        self._release()
+
+    def succeeded(self) -> None:
+        """An answer came: allow more."""
+        self._recent.append(False)
+        if self.places < self.most:
+            self.places = min(self.most, self.places + (1.0 if self._slow_start else 1.0 / self.places))
+        self._wake()
+
+    def overloaded(self, after: float | None) -> None:
+        """The endpoint wanted fewer: allow fewer where it says so often, and pause as long as it asks."""
+        self._recent.append(True)
+        if len(self._recent) < FEWEST or sum(self._recent) < TOLERATED * len(self._recent):
+            return
+        self._slow_start = False
+        self.places = max(1.0, self.places * DECREASE)
+        self._recent.clear()
+        if after:
+            self._resume = time.monotonic() + min(after, LONGEST_PAUSE)
+
+    def _release(self) -> None:
+        self.in_flight -= 1
+        self._wake()
+
+    def _wake(self) -> None:
+        while self._waiting and self.in_flight < int(self.places):
+            turn = self._waiting.popleft()
+            if not turn.done():
+                self.in_flight += 1
+                turn.set_result(None)

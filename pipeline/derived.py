@@ -1,0 +1,39 @@
+"""What is computed from the tables and kept beside them, so that looking at it takes no time.
+
+`counted` holds the ratings that count, `measured` every measure of every trajectory. Both are refreshed in
+the transaction that changed what they rest on, for the trajectories that it touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+MANY = 2000
+"""From so many trajectories on, everything is computed anew: a list that long filters too slowly."""
+
+
+def refresh(connection: Any, trajectories: Collection[str] | None = None) -> None:
+    """Compute anew what is kept of these trajectories, or of all (None)."""
+    if trajectories is not None and not trajectories:
+        return
+    before = _raters(connection)
+    _fill(connection, "counted", "counting", trajectories)
+    # A rater who is new to a codebook has rated no other trajectory yet: those count as missing from now on.
+    same = _raters(connection) == before
+    _fill(connection, "measured", "measuring", trajectories if same else None)
+
+
+def _fill(connection: Any, table: str, view: str, trajectories: Collection[str] | None) -> None:
+    if trajectories is None or len(trajectories) >= MANY:
+        connection.execute(f"DELETE FROM {table}")
+        connection.execute(f"INSERT INTO {table} FROM {view}")
+        return
+    # Constants, since only they are pushed below the views' windows and groups.
+    listed = ", ".join("'" + name.replace("'", "''") + "'" for name in sorted(trajectories))
+    connection.execute(f"DELETE FROM {table} WHERE trajectory_id IN ({listed})")
+    connection.execute(f"INSERT INTO {table} FROM {view} WHERE trajectory_id IN ({listed})")
+
+
+def _raters(connection: Any) -> set[tuple[str, str]]:
+    return set(connection.execute("SELECT DISTINCT codebook, rater FROM counted").fetchall())

@@ -1,0 +1,108 @@
+"""Where a person's step helped and where it was wasted, by what the same state led to without it.
+
+Source: ReHAC's Monte-Carlo return and advantage. States are shared by the text so far, within a condition.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coaudit.pipeline.errors import CoauditError
+from coaudit.pipeline.measures import rehac
+from coaudit.pipeline.measures.rehac import State
+from coaudit.pipeline.store import Store
+from coaudit.schemas.trajectory import Trajectory
+
+
+def interventions(store: Store, penalty: float, top: int) -> list[dict[str, Any]]:
+    """One document a condition: its states, and the `top` ones where a human step was worth most and least.
+
+    Raises CoauditError where the workspace holds no ReHAC trajectories.
+    """
+    with store.reading() as connection:
+        rows = connection.execute("SELECT id FROM trajectories WHERE system = 'rehac' ORDER BY id").fetchall()
+        found = store.load(connection, [row[0] for row in rows], states=True)
+    if not found:
+        raise CoauditError("no ReHAC trajectories in the workspace; `coaudit ingest PATH` reads them")
+    by_condition: dict[str | None, list[Trajectory]] = {}
+    for trajectory in found:
+        by_condition.setdefault(trajectory.condition, []).append(trajectory)
+    by_id = {trajectory.id: trajectory for trajectory in found}
+    return [
+        _condition(name, rehac.monte_carlo(many, penalty), penalty, top, by_id)
+        for name, many in sorted(by_condition.items(), key=lambda item: str(item[0]))
+    ]
+
+
+def _condition(
+    name: str | None, states: list[State], penalty: float, top: int, by_id: dict[str, Trajectory]
+) -> dict[str, Any]:
+    defined = [state for state in states if state.advantage is not None]
+    advantages = [state.advantage or 0.0 for state in defined]
+    undefined: dict[str, int] = {}
+    for state in states:
+        if state.reason is not None:
+            undefined[state.reason] = undefined.get(state.reason, 0) + 1
+    return {
+        "condition": name,
+        "penalty": penalty,
+        "states": len(states),
+        "with_both": len(defined),
+        "undefined": undefined,
+        "human_better": sum(state.human_better for state in defined),
+        "ties": sum(state.tie for state in defined),
+        "mean_advantage": sum(advantages) / len(advantages) if advantages else None,
+        "sum_absolute_advantage": sum(abs(value) for value in advantages),
+        "helped": [_state(state, by_id) for state in rehac.helped(states)[:top]],
+        "wasted": [_state(state, by_id) for state in rehac.wasted(states)[:top]],
+    }
+
+
+def _state(state: State, by_id: dict[str, Trajectory]) -> dict[str, Any]:
+    """A state with the steps that a person took from it; `advantage` is that of the person."""
+    steps = [{"trajectory": t, "event": seq, "step": _step(by_id[t], seq)} for t, seq in state.human_steps]
+    return {
+        "instance": state.instance,
+        "question": _question(by_id[state.human_steps[0][0]]),
+        "depth": state.depth,
+        "advantage": state.advantage,
+        "reward_human": state.human and state.human.reward,
+        "reward_agent": state.agent and state.agent.reward,
+        "n_human": state.human and state.human.n,
+        "n_agent": state.agent and state.agent.n,
+        "human_steps": steps,
+    }
+
+
+def _question(trajectory: Trajectory) -> str | None:
+    text = trajectory.events[0].text
+    return text.strip().splitlines()[-1] if text and text.strip() else None
+
+
+def _step(trajectory: Trajectory, seq: int) -> str:
+    event = next(e for e in trajectory.events if e.seq == seq)
+    if event.action is None:
+        return event.text or ""
+    arguments = ", ".join(str(value) for value in event.action.arguments.values())
+    return f"{event.action.name}[{arguments}]"
+
+
+def lines(document: dict[str, Any]) -> list[str]:
+    """A condition's document as text."""
+    head = (
+        f"{document['condition']}: {document['states']} states, {document['with_both']} with both actions; "
+        f"a human step was better in {document['human_better']}, as good in {document['ties']} "
+        f"(λ = {document['penalty']})"
+    )
+    shown = [head, *(f"  {n} states without a comparison: {why}" for why, n in document["undefined"].items())]
+    for kind, title in (("helped", "helped most"), ("wasted", "was wasted")):
+        shown.append(f"  where a person's step {title}:")
+        shown.extend(f"    {_line(state)}" for state in document[kind])
+    return shown
+
+
+def _line(state: dict[str, Any]) -> str:
+    step = state["human_steps"][0]
+    where = f"step {state['depth']}  {state['question'] or state['instance']}"
+    what = f"{step['step']}  ({step['trajectory']} event {step['event']})"
+    return f"A = {state['advantage']:+.3f}  {where}  -> {what}"

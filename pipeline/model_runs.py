@@ -1,0 +1,122 @@
+"""`judge --model`: find the client, see that it answers, say what it will take, run, and sum up."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+
+from coaudit.judges.asking import Budget
+from coaudit.judges.chat import Fatal, UnknownModel
+from coaudit.judges.limits import Limiter
+from coaudit.judges.models import Client
+from coaudit.judges.prices import price_of
+from coaudit.pipeline import model_judging
+from coaudit.pipeline.errors import CoauditError, UsageError
+from coaudit.pipeline.estimates import Estimate, estimate
+from coaudit.pipeline.judging import Say, Scope, Summary, waiting_for
+from coaudit.pipeline.locks import exclusive
+from coaudit.pipeline.model_judging import Model, State
+from coaudit.pipeline.store import Store, dictionaries
+
+RESERVED = ("rules", "detectors", "jury", "gold")
+"""Names that a language model's ratings never go by."""
+Approve = Callable[[Estimate], None]
+"""Says what a run will take, and raises where it must not begin."""
+Show = Callable[[State], None]
+
+
+def priced(model: Model) -> Model:
+    """With the price and context of the local list; UsageError where a cost is capped but not known."""
+    price = None if model.name.startswith("hosted_vllm/") else price_of(model.name)
+    if price is None and model.max_cost is not None:
+        raise UsageError(f"--max-cost cannot be kept: the price of {model.name!r} is not known")
+    return replace(model, price=price, context=model.context or (price.context if price else None))
+
+
+def named(store: Store, rater: str) -> str:
+    """The name that a model rates by; UsageError for one that is another kind of rater's."""
+    if rater in RESERVED or rater.startswith("trained:"):
+        raise UsageError(f"a model cannot rate as {rater!r}, which names another rater; choose another name")
+    query = "SELECT DISTINCT rater_kind FROM ratings WHERE rater = ? AND rater_kind <> 'llm'"
+    with store.reading(synced=True) as connection:
+        others = dictionaries(connection, query, [rater])
+    if others:
+        raise UsageError(
+            f"rater {rater!r} has ratings of kind {others[0]['rater_kind']}; choose another name"
+        )
+    return rater
+
+
+def judge(
+    store: Store,
+    scope: Scope,
+    model: Model,
+    client: AbstractAsyncContextManager[Client],
+    *,
+    approve: Approve,
+    show: Show,
+    say: Say,
+) -> Summary:
+    """Rate everything in scope with a model; `Incomplete` where the run could not go to its end.
+
+    What was answered is in the ledger by then. The database takes it in when it is next read: loading
+    100,000 ratings needs more memory than judging them.
+    """
+    name = named(store, model.rater)
+    with exclusive(store.workspace.path / "locks", f"judge {name}", waiting_for(name, say)):
+        store.sync()  # what a run before us wrote while we waited
+        state = State(Summary(), Budget(), Limiter(model.concurrency))
+        try:
+            asyncio.run(_judge(store, scope, model, client, state, approve, show))
+        except UnknownModel as error:
+            raise UsageError(str(error)) from error
+        except Fatal as error:
+            raise CoauditError(str(error)) from error
+        except asyncio.CancelledError:
+            state.stop("interrupted")
+    if state.stopping and state.stopping != "interrupted" and not state.fatal:
+        say(f"stopped: {state.stopping}")
+    if isinstance(state.fatal, UnknownModel) and not state.answered:
+        raise UsageError(str(state.fatal))
+    if state.fatal or state.stopping == "interrupted":
+        raise Incomplete(state)
+    return state.summary
+
+
+class Incomplete(CoauditError):
+    """A run that was broken off; what it did is in `summary`."""
+
+    def __init__(self, state: State) -> None:
+        kept = f"{state.summary.rated} rated in this run are kept; run it again to go on"
+        super().__init__(f"{state.fatal or state.stopping} ({kept})")
+        self.summary = state.summary
+
+
+async def _judge(
+    store: Store,
+    scope: Scope,
+    model: Model,
+    client: AbstractAsyncContextManager[Client],
+    state: State,
+    approve: Approve,
+    show: Show,
+) -> None:
+    async with client as complete:
+        offer = await complete.offer()
+        model = replace(model, context=model.context or offer.context)
+        expected = estimate(store, scope, model)
+        approve(expected)
+        state.start(expected.units, model)
+        watching = asyncio.create_task(_watch(state, show))
+        try:
+            await model_judging.run(store, scope, model, complete, state)
+        finally:
+            watching.cancel()
+
+
+async def _watch(state: State, show: Show) -> None:
+    while True:
+        await asyncio.sleep(1)
+        show(state)

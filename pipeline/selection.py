@@ -1,0 +1,49 @@
+"""Which trajectories are looked at: the filters that dashboard pages and reports share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+COLUMNS = ("system", "setting", "condition", "task", "agent", "agent_model")
+"""Columns of `trajectories` that a selection can name values of."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Values wanted for each column (none: all), a span of days, and tags as `key=value`.
+
+    A day is an ISO date; `until` is included. Trajectories without a time are left out where one is asked.
+    """
+
+    system: tuple[str, ...] = ()
+    setting: tuple[str, ...] = ()
+    condition: tuple[str, ...] = ()
+    task: tuple[str, ...] = ()
+    agent: tuple[str, ...] = ()
+    agent_model: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    since: str | None = None
+    until: str | None = None
+
+    def where(self, table: str = "t") -> tuple[str, list[Any]]:
+        """A condition on `trajectories` named `table`, with its parameters."""
+        terms: list[tuple[str, list[Any]]] = [
+            (f"{table}.{column} IN (SELECT unnest(?))", [list(wanted)])
+            for column in COLUMNS
+            if (wanted := getattr(self, column))
+        ]
+        if self.since:
+            terms.append((f"{table}.started >= ?", [self.since]))
+        if self.until:
+            terms.append((f"left({table}.started, 10) <= ?", [self.until]))
+        for tag in self.tags:
+            key, _, value = tag.partition("=")
+            path = '$."{}"'.format(key.replace('"', '\\"'))
+            terms.append((f"json_extract_string({table}.tags, ?) = ?", [path, value]))
+        condition = " AND ".join(term for term, _ in terms) or "true"
+        return condition, [parameter for _, given in terms for parameter in given]
+
+    def __bool__(self) -> bool:
+        """Whether anything is left out."""
+        return self != Selection()
