@@ -52,6 +52,8 @@ class Soak:
     """MiB of the follower, once a second."""
     missing: int = 0
     rated: int = 0
+    cpu: float = 0.0
+    """Seconds of processor time that the follower took."""
 
     def document(self) -> dict[str, float | int]:
         """The figures."""
@@ -71,6 +73,7 @@ class Soak:
             "memory_half": round(self.memory[half]),
             "memory_end": round(self.memory[-1]),
             "rated": self.rated,
+            "follower_cpu_share": round(self.cpu / self.seconds, 2),
         }
 
 
@@ -163,6 +166,8 @@ def _memory(process: int, measured: Soak, done: threading.Event) -> None:
     while not done.wait(1.0):
         fields = Path(f"/proc/{process}/statm").read_text().split()
         measured.memory.append(int(fields[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20)
+        user, system = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:13]
+        measured.cpu = (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 def _texts(workspace: Path) -> set[str]:

@@ -107,6 +107,8 @@ async def _follow(
 
         watchers.append(Alerts(emitted, unanswered, halts, frozenset(_ids(found))))
     follower = Follower(plan, found, say, watchers, [sent.run()] if sent else [])
+    if judge:
+        follower.sink.ledgers.append(judge.write)
     try:
         await follower.run()
     finally:

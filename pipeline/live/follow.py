@@ -132,6 +132,8 @@ class Follower:
         self._joined()
         self.tail.settle()
         await self._flush()
+        self.sink.last = True
+        await self._flush()
 
     async def _channel(self, url: str) -> None:
         channel = Channel(url, self.say, patience=self.plan.patience)

@@ -7,7 +7,7 @@ ledger is the memory here as everywhere: a unit that was rated so before is not 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from coaudit.pipeline import ledger
@@ -29,9 +29,9 @@ class LiveJudge:
     raters: Sequence[LocalRater]
     maker: tuple[str, str]
     """The raters' name and version."""
-    stored: Callable[[], None] = lambda: None
     rated: int = 0
     _done: set[tuple[str, str, int | None, str]] = field(default_factory=set)
+    _fresh: list[Rating] = field(default_factory=list)
     _ledger: ledger.RatingLedger | None = None
 
     def open(self) -> None:
@@ -52,24 +52,28 @@ class LiveJudge:
         if saved:
             await asyncio.to_thread(self._rate, saved)
 
+    def write(self) -> bool:
+        """Have the ratings on disk; whether there were any. The store loads them right after."""
+        fresh, self._fresh = self._fresh, []
+        if fresh:
+            if self._ledger is None:
+                self._ledger = ledger.RatingLedger(self.store.workspace.ratings)
+            self._ledger.append(fresh)
+        return bool(fresh)
+
     def close(self) -> None:
         """Bring the last ratings into the store."""
+        self.write()
         if self._ledger is not None:
             self._ledger.close()
             self.store.sync()
 
     def _rate(self, saved: Sequence[Trajectory]) -> None:
-        fresh: list[Rating] = []
         for book, rater in zip(self.books, self.raters, strict=True):
             for trajectory in saved:
                 for unit in self._complete(trajectory, book):
-                    fresh += rater.rate(unit)
+                    self._fresh += rater.rate(unit)
                     self.rated += 1
-        if not fresh:
-            return
-        if self._ledger is None:
-            self._ledger = ledger.RatingLedger(self.store.workspace.ratings)
-        self._ledger.append(fresh)
 
     def _complete(self, trajectory: Trajectory, book: Codebook) -> Iterator[Unit]:
         whole = book.unit == "trajectory"

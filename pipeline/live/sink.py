@@ -1,6 +1,6 @@
 """Into the store in short transactions: what has changed since the last one, all at once.
 
-One writer a process, at most two transactions a second, and never more than a third of the time in
+One writer a process, at most two transactions a second, and never more than half of the time in
 them, so that readers and other writers get their turn.
 """
 
@@ -23,8 +23,11 @@ from coaudit.schemas.trajectory import Quarantined, Trajectory
 
 PACE = 0.5
 """Seconds from one transaction to the next, at least."""
-SHARE = 3.0
-"""A transaction is followed by a pause of so many times its own length minus itself."""
+SHARE = 2.0
+"""Of the time, one part in so many is spent in transactions at most."""
+DERIVE = 3.0
+"""Seconds from one refreshing of measures to the next: it costs as much as all the rest."""
+OVERDUE = 15.0
 OWNED = ("participants", "events", "units", "computed", "outcomes")
 
 
@@ -56,7 +59,13 @@ class Sink:
         self._written: dict[str, str] = {}
         self._lock = threading.Lock()
         self._rest_until = 0.0
+        self._underived: set[str] = set()
+        self._derived = time.monotonic()
         self.quarantined = 0
+        self.last = False
+        """Whether the next transaction is the last one."""
+        self.ledgers: list[Callable[[], bool]] = []
+        """Write to a ledger right before a transaction loads it; each says whether there was anything."""
 
     def put(self, trajectory: Trajectory, options: ReadOptions) -> None:
         """Store this trajectory next time, in place of what waits under its id."""
@@ -103,7 +112,8 @@ class Sink:
         """Store what has changed, in one transaction; the trajectories as they are stored now."""
         with self._lock:
             changes, self._changes = self._changes, Changes()
-        if not changes:
+        wrote = [write() for write in self.ledgers]
+        if not changes and not any(wrote) and not (self.last and self._underived):
             return []
         began = time.monotonic()
         try:
@@ -126,6 +136,7 @@ class Sink:
             self._quarantine(connection, changes.quarantined)
             for work in changes.more:
                 work(connection)
+            self._derive(connection, {t.id for t in saved})
             if changes.heard:
                 connection.execute("DELETE FROM meta WHERE key = 'live'")
                 connection.execute("INSERT INTO meta VALUES ('live', ?)", [changes.heard])
@@ -134,6 +145,16 @@ class Sink:
             ledger.append(self.store.workspace.sources, noted)
         self._written |= {t.id: rows.digest(t) for t in saved if joining.is_heard(t)}
         return saved
+
+    def _derive(self, connection: duckdb.DuckDBPyConnection, ids: set[str]) -> None:
+        """Load the ledgers (else every reader would, as a writer); refresh what is derived now and then."""
+        self._underived |= ids
+        now = time.monotonic()
+        if now < self._derived + DERIVE and not self.last:
+            self._underived |= self.store.postpone(connection, time.time() + OVERDUE)
+            return
+        self.store.catch_up(connection, self._underived)
+        self._underived, self._derived = set(), now
 
     def _save(self, connection: duckdb.DuckDBPyConnection, changes: Changes) -> list[Trajectory]:
         ids = list(changes.trajectories)
@@ -148,7 +169,7 @@ class Sink:
                 self.result.unchanged += 1
                 continue
             fresh.append(found)
-        self.store.save(fresh, connection)
+        self.store.save(fresh, connection, refresh=False)
         return fresh
 
     @staticmethod
