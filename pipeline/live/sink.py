@@ -28,6 +28,9 @@ SHARE = 2.0
 DERIVE = 3.0
 """Seconds from one refreshing of measures to the next: it costs as much as all the rest."""
 OVERDUE = 15.0
+"""Seconds after which somebody else refreshes them: then this process is gone."""
+REMEMBERED = 1000
+"""Trajectories whose last stored version this process remembers."""
 OWNED = ("participants", "events", "units", "computed", "outcomes")
 
 
@@ -62,6 +65,8 @@ class Sink:
         self._underived: set[str] = set()
         self._derived = time.monotonic()
         self.quarantined = 0
+        self.new: set[str] = set()
+        """Ids that the last transaction stored for the first time."""
         self.last = False
         """Whether the next transaction is the last one."""
         self.ledgers: list[Callable[[], bool]] = []
@@ -144,6 +149,8 @@ class Sink:
             noted = [s.model_dump_json(exclude_defaults=True) for s in changes.sources.values()]
             ledger.append(self.store.workspace.sources, noted)
         self._written |= {t.id: rows.digest(t) for t in saved if joining.is_heard(t)}
+        while len(self._written) > REMEMBERED:
+            del self._written[next(iter(self._written))]
         return saved
 
     def _derive(self, connection: duckdb.DuckDBPyConnection, ids: set[str]) -> None:
@@ -160,6 +167,7 @@ class Sink:
         ids = list(changes.trajectories)
         query = "SELECT id, digest FROM trajectories WHERE id IN (SELECT unnest(?))"
         stored = dict(connection.execute(query, [ids]).fetchall())
+        self.new = {key for key in ids if key not in stored}
         fresh = []
         for key, (given, options) in changes.trajectories.items():
             # What this process wrote last and nobody touched since needs no comparison.
