@@ -202,7 +202,7 @@ def _follower(workspace: Path, port: int) -> subprocess.Popen[str]:
     return subprocess.Popen([*command, *target], stdout=subprocess.PIPE, text=True)
 
 
-def _until(condition: object, seconds: float = 20.0, *, or_else: bool = False) -> None:
+def _until(condition: object, seconds: float = 60.0, *, or_else: bool = False) -> None:
     deadline = time.monotonic() + seconds
     while not condition():  # type: ignore[operator]
         if time.monotonic() > deadline:

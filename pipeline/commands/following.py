@@ -106,7 +106,7 @@ async def _follow(
         from coaudit.judges.rules import halts
 
         watchers.append(Alerts(emitted, unanswered, halts, frozenset(_ids(found))))
-    follower = Follower(plan, found, say, watchers, [sent.run()] if sent else [])
+    follower = Follower(plan, found, say, watchers, [sent.run] if sent else [])
     if judge:
         follower.sink.ledgers.append(judge.write)
         judge.is_new = lambda key: key in follower.sink.new

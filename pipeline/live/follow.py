@@ -79,7 +79,7 @@ class Follower:
         store: Store,
         say: Say,
         watchers: Sequence[Watcher] = (),
-        beside: Sequence[Coroutine[Any, Any, None]] = (),
+        beside: Sequence[Callable[[], Coroutine[Any, Any, None]]] = (),
     ) -> None:
         self.plan = plan
         self.say = say
@@ -96,6 +96,7 @@ class Follower:
 
     async def run(self) -> None:
         """Follow until told to stop, or until nothing has come for as long as the plan says."""
+        await asyncio.to_thread(self.sink.open)
         sources = [self._channel(url) for url in self.plan.servers]
         sources += [Scraper(url, self.sink, self.say, self.plan.every).run() for url in self.plan.metrics]
         if stdin.STDIN in self.plan.targets:
@@ -104,7 +105,7 @@ class Follower:
             with _signals(self.stopping):
                 async with asyncio.TaskGroup() as group:
                     tasks = [group.create_task(source) for source in sources]
-                    beside = [group.create_task(work) for work in self.beside]
+                    beside = [group.create_task(work()) for work in self.beside]
                     work = [group.create_task(w) for w in (self._folders(), self._write(), self._clock())]
                     await self.stopping.wait()
                     await _cancelled(tasks)

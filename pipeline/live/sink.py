@@ -25,6 +25,7 @@ PACE = 0.5
 """Seconds from one transaction to the next, at least."""
 SHARE = 2.0
 """Of the time, one part in so many is spent in transactions at most."""
+LONGEST_REST = 1.0
 DERIVE = 3.0
 """Seconds from one refreshing of measures to the next: it costs as much as all the rest."""
 OVERDUE = 15.0
@@ -109,6 +110,15 @@ class Sink:
         with self._lock:
             self._changes.more.append(work)
 
+    def open(self) -> None:
+        """Make the tables where there are none, and load what the first transaction would wait for."""
+        try:
+            with self.store.writing() as connection:
+                self.store.save((), connection)
+                self.store.catch_up(connection)
+        except duckdb.Error as error:
+            raise StoreError(f"{self.store.workspace.store_url}: cannot store: {error}") from error
+
     def due(self) -> float:
         """Seconds until the next transaction may be."""
         return max(0.0, self._rest_until - time.monotonic())
@@ -128,7 +138,7 @@ class Sink:
             raise StoreError(why) from error
         finally:
             took = time.monotonic() - began
-            self._rest_until = time.monotonic() + max(PACE, (SHARE - 1) * took)
+            self._rest_until = time.monotonic() + min(LONGEST_REST, max(PACE, (SHARE - 1) * took))
 
     def _store(self, changes: Changes) -> list[Trajectory]:
         with self.store.writing() as connection:
