@@ -7,10 +7,11 @@ from dataclasses import replace
 
 from coaudit.judges import detectors, rules
 from coaudit.judges.verdict import JudgeError
-from coaudit.pipeline import judging, training
+from coaudit.pipeline import judging, system_detectors, training
 from coaudit.pipeline.errors import UsageError
 from coaudit.pipeline.judging import LocalRater, Say, Scope, Summary
 from coaudit.pipeline.store import Store
+from coaudit.pipeline.system_detectors import Ahead
 from coaudit.schemas.codebook import Codebook
 
 Make = Callable[[Codebook], LocalRater]
@@ -24,13 +25,7 @@ EMBEDDED: dict[str, tuple[Make, str, tuple[str, ...]]] = {
 def judge(store: Store, rater: str, names: Sequence[str], scope: Scope, say: Say) -> Summary:
     """Rate with an embedded or a trained rater; UsageError names the ones there are."""
     if rater in EMBEDDED:
-        make, version, default = EMBEDDED[rater]
-        books = judging.chosen(store, names, default)
-        try:
-            raters = [make(book) for book in books]
-        except JudgeError as error:
-            raise UsageError(str(error)) from error
-        return judging.judge_locally(store, replace(scope, books=books), raters, (rater, version), say)
+        return _embedded(store, rater, names, scope, say)
     known = training.trained_names(store)
     if not rater.startswith(training.PREFIX) and rater not in known:
         trained = "".join(f", {training.PREFIX}{name}" for name in known)
@@ -39,6 +34,25 @@ def judge(store: Store, rater: str, names: Sequence[str], scope: Scope, say: Say
             "a language model needs --model"
         )
     return _trained(store, rater, names, scope, say)
+
+
+def _embedded(store: Store, rater: str, names: Sequence[str], scope: Scope, say: Say) -> Summary:
+    make, version, default = EMBEDDED[rater]
+    if rater == detectors.NAME:
+        default += system_detectors.books_of(store)
+    books = judging.chosen(store, names, default)
+    of_systems = [book for book in books if rater == detectors.NAME and book.name in system_detectors.SYSTEMS]
+    general = tuple(book for book in books if book not in of_systems)
+    try:
+        raters = [make(book) for book in general]
+    except JudgeError as error:
+        raise UsageError(str(error)) from error
+    summary = judging.judge_locally(store, replace(scope, books=general), raters, (rater, version), say)
+    own: list[LocalRater] = [
+        system_detectors.SystemDetectors(book, Ahead.of(store, book)) for book in of_systems
+    ]
+    more = replace(scope, books=tuple(of_systems))
+    return summary + judging.judge_locally(store, more, own, (rater, system_detectors.VERSION), say)
 
 
 def _trained(store: Store, rater: str, names: Sequence[str], scope: Scope, say: Say) -> Summary:

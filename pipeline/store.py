@@ -88,6 +88,13 @@ class Store:
         """Whether the tables are there; those of a lake are made at the first look."""
         return self.workspace.database.exists() if self.is_file else True
 
+    def has_tables(self) -> bool:
+        """Whether anything was ever stored; a kill may leave a file without tables."""
+        if not self.is_made:
+            return False
+        with self._open(read_only=True) as connection:
+            return _has_tables(connection)
+
     def clear(self) -> None:
         """Throw the tables away, to make them anew."""
         if self.is_file:
@@ -262,7 +269,7 @@ class Store:
         if stored is None or stored[0] != self._codebook_state() or samples.changed(self.workspace, loaded):
             return True
         files = [*ledger.files(self.workspace.ratings), *self._outcome_ledger()]
-        return any(path.stat().st_size > loaded.get(path.name, 0) for path in files)
+        return any(ledger.grown(path, loaded.get(path.name, 0)) for path in files)
 
     def _outcome_ledger(self) -> list[Path]:
         return [self.workspace.outcomes] if self.workspace.outcomes.exists() else []
@@ -278,7 +285,12 @@ class Store:
             row = execute(connection, "SELECT bytes FROM ledgers WHERE path = ?", [path.name]).fetchone()
             if row == (size,):
                 continue
-            last = {(o.trajectory, o.name, o.baseline): o for o in ledger.outcomes(path)}
+            found = list(ledger.outcomes(path))
+            broken = [(q.source, n, q.reason, path.name) for n, q in found if isinstance(q, Quarantined)]
+            known = [o for _, o in found if not isinstance(o, Quarantined)]
+            last = {(o.trajectory, o.name, o.baseline): o for o in known}
+            execute(connection, "DELETE FROM quarantine WHERE read_from = ?", [path.name])
+            insert(connection, "quarantine", broken)
             connection.execute("DELETE FROM outcomes WHERE imported")
             given = [rows.outcome(o.trajectory, o.outcome(), imported=True) for o in last.values()]
             insert(connection, "outcomes", given)
@@ -454,7 +466,10 @@ def _connect(url: str, *, read_only: bool, **settings: str) -> duckdb.DuckDBPyCo
             return duckdb.connect(url, read_only=read_only, config=given)
         except duckdb.Error as error:
             if not any(mark in str(error) for mark in _LOCKED):
-                raise StoreError(f"{url}: cannot open the store: {error}") from error
+                reason = str(error).splitlines()[0]
+                raise StoreError(
+                    f"{url}: cannot open the store: {reason}; `coaudit rebuild` makes a new one"
+                ) from error
             if time.monotonic() > deadline:
                 raise StoreError(f"{url}: another process held the store for {PATIENCE:.0f} s") from error
         time.sleep(random.uniform(0.01, 0.06))

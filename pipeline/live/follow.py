@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from coaudit.pipeline.errors import CoauditError, SourceError, StoreError, UsageError
-from coaudit.pipeline.ingest import reader
 from coaudit.pipeline.live import stdin
 from coaudit.pipeline.live.channel import PATIENCE, Channel, Subscribed
 from coaudit.pipeline.live.listener import Listener
@@ -24,6 +23,7 @@ from coaudit.pipeline.live.recording import BusyError
 from coaudit.pipeline.live.serving import Scraper
 from coaudit.pipeline.live.sink import Sink
 from coaudit.pipeline.live.tail import Tail
+from coaudit.pipeline.provenance import reader
 from coaudit.pipeline.sources.reader import ReadOptions
 from coaudit.pipeline.store import Store
 from coaudit.schemas.trajectory import Trajectory

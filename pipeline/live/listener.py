@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from coaudit.pipeline import ledger
-from coaudit.pipeline.ingest import Source
 from coaudit.pipeline.live import joining, recording
 from coaudit.pipeline.live.cogym_live import Sessions, trajectory
 from coaudit.pipeline.live.messages import Received
@@ -21,6 +20,7 @@ from coaudit.pipeline.live.recording import Place, Recorder
 from coaudit.pipeline.live.replay import feed, known_ids
 from coaudit.pipeline.live.session import LiveSession
 from coaudit.pipeline.live.sink import Sink
+from coaudit.pipeline.provenance import Source
 from coaudit.pipeline.sources import cogym
 from coaudit.pipeline.sources.reader import ReadOptions
 from coaudit.schemas.base import content_hash

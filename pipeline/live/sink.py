@@ -15,8 +15,9 @@ import duckdb
 
 from coaudit.pipeline import ledger, rows
 from coaudit.pipeline.errors import StoreError
-from coaudit.pipeline.ingest import Ingested, Source, note_sources, settled
+from coaudit.pipeline.ingest import Ingested, note_sources, settled
 from coaudit.pipeline.live import joining
+from coaudit.pipeline.provenance import Source
 from coaudit.pipeline.sources.reader import ReadOptions
 from coaudit.pipeline.store import Store, delete, insert
 from coaudit.schemas.trajectory import Quarantined, Trajectory

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from coaudit.pipeline import ingest, ledger
-from coaudit.pipeline.ingest import Source
+from coaudit.pipeline import ingest, ledger, provenance
 from coaudit.pipeline.live.sink import Sink
+from coaudit.pipeline.provenance import Place, Source
 from coaudit.pipeline.sources.reader import ReadOptions
 from coaudit.schemas.base import content_hash
 from coaudit.schemas.trajectory import Quarantined, Trajectory
@@ -101,7 +101,7 @@ class Tail:
         watched = self.watched[path] = Watched(system, (), now)
         options = content_hash(self.options.model_dump())
         known = {key[1] for key in self._known if key[0] == str(path.absolute()) and key[2] == options}
-        if known and ingest.content_of(path) in known:
+        if known and provenance.content(Place(path, str(path), system)) in known:
             watched.signature, watched.settled = _signature(path), True
         elif not known:
             # The ledger knows of a source before the store does, so that a rebuild finds it again.
@@ -112,7 +112,7 @@ class Tail:
         began = time.monotonic()
         items: list[Trajectory | Quarantined] = []
         with contextlib.suppress(OSError):
-            items = list(ingest.reader(watched.system).read(path, self.options))
+            items = list(provenance.reader(watched.system).read(path, self.options))
         watched.quarantined = [i for i in items if isinstance(i, Quarantined)]
         trajectories = [i for i in items if isinstance(i, Trajectory)]
         watched.ids = tuple(t.id for t in trajectories)
@@ -126,7 +126,8 @@ class Tail:
     def _settle(self, path: Path, watched: Watched) -> None:
         watched.settled = True
         with contextlib.suppress(OSError):
-            self.sink.note(self._source(path, watched, ingest.content_of(path)))
+            content = provenance.content(Place(path, str(path), watched.system))
+            self.sink.note(self._source(path, watched, content))
         self.sink.quarantine(str(path), watched.quarantined, anew=True)
 
     def _source(self, path: Path, watched: Watched, content: str) -> Source:

@@ -171,8 +171,8 @@ class _Sessions:
         rest = iter(records)
         first = dict(next(rest))
         wanted = self.mapping.trajectory.model_dump(exclude_none=True).values()
-        missing = [(path, at) for path in (*wanted, *self.mapping.tags.values()) if (at := getter(path))]
-        missing = [(path, at) for path, at in missing if at(first) is None]
+        found = [(path, getter(path)) for path in (*wanted, *self.mapping.tags.values())]
+        missing = [(path, at) for path, at in found if at(first) is None]
         return _completed(first, missing, rest)
 
     def tail(self, records: Iterable[dict[str, Any]]) -> dict[str, Any]:
@@ -342,11 +342,12 @@ class _Session:
 
     def _action(self, name: str, event: dict[str, Any]) -> Action:
         arguments: dict[str, JsonValue] = {}
-        raw = None
+        raw: str | None = None
         for key, at in self.sessions.arguments:
             given = at(event)
             if isinstance(given, str) and given.lstrip().startswith("{"):
-                given, raw = _unpacked(given), given
+                raw = given
+                given = _unpacked(given)
             if isinstance(given, dict):
                 arguments |= given
             elif given is not None:
