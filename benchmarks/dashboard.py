@@ -1,7 +1,7 @@
 """How fast the dashboard is on 100,000 trajectories: python benchmarks/dashboard.py [WORKSPACE].
 
-Made by synthetic.py where it is not there. Wanted: first page within 3 s of a warm server, page switch within 1 s, a trajectory of 2,000 events within
-2 s, memory below 1 GB, ten people at once.
+The workspace is made by synthetic.py where it is not there. Wanted: first page within 3 s of a warm server,
+page switch within 1 s, a trajectory of 2,000 events within 2 s, memory below 1 GB, ten people at once.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from coaudit.pipeline.commands.context import (
 from coaudit.pipeline.errors import CoauditError, UsageError
 
 if TYPE_CHECKING:
+    from coaudit.pipeline.imports import Imported
     from coaudit.schemas.trajectory import Setting
 
 trajectory_app = typer.Typer(
@@ -53,10 +54,11 @@ def ingest(
 ) -> None:
     """Read logs into the workspace. Running it again changes nothing; what has grown is updated."""
     from coaudit.pipeline import ingest as ingesting
+    from coaudit.pipeline.provenance import reader
     from coaudit.pipeline.sources.reader import ReadOptions
 
     if system != "auto":
-        ingesting.reader(system)
+        reader(system)
     options = ReadOptions(
         setting=checked_setting(setting), condition=condition, agent=agent, tags=tags(tag or [])
     )
@@ -200,17 +202,17 @@ def import_outcomes(
     """Ratings and preferences that people gave, such as outcome_rating, satisfaction, preferred."""
     from coaudit.pipeline import imports
 
-    result = imports.outcomes(store(), file)
-    report_import(result.imported, [q.model_dump() for q in result.quarantined], json)
+    report_import(imports.outcomes(store(), file), json)
 
 
-def report_import(imported: int, quarantined: list[dict[str, object]], json: bool) -> None:
-    """What an import took in, and an error where that is nothing."""
+def report_import(result: Imported, json: bool) -> None:
+    """What an import took in, and an error where no line could be read."""
     if json:
-        emit({"imported": imported, "quarantined": quarantined})
+        quarantined = [item.model_dump() for item in result.quarantined]
+        emit({"imported": result.imported, "unchanged": result.unchanged, "quarantined": quarantined})
     else:
-        print(f"{imported} imported")
-        for item in quarantined:
-            say(f"{item['source']}:{item['line']}: {item['reason']}")
-    if not imported and quarantined:
+        print(f"{result.imported} imported; {result.unchanged} unchanged")
+        for item in result.quarantined:
+            say(f"{item.source}:{item.line}: {item.reason}")
+    if result.quarantined and not result.imported + result.unchanged:
         raise CoauditError("nothing could be imported")
