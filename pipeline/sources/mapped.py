@@ -171,7 +171,7 @@ class _Sessions:
         rest = iter(records)
         first = dict(next(rest))
         wanted = self.mapping.trajectory.model_dump(exclude_none=True).values()
-        missing = [(path, at) for path in (*wanted, *self.mapping.tags.values()) if (at := getter(path))]
+        missing = [(path, getter(path)) for path in (*wanted, *self.mapping.tags.values())]
         missing = [(path, at) for path, at in missing if at(first) is None]
         return _completed(first, missing, rest)
 
@@ -193,7 +193,8 @@ class _Sessions:
     def _ruled(self, values: tuple[Any, ...]) -> tuple[bool, EventKind | None]:
         at = dict(zip(self.rule_paths, values, strict=True)).__getitem__
         chosen = self.mapping.filter
-        if (chosen.keep and not any(fits(c, at) for c in chosen.keep)) or any(fits(c, at) for c in chosen.skip):
+        kept = not chosen.keep or any(fits(condition, at) for condition in chosen.keep)
+        if not kept or any(fits(condition, at) for condition in chosen.skip):
             return False, None
         return True, next((rule.kind for rule in self.mapping.kinds if fits(rule.where, at)), None)
 
@@ -340,11 +341,12 @@ class _Session:
 
     def _action(self, name: str, event: dict[str, Any]) -> Action:
         arguments: dict[str, JsonValue] = {}
-        raw = None
+        raw: str | None = None
         for key, at in self.sessions.arguments:
             given = at(event)
             if isinstance(given, str) and given.lstrip().startswith("{"):
-                given, raw = _unpacked(given), given
+                raw = given
+                given = _unpacked(given)
             if isinstance(given, dict):
                 arguments |= given
             elif given is not None:
