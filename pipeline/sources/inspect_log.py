@@ -1,8 +1,8 @@
 """Inspect's evaluation logs, `.eval` or JSON, read by inspect_ai itself: a trajectory each sample.
 
 `messages` become events (talk.py), `scores` outcomes, where C, I, P and N are 1, 0, 0.5 and 0 as Inspect's
-own metrics have them; `success` is the one score where it is 1 or 0. The condition is the solver where one was
-named; the instance is the sample's id, so that the epochs of one sample can be paired. The user of an
+own metrics have them; `success` is the one score where it is 1 or 0. The condition is the solver where one
+was named; the instance is the sample's id, so that the epochs of one sample can be paired. The user of an
 evaluation is a data set, so the setting is simulated unless the command line says otherwise.
 
 Identity: the sample's own uuid, which Inspect gives to each run of a sample.

@@ -176,9 +176,7 @@ class _Conversation:
         try:
             if span.operation == "execute_tool":
                 self._tool(span)
-            elif span.operation in MODEL_CALLS or (
-                span.operation == "invoke_agent" and not _heard_below(span, others)
-            ):
+            elif _speaks(span, others):
                 self._model_call(span)
         except ValueError as error:
             self.wrong.append(Quarantined(source=self.source, reason=f"span {span.id}: {error}"))
@@ -186,8 +184,7 @@ class _Conversation:
     def trajectory(self, name: str, options: ReadOptions) -> Trajectory:
         """What was taken."""
         tags = {"service": ", ".join(self.services)} if self.services else {}
-        head = {"system": SYSTEM, "agent": self.agent, "tags": tags}
-        return self.talk.trajectory(name, self.source, options, **head)
+        return self.talk.trajectory(name, self.source, options, system=SYSTEM, agent=self.agent, tags=tags)
 
     def _model_call(self, span: Span) -> None:
         name = span.agents[0] if span.agents else None
@@ -220,10 +217,8 @@ class _Conversation:
         """Those of a history that were not said before."""
         keys = [said.key() for said in history]
         spoken = [key for key, said in zip(keys, history, strict=True) if ROLES.get(said.role) == "human"]
-        answered = [
-            key for key, said in zip(keys, history, strict=True) if said.role not in ("user", "system")
-        ]
-        repeats = (self.first in spoken[:1]) or any(self.said[key] for key in answered)
+        theirs = [key for key, said in zip(keys, history, strict=True) if _answers(said)]
+        repeats = self.first in spoken[:1] or any(self.said[key] for key in theirs)
         self.first = self.first or next(iter(spoken), None)
         here: Counter[str] = Counter()
         for key, said in zip(keys, history, strict=True):
@@ -278,7 +273,7 @@ def _spans(value: JsonValue | Quarantined, source: str, line: int | None) -> Ite
         try:
             service = _attributes(resource.get("resource", {})).get("service.name")
             for scope in _either(resource, "scopeSpans") or []:
-                for given in scope.get("spans", []):
+                for given in scope.get("spans") or []:
                     yield _span(given, service, source, line)
         except (AttributeError, TypeError) as error:
             yield Quarantined(source=source, line=line, reason=f"resourceSpans: not as OTLP has it: {error}")
@@ -306,7 +301,7 @@ def _span(given: Any, service: Any, source: str, line: int | None) -> Span | Qua
         return Quarantined(source=source, line=line, reason=f"span {name}: not as OTLP has it: {error!r}")
 
 
-def _either(given: dict[str, Any], key: str) -> Any:
+def _either(given: Any, key: str) -> Any:
     """A field in lowerCamelCase, as OTLP wants it, or in the snake_case that some write."""
     return given.get(key, given.get(re.sub("([A-Z])", r"_\1", key).lower()))
 
@@ -401,15 +396,22 @@ def _conversations(spans: Any) -> dict[str, list[Span]]:
     return found
 
 
-def _heard_below(span: Span, others: list[Span]) -> bool:
-    """Whether a model call inside an agent's span says what was said."""
-    return any(span in one.above and one.operation in MODEL_CALLS and one.said_any() for one in others)
+def _answers(said: Said) -> bool:
+    """Whether a message is the agent's or a tool's, so that a history has it only from before."""
+    return ROLES.get(said.role) == "agent" or bool(said.answers)
+
+
+def _speaks(span: Span, others: list[Span]) -> bool:
+    """Whether a span's messages count: a model call's, or an agent's where no model call below has any."""
+    if span.operation != "invoke_agent":
+        return span.operation in MODEL_CALLS
+    below = (one for one in others if any(span is above for above in one.above))
+    return not any(one.operation in MODEL_CALLS and one.said_any() for one in below)
 
 
 def _tokens(span: Span, name: str, old: str) -> int:
-    given = span.attributes.get(
-        f"gen_ai.usage.{name}_tokens", span.attributes.get(f"gen_ai.usage.{old}_tokens")
-    )
+    usage = "gen_ai.usage.{}_tokens".format
+    given = span.attributes.get(usage(name), span.attributes.get(usage(old)))
     return given if isinstance(given, int) else 0
 
 
