@@ -185,11 +185,11 @@ def _aggregate(keys: list[tuple[str, str]]) -> str:
     return f"""
         WITH sums AS (
             SELECT metric, participant, rater, scoring, definition{names},
-                sum(value * weight) / nullif(sum(weight) FILTER (value IS NOT NULL), 0) AS value,
+                fsum(value * weight) / nullif(fsum(weight) FILTER (value IS NOT NULL), 0) AS value,
                 count(value) AS n, count(*) - count(value) AS missing,
-                sum(weight) FILTER (value IS NOT NULL) AS total, mode(reason) AS reason,
-                sum(weight ** 2 * value ** 2) AS squares, sum(weight ** 2 * value) AS products,
-                sum(weight ** 2) FILTER (value IS NOT NULL) AS weights
+                fsum(weight) FILTER (value IS NOT NULL) AS total, mode(reason) AS reason,
+                fsum(weight ** 2 * value ** 2) AS squares, fsum(weight ** 2 * value) AS products,
+                fsum(weight ** 2) FILTER (value IS NOT NULL) AS weights
             FROM chosen m JOIN selected t ON t.id = m.trajectory_id
             GROUP BY ALL
         )

@@ -71,6 +71,9 @@ def parse(logged: str) -> Action:
     A string that only matches after Co-Gym's lenient clean-up, or that names no known action, keeps its
     `raw` form; one without any call is named `UNPARSED`.
     """
+    # The environment drops an afterthought before it looks for an action; messages it never sees.
+    if "\nThought:" in logged and logged.partition("(")[0] not in COLLABORATIVE:
+        return _lenient(logged) or _exact(logged) or _foreign(logged)
     return _exact(logged) or _lenient(logged) or _foreign(logged)
 
 

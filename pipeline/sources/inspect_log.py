@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from coaudit.pipeline.errors import SourceError
 from coaudit.pipeline.sources import talk
 from coaudit.pipeline.sources.reader import ReadOptions
 from coaudit.pipeline.sources.talk import Answer, Call, Said, Talk
@@ -44,9 +43,9 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
     try:
         from inspect_ai.log import read_eval_log, read_eval_log_samples
     except ImportError as error:
-        raise SourceError(
-            f"{path}: an Inspect log; install inspect_ai to read it (pip install 'coaudit[inspect]')"
-        ) from error
+        reason = f"an Inspect log; install inspect_ai to read it: pip install 'coaudit[inspect]' ({error})"
+        yield Quarantined(source=str(path), reason=reason)
+        return
     try:
         spec = read_eval_log(str(path), header_only=True).eval
         samples = read_eval_log_samples(str(path), all_samples_required=False, resolve_attachments=True)

@@ -312,6 +312,7 @@ def _attributes(given: dict[str, Any]) -> dict[str, Any]:
 
 def _any(value: dict[str, Any]) -> Any:
     """OTLP's AnyValue as a plain one."""
+    inner: Any
     kind, inner = next(iter(value.items()), ("", None))
     match kind:
         case "intValue":
