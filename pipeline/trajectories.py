@@ -60,7 +60,7 @@ def document(trajectory: Trajectory, *, hidden: bool = False, states: bool = Fal
 
 def line(event: Event) -> str:
     """An event on one line, for reading."""
-    parts = [] if event.kind == "message" and event.text else [event.kind]
+    parts: list[str] = [] if event.kind == "message" and event.text else [event.kind]
     if event.action:
         arguments = ", ".join(f"{key}={value}" for key, value in event.action.arguments.items())
         parts = [f"{event.action.name}({arguments})"]

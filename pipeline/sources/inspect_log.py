@@ -41,20 +41,28 @@ def recognises(path: Path) -> bool:
 def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
     """The samples of a log."""
     try:
-        from inspect_ai.log import read_eval_log, read_eval_log_samples
+        from inspect_ai.log import read_eval_log
     except ImportError as error:
         reason = f"an Inspect log; install inspect_ai to read it: pip install 'coaudit[inspect]' ({error})"
         yield Quarantined(source=str(path), reason=reason)
         return
-    try:
-        spec = read_eval_log(str(path), header_only=True).eval
-        samples = read_eval_log_samples(str(path), all_samples_required=False, resolve_attachments=True)
-        for sample in samples:
-            yield _trajectory(sample, spec, path, options)
     # Inspect raises whatever its readers meet in a broken file: zip, JSON, pydantic and its own errors.
+    try:
+        whole = path.suffix != ".eval"
+        log = read_eval_log(str(path), header_only=not whole, resolve_attachments=whole)
+        for sample in (log.samples or []) if whole else _samples(path):
+            yield _trajectory(sample, log.eval, path, options)
     except Exception as error:
         reason = f"inspect_ai cannot read it: {type(error).__name__}: {error!s:.300}"
         yield Quarantined(source=str(path), reason=reason)
+
+
+def _samples(path: Path) -> Iterator[Any]:
+    """The samples of an .eval file, one held at a time."""
+    from inspect_ai.log import read_eval_log_sample, read_eval_log_sample_summaries
+
+    for summary in read_eval_log_sample_summaries(str(path)):
+        yield read_eval_log_sample(str(path), summary.id, summary.epoch, resolve_attachments=True)
 
 
 def _trajectory(sample: Any, spec: Any, path: Path, options: ReadOptions) -> Trajectory | Quarantined:
