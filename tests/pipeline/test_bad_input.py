@@ -325,6 +325,15 @@ def test_nothing_read_is_status_1_with_a_document_and_a_message(tmp_path: Path, 
     assert done.err == f"{tmp_path / 'nowhere'}: no such file or folder\ncoaudit: nothing could be read\n"
 
 
+@pytest.fixture(scope="module")
+def one_session(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """A workspace that nobody changes."""
+    folder = tmp_path_factory.mktemp("one")
+    found = opened(folder / "workspace")
+    take(found, talk().folder(folder / "logs" / NAME))
+    return found
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -344,15 +353,13 @@ def test_nothing_read_is_status_1_with_a_document_and_a_message(tmp_path: Path, 
     ],
 )
 def test_wrong_use_is_status_2_and_names_what_would_be_right(
-    tmp_path: Path,
-    store: Store,
+    one_session: Store,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     arguments: list[str],
     message: str,
 ) -> None:
-    take(store, talk().folder(tmp_path / "logs" / NAME))
-    assert _main(monkeypatch, store, *arguments) == 2
+    assert _main(monkeypatch, one_session, *arguments) == 2
     said = capsys.readouterr()
     assert message in said.err
     assert "Traceback" not in said.err and not said.out
