@@ -14,8 +14,11 @@ import typer
 
 from coaudit.pipeline.commands import (
     agreeing,
+    annotating,
+    codebooks,
     data,
     demo,
+    following,
     judging,
     measuring,
     ratings,
@@ -50,7 +53,10 @@ def common(
 
 for module in (
     data,
+    following,
+    codebooks,
     judging,
+    annotating,
     ratings,
     measuring,
     agreeing,

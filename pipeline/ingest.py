@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,10 +12,11 @@ import duckdb
 from coaudit.pipeline import ledger, provenance, rows
 from coaudit.pipeline.archives import is_archive, unpacked
 from coaudit.pipeline.errors import SourceError
+from coaudit.pipeline.live import joining
 from coaudit.pipeline.locks import exclusive
-from coaudit.pipeline.provenance import READERS, Place, Source, reader
+from coaudit.pipeline.provenance import ASKED, READERS, Place, Source, reader
 from coaudit.pipeline.sources.reader import ReadOptions
-from coaudit.pipeline.store import Store, dictionaries, execute, insert
+from coaudit.pipeline.store import Store, delete, dictionaries, execute, insert
 from coaudit.pipeline.workspace import Workspace
 from coaudit.schemas.trajectory import Quarantined, Trajectory
 
@@ -54,7 +55,7 @@ class _Tree:
 
 def recognised(path: Path, system: str = "auto") -> str | None:
     """The system whose source `path` is; None where it is none's, or not that system's."""
-    candidates = tuple(READERS) if system == "auto" else (system,)
+    candidates = [name for name in READERS if name not in ASKED] if system == "auto" else [system]
     return next((name for name in candidates if reader(name).recognises(path)), None)
 
 
@@ -134,7 +135,7 @@ def _ingest_tree(
         result.quarantined.append(Quarantined(source=tree.name, reason=reason))
         return
     result.found += len(sources)
-    known = _known(store)
+    known = known_sources(store)
     batch = _Batch(store, result)
     for done, (path, found) in enumerate(sources):
         place = Place(path, tree.called(path), found)
@@ -214,8 +215,7 @@ class _Batch:
         """Store what has come together."""
         with self.store.writing() as connection:
             self._save(connection)
-            for source in self.sources:
-                _note_source(connection, source)
+            note_sources(connection, self.sources)
             insert(connection, "quarantine", [(q.source, q.line, q.reason, None) for q in self.quarantined])
             # On disk in the ledger before it is in the database, which a kill in between leaves behind.
             provenance.note(self.store.workspace, self.fresh)
@@ -224,18 +224,27 @@ class _Batch:
 
     def _save(self, connection: duckdb.DuckDBPyConnection) -> None:
         fresh = []
+        known = _stored(connection, self.trajectories)
         for trajectory, options in self.trajectories.values():
-            settled = _settled(self.store, connection, trajectory, options, self.result)
-            if settled is None:
+            found: Trajectory | None = trajectory
+            if trajectory.id in known:
+                found = settled(self.store, connection, trajectory, options, self.result)
+            if found is None:
                 self.result.unchanged += 1
                 continue
-            fresh.append(settled)
-            self.result.events += sum(not e.live_only for e in settled.events)
+            fresh.append(found)
+            self.result.events += sum(not e.live_only for e in found.events)
         self.result.trajectories += len(fresh)
         self.store.save(fresh, connection)
 
 
-def _settled(
+def _stored(connection: duckdb.DuckDBPyConnection, ids: Collection[str]) -> set[str]:
+    """Those of the ids that the store has."""
+    query = "SELECT id FROM trajectories WHERE id IN (SELECT unnest(?))"
+    return {row[0] for row in execute(connection, query, [list(ids)]).fetchall()}
+
+
+def settled(
     store: Store,
     connection: duckdb.DuckDBPyConnection,
     trajectory: Trajectory,
@@ -254,6 +263,8 @@ def _settled(
         if head[0]["digest"] == rows.digest(trajectory) and options.condition in (None, head[0]["condition"]):
             return None
         stored = store.load(connection, [trajectory.id])[0]
+        if together := joining.settled(stored, trajectory):
+            return None if rows.digest(together) == head[0]["digest"] else together
         old, new = rows.event_digests(stored.events), rows.event_digests(trajectory.events)
         if new == old[: len(new)] and len(new) < len(old):
             return None
@@ -318,6 +329,8 @@ def rebuild(store: Store, progress: Progress | None = None) -> Ingested:
 
 def _filled(store: Store, sources: Sequence[Source], progress: Progress | None) -> Ingested:
     """Read every source into an empty store, and the ledgers of ratings and outcomes after them."""
+    from coaudit.pipeline.live import serving
+
     result = Ingested()
     batch = _Batch(store, result)
     for source in (one for one in sources if one.reference):
@@ -336,11 +349,14 @@ def _filled(store: Store, sources: Sequence[Source], progress: Progress | None) 
         else:
             batch.add(source, place, fresh=False)
     batch.flush()
+    with store.writing() as connection:
+        serving.replay(store, connection)
     store.sync()
     return result
 
 
-def _known(store: Store) -> dict[tuple[str, str, str], tuple[str, ...]]:
+def known_sources(store: Store) -> dict[tuple[str, str, str], tuple[str, ...]]:
+    """The key of every source in the store -> the ids of its trajectories."""
     if not store.is_made or not store.workspace.exists():
         return {}
     with store.reading() as connection:
@@ -350,11 +366,15 @@ def _known(store: Store) -> dict[tuple[str, str, str], tuple[str, ...]]:
     return {(path, content, options): tuple(ids) for path, content, options, ids in found}
 
 
-def _note_source(connection: duckdb.DuckDBPyConnection, source: Source) -> None:
-    execute(connection, "DELETE FROM sources WHERE path = ?", [source.path])
-    path, content, options = source.key
-    row = (path, source.system, content, options, list(source.trajectory_ids), source.ingested)
-    insert(connection, "sources", [row])
+def note_sources(connection: duckdb.DuckDBPyConnection, sources: Sequence[Source]) -> None:
+    """Keep where trajectories came from, each place as it was last read."""
+    last = {source.path: source for source in sources}
+    delete(connection, "sources", "path", list(last))
+    many = []
+    for source in last.values():
+        path, content, options = source.key
+        many.append((path, source.system, content, options, list(source.trajectory_ids), source.ingested))
+    insert(connection, "sources", many)
 
 
 def _unrecognised(root: Path, system: str) -> str:

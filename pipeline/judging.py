@@ -49,6 +49,10 @@ class Scope:
     """At most so many units in this run."""
     retry_errors: bool = False
 
+    def on(self, books: tuple[Codebook, ...]) -> Scope:
+        """The same for these codebooks."""
+        return replace(self, books=books)
+
     def less(self, units: int) -> Scope:
         """The scope that is left after some units."""
         return self if self.limit is None else replace(self, limit=self.limit - units)

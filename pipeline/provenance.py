@@ -26,8 +26,11 @@ READERS = {
     "overcooked": "overcooked",
     "coblock": "coblock",
     "coaudit": "coaudit_jsonl",
+    "mapped": "mapped",
 }
-"""System -> the module under sources/ that reads its logs."""
+"""System -> the module under sources/ that reads its logs; auto asks them in this order."""
+ASKED = ("mapped",)
+"""Read only where asked for: such logs are whatever their mapping says."""
 _FOLDERS_KEPT = 4
 """Parts of a source's path that its copy keeps: names above it say condition and task."""
 

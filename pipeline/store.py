@@ -10,6 +10,7 @@ import json
 import os
 import random
 import sys
+import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from coaudit.pipeline import codebooks, derived, lake, ledger, rows
+from coaudit.pipeline import codebooks, derived, lake, ledger, rows, samples
 from coaudit.pipeline.errors import StoreError
 from coaudit.pipeline.locks import exclusive
 from coaudit.pipeline.workspace import Workspace
@@ -32,8 +33,10 @@ VERSION = 1
 """Of the tables; a database of another version is rebuilt, one from a newer coaudit is refused."""
 PATIENCE = 30.0
 """Seconds that an open is retried while another process writes."""
-LEDGER_BATCH = 5000
-VIEWS = ("ratings.sql", "teamwork.sql", "measures.sql", "dashboard.sql")
+LEDGER_BATCH = 2000
+READER_MEMORY = "500MB"
+"""For all connections of a process that only looks, such as the dashboard."""
+VIEWS = ("ratings.sql", "teamwork.sql", "measures.sql", "serving.sql", "dashboard.sql")
 _TEAMWORK = (
     "metric, trajectory_id, value, 1, NULL, participant, NULL, NULL, NULL FROM count_measures",
     "metric, trajectory_id, value, weight, reason, participant, NULL, scoring, NULL FROM teamwork_measures",
@@ -124,6 +127,7 @@ class Store:
                     fresh = self._load_ledger(connection, path.name)
                     touched = touched if touched is None else touched | fresh
                 fresh = self._load_outcomes(connection)
+                self._load_samples(connection)
                 derived.refresh(connection, touched if touched is None else touched | fresh)
 
     def save(self, trajectories: Sequence[Trajectory], connection: duckdb.DuckDBPyConnection) -> None:
@@ -222,11 +226,12 @@ class Store:
     def behind(self) -> bool:
         """Whether the ledgers or codebooks hold what the database does not have yet."""
         with self._open(read_only=True) as connection:
-            if not _has_tables(connection):  # killed before the first transaction was done
+            # A kill in the very first transaction leaves a database without tables.
+            if not _has_tables(connection):
                 return True
             stored = connection.execute("SELECT value FROM meta WHERE key = 'codebooks'").fetchone()
             loaded = dict(connection.execute("SELECT path, bytes FROM ledgers").fetchall())
-        if stored is None or stored[0] != self._codebook_state():
+        if stored is None or stored[0] != self._codebook_state() or samples.changed(self.workspace, loaded):
             return True
         files = [*ledger.files(self.workspace.ratings), *self._outcome_ledger()]
         return any(ledger.grown(path, loaded.get(path.name, 0)) for path in files)
@@ -257,6 +262,17 @@ class Store:
             execute(connection, "DELETE FROM ledgers WHERE path = ?", [path.name])
             execute(connection, "INSERT INTO ledgers VALUES (?, ?, ?)", [path.name, size, len(given)])
         return {row[0] for row in given}
+
+    def _load_samples(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Load the samples that are new; a sample is written once, so one that changed is read whole."""
+        loaded = dict(connection.execute("SELECT path, bytes FROM ledgers").fetchall())
+        for path in samples.changed(self.workspace, loaded):
+            size, drawn = path.stat().st_size, list(samples.rows(samples.read(path)))
+            key = f"samples/{path.name}"
+            execute(connection, "DELETE FROM samples WHERE sample = ?", [path.stem])
+            insert(connection, "samples", drawn)
+            execute(connection, "DELETE FROM ledgers WHERE path = ?", [key])
+            execute(connection, "INSERT INTO ledgers VALUES (?, ?, ?)", [key, size, len(drawn)])
 
     def _codebook_state(self) -> str:
         own = self.workspace.codebooks
@@ -313,6 +329,13 @@ class Store:
         execute(connection, "INSERT INTO ledgers VALUES (?, ?, ?)", [name, offset, line])
         return touched
 
+    def _limits(self) -> dict[str, str]:
+        """Settings of a process that only looks: what does not fit in memory spills outside the workspace."""
+        if not self.read_only:
+            return {}
+        spill = f"{tempfile.gettempdir()}/coaudit-{os.getpid()}"
+        return {"memory_limit": READER_MEMORY, "temp_directory": spill}
+
     @contextmanager
     def _turn(self) -> Iterator[None]:
         """Wait for other writers where the store admits one at a time and does not queue them itself."""
@@ -325,7 +348,7 @@ class Store:
     def _connected(self, *, read_only: bool) -> duckdb.DuckDBPyConnection:
         url = self.workspace.store_url
         if not lake.is_lake(url):
-            return _connect(url, read_only=read_only)
+            return _connect(url, read_only=read_only, **self._limits())
         data = Path(self.workspace.settings.get("data", self.workspace.path / "lake"))
         connection = lake.connect(url, data, read_only=read_only and self._lake_made)
         if not self._lake_made:
@@ -399,12 +422,13 @@ def dictionaries(
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
-def _connect(url: str, *, read_only: bool) -> duckdb.DuckDBPyConnection:
+def _connect(url: str, *, read_only: bool, **settings: str) -> duckdb.DuckDBPyConnection:
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
             # Looking for tables among Python's variables would import pandas, which takes two seconds.
-            return duckdb.connect(url, read_only=read_only, config={"python_enable_replacements": False})
+            given = {"python_enable_replacements": False, **settings}
+            return duckdb.connect(url, read_only=read_only, config=given)
         except duckdb.Error as error:
             if not any(mark in str(error) for mark in _LOCKED):
                 reason = str(error).splitlines()[0]

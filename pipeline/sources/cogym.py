@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from coaudit.pipeline.live.recording import is_recording
 from coaudit.pipeline.sources.cogym_actions import COLLABORATIVE, parse, start_arguments
 from coaudit.pipeline.sources.cogym_outcomes import SessionFiles, outcomes, rated_outcomes
 from coaudit.pipeline.sources.reader import ReadOptions, json_file, json_lines, only_object
@@ -88,11 +89,34 @@ class Record(BaseModel):
 
 @dataclass
 class Session:
-    """What the records of one log amount to."""
+    """What the records of one log, added one by one, amount to."""
 
     records: list[tuple[int, Record]] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     states: dict[str, JsonValue] = field(default_factory=dict)
+    opening: ChatItem | None = None
+    chat_seen: int = 0
+    accepted: bool = False
+    """Whether the last record accepted an action, which the next one then carries out."""
+
+    def add(self, index: int, record: Record) -> None:
+        """Take in the record at that place of the log.
+
+        The opening query is number 1, behind the start, also where the start's own record is broken. Logs
+        older than the START record begin with the query.
+        """
+        begins, starts = not self.records, index == 0 and _is_start(record)
+        if begins:
+            self.opening = _opening(record)
+        seq = index if self.opening is None or starts else index + 1
+        heard = record.current_chat_history[self.chat_seen :]
+        events = [_event(seq, record, self.states, heard, accepted=self.accepted)]
+        if begins and self.opening:
+            events.append(_query(self.opening, 0 if index == 0 and not starts else 1))
+        self.records.append((index, record))
+        self.events.extend(sorted(events, key=lambda event: event.seq))
+        self.chat_seen = len(record.current_chat_history)
+        self.accepted = record.action.startswith("ACCEPT_CONFIRMATION(")
 
     @property
     def first(self) -> Record:
@@ -104,10 +128,10 @@ class Session:
 
 
 def recognises(path: Path) -> bool:
-    """A folder with an event log, the log itself, or a released trajectory file."""
+    """A folder with an event log, the log itself, a released trajectory file, or recorded live traffic."""
     if path.is_dir():
-        return (path / LOG).is_file()
-    if path.name == LOG:
+        return (path / LOG).is_file() or is_recording(path)
+    if path.name == LOG or is_recording(path):
         return True
     if path.suffix != ".json" or not path.is_file():
         return False
@@ -119,9 +143,13 @@ def recognises(path: Path) -> bool:
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
-    """The one trajectory of a session folder or released file, after what could not be read of it."""
+    """The trajectory of a session folder or released file, or those of a recording, and what is broken."""
     if path.suffix == ".json":
         yield from _read_released(path, options)
+    elif is_recording(path):
+        from coaudit.pipeline.live import replay
+
+        yield from replay.read(path, options)
     else:
         yield from _read_folder(path if path.is_dir() else path.parent, options)
 
@@ -142,26 +170,26 @@ def _read_folder(folder: Path, options: ReadOptions) -> Iterator[Trajectory | Qu
     files = SessionFiles(folder, final_state=session.last.current_observation.public)
     participants = _participants(session, files)
     yield from files.quarantined
-    config = _config(folder)
+    config = config_of(folder)
     if isinstance(config, Quarantined):
         yield config
         config = {}
-    task, instance = _task(folder.name, session, config)
+    task, instance = task_of(folder.name, session, config)
     yield Trajectory(
         id=_grown_id(folder.name, session),
         native_id=folder.name,
         source=str(folder),
         system=SYSTEM,
         setting=options.setting or _setting(session, files),
-        condition=options.condition or _condition(folder),
+        condition=options.condition or condition_of(folder),
         task=task,
         instance=instance,
-        agent=options.agent or _agent(session),
+        agent=options.agent or agent_of(session.first.team),
         agent_model=next((p.model for p in participants if p.kind == "agent" and p.model), None),
         tags=options.tags,
         participants=participants,
         events=tuple(session.events),
-        outcomes=tuple(outcomes(session.events, files, _max_steps(config, session))),
+        outcomes=tuple(outcomes(session.events, files, max_steps(config, session.first.team))),
         states=session.states,
         hidden=files.hidden,
     )
@@ -201,8 +229,8 @@ def _read_released(path: Path, options: ReadOptions) -> Iterator[Trajectory | Qu
         system=SYSTEM,
         setting=options.setting or "real",
         condition=options.condition or path.parent.name or None,
-        task=str(task) if task else _task(path.stem, session, {})[0],
-        agent=options.agent or _agent(session),
+        task=str(task) if task else task_of(path.stem, session, {})[0],
+        agent=options.agent or agent_of(session.first.team),
         agent_model=str(model) if model else None,
         tags=options.tags,
         participants=named,
@@ -231,30 +259,14 @@ def _record(value: JsonValue | Quarantined, source: str, line: int | None) -> Re
 
 
 def _session(records: list[tuple[int, Record]]) -> Session:
-    session = Session(records)
-    chat_seen, accepted = 0, False
-    opening = _opening(session.first)
-    if opening:
-        session.events.append(_query(opening, 0 if _has_no_start(records) else 1))
+    session = Session()
     for index, record in records:
-        started = opening is None or (index == 0 and _is_start(record))
-        seq = index if started else index + 1
-        heard = record.current_chat_history[chat_seen:]
-        session.events.append(_event(seq, record, session.states, heard, accepted=accepted))
-        chat_seen = len(record.current_chat_history)
-        accepted = record.action.startswith("ACCEPT_CONFIRMATION(")
-    session.events.sort(key=lambda event: event.seq)
+        session.add(index, record)
     return session
 
 
 def _is_start(record: Record) -> bool:
     return record.role == ENVIRONMENT and record.action.startswith("START(")
-
-
-def _has_no_start(records: list[tuple[int, Record]]) -> bool:
-    """Logs older than the START record: the query is number 0 and the records follow."""
-    index, first = records[0]
-    return index == 0 and not _is_start(first)
 
 
 def _query(opening: ChatItem, seq: int) -> Event:
@@ -379,8 +391,8 @@ def _participants(session: Session, files: SessionFiles | None) -> tuple[Partici
     return tuple(found)
 
 
-def _agent(session: Session) -> str | None:
-    return next((name for name in session.first.team if participant_kind(name) == "agent"), None)
+def agent_of(team: Sequence[str]) -> str | None:
+    return next((name for name in team if participant_kind(name) == "agent"), None)
 
 
 def _setting(session: Session, files: SessionFiles) -> Setting | None:
@@ -390,7 +402,7 @@ def _setting(session: Session, files: SessionFiles) -> Setting | None:
     return "real" if any(name.startswith("user_") for name in session.first.team) else None
 
 
-def _condition(folder: Path) -> str | None:
+def condition_of(folder: Path) -> str | None:
     above = folder.absolute().parent
     # Co-Gym's experiment scripts write {task}/{tag}/results/env_*: there the tag is the arm.
     task = above.parent.parent.name
@@ -400,7 +412,7 @@ def _condition(folder: Path) -> str | None:
     return above.name or None
 
 
-def _task(name: str, session: Session, config: dict[str, Any]) -> tuple[str | None, str | None]:
+def task_of(name: str, session: Session, config: dict[str, Any]) -> tuple[str | None, str | None]:
     """(task, instance): from the folder's name, else from what the environment shows."""
     if match := _FOLDER.fullmatch(name):
         return TASK_NAMES.get(match["task"], match["task"]), match["index"]
@@ -422,7 +434,7 @@ def beside(path: Path) -> list[Path]:
     return [place for place in places if place.is_file()][:1]
 
 
-def _config(folder: Path) -> dict[str, Any] | Quarantined:
+def config_of(folder: Path) -> dict[str, Any] | Quarantined:
     """The environment's configuration where Co-Gym left it beside the session; {} where it did not."""
     for path in beside(folder):
         try:
@@ -432,10 +444,10 @@ def _config(folder: Path) -> dict[str, Any] | Quarantined:
     return {}
 
 
-def _max_steps(config: dict[str, Any], session: Session) -> int:
+def max_steps(config: dict[str, Any], team: Sequence[str]) -> int:
     """Logged records a party may have; 30 in the experiments, 100 in the graphical server."""
     arguments = config.get("env_args")
     configured = arguments.get("max_steps") if isinstance(arguments, dict) else None
     if isinstance(configured, int):
         return configured
-    return 100 if any(name.startswith("user_") for name in session.first.team) else 30
+    return 100 if any(name.startswith("user_") for name in team) else 30
