@@ -11,6 +11,7 @@ from coaudit.pipeline import judging, system_detectors, training
 from coaudit.pipeline.errors import UsageError
 from coaudit.pipeline.judging import LocalRater, Say, Scope, Summary
 from coaudit.pipeline.store import Store
+from coaudit.pipeline.system_detectors import Ahead, SystemDetectors
 from coaudit.schemas.codebook import Codebook
 
 Make = Callable[[Codebook], LocalRater]
@@ -36,11 +37,7 @@ def judge(store: Store, rater: str, names: Sequence[str], scope: Scope, say: Say
 
 def _detectors(store: Store, names: Sequence[str], scope: Scope, say: Say) -> Summary:
     """Those of any system's logs on `failures`, and those of one system on codebooks of its own."""
-    with store.reading() as connection:
-        found = connection.execute("SELECT DISTINCT system FROM trajectories").fetchall()
-    systems = {row[0] for row in found}
-    own = [name for name, system in system_detectors.SYSTEMS.items() if system in systems]
-    books = judging.chosen(store, names, (detectors.CODEBOOK, *own))
+    books = judging.chosen(store, names, (detectors.CODEBOOK, *system_detectors.books_of(store)))
     general = tuple(book for book in books if book.name not in system_detectors.SYSTEMS)
     special = tuple(book for book in books if book.name in system_detectors.SYSTEMS)
     summary = Summary()
@@ -48,10 +45,9 @@ def _detectors(store: Store, names: Sequence[str], scope: Scope, say: Say) -> Su
         maker = (detectors.NAME, detectors.VERSION)
         summary = _embedded(store, maker, detectors.Detectors, scope.on(general), say)
     if special:
-        ahead = system_detectors.Ahead(store)
         maker = (detectors.NAME, system_detectors.VERSION)
         left = scope.less(summary.rated).on(special)
-        more = _embedded(store, maker, lambda b: system_detectors.SystemDetectors(b, ahead), left, say)
+        more = _embedded(store, maker, lambda book: SystemDetectors(book, Ahead.of(store, book)), left, say)
         summary = summary.plus(more)
     return summary
 
