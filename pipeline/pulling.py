@@ -22,7 +22,7 @@ from coaudit.schemas.codebook import Codebook
 
 FILE = "file"
 """The server of annotations that came in a file."""
-MARGIN = timedelta(seconds=60)
+MARGIN = timedelta(seconds=10)
 """A transaction may be stamped a little before the listing that misses it: look back so far."""
 
 
@@ -51,8 +51,8 @@ def _pull(
         return
     raw = raw_path(store, sample, book)
     since = last_mark(raw, server.url, project.id)
-    alive = {task.id for task in server.heads(project.id)}
     touched = list(server.tasks(project.id, since=since and _earlier(since)))
+    alive = {task.id for task in (server.heads(project.id) if since else touched)}
     result.projects += 1
     pulling = Pulling(store, sample, book, server.url, project.id, users, result)
     pulling.take(touched, alive, raw)
