@@ -23,8 +23,11 @@ BATCH_TASKS = 500
 BATCH_BYTES = 8_000_000
 ONCE: dict[str, Any] = {"max_retries": 0}
 """For what must not be repeated blindly: the server may have done it before the connection broke."""
-LIGHT = "data,predictions,drafts,annotations_results,predictions_results"
-"""What a listing leaves out, so that it does not carry every transcript."""
+LIGHT = (
+    "data,predictions,drafts,annotations_results,predictions_results,annotators,updated_by,annotations_ids,"
+    "comment_authors,file_upload,storage_filename,predictions_model_versions,state"
+)
+"""What a listing leaves out: the transcripts, and what takes the server a query for each task."""
 PATIENCE = 20.0
 """Seconds that a push waits for a server that went away."""
 TITLE = 50
@@ -128,7 +131,7 @@ class Server:
 
     def heads(self, key: int) -> Iterator[Listed]:
         """The tasks of a project without their annotations: keys and ids."""
-        yield from self._listed(key, None, f"{LIGHT},annotators,updated_by")
+        yield from self._listed(key, None, f"{LIGHT},annotations")
 
     def set_overlap(self, task: int, overlap: int) -> None:
         """How many annotators one task wants."""
@@ -147,16 +150,13 @@ class Server:
                 yield _listed(task, task.get("data") or {})
 
     def _list(self, key: int, query: str | None, omit: str, **fields: str) -> Iterator[dict[str, Any]]:
-        given = {
-            "project": key,
-            "page_size": PAGE,
-            "omit": omit,
-            **({"query": query} if query else {}),
-            **fields,
-        }
+        given: dict[str, Any] = {"project": key, "page_size": PAGE, "omit": omit, **fields}
+        if query:
+            given["query"] = query
         seen, total = 0, 1
         while seen < total:
-            page = self._call(lambda: self._get("api/tasks/", {**given, "page": seen // PAGE + 1}))
+            given["page"] = seen // PAGE + 1
+            page = self._call(lambda: self._get("api/tasks/", given))
             seen, total = seen + PAGE, int(page["total"])
             yield from page["tasks"]
 

@@ -126,4 +126,6 @@ def _book_of(task: dict[str, Any]) -> tuple[str, str]:
 
 
 def _earlier(moment: str) -> str:
-    return (datetime.fromisoformat(moment) - MARGIN).astimezone(UTC).isoformat().replace("+00:00", "Z")
+    """Label Studio's filter reads moments with microseconds only."""
+    before = (datetime.fromisoformat(moment) - MARGIN).astimezone(UTC)
+    return before.isoformat(timespec="microseconds").replace("+00:00", "Z")
