@@ -75,10 +75,11 @@ def annotate(store: Store, running: Running, sample: samples.Sample, project: in
     book = codebooks.load("initiative")
     tasks, _ = annotating.tasks_of(store, sample, book, sample.units)
     for start in range(0, len(tasks), 250):
-        some = [{**task, "annotations": [{"result": [choice("yes")]}]} for task in tasks[start : start + 250]]
+        some = [{**task, "annotations": [GIVEN]} for task in tasks[start : start + 250]]
         running.api("POST", f"/api/projects/{project}/import", json=some)
 
 
+GIVEN = {"result": [choice("yes")], "ground_truth": False}  # an import makes it true where it is not said
 EVERYTHING = {"selectedItems": {"all": True, "excluded": []}}
 
 

@@ -22,7 +22,7 @@ from coaudit.schemas.codebook import Codebook
 
 FILE = "file"
 """The server of annotations that came in a file."""
-MARGIN = timedelta(seconds=60)
+MARGIN = timedelta(seconds=10)
 """A transaction may be stamped a little before the listing that misses it: look back so far."""
 
 
@@ -51,8 +51,8 @@ def _pull(
         return
     raw = raw_path(store, sample, book)
     since = last_mark(raw, server.url, project.id)
-    alive = {task.id for task in server.heads(project.id)}
     touched = list(server.tasks(project.id, since=since and _earlier(since)))
+    alive = {task.id for task in (server.heads(project.id) if since else touched)}
     result.projects += 1
     pulling = Pulling(store, sample, book, server.url, project.id, users, result)
     pulling.take(touched, alive, raw)
@@ -126,4 +126,6 @@ def _book_of(task: dict[str, Any]) -> tuple[str, str]:
 
 
 def _earlier(moment: str) -> str:
-    return (datetime.fromisoformat(moment) - MARGIN).astimezone(UTC).isoformat().replace("+00:00", "Z")
+    """Label Studio's filter reads moments with microseconds only."""
+    before = (datetime.fromisoformat(moment) - MARGIN).astimezone(UTC)
+    return before.isoformat(timespec="microseconds").replace("+00:00", "Z")
