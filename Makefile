@@ -20,16 +20,19 @@ setup: .venv/.stamp
 export OPENBLAS_NUM_THREADS := 1
 
 test: setup lint
-	$(PY) -P -m pytest -q
+	$(PY) -P -m pytest -q -n auto
 
 test-fast: setup
-	$(PY) -P -m pytest -q -m "not slow"
+	$(PY) -P -m pytest -q -n auto -m "not slow"
 
 lint: setup
 	$(PY) -m ruff check . && $(PY) -m ruff format --check . && $(PY) -m mypy
 
 demo: setup
 	.venv/bin/coaudit demo
+
+docs: setup
+	$(PY) -P -m coaudit.pipeline.documents
 
 bench: setup
 	@for file in benchmarks/*.py; do echo "== $$file"; $(PY) -P $$file || exit 1; done

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
 from coaudit.pipeline import codebooks
@@ -72,19 +72,18 @@ class Summary:
     cost_usd: float | None = None
     seconds: float = 0.0
 
+    def plus(self, more: Summary) -> Summary:
+        """Two runs of a local rater as one."""
+        return Summary(
+            rated=self.rated + more.rated,
+            already=self.already + more.already,
+            errors=self.errors + more.errors,
+            seconds=round(self.seconds + more.seconds, 3),
+        )
+
     def document(self) -> dict[str, Any]:
         """As `judge --json` prints it."""
         return asdict(self)
-
-    def __add__(self, other: Summary) -> Summary:
-        """Both runs as one; a cost that neither of them knows is not known."""
-        costs = [s.cost_usd for s in (self, other) if s.cost_usd is not None]
-        sums = {
-            one.name: getattr(self, one.name) + getattr(other, one.name)
-            for one in fields(self)
-            if one.name != "cost_usd"
-        }
-        return Summary(**sums, cost_usd=sum(costs) if costs else None)
 
     def count(self, ratings: Sequence[Rating]) -> None:
         """One unit's ratings: `rated` with a usable answer, `errors` with a failed one (both may hold)."""

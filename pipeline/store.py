@@ -37,7 +37,7 @@ LEDGER_BATCH = 2000
 READER_MEMORY = "500MB"
 """For all connections of a process that only looks, such as the dashboard."""
 VIEWS = ("ratings.sql", "teamwork.sql", "measures.sql", "serving.sql", "dashboard.sql")
-_TEAMWORK = (
+TEAMWORK = (
     "metric, trajectory_id, value, 1, NULL, participant, NULL, NULL, NULL FROM count_measures",
     "metric, trajectory_id, value, weight, reason, participant, NULL, scoring, NULL FROM teamwork_measures",
 )
@@ -233,7 +233,7 @@ class Store:
         from coaudit.pipeline.measures.registry import measures
 
         ids = [t.id for t in trajectories]
-        for query in _TEAMWORK:
+        for query in TEAMWORK:
             wanted = f"INSERT INTO computed SELECT {query} WHERE trajectory_id IN (SELECT unnest(?))"
             execute(connection, wanted, [ids])
         references = self.references(connection)

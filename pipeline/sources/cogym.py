@@ -240,11 +240,12 @@ def _read_released(path: Path, options: ReadOptions) -> Iterator[Trajectory | Qu
     )
 
 
-def _record(value: object, source: str, line: int | None) -> Record | Quarantined:
-    if isinstance(value, Quarantined):
-        return value
+def _record(value: JsonValue | Quarantined, source: str, line: int | None) -> Record | Quarantined:
+    logged = only_object(value, source, line)
+    if isinstance(logged, Quarantined):
+        return logged
     try:
-        record = Record.model_validate(value)
+        record = Record.model_validate(logged)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "record"

@@ -98,7 +98,7 @@ def _foreign(logged: str) -> Action:
     inside = logged[name.end() :].rstrip().removesuffix(")")
     starts = list(_ARGUMENT.finditer(inside))
     ends = [m.start() for m in starts[1:]] + [len(inside)]
-    arguments = {m[1]: inside[m.end() : end] for m, end in zip(starts, ends, strict=True)}
+    arguments = {m[1]: inside[m.end() : end] for m, end in zip(starts, ends, strict=False)}
     rebuilt = f"{name[1]}({', '.join(f'{k}={v}' for k, v in arguments.items())})"
     return Action(name=name[1], arguments=dict(arguments), raw=None if rebuilt == logged else logged)
 

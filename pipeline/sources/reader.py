@@ -102,10 +102,11 @@ def parsed(line: bytes | None, source: str, number: int | None) -> JsonValue | Q
     if line is None:
         return Quarantined(source=source, line=number, reason=f"longer than {MAX_LINE // 2**20} MiB")
     try:
-        value: JsonValue = from_json(line.removeprefix(b"\xef\xbb\xbf"), allow_inf_nan=True)
+        value: JsonValue = from_json(line.removeprefix(b"\xef\xbb\xbf").rstrip(), allow_inf_nan=True)
     except ValueError as error:
         cut = "" if number is None or line.endswith(b"\n") else " (the last line is cut off)"
-        return Quarantined(source=source, line=number, reason=f"not JSON: {error}{cut}")
+        place = str(error) if number is None else str(error).replace("at line 1 column", "at column")
+        return Quarantined(source=source, line=number, reason=f"not JSON: {place}{cut}")
     return value
 
 

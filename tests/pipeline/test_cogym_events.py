@@ -199,6 +199,24 @@ def test_a_sloppy_action_is_understood_as_the_environment_understands_it_and_kep
     assert (found.name, found.arguments, found.raw) == ("EDITOR_UPDATE", {"text": "Day 1 (Rome)"}, logged)
 
 
+@pytest.mark.parametrize(
+    ("logged", "name", "arguments", "raw"),
+    [
+        ("BOOK()", "BOOK", {}, False),
+        ("BOOK(the inn)", "BOOK", {}, True),
+        ("BOOK(name=Inn, nights=2)", "BOOK", {"name": "Inn", "nights": "2"}, False),
+        ("FINISH(now)", "FINISH", {}, True),
+        ("EDITOR_UPDATE(", "EDITOR_UPDATE", {}, True),
+        ("EDITOR_UPDATE(txt=a)", "EDITOR_UPDATE", {"txt": "a"}, False),
+    ],
+)
+def test_an_action_that_co_gym_does_not_know_keeps_its_name_and_what_can_be_told_of_it(
+    logged: str, name: str, arguments: dict[str, str], raw: bool
+) -> None:
+    found = parse(logged)
+    assert (found.name, found.arguments, found.raw) == (name, arguments, logged if raw else None)
+
+
 @pytest.mark.parametrize("logged", ["", "I will wait.", "()", "42", "="])
 def test_a_string_without_a_call_is_kept_as_it_was(logged: str) -> None:
     assert (parse(logged).name, parse(logged).raw) == ("UNPARSED", logged)
