@@ -161,7 +161,7 @@ class Follower:
                 await channel.ask(session, member)
 
     def _subscribed(self, listener: Listener, subscribed: Subscribed) -> list[tuple[str, str]]:
-        listener.last = time.monotonic()
+        listener.last, listener.subscribed = time.monotonic(), True
         if subscribed.away is None:
             self.say(f"following {listener.name}")
             return listener.to_ask(everyone=True)
@@ -238,7 +238,10 @@ class Follower:
             for listener in self.listeners:
                 listener.close_silent()
             last = max([self.tail.changed, *(listener.last for listener in self.listeners)])
-            if self.plan.stop_when_idle is not None and time.monotonic() - last > self.plan.stop_when_idle:
+            # Who still waits for its server, or for its turn to record, is not idle.
+            here = len(self.plan.servers) == sum(listener.subscribed for listener in self.listeners)
+            limit = self.plan.stop_when_idle
+            if here and limit is not None and time.monotonic() - last > limit:
                 self.stopping.set()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.stopping.wait(), 0.2)

@@ -56,9 +56,10 @@ class Listener:
     quarantined: int = 0
     last: float = field(default_factory=time.monotonic)
     """When something other than a tick was last received."""
+    subscribed: bool = False
     awaited: dict[Path, Awaited] = field(default_factory=dict)
-    gone: set[str] = field(default_factory=set)
-    """Members to be asked are forgotten once asked: (session)."""
+    asked: set[str] = field(default_factory=set)
+    """Sessions whose state was asked for already."""
     _places: dict[str, Place] = field(default_factory=dict)
     _known: dict[str, str] = field(default_factory=dict)
     _alive: dict[str, float] = field(default_factory=dict)
@@ -126,8 +127,8 @@ class Listener:
 
     def to_ask(self, *, everyone: bool = False) -> list[tuple[str, str]]:
         """(session, member) of those whose state is not known: once each, and the open ones where wanted."""
-        strangers = [(n, r) for n, r in self.sessions.strangers.items() if n not in self.gone]
-        self.gone.update(name for name, _ in strangers)
+        strangers = [(n, r) for n, r in self.sessions.strangers.items() if n not in self.asked]
+        self.asked.update(name for name, _ in strangers)
         if everyone:
             strangers += [(name, s.team[0]) for name, s in self.sessions.open.items() if s.team]
         return strangers
