@@ -143,13 +143,11 @@ def _chosen(raters: dict[str, list[str]], definition: str, penalty: float) -> st
         SELECT m.* FROM measures m
         WHERE (m.rater IS NULL OR (m.metric, m.rater) IN (VALUES {wanted}))
             AND (m.definition IS NULL OR m.definition = {_quoted(definition)})
-            AND m.trajectory_id IN (SELECT id FROM selected)
         UNION ALL
         SELECT 'reward', trajectory_id, t.value - {float(penalty)!r} * c.value, 1, t.reason,
             NULL, NULL, NULL, NULL
         FROM computed t JOIN computed c USING (trajectory_id)
         WHERE t.metric = 'task_reward' AND c.metric = 'interventions'
-            AND trajectory_id IN (SELECT id FROM selected)
     """
 
 
@@ -198,8 +196,8 @@ def _aggregate(keys: list[tuple[str, str]]) -> str:
                 fsum(value * weight) / nullif(fsum(weight) FILTER (value IS NOT NULL), 0) AS value,
                 count(value) AS n, count(*) - count(value) AS missing,
                 fsum(weight) FILTER (value IS NOT NULL) AS total, mode(reason) AS reason,
-                fsum(weight ** 2 * value ** 2) AS squares, fsum(weight ** 2 * value) AS products,
-                fsum(weight ** 2) FILTER (value IS NOT NULL) AS weights
+                fsum(weight * weight * value * value) AS squares, fsum(weight * weight * value) AS products,
+                fsum(weight * weight) FILTER (value IS NOT NULL) AS weights
             FROM chosen m JOIN selected t ON t.id = m.trajectory_id
             GROUP BY ALL
         )
