@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -98,6 +100,31 @@ def ingest(
     What cannot be read, a path that does not exist included, is quarantined with its address, and nothing
     else is lost.
     """
+    with _few_collections():
+        return _ingested(store, paths, options, system, reference, copy, progress)
+
+
+@contextmanager
+def _few_collections() -> Iterator[None]:
+    """Look for reference cycles once a batch only: thousands of events wait there, and none is in a cycle."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+def _ingested(
+    store: Store,
+    paths: Sequence[Path],
+    options: ReadOptions,
+    system: str,
+    reference: Path | None,
+    copy: bool,
+    progress: Progress | None,
+) -> Ingested:
     result = Ingested()
     if reference is not None:
         if not reference.exists():
@@ -259,6 +286,7 @@ class _Batch:
             provenance.note(self.store.workspace, self.fresh)
         self.result.quarantined.extend(self.quarantined)
         self.trajectories, self.sources, self.fresh, self.quarantined, self.size = {}, [], [], [], 0
+        gc.collect(0)
 
     def _save(self, connection: duckdb.DuckDBPyConnection) -> None:
         fresh = []

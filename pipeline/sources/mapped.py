@@ -157,6 +157,7 @@ class _Sessions:
         self.outcomes = {name: getter(path) for name, path in mapping.outcomes.items()}
         conditions = [rule.where for rule in mapping.kinds] + mapping.filter.keep + mapping.filter.skip
         self.rule_paths = {path: at(path) for condition in conditions for path in condition}
+        self.ruling = tuple(self.rule_paths.values())
         self.ruled: dict[tuple[Any, ...], tuple[bool, EventKind | None]] = {}
 
     def native_id(self, record: dict[str, Any]) -> str | None:
@@ -182,11 +183,12 @@ class _Sessions:
 
     def rule(self, event: dict[str, Any]) -> tuple[bool, EventKind | None]:
         """Whether to take an event, and the kind that a rule gives it."""
-        values = tuple(at(event) for at in self.rule_paths.values())
+        values = tuple([at(event) for at in self.ruling])
         try:
-            if values not in self.ruled:
-                self.ruled[values] = self._ruled(values)
-            return self.ruled[values]
+            known = self.ruled.get(values)
+            if known is None:
+                known = self.ruled[values] = self._ruled(values)
+            return known
         except TypeError:  # a list or an object, which no rule names
             return self._ruled(values)
 
@@ -316,7 +318,7 @@ class _Session:
                 action=None if name is None else self._action(name, event),
                 status=status,  # type: ignore[arg-type]
                 error=(_text(how.error(event), "error") or str(logged)) if status == "failed" else None,
-                states=self._state(event),
+                states=self._state(event) if how.mapping.event.state else {},
             )
         )
 
@@ -344,11 +346,11 @@ class _Session:
         raw: str | None = None
         for key, at in self.sessions.arguments:
             given = at(event)
-            if isinstance(given, str) and given.lstrip().startswith("{"):
+            if type(given) is str and given[:1] == "{":
                 raw = given
                 given = _unpacked(given)
-            if isinstance(given, dict):
-                arguments |= given
+            if type(given) is dict:
+                arguments.update(given)
             elif given is not None:
                 arguments[key] = given
         return Action(name=name, arguments=arguments, raw=raw)

@@ -223,6 +223,15 @@ def getter(path: str | None) -> Getter:
     if len(keys) == 1 and isinstance(keys[0], str):
         key = keys[0]
         return lambda value: value.get(key)
+    if len(keys) == 2 and isinstance(keys[0], str) and isinstance(keys[1], str):
+        # Most paths are that short, and they are walked for every event.
+        outer, key = keys[0], keys[1]
+
+        def get_inner(value: Any) -> Any:
+            inside = value.get(outer)
+            return inside.get(key) if type(inside) is dict else None
+
+        return get_inner
 
     def get(value: Any) -> Any:
         for key in keys:
