@@ -13,8 +13,10 @@ import pytest
 from coaudit.pipeline import trajectories
 from coaudit.pipeline.errors import UsageError
 from coaudit.pipeline.export import TABLES, export
+from coaudit.pipeline.sources import coaudit_jsonl
+from coaudit.pipeline.sources.reader import ReadOptions
 from coaudit.pipeline.store import Store
-from coaudit.schemas.trajectory import Event
+from coaudit.schemas.trajectory import Event, Quarantined, Trajectory
 from tests.conftest import ROOT
 from tests.pipeline.cogym_folders import AGENT, IDLE, USER, Log, performance, simulated
 from tests.pipeline.stores import counts, document, give, opened, rate, rows, take, verdict, write_lines
@@ -185,10 +187,12 @@ def test_an_event_that_is_known_from_live_traffic_only_is_no_event_of_the_log(tm
 def test_a_line_that_does_not_fit_is_named_with_its_number_and_the_rest_is_read(
     tmp_path: Path, line: dict[str, Any], reason: str
 ) -> None:
-    store, taken, wrong = _taken(tmp_path, HEAD, HELLO, line)
-    assert taken == (1, 0, 1)
-    assert wrong[0].startswith(f"3: {reason}"), wrong
-    assert len(trajectories.one(store, "run-1").events) == 1
+    path = write_lines(tmp_path / "given.jsonl", [HEAD, HELLO, line])
+    wrong, found = list(coaudit_jsonl.read(path, ReadOptions()))
+    assert isinstance(wrong, Quarantined) and isinstance(found, Trajectory)
+    assert wrong.line == 3
+    assert wrong.reason.startswith(reason)
+    assert len(found.events) == 1
 
 
 def test_a_shown_trajectory_is_a_document_of_the_types(store: Store) -> None:
