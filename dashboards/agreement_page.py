@@ -11,11 +11,11 @@ import streamlit as st
 from coaudit.annotation.planning import kappa_half_width, units_for_kappa, units_for_rate
 from coaudit.dashboards import figures, markup
 from coaudit.dashboards.definitions import DEFINITIONS
-from coaudit.dashboards.palette import HEAT
 from coaudit.dashboards.reading import ask
 from coaudit.dashboards.sidebar import address
 from coaudit.pipeline import agreement, panels, trust, validating
 from coaudit.pipeline.selection import Selection
+from coaudit.pipeline.tables import Number, Table
 from coaudit.schemas.metric import Agreement
 
 SHOWN = (
@@ -137,32 +137,20 @@ def _judge(book: str, judges: list[str]) -> None:
 
 def _confusion(code: dict[str, Any]) -> None:
     labels, counts = code["confusion"]["labels"], code["confusion"]["counts"]
-    rows = [
-        {"judge": a, "people": b, "units": counts[i][j]}
-        for i, a in enumerate(labels)
-        for j, b in enumerate(labels)
-    ]
-
-    def draw(data: alt.Data) -> alt.Chart:
-        top = max(row["units"] for row in rows) or 1
-        base = alt.Chart(data).encode(
-            x=alt.X("people:N", title="People", sort=labels, axis=alt.Axis(labelAngle=0)),
-            y=alt.Y("judge:N", title="Judge", sort=labels),
-        )
-        tiles = base.mark_rect(color=HEAT).encode(
-            opacity=alt.Opacity("units:Q", scale=alt.Scale(range=[0.05, 0.5], domain=[0, top]), legend=None)
-        )
-        return tiles + base.mark_text(fontSize=15).encode(text="units:Q")
-
-    figures.chart(
-        "Confusion",
-        rows,
-        draw,
-        key="confusion",
-        alternative="Confusion of the judge's and people's labels",
-        empty="",
-        note=f"n = {code['n_both']:,} units with both; {code['n_errors']:,} errors of the judge.",
+    total = sum(map(sum, counts)) or 1
+    shown = Table(
+        name="confusion",
+        title="Confusion",
+        caption=f"n = {code['n_both']:,} units with both; {code['n_errors']:,} errors of the judge. Weighted "
+        "by design where the sample was not drawn evenly.",
+        columns=("Judge", *(f"People: {label}" for label in labels)),
+        rows=tuple(
+            (label, *(Number(n / total, n=round(n), percent=True) for n in row))
+            for label, row in zip(labels, counts, strict=True)
+        ),
+        shaded=True,
     )
+    figures.table(shown, links=False)
 
 
 def _calibration(code: dict[str, Any]) -> None:

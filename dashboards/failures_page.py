@@ -180,9 +180,7 @@ def _together(only: Selection, rater: str, codes: list[str]) -> None:
             .encode(
                 x=alt.X("other:N", title=None, sort=codes, axis=axis),
                 y=alt.Y("code:N", title=None, sort=codes),
-                opacity=alt.Opacity(
-                    "overlap:Q", title="Overlap", scale=alt.Scale(range=[0.05, 1], domain=[0, 1])
-                ),
+                opacity=alt.Opacity("overlap:Q", title="Overlap", scale=alt.Scale(range=[0.05, 1])),
                 tooltip=["code:N", "other:N", "shared:Q", "either:Q", alt.Tooltip("overlap:Q", format=".0%")],
             )
         )

@@ -121,7 +121,7 @@ def _outside(row: Row) -> str:
     place = json.loads(row["external"] or "{}").get("url")
     if not isinstance(place, str) or urlsplit(place).scheme not in ("http", "https"):
         return ""
-    return f' <a href="{escape(place)}" target="_blank" rel="noopener noreferrer">Label Studio task</a>'
+    return f' <a href="{escape(place)}" target="_blank" rel="noopener noreferrer">task ↗</a>'
 
 
 def label(row: Row | None) -> str:

@@ -20,7 +20,10 @@ LONG = 6
 """Task actions without a message while the human waits."""
 NEAR = 0.9
 """Similarity of the words of two actions from which they count as the same."""
-SAME_QUESTION = 0.75
+SAME_QUESTION = 0.85
+"""Share of the shorter question's words that the other one repeats."""
+FEWEST_WORDS = 5
+_QUESTION = re.compile(r"[^.!?:;\n]+\?")
 MOST_COMPARED = 40
 """Earlier actions that one is compared with: near repeats come soon."""
 _UNKNOWN = re.compile(
@@ -134,11 +137,11 @@ def question_asked_again(log: Log) -> list[Finding] | None:
     if not questions or not log.humans:
         return None
     findings = []
-    asked: list[tuple[Event, Event | None, frozenset[str]]] = []
+    asked: list[tuple[Event, Event | None, list[frozenset[str]]]] = []
     for question in questions:
-        said = words(question.text or "")
+        said = _asks(question)
         for earlier, reply, before in asked:
-            if reply and reply.seq < question.seq and alike(said, before) >= SAME_QUESTION:
+            if reply and reply.seq < question.seq and _same_question(said, before):
                 cites = (earlier.seq, reply.seq, question.seq)
                 why = f"asked again after the reply at {reply.seq}"
                 findings.append(Finding(cites, why, (question.text or "")[:200]))
@@ -211,6 +214,18 @@ def change_after_refusal(log: Log) -> list[Finding] | None:
             if event.seq > request.seq and event.kind == "confirm_request":
                 break
     return findings
+
+
+def _asks(message: Event) -> list[frozenset[str]]:
+    """The words of each question in a message."""
+    return [words(found) for found in _QUESTION.findall(message.text or "")]
+
+
+def _same_question(some: list[frozenset[str]], others: list[frozenset[str]]) -> bool:
+    """Whether a question of the one is (nearly) in the words of one of the other."""
+    return any(
+        len(a & b) >= SAME_QUESTION * max(FEWEST_WORDS, min(len(a), len(b))) for a in some for b in others
+    )
 
 
 def _silences(log: Log, agent: str) -> Iterator[Finding]:

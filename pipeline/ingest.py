@@ -21,6 +21,8 @@ from coaudit.pipeline.workspace import Workspace
 from coaudit.schemas.trajectory import Quarantined, Trajectory
 
 BATCH_EVENTS = 20_000
+SHOWN = 3
+"""So many trajectories tell whether logs are read as meant."""
 
 
 @dataclass
@@ -114,6 +116,42 @@ def ingest(
         else:
             _ingest_tree(store, _Tree(path, str(path)), options, system, copy, progress, result)
     return result
+
+
+def preview(
+    paths: Sequence[Path], options: ReadOptions, system: str = "auto", count: int = SHOWN
+) -> list[Trajectory | Quarantined]:
+    """The first trajectories as they would be read, with what could not be on the way there."""
+    found: list[Trajectory | Quarantined] = []
+    left = count
+    for item in _read_all(paths, options, system):
+        found.append(item)
+        left -= isinstance(item, Trajectory)
+        if not left:
+            break
+    return found
+
+
+def _read_all(paths: Sequence[Path], options: ReadOptions, system: str) -> Iterator[Trajectory | Quarantined]:
+    for given in paths:
+        path = Path(os.path.abspath(given))
+        if not path.exists():
+            yield Quarantined(source=str(given), reason="no such file or folder")
+        elif is_archive(path) and recognised(path, system) is None:
+            with unpacked(path) as (folder, refused):
+                yield from refused
+                yield from _read_tree(_Tree(folder, str(path), archive=True), options, system)
+        else:
+            yield from _read_tree(_Tree(path, str(path)), options, system)
+
+
+def _read_tree(tree: _Tree, options: ReadOptions, system: str) -> Iterator[Trajectory | Quarantined]:
+    empty = True
+    for path, found in discover(tree.root, system):
+        empty = False
+        yield from provenance.read(Place(path, tree.called(path), found), options)
+    if empty:
+        yield Quarantined(source=tree.name, reason=_unrecognised(tree.root, system))
 
 
 def _ingest_tree(

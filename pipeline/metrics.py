@@ -89,8 +89,10 @@ def metrics(
         wanted, values = (only or Selection()).where()
         selected = f"CREATE TEMP TABLE selected AS SELECT t.* FROM trajectories t WHERE {wanted}"
         execute(connection, selected, values)
-        connection.execute("CREATE TEMP TABLE chosen AS " + _chosen(raters, definition, penalty))
-        if gamma != GAMMA or optimal:
+        anew = gamma != GAMMA or optimal
+        kind = "TABLE" if anew else "VIEW"  # a view spares copying millions of rows
+        connection.execute(f"CREATE TEMP {kind} chosen AS {_chosen(raters, definition, penalty)}")
+        if anew:
             _limit_anew(store, connection, definition, gamma, optimal or {})
         if per_trajectory:
             return _per_trajectory(connection)
@@ -103,9 +105,17 @@ def _raters(connection: Any, wanted: str | None) -> dict[str, list[str]]:
     """Metric -> the raters to report: the one wanted, gold alone where it is complete, else every one."""
     found: dict[str, list[str]] = {metric: [] for metric in RATED}
     incomplete: set[tuple[str, str]] = set()
-    query = (
-        "SELECT codebook, rater, bool_and(answered = units) FROM process_coverage GROUP BY ALL ORDER BY ALL"
-    )
+    # Only gold must be complete; to count everybody's units takes seconds on a large store.
+    query = """
+        SELECT r.codebook, r.rater, r.rater <> 'gold' OR (
+            SELECT bool_and(answered = units) FROM process_coverage p
+            WHERE p.codebook = r.codebook AND p.rater = 'gold'
+        )
+        FROM (
+            SELECT DISTINCT codebook, rater FROM counted_ratings
+            WHERE unit_kind IN ('utterance', 'question_reply', 'human_message')
+        ) r ORDER BY ALL
+    """
     metric_of = {codebook: metric for metric, codebook in RATED.items()}
     everyone = set()
     for codebook, rater, complete in connection.execute(query).fetchall():

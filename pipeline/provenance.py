@@ -26,6 +26,9 @@ READERS = {
     "overcooked": "overcooked",
     "coblock": "coblock",
     "coaudit": "coaudit_jsonl",
+    "inspect": "inspect_log",
+    "otlp": "otlp",
+    "chat": "chat",
     "mapped": "mapped",
 }
 """System -> the module under sources/ that reads its logs; auto asks them in this order."""

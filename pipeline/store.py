@@ -12,7 +12,7 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
@@ -37,7 +37,7 @@ LEDGER_BATCH = 2000
 READER_MEMORY = "500MB"
 """For all connections of a process that only looks, such as the dashboard."""
 VIEWS = ("ratings.sql", "teamwork.sql", "measures.sql", "serving.sql", "dashboard.sql")
-_TEAMWORK = (
+TEAMWORK = (
     "metric, trajectory_id, value, 1, NULL, participant, NULL, NULL, NULL FROM count_measures",
     "metric, trajectory_id, value, weight, reason, participant, NULL, scoring, NULL FROM teamwork_measures",
 )
@@ -122,16 +122,47 @@ class Store:
                     return
                 raise StoreError(f"{self.workspace.path}: the workspace is read-only and has no database")
             with self.writing() as connection:
-                touched = None if self._load_codebooks(connection) else set[str]()
-                for path in ledger.files(self.workspace.ratings):
-                    fresh = self._load_ledger(connection, path.name)
-                    touched = touched if touched is None else touched | fresh
-                fresh = self._load_outcomes(connection)
-                self._load_samples(connection)
-                derived.refresh(connection, touched if touched is None else touched | fresh)
+                self.catch_up(connection)
 
-    def save(self, trajectories: Sequence[Trajectory], connection: duckdb.DuckDBPyConnection) -> None:
-        """Store trajectories whole, in place of what was stored under their ids."""
+    def catch_up(self, connection: duckdb.DuckDBPyConnection, changed: Collection[str] = ()) -> None:
+        """Load what the ledgers hold beyond the database, within a transaction that is open already.
+
+        Refreshes what is derived from that and from the `changed` trajectories.
+        """
+        left = connection.execute("DELETE FROM meta WHERE key = 'postponed' RETURNING value").fetchall()
+        touched = None if self._load_codebooks(connection) or left else set(changed)
+        fresh = self._load_ledgers(connection)
+        derived.refresh(connection, touched if touched is None else touched | fresh)
+
+    def postpone(self, connection: duckdb.DuckDBPyConnection, until: float) -> set[str]:
+        """Load what the ledgers hold, and leave the refreshing of what is derived to a later `catch_up`.
+
+        The trajectories that it will concern; should nobody come back to it by `until` (Unix seconds),
+        the next one who reads does it.
+        """
+        connection.execute("DELETE FROM meta WHERE key = 'postponed'")
+        execute(connection, "INSERT INTO meta VALUES ('postponed', ?)", [str(until)])
+        return self._load_ledgers(connection)
+
+    def _load_ledgers(self, connection: duckdb.DuckDBPyConnection) -> set[str]:
+        touched = set[str]()
+        for path in ledger.files(self.workspace.ratings):
+            touched |= self._load_ledger(connection, path.name)
+        touched |= self._load_outcomes(connection)
+        self._load_samples(connection)
+        return touched
+
+    def save(
+        self,
+        trajectories: Sequence[Trajectory],
+        connection: duckdb.DuckDBPyConnection,
+        *,
+        refresh: bool = True,
+    ) -> None:
+        """Store trajectories whole, in place of what was stored under their ids.
+
+        Without `refresh`, the caller sees to what is derived from them (`catch_up`, `postpone`).
+        """
         ids = [t.id for t in trajectories]
         tables: dict[str, list[rows.Row]] = {}
         for trajectory in trajectories:
@@ -149,7 +180,8 @@ class Store:
             insert(connection, table, more)
         self._save_states(connection, trajectories)
         self._compute(connection, trajectories)
-        derived.refresh(connection, set(ids))
+        if refresh:
+            derived.refresh(connection, set(ids))
 
     def load(
         self, connection: duckdb.DuckDBPyConnection, ids: Sequence[str], *, states: bool = False
@@ -201,7 +233,7 @@ class Store:
         from coaudit.pipeline.measures.registry import measures
 
         ids = [t.id for t in trajectories]
-        for query in _TEAMWORK:
+        for query in TEAMWORK:
             wanted = f"INSERT INTO computed SELECT {query} WHERE trajectory_id IN (SELECT unnest(?))"
             execute(connection, wanted, [ids])
         references = self.references(connection)
@@ -231,6 +263,9 @@ class Store:
                 return True
             stored = connection.execute("SELECT value FROM meta WHERE key = 'codebooks'").fetchone()
             loaded = dict(connection.execute("SELECT path, bytes FROM ledgers").fetchall())
+            late = connection.execute("SELECT value FROM meta WHERE key = 'postponed'").fetchone()
+        if late and float(late[0]) < time.time():
+            return True
         if stored is None or stored[0] != self._codebook_state() or samples.changed(self.workspace, loaded):
             return True
         files = [*ledger.files(self.workspace.ratings), *self._outcome_ledger()]

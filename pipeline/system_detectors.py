@@ -14,7 +14,7 @@ from coaudit.judges.verdict import Maker, Verdict
 from coaudit.pipeline.measures import collaboration, dilemmas, overcooked
 from coaudit.pipeline.measures.facts import Finding
 from coaudit.pipeline.measures.registry import References
-from coaudit.pipeline.store import Store
+from coaudit.pipeline.store import Store, execute
 from coaudit.schemas.base import content_hash
 from coaudit.schemas.codebook import Codebook
 from coaudit.schemas.rating import Rating
@@ -28,20 +28,34 @@ AHEAD = 200
 """Trajectories fetched at once."""
 
 
-class Ahead:
-    """Trajectories with their states by id, fetched in the order in which judging asks for them."""
+def books_of(store: Store) -> tuple[str, ...]:
+    """The codebooks whose systems the store has trajectories of."""
+    with store.reading() as connection:
+        found = {row[0] for row in connection.execute("SELECT DISTINCT system FROM trajectories").fetchall()}
+    return tuple(book for book, system in SYSTEMS.items() if system in found)
 
-    def __init__(self, store: Store) -> None:
+
+class Ahead:
+    """A system's trajectories with their states, fetched in the order in which judging asks for them."""
+
+    def __init__(self, store: Store, system: str) -> None:
         self.store = store
-        with store.reading(synced=True) as connection:
-            query = "SELECT id FROM trajectories ORDER BY started, native_id, id"
-            self.ids = [row[0] for row in connection.execute(query).fetchall()]
+        query = "SELECT id FROM trajectories WHERE system = ? ORDER BY started, native_id, id"
+        with store.reading() as connection:
+            self.ids = [row[0] for row in execute(connection, query, [system]).fetchall()]
             self.references: References = store.references(connection)
         self.place = {key: place for place, key in enumerate(self.ids)}
         self.held: dict[str, Trajectory] = {}
 
-    def get(self, key: str) -> Trajectory:
-        """The trajectory of that id."""
+    @classmethod
+    def of(cls, store: Store, book: Codebook) -> Ahead:
+        """The trajectories that a codebook is for."""
+        return cls(store, SYSTEMS[book.name])
+
+    def get(self, key: str) -> Trajectory | None:
+        """The trajectory of that id; None where it is another system's."""
+        if key not in self.place:
+            return None
         if key not in self.held:
             start = self.place[key]
             with self.store.reading(synced=True) as connection:
@@ -60,7 +74,7 @@ class SystemDetectors:
     def rate(self, unit: Unit) -> Iterator[Rating]:
         """A rating for each code, for a trajectory of the codebook's system."""
         trajectory = self.ahead.get(unit.trajectory_id)
-        if trajectory.system != SYSTEMS[self.codebook.name] or not self._can_tell(trajectory):
+        if trajectory is None or not self._can_tell(trajectory):
             return
         found = list(self._findings(trajectory))
         maker = Maker(NAME, "rule", VERSION, self.codebook)

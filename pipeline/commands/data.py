@@ -23,7 +23,7 @@ from coaudit.pipeline.errors import CoauditError, UsageError
 
 if TYPE_CHECKING:
     from coaudit.pipeline.imports import Imported
-    from coaudit.schemas.trajectory import Setting
+    from coaudit.schemas.trajectory import Quarantined, Setting, Trajectory
 
 trajectory_app = typer.Typer(
     help="List trajectories, or show one.", no_args_is_help=True, rich_markup_mode=None
@@ -50,6 +50,12 @@ def ingest(
     copy: Annotated[
         bool, typer.Option("--copy", help="Archive the logs under raw/ of the workspace.")
     ] = False,
+    map: Annotated[
+        str | None, typer.Option(help="Mapping file for any JSON Lines, or the name of a shipped one.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the first trajectories as they would be read.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Read logs into the workspace. Running it again changes nothing; what has grown is updated."""
@@ -57,11 +63,22 @@ def ingest(
     from coaudit.pipeline.provenance import reader
     from coaudit.pipeline.sources.reader import ReadOptions
 
+    if map is not None and system == "auto":
+        system = "mapped"
+    if (map is None) == (system == "mapped"):
+        raise UsageError(f"--map FILE and --system mapped go together, got --system {system}")
     if system != "auto":
         reader(system)
     options = ReadOptions(
-        setting=checked_setting(setting), condition=condition, agent=agent, tags=tags(tag or [])
+        setting=checked_setting(setting),
+        condition=condition,
+        agent=agent,
+        tags=tags(tag or []),
+        map=checked_mapping(map),
     )
+    if dry_run:
+        _preview(ingesting.preview(paths, options, system), json)
+        return
     with progress("reading") as report:
         result = ingesting.ingest(
             store(for_ingest=True),
@@ -90,6 +107,35 @@ def ingest(
             place = f"{item.source}:{item.line}" if item.line else item.source
             say(f"{place}: {item.reason}")
     if result.trajectories + result.unchanged == 0:
+        raise CoauditError("nothing could be read")
+
+
+def checked_mapping(name: str | None) -> str | None:
+    """The text of a mapping file, which is sound; SourceError names the file, the key and the rule."""
+    from coaudit.pipeline.sources import mapping
+
+    if name is None:
+        return None
+    text, place = mapping.text_of(name)
+    mapping.parse(text, place)
+    return text
+
+
+def _preview(found: list[Trajectory | Quarantined], json: bool) -> None:
+    """Trajectories as they would be read, and what would not be."""
+    from coaudit.pipeline import trajectories
+    from coaudit.schemas.trajectory import Trajectory
+
+    shown = [item for item in found if isinstance(item, Trajectory)]
+    for item in found:
+        if not isinstance(item, Trajectory):
+            say(f"{item.source}:{item.line}: {item.reason}" if item.line else f"{item.source}: {item.reason}")
+    if json:
+        emit({"trajectories": [trajectories.document(trajectory) for trajectory in shown]})
+    else:
+        for trajectory in shown:
+            _show(trajectory)
+    if not shown:
         raise CoauditError("nothing could be read")
 
 
@@ -185,6 +231,13 @@ def show_trajectory(
     if json:
         emit(trajectories.document(found, hidden=hidden, states=states))
         return
+    _show(found)
+
+
+def _show(found: Trajectory) -> None:
+    """A trajectory for reading: a line of what it is, then a line an event."""
+    from coaudit.pipeline import trajectories
+
     team = ", ".join(f"{p.name} ({p.kind})" for p in found.team())
     print(safe(f"{found.native_id}  {found.id}\n{found.system} · {found.condition} · {found.task} · {team}"))
     for event in found.events:

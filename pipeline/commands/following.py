@@ -106,7 +106,10 @@ async def _follow(
         from coaudit.judges.rules import halts
 
         watchers.append(Alerts(emitted, unanswered, halts, frozenset(_ids(found))))
-    follower = Follower(plan, found, say, watchers, [sent.run()] if sent else [])
+    follower = Follower(plan, found, say, watchers, [sent.run] if sent else [])
+    if judge:
+        follower.sink.ledgers.append(judge.write)
+        judge.is_new = lambda key: key in follower.sink.new
     try:
         await follower.run()
     finally:
@@ -127,10 +130,7 @@ def _judge(found: Store, books: Sequence[str]) -> LiveJudge:
         raters = [Rules(book) for book in chosen]
     except JudgeError as error:
         raise UsageError(str(error)) from error
-    judge = LiveJudge(found, chosen, raters, (NAME, VERSION))
-    if found.workspace.exists():
-        judge.open()
-    return judge
+    return LiveJudge(found, chosen, raters, (NAME, VERSION))
 
 
 def _ids(found: Store) -> list[str]:

@@ -29,7 +29,8 @@ class Sessions:
     """The sessions of one stream of messages."""
 
     open: dict[str, LiveSession] = field(default_factory=dict)
-    over: OrderedDict[str, LiveSession] = field(default_factory=OrderedDict)
+    over: OrderedDict[str, LiveSession | None] = field(default_factory=OrderedDict)
+    """By name; None for one that came to its end, a session that only fell silent may go on."""
     changed: dict[str, LiveSession] = field(default_factory=dict)
     """By key; whoever stores them clears this."""
     strangers: dict[str, str] = field(default_factory=dict)
@@ -81,14 +82,14 @@ class Sessions:
             return self._opened(LiveSession.started(name, heard.time, heard.payload))
         if name in self.open:
             return self.open[name]
-        last = self.over.get(name)
-        if last is not None and last.ended == "abandoned":
-            last.ended = None
-            self.open[name] = self.over.pop(name)
-            return last
-        if last is not None:
-            return None
-        return self._stranger(heard)
+        if name not in self.over:
+            return self._stranger(heard)
+        silent = self.over[name]
+        if silent is not None:
+            silent.ended = None
+            self.open[name] = silent
+            del self.over[name]
+        return silent
 
     def _stranger(self, heard: Heard) -> LiveSession | None:
         if isinstance(heard.payload, Shown) and heard.payload.task_description is not None:
@@ -122,7 +123,7 @@ class Sessions:
 
     def _remember(self, session: LiveSession) -> None:
         self.changed[session.key] = session
-        self.over[session.name] = session
+        self.over[session.name] = session if session.ended == "abandoned" else None
         self.over.move_to_end(session.name)
         while len(self.over) > KEPT:
             self.over.popitem(last=False)

@@ -79,7 +79,7 @@ class Follower:
         store: Store,
         say: Say,
         watchers: Sequence[Watcher] = (),
-        beside: Sequence[Coroutine[Any, Any, None]] = (),
+        beside: Sequence[Callable[[], Coroutine[Any, Any, None]]] = (),
     ) -> None:
         self.plan = plan
         self.say = say
@@ -96,6 +96,7 @@ class Follower:
 
     async def run(self) -> None:
         """Follow until told to stop, or until nothing has come for as long as the plan says."""
+        await asyncio.to_thread(self.sink.open)
         sources = [self._channel(url) for url in self.plan.servers]
         sources += [Scraper(url, self.sink, self.say, self.plan.every).run() for url in self.plan.metrics]
         if stdin.STDIN in self.plan.targets:
@@ -104,7 +105,7 @@ class Follower:
             with _signals(self.stopping):
                 async with asyncio.TaskGroup() as group:
                     tasks = [group.create_task(source) for source in sources]
-                    beside = [group.create_task(work) for work in self.beside]
+                    beside = [group.create_task(work()) for work in self.beside]
                     work = [group.create_task(w) for w in (self._folders(), self._write(), self._clock())]
                     await self.stopping.wait()
                     await _cancelled(tasks)
@@ -131,6 +132,8 @@ class Follower:
         await asyncio.to_thread(self.tail.look)
         self._joined()
         self.tail.settle()
+        await self._flush()
+        self.sink.last = True
         await self._flush()
 
     async def _channel(self, url: str) -> None:
@@ -209,9 +212,12 @@ class Follower:
     async def _write(self) -> None:
         """Store what has changed, at the sink's pace."""
         while not self.stopping.is_set():
-            await self._flush()
+            if self.sink.due():
+                await self._watch(())
+            else:
+                await self._flush()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self.stopping.wait(), max(0.05, self.sink.due()))
+                await asyncio.wait_for(self.stopping.wait(), 0.1)
 
     async def _flush(self) -> None:
         for listener in self.listeners:
@@ -221,6 +227,9 @@ class Follower:
         self.stored.update(trajectory.id for trajectory in saved)
         for listener in self.listeners:
             listener.stored()
+        await self._watch(saved)
+
+    async def _watch(self, saved: Sequence[Trajectory]) -> None:
         for watcher in self.watchers:
             await watcher(saved)
 

@@ -7,17 +7,22 @@ ledger is the memory here as everywhere: a unit that was rated so before is not 
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from coaudit.pipeline import ledger
-from coaudit.pipeline.judging import LocalRater, batches
+from coaudit.pipeline.judging import BATCH, LocalRater, known
 from coaudit.pipeline.store import Store
 from coaudit.pipeline.units import cut
 from coaudit.schemas.codebook import Codebook
 from coaudit.schemas.rating import Rating
 from coaudit.schemas.trajectory import Trajectory
 from coaudit.schemas.unit import Unit
+
+REMEMBERED = 1000
+Key = tuple[str, int | None, str]
+"""Codebook, seq of the unit's first event, hash of the unit."""
 
 
 @dataclass
@@ -29,47 +34,61 @@ class LiveJudge:
     raters: Sequence[LocalRater]
     maker: tuple[str, str]
     """The raters' name and version."""
-    stored: Callable[[], None] = lambda: None
+    is_new: Callable[[str], bool] = lambda key: False
+    """Whether a trajectory was stored for the first time just now: then it has no ratings yet."""
     rated: int = 0
-    _done: set[tuple[str, str, int | None, str]] = field(default_factory=set)
+    _done: OrderedDict[str, set[Key]] = field(default_factory=OrderedDict)
+    """By trajectory, the latest ones; of the others the store knows."""
+    _fresh: list[Rating] = field(default_factory=list)
     _ledger: ledger.RatingLedger | None = None
-
-    def open(self) -> None:
-        """Learn what was rated before, and rate what is complete and was not."""
-        self.store.sync()
-        for book in self.books:
-            for batch in batches(self.store, book):
-                for key, units in batch.known.items():
-                    self._done |= {
-                        (book.name, key, event, k.unit_hash or "")
-                        for event, known in units.items()
-                        for k in known
-                        if (k.rater, k.rater_version) == self.maker
-                    }
 
     async def __call__(self, saved: Sequence[Trajectory]) -> None:
         """Rate the units of these trajectories that are complete and new."""
         if saved:
             await asyncio.to_thread(self._rate, saved)
 
+    def write(self) -> bool:
+        """Have the ratings on disk; whether there were any. The store loads them right after."""
+        fresh, self._fresh = self._fresh, []
+        if fresh:
+            if self._ledger is None:
+                self._ledger = ledger.RatingLedger(self.store.workspace.ratings)
+            self._ledger.append(fresh)
+        return bool(fresh)
+
     def close(self) -> None:
         """Bring the last ratings into the store."""
+        self.write()
         if self._ledger is not None:
             self._ledger.close()
             self.store.sync()
 
     def _rate(self, saved: Sequence[Trajectory]) -> None:
-        fresh: list[Rating] = []
-        for book, rater in zip(self.books, self.raters, strict=True):
-            for trajectory in saved:
-                for unit in self._complete(trajectory, book):
-                    fresh += rater.rate(unit)
+        for start in range(0, len(saved), BATCH):
+            some = saved[start : start + BATCH]
+            self._recall([t.id for t in some if t.id not in self._done])
+            for book, rater in zip(self.books, self.raters, strict=True):
+                for unit in (u for t in some for u in self._complete(t, book)):
+                    self._fresh += rater.rate(unit)
                     self.rated += 1
-        if not fresh:
+
+    def _recall(self, ids: Sequence[str]) -> None:
+        """Learn what was rated of trajectories that are not remembered."""
+        while len(self._done) > REMEMBERED:
+            self._done.popitem(last=False)
+        self._done |= {key: set() for key in ids}
+        stored = [key for key in ids if not self.is_new(key)]
+        if not stored:
             return
-        if self._ledger is None:
-            self._ledger = ledger.RatingLedger(self.store.workspace.ratings)
-        self._ledger.append(fresh)
+        with self.store.reading(synced=True) as connection:
+            for book in self.books:
+                for key, units in known(connection, book, stored).items():
+                    self._done[key] |= {
+                        (book.name, event, said.unit_hash or "")
+                        for event, many in units.items()
+                        for said in many
+                        if (said.rater, said.rater_version) == self.maker
+                    }
 
     def _complete(self, trajectory: Trajectory, book: Codebook) -> Iterator[Unit]:
         whole = book.unit == "trajectory"
@@ -77,10 +96,11 @@ class LiveJudge:
             return
         # What is not in the log yet may turn out not to be logged at all.
         pending = {e.seq for e in trajectory.events if e.kind != "message" and e.status is None}
+        done = self._done[trajectory.id]
         for unit in cut(trajectory, book):
-            key = (book.name, trajectory.id, unit.event, unit.hash)
-            if key not in self._done and (whole or unit.event not in pending):
-                self._done.add(key)
+            key = (book.name, unit.event, unit.hash)
+            if key not in done and (whole or unit.event not in pending):
+                done.add(key)
                 yield unit
 
 

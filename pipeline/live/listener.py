@@ -115,6 +115,7 @@ class Listener:
         self._alive[message.channel.partition("/")[0]] = time.monotonic()
         self.sink.heard(datetime.fromtimestamp(message.time, UTC).isoformat(timespec="milliseconds"))
         if session is not None and session.ended == "end":
+            self._alive.pop(session.name, None)
             self._await(session)
 
     def missed(self, away: float) -> list[tuple[str, str]]:

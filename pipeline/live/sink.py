@@ -1,6 +1,6 @@
 """Into the store in short transactions: what has changed since the last one, all at once.
 
-One writer a process, at most two transactions a second, and never more than a third of the time in
+One writer a process, at most two transactions a second, and never more than half of the time in
 them, so that readers and other writers get their turn.
 """
 
@@ -24,8 +24,15 @@ from coaudit.schemas.trajectory import Quarantined, Trajectory
 
 PACE = 0.5
 """Seconds from one transaction to the next, at least."""
-SHARE = 3.0
-"""A transaction is followed by a pause of so many times its own length minus itself."""
+SHARE = 2.0
+"""Of the time, one part in so many is spent in transactions at most."""
+LONGEST_REST = 1.0
+DERIVE = 3.0
+"""Seconds from one refreshing of measures to the next: it costs as much as all the rest."""
+OVERDUE = 15.0
+"""Seconds after which somebody else refreshes them: then this process is gone."""
+REMEMBERED = 1000
+"""Trajectories whose last stored version this process remembers."""
 OWNED = ("participants", "events", "units", "computed", "outcomes")
 
 
@@ -57,7 +64,15 @@ class Sink:
         self._written: dict[str, str] = {}
         self._lock = threading.Lock()
         self._rest_until = 0.0
+        self._underived: set[str] = set()
+        self._derived = time.monotonic()
         self.quarantined = 0
+        self.new: set[str] = set()
+        """Ids that the last transaction stored for the first time."""
+        self.last = False
+        """Whether the next transaction is the last one."""
+        self.ledgers: list[Callable[[], bool]] = []
+        """Write to a ledger right before a transaction loads it; each says whether there was anything."""
 
     def put(self, trajectory: Trajectory, options: ReadOptions) -> None:
         """Store this trajectory next time, in place of what waits under its id."""
@@ -96,6 +111,15 @@ class Sink:
         with self._lock:
             self._changes.more.append(work)
 
+    def open(self) -> None:
+        """Make the tables where there are none, and load what the first transaction would wait for."""
+        try:
+            with self.store.writing() as connection:
+                self.store.save((), connection)
+                self.store.catch_up(connection)
+        except duckdb.Error as error:
+            raise StoreError(f"{self.store.workspace.store_url}: cannot store: {error}") from error
+
     def due(self) -> float:
         """Seconds until the next transaction may be."""
         return max(0.0, self._rest_until - time.monotonic())
@@ -104,7 +128,8 @@ class Sink:
         """Store what has changed, in one transaction; the trajectories as they are stored now."""
         with self._lock:
             changes, self._changes = self._changes, Changes()
-        if not changes:
+        wrote = [write() for write in self.ledgers]
+        if not changes and not any(wrote) and not (self.last and self._underived):
             return []
         began = time.monotonic()
         try:
@@ -114,7 +139,7 @@ class Sink:
             raise StoreError(why) from error
         finally:
             took = time.monotonic() - began
-            self._rest_until = time.monotonic() + max(PACE, (SHARE - 1) * took)
+            self._rest_until = time.monotonic() + min(LONGEST_REST, max(PACE, (SHARE - 1) * took))
 
     def _store(self, changes: Changes) -> list[Trajectory]:
         with self.store.writing() as connection:
@@ -127,6 +152,7 @@ class Sink:
             self._quarantine(connection, changes.quarantined)
             for work in changes.more:
                 work(connection)
+            self._derive(connection, {t.id for t in saved})
             if changes.heard:
                 connection.execute("DELETE FROM meta WHERE key = 'live'")
                 connection.execute("INSERT INTO meta VALUES ('live', ?)", [changes.heard])
@@ -134,12 +160,25 @@ class Sink:
             noted = [s.model_dump_json(exclude_defaults=True) for s in changes.sources.values()]
             ledger.append(self.store.workspace.sources, noted)
         self._written |= {t.id: rows.digest(t) for t in saved if joining.is_heard(t)}
+        while len(self._written) > REMEMBERED:
+            del self._written[next(iter(self._written))]
         return saved
+
+    def _derive(self, connection: duckdb.DuckDBPyConnection, ids: set[str]) -> None:
+        """Load the ledgers (else every reader would, as a writer); refresh what is derived now and then."""
+        self._underived |= ids
+        now = time.monotonic()
+        if now < self._derived + DERIVE and not self.last:
+            self._underived |= self.store.postpone(connection, time.time() + OVERDUE)
+            return
+        self.store.catch_up(connection, self._underived)
+        self._underived, self._derived = set(), now
 
     def _save(self, connection: duckdb.DuckDBPyConnection, changes: Changes) -> list[Trajectory]:
         ids = list(changes.trajectories)
         query = "SELECT id, digest FROM trajectories WHERE id IN (SELECT unnest(?))"
         stored = dict(connection.execute(query, [ids]).fetchall())
+        self.new = {key for key in ids if key not in stored}
         fresh = []
         for key, (given, options) in changes.trajectories.items():
             # What this process wrote last and nobody touched since needs no comparison.
@@ -149,7 +188,7 @@ class Sink:
                 self.result.unchanged += 1
                 continue
             fresh.append(found)
-        self.store.save(fresh, connection)
+        self.store.save(fresh, connection, refresh=False)
         return fresh
 
     @staticmethod

@@ -171,8 +171,8 @@ class _Sessions:
         rest = iter(records)
         first = dict(next(rest))
         wanted = self.mapping.trajectory.model_dump(exclude_none=True).values()
-        found = [(path, getter(path)) for path in (*wanted, *self.mapping.tags.values())]
-        missing = [(path, at) for path, at in found if at(first) is None]
+        missing = [(path, getter(path)) for path in (*wanted, *self.mapping.tags.values())]
+        missing = [(path, at) for path, at in missing if at(first) is None]
         return _completed(first, missing, rest)
 
     def tail(self, records: Iterable[dict[str, Any]]) -> dict[str, Any]:
@@ -193,9 +193,8 @@ class _Sessions:
     def _ruled(self, values: tuple[Any, ...]) -> tuple[bool, EventKind | None]:
         at = dict(zip(self.rule_paths, values, strict=True)).__getitem__
         chosen = self.mapping.filter
-        if (chosen.keep and not any(fits(c, at) for c in chosen.keep)) or any(
-            fits(c, at) for c in chosen.skip
-        ):
+        kept = not chosen.keep or any(fits(condition, at) for condition in chosen.keep)
+        if not kept or any(fits(condition, at) for condition in chosen.skip):
             return False, None
         return True, next((rule.kind for rule in self.mapping.kinds if fits(rule.where, at)), None)
 

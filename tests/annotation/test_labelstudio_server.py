@@ -3,59 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from coaudit.annotation import labelstudio, labelstudio_server
-from coaudit.annotation.labelstudio import Server
-from coaudit.pipeline import annotating, drawing, imports, ingest, pulling, samples
+from coaudit.annotation import labelstudio
+from coaudit.annotation.labelstudio import LabelStudioError, Server
+from coaudit.pipeline import annotating, drawing, imports, progressing, pulling, samples
 from coaudit.pipeline.annotating import Pushed
 from coaudit.pipeline.errors import CoauditError
 from coaudit.pipeline.samples import Sample
-from coaudit.pipeline.sources.reader import ReadOptions
 from coaudit.pipeline.store import Store, dictionaries
-from coaudit.pipeline.workspace import Workspace
-from tests.annotation.labelstudio_fixture import ADMIN, ENVIRONMENT, TOKEN, Running, choice, started
-from tests.conftest import ROOT, Coaudit
+from tests.annotation.labelstudio_fixture import ADMIN, TOKEN, Running, choice
+from tests.conftest import Coaudit
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="session")
-def label_studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    try:
-        labelstudio_server.install(ENVIRONMENT)
-    except labelstudio_server.InstallError as error:
-        if os.environ.get("COAUDIT_REQUIRE_SERVERS"):
-            pytest.fail(f"Label Studio can't be installed, but COAUDIT_REQUIRE_SERVERS is set: {error}")
-        pytest.skip(f"Label Studio can't be installed: {error}")
-    running = started(tmp_path_factory.mktemp("label-studio"))
-    yield running
-    labelstudio_server.stop(running.process)
-
-
-@pytest.fixture(scope="session")
-def ingested(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    workspace = tmp_path_factory.mktemp("ingested") / "workspace"
-    ingest.ingest(Store(Workspace(workspace)), [ROOT / "data" / "cogym"], ReadOptions())
-    return workspace
-
-
-@pytest.fixture
-def store(workspace: Path, ingested: Path) -> Store:
-    shutil.copytree(ingested, workspace)
-    return Store(Workspace(workspace))
-
-
-@pytest.fixture
-def server(label_studio: Running) -> Iterator[Server]:
-    with Server(label_studio.url, TOKEN) as connected:
-        yield connected
 
 
 def drawn(store: Store, *books: str, size: int = 6, name: str = "first", overlap: float = 1.0) -> Sample:
@@ -107,6 +70,11 @@ def test_two_annotators_label_edit_and_delete_and_the_ledger_keeps_every_version
     given = next(r for r in human(store) if r["label"] == "yes")
     assert given["seconds"] == 12.5
     assert json.loads(given["external"])["labelstudio"]["annotation"] == mine
+
+    (row,) = progressing.status(store, server, sample)
+    assert (row["tasks"], row["missing"], row["annotated"], row["skipped"]) == (6, 0, 2, 1)
+    assert row["annotators"] == {ADMIN: 1, "second@example.org": 2} and row["finished"] == 1
+    assert row["last_pull"] is not None and row["notes"] == []
 
     again = pulling.pull(store, server, sample)
     assert (again.rated, again.retracted, again.unchanged) == (0, 0, 4)
@@ -273,6 +241,7 @@ def test_a_deleted_task_takes_its_ratings_back_and_a_changed_unit_is_kept_and_no
     with store.writing() as connection:
         place = [sample.units[0].trajectory, sample.units[0].event]
         connection.execute("UPDATE units SET hash = 'x' WHERE trajectory_id = ? AND event = ?", place)
+        connection.execute("UPDATE events SET text = 'x' WHERE trajectory_id = ? AND seq = ?", place)
     done = pulling.pull(store, server, sample)
     assert any("has changed since it was sampled" in report for report in done.reports)
     with store.reading() as connection:
@@ -325,12 +294,13 @@ def test_both_kinds_of_token_work_and_a_wrong_one_is_named_but_never_printed(
     }
     pushed_by_command = coaudit("labelstudio", "push", "--json", **personal).json
     assert pushed_by_command["projects"][0]["sent"] == 6
-    status = coaudit("labelstudio", "status", "--json", **personal).json["rows"][0]
-    assert (status["tasks"], status["missing"], status["annotated"]) == (6, 0, 0)
     wrong = coaudit("labelstudio", "pull", status=1, **{**personal, "LABEL_STUDIO_API_KEY": "no-such-token"})
     assert "refuses the token" in wrong.err and "no-such-token" not in wrong.err + wrong.out
-    gone = coaudit("labelstudio", "pull", status=1, **{**personal, "LABEL_STUDIO_URL": "http://127.0.0.1:9"})
-    assert "no answer from Label Studio" in gone.err
+    with (
+        Server("http://127.0.0.1:9", "no-such-token") as gone,
+        pytest.raises(LabelStudioError, match=r"^http://127.0.0.1:9: no answer from Label Studio"),
+    ):
+        gone.check()
 
 
 def test_an_export_by_hand_comes_back_as_the_same_ratings(

@@ -18,10 +18,10 @@ from coaudit.pipeline.workspace import Workspace
 from coaudit.schemas.rating import Rating
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     """The samples of ReHAC and Collab-Overcooked."""
-    made = Store(Workspace(tmp_path / "workspace"))
+    made = Store(Workspace(tmp_path_factory.mktemp("audit") / "workspace"))
     folders = [samples() / name for name in ("rehac", "overcooked")]
     ingest(made, folders, ReadOptions(), reference=samples() / "overcooked" / "reference")
     return made
@@ -29,7 +29,7 @@ def store(tmp_path: Path) -> Store:
 
 def _ratings(store: Store, book: str) -> Iterator[Rating]:
     codebook = codebooks.load(book)
-    rater = SystemDetectors(codebook, Ahead(store))
+    rater = SystemDetectors(codebook, Ahead.of(store, codebook))
     with store.reading() as connection:
         ids = [row[0] for row in connection.execute("SELECT id FROM trajectories").fetchall()]
         found = store.load(connection, ids)

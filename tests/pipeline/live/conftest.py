@@ -65,7 +65,7 @@ class Server:
         return 0
 
 
-def until(condition: Callable[[], Any], seconds: float = 20.0) -> None:
+def until(condition: Callable[[], Any], seconds: float = 60.0) -> None:
     """Wait until something holds; fail where it does not come to."""
     deadline = time.monotonic() + seconds
     while not condition():
@@ -125,7 +125,7 @@ class Following:
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
 
-    def finish(self, status: int = 0, timeout: float = 40.0) -> str:
+    def finish(self, status: int = 0, timeout: float = 120.0) -> str:
         """Wait for its end; what it wrote on stdout."""
         out, _ = self.process.communicate(timeout=timeout)
         assert self.process.returncode == status, self.said
