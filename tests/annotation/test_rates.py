@@ -15,7 +15,7 @@ from coaudit.annotation.rates import choose, rate
 JUDGE = np.repeat([1, 0], [20, 80])
 HUMAN = np.concatenate([[1] * 8, [0] * 2, [MISSING] * 10, [1], [0] * 9, [MISSING] * 70])
 EVEN = np.repeat([0.5, 0.125], [20, 80])  # inclusion, even within each judge label
-UNEVEN: Floats = np.linspace(0.1, 0.9, 100)
+UNEVEN: Floats = np.linspace(0.1, 0.9, 100, dtype=np.float64)
 
 
 def test_the_post_stratified_rate_is_the_judges_rate_corrected_by_ppv_and_for() -> None:
