@@ -20,10 +20,10 @@ setup: .venv/.stamp
 export OPENBLAS_NUM_THREADS := 1
 
 test: setup lint
-	$(PY) -P -m pytest -q -n auto
+	$(PY) -P -m pytest -q -n auto --dist loadgroup
 
 test-fast: setup
-	$(PY) -P -m pytest -q -n auto -m "not slow"
+	$(PY) -P -m pytest -q -n auto --dist loadgroup -m "not slow"
 
 lint: setup
 	$(PY) -m ruff check . && $(PY) -m ruff format --check . && $(PY) -m mypy
