@@ -61,16 +61,17 @@ def _units(row: dict[str, Agreement]) -> Number:
 
 
 def rate_table(rows: Iterable[Rate]) -> Table:
-    """The judge's own rate beside the one that people's labels correct."""
+    """The judge's own rate beside the one that people's labels correct; only where people labelled."""
+    labelled = tuple(_rate(row) for row in rows if row.n_human)
     return Table(
         name="rates",
         title="Corrected rates",
         caption="How common each code is: what the judge says of all units, and what that becomes when "
         "people's labels of some of them correct it. Categories are unions of their codes.",
         columns=("Code", "Judge", "Judge's rate", "Corrected rate", "Estimator", "Labelled", "Judged"),
-        rows=tuple(_rate(row) for row in rows),
+        rows=labelled,
         heads=2,
-        empty="No code was rated by a judge or by people yet: `coaudit judge`.",
+        empty="Nobody has labelled yet, so how far a judge's own rates are off is unknown: `coaudit sample`.",
     )
 
 
