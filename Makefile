@@ -9,9 +9,9 @@ setup: .venv/.stamp
 .venv/.stamp: pyproject.toml Makefile .ci/constraints.txt
 	@{ command -v uv >/dev/null 2>&1 && \
 	  uv venv -q --clear --python "$$(command -v $(PYTHON))" .venv && \
-	  uv pip install -q --python $(PY) -c .ci/constraints.txt -e '.[dev]'; } || \
+	  uv pip install -q --python $(PY) -c .ci/constraints.txt -e '.[dev,lake]'; } || \
 	{ $(PYTHON) -m venv --clear --without-pip .venv && \
-	  $(PYTHON) -m pip --python $(PY) install -q -c .ci/constraints.txt -e '.[dev]'; }
+	  $(PYTHON) -m pip --python $(PY) install -q -c .ci/constraints.txt -e '.[dev,lake]'; }
 	@mkdir -p .typecheck/coaudit
 	@for p in $(LINKS); do ln -sfn ../../$$p .typecheck/coaudit/$$p; done
 	@touch $@
@@ -20,16 +20,19 @@ setup: .venv/.stamp
 export OPENBLAS_NUM_THREADS := 1
 
 test: setup lint
-	$(PY) -P -m pytest -q
+	$(PY) -P -m pytest -q -n auto --dist loadgroup
 
 test-fast: setup
-	$(PY) -P -m pytest -q -m "not slow"
+	$(PY) -P -m pytest -q -n auto --dist loadgroup -m "not slow"
 
 lint: setup
 	$(PY) -m ruff check . && $(PY) -m ruff format --check . && $(PY) -m mypy
 
 demo: setup
 	.venv/bin/coaudit demo
+
+docs: setup
+	$(PY) -P -m coaudit.pipeline.documents
 
 bench: setup
 	@for file in benchmarks/*.py; do echo "== $$file"; $(PY) -P $$file || exit 1; done

@@ -44,7 +44,8 @@ class Tally:
     def agreeing(self) -> Floats:
         """(P, q) share of a unit's ordered rater pairs that agree on the label."""
         pairs = np.maximum(self.rated * (self.rated - 1), 1)
-        return self.by_label * (self.by_label - 1) / pairs[:, None]
+        share: Floats = self.by_label * (self.by_label - 1) / pairs[:, None]
+        return share
 
 
 def percent_agreement(counts: Floats, tally: Tally) -> Floats:

@@ -89,7 +89,8 @@ def neyman_wishes(strata: Ints, present: Ints, labelled: Ints, size: int) -> Flo
     """What one code wants of each unit (N,): n_h/N_h of Neyman's allocation over strata numbered 0..H−1."""
     held = np.bincount(strata, minlength=len(present))
     share = neyman(held, present, labelled, size) / np.maximum(held, 1)
-    return share[strata]
+    wishes: Floats = share[strata]
+    return wishes
 
 
 def overlap(

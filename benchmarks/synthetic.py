@@ -10,7 +10,8 @@ import sys
 import time
 from pathlib import Path
 
-from coaudit.pipeline.store import Store
+from coaudit.pipeline import derived
+from coaudit.pipeline.store import TEAMWORK, Store
 from coaudit.pipeline.workspace import Workspace
 
 LONG = "t0000007"
@@ -100,6 +101,9 @@ def make(folder: Path, trajectories: int) -> Store:
     with store.writing() as connection:
         for statement in STATEMENTS:
             connection.execute(statement, {"n": trajectories} if "$n" in statement else None)
+        for query in TEAMWORK:
+            connection.execute(f"INSERT INTO computed SELECT {query}")
+        derived.refresh(connection)
     return store
 
 

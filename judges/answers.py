@@ -22,7 +22,10 @@ _REFUSAL = re.compile(
     r"am not able|must decline)|as an ai)",
     re.IGNORECASE,
 )
-QUOTE_LENGTH = 300
+QUOTE_LENGTH = 200
+MOST_CITED = 32
+EVENT = {"type": "integer", "minimum": 0, "maximum": 99_999}
+"""Without bounds a small model may write digits, or citations, until its tokens run out."""
 _NUMBER = re.compile(r"\s*\[?(\d{1,9})\]?\s*")
 
 
@@ -105,7 +108,7 @@ class Findings:
             "type": "object",
             "properties": {
                 "answer": {"type": "string", "enum": list(self.codebook.answers)},
-                "events": {"type": "array", "items": {"type": "integer", "minimum": 0}},
+                "events": {"type": "array", "items": EVENT, "maxItems": MOST_CITED},
                 "quote": {"type": "string", "maxLength": QUOTE_LENGTH},
                 "source": {"type": "string", "enum": ["", *get_args(ErrorSource)]},
             },
@@ -119,7 +122,7 @@ class Findings:
             "required": codes,
             "additionalProperties": False,
         }
-        return Form(schema=schema, max_tokens=200 + 150 * len(codes))
+        return Form(schema=schema, max_tokens=1000 + 150 * len(codes))
 
     def parse(self, reply: Reply, events: Sequence[Event]) -> list[Verdict]:
         """A verdict a code. A finding that cites what is not there is an error; the others hold."""

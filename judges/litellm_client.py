@@ -27,6 +27,17 @@ from coaudit.judges.chat import (
 from coaudit.judges.openai_client import Offer
 from coaudit.judges.verdict import JudgeError
 
+_PROVIDERS = (
+    "anthropic",
+    "azure",
+    "bedrock",
+    "gemini",
+    "groq",
+    "mistral",
+    "ollama",
+    "openrouter",
+    "vertex_ai",
+)
 _SECRET = re.compile(r"(?:_API_KEY|_TOKEN|_SECRET|_SECRET_ACCESS_KEY|_PASSWORD)\Z")
 
 
@@ -48,10 +59,10 @@ def provider(model: str, api_base: str | None) -> str:
     except litellm.exceptions.BadRequestError as error:
         near = difflib.get_close_matches(model, litellm.model_cost, n=5, cutoff=0.5)
         like = f"; names like it: {', '.join(near)}" if near else ""
-        providers = sorted(str(getattr(p, "value", p)) for p in litellm.provider_list)
         raise JudgeError(
             f"unknown model {model!r}, expected hosted_vllm/NAME or openai/NAME with --api-base URL, or a "
-            f"name of litellm's{like}. Providers: {', '.join(providers)}"
+            f"name of litellm's, PROVIDER/NAME with one of its {len(litellm.provider_list)} providers "
+            f"({', '.join(_PROVIDERS)} ...){like}"
         ) from error
 
 

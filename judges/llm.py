@@ -8,6 +8,7 @@ before it, never the future; `transcript` every event. It never sees private sta
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -64,6 +65,12 @@ class LLMJudge:
     def version(self) -> str:
         """Of the instructions: the same for the same codebook, context and revision."""
         return content_hash("llm", REVISION, self._system.content, self.context)[:12]
+
+    @cached_property
+    def start(self) -> hashlib.blake2b:
+        """Hash of the instructions, that of every question begins with it."""
+        system = f"{self._system.role}\0{self._system.content}"
+        return hashlib.blake2b(system.encode("utf-8", "surrogatepass"), digest_size=12)
 
     def whole(self, case: Case) -> Piece:
         """The one question about a case, as long as it may be."""

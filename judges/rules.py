@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from coaudit.judges import wordings as words
 from coaudit.judges.verdict import JudgeError, Maker, Verdict
@@ -37,10 +38,10 @@ class Rules:
                 f"rater {NAME!r} cannot rate codebook {self.codebook.name!r}, only {', '.join(CODEBOOKS)}"
             )
 
-    @property
+    @cached_property
     def maker(self) -> Maker:
         """The rater, at the version of its patterns."""
-        return Maker(NAME, "rule", VERSION)
+        return Maker(NAME, "rule", VERSION, self.codebook)
 
     def rate(self, unit: Unit) -> Iterator[Rating]:
         """The one rating of a unit."""
@@ -50,7 +51,7 @@ class Rules:
         else:
             label = UNCLEAR
         cites = tuple(event.seq for event in unit.events)
-        yield self.maker.rating(unit, self.codebook, Verdict(self.codebook.codes[0].code, label, cites=cites))
+        yield self.maker.rating(unit, Verdict(self.codebook.codes[0].code, label, cites=cites))
 
 
 def takes_initiative(text: str) -> bool:

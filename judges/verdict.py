@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 
 from coaudit.schemas.codebook import Codebook, ErrorSource
@@ -31,22 +32,28 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Maker:
-    """Who rates: what every rating of a rater says about it."""
+    """Who rates, on which codebook: what every rating of a rater says about it."""
 
     rater: str
     kind: RaterKind
     version: str
+    book: Codebook
     made: dict[str, Any] = field(default_factory=dict)
     """Further fields of Rating, such as model, prompt_hash and parameters."""
 
-    def rating(self, unit: Unit, codebook: Codebook, verdict: Verdict, **made: Any) -> Rating:
+    @cached_property
+    def book_version(self) -> str:
+        """The codebook's version: a hash of all that it says, computed once."""
+        return self.book.version
+
+    def rating(self, unit: Unit, verdict: Verdict, **made: Any) -> Rating:
         """The rating that a verdict on a unit is."""
         return Rating(
             trajectory=unit.trajectory_id,
             event=unit.event,
             unit_hash=unit.hash,
-            codebook=codebook.name,
-            codebook_version=codebook.version,
+            codebook=self.book.name,
+            codebook_version=self.book_version,
             code=verdict.code,
             rater=self.rater,
             rater_kind=self.kind,

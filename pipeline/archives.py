@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import lzma
 import tarfile
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from coaudit.schemas.trajectory import Quarantined
 
+MAX_BYTES = 64 * 2**30
+"""What an archive may hold, unpacked."""
+_TOO_LARGE = f"the archive holds more than {MAX_BYTES // 2**30} GiB; unpack it yourself and give the folder"
+_BROKEN = (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, zlib.error, lzma.LZMAError)
 SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 
 
@@ -32,29 +38,41 @@ def unpacked(path: Path) -> Iterator[tuple[Path, list[Quarantined]]]:
             refused.extend(
                 Quarantined(source=f"{path}!{name}", reason=why) for name, why in unpack(path, target)
             )
-        except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError) as error:
+        except _BROKEN as error:
             refused.append(Quarantined(source=str(path), reason=f"broken archive: {error}"))
         yield target, refused
 
 
 def _unzip(path: Path, target: Path) -> Iterator[tuple[str, str]]:
+    size = 0
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
             if (member.external_attr >> 16) & 0o170000 == 0o120000:
                 yield member.filename, "a link inside an archive is not followed"
             elif _escapes(member.filename):
                 yield member.filename, "its path leads out of the archive"
+            elif (size := size + member.file_size) > MAX_BYTES:
+                yield member.filename, _TOO_LARGE
+                return
             else:
-                archive.extract(member, target)
+                try:
+                    archive.extract(member, target)
+                except (*_BROKEN, RuntimeError, NotImplementedError) as error:
+                    (target / member.filename).unlink(missing_ok=True)
+                    yield member.filename, f"damaged: {error}"
 
 
 def _untar(path: Path, target: Path) -> Iterator[tuple[str, str]]:
+    size = 0
     with tarfile.open(path) as archive:
         for member in archive:
             if member.issym() or member.islnk():
                 yield member.name, "a link inside an archive is not followed"
             elif _escapes(member.name):
                 yield member.name, "its path leads out of the archive"
+            elif (size := size + member.size) > MAX_BYTES:
+                yield member.name, _TOO_LARGE
+                return
             elif member.isfile() or member.isdir():
                 archive.extract(member, target, filter="data")
             else:

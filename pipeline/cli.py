@@ -5,6 +5,7 @@ Commands live in pipeline/commands/; they import what is heavy when they run, so
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -14,8 +15,10 @@ import typer
 from coaudit.pipeline.commands import (
     agreeing,
     annotating,
+    codebooks,
     data,
     demo,
+    following,
     judging,
     measuring,
     ratings,
@@ -24,6 +27,7 @@ from coaudit.pipeline.commands import (
 from coaudit.pipeline.commands.context import remember
 from coaudit.pipeline.errors import CoauditError, UsageError
 
+DEBUG = "COAUDIT_DEBUG"
 app = typer.Typer(
     name="coaudit",
     help="How did the team of people and agents work, where did it fail, how far can the judge be trusted?",
@@ -49,11 +53,13 @@ def common(
 
 for module in (
     data,
+    following,
+    codebooks,
     judging,
+    annotating,
     ratings,
     measuring,
     agreeing,
-    annotating,
     showing,
     demo,
 ):
@@ -76,3 +82,18 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)
+    except Exception as error:
+        if os.environ.get(DEBUG):
+            raise
+        print(f"coaudit: {explained(error)}", file=sys.stderr)
+        sys.exit(1)
+
+
+def explained(error: Exception) -> str:
+    """One message for an error that nobody foresaw; those of files and databases speak for themselves."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    text = (str(error).strip() or "no message").splitlines()[0]
+    if type(error).__module__.partition(".")[0] in ("duckdb", "_duckdb", "sqlite3"):
+        return f"the database: {text}"
+    return f"unexpected {type(error).__name__}: {text} ({DEBUG}=1 shows where)"

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
 
-from coaudit.judges.rules import NAME, VERSION, Rules
-from coaudit.pipeline import imports, judging, report
+from coaudit.pipeline import imports, raters, report
 from coaudit.pipeline.errors import CoauditError
 from coaudit.pipeline.ingest import ingest
+from coaudit.pipeline.judging import Scope
 from coaudit.pipeline.sources.reader import ReadOptions
 from coaudit.pipeline.store import Store
 from coaudit.pipeline.workspace import Workspace
@@ -37,10 +37,9 @@ def run(folder: Path, say: Callable[[str], None]) -> tuple[Path, str]:
     )
     say(f"  {read.trajectories} trajectories with {read.events} events, {read.unchanged} unchanged")
     say("Judging them with the embedded rules (no network, no key) ...")
-    books = judging.chosen(store, judging.PROCESS)
-    raters = [Rules(book) for book in books]
-    judged = judging.judge_locally(store, judging.Scope(books), raters, (NAME, VERSION), say)
-    say(f"  {judged.rated} units rated, {judged.already} rated before")
+    for rater in raters.EMBEDDED:
+        judged = raters.judge(store, rater, (), Scope(()), say)
+        say(f"  {rater}: {judged.rated} units rated, {judged.already} rated before")
     say("Adding the labels that come with the samples (made by language-model labellers, not by people) ...")
     for path in sorted((data / "labels").glob("*.jsonl")):
         imports.ratings(store, path)

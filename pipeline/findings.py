@@ -99,18 +99,18 @@ def _first(rater: dict[str, Any]) -> tuple[Any, ...]:
 def together(
     store: Store, rater: str, *, codebook: str = FAILURES, only: Selection | None = None
 ) -> list[dict[str, Any]]:
-    """Pairs of codes that one rater found in the same trajectories: code, other, both, either."""
+    """Pairs of codes that one rater found in the same trajectories: code, other, shared, either."""
     wanted, values = (only or Selection()).where()
     query = f"""
         WITH f AS (
             SELECT f.trajectory_id, f.code FROM findings f JOIN trajectories t ON t.id = f.trajectory_id
             WHERE f.codebook = ? AND f.rater = ? AND f.present = 1 AND {wanted}
         ), alone AS (SELECT code, count(*) AS n FROM f GROUP BY code)
-        SELECT a.code, b.code AS other, count(*) AS both,
+        SELECT a.code, b.code AS other, count(*) AS shared,
             any_value(x.n) + any_value(y.n) - count(*) AS either
         FROM f a JOIN f b ON b.trajectory_id = a.trajectory_id AND b.code > a.code
         JOIN alone x ON x.code = a.code JOIN alone y ON y.code = b.code
-        GROUP BY a.code, b.code ORDER BY both DESC, a.code, b.code
+        GROUP BY a.code, b.code ORDER BY shared DESC, a.code, b.code
     """
     with store.reading() as connection:
         return dictionaries(connection, query, [codebook, rater, *values])

@@ -127,19 +127,35 @@ def outcomes(store: Store, path: Path) -> Imported:
     result = Imported()
     with store.reading() as connection:
         names = _Names(connection)
+    known = _given(store)
     fresh = []
     for number, line in _objects(path, result):
         try:
             given = GivenOutcome.model_validate(line)
-            fresh.append(given.model_copy(update={"trajectory": names.resolve(given.trajectory)}))
+            given = given.model_copy(update={"trajectory": names.resolve(given.trajectory)})
         except (ValueError, ValidationError) as error:
             result.quarantined.append(Quarantined(source=str(path), line=number, reason=_reason(error)))
+            continue
+        about = (given.trajectory, given.name, given.baseline)
+        if known.get(about) == given:
+            result.unchanged += 1
+            continue
+        known[about] = given
+        fresh.append(given)
     if fresh:
         store.workspace.create()
         ledger.append(store.workspace.outcomes, [given.model_dump_json() for given in fresh])
         store.sync()
     result.imported = len(fresh)
     return result
+
+
+def _given(store: Store) -> dict[tuple[str, str, str | None], GivenOutcome]:
+    """What the ledger of outcomes holds, the last of each."""
+    found = [item for _, item in ledger.outcomes(store.workspace.outcomes)]
+    return {
+        (one.trajectory, one.name, one.baseline): one for one in found if not isinstance(one, Quarantined)
+    }
 
 
 def exported(store: Store) -> Iterator[str]:

@@ -2,47 +2,29 @@
 
 from __future__ import annotations
 
-import importlib
-import shutil
-from collections.abc import Callable, Iterator, Sequence
+import gc
+import os
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from pathlib import Path
 
 import duckdb
 
-from coaudit.pipeline import ledger, rows
+from coaudit.pipeline import ledger, provenance, rows
 from coaudit.pipeline.archives import is_archive, unpacked
-from coaudit.pipeline.errors import SourceError, UsageError
-from coaudit.pipeline.sources.reader import Reader, ReadOptions
-from coaudit.pipeline.store import Store, dictionaries, execute, insert
-from coaudit.schemas.base import Model, content_hash
+from coaudit.pipeline.errors import SourceError
+from coaudit.pipeline.live import joining
+from coaudit.pipeline.locks import exclusive
+from coaudit.pipeline.provenance import ASKED, READERS, Place, Source, reader
+from coaudit.pipeline.sources.reader import ReadOptions
+from coaudit.pipeline.store import Store, delete, dictionaries, execute, insert
+from coaudit.pipeline.workspace import Workspace
 from coaudit.schemas.trajectory import Quarantined, Trajectory
 
-READERS = {
-    "cogym": "cogym",
-    "rehac": "rehac",
-    "overcooked": "overcooked",
-    "coblock": "coblock",
-    "coaudit": "coaudit_jsonl",
-}
-"""System -> the module under sources/ that reads its logs."""
 BATCH_EVENTS = 20_000
-
-
-class Source(Model):
-    """One line of sources.jsonl: what was ingested, from where, how."""
-
-    path: str
-    system: str | None = None
-    content_hash: str
-    options: ReadOptions
-    trajectory_ids: tuple[str, ...] = ()
-    ingested: str
-    reference: bool = False
-    """True for a folder of reference trajectories, which `--reference` gave."""
-    copied: str | None = None
-    """Where under raw/ a copy lies."""
+SHOWN = 3
+"""So many trajectories tell whether logs are read as meant."""
 
 
 @dataclass
@@ -62,29 +44,45 @@ Progress = Callable[[str, int, int], None]
 """Called with what is being read, how many sources are done, and of how many."""
 
 
-def reader(system: str) -> Reader:
-    """The reader of a system; UsageError names the systems there are."""
-    if system not in READERS:
-        raise UsageError(f"unknown system {system!r}, expected one of auto, {', '.join(READERS)}")
-    module: Reader = importlib.import_module(f"coaudit.pipeline.sources.{READERS[system]}")
-    return module
+@dataclass(frozen=True)
+class _Tree:
+    """A place that was given: where it can be read, and what it and what is below it are called."""
+
+    root: Path
+    name: str
+    archive: bool = False
+
+    def called(self, path: Path) -> str:
+        below = "" if path == self.root else ("!" if self.archive else "/") + str(path.relative_to(self.root))
+        return self.name + below
 
 
 def recognised(path: Path, system: str = "auto") -> str | None:
     """The system whose source `path` is; None where it is none's, or not that system's."""
-    candidates = tuple(READERS) if system == "auto" else (system,)
+    candidates = [name for name in READERS if name not in ASKED] if system == "auto" else [system]
     return next((name for name in candidates if reader(name).recognises(path)), None)
 
 
-def discover(root: Path, system: str = "auto") -> Iterator[tuple[Path, str]]:
-    """Sources at or below `root` with their systems; what lies inside a source belongs to it."""
-    if found := recognised(root, system):
-        yield root, found
-    elif root.is_dir():
-        for entry in sorted(root.iterdir()):
-            if entry.is_symlink() and entry.is_dir():
-                continue
-            yield from discover(entry, system)
+def discover(
+    root: Path, system: str = "auto", unreadable: Callable[[Path, OSError], None] | None = None
+) -> Iterator[tuple[Path, str]]:
+    """Sources at or below `root` with their systems; what lies inside a source belongs to it.
+
+    Links to folders are not followed. `unreadable` is told what could not be looked into.
+    """
+    waiting = [root]
+    while waiting:
+        path = waiting.pop()
+        try:
+            found = recognised(path, system)
+            inside = sorted(path.iterdir(), reverse=True) if not found and path.is_dir() else []
+            waiting.extend(entry for entry in inside if not (entry.is_symlink() and entry.is_dir()))
+        except OSError as error:
+            if unreadable is not None:
+                unreadable(path, error)
+            continue
+        if found:
+            yield path, found
 
 
 def ingest(
@@ -99,78 +97,146 @@ def ingest(
 ) -> Ingested:
     """Read every source at or below `paths` and store what is new or has grown.
 
-    Raises SourceError for a path that does not exist; everything inside a source that cannot be read is
-    quarantined with its address, and nothing else is lost.
+    What cannot be read, a path that does not exist included, is quarantined with its address, and nothing
+    else is lost.
     """
-    for path in (*paths, *([reference] if reference else [])):
-        if not path.exists():
-            raise SourceError(f"{path}: no such file or folder")
+    with _few_collections():
+        return _ingested(store, paths, options, system, reference, copy, progress)
+
+
+@contextmanager
+def _few_collections() -> Iterator[None]:
+    """Look for reference cycles once a batch only: thousands of events wait there, and none is in a cycle."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+def _ingested(
+    store: Store,
+    paths: Sequence[Path],
+    options: ReadOptions,
+    system: str,
+    reference: Path | None,
+    copy: bool,
+    progress: Progress | None,
+) -> Ingested:
     result = Ingested()
     if reference is not None:
+        if not reference.exists():
+            raise SourceError(f"{reference}: no such file or folder")
         _take_references(store, reference, result)
-    for path in paths:
-        if is_archive(path) and recognised(path, system) is None:
+    for given in paths:
+        path = Path(os.path.abspath(given))
+        if not path.exists():
+            result.quarantined.append(Quarantined(source=str(given), reason="no such file or folder"))
+        elif is_archive(path) and recognised(path, system) is None:
             with unpacked(path) as (folder, refused):
                 result.quarantined.extend(refused)
-                _ingest_tree(store, folder, options, system, True, progress, result, str(path))
+                # What was unpacked is gone afterwards, so it is always kept.
+                tree = _Tree(folder, str(path), archive=True)
+                _ingest_tree(store, tree, options, system, True, progress, result)
         else:
-            _ingest_tree(store, path, options, system, copy, progress, result, None)
+            _ingest_tree(store, _Tree(path, str(path)), options, system, copy, progress, result)
     return result
+
+
+def preview(
+    paths: Sequence[Path], options: ReadOptions, system: str = "auto", count: int = SHOWN
+) -> list[Trajectory | Quarantined]:
+    """The first trajectories as they would be read, with what could not be on the way there."""
+    found: list[Trajectory | Quarantined] = []
+    left = count
+    for item in _read_all(paths, options, system):
+        found.append(item)
+        left -= isinstance(item, Trajectory)
+        if not left:
+            break
+    return found
+
+
+def _read_all(paths: Sequence[Path], options: ReadOptions, system: str) -> Iterator[Trajectory | Quarantined]:
+    for given in paths:
+        path = Path(os.path.abspath(given))
+        if not path.exists():
+            yield Quarantined(source=str(given), reason="no such file or folder")
+        elif is_archive(path) and recognised(path, system) is None:
+            with unpacked(path) as (folder, refused):
+                yield from refused
+                yield from _read_tree(_Tree(folder, str(path), archive=True), options, system)
+        else:
+            yield from _read_tree(_Tree(path, str(path)), options, system)
+
+
+def _read_tree(tree: _Tree, options: ReadOptions, system: str) -> Iterator[Trajectory | Quarantined]:
+    empty = True
+    for path, found in discover(tree.root, system):
+        empty = False
+        yield from provenance.read(Place(path, tree.called(path), found), options)
+    if empty:
+        yield Quarantined(source=tree.name, reason=_unrecognised(tree.root, system))
 
 
 def _ingest_tree(
     store: Store,
-    root: Path,
+    tree: _Tree,
     options: ReadOptions,
     system: str,
     copy: bool,
     progress: Progress | None,
     result: Ingested,
-    archive: str | None,
 ) -> None:
-    sources = list(discover(root, system))
+    def unreadable(path: Path, error: OSError) -> None:
+        reason = f"cannot be read: {error.strerror or error}"
+        result.quarantined.append(Quarantined(source=tree.called(path), reason=reason))
+
+    sources = list(discover(tree.root, system, unreadable))
     if not sources:
-        result.quarantined.append(
-            Quarantined(source=archive or str(root), reason=_unrecognised(root, system))
-        )
+        reason = _unrecognised(tree.root, system)
+        result.quarantined.append(Quarantined(source=tree.name, reason=reason))
         return
     result.found += len(sources)
-    known = _known(store)
+    known = known_sources(store)
     batch = _Batch(store, result)
     for done, (path, found) in enumerate(sources):
+        place = Place(path, tree.called(path), found)
         if progress:
-            progress(str(path), done, len(sources))
-        source = Source(
-            path=str(path.absolute()),
-            system=found,
-            content_hash=_content(path),
-            options=options,
-            ingested=ledger.now(),
-        )
-        ids = known.get((source.path, source.content_hash, content_hash(options.model_dump())))
-        if ids is not None:
-            result.unchanged += len(ids)
+            progress(place.name, done, len(sources))
+        try:
+            source = _source(place, options)
+            if ids := known.get(source.key):
+                result.unchanged += len(ids)
+                continue
+            if copy:
+                kept = provenance.copied(store.workspace, place, source.content_hash)
+                source = source.model_copy(update={"copied": kept})
+        except OSError as error:
+            unreadable(path, error)
             continue
-        if copy:
-            source = source.model_copy(update={"copied": _copy(store, path, source.content_hash)})
-        batch.add(source, reader(found).read(path, options))
+        batch.add(source, place)
     batch.flush()
     if progress:
-        progress(str(root), len(sources), len(sources))
+        progress(tree.name, len(sources), len(sources))
+
+
+def _source(place: Place, options: ReadOptions) -> Source:
+    content = provenance.content(place)
+    return Source(
+        path=place.name, system=place.system, content_hash=content, options=options, ingested=ledger.now()
+    )
 
 
 def _take_references(store: Store, folder: Path, result: Ingested) -> None:
-    """Keep the reference trajectories of a folder, and note it in the ledger."""
+    """Keep the reference trajectories of a folder, and note it in the ledger unless it is there already."""
     _read_references(store, folder, result)
-    source = Source(
-        path=str(folder.absolute()),
-        system="overcooked",
-        content_hash=_content(folder),
-        options=ReadOptions(),
-        reference=True,
-        ingested=ledger.now(),
-    )
-    ledger.append(store.workspace.sources, [source.model_dump_json(exclude_defaults=True)])
+    place = Place(folder, os.path.abspath(folder), "overcooked")
+    source = _source(place, ReadOptions()).model_copy(update={"reference": True})
+    if source.key not in {one.key for one in provenance.noted(store.workspace)[0] if one.reference}:
+        provenance.note(store.workspace, [source])
 
 
 def _read_references(store: Store, folder: Path, result: Ingested) -> None:
@@ -183,63 +249,68 @@ def _read_references(store: Store, folder: Path, result: Ingested) -> None:
 
 
 class _Batch:
-    """Trajectories on their way into the store: many a transaction, sources noted once they are in it."""
+    """Trajectories on their way into the store: many a transaction, and sources noted with them."""
 
     def __init__(self, store: Store, result: Ingested) -> None:
         self.store = store
         self.result = result
         self.trajectories: dict[str, tuple[Trajectory, ReadOptions]] = {}
         self.sources: list[Source] = []
+        self.fresh: list[Source] = []
         self.quarantined: list[Quarantined] = []
         self.size = 0
 
-    def add(self, source: Source, read: Iterator[Trajectory | Quarantined], *, note: bool = True) -> None:
-        """Take in what a reader yields; `note` the source in the ledger unless it is there already."""
+    def add(self, source: Source, place: Place, *, fresh: bool = True) -> None:
+        """Read a source; a `fresh` one is not in the ledger yet."""
         ids = []
-        for item in read:
+        for item in provenance.read(place, source.options):
             if isinstance(item, Quarantined):
                 self.quarantined.append(item)
                 continue
-            if item.id in self.trajectories:
-                self._store(())
+            if item.id in self.trajectories or self.size >= BATCH_EVENTS:
+                self.flush()
             self.trajectories[item.id] = (item, source.options)
             ids.append(item.id)
             self.size += len(item.events)
-            if self.size >= BATCH_EVENTS:
-                self._store(())
-        if note:
+        if ids:  # a source that gave nothing is read again next time, and says again why
             self.sources.append(source.model_copy(update={"trajectory_ids": tuple(ids)}))
+            self.fresh.extend(self.sources[-1:] if fresh else [])
 
     def flush(self) -> None:
-        self._store(self.sources)
-        self.sources = []
-
-    def _store(self, sources: Sequence[Source]) -> None:
+        """Store what has come together."""
         with self.store.writing() as connection:
             self._save(connection)
-            for source in sources:
-                _note_source(connection, source)
+            note_sources(connection, self.sources)
             insert(connection, "quarantine", [(q.source, q.line, q.reason, None) for q in self.quarantined])
-        if sources:
-            lines = [source.model_dump_json(exclude_defaults=True) for source in sources]
-            ledger.append(self.store.workspace.sources, lines)
+            # On disk in the ledger before it is in the database, which a kill in between leaves behind.
+            provenance.note(self.store.workspace, self.fresh)
         self.result.quarantined.extend(self.quarantined)
-        self.trajectories, self.quarantined, self.size = {}, [], 0
+        self.trajectories, self.sources, self.fresh, self.quarantined, self.size = {}, [], [], [], 0
+        gc.collect(0)
 
     def _save(self, connection: duckdb.DuckDBPyConnection) -> None:
         fresh = []
+        known = _stored(connection, self.trajectories)
         for trajectory, options in self.trajectories.values():
-            settled = _settled(self.store, connection, trajectory, options, self.result)
-            if settled is None:
+            found: Trajectory | None = trajectory
+            if trajectory.id in known:
+                found = settled(self.store, connection, trajectory, options, self.result)
+            if found is None:
                 self.result.unchanged += 1
                 continue
-            fresh.append(settled)
-            self.result.events += sum(not e.live_only for e in settled.events)
+            fresh.append(found)
+            self.result.events += sum(not e.live_only for e in found.events)
         self.result.trajectories += len(fresh)
         self.store.save(fresh, connection)
 
 
-def _settled(
+def _stored(connection: duckdb.DuckDBPyConnection, ids: Collection[str]) -> set[str]:
+    """Those of the ids that the store has."""
+    query = "SELECT id FROM trajectories WHERE id IN (SELECT unnest(?))"
+    return {row[0] for row in execute(connection, query, [list(ids)]).fetchall()}
+
+
+def settled(
     store: Store,
     connection: duckdb.DuckDBPyConnection,
     trajectory: Trajectory,
@@ -258,11 +329,15 @@ def _settled(
         if head[0]["digest"] == rows.digest(trajectory) and options.condition in (None, head[0]["condition"]):
             return None
         stored = store.load(connection, [trajectory.id])[0]
+        if together := joining.settled(stored, trajectory):
+            return None if rows.digest(together) == head[0]["digest"] else together
         old, new = rows.event_digests(stored.events), rows.event_digests(trajectory.events)
         if new == old[: len(new)] and len(new) < len(old):
             return None
         if old == new[: len(old)]:
-            return _updated(stored, trajectory, options)
+            updated = _updated(stored, trajectory, options)
+            same = head[0]["digest"] == rows.digest(updated) and updated.condition == head[0]["condition"]
+            return None if same else updated
         differs = next(i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b)
         result.notes.append(
             f"{trajectory.source}: same session as {stored.source} up to event {differs}, then another; "
@@ -283,8 +358,9 @@ def _updated(stored: Trajectory, read: Trajectory, options: ReadOptions) -> Traj
         "events": tuple(events),
         "hidden": read.hidden or stored.hidden,
     }
-    if options.condition is None:
-        kept["condition"] = stored.condition
+    for name in ("condition", "agent"):
+        if getattr(options, name) is None:
+            kept[name] = getattr(stored, name) or getattr(read, name)
     if options.setting is None and read.setting is None:
         kept["setting"] = stored.setting
     if not options.tags:
@@ -293,53 +369,61 @@ def _updated(stored: Trajectory, read: Trajectory, options: ReadOptions) -> Traj
 
 
 def rebuild(store: Store, progress: Progress | None = None) -> Ingested:
-    """Make the database anew from sources.jsonl and the ratings; a log that is gone is named."""
-    workspace = store.workspace
-    sources = list(_noted(store))
-    for path in (workspace.database, workspace.database.with_suffix(".duckdb.wal")):
-        path.unlink(missing_ok=True)
+    """Make the database anew from the ledgers; a log that is gone is named, and its ratings are kept.
+
+    A database file is made beside the old one and takes its place once it is whole.
+    """
+    sources, broken = provenance.noted(store.workspace)
+    if not store.is_file:
+        store.clear()
+        result = _filled(store, sources, progress)
+    else:
+        store.workspace.create()
+        with exclusive(store.workspace.path / "locks", "rebuild", lambda holder: None):
+            for leftover in store.workspace.path.glob("rebuilding-*.duckdb*"):
+                leftover.unlink()
+            aside = Store(Workspace(store.workspace.path, database=f"rebuilding-{os.getpid()}.duckdb"))
+            try:
+                result = _filled(aside, sources, progress)
+                store.clear()
+                aside.workspace.database.rename(store.workspace.database)
+            finally:
+                aside.clear()
+    result.quarantined.extend(broken)
+    return result
+
+
+def _filled(store: Store, sources: Sequence[Source], progress: Progress | None) -> Ingested:
+    """Read every source into an empty store, and the ledgers of ratings and outcomes after them."""
+    from coaudit.pipeline.live import serving
+
     result = Ingested()
-    with store.writing():
-        pass
     batch = _Batch(store, result)
     for source in (one for one in sources if one.reference):
         if Path(source.path).exists():
             _read_references(store, Path(source.path), result)
+        else:
+            batch.quarantined.append(Quarantined(source=source.path, reason="the references are gone"))
     sources = [source for source in sources if not source.reference]
     for done, source in enumerate(sources):
         if progress:
             progress(source.path, done, len(sources))
-        place = _found_again(store, source)
+        place = provenance.found_again(store.workspace, source)
         if place is None:
             reason = "the log is gone; its ratings are kept"
             batch.quarantined.append(Quarantined(source=source.path, reason=reason))
-        elif source.system is not None:
-            batch.add(source, reader(source.system).read(place, source.options), note=False)
+        else:
+            batch.add(source, place, fresh=False)
     batch.flush()
     with store.writing() as connection:
-        for source in sources:
-            _note_source(connection, source)
+        serving.replay(store, connection)
     store.sync()
     return result
 
 
-def _noted(store: Store) -> Iterator[Source]:
-    """The sources of the ledger, each place once, as it was last ingested."""
-    last: dict[tuple[str, str], Source] = {}
-    path = store.workspace.sources
-    if not path.exists():
-        return
-    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
-        try:
-            source = Source.model_validate_json(line)
-        except ValueError as error:
-            raise SourceError(f"{path}:{number}: {error}") from error
-        last[(source.path, content_hash(source.options.model_dump()))] = source
-    yield from last.values()
-
-
-def _known(store: Store) -> dict[tuple[str, str, str], tuple[str, ...]]:
-    if not store.workspace.database.exists():
+def known_sources(store: Store) -> dict[tuple[str, str, str], tuple[str, ...]]:
+    """The key of every source in the store -> the ids of its trajectories."""
+    if not store.is_made or not store.workspace.exists():
         return {}
     with store.reading() as connection:
         found = connection.execute(
@@ -348,57 +432,20 @@ def _known(store: Store) -> dict[tuple[str, str, str], tuple[str, ...]]:
     return {(path, content, options): tuple(ids) for path, content, options, ids in found}
 
 
-def _note_source(connection: duckdb.DuckDBPyConnection, source: Source) -> None:
-    execute(connection, "DELETE FROM sources WHERE path = ?", [source.path])
-    options = content_hash(source.options.model_dump())
-    row = (
-        source.path,
-        source.system,
-        source.content_hash,
-        options,
-        list(source.trajectory_ids),
-        source.ingested,
-    )
-    insert(connection, "sources", [row])
-
-
-def _content(path: Path) -> str:
-    """Hash of a source's files, names included."""
-    state = blake2b(digest_size=16)
-    files = (
-        [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file() and not p.is_symlink())
-    )
-    for file in files:
-        state.update(str(file.relative_to(path) if file != path else file.name).encode("utf-8", "replace"))
-        with file.open("rb") as content:
-            while block := content.read(1 << 20):
-                state.update(block)
-    return state.hexdigest()
-
-
-def _copy(store: Store, path: Path, content: str) -> str:
-    target = store.workspace.raw / "copied" / content / path.name
-    if not target.exists():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if path.is_dir():
-            shutil.copytree(path, target, ignore=_links)
-        else:
-            shutil.copy2(path, target)
-    return str(target.relative_to(store.workspace.path))
-
-
-def _links(folder: str, names: list[str]) -> set[str]:
-    return {name for name in names if (Path(folder) / name).is_symlink()}
-
-
-def _found_again(store: Store, source: Source) -> Path | None:
-    """Where a source can be read now: its own place, else its copy under raw/."""
-    copy = store.workspace.path / source.copied if source.copied else None
-    return next((path for path in (Path(source.path), copy) if path and path.exists()), None)
+def note_sources(connection: duckdb.DuckDBPyConnection, sources: Sequence[Source]) -> None:
+    """Keep where trajectories came from, each place as it was last read."""
+    last = {source.path: source for source in sources}
+    delete(connection, "sources", "path", list(last))
+    many = []
+    for source in last.values():
+        path, content, options = source.key
+        many.append((path, source.system, content, options, list(source.trajectory_ids), source.ingested))
+    insert(connection, "sources", many)
 
 
 def _unrecognised(root: Path, system: str) -> str:
-    if system != "auto" and any(True for _ in discover(root)):
-        looks = ", ".join(sorted({found for _, found in discover(root)}))
-        return f"no logs of {system} in it; it looks like {looks}"
+    if system != "auto" and (found := {name for _, name in discover(root)}):
+        return f"no logs of {system} in it; it looks like {', '.join(sorted(found))}"
+    if root.is_file() and not root.stat().st_size:
+        return "the file is empty"
     return f"no logs of a known system in it (known: {', '.join(READERS)})"

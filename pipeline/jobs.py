@@ -16,7 +16,7 @@ from coaudit.judges.llm import Case, LLMJudge
 from coaudit.judges.quoting import nonce
 from coaudit.judges.verdict import Maker, Verdict
 from coaudit.pipeline.judging import Batch, Known, Scope, Summary
-from coaudit.schemas.base import canonical_json, content_hash
+from coaudit.schemas.base import canonical_json
 from coaudit.schemas.rating import Rating
 from coaudit.schemas.trajectory import Trajectory
 from coaudit.schemas.unit import Unit
@@ -55,7 +55,7 @@ class Job:
     def _rated(self, unit: Unit, outcome: Outcome, made: list[dict[str, Any]]) -> list[Rating]:
         shared = {"prompt_hash": self.prompt_hash, "model": outcome.model, "seconds": outcome.seconds}
         pairs = zip(outcome.verdicts, made, strict=True)
-        return [self.maker.rating(unit, self.judge.codebook, v, **shared, **m) for v, m in pairs]
+        return [self.maker.rating(unit, v, **shared, **m) for v, m in pairs]
 
 
 @dataclass
@@ -128,9 +128,7 @@ class Planner:
             probability=rest["probability"],
         )
         made = {"model": rest["model"], "prompt_hash": known.prompt_hash}
-        return self.maker.rating(
-            unit, self.judge.codebook, verdict, **made, external={"answered_for": known.rater}
-        )
+        return self.maker.rating(unit, verdict, **made, external={"answered_for": known.rater})
 
     @property
     def _parameters(self) -> str:
@@ -138,8 +136,12 @@ class Planner:
 
 
 def prompt_hash(judge: LLMJudge, case: Case) -> str:
-    """Hash of the whole prompt, as it would be in a context of any length."""
-    return content_hash([(m.role, m.content) for m in judge.whole(case).question.messages])[:24]
+    """Hash of the whole prompt, as it would be in a context of any length; its rubric is hashed once."""
+    asked = judge.whole(case).question.messages[1:]
+    digest = judge.start.copy()
+    for message in asked:
+        digest.update(f"\0{message.role}\0{message.content}".encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
 
 
 def result_of(trajectory: Trajectory) -> str | None:

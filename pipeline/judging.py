@@ -49,6 +49,10 @@ class Scope:
     """At most so many units in this run."""
     retry_errors: bool = False
 
+    def on(self, books: tuple[Codebook, ...]) -> Scope:
+        """The same for these codebooks."""
+        return replace(self, books=books)
+
     def less(self, units: int) -> Scope:
         """The scope that is left after some units."""
         return self if self.limit is None else replace(self, limit=self.limit - units)
@@ -67,6 +71,15 @@ class Summary:
     completion_tokens: int = 0
     cost_usd: float | None = None
     seconds: float = 0.0
+
+    def plus(self, more: Summary) -> Summary:
+        """Two runs of a local rater as one."""
+        return Summary(
+            rated=self.rated + more.rated,
+            already=self.already + more.already,
+            errors=self.errors + more.errors,
+            seconds=round(self.seconds + more.seconds, 3),
+        )
 
     def document(self) -> dict[str, Any]:
         """As `judge --json` prints it."""
@@ -134,8 +147,8 @@ def batches(store: Store, book: Codebook) -> Iterator[Batch]:
     for some in _batched(ids):
         with store.reading(synced=True) as connection:
             found = store.load(connection, some)
-            known = _known(connection, book, some)
-        yield Batch(book, found, known)
+            said = known(connection, book, some)
+        yield Batch(book, found, said)
 
 
 def judge_locally(
@@ -182,7 +195,8 @@ def _rated(
     return fresh
 
 
-def _known(connection: Any, book: Codebook, ids: Sequence[str]) -> dict[str, KnownUnits]:
+def known(connection: Any, book: Codebook, ids: Sequence[str]) -> dict[str, KnownUnits]:
+    """Trajectory -> what is known of its units under a codebook."""
     query = """
         SELECT r.trajectory_id, r.event, r.rater, r.rater_version, r.unit_hash, r.prompt_hash, r.parameters,
             r.error, r.label, r.code, r.cites, r.quote, r.error_source, r.rationale, r.probability, r.model,

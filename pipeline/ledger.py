@@ -88,12 +88,32 @@ def ratings(path: Path, offset: int = 0) -> Iterator[tuple[Rating | Quarantined,
                 yield _rating(line, path), offset
 
 
-def outcomes(path: Path) -> Iterator[GivenOutcome]:
-    """The imported outcomes of a ledger; a line cut off by a kill never counted."""
+def outcomes(path: Path) -> Iterator[tuple[int, GivenOutcome | Quarantined]]:
+    """The imported outcomes of a ledger with their lines, and what could not be read of it."""
+    for number, line in lines(path):
+        try:
+            yield number, GivenOutcome.model_validate_json(line)
+        except ValidationError as error:
+            yield number, _quarantined(error, path)
+
+
+def lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The lines of a ledger from 1; a last one without its end was cut off by a kill and never counted."""
+    if not path.exists():
+        return
     with path.open("rb") as file:
-        for line in file:
+        for number, line in enumerate(file, start=1):
             if line.endswith(b"\n") and line.strip():
-                yield GivenOutcome.model_validate_json(line)
+                yield number, line
+
+
+def grown(path: Path, offset: int) -> bool:
+    """Whether a ledger holds a whole line from a byte offset on."""
+    if path.stat().st_size <= offset:
+        return False
+    with path.open("rb") as file:
+        file.seek(offset)
+        return any(line.endswith(b"\n") for line in file)
 
 
 def files(folder: Path) -> list[Path]:
@@ -105,8 +125,13 @@ def _rating(line: bytes, path: Path) -> Rating | Quarantined:
     try:
         return Rating.model_validate_json(line)
     except ValidationError as error:
-        first = error.errors()[0]
-        return Quarantined(source=str(path), reason=f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
+        return _quarantined(error, path)
+
+
+def _quarantined(error: ValidationError, path: Path) -> Quarantined:
+    first = error.errors()[0]
+    place = ".".join(map(str, first["loc"])) or "line"
+    return Quarantined(source=str(path), reason=f"{place}: {first['msg']}")
 
 
 def _opened(path: Path) -> BinaryIO:

@@ -89,8 +89,10 @@ def metrics(
         wanted, values = (only or Selection()).where()
         selected = f"CREATE TEMP TABLE selected AS SELECT t.* FROM trajectories t WHERE {wanted}"
         execute(connection, selected, values)
-        connection.execute("CREATE TEMP TABLE chosen AS " + _chosen(raters, definition, penalty))
-        if gamma != GAMMA or optimal:
+        anew = gamma != GAMMA or optimal
+        kind = "TABLE" if anew else "VIEW"  # a view spares copying millions of rows
+        connection.execute(f"CREATE TEMP {kind} chosen AS {_chosen(raters, definition, penalty)}")
+        if anew:
             _limit_anew(store, connection, definition, gamma, optimal or {})
         if per_trajectory:
             return _per_trajectory(connection)
@@ -103,9 +105,17 @@ def _raters(connection: Any, wanted: str | None) -> dict[str, list[str]]:
     """Metric -> the raters to report: the one wanted, gold alone where it is complete, else every one."""
     found: dict[str, list[str]] = {metric: [] for metric in RATED}
     incomplete: set[tuple[str, str]] = set()
-    query = (
-        "SELECT codebook, rater, bool_and(answered = units) FROM process_coverage GROUP BY ALL ORDER BY ALL"
-    )
+    # Only gold must be complete; to count everybody's units takes seconds on a large store.
+    query = """
+        SELECT r.codebook, r.rater, r.rater <> 'gold' OR (
+            SELECT bool_and(answered = units) FROM process_coverage p
+            WHERE p.codebook = r.codebook AND p.rater = 'gold'
+        )
+        FROM (
+            SELECT DISTINCT codebook, rater FROM counted_ratings
+            WHERE unit_kind IN ('utterance', 'question_reply', 'human_message')
+        ) r ORDER BY ALL
+    """
     metric_of = {codebook: metric for metric, codebook in RATED.items()}
     everyone = set()
     for codebook, rater, complete in connection.execute(query).fetchall():
@@ -133,13 +143,11 @@ def _chosen(raters: dict[str, list[str]], definition: str, penalty: float) -> st
         SELECT m.* FROM measures m
         WHERE (m.rater IS NULL OR (m.metric, m.rater) IN (VALUES {wanted}))
             AND (m.definition IS NULL OR m.definition = {_quoted(definition)})
-            AND m.trajectory_id IN (SELECT id FROM selected)
         UNION ALL
         SELECT 'reward', trajectory_id, t.value - {float(penalty)!r} * c.value, 1, t.reason,
             NULL, NULL, NULL, NULL
         FROM computed t JOIN computed c USING (trajectory_id)
         WHERE t.metric = 'task_reward' AND c.metric = 'interventions'
-            AND trajectory_id IN (SELECT id FROM selected)
     """
 
 
@@ -185,11 +193,11 @@ def _aggregate(keys: list[tuple[str, str]]) -> str:
     return f"""
         WITH sums AS (
             SELECT metric, participant, rater, scoring, definition{names},
-                sum(value * weight) / nullif(sum(weight) FILTER (value IS NOT NULL), 0) AS value,
+                fsum(value * weight) / nullif(fsum(weight) FILTER (value IS NOT NULL), 0) AS value,
                 count(value) AS n, count(*) - count(value) AS missing,
-                sum(weight) FILTER (value IS NOT NULL) AS total, mode(reason) AS reason,
-                sum(weight ** 2 * value ** 2) AS squares, sum(weight ** 2 * value) AS products,
-                sum(weight ** 2) FILTER (value IS NOT NULL) AS weights
+                fsum(weight) FILTER (value IS NOT NULL) AS total, mode(reason) AS reason,
+                fsum(weight * weight * value * value) AS squares, fsum(weight * weight * value) AS products,
+                fsum(weight * weight) FILTER (value IS NOT NULL) AS weights
             FROM chosen m JOIN selected t ON t.id = m.trajectory_id
             GROUP BY ALL
         )

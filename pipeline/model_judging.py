@@ -65,7 +65,7 @@ class Model:
             parameters["seed"] = self.parameters.seed
         version = content_hash(judge.version, judge.codebook.version, parameters)[:12]
         made = {"parameters": parameters, "seed": self.parameters.seed}
-        return Maker(self.rater, "llm", version, made)
+        return Maker(self.rater, "llm", version, judge.codebook, made)
 
 
 @dataclass

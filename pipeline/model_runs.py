@@ -59,10 +59,10 @@ def judge(
     show: Show,
     say: Say,
 ) -> Summary:
-    """Rate everything in scope with a model; CoauditError where the run could not go to its end.
+    """Rate everything in scope with a model; `Incomplete` where the run could not go to its end.
 
-    The error carries nothing away: what was answered is in the ledger, and in the summary that
-    `Incomplete` holds.
+    What was answered is in the ledger by then. The database takes it in when it is next read: loading
+    100,000 ratings needs more memory than judging them.
     """
     name = named(store, model.rater)
     with exclusive(store.workspace.path / "locks", f"judge {name}", waiting_for(name, say)):
@@ -76,8 +76,6 @@ def judge(
             raise CoauditError(str(error)) from error
         except asyncio.CancelledError:
             state.stop("interrupted")
-        finally:
-            store.sync()
     if state.stopping and state.stopping != "interrupted" and not state.fatal:
         say(f"stopped: {state.stopping}")
     if isinstance(state.fatal, UnknownModel) and not state.answered:

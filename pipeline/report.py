@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from coaudit.pipeline import codebooks, findings, ledger, methods, metrics, trust
-from coaudit.pipeline.selection import Selection
+from coaudit.pipeline.selection import COLUMNS, Selection
 from coaudit.pipeline.store import Store
 from coaudit.pipeline.tables import Cell, Number, Table, of_metric, plain
 from coaudit.schemas.metric import Metric
@@ -159,23 +159,29 @@ def elsewhere(rows: Sequence[Metric]) -> Table:
     )
 
 
-def failures(store: Store, only: Selection | None = None) -> Table:
-    """Table 4: the share of trajectories with each failure mode, by setting and condition, by one rater."""
+def failures(
+    store: Store,
+    only: Selection | None = None,
+    *,
+    rater: str | None = None,
+    by: Sequence[str] = ("setting", "condition"),
+) -> Table:
+    """Table 4: the share of trajectories in which a rater (the first one) found each mode, by group."""
     book = codebooks.load(findings.FAILURES, store.workspace.codebooks)
     who = findings.raters(store, only=only)
-    rater = who[0]["rater"] if who else None
-    shares = [s for s in findings.shares(store, by=("setting", "condition"), only=only) if s.rater == rater]
+    rater = rater or (who[0]["rater"] if who else None)
+    shares = [s for s in findings.shares(store, by=by, only=only) if s.rater == rater]
     found = {(s.code, s.group): s for s in shares}
     groups = sorted({s.group for s in shares})
     lines: list[tuple[Any, ...]] = []
     for category in book.categories if shares else ():
-        lines.append(_failure_line(category.category, f"{category.name} (any)", "", found, groups))
+        lines.append(_failure_line(category.category, f"{category.name} (any)", "", found, groups, by))
         lines += [
-            _failure_line(code.code, code.name, code.error_source or "", found, groups)
+            _failure_line(code.code, code.name, code.error_source or "", found, groups, by)
             for code in book.codes
             if code.category == category.category
         ]
-    others = [w["rater"] for w in who[1:]]
+    others = [w["rater"] for w in who if w["rater"] != rater]
     beside = f" Also rated by {', '.join(others)}: see the dashboard." if others else ""
     return Table(
         name="failures",
@@ -196,15 +202,22 @@ def _failure_line(
     source: str,
     found: dict[tuple[str, tuple[str, ...]], Any],
     groups: list[tuple[str, ...]],
+    by: Sequence[str],
 ) -> tuple[Any, ...]:
-    return (code, name, source, *(_share(found.get((code, group))) for group in groups))
+    return (code, name, source, *(_share(found.get((code, group)), by) for group in groups))
 
 
-def _share(share: findings.Share | None) -> Number | str:
+def _share(share: findings.Share | None, by: Sequence[str]) -> Number | str:
     if share is None:
         return ""
     reason = None if share.n else "unclear or failed in every trajectory"
-    return Number(share.rate, *share.interval, share.n, share.missing, reason, percent=True)
+    of = [
+        (name, value) if name in COLUMNS else ("tags", f"{name}={value}")
+        for name, value in zip(by, share.group, strict=True)
+        if value != "–"
+    ]
+    of += [("code", share.code), ("found_by", share.rater)]
+    return Number(share.rate, *share.interval, share.n, share.missing, reason, percent=True, of=tuple(of))
 
 
 def _cogym(row: Metric, *, real: bool) -> bool:
@@ -232,8 +245,8 @@ def document(report: Report) -> dict[str, Any]:
             table.name: {
                 "title": table.title,
                 "caption": table.caption,
-                "columns": _unique(table),
-                "rows": [dict(zip(_unique(table), map(plain, row), strict=True)) for row in table.rows],
+                "columns": column_names(table),
+                "rows": [dict(zip(column_names(table), map(plain, row), strict=True)) for row in table.rows],
                 **({"empty": table.empty} if not table.rows else {}),
             }
             for table in report.tables
@@ -242,7 +255,8 @@ def document(report: Report) -> dict[str, Any]:
     }
 
 
-def _unique(table: Table) -> list[str]:
+def column_names(table: Table) -> list[str]:
+    """The columns, each with its group in front, so that no two are the same."""
     names = list(table.columns[: table.heads])
     at = table.heads
     for group, width in table.groups:

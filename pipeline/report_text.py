@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from html import escape
 from typing import TYPE_CHECKING
 
 from coaudit.pipeline.tables import Cell, Table
@@ -11,7 +12,7 @@ from coaudit.pipeline.tables import Cell, Table
 if TYPE_CHECKING:
     from coaudit.pipeline.report import Report
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|<>~$&])")
+_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~$])")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -36,7 +37,7 @@ def _pipes(table: Table) -> str:
 
 
 def _escaped(text: str) -> str:
-    return _SPECIAL.sub(r"\\\1", _CONTROL.sub(" ", text))
+    return _SPECIAL.sub(r"\\\1", escape(_CONTROL.sub(" ", text), quote=False))
 
 
 def _sentence(text: str) -> str:
@@ -60,9 +61,9 @@ def terminal(report: Report, width: int) -> str:
     out = io.StringIO()
     console = Console(file=out, width=width, no_color=True, highlight=False, legacy_windows=False)
     console.print(Text("Audit of human–agent collaboration"))
-    console.print(Text(" · ".join(f"{label} {value}" for label, value in report.facts)), "")
+    console.print(Text(_safe(" · ".join(f"{label} {value}" for label, value in report.facts))), "")
     for table in report.tables:
-        console.rule(Text(table.title), align="left", characters="─")
+        console.rule(Text(_safe(table.title)), align="left", characters="─")
         console.print(Text(_safe(table.caption if table.rows else table.empty)), "")
         for name, part in table.parts() if table.rows else []:
             console.print(_grid(_safe(name), part), "")

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from coaudit.pipeline.measure import Measure
 from coaudit.pipeline.units import opening_query, spans
-from coaudit.schemas.base import canonical_json, content_hash
+from coaudit.schemas.base import canonical_json, text_hash
 from coaudit.schemas.codebook import UnitKind
 from coaudit.schemas.rating import Rating
 from coaudit.schemas.trajectory import Action, Event, Notice, Outcome, Participant, Trajectory
-from coaudit.schemas.unit import unit_hash
+from coaudit.schemas.unit import said, said_hash
 
 Row = tuple[Any, ...]
 UNIT_KINDS: tuple[UnitKind, ...] = ("utterance", "question_reply", "human_message", "step", "trajectory")
@@ -20,19 +20,19 @@ UNIT_KINDS: tuple[UnitKind, ...] = ("utterance", "question_reply", "human_messag
 
 def of_trajectory(trajectory: Trajectory) -> dict[str, list[Row]]:
     """The rows of every table that a trajectory fills, states aside."""
+    words = [said(event) for event in trajectory.events]
     return {
-        "trajectories": [_trajectory(trajectory)],
+        "trajectories": [_trajectory(trajectory, words)],
         "participants": [_participant(trajectory.id, p) for p in trajectory.participants],
         "events": [_event(trajectory.id, e) for e in trajectory.events],
         "outcomes": [outcome(trajectory.id, o, imported=False) for o in trajectory.outcomes],
-        "units": list(_units(trajectory)),
+        "units": list(_units(trajectory, words)),
     }
 
 
 def digest(trajectory: Trajectory) -> str:
-    """Content hash of what a log says, without where it was read."""
-    content = trajectory.model_dump(mode="json", exclude={"id", "source", "condition", "states"})
-    return content_hash(content)
+    """Hash of what a log says, without where it was read."""
+    return _digest(trajectory, [said(event) for event in trajectory.events])
 
 
 def event_digests(events: Iterable[Event]) -> list[str]:
@@ -146,7 +146,16 @@ _HEAD = (
 )
 
 
-def _trajectory(given: Trajectory) -> Row:
+def _digest(given: Trajectory, words: Sequence[str]) -> str:
+    head = given.model_dump(exclude={"id", "source", "condition", "states", "events"})
+    beside = [
+        (e.sub, e.live_only, e.time, e.status, e.error, sorted(e.states.items()), e.notices)
+        for e in given.events
+    ]
+    return text_hash("\n".join((canonical_json(head), *words, repr(beside))))
+
+
+def _trajectory(given: Trajectory, words: Sequence[str]) -> Row:
     times = [event.time for event in given.events if event.time and not event.live_only]
     return (
         *(getattr(given, key) for key in _HEAD),
@@ -155,7 +164,7 @@ def _trajectory(given: Trajectory) -> Row:
         times[0] if times else None,
         times[-1] if times else None,
         sum(not event.live_only for event in given.events),
-        digest(given),
+        _digest(given, words),
     )
 
 
@@ -193,8 +202,9 @@ def _event(trajectory_id: str, given: Event) -> Row:
     )
 
 
-def _units(trajectory: Trajectory) -> Iterator[Row]:
+def _units(trajectory: Trajectory, words: Sequence[str]) -> Iterator[Row]:
     opening = opening_query(trajectory)
+    said_by = {id(event): word for event, word in zip(trajectory.events, words, strict=True)}
     for kind in UNIT_KINDS:
         for events in spans(trajectory, kind):
             whole = kind == "trajectory"
@@ -202,7 +212,7 @@ def _units(trajectory: Trajectory) -> Iterator[Row]:
                 trajectory.id,
                 kind,
                 None if whole else events[0].seq,
-                unit_hash(kind, events),
+                said_hash(kind, [said_by[id(event)] for event in events]),
                 None if whole else events[0].actor,
                 not whole and events[0].seq == opening,
             )

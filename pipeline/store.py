@@ -10,8 +10,9 @@ import json
 import os
 import random
 import sys
+import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
@@ -19,8 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from coaudit.pipeline import codebooks, derived, ledger, rows, samples
+from coaudit.pipeline import codebooks, derived, lake, ledger, rows, samples
 from coaudit.pipeline.errors import StoreError
+from coaudit.pipeline.locks import exclusive
 from coaudit.pipeline.workspace import Workspace
 from coaudit.schemas.trajectory import Quarantined, Trajectory
 
@@ -31,9 +33,11 @@ VERSION = 1
 """Of the tables; a database of another version is rebuilt, one from a newer coaudit is refused."""
 PATIENCE = 30.0
 """Seconds that an open is retried while another process writes."""
-LEDGER_BATCH = 5000
-VIEWS = ("ratings.sql", "teamwork.sql", "measures.sql", "dashboard.sql")
-_TEAMWORK = (
+LEDGER_BATCH = 2000
+READER_MEMORY = "500MB"
+"""For all connections of a process that only looks, such as the dashboard."""
+VIEWS = ("ratings.sql", "teamwork.sql", "measures.sql", "serving.sql", "dashboard.sql")
+TEAMWORK = (
     "metric, trajectory_id, value, 1, NULL, participant, NULL, NULL, NULL FROM count_measures",
     "metric, trajectory_id, value, weight, reason, participant, NULL, scoring, NULL FROM teamwork_measures",
 )
@@ -48,6 +52,7 @@ class Store:
 
     def __init__(self, workspace: Workspace, *, read_only: bool = False) -> None:
         self.workspace = workspace
+        self._lake_made = False
         self.read_only = read_only
         """Never write: what the ledgers hold beyond the database is then not seen (`behind` tells)."""
 
@@ -68,7 +73,7 @@ class Store:
     def writing(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """A connection inside one transaction: all of it is stored, or nothing."""
         self.workspace.create()
-        with self._open(read_only=False) as connection:
+        with self._turn(), self._open(read_only=False) as connection:
             connection.begin()
             _ensure(connection)
             try:
@@ -78,6 +83,31 @@ class Store:
                 raise
             connection.commit()
 
+    @property
+    def is_made(self) -> bool:
+        """Whether the tables are there; those of a lake are made at the first look."""
+        return self.workspace.database.exists() if self.is_file else True
+
+    def has_tables(self) -> bool:
+        """Whether anything was ever stored; a kill may leave a file without tables."""
+        if not self.is_made:
+            return False
+        with self._open(read_only=True) as connection:
+            return _has_tables(connection)
+
+    def clear(self) -> None:
+        """Throw the tables away, to make them anew."""
+        if self.is_file:
+            for path in (self.workspace.database, self.workspace.database.with_suffix(".duckdb.wal")):
+                path.unlink(missing_ok=True)
+            return
+        with self._turn(), self._open(read_only=False) as connection:
+            query = (
+                "SELECT table_name, table_type FROM information_schema.tables WHERE table_catalog = 'lake'"
+            )
+            for name, kind in connection.execute(query).fetchall():
+                connection.execute(f'DROP {"VIEW" if kind == "VIEW" else "TABLE"} "{name}"')
+
     def sync(self) -> None:
         """Bring what the ledgers hold beyond the database into it. A read-only workspace stays as it is."""
         if not self.workspace.exists():
@@ -86,22 +116,53 @@ class Store:
             if self.is_file and not self.workspace.database.exists():
                 raise StoreError(f"{self.workspace.database}: no database; `coaudit rebuild` makes one")
             return
-        if not self.workspace.database.exists() or self.behind():
+        if not self.is_made or self.behind():
             if not os.access(self.workspace.path, os.W_OK):
-                if self.workspace.database.exists():
+                if self.is_made:
                     return
                 raise StoreError(f"{self.workspace.path}: the workspace is read-only and has no database")
             with self.writing() as connection:
-                touched = None if self._load_codebooks(connection) else set[str]()
-                for path in ledger.files(self.workspace.ratings):
-                    fresh = self._load_ledger(connection, path.name)
-                    touched = touched if touched is None else touched | fresh
-                fresh = self._load_outcomes(connection)
-                self._load_samples(connection)
-                derived.refresh(connection, touched if touched is None else touched | fresh)
+                self.catch_up(connection)
 
-    def save(self, trajectories: Sequence[Trajectory], connection: duckdb.DuckDBPyConnection) -> None:
-        """Store trajectories whole, in place of what was stored under their ids."""
+    def catch_up(self, connection: duckdb.DuckDBPyConnection, changed: Collection[str] = ()) -> None:
+        """Load what the ledgers hold beyond the database, within a transaction that is open already.
+
+        Refreshes what is derived from that and from the `changed` trajectories.
+        """
+        left = connection.execute("DELETE FROM meta WHERE key = 'postponed' RETURNING value").fetchall()
+        touched = None if self._load_codebooks(connection) or left else set(changed)
+        fresh = self._load_ledgers(connection)
+        derived.refresh(connection, touched if touched is None else touched | fresh)
+
+    def postpone(self, connection: duckdb.DuckDBPyConnection, until: float) -> set[str]:
+        """Load what the ledgers hold, and leave the refreshing of what is derived to a later `catch_up`.
+
+        The trajectories that it will concern; should nobody come back to it by `until` (Unix seconds),
+        the next one who reads does it.
+        """
+        connection.execute("DELETE FROM meta WHERE key = 'postponed'")
+        execute(connection, "INSERT INTO meta VALUES ('postponed', ?)", [str(until)])
+        return self._load_ledgers(connection)
+
+    def _load_ledgers(self, connection: duckdb.DuckDBPyConnection) -> set[str]:
+        touched = set[str]()
+        for path in ledger.files(self.workspace.ratings):
+            touched |= self._load_ledger(connection, path.name)
+        touched |= self._load_outcomes(connection)
+        self._load_samples(connection)
+        return touched
+
+    def save(
+        self,
+        trajectories: Sequence[Trajectory],
+        connection: duckdb.DuckDBPyConnection,
+        *,
+        refresh: bool = True,
+    ) -> None:
+        """Store trajectories whole, in place of what was stored under their ids.
+
+        Without `refresh`, the caller sees to what is derived from them (`catch_up`, `postpone`).
+        """
         ids = [t.id for t in trajectories]
         tables: dict[str, list[rows.Row]] = {}
         for trajectory in trajectories:
@@ -119,7 +180,8 @@ class Store:
             insert(connection, table, more)
         self._save_states(connection, trajectories)
         self._compute(connection, trajectories)
-        derived.refresh(connection, set(ids))
+        if refresh:
+            derived.refresh(connection, set(ids))
 
     def load(
         self, connection: duckdb.DuckDBPyConnection, ids: Sequence[str], *, states: bool = False
@@ -171,7 +233,7 @@ class Store:
         from coaudit.pipeline.measures.registry import measures
 
         ids = [t.id for t in trajectories]
-        for query in _TEAMWORK:
+        for query in TEAMWORK:
             wanted = f"INSERT INTO computed SELECT {query} WHERE trajectory_id IN (SELECT unnest(?))"
             execute(connection, wanted, [ids])
         references = self.references(connection)
@@ -196,12 +258,18 @@ class Store:
     def behind(self) -> bool:
         """Whether the ledgers or codebooks hold what the database does not have yet."""
         with self._open(read_only=True) as connection:
+            # A kill in the very first transaction leaves a database without tables.
+            if not _has_tables(connection):
+                return True
             stored = connection.execute("SELECT value FROM meta WHERE key = 'codebooks'").fetchone()
             loaded = dict(connection.execute("SELECT path, bytes FROM ledgers").fetchall())
+            late = connection.execute("SELECT value FROM meta WHERE key = 'postponed'").fetchone()
+        if late and float(late[0]) < time.time():
+            return True
         if stored is None or stored[0] != self._codebook_state() or samples.changed(self.workspace, loaded):
             return True
         files = [*ledger.files(self.workspace.ratings), *self._outcome_ledger()]
-        return any(path.stat().st_size > loaded.get(path.name, 0) for path in files)
+        return any(ledger.grown(path, loaded.get(path.name, 0)) for path in files)
 
     def _outcome_ledger(self) -> list[Path]:
         return [self.workspace.outcomes] if self.workspace.outcomes.exists() else []
@@ -217,7 +285,12 @@ class Store:
             row = execute(connection, "SELECT bytes FROM ledgers WHERE path = ?", [path.name]).fetchone()
             if row == (size,):
                 continue
-            last = {(o.trajectory, o.name, o.baseline): o for o in ledger.outcomes(path)}
+            found = list(ledger.outcomes(path))
+            broken = [(q.source, n, q.reason, path.name) for n, q in found if isinstance(q, Quarantined)]
+            known = [o for _, o in found if not isinstance(o, Quarantined)]
+            last = {(o.trajectory, o.name, o.baseline): o for o in known}
+            execute(connection, "DELETE FROM quarantine WHERE read_from = ?", [path.name])
+            insert(connection, "quarantine", broken)
             connection.execute("DELETE FROM outcomes WHERE imported")
             given = [rows.outcome(o.trajectory, o.outcome(), imported=True) for o in last.values()]
             insert(connection, "outcomes", given)
@@ -291,9 +364,36 @@ class Store:
         execute(connection, "INSERT INTO ledgers VALUES (?, ?, ?)", [name, offset, line])
         return touched
 
+    def _limits(self) -> dict[str, str]:
+        """Settings of a process that only looks: what does not fit in memory spills outside the workspace."""
+        if not self.read_only:
+            return {}
+        spill = f"{tempfile.gettempdir()}/coaudit-{os.getpid()}"
+        return {"memory_limit": READER_MEMORY, "temp_directory": spill}
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Wait for other writers where the store admits one at a time and does not queue them itself."""
+        if not lake.takes_turns(self.workspace.store_url):
+            yield
+            return
+        with exclusive(self.workspace.path / "locks", "store", lambda holder: None):
+            yield
+
+    def _connected(self, *, read_only: bool) -> duckdb.DuckDBPyConnection:
+        url = self.workspace.store_url
+        if not lake.is_lake(url):
+            return _connect(url, read_only=read_only, **self._limits())
+        data = Path(self.workspace.settings.get("data", self.workspace.path / "lake"))
+        connection = lake.connect(url, data, read_only=read_only and self._lake_made)
+        if not self._lake_made:
+            _ensure(connection)
+            self._lake_made = True
+        return connection
+
     @contextmanager
     def _open(self, *, read_only: bool) -> Iterator[duckdb.DuckDBPyConnection]:
-        connection = _connect(self.workspace.store_url, read_only=read_only)
+        connection = self._connected(read_only=read_only)
         try:
             _check_version(connection, self.workspace.store_url)
             yield connection
@@ -357,23 +457,32 @@ def dictionaries(
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
-def _connect(url: str, *, read_only: bool) -> duckdb.DuckDBPyConnection:
+def _connect(url: str, *, read_only: bool, **settings: str) -> duckdb.DuckDBPyConnection:
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
             # Looking for tables among Python's variables would import pandas, which takes two seconds.
-            return duckdb.connect(url, read_only=read_only, config={"python_enable_replacements": False})
+            given = {"python_enable_replacements": False, **settings}
+            return duckdb.connect(url, read_only=read_only, config=given)
         except duckdb.Error as error:
             if not any(mark in str(error) for mark in _LOCKED):
-                raise StoreError(f"{url}: cannot open the store: {error}") from error
+                reason = str(error).splitlines()[0]
+                raise StoreError(
+                    f"{url}: cannot open the store: {reason}; `coaudit rebuild` makes a new one"
+                ) from error
             if time.monotonic() > deadline:
                 raise StoreError(f"{url}: another process held the store for {PATIENCE:.0f} s") from error
         time.sleep(random.uniform(0.01, 0.06))
 
 
+def _has_tables(connection: duckdb.DuckDBPyConnection) -> bool:
+    query = "SELECT 1 FROM duckdb_tables() WHERE table_name = 'meta' AND database_name = current_database()"
+    return connection.execute(query).fetchone() is not None
+
+
 def _check_version(connection: duckdb.DuckDBPyConnection, url: str) -> None:
-    tables = connection.execute("SELECT 1 FROM duckdb_tables() WHERE table_name = 'meta'").fetchone()
-    row = connection.execute("SELECT value FROM meta WHERE key = 'version'").fetchone() if tables else None
+    version = "SELECT value FROM meta WHERE key = 'version'"
+    row = connection.execute(version).fetchone() if _has_tables(connection) else None
     found = int(row[0]) if row else VERSION
     if found > VERSION:
         raise StoreError(
@@ -384,8 +493,7 @@ def _check_version(connection: duckdb.DuckDBPyConnection, url: str) -> None:
 
 
 def _ensure(connection: duckdb.DuckDBPyConnection) -> None:
-    exists = connection.execute("SELECT 1 FROM duckdb_tables() WHERE table_name = 'meta'").fetchone()
-    if exists:
+    if _has_tables(connection):
         return
     folder = resources.files("coaudit.pipeline.sql")
     connection.execute((folder / "tables.sql").read_text())

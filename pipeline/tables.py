@@ -24,6 +24,8 @@ class Number:
     percent: bool = False
     plain: bool = False
     """A count or a name of a number: no interval, no n."""
+    of: tuple[tuple[str, str], ...] = ()
+    """What the trajectories behind it have in common, such as ("task", "related_work")."""
 
     @property
     def text(self) -> str:
@@ -113,6 +115,7 @@ def of_metric(metric: Metric) -> Number:
         metric.missing,
         metric.reason,
         percent=metric.metric in PERCENT,
+        of=tuple((key, value) for key, value in (metric.group or {}).items() if value is not None),
     )
 
 
@@ -128,5 +131,5 @@ def plain(cell: Cell) -> dict[str, Any] | str:
     return {
         key: value
         for key, value in vars(cell).items()
-        if key == "value" or (value not in (None, False, 0) and key not in ("percent", "plain"))
+        if key == "value" or (value not in (None, False, 0) and key not in ("percent", "plain", "of"))
     }

@@ -60,10 +60,10 @@ def document(trajectory: Trajectory, *, hidden: bool = False, states: bool = Fal
 
 def line(event: Event) -> str:
     """An event on one line, for reading."""
-    what = event.text if event.kind == "message" else event.kind
+    parts: list[str] = [] if event.kind == "message" and event.text else [event.kind]
     if event.action:
         arguments = ", ".join(f"{key}={value}" for key, value in event.action.arguments.items())
-        what = f"{event.action.name}({arguments})"
-    shown = (what or "").replace("\n", " ")
+        parts = [f"{event.action.name}({arguments})"]
+    shown = ": ".join([*parts, *([event.text] if event.text else [])]).replace("\n", " ")
     failed = f"  [failed: {event.error}]" if event.status == "failed" else ""
     return f"{event.seq:>4}  {event.time or '':19}  {event.actor[:26]:26}  {shown[:160]}{failed}"

@@ -12,14 +12,15 @@ import itertools
 from collections.abc import Iterator
 
 from coaudit.schemas.codebook import Codebook, UnitKind
-from coaudit.schemas.trajectory import Event, Trajectory
+from coaudit.schemas.trajectory import Event, ParticipantKind, Trajectory
 from coaudit.schemas.unit import Unit
 
 
 def opening_query(trajectory: Trajectory) -> int | None:
     """seq of the message that was in the chat before anything was done, if there is one."""
+    kinds = _kinds(trajectory)
     for event in trajectory.events[:2]:
-        if event.kind == "message" and event.status is None and _kind(trajectory, event) == "human":
+        if event.kind == "message" and event.status is None and kinds[event.actor] == "human":
             return event.seq
     return None
 
@@ -31,7 +32,8 @@ def spans(trajectory: Trajectory, kind: UnitKind) -> Iterator[tuple[Event, ...]]
     elif kind == "utterance":
         yield from ((event,) for event in dialogue(trajectory))
     elif kind == "human_message":
-        yield from ((e,) for e in dialogue(trajectory) if _kind(trajectory, e) == "human")
+        kinds = _kinds(trajectory)
+        yield from ((event,) for event in dialogue(trajectory) if kinds[event.actor] == "human")
     elif kind == "question_reply":
         yield from _answered_questions(trajectory)
     else:
@@ -40,13 +42,14 @@ def spans(trajectory: Trajectory, kind: UnitKind) -> Iterator[tuple[Event, ...]]
 
 def dialogue(trajectory: Trajectory) -> list[Event]:
     """The messages between team members, the opening query included, in order."""
+    kinds = _kinds(trajectory)
     return [
         event
         for event in trajectory.events
         if event.kind == "message"
         and event.status != "failed"
         and not event.live_only
-        and _kind(trajectory, event) != "environment"
+        and kinds[event.actor] != "environment"
     ]
 
 
@@ -70,12 +73,13 @@ def cut(trajectory: Trajectory, codebook: Codebook, *, include_query: bool = Fal
 
 
 def _answered_questions(trajectory: Trajectory) -> Iterator[tuple[Event, Event]]:
-    messages = dialogue(trajectory)
-    for question, reply in itertools.pairwise(messages):
-        asks = _kind(trajectory, question) == "agent" and "?" in (question.text or "")
-        if asks and _kind(trajectory, reply) == "human":
+    kinds = _kinds(trajectory)
+    for question, reply in itertools.pairwise(dialogue(trajectory)):
+        asks = kinds[question.actor] == "agent" and "?" in (question.text or "")
+        if asks and kinds[reply.actor] == "human":
             yield question, reply
 
 
-def _kind(trajectory: Trajectory, event: Event) -> str:
-    return trajectory.participant(event.actor).kind
+def _kinds(trajectory: Trajectory) -> dict[str, ParticipantKind]:
+    """Participant -> kind."""
+    return {participant.name: participant.kind for participant in trajectory.participants}

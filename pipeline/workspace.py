@@ -18,17 +18,14 @@ VARIABLE = "COAUDIT_WORKSPACE"
 class Workspace:
     """Paths and settings of a workspace; nothing is created before it is needed."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, database: str = "coaudit.duckdb") -> None:
         self.path = path
+        self.database = path / database
 
     @classmethod
     def at(cls, path: Path | None) -> Workspace:
         """The workspace that is named, else the one in the environment, else ./workspace."""
         return cls(path or Path(os.environ.get(VARIABLE) or DEFAULT))
-
-    @property
-    def database(self) -> Path:
-        return self.path / "coaudit.duckdb"
 
     @property
     def raw(self) -> Path:

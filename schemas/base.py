@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-__all__ = ["JsonValue", "Model", "canonical_json", "content_hash"]
+__all__ = ["JsonValue", "Model", "canonical_json", "content_hash", "text_hash"]
 
 
 class Model(BaseModel):
@@ -16,11 +17,17 @@ class Model(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-def canonical_json(value: object) -> str:
-    """JSON with sorted keys and no spaces, so that equal values give equal text."""
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+canonical_json: Callable[[object], str] = json.JSONEncoder(
+    ensure_ascii=False, sort_keys=True, separators=(",", ":")
+).encode
+"""JSON with sorted keys and no spaces, so that equal values give equal text."""
 
 
 def content_hash(*parts: object) -> str:
     """128 bits of BLAKE2b over the canonical JSON of `parts`, as 32 hexadecimal digits."""
-    return hashlib.blake2b(canonical_json(parts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    return text_hash(canonical_json(parts))
+
+
+def text_hash(text: str) -> str:
+    """128 bits of BLAKE2b over a text, as 32 hexadecimal digits."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, FiniteFloat, model_validator
 
 from coaudit.schemas.base import JsonValue, Model
 from coaudit.schemas.codebook import ErrorSource
+from coaudit.schemas.trajectory import Count, Seq
 
 RaterKind = Literal["human", "llm", "rule", "model"]
 GOLD = "gold"
@@ -21,7 +22,7 @@ class Rating(Model):
     """
 
     trajectory: str
-    event: int | None = None
+    event: Seq | None = None
     unit_hash: str | None = None
     codebook: str
     codebook_version: str | None = None
@@ -33,7 +34,7 @@ class Rating(Model):
     error: str | None = None
     retracted: bool = False
     """True where the rater took the rating back: this line only ends the one before."""
-    cites: tuple[int, ...] = ()
+    cites: tuple[Seq, ...] = ()
     """seq of the events that the rating rests on."""
     quote: str | None = None
     error_source: ErrorSource | None = None
@@ -44,12 +45,12 @@ class Rating(Model):
     """The model as the endpoint named it."""
     prompt_hash: str | None = None
     parameters: dict[str, JsonValue] = Field(default_factory=dict)
-    seed: int | None = None
-    prompt_tokens: int | None = None
-    cached_tokens: int | None = None
-    completion_tokens: int | None = None
-    cost_usd: float | None = None
-    seconds: float | None = None
+    seed: int | None = Field(default=None, ge=-(2**63), lt=2**63)
+    prompt_tokens: Count | None = None
+    cached_tokens: Count | None = None
+    completion_tokens: Count | None = None
+    cost_usd: FiniteFloat | None = None
+    seconds: FiniteFloat | None = None
     """What it took: a judge's latency, an annotator's lead time."""
     created: str | None = None
     """ISO 8601 with zone: when the rating was made."""

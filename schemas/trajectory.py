@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import math
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, FiniteFloat, model_validator
 
 from coaudit.schemas.base import JsonValue, Model, content_hash
 
@@ -22,6 +23,17 @@ EventKind = Literal[
     "note",
 ]
 Setting = Literal["real", "simulated"]
+Seq = Annotated[int, Field(ge=0, lt=2**31)]
+"""A place in a log, as wide as the tables hold it."""
+Count = Annotated[int, Field(ge=0, lt=2**63)]
+_RANGES = {
+    "outcome_rating": (1, 5),
+    "satisfaction": (1, 5),
+    "communication_rating": (1, 5),
+    "task_performance": (0, 1),
+    "preferred": (0, 1),
+    "delivered": (0, 1),
+}
 
 
 class Participant(Model):
@@ -33,7 +45,7 @@ class Participant(Model):
     """The language model behind an agent, or behind a simulated human."""
     simulated: bool = False
     """True where a model plays the human."""
-    tokens: dict[str, int] = Field(default_factory=dict)
+    tokens: dict[str, Count] = Field(default_factory=dict)
     """`prompt_tokens` and `completion_tokens` of the whole session, where the log says so."""
 
 
@@ -60,8 +72,8 @@ class Event(Model):
     and sits after the logged event `seq`, in the order of `sub` (1, 2, ...; 0 for logged events).
     """
 
-    seq: int = Field(ge=0)
-    sub: int = Field(default=0, ge=0)
+    seq: Seq
+    sub: Seq = 0
     live_only: bool = False
     time: str | None = None
     """ISO 8601, local time of the logging host where the log has no zone."""
@@ -95,7 +107,7 @@ class Outcome(Model):
     """What came of a trajectory under one name: a number, a text, or neither with the reason."""
 
     name: str
-    value: float | None = None
+    value: FiniteFloat | None = None
     text: str | None = None
     baseline: str | None = None
     """For `preferred`: what this trajectory was compared with."""
@@ -108,9 +120,16 @@ class GivenOutcome(Model):
     """An outcome that a person brings in: `outcome_rating`, `satisfaction`, `preferred` (1 or 0) ..."""
 
     trajectory: str
-    name: str
-    value: float
+    name: str = Field(min_length=1)
+    value: FiniteFloat
     baseline: str | None = None
+
+    @model_validator(mode="after")
+    def _in_range(self) -> GivenOutcome:
+        low, high = _RANGES.get(self.name, (-math.inf, math.inf))
+        if not low <= self.value <= high:
+            raise ValueError(f"{self.name} must be from {low} to {high}, got {self.value:g}")
+        return self
 
     def outcome(self) -> Outcome:
         """The same as an outcome of its trajectory."""

@@ -63,6 +63,13 @@ def shared() -> Path:
     return SHARED
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """One worker runs all tests of a Label Studio server, so that one is started, not one a worker."""
+    for item in items:
+        if "label_studio" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("label_studio"))
+
+
 def needs(program: str, why: str) -> None:
     """Skip where a server's program is absent; fail where CI promised to install it."""
     import shutil

@@ -47,8 +47,7 @@ def store(*, for_ingest: bool = False) -> Store:
     from coaudit.pipeline.store import Store
 
     found = Store(workspace())
-    lost = found.workspace.sources.exists() and found.is_file and not found.workspace.database.exists()
-    if lost:
+    if found.workspace.sources.exists() and found.is_file and not found.has_tables():
         say(f"{found.workspace.database}: no database; making it anew from the ledgers")
         with progress("rebuilding") as report:
             rebuild(found, report)

@@ -22,7 +22,8 @@ from coaudit.pipeline.commands.context import (
 from coaudit.pipeline.errors import CoauditError, UsageError
 
 if TYPE_CHECKING:
-    from coaudit.schemas.trajectory import Setting
+    from coaudit.pipeline.imports import Imported
+    from coaudit.schemas.trajectory import Quarantined, Setting, Trajectory
 
 trajectory_app = typer.Typer(
     help="List trajectories, or show one.", no_args_is_help=True, rich_markup_mode=None
@@ -49,17 +50,35 @@ def ingest(
     copy: Annotated[
         bool, typer.Option("--copy", help="Archive the logs under raw/ of the workspace.")
     ] = False,
+    map: Annotated[
+        str | None, typer.Option(help="Mapping file for any JSON Lines, or the name of a shipped one.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the first trajectories as they would be read.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Read logs into the workspace. Running it again changes nothing; what has grown is updated."""
     from coaudit.pipeline import ingest as ingesting
+    from coaudit.pipeline.provenance import reader
     from coaudit.pipeline.sources.reader import ReadOptions
 
+    if map is not None and system == "auto":
+        system = "mapped"
+    if (map is None) == (system == "mapped"):
+        raise UsageError(f"--map FILE and --system mapped go together, got --system {system}")
     if system != "auto":
-        ingesting.reader(system)
+        reader(system)
     options = ReadOptions(
-        setting=checked_setting(setting), condition=condition, agent=agent, tags=tags(tag or [])
+        setting=checked_setting(setting),
+        condition=condition,
+        agent=agent,
+        tags=tags(tag or []),
+        map=checked_mapping(map),
     )
+    if dry_run:
+        _preview(ingesting.preview(paths, options, system), json)
+        return
     with progress("reading") as report:
         result = ingesting.ingest(
             store(for_ingest=True),
@@ -88,6 +107,35 @@ def ingest(
             place = f"{item.source}:{item.line}" if item.line else item.source
             say(f"{place}: {item.reason}")
     if result.trajectories + result.unchanged == 0:
+        raise CoauditError("nothing could be read")
+
+
+def checked_mapping(name: str | None) -> str | None:
+    """The text of a mapping file, which is sound; SourceError names the file, the key and the rule."""
+    from coaudit.pipeline.sources import mapping
+
+    if name is None:
+        return None
+    text, place = mapping.text_of(name)
+    mapping.parse(text, place)
+    return text
+
+
+def _preview(found: list[Trajectory | Quarantined], json: bool) -> None:
+    """Trajectories as they would be read, and what would not be."""
+    from coaudit.pipeline import trajectories
+    from coaudit.schemas.trajectory import Trajectory
+
+    shown = [item for item in found if isinstance(item, Trajectory)]
+    for item in found:
+        if not isinstance(item, Trajectory):
+            say(f"{item.source}:{item.line}: {item.reason}" if item.line else f"{item.source}: {item.reason}")
+    if json:
+        emit({"trajectories": [trajectories.document(trajectory) for trajectory in shown]})
+    else:
+        for trajectory in shown:
+            _show(trajectory)
+    if not shown:
         raise CoauditError("nothing could be read")
 
 
@@ -183,6 +231,13 @@ def show_trajectory(
     if json:
         emit(trajectories.document(found, hidden=hidden, states=states))
         return
+    _show(found)
+
+
+def _show(found: Trajectory) -> None:
+    """A trajectory for reading: a line of what it is, then a line an event."""
+    from coaudit.pipeline import trajectories
+
     team = ", ".join(f"{p.name} ({p.kind})" for p in found.team())
     print(safe(f"{found.native_id}  {found.id}\n{found.system} · {found.condition} · {found.task} · {team}"))
     for event in found.events:
@@ -200,17 +255,17 @@ def import_outcomes(
     """Ratings and preferences that people gave, such as outcome_rating, satisfaction, preferred."""
     from coaudit.pipeline import imports
 
-    result = imports.outcomes(store(), file)
-    report_import(result.imported, [q.model_dump() for q in result.quarantined], json)
+    report_import(imports.outcomes(store(), file), json)
 
 
-def report_import(imported: int, quarantined: list[dict[str, object]], json: bool) -> None:
-    """What an import took in, and an error where that is nothing."""
+def report_import(result: Imported, json: bool) -> None:
+    """What an import took in, and an error where no line could be read."""
     if json:
-        emit({"imported": imported, "quarantined": quarantined})
+        quarantined = [item.model_dump() for item in result.quarantined]
+        emit({"imported": result.imported, "unchanged": result.unchanged, "quarantined": quarantined})
     else:
-        print(f"{imported} imported")
-        for item in quarantined:
-            say(f"{item['source']}:{item['line']}: {item['reason']}")
-    if not imported and quarantined:
+        print(f"{result.imported} imported; {result.unchanged} unchanged")
+        for item in result.quarantined:
+            say(f"{item.source}:{item.line}: {item.reason}")
+    if result.quarantined and not result.imported + result.unchanged:
         raise CoauditError("nothing could be imported")

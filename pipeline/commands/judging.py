@@ -1,4 +1,4 @@
-"""Commands that rate: judge, train, codebook."""
+"""The command `judge`."""
 
 from __future__ import annotations
 
@@ -14,25 +14,34 @@ from coaudit.pipeline.errors import CoauditError, UsageError
 if TYPE_CHECKING:
     from coaudit.pipeline.estimates import Estimate
     from coaudit.pipeline.judging import Scope, Summary
-    from coaudit.pipeline.model_judging import State
+    from coaudit.pipeline.model_judging import Model, State
+    from coaudit.pipeline.store import Store
     from coaudit.schemas.codebook import ContextKind
 
-MANY = 1000
-"""Requests to a paid endpoint of unknown price from which a person is asked first."""
+Codebooks = Annotated[
+    list[str] | None, typer.Option("--codebook", help="What to rate; repeatable. Else what the rater rates.")
+]
+Rater = Annotated[
+    str | None,
+    typer.Option(help="rules, detectors, jury, trained:FILE; with --model, the name its ratings go by."),
+]
+ModelName = Annotated[
+    str | None,
+    typer.Option(
+        "--model", help="hosted_vllm/NAME or openai/NAME (with --api-base), or any name of litellm's."
+    ),
+]
 
 
 def judge(
-    codebook: Annotated[
-        list[str] | None, typer.Option(help="What to rate; repeatable. Else what the rater can rate.")
-    ] = None,
-    rater: Annotated[
-        str | None, typer.Option(help="rules, or the name that a model's ratings go by.")
-    ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(help="hosted_vllm/NAME or openai/NAME (with --api-base), or any name of litellm's."),
-    ] = None,
+    codebook: Codebooks = None,
+    rater: Rater = None,
+    model: ModelName = None,
     api_base: Annotated[str | None, typer.Option(help="URL of the endpoint, up to /v1.")] = None,
+    members: Annotated[str, typer.Option(help="Of a jury: raters, parted by commas.")] = "",
+    engine: Annotated[
+        str, typer.Option(help="local asks an endpoint; vllm and ray run the model themselves.")
+    ] = "local",
     concurrency: Annotated[int, typer.Option(min=1, help="Requests in flight at the most.")] = 64,
     context: Annotated[
         str | None, typer.Option(help="none, preceding or transcript, in place of the codebook's own.")
@@ -56,60 +65,35 @@ def judge(
     json: Json = False,
 ) -> None:
     """Rate units with rules or a model. What was rated in the same way before is not rated again."""
-    from coaudit.pipeline import judging
-
-    found = store()
-    scope = judging.Scope(
-        books=judging.chosen(found, codebook or []),
-        context=checked_context(context),
-        include_query=include_query,
-        limit=limit,
-        retry_errors=retry_errors,
-    )
-    if model is None:
-        report(_local(rater, scope), json)
-        return
     from coaudit.judges.chat import Parameters
-    from coaudit.judges.models import client
-    from coaudit.judges.verdict import JudgeError
-    from coaudit.pipeline import model_runs
+    from coaudit.pipeline import judging
     from coaudit.pipeline.model_judging import Model
 
-    parameters = Parameters(temperature=temperature, seed=seed)
-    asked = model_runs.priced(
-        Model(
-            name=model,
-            rater=rater or model,
-            parameters=parameters,
-            concurrency=concurrency,
-            max_requests=max_requests,
-            max_cost=max_cost,
-            context=context_tokens,
-        )
+    found = store()
+    scope = judging.Scope((), checked_context(context), include_query, limit, retry_errors)
+    if model is None:
+        report(_without_model(found, rater or "rules", codebook or [], members, scope), json)
+        return
+    asked = Model(
+        name=model,
+        rater=rater or model,
+        parameters=Parameters(temperature=temperature, seed=seed),
+        concurrency=concurrency,
+        max_requests=max_requests,
+        max_cost=max_cost,
+        context=context_tokens,
     )
-    try:
-        asking = client(model, api_base, parameters, timeout)
-    except JudgeError as error:
-        raise UsageError(str(error)) from error
-    show = shown()
-    try:
-        done = model_runs.judge(
-            found, scope, asked, asking, approve=lambda e: approve(e, yes=yes), show=show, say=say
-        )
-    except model_runs.Incomplete as error:
-        report(error.summary, json)
-        raise
-    report(done, json)
+    books = judging.chosen(found, codebook or [])
+    _with_model(found, scope.on(books), asked, (engine, api_base, timeout), yes=yes, json=json)
 
 
 def approve(estimate: Estimate, *, yes: bool) -> None:
     """Say what a run will take, and ask a person where money is at stake."""
     say(str(estimate))
-    costly = bool(estimate.cost) and estimate.units > 0
-    if yes or not costly:
+    if yes or not estimate.cost:
         return
     if not sys.stdin.isatty():
-        raise UsageError(f"this costs about ${estimate.cost:.4f}: give --yes to go on, or --max-cost")
+        raise UsageError(f"this costs about ${estimate.cost:.4f}: give --yes to go on")
     if not typer.confirm("Go on?", err=True):
         raise CoauditError("not begun")
 
@@ -158,18 +142,40 @@ def checked_context(given: str | None) -> ContextKind | None:
     raise UsageError(f"--context must be none, preceding or transcript, got {given!r}")
 
 
-def _local(rater: str | None, scope: Scope) -> Summary:
-    from coaudit.judges.rules import NAME, VERSION, Rules
+def _with_model(
+    found: Store, scope: Scope, asked: Model, where: tuple[str, str | None, float], *, yes: bool, json: bool
+) -> None:
+    from coaudit.judges.engines import client
     from coaudit.judges.verdict import JudgeError
-    from coaudit.pipeline import judging
+    from coaudit.pipeline import model_runs
 
-    if rater not in (None, NAME):
-        raise UsageError(f"unknown rater {rater!r}, expected {NAME}; a model needs --model")
+    engine, api_base, timeout = where
+    asked = model_runs.priced(asked)
     try:
-        raters = [Rules(book) for book in scope.books]
+        asking = client(engine, asked.name, api_base, asked.parameters, timeout)
     except JudgeError as error:
         raise UsageError(str(error)) from error
-    return judging.judge_locally(store(), scope, raters, (NAME, VERSION), say)
+    try:
+        done = model_runs.judge(
+            found, scope, asked, asking, approve=lambda e: approve(e, yes=yes), show=shown(), say=say
+        )
+    except model_runs.Incomplete as error:
+        report(error.summary, json)
+        raise
+    report(done, json)
+
+
+def _without_model(found: Store, rater: str, names: list[str], members: str, scope: Scope) -> Summary:
+    from coaudit.pipeline import judging, juries, raters
+
+    if rater != juries.NAME and not rater.startswith(f"{juries.NAME}:"):
+        return raters.judge(found, rater, names, scope, say)
+    chosen = [name.strip() for name in members.split(",") if name.strip()]
+    books = judging.chosen(found, names, juries.rated_by(found, chosen))
+    tried = juries.judge(found, scope.on(books), chosen, rater)
+    for (one, other), (same, n) in tried.agreement.items():
+        say(f"{one} and {other} agree on {same} of {n} ({same / n:.0%}); `coaudit agreement` says more")
+    return tried.summary
 
 
 COMMANDS: Commands = {"judge": judge}

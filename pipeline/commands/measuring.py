@@ -19,6 +19,9 @@ def metrics(
     ] = None,
     definition: Annotated[str, typer.Option(help="released or paper, where they differ.")] = "released",
     penalty: Annotated[float, typer.Option(help="λ of the reward T - λC.")] = 0.08,
+    serving: Annotated[
+        bool, typer.Option("--serving", help="Answers and failures by the load of the model server instead.")
+    ] = False,
     gamma: Annotated[float, typer.Option(help="Collab-Overcooked's time limit: this times optimal.")] = 1.5,
     optimal: Annotated[list[str] | None, typer.Option(help="order=steps, in place of its level's.")] = None,
     json: Json = False,
@@ -26,6 +29,9 @@ def metrics(
     """The papers' metrics with their intervals, over all or by group."""
     from coaudit.pipeline import metrics as measuring
 
+    if serving:
+        report_serving(json)
+        return
     rows = measuring.metrics(
         store(),
         by=split(by),
@@ -58,6 +64,29 @@ def interventions(
         return
     for document in documents:
         print(safe("\n".join(finding.lines(document))))
+
+
+def report_serving(json: bool) -> None:
+    """What people and agents did while the model server was idle, busy, or had a queue."""
+    from coaudit.pipeline.live import loads
+
+    rows = loads.measures(store())
+    if json:
+        emit({"rows": rows})
+        return
+    columns = ["metric", "load", "value", "n", "missing", "why null"]
+    cells = [
+        [
+            row["metric"],
+            row["group"]["load"],
+            number(row["value"]),
+            str(row["n"]),
+            str(row["missing"]),
+            row.get("reason", ""),
+        ]
+        for row in rows
+    ]
+    table("Metrics by load of the model server", columns, cells)
 
 
 COMMANDS: Commands = {"metrics": metrics, "interventions": interventions}

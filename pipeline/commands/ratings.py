@@ -28,8 +28,7 @@ def import_ratings(
     """Ratings made elsewhere; each is checked against its codebook and its unit."""
     from coaudit.pipeline import imports
 
-    result = imports.ratings(store(), file)
-    report_import(result.imported, [q.model_dump() for q in result.quarantined], json)
+    report_import(imports.ratings(store(), file), json)
 
 
 @ratings_app.command("export")

@@ -29,6 +29,7 @@ TYPES = ("trajectory", "event", "outcome", "state")
 _HEAD = tuple(
     name for name in Trajectory.model_fields if name not in ("participants", "events", "outcomes", "states")
 )
+_PARTS: dict[str, type] = {"participants": list, "events": list, "outcomes": list, "states": dict}
 
 
 @dataclass
@@ -39,6 +40,7 @@ class _Growing:
     participants: tuple[Participant, ...]
     events: list[Event] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
+    places: set[tuple[int, int]] = field(default_factory=set)
 
     def add_event(self, given: dict[str, Any]) -> None:
         if "seq" not in given:
@@ -47,6 +49,9 @@ class _Growing:
         names = [p.name for p in self.participants]
         if event.actor not in names:
             raise ValueError(f"unknown actor {event.actor[:80]!r}, expected one of {', '.join(names)}")
+        if (event.seq, event.sub) in self.places:
+            raise ValueError(f"event {event.seq} is there already")
+        self.places.add((event.seq, event.sub))
         self.events.append(event)
 
     def finished(self, states: dict[str, JsonValue]) -> Trajectory:
@@ -109,15 +114,17 @@ def _take(
         one = _opened(rest, states, source, options)
         growing[one.head["id"]] = growing[one.head["native_id"]] = one
     elif kind == "state":
-        states[str(rest["hash"])] = rest.get("content")
+        if not isinstance(rest.get("hash"), str):
+            raise ValueError("a state needs a hash")
+        states[rest["hash"]] = rest.get("content")
     elif kind in ("event", "outcome"):
         name = rest.pop("trajectory", None)
-        if name not in growing:
+        if not isinstance(name, str) or name not in growing:
             raise ValueError(f"{kind} of trajectory {name!r}, of which no line came before")
         if kind == "event":
-            growing[str(name)].add_event(rest)
+            growing[name].add_event(rest)
         else:
-            growing[str(name)].outcomes.append(Outcome.model_validate(rest))
+            growing[name].outcomes.append(Outcome.model_validate(rest))
     else:
         raise ValueError(f"type must be one of {', '.join(TYPES)}, got {str(kind)[:80]!r}")
 
@@ -125,6 +132,9 @@ def _take(
 def _opened(
     given: dict[str, Any], states: dict[str, JsonValue], source: str, options: ReadOptions
 ) -> _Growing:
+    for key, kind in _PARTS.items():
+        if not isinstance(given.get(key, kind()), kind):
+            raise ValueError(f"{key} must be {'an object' if kind is dict else 'a list'}")
     participants = tuple(Participant.model_validate(p) for p in given.get("participants", ()))
     head = {key: given[key] for key in _HEAD if key in given}
     unknown = sorted(set(given) - set(_HEAD) - {"participants", "events", "outcomes", "states"})
@@ -137,6 +147,7 @@ def _opened(
     team = sorted(p.name for p in participants)
     head.setdefault("id", content_hash(head["system"], head["native_id"], team)[:16])
     head |= {key: value for key, value in options.given().items() if value}
+    Trajectory(**head, participants=participants, events=())  # says what does not fit while its line is known
     one = _Growing(head, participants)
     for event in given.get("events", ()):
         one.add_event(event)

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from coaudit.pipeline.live.recording import is_recording
 from coaudit.pipeline.sources.cogym_actions import COLLABORATIVE, parse, start_arguments
 from coaudit.pipeline.sources.cogym_outcomes import SessionFiles, outcomes, rated_outcomes
 from coaudit.pipeline.sources.reader import ReadOptions, json_file, json_lines, only_object
@@ -46,7 +47,9 @@ TASK_KEYS = {
 }
 TASK_NAMES = {"lit_survey": "related_work"}
 _FOLDER = re.compile(r"env_(?P<task>[a-z][a-z_]*)_(?P<index>\d+)")
-_RELEASED_KEYS = ("event_log", "modelName", "outcomeRating")
+_RELEASED_KEYS = ("modelName", "outcomeRating")
+_LOOK = 1 << 20
+"""Bytes of a file's beginning, and of its end, that are enough to recognise it."""
 
 
 class ChatItem(BaseModel):
@@ -86,11 +89,34 @@ class Record(BaseModel):
 
 @dataclass
 class Session:
-    """What the records of one log amount to."""
+    """What the records of one log, added one by one, amount to."""
 
     records: list[tuple[int, Record]] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     states: dict[str, JsonValue] = field(default_factory=dict)
+    opening: ChatItem | None = None
+    chat_seen: int = 0
+    accepted: bool = False
+    """Whether the last record accepted an action, which the next one then carries out."""
+
+    def add(self, index: int, record: Record) -> None:
+        """Take in the record at that place of the log.
+
+        The opening query is number 1, behind the start, also where the start's own record is broken. Logs
+        older than the START record begin with the query.
+        """
+        begins, starts = not self.records, index == 0 and _is_start(record)
+        if begins:
+            self.opening = _opening(record)
+        seq = index if self.opening is None or starts else index + 1
+        heard = record.current_chat_history[self.chat_seen :]
+        events = [_event(seq, record, self.states, heard, accepted=self.accepted)]
+        if begins and self.opening:
+            events.append(_query(self.opening, 0 if index == 0 and not starts else 1))
+        self.records.append((index, record))
+        self.events.extend(sorted(events, key=lambda event: event.seq))
+        self.chat_seen = len(record.current_chat_history)
+        self.accepted = record.action.startswith("ACCEPT_CONFIRMATION(")
 
     @property
     def first(self) -> Record:
@@ -102,22 +128,28 @@ class Session:
 
 
 def recognises(path: Path) -> bool:
-    """A folder with an event log, the log itself, or a released trajectory file."""
+    """A folder with an event log, the log itself, a released trajectory file, or recorded live traffic."""
     if path.is_dir():
-        return (path / LOG).is_file()
-    if path.name == LOG:
+        return (path / LOG).is_file() or is_recording(path)
+    if path.name == LOG or is_recording(path):
         return True
     if path.suffix != ".json" or not path.is_file():
         return False
     with path.open("rb") as file:
-        head = file.read(1 << 20)
-    return any(f'"{key}"'.encode() in head for key in _RELEASED_KEYS[1:]) and b'"event_log"' in head
+        look = file.read(_LOOK)
+        file.seek(max(file.tell(), path.stat().st_size - _LOOK))  # the keys may stand behind a long log
+        look += file.read(_LOOK)
+    return b'"event_log"' in look and any(f'"{key}"'.encode() in look for key in _RELEASED_KEYS)
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
-    """The one trajectory of a session folder or released file, after what could not be read of it."""
+    """The trajectory of a session folder or released file, or those of a recording, and what is broken."""
     if path.suffix == ".json":
         yield from _read_released(path, options)
+    elif is_recording(path):
+        from coaudit.pipeline.live import replay
+
+        yield from replay.read(path, options)
     else:
         yield from _read_folder(path if path.is_dir() else path.parent, options)
 
@@ -138,22 +170,26 @@ def _read_folder(folder: Path, options: ReadOptions) -> Iterator[Trajectory | Qu
     files = SessionFiles(folder, final_state=session.last.current_observation.public)
     participants = _participants(session, files)
     yield from files.quarantined
-    task, instance = _task(folder.name, session, folder)
+    config = config_of(folder)
+    if isinstance(config, Quarantined):
+        yield config
+        config = {}
+    task, instance = task_of(folder.name, session, config)
     yield Trajectory(
         id=_grown_id(folder.name, session),
         native_id=folder.name,
         source=str(folder),
         system=SYSTEM,
         setting=options.setting or _setting(session, files),
-        condition=options.condition or _condition(folder),
+        condition=options.condition or condition_of(folder),
         task=task,
         instance=instance,
-        agent=options.agent or _agent(session),
+        agent=options.agent or agent_of(session.first.team),
         agent_model=next((p.model for p in participants if p.kind == "agent" and p.model), None),
         tags=options.tags,
         participants=participants,
         events=tuple(session.events),
-        outcomes=tuple(outcomes(session.events, files, _max_steps(folder, session))),
+        outcomes=tuple(outcomes(session.events, files, max_steps(config, session.first.team))),
         states=session.states,
         hidden=files.hidden,
     )
@@ -193,8 +229,8 @@ def _read_released(path: Path, options: ReadOptions) -> Iterator[Trajectory | Qu
         system=SYSTEM,
         setting=options.setting or "real",
         condition=options.condition or path.parent.name or None,
-        task=str(task) if task else _task(path.stem, session, None)[0],
-        agent=options.agent or _agent(session),
+        task=str(task) if task else task_of(path.stem, session, {})[0],
+        agent=options.agent or agent_of(session.first.team),
         agent_model=str(model) if model else None,
         tags=options.tags,
         participants=named,
@@ -204,11 +240,12 @@ def _read_released(path: Path, options: ReadOptions) -> Iterator[Trajectory | Qu
     )
 
 
-def _record(value: object, source: str, line: int | None) -> Record | Quarantined:
-    if isinstance(value, Quarantined):
-        return value
+def _record(value: JsonValue | Quarantined, source: str, line: int | None) -> Record | Quarantined:
+    logged = only_object(value, source, line)
+    if isinstance(logged, Quarantined):
+        return logged
     try:
-        record = Record.model_validate(value)
+        record = Record.model_validate(logged)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "record"
@@ -222,46 +259,41 @@ def _record(value: object, source: str, line: int | None) -> Record | Quarantine
 
 
 def _session(records: list[tuple[int, Record]]) -> Session:
-    session = Session(records)
-    chat_seen = 0
-    opening = _opening(session.first)
+    session = Session()
     for index, record in records:
-        seq = index + 1 if opening and index else index
-        session.events.append(_event(seq, record, session.states, _notices(record, chat_seen)))
-        chat_seen = len(record.current_chat_history)
-        if opening and index == records[0][0]:
-            session.events.append(
-                Event(
-                    seq=seq + 1,
-                    time=_iso(opening.timestamp),
-                    actor=opening.role,
-                    kind="message",
-                    text=opening.message,
-                )
-            )
-    if opening and not session.first.action.startswith("START("):
-        session.events = _query_first(session.events)
+        session.add(index, record)
     return session
 
 
-def _query_first(events: list[Event]) -> list[Event]:
-    """Logs older than the START record: the query is number 0 and the records follow."""
-    record, query, *rest = events
-    return [query.model_copy(update={"seq": 0}), record.model_copy(update={"seq": 1}), *rest]
+def _is_start(record: Record) -> bool:
+    return record.role == ENVIRONMENT and record.action.startswith("START(")
+
+
+def _query(opening: ChatItem, seq: int) -> Event:
+    return Event(
+        seq=seq, time=_iso(opening.timestamp), actor=opening.role, kind="message", text=opening.message
+    )
 
 
 def _opening(first: Record) -> ChatItem | None:
-    """The opening query: what the chat held before anything was done."""
+    """The opening query: what a human had in the chat before anything was done."""
     try:
         items = [ChatItem.model_validate(item) for item in first.current_chat_history[:1]]
     except ValidationError:
         return None
-    return items[0] if items and items[0].role != ENVIRONMENT else None
+    return items[0] if items and participant_kind(items[0].role) == "human" else None
 
 
-def _event(seq: int, record: Record, states: dict[str, JsonValue], notices: tuple[Notice, ...]) -> Event:
+def _event(
+    seq: int, record: Record, states: dict[str, JsonValue], heard: list[Any], *, accepted: bool
+) -> Event:
+    """`heard` is what the chat got since the record before, which `accepted` this one's action or not."""
     kind, text, action = _what(record)
+    notices, own_error = _notices(record, heard)
     status, error = _status(record.action_status)
+    if own_error is not None and accepted:
+        # Co-Gym logs every accepted action as a success; the chat says what came of it.
+        status, error = "failed", own_error
     return Event(
         seq=seq,
         time=_iso(record.timestamp),
@@ -277,7 +309,7 @@ def _event(seq: int, record: Record, states: dict[str, JsonValue], notices: tupl
 
 
 def _what(record: Record) -> tuple[EventKind, str | None, Action | None]:
-    if record.role == ENVIRONMENT and record.action.startswith("START("):
+    if _is_start(record):
         arguments = start_arguments(record.action)
         return "start", arguments["task_description"], Action(name="START", arguments=dict(arguments))
     action = parse(record.action)
@@ -311,16 +343,14 @@ def _stored(observation: Observation, states: dict[str, JsonValue]) -> dict[str,
     return hashes
 
 
-def _notices(record: Record, chat_seen: int) -> tuple[Notice, ...]:
-    """What the environment wrote since the record before, this record's own error line aside."""
-    own_error = f"[{record.role}] takes an action but fails: "
-    return tuple(
-        Notice(time=_iso(str(item.get("timestamp"))), text=str(item.get("message")))
-        for item in record.current_chat_history[chat_seen:]
-        if isinstance(item, dict)
-        and item.get("role") == ENVIRONMENT
-        and not str(item.get("message")).startswith(own_error)
-    )
+def _notices(record: Record, heard: list[Any]) -> tuple[tuple[Notice, ...], str | None]:
+    """What the environment wrote since the record before, and apart from it this record's own error."""
+    own = f"[{record.role}] takes an action but fails: "
+    said = [item for item in heard if isinstance(item, dict) and item.get("role") == ENVIRONMENT]
+    lines = [(_iso(str(item.get("timestamp"))), str(item.get("message"))) for item in said]
+    errors = [text.removeprefix(own) for _, text in lines if text.startswith(own)]
+    notices = tuple(Notice(time=time, text=text) for time, text in lines if not text.startswith(own))
+    return notices, errors[-1] if errors else None
 
 
 def _iso(timestamp: str) -> str:
@@ -361,8 +391,8 @@ def _participants(session: Session, files: SessionFiles | None) -> tuple[Partici
     return tuple(found)
 
 
-def _agent(session: Session) -> str | None:
-    return next((name for name in session.first.team if participant_kind(name) == "agent"), None)
+def agent_of(team: Sequence[str]) -> str | None:
+    return next((name for name in team if participant_kind(name) == "agent"), None)
 
 
 def _setting(session: Session, files: SessionFiles) -> Setting | None:
@@ -372,43 +402,52 @@ def _setting(session: Session, files: SessionFiles) -> Setting | None:
     return "real" if any(name.startswith("user_") for name in session.first.team) else None
 
 
-def _condition(folder: Path) -> str | None:
+def condition_of(folder: Path) -> str | None:
     above = folder.absolute().parent
     # Co-Gym's experiment scripts write {task}/{tag}/results/env_*: there the tag is the arm.
+    task = above.parent.parent.name
     known = {*TASK_KEYS.values(), *TASK_NAMES}
-    if above.name == "results" and above.parent.parent.name in known:
+    if above.name == "results" and (task in known or folder.name.startswith(f"env_{task}_")):
         return above.parent.name
     return above.name or None
 
 
-def _task(name: str, session: Session, folder: Path | None) -> tuple[str | None, str | None]:
+def task_of(name: str, session: Session, config: dict[str, Any]) -> tuple[str | None, str | None]:
     """(task, instance): from the folder's name, else from what the environment shows."""
     if match := _FOLDER.fullmatch(name):
         return TASK_NAMES.get(match["task"], match["task"]), match["index"]
     public = session.last.current_observation.public
     task = next((task for key, task in TASK_KEYS.items() if key in public), None)
-    if task is None and folder and (env := _config(folder).get("env_class")):
+    if task is None and (env := config.get("env_class")):
         task = TASK_NAMES.get(str(env), str(env))
     return task, None
 
 
-def _config(folder: Path) -> dict[str, Any]:
-    """The environment's configuration where Co-Gym left it beside the session; {} where it did not."""
-    name = folder.name.removeprefix("env_")
+def beside(path: Path) -> list[Path]:
+    """The environment's configuration, which Co-Gym leaves outside the session's folder."""
+    if path.suffix == ".json":
+        return []
+    folder = path if path.is_dir() else path.parent
     above = folder.absolute().parent
-    for path in (above / f"{folder.name}_config.toml", above.parent / "env_config_tmp" / f"{name}.toml"):
-        if path.is_file():
-            try:
-                return tomllib.loads(path.read_text(encoding="utf-8"))
-            except (tomllib.TOMLDecodeError, UnicodeDecodeError):
-                return {}
+    name = folder.name.removeprefix("env_")
+    places = (above / f"{folder.name}_config.toml", above.parent / "env_config_tmp" / f"{name}.toml")
+    return [place for place in places if place.is_file()][:1]
+
+
+def config_of(folder: Path) -> dict[str, Any] | Quarantined:
+    """The environment's configuration where Co-Gym left it beside the session; {} where it did not."""
+    for path in beside(folder):
+        try:
+            return tomllib.loads(path.read_text(encoding="utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+            return Quarantined(source=str(path), reason=f"not TOML: {error}")
     return {}
 
 
-def _max_steps(folder: Path, session: Session) -> int:
+def max_steps(config: dict[str, Any], team: Sequence[str]) -> int:
     """Logged records a party may have; 30 in the experiments, 100 in the graphical server."""
-    arguments = _config(folder).get("env_args")
+    arguments = config.get("env_args")
     configured = arguments.get("max_steps") if isinstance(arguments, dict) else None
     if isinstance(configured, int):
         return configured
-    return 100 if any(name.startswith("user_") for name in session.first.team) else 30
+    return 100 if any(name.startswith("user_") for name in team) else 30

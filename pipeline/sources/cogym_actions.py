@@ -71,6 +71,9 @@ def parse(logged: str) -> Action:
     A string that only matches after Co-Gym's lenient clean-up, or that names no known action, keeps its
     `raw` form; one without any call is named `UNPARSED`.
     """
+    # The environment drops an afterthought before it looks for an action; messages it never sees.
+    if "\nThought:" in logged and logged.partition("(")[0] not in COLLABORATIVE:
+        return _lenient(logged) or _exact(logged) or _foreign(logged)
     return _exact(logged) or _lenient(logged) or _foreign(logged)
 
 
@@ -95,7 +98,7 @@ def _foreign(logged: str) -> Action:
     inside = logged[name.end() :].rstrip().removesuffix(")")
     starts = list(_ARGUMENT.finditer(inside))
     ends = [m.start() for m in starts[1:]] + [len(inside)]
-    arguments = {m[1]: inside[m.end() : end] for m, end in zip(starts, ends, strict=True)}
+    arguments = {m[1]: inside[m.end() : end] for m, end in zip(starts, ends, strict=False)}
     rebuilt = f"{name[1]}({', '.join(f'{k}={v}' for k, v in arguments.items())})"
     return Action(name=name[1], arguments=dict(arguments), raw=None if rebuilt == logged else logged)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -49,6 +50,8 @@ class SessionFiles:
             return {}
         if kind == "human":
             return self._simulated_human() if self.simulated_user else {}
+        if name in ("", ".", "..") or "/" in name or "\0" in name:
+            return {}
         info = self._object(self.folder / name / "info.json")
         return {"model": _text(info.get("lm")), "tokens": _tokens(info.get("token_usage"))}
 
@@ -74,16 +77,15 @@ class SessionFiles:
     def _performance(self) -> dict[str, Any] | None:
         if self.folder is None or not (self.folder / PERFORMANCE).is_file():
             return None
-        performance = self._object(self.folder / PERFORMANCE)
-        if not performance:
-            return None
-        if self._stale(self.folder / PERFORMANCE) or not _same_result(performance, self.final_state):
+        stale = self._stale(self.folder / PERFORMANCE)
+        performance = {} if stale else self._object(self.folder / PERFORMANCE)
+        if stale or not _same_result(performance, self.final_state):
             self._set_aside(PERFORMANCE, "stale: it belongs to an earlier run in the same folder")
             return None
-        return performance
+        return performance or None
 
     def _object(self, path: Path) -> dict[str, Any]:
-        if not path.is_file() or self._stale(path):
+        if not _is_file(path) or self._stale(path):
             return {}
         value = only_object(json_file(path), str(path), None)
         if isinstance(value, Quarantined):
@@ -119,9 +121,9 @@ def outcomes(events: Sequence[Event], files: SessionFiles, max_steps: int | None
 def rated_outcomes(released: dict[str, JsonValue]) -> Iterator[Outcome]:
     """The ratings that a person gave after a released real-user session (1-5)."""
     for key, name in _RATED.items():
-        value = released.get(key)
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            yield Outcome(name=name, value=float(value))
+        value = _number(released.get(key))
+        if value is not None:
+            yield Outcome(name=name, value=value)
     feedback = released.get("agentFeedback")
     if isinstance(feedback, str):
         yield Outcome(name="agent_feedback", text=feedback)
@@ -169,7 +171,7 @@ def editor_text(public: dict[str, Any]) -> str | None:
 
 def _delivered(performance: dict[str, Any], reason: str, files: SessionFiles) -> Outcome:
     completion = performance.get("task_completion")
-    if isinstance(completion, (int, float)):
+    if isinstance(completion, (bool, int, float)):
         return Outcome(name="delivered", value=float(bool(completion)))
     if reason == "unfinished":
         return Outcome(name="delivered", reason="the session did not come to an end")
@@ -182,8 +184,9 @@ def _delivered(performance: dict[str, Any], reason: str, files: SessionFiles) ->
 def _task_performance(performance: dict[str, Any]) -> Outcome:
     rating = performance.get("performance_rating")
     details = {k: v for k, v in performance.items() if k not in ("outcome", "performance_rating")} or None
-    if isinstance(rating, (int, float)) and not isinstance(rating, bool):
-        return Outcome(name="task_performance", value=float(rating), data=details)
+    value = _number(rating)
+    if value is not None:
+        return Outcome(name="task_performance", value=value, data=details)
     reason = "its evaluation found no score" if rating == "" else "the log has no performance rating"
     return Outcome(name="task_performance", reason=reason, data=details)
 
@@ -203,9 +206,26 @@ def _object_after(text: str, mark: str) -> JsonValue:
         return None
     try:
         value: JsonValue = json.JSONDecoder().raw_decode(text, start)[0]
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return value
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a role's name may be longer than a file's may be
+        return False
+
+
+def _number(value: object) -> float | None:
+    """A finite number, or None for everything else."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:
+        return None
 
 
 def _text(value: object) -> str | None:
@@ -215,4 +235,8 @@ def _text(value: object) -> str | None:
 def _tokens(usage: object) -> dict[str, int]:
     if not isinstance(usage, dict):
         return {}
-    return {str(k): v for k, v in usage.items() if isinstance(v, int) and not isinstance(v, bool)}
+    return {
+        str(k): v
+        for k, v in usage.items()
+        if isinstance(v, int) and not isinstance(v, bool) and 0 <= v < 2**62
+    }

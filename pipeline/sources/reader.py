@@ -31,7 +31,7 @@ class ReadOptions(Model):
     agent: str | None = None
     tags: dict[str, str] = Field(default_factory=dict)
     map: str | None = None
-    """Mapping file for logs of no known system."""
+    """Text of a mapping file for logs of no known system; the text, so that a rebuild needs no file."""
 
     def given(self) -> dict[str, object]:
         """What stands in a trajectory's head whatever its log says."""
@@ -68,13 +68,16 @@ def json_lines(path: Path, *, name: str | None = None) -> Iterator[tuple[int, Js
     Lines over MAX_LINE, that are not UTF-8, not JSON, cut off, or nested too deeply are quarantined.
     """
     source = name or str(path)
+    for number, line in numbered_lines(path):
+        yield number, parsed(line, source, number)
+
+
+def numbered_lines(path: Path) -> Iterator[tuple[int, bytes | None]]:
+    """Each non-empty line of a file as (1-based number, bytes); None for one longer than MAX_LINE."""
     with path.open("rb") as file:
         for number, line in enumerate(_bounded_lines(file), start=1):
-            if line is None:
-                reason = f"longer than {MAX_LINE // 2**20} MiB"
-                yield number, Quarantined(source=source, line=number, reason=reason)
-            elif line.strip():
-                yield number, _parsed(line, source, number)
+            if line is None or not line.isspace():
+                yield number, line
 
 
 def first_lines(path: Path, count: int) -> list[JsonValue]:
@@ -91,16 +94,19 @@ def first_lines(path: Path, count: int) -> list[JsonValue]:
 
 def json_file(path: Path) -> JsonValue | Quarantined:
     """The value of a whole JSON file, or what is wrong with it."""
-    value = _parsed(path.read_bytes(), str(path), None)
-    return value
+    return parsed(path.read_bytes(), str(path), None)
 
 
-def _parsed(line: bytes, source: str, number: int | None) -> JsonValue | Quarantined:
+def parsed(line: bytes | None, source: str, number: int | None) -> JsonValue | Quarantined:
+    """The value of a line, or of a whole file (`number` None), or what is wrong with it."""
+    if line is None:
+        return Quarantined(source=source, line=number, reason=f"longer than {MAX_LINE // 2**20} MiB")
     try:
-        value: JsonValue = from_json(line.removeprefix(b"\xef\xbb\xbf"), allow_inf_nan=True)
+        value: JsonValue = from_json(line.removeprefix(b"\xef\xbb\xbf").rstrip(), allow_inf_nan=True)
     except ValueError as error:
         cut = "" if number is None or line.endswith(b"\n") else " (the last line is cut off)"
-        return Quarantined(source=source, line=number, reason=f"not JSON: {error}{cut}")
+        place = str(error) if number is None else str(error).replace("at line 1 column", "at column")
+        return Quarantined(source=source, line=number, reason=f"not JSON: {place}{cut}")
     return value
 
 

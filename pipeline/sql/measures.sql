@@ -7,8 +7,21 @@ SELECT trajectory_id, name, baseline,
 FROM outcomes
 GROUP BY trajectory_id, name, baseline;
 
+-- The related work rubric's score / 5, where a run has no task_performance of its own (Co-Gym, appendix C):
+-- gold's, else the only rater's. Several raters are never mixed.
+CREATE OR REPLACE VIEW rubric_performance AS
+SELECT trajectory_id,
+    CASE WHEN bool_or(rater = 'gold') THEN max(try_cast(label AS DOUBLE)) FILTER (rater = 'gold') / 5
+         WHEN count(DISTINCT rater) = 1 THEN max(try_cast(label AS DOUBLE)) / 5 END AS value,
+    CASE WHEN NOT bool_or(rater = 'gold') AND count(DISTINCT rater) > 1
+         THEN count(DISTINCT rater) || ' raters scored its quality and none is gold'
+         ELSE 'its quality was rated unclear' END AS reason
+FROM counted_ratings
+WHERE codebook = 'related_work_quality' AND label IS NOT NULL
+GROUP BY trajectory_id;
+
 CREATE OR REPLACE VIEW outcome_measures AS
-WITH wide AS (
+WITH logged AS (
     SELECT t.id AS trajectory_id,
         any_value(o.found) FILTER (o.name = 'delivered') AS delivered,
         any_value(o.found) FILTER (o.name = 'task_performance') AS performance,
@@ -20,6 +33,14 @@ WITH wide AS (
         t.system
     FROM trajectories t LEFT JOIN outcome_values o ON o.trajectory_id = t.id
     GROUP BY t.id, t.system
+),
+wide AS (
+    SELECT l.* REPLACE (
+        CASE WHEN l.performance.value IS NULL AND r.trajectory_id IS NOT NULL
+             THEN struct_pack(value := r.value, text := NULL::VARCHAR, reason := r.reason)
+             ELSE l.performance END AS performance
+    )
+    FROM logged l LEFT JOIN rubric_performance r USING (trajectory_id)
 )
 SELECT 'delivered' AS metric, trajectory_id, delivered.value AS value,
     coalesce(delivered.reason, 'the log does not say') AS reason, NULL AS scoring

@@ -8,13 +8,14 @@ from numpy.typing import NDArray
 
 from coaudit.annotation.audit import ERROR, UNCLEAR, Audit, any_mode
 from coaudit.annotation.estimators import ESTIMATORS
-from coaudit.annotation.intervals import MISSING, jeffreys
+from coaudit.annotation.intervals import MISSING, Floats, jeffreys
 from coaudit.annotation.rates import choose, rate
 
 # 100 units: the judge says 1 of 20, 0 of 80. Labelled: 10 of each; 8 of the ten "1" are, 1 of the ten "0" is.
 JUDGE = np.repeat([1, 0], [20, 80])
 HUMAN = np.concatenate([[1] * 8, [0] * 2, [MISSING] * 10, [1], [0] * 9, [MISSING] * 70])
 EVEN = np.repeat([0.5, 0.125], [20, 80])  # inclusion, even within each judge label
+UNEVEN: Floats = np.linspace(0.1, 0.9, 100, dtype=np.float64)
 
 
 def test_the_post_stratified_rate_is_the_judges_rate_corrected_by_ppv_and_for() -> None:
@@ -69,10 +70,10 @@ def test_a_corpus_labelled_whole_has_a_rate_without_uncertainty() -> None:
     [
         (Audit(HUMAN, JUDGE), "post_stratified"),
         (Audit(HUMAN, JUDGE, EVEN), "post_stratified"),
-        (Audit(HUMAN, JUDGE, np.linspace(0.1, 0.9, 100)), "difference"),
+        (Audit(HUMAN, JUDGE, UNEVEN), "difference"),
         (Audit(HUMAN, JUDGE, EVEN, np.arange(100) // 4), "difference"),
         (Audit(HUMAN, JUDGE, EVEN, np.arange(100)), "post_stratified"),
-        (Audit(HUMAN, None, np.linspace(0.1, 0.9, 100)), "hajek"),
+        (Audit(HUMAN, None, UNEVEN), "hajek"),
         (Audit(HUMAN, None, None, np.arange(100) // 4), "hajek"),
         (Audit(HUMAN), "human_only"),
         (Audit(np.full(100, MISSING), JUDGE), "judge_only"),

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
+from coaudit.annotation.intervals import Ints
 from coaudit.annotation.validation import alternative_annotator_test, drift
 
 ANNOTATORS = ("ann", "ben", "cay")
 
 
-def crowd(n: int, prevalence: float, accuracy: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def crowd(n: int, prevalence: float, accuracy: float, seed: int = 0) -> tuple[Ints, Ints]:
     """True labels (n,) and three annotators' (n, 3)."""
     rng = np.random.default_rng(seed)
     truth = (rng.random(n) < prevalence).astype(np.int64)

@@ -1,0 +1,58 @@
+"""The app that `coaudit dashboard` runs: seven pages over one workspace, which it never writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import streamlit as st
+
+from coaudit.dashboards import (
+    agreement_page,
+    cost_page,
+    efficiency_page,
+    failures_page,
+    overview_page,
+    process_page,
+    sidebar,
+    trajectory_page,
+)
+from coaudit.pipeline.errors import CoauditError
+from coaudit.pipeline.selection import Selection
+
+Show = Callable[[Selection], None]
+PAGES: dict[str, tuple[str, Show]] = {
+    "overview": ("Overview", overview_page.show),
+    "process": ("Process", process_page.show),
+    "failures": ("Failures", failures_page.show),
+    "trajectory": ("Trajectory", trajectory_page.show),
+    "agreement": ("Agreement", agreement_page.show),
+    "efficiency": ("Interventions and efficiency", efficiency_page.show),
+    "cost": ("Live and cost", cost_page.show),
+}
+
+
+def main() -> None:
+    """Draw the page that the address names, with the filters, which are the same on all, beside it."""
+    st.set_page_config(page_title="coaudit", layout="wide")
+    st.html(Path(__file__).with_name("style.css"))
+    pages = {
+        path: st.Page(partial(_nothing, path), title=title, url_path=path, default=path == "overview")
+        for path, (title, _) in PAGES.items()
+    }
+    chosen = st.navigation(list(pages.values()))
+    _, show = PAGES[next(path for path, page in pages.items() if page == chosen)]
+    try:
+        selection = sidebar.chosen()
+        show(selection)
+    except CoauditError as error:
+        st.error("This page could not be drawn.")
+        st.text(str(error))
+
+
+def _nothing(_: str) -> None:
+    """Pages are drawn by `main`, so that the filters are one set of widgets for all of them."""
+
+
+main()

@@ -1,0 +1,197 @@
+"""Failures: the taxonomy as a heatmap, real beside simulated, co-occurrence, sources, change over time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+import streamlit as st
+
+from coaudit.dashboards import figures
+from coaudit.dashboards.palette import HEAT, SETTINGS, SOURCES, colour
+from coaudit.dashboards.reading import ask
+from coaudit.pipeline import findings, panels, rates, report, trust
+from coaudit.pipeline.selection import Selection
+from coaudit.pipeline.store import Store
+from coaudit.pipeline.tables import Table
+from coaudit.schemas.metric import Rate
+
+GROUPS = {
+    "condition": ("condition",),
+    "agent model": ("agent_model",),
+    "setting and condition": ("setting", "condition"),
+    "task": ("task",),
+    "system": ("system",),
+}
+QUICK = 300_000
+"""Up to so many ratings, corrected rates are computed without being asked for."""
+
+
+def show(only: Selection) -> None:
+    """Draw the page."""
+    st.title("Failures")
+    raters = ask(findings.raters, findings.FAILURES, only)
+    if not raters:
+        st.info("No failure is rated here: run `coaudit judge --codebook failures --model MODEL`.")
+        return
+    left, right = st.columns(2)
+    names = [row["rater"] for row in raters]
+    rater = left.selectbox("Found by", names, key="rater", bind="query-params")
+    by = right.selectbox("Columns", list(GROUPS), key="by", bind="query-params")
+    heatmap = ask(report.failures, only, rater=rater, by=GROUPS[by])
+    figures.table(heatmap, metrics=("failure rate",))
+    codes = [str(row[0]) for row in heatmap.rows if "." in str(row[0])]
+    _settings(only, rater, codes)
+    _corrected(only, rater, next(row for row in raters if row["rater"] == rater))
+    one, two = st.columns(2, gap="large")
+    with one:
+        _sources(only, rater)
+    with two:
+        _over_time(only, rater)
+    _together(only, rater, codes)
+
+
+def _settings(only: Selection, rater: str, codes: list[str]) -> None:
+    rows = [
+        {
+            "code": share.code,
+            "setting": share.group[0],
+            "rate": share.rate,
+            "low": share.interval[0],
+            "high": share.interval[1],
+            "trajectories": share.n,
+        }
+        for share in ask(findings.shares, by=("setting",), only=only)
+        if share.rater == rater and share.n and share.category is not None and share.group[0] in SETTINGS
+    ]
+
+    def draw(data: alt.Data) -> alt.Chart:
+        base = alt.Chart(data).encode(
+            y=alt.Y("code:N", title=None, sort=codes),
+            yOffset=alt.YOffset("setting:N", scale=alt.Scale(paddingOuter=0.3)),
+            color=colour("setting", "Setting", SETTINGS),
+        )
+        lines = base.mark_bar(height=2).encode(
+            x=alt.X("low:Q", title="Share of trajectories, with 95 % interval", axis=alt.Axis(format="%")),
+            x2="high:Q",
+        )
+        points = base.mark_point(filled=True, size=55, opacity=1).encode(
+            x="rate:Q",
+            tooltip=["code:N", "setting:N", alt.Tooltip("rate:Q", format=".0%"), "trajectories:Q"],
+        )
+        return lines + points
+
+    figures.chart(
+        "Real beside simulated",
+        rows,
+        draw,
+        key="settings",
+        metrics=("failure rate",),
+        height=640,
+        alternative="Rates of each failure mode in real and simulated sessions with intervals",
+        note=f"Found by {rater}; Wilson's 95 % interval over trajectories.",
+        empty="No trajectory says whether its user was real: run `coaudit ingest PATH --setting real`.",
+    )
+
+
+def corrected(store: Store, only: Selection, rater: str) -> Table:
+    """The judge's rate and the corrected one of every mode and category. All trajectories: samples are."""
+    rows: list[Rate] = rates.rates(store, [findings.FAILURES])
+    return trust.rate_table(row for row in rows if row.judge == rater)
+
+
+def _corrected(only: Selection, rater: str, row: dict[str, Any]) -> None:
+    if row["kind"] == "human":
+        return
+    if row["answers"] > QUICK:
+        st.subheader("Corrected rates")
+        if not st.toggle(f"Compute from {row['answers']:,} ratings", key="corrected", bind="query-params"):
+            return
+    figures.table(ask(corrected, only, rater), metrics=("failure rate",), links=False)
+
+
+def _sources(only: Selection, rater: str) -> None:
+    rows = ask(findings.sources, rater, only=only)
+
+    def draw(data: alt.Data) -> alt.Chart:
+        return (
+            alt.Chart(data)
+            .mark_bar()
+            .encode(
+                x=alt.X("findings:Q", title="Findings"),
+                y=alt.Y("category:N", title=None, sort=None),
+                color=colour("error_source", "Source", SOURCES),
+                tooltip=["code:N", "error_source:N", "findings:Q"],
+            )
+        )
+
+    figures.chart(
+        "Where failures come from",
+        rows,
+        draw,
+        key="sources",
+        alternative="Findings by category and source",
+        note=f"Source as judged by {rater} in each finding: language model, scaffolding, or both.",
+        empty="Nothing was found.",
+    )
+
+
+def _over_time(only: Selection, rater: str) -> None:
+    rows = ask(panels.over_time, only, rater, findings.FAILURES)
+    for row in rows:
+        row["rate"] = row["present"] / row["trajectories"]
+
+    def draw(data: alt.Data) -> alt.Chart:
+        return (
+            alt.Chart(data)
+            .mark_line(point=True)
+            .encode(
+                x=alt.X("week:T", title="Week of the session"),
+                y=alt.Y("rate:Q", title="Share of trajectories", axis=alt.Axis(format="%")),
+                color=colour("category", "Category"),
+                tooltip=["week:T", "category:N", alt.Tooltip("rate:Q", format=".0%"), "trajectories:Q"],
+            )
+        )
+
+    figures.chart(
+        "Change over time",
+        rows,
+        draw,
+        key="time",
+        alternative="Rate of each category by week",
+        metrics=("failure rate",),
+        note="To compare versions, tag them at ingest (`--tag version=…`) and filter.",
+        empty="No session has a time.",
+    )
+
+
+def _together(only: Selection, rater: str, codes: list[str]) -> None:
+    rows = ask(findings.together, rater, only=only)
+    for row in rows:
+        if codes.index(row["code"]) > codes.index(row["other"]):
+            row["code"], row["other"] = row["other"], row["code"]
+        row["overlap"] = row["shared"] / row["either"]
+
+    def draw(data: alt.Data) -> alt.Chart:
+        axis = alt.Axis(labelAngle=-90)
+        return (
+            alt.Chart(data)
+            .mark_rect(color=HEAT)
+            .encode(
+                x=alt.X("other:N", title=None, sort=codes, axis=axis),
+                y=alt.Y("code:N", title=None, sort=codes),
+                opacity=alt.Opacity("overlap:Q", title="Overlap", scale=alt.Scale(range=[0.05, 1])),
+                tooltip=["code:N", "other:N", "shared:Q", "either:Q", alt.Tooltip("overlap:Q", format=".0%")],
+            )
+        )
+
+    figures.chart(
+        "What occurs together",
+        rows,
+        draw,
+        key="together",
+        height=520,
+        alternative="Overlap of each pair of failure modes",
+        note="Of the trajectories with either mode, the share with both (Jaccard).",
+        empty="No trajectory has two failures.",
+    )

@@ -1,0 +1,79 @@
+"""Overview: what is in the workspace, the paper's tables 2 and 3, and what is not yet judged or labelled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from coaudit.dashboards import figures, markup
+from coaudit.dashboards.reading import ask
+from coaudit.pipeline import methods, metrics, panels, report
+from coaudit.pipeline.selection import Selection
+from coaudit.pipeline.store import Store
+from coaudit.pipeline.tables import Table, count
+
+
+def tables(store: Store, only: Selection, rater: str | None) -> tuple[Table, Table, Table]:
+    """Tables 2 and 3 and the one of all other systems."""
+    rows = report.one_rater(metrics.metrics(store, by=report.AUDIT, only=only, rater=rater))
+    pooled = report.one_rater(metrics.metrics(store, by=report.AUDIT[:-1], only=only, rater=rater))
+    return report.simulated(rows), report.real(pooled), report.elsewhere(pooled)
+
+
+def show(only: Selection) -> None:
+    """Draw the page."""
+    st.title("Overview")
+    st.html(markup.facts(ask(methods.facts, only)))
+    rows = ask(panels.coverage, only)
+    raters = sorted({row["rater"] for row in rows if row["rater"] and row["codebook"] in methods.PROCESS})
+    rater = st.selectbox(
+        "Process metrics by",
+        raters,
+        index=None,
+        key="rater",
+        bind="query-params",
+        placeholder="gold where complete, else who rated most",
+    )
+    simulated, real, elsewhere = ask(tables, only, rater)
+    figures.table(simulated, metrics=tuple(report.TABLE_2))
+    figures.table(real, metrics=("collab_score", "win_rate", "initiative_entropy", "satisfaction"))
+    if elsewhere.rows:
+        figures.table(elsewhere)
+    figures.table(to_do(rows), links=False)
+    figures.table(ask(methods.contents, only))
+
+
+def to_do(rows: list[dict[str, Any]]) -> Table:
+    """How much of each codebook is judged and labelled, and the command that does the rest."""
+    lines = []
+    for row in rows:
+        done = (row["answers"] or 0) + (row["errors"] or 0)
+        left = row["questions"] - done
+        lines.append(
+            (
+                row["title"],
+                row["rater"] or "nobody yet",
+                row["kind"] or "–",
+                count(row["answers"] or 0),
+                count(row["errors"] or 0),
+                count(left),
+                "" if left <= 0 else _command(row),
+            )
+        )
+    return Table(
+        name="to_do",
+        title="Judged and labelled",
+        caption="Questions are units times codes; the opening query is no unit. Errors are asked again with "
+        "`--retry-errors`.",
+        columns=("Codebook", "Rater", "Kind", "Answered", "Errors", "Left", "What to run"),
+        rows=tuple(lines),
+        heads=3,
+        empty="Nothing to rate yet: `coaudit ingest PATH`.",
+    )
+
+
+def _command(row: dict[str, Any]) -> str:
+    if row["kind"] == "human":
+        return "label in Label Studio"
+    return f"coaudit judge --codebook {row['codebook']}"

@@ -1,0 +1,20 @@
+"""Colours that people with any colour vision can tell apart, on light and dark alike (Okabe & Ito 2008)."""
+
+from __future__ import annotations
+
+import altair as alt
+
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#999999", "#F0E442")
+PARTIES = {"human": "#E69F00", "agent": "#0072B2"}
+SOURCES = {"model": "#0072B2", "scaffolding": "#E69F00", "both": "#009E73", "not said": "#999999"}
+SETTINGS = {"real": "#D55E00", "simulated": "#0072B2"}
+HEAT = "#0072B2"
+"""Of heatmaps; strength is opacity, so that little is faint on light and on dark."""
+
+
+def colour(field: str, title: str, fixed: dict[str, str] | None = None) -> alt.Color:
+    """A nominal colour in Okabe–Ito; `fixed` names the colour of each value."""
+    scale = (
+        alt.Scale(domain=list(fixed), range=list(fixed.values())) if fixed else alt.Scale(range=list(COLOURS))
+    )
+    return alt.Color(f"{field}:N", title=title, scale=scale, legend=alt.Legend(orient="top", labelLimit=320))

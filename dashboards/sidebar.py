@@ -1,0 +1,66 @@
+"""The filters, in the sidebar of every page; they live in the address, so that a view can be shared."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+import streamlit as st
+
+from coaudit.dashboards.reading import age, ask, behind, state, workspace
+from coaudit.pipeline import panels
+from coaudit.pipeline.selection import Selection
+
+LABELS = {
+    "system": "System",
+    "setting": "Setting",
+    "condition": "Condition",
+    "task": "Task",
+    "agent_model": "Agent model",
+    "tags": "Tag",
+}
+KEPT = (*LABELS, "since", "until")
+
+
+def chosen() -> Selection:
+    """Draw the filters; what they select."""
+    choices = ask(panels.choices)
+    with st.sidebar:
+        values = {name: _many(name, choices.get(name, [])) for name in LABELS}
+        left, right = st.columns(2)
+        since = left.date_input("From", value=None, key="since", bind="query-params")
+        until = right.date_input("Until", value=None, key="until", bind="query-params")
+        _freshness()
+    first, last = (day.isoformat() if day else None for day in (since, until))
+    return Selection(**values, since=first, until=last)
+
+
+def _many(name: str, options: list[str]) -> tuple[str, ...]:
+    if not options:
+        return ()
+    picked = st.multiselect(LABELS[name], options, key=name, bind="query-params", placeholder="all")
+    return tuple(picked)
+
+
+def _freshness() -> None:
+    path = str(workspace().path.resolve())
+    seconds = age(path)
+    st.caption("Data as of")
+    st.text(f"{spoken(seconds)} ago" if seconds is not None else "no database yet")
+    if seconds is not None and behind(path, state(path)):
+        st.info("The ledgers hold ratings that the database does not have yet: run `coaudit metrics`.")
+
+
+def spoken(seconds: float) -> str:
+    """A span of time in words: 40 s, 12 min, 3 h, 5 days."""
+    for size, unit in ((86400, "days"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def address(page: str, **parameters: str | int | None) -> str:
+    """A link to a page that keeps the filters; a parameter of a filter's name takes its place."""
+    given = [(name, str(value)) for name, value in parameters.items() if value is not None]
+    names = {name for name, _ in given}
+    kept = [(name, value) for name in KEPT if name not in names for value in st.query_params.get_all(name)]
+    return f"{page}?{urlencode([*given, *kept])}"

@@ -1,0 +1,39 @@
+"""A jury: the majority of several raters as a rater of its own."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from coaudit.judges.verdict import Verdict
+from coaudit.schemas.codebook import UNCLEAR
+
+FEWEST = 2
+"""Members that must have given a label."""
+
+
+def verdict(code: str, votes: Mapping[str, str], labels: Sequence[str]) -> Verdict | None:
+    """The label that most members gave (`unclear` is a vote like any other); a tie is `unclear`.
+
+    None where fewer than two members gave a label. Votes are in the rationale.
+    """
+    if len(votes) < FEWEST:
+        return None
+    counts = Counter(votes.values())
+    (label, most), *others = counts.most_common()
+    tied = any(count == most for _, count in others)
+    said = ", ".join(f"{member}: {vote}" for member, vote in sorted(votes.items()))
+    if tied:
+        return Verdict(code, UNCLEAR, rationale=f"a tie; {said}")
+    return Verdict(code, label, rationale=f"{most} of {len(votes)}; {said}")
+
+
+def agreement(votes: Sequence[Mapping[str, str]]) -> dict[tuple[str, str], tuple[int, int]]:
+    """For each pair of members, on how many units they agree and how many both labelled."""
+    found: dict[tuple[str, str], tuple[int, int]] = {}
+    for unit in votes:
+        for pair in itertools.combinations(sorted(unit), 2):
+            same, n = found.get(pair, (0, 0))
+            found[pair] = (same + (unit[pair[0]] == unit[pair[1]]), n + 1)
+    return found

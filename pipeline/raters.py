@@ -1,0 +1,72 @@
+"""The raters that need no endpoint, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from coaudit.judges import detectors, rules
+from coaudit.judges.verdict import JudgeError
+from coaudit.pipeline import judging, system_detectors, training
+from coaudit.pipeline.errors import UsageError
+from coaudit.pipeline.judging import LocalRater, Say, Scope, Summary
+from coaudit.pipeline.store import Store
+from coaudit.pipeline.system_detectors import Ahead, SystemDetectors
+from coaudit.schemas.codebook import Codebook
+
+Make = Callable[[Codebook], LocalRater]
+EMBEDDED = (rules.NAME, detectors.NAME)
+
+
+def judge(store: Store, rater: str, names: Sequence[str], scope: Scope, say: Say) -> Summary:
+    """Rate with an embedded or a trained rater; UsageError names the ones there are."""
+    if rater == rules.NAME:
+        books = judging.chosen(store, names)
+        return _embedded(store, (rules.NAME, rules.VERSION), rules.Rules, scope.on(books), say)
+    if rater == detectors.NAME:
+        return _detectors(store, names, scope, say)
+    known = training.trained_names(store)
+    if not rater.startswith(training.PREFIX) and rater not in known:
+        trained = "".join(f", {training.PREFIX}{name}" for name in known)
+        raise UsageError(
+            f"unknown rater {rater!r}, expected {', '.join(EMBEDDED)}, jury{trained or ', trained:FILE'}; "
+            "a language model needs --model"
+        )
+    return _trained(store, rater, names, scope, say)
+
+
+def _detectors(store: Store, names: Sequence[str], scope: Scope, say: Say) -> Summary:
+    """Those of any system's logs on `failures`, and those of one system on codebooks of its own."""
+    books = judging.chosen(store, names, (detectors.CODEBOOK, *system_detectors.books_of(store)))
+    general = tuple(book for book in books if book.name not in system_detectors.SYSTEMS)
+    special = tuple(book for book in books if book.name in system_detectors.SYSTEMS)
+    summary = Summary()
+    if general:
+        maker = (detectors.NAME, detectors.VERSION)
+        summary = _embedded(store, maker, detectors.Detectors, scope.on(general), say)
+    if special:
+        maker = (detectors.NAME, system_detectors.VERSION)
+        left = scope.less(summary.rated).on(special)
+        more = _embedded(store, maker, lambda book: SystemDetectors(book, Ahead.of(store, book)), left, say)
+        summary = summary.plus(more)
+    return summary
+
+
+def _embedded(store: Store, maker: tuple[str, str], make: Make, scope: Scope, say: Say) -> Summary:
+    try:
+        raters = [make(book) for book in scope.books]
+    except JudgeError as error:
+        raise UsageError(str(error)) from error
+    return judging.judge_locally(store, scope, raters, maker, say)
+
+
+def _trained(store: Store, rater: str, names: Sequence[str], scope: Scope, say: Say) -> Summary:
+    found = training.trained(store, rater)
+    books = judging.chosen(store, names, (found.codebook.name,))
+    if [book.name for book in books] != [found.codebook.name]:
+        raise UsageError(
+            f"rater {rater!r} was trained on codebook {found.codebook.name!r} and rates only that"
+        )
+    # Its features look at what went before a unit, whatever context the codebook gives a reader.
+    wider = replace(scope, books=books, context="transcript")
+    return judging.judge_locally(store, wider, [found], (found.maker.rater, found.version), say)

@@ -1,0 +1,105 @@
+"""Detectors that need more than a unit: what came back to each step, or the order's reference trajectories.
+
+They rate on codebooks of their own, each for one system, as rater `detectors`: `present` with the events
+that show it, else `absent`; trajectories of other systems get no rating.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from coaudit.judges.detectors import NAME
+from coaudit.judges.verdict import Maker, Verdict
+from coaudit.pipeline.measures import collaboration, dilemmas, overcooked
+from coaudit.pipeline.measures.facts import Finding
+from coaudit.pipeline.measures.registry import References
+from coaudit.pipeline.store import Store, execute
+from coaudit.schemas.base import content_hash
+from coaudit.schemas.codebook import Codebook
+from coaudit.schemas.rating import Rating
+from coaudit.schemas.trajectory import Trajectory
+from coaudit.schemas.unit import Unit
+
+SYSTEMS = {"dilemmas": "rehac", "collaborative_errors": "overcooked"}
+"""Codebook -> the system whose trajectories it rates."""
+VERSION = content_hash(NAME, SYSTEMS, 1)[:12]
+AHEAD = 200
+"""Trajectories fetched at once."""
+
+
+def books_of(store: Store) -> tuple[str, ...]:
+    """The codebooks whose systems the store has trajectories of."""
+    with store.reading() as connection:
+        found = {row[0] for row in connection.execute("SELECT DISTINCT system FROM trajectories").fetchall()}
+    return tuple(book for book, system in SYSTEMS.items() if system in found)
+
+
+class Ahead:
+    """A system's trajectories with their states, fetched in the order in which judging asks for them."""
+
+    def __init__(self, store: Store, system: str) -> None:
+        self.store = store
+        query = "SELECT id FROM trajectories WHERE system = ? ORDER BY started, native_id, id"
+        with store.reading() as connection:
+            self.ids = [row[0] for row in execute(connection, query, [system]).fetchall()]
+            self.references: References = store.references(connection)
+        self.place = {key: place for place, key in enumerate(self.ids)}
+        self.held: dict[str, Trajectory] = {}
+
+    @classmethod
+    def of(cls, store: Store, book: Codebook) -> Ahead:
+        """The trajectories that a codebook is for."""
+        return cls(store, SYSTEMS[book.name])
+
+    def get(self, key: str) -> Trajectory | None:
+        """The trajectory of that id; None where it is another system's."""
+        if key not in self.place:
+            return None
+        if key not in self.held:
+            start = self.place[key]
+            with self.store.reading(synced=True) as connection:
+                found = self.store.load(connection, self.ids[start : start + AHEAD], states=True)
+            self.held = {trajectory.id: trajectory for trajectory in found}
+        return self.held[key]
+
+
+@dataclass(frozen=True)
+class SystemDetectors:
+    """The detectors of one codebook."""
+
+    codebook: Codebook
+    ahead: Ahead
+
+    def rate(self, unit: Unit) -> Iterator[Rating]:
+        """A rating for each code, for a trajectory of the codebook's system."""
+        trajectory = self.ahead.get(unit.trajectory_id)
+        if trajectory is None or not self._can_tell(trajectory):
+            return
+        found = list(self._findings(trajectory))
+        maker = Maker(NAME, "rule", VERSION, self.codebook)
+        for code in self.codebook.codes:
+            yield maker.rating(unit, _verdict(self.codebook, code.code, found))
+
+    def _can_tell(self, trajectory: Trajectory) -> bool:
+        """Whether what the detector looks at is there: requests are judged against a reference."""
+        return self.codebook.name == "dilemmas" or (trajectory.task or "") in self.ahead.references
+
+    def _findings(self, trajectory: Trajectory) -> Iterator[Finding]:
+        if self.codebook.name == "dilemmas":
+            yield from dilemmas.dilemmas(trajectory)
+            return
+        reference = self.ahead.references[trajectory.task or ""]
+        limit = overcooked.time_limit(reference)
+        dialogues = overcooked.assessed(overcooked.run(trajectory, limit), reference)
+        yield from collaboration.errors(dialogues, reference)
+
+
+def _verdict(book: Codebook, code: str, found: list[Finding]) -> Verdict:
+    own = [finding for finding in found if finding.code == code]
+    if not own:
+        return Verdict(code, book.labels[1], rationale="the detector of this code found nothing")
+    cites = tuple(sorted({seq for finding in own for seq in finding.cites}))
+    return Verdict(
+        code, book.positive, cites=cites, rationale="; ".join(finding.why for finding in own)[:1000]
+    )

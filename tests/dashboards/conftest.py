@@ -1,0 +1,162 @@
+"""A small workspace of all systems with made-up ratings and one hostile session, and the app over it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coaudit.pipeline import imports, ingest
+from coaudit.pipeline.sources.reader import ReadOptions
+from coaudit.pipeline.store import Store
+from coaudit.pipeline.workspace import Workspace
+from coaudit.schemas.rating import Rating
+from coaudit.schemas.trajectory import Action, Event, Participant, Trajectory
+from tests.conftest import ROOT, needs
+from tests.dashboards import samples
+
+CHROMIUM = "/usr/bin/chromium"
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+EVIL = (
+    "<script>window.pwned = 1</script><img src=x onerror='window.pwned = 1'> "
+    "**bold** [link](http://evil.example/) "
+    "![pic](http://evil.example/p.png) &lt;b&gt; &amp; $x^2$ :red[no] \u202egnorw\u202c `code` </div></pre>"
+)
+
+
+def hostile() -> Trajectory:
+    """A session in which every text tries to be more than text, with a message of 1 MB."""
+    events = [
+        Event(seq=0, actor="environment", kind="start", text=EVIL, time="2026-06-01T10:00:00"),
+        Event(seq=1, actor=f"user {EVIL[:30]}", kind="message", text=EVIL, time="2026-06-01T10:01:00"),
+        Event(seq=2, actor="agent", kind="message", text="A" * 1_000_000, time="2026-06-01T10:02:00"),
+        Event(
+            seq=3,
+            actor="agent",
+            kind="action",
+            action=Action(name="RUN<b>", arguments={"code": EVIL}),
+            status="failed",
+            error=EVIL,
+            time="2026-06-01T10:03:00",
+        ),
+    ]
+    return Trajectory(
+        id="hostile0000000001",
+        native_id=f"env_{EVIL[:60]}",
+        source="/nowhere",
+        system="cogym",
+        setting="real",
+        condition="=1+1 <i>arm</i> **x**",
+        task="related_work",
+        agent_model="<b>model</b>",
+        participants=(
+            Participant(name=f"user {EVIL[:30]}", kind="human"),
+            Participant(name="agent", kind="agent", model="<b>model</b>"),
+            Participant(name="environment", kind="environment"),
+        ),
+        events=tuple(events),
+    )
+
+
+@pytest.fixture(scope="session")
+def looked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The workspace; tests do not write it."""
+    folder = tmp_path_factory.mktemp("looked") / "workspace"
+    store = Store(Workspace(folder))
+    paths = [ROOT / "data" / name for name in ("cogym", "rehac", "overcooked", "coblock")]
+    ingest.ingest(store, paths, ReadOptions())
+    with store.writing() as connection:
+        store.save([hostile()], connection)
+    imports.outcomes(store, ROOT / "data" / "cogym" / "real" / "outcomes.jsonl")
+    lines = folder.parent / "ratings.jsonl"
+    lines.write_text("\n".join([*samples.lines(store), *_evil()]) + "\n", encoding="utf-8")
+    done = imports.ratings(store, lines)
+    assert not done.quarantined
+    return folder
+
+
+def _evil() -> list[str]:
+    rating = Rating(
+        trajectory="hostile0000000001",
+        codebook="failures",
+        code="C.2",
+        rater=f"rater {EVIL[:40]}",
+        rater_kind="llm",
+        label="present",
+        cites=(1,),
+        quote=EVIL,
+        rationale=EVIL,
+        external={"url": "javascript:window.pwned=1"},
+    )
+    return [json.dumps(rating.model_dump(exclude_defaults=True))]
+
+
+@pytest.fixture
+def here(looked: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The workspace as the one that pages look at."""
+    monkeypatch.setenv("COAUDIT_WORKSPACE", str(looked))
+    return looked
+
+
+@pytest.fixture
+def copied(looked: Path, tmp_path: Path) -> Path:
+    """A copy that may be written."""
+    return Path(shutil.copytree(looked, tmp_path / "workspace"))
+
+
+def started(workspace: Path) -> tuple[subprocess.Popen[bytes], str]:
+    """The app over a workspace, once it answers, and its address."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-P", "-m", "coaudit.pipeline", "dashboard", "--port", str(port)]
+    env = {**os.environ, "COAUDIT_WORKSPACE": str(workspace)}
+    app = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    address = f"http://127.0.0.1:{port}"
+    for _ in range(150):
+        try:
+            with urllib.request.urlopen(f"{address}/_stcore/health", timeout=1) as answer:
+                if answer.status == 200:
+                    return app, address
+        except OSError:
+            time.sleep(0.2)
+    app.kill()
+    raise AssertionError("the dashboard did not start within 30 s")
+
+
+@pytest.fixture(scope="session")
+def app(looked: Path) -> Iterator[str]:
+    """The address of the app over the workspace."""
+    needs("chromium", "the browser tests drive it")
+    process, address = started(looked)
+    yield address
+    process.terminate()
+    process.wait(10)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Debian's Chromium."""
+    needs("chromium", "the browser tests drive it")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield found
+        found.close()

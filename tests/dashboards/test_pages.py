@@ -1,0 +1,120 @@
+"""Every page draws, on data and without any, and says what to run where there is nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from coaudit.dashboards.figures import to_csv
+from coaudit.dashboards.timeline import differing
+from coaudit.pipeline.store import Store
+from coaudit.pipeline.workspace import Workspace
+
+PAGES = ("overview", "process", "failures", "trajectory", "agreement", "efficiency", "cost")
+
+
+def _page(name: str) -> None:
+    import importlib
+
+    from coaudit.dashboards import sidebar
+
+    importlib.import_module(f"coaudit.dashboards.{name}_page").show(sidebar.chosen())
+
+
+def _run(name: str, **parameters: str | list[str]) -> AppTest:
+    test = AppTest.from_function(_page, args=(name,), default_timeout=60)
+    for key, value in parameters.items():
+        test.query_params[key] = value
+    return test.run()
+
+
+def _html(test: AppTest) -> str:
+    return "".join(element.proto.body for element in test.get("html"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_draws_without_an_error(here: Path, name: str) -> None:
+    test = _run(name)
+    assert not test.exception
+    assert len(test.title) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_of_an_empty_workspace_says_what_to_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    (folder / "sources.jsonl").touch()
+    Store(Workspace(folder)).sync()
+    monkeypatch.setenv("COAUDIT_WORKSPACE", str(folder))
+    test = _run(name)
+    assert not test.exception
+    assert any("`coaudit" in info.value for info in test.info)
+
+
+@pytest.mark.slow
+def test_a_filter_in_the_address_holds_for_the_page(here: Path) -> None:
+    everything = _html(_run("overview"))
+    some = _html(_run("overview", condition=["autonomous"]))
+    assert "situational_planning" in everything
+    assert "situational_planning" not in some
+
+
+@pytest.mark.slow
+def test_the_trajectory_page_shows_only_disagreements_where_asked(here: Path) -> None:
+    whole = _html(_run("trajectory", trajectory="env_tabular_analysis_8"))
+    differ = _html(_run("trajectory", trajectory="env_tabular_analysis_8", differ="true"))
+    assert differ.count('class="pin') < whole.count('class="pin')
+
+
+@pytest.mark.slow
+def test_an_unknown_trajectory_is_said_and_no_error(here: Path) -> None:
+    test = _run("trajectory", trajectory="nothing<b>")
+    assert not test.exception
+    assert any("no trajectory 'nothing<b>'" in text.value for text in test.text)
+
+
+@pytest.mark.slow
+def test_a_workspace_that_is_looked_at_stays_as_it_is(here: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in here.rglob("*")}
+    for name in PAGES:
+        _run(name)
+    assert {path: path.stat().st_mtime_ns for path in here.rglob("*")} == before
+
+
+@pytest.mark.slow
+def test_every_text_of_a_hostile_session_is_escaped(here: Path) -> None:
+    for name, parameters in (
+        ("trajectory", {"trajectory": "hostile0000000001", "event": "1"}),
+        ("trajectory", {}),
+        ("overview", {}),
+        ("failures", {}),
+    ):
+        html = _html(_run(name, **parameters)).replace(_our_script(), "")
+        assert "<script" not in html and "<img" not in html and "javascript:" not in html
+        assert "<i>arm" not in html and "<b>model" not in html
+
+
+def _our_script() -> str:
+    from coaudit.dashboards.trajectory_page import SCROLL
+
+    return SCROLL
+
+
+def test_a_csv_never_carries_a_formula() -> None:
+    text = to_csv([{"a": "=HYPERLINK(1)", "b": "+1", "c": -1.5, "d": "@x", "e": "\t=1", "f": "plain"}])
+    assert text.splitlines()[1] == "'=HYPERLINK(1),'+1,-1.5,'@x,'\t=1,plain"
+
+
+def test_raters_differ_where_labels_do_and_an_error_is_no_label() -> None:
+    def rating(event: int, label: str | None) -> dict[str, Any]:
+        return {"codebook": "initiative", "code": "initiative", "event": event, "label": label}
+
+    ratings = [rating(1, "yes"), rating(1, "no"), rating(2, "yes"), rating(2, None), rating(3, "no")]
+    assert differing(ratings) == ratings[:2]

@@ -1,0 +1,159 @@
+"""What an answer means: labels, findings, refusals, probabilities; and what is no answer."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+from coaudit.judges.answers import Choice, Findings, answer_of
+from coaudit.judges.chat import BadAnswer, Refused, Reply, Token
+from coaudit.judges.llm import united
+from coaudit.judges.verdict import Verdict
+from coaudit.pipeline import codebooks
+from tests.judges.teams import team
+
+INITIATIVE = codebooks.load("initiative")
+FAILURES = codebooks.load("failures")
+LOG = team(
+    ("human", "Please book the “Blue Room” for Friday."),
+    ("agent", "BOOK(Red Room)"),
+    ("agent", "All is booked.\nSee you!"),
+)
+
+
+def label(text: str, finish: str | None = None, refusal: str | None = None) -> str | None:
+    (verdict,) = Choice(INITIATIVE).parse(Reply(text, finish=finish, refusal=refusal), ())
+    return verdict.label
+
+
+def findings(**said: object) -> dict[str, Verdict]:
+    absent = {"answer": "absent", "events": [], "quote": "", "source": ""}
+    document = {code.code: absent for code in FAILURES.codes} | {
+        key.replace("_", "."): value for key, value in said.items()
+    }
+    verdicts = Findings(FAILURES).parse(Reply(json.dumps(document)), LOG.events)
+    return {verdict.code: verdict for verdict in verdicts}
+
+
+@pytest.mark.parametrize(
+    "text", ["yes", " YES\n", "Yes.", '"yes"', '{"answer": "Yes"}', "<think>no</think>yes"]
+)
+def test_a_label_counts_whatever_its_case_and_surroundings(text: str) -> None:
+    assert label(text) == "yes"
+
+
+@pytest.mark.parametrize(
+    "text", ["Yes, because it proposes", "oui", "ja", "Well,", "1", '{"answer": 3}', "[]"]
+)
+def test_an_answer_outside_the_codebook_is_malformed_and_never_a_no(text: str) -> None:
+    with pytest.raises(BadAnswer, match="label must be one of yes, no, unclear"):
+        label(text)
+
+
+def test_an_answer_that_was_cut_off_is_malformed() -> None:
+    with pytest.raises(BadAnswer, match="cut off"):
+        label("no", finish="length")
+
+
+@pytest.mark.parametrize(
+    "text", ["I'm sorry, but I can't help with that.", "I cannot rate this.", "As an AI, no."]
+)
+def test_a_refusal_is_an_error_with_its_text(text: str) -> None:
+    with pytest.raises(Refused) as refused:
+        label(text)
+    assert text[:20] in str(refused.value)
+
+
+def test_a_refusal_field_is_a_refusal_although_the_text_is_empty() -> None:
+    with pytest.raises(Refused, match="not this"):
+        label("", refusal="not this")
+
+
+def test_the_probability_is_the_labels_share_of_the_labels_mass() -> None:
+    token = Token(
+        "yes", math.log(0.6), (("yes", math.log(0.6)), ("no", math.log(0.2)), ("the", math.log(0.2)))
+    )
+    (verdict,) = Choice(INITIATIVE).parse(Reply("yes", tokens=(token,)), ())
+    assert verdict.probability == pytest.approx(0.75)
+
+
+def test_the_probability_is_found_inside_a_json_answer() -> None:
+    tokens = (
+        Token('{"answer":', 0.0),
+        Token(' "', 0.0),
+        Token("no", math.log(0.9), (("no", math.log(0.9)), ("yes", math.log(0.1)))),
+        Token('"}', 0.0),
+    )
+    (verdict,) = Choice(INITIATIVE).parse(Reply('{"answer": "no"}', tokens=tokens), ())
+    assert verdict.probability == pytest.approx(0.9)
+
+
+def test_no_probability_is_made_up_where_the_endpoint_offers_none() -> None:
+    (verdict,) = Choice(INITIATIVE).parse(Reply("yes"), ())
+    assert verdict.probability is None
+
+
+def test_a_finding_keeps_its_events_quote_and_source() -> None:
+    said = {"answer": "present", "events": [1, "[3]"], "quote": "all is BOOKED. See you", "source": "model"}
+    found = findings(C_5=said)["C.5"]
+    assert (found.label, found.cites, found.error_source) == ("present", (1, 3), "model")
+
+
+def test_a_quotation_may_skip_with_dots_and_straighten_quotation_marks() -> None:
+    said = {"answer": "present", "events": [1], "quote": 'book the "Blue Room" ... Friday', "source": ""}
+    assert findings(C_5=said)["C.5"].label == "present"
+
+
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        ({"events": [99], "quote": ""}, "cites event 99"),
+        ({"events": [], "quote": ""}, "cites no event"),
+        ({"events": [3], "quote": "Blue Room"}, "in none of the events that it cites"),
+        ({"events": [1], "quote": "never said"}, "in none of the events"),
+    ],
+)
+def test_a_finding_without_support_is_an_error_and_the_others_hold(
+    said: dict[str, object], problem: str
+) -> None:
+    found = findings(SA_5={"answer": "present", "source": "both", **said})
+    assert found["SA.5"].label is None
+    assert problem in str(found["SA.5"].error)
+    assert found["PL.1"].label == "absent"
+
+
+def test_an_action_can_be_quoted_as_it_is_shown() -> None:
+    said = {"answer": "present", "events": [2], "quote": "text=Red Room", "source": ""}
+    assert findings(SA_1=said)["SA.1"].label == "present"
+
+
+def test_missing_codes_are_asked_for_again() -> None:
+    with pytest.raises(BadAnswer, match=r"these codes are missing: C\.2"):
+        Findings(FAILURES).parse(Reply('{"C.1": {"answer": "absent"}}'), LOG.events)
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"C.1": ', "none", "[]"])
+def test_broken_json_is_malformed(text: str) -> None:
+    with pytest.raises(BadAnswer):
+        Findings(FAILURES).parse(Reply(text), LOG.events)
+
+
+def test_present_in_one_window_is_present_with_all_citations() -> None:
+    windows = [
+        Verdict("C.1", "absent"),
+        Verdict("C.1", "present", cites=(2, 3)),
+        Verdict("C.1", "present", cites=(3, 4)),
+    ]
+    assert united(windows, "present").cites == (2, 3, 4)
+
+
+def test_an_error_in_one_window_is_not_an_absent_in_all() -> None:
+    assert united([Verdict("C.1", "absent"), Verdict("C.1", error="broken")], "present").error == "broken"
+    assert united([Verdict("C.1", "absent"), Verdict("C.1", "unclear")], "present").label == "unclear"
+
+
+def test_one_code_is_a_choice_and_several_are_findings() -> None:
+    assert isinstance(answer_of(INITIATIVE), Choice)
+    assert isinstance(answer_of(FAILURES), Findings)

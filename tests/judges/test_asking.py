@@ -1,0 +1,226 @@
+"""Asking, asking again and giving up: with a plain function in the place of an endpoint."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+
+import pytest
+
+from coaudit.judges.asking import Asker, Budget, Outcome, OutOfBudget, Patience, Stopped
+from coaudit.judges.chat import (
+    ContextTooSmall,
+    Fatal,
+    Message,
+    Overloaded,
+    Question,
+    Refused,
+    Rejected,
+    Reply,
+    Transient,
+    Unreachable,
+)
+from coaudit.judges.limits import Limiter
+from coaudit.judges.llm import Case, LLMJudge
+from coaudit.judges.prices import Price
+from coaudit.judges.tokens import Context
+from coaudit.pipeline import codebooks
+from coaudit.pipeline.units import cut
+from tests.judges.teams import team
+
+Said = "Reply | Exception"
+QUICK = Patience(first=0.001, longest=0.002, gone=0.05, unheard=0.05)
+
+
+class Script:
+    """Answers in order; the last one again and again."""
+
+    def __init__(self, *said: str | Exception) -> None:
+        self.said = list(said)
+        self.asked: list[Question] = []
+
+    async def __call__(self, question: Question) -> Reply:
+        self.asked.append(question)
+        said = self.said[min(len(self.asked), len(self.said)) - 1]
+        if isinstance(said, Exception):
+            raise said
+        return Reply(said, model="judge-1", prompt_tokens=100, cached_tokens=40, completion_tokens=2)
+
+
+def asker(script: Script, book: str = "initiative", **given: object) -> Asker:
+    codebook = codebooks.load(book)
+    return Asker(
+        judge=LLMJudge(codebook, codebook.context),
+        complete=script,
+        limiter=Limiter(4),
+        budget=given.get("budget", Budget()),  # type: ignore[arg-type]
+        context=given.get("context", Context()),  # type: ignore[arg-type]
+        patience=QUICK,
+        stopping=given.get("stopping", lambda: False),  # type: ignore[arg-type]
+    )
+
+
+def ask(script: Script, book: str = "initiative", **given: object) -> Outcome:
+    log = team(*(("human", f"Please add a chart {i}. {'word ' * 50}") for i in range(40)))
+    unit = next(cut(log, codebooks.load(book)))
+    return asyncio.run(asker(script, book, **given).ask(Case(unit, "mark")))
+
+
+def test_an_answer_becomes_a_verdict_with_what_it_took() -> None:
+    outcome = ask(Script("yes"))
+    assert [v.label for v in outcome.verdicts] == ["yes"]
+    assert (outcome.model, outcome.prompt_tokens, outcome.cached_tokens) == ("judge-1", 100, 40)
+
+
+def test_a_malformed_answer_is_asked_again_with_the_reason() -> None:
+    script = Script("Well, ...", "no")
+    outcome = ask(script)
+    assert outcome.verdicts[0].label == "no"
+    *_, said, complaint = script.asked[1].messages
+    assert said == Message("assistant", "Well, ...")
+    assert "label must be one of yes, no, unclear" in complaint.content
+    assert script.asked[1].messages[:2] == script.asked[0].messages
+    assert outcome.prompt_tokens == 200
+
+
+def test_five_repetitions_later_it_is_an_error_and_never_a_no() -> None:
+    script = Script("non")
+    (verdict,) = ask(script).verdicts
+    assert len(script.asked) == 6
+    assert verdict.label is None
+    assert verdict.error is not None and "6 attempts" in verdict.error and "'non'" in verdict.error
+
+
+@pytest.mark.parametrize(
+    "failure", [Overloaded("status 429", 0.001), Transient("cut off"), Overloaded("500")]
+)
+def test_what_may_pass_is_repeated(failure: Exception) -> None:
+    script = Script(failure, failure, "yes")
+    assert ask(script).verdicts[0].label == "yes"
+    assert len(script.asked) == 3
+
+
+def test_what_does_not_pass_becomes_an_error_that_says_what_it_was() -> None:
+    script = Script(Transient("cut off"))
+    (verdict,) = ask(script).verdicts
+    assert len(script.asked) == QUICK.transient + 1
+    assert verdict.error == "11 requests failed; the last: cut off"
+
+
+@pytest.mark.parametrize("failure", [Refused("the model refused: no way"), Rejected("status 400: bad")])
+def test_a_refusal_or_rejection_is_an_error_with_its_text_and_not_repeated(failure: Exception) -> None:
+    script = Script(failure)
+    assert ask(script).verdicts[0].error == str(failure)
+    assert len(script.asked) == 1
+
+
+def test_a_wrong_key_ends_the_run_at_once() -> None:
+    script = Script(Fatal("status 401"))
+    with pytest.raises(Fatal, match="401"):
+        ask(script)
+    assert len(script.asked) == 1
+
+
+def test_an_endpoint_that_is_gone_ends_the_run_instead_of_failing_every_unit() -> None:
+    with pytest.raises(Fatal, match="connection refused; gone for"):
+        ask(Script(Unreachable("connection refused")))
+
+
+def test_every_code_gets_the_error_where_the_failure_judge_fails() -> None:
+    verdicts = ask(Script("{}"), "failures").verdicts
+    assert len(verdicts) == 26
+    assert all(v.error and v.label is None for v in verdicts)
+
+
+def test_a_context_that_turns_out_too_small_leads_to_windows() -> None:
+    absent = {"answer": "absent", "events": [], "quote": "", "source": ""}
+    answer = json.dumps({code.code: absent for code in codebooks.load("failures").codes})
+    script = Script(ContextTooSmall("maximum context length is 18000 tokens", 18_000), answer)
+    outcome = ask(script, "failures")
+    assert outcome.windows > 1
+    assert {v.label for v in outcome.verdicts} == {"absent"}
+
+
+def test_a_context_that_holds_nothing_is_an_error_that_says_so() -> None:
+    outcome = ask(Script(ContextTooSmall("too long", 2_000)), "failures")
+    assert "too small" in str(outcome.verdicts[0].error)
+
+
+def test_a_budget_of_requests_is_kept() -> None:
+    budget = Budget(max_requests=1)
+    assert ask(Script("yes"), budget=budget).verdicts[0].label == "yes"
+    with pytest.raises(OutOfBudget, match="--max-requests 1"):
+        ask(Script("yes"), budget=budget)
+
+
+def test_a_budget_of_money_is_kept_before_it_is_passed() -> None:
+    price = Price(prompt=1e-4, cached=5e-5, completion=1e-3)
+    budget = Budget(max_cost=1.0, price=price)
+    outcome = ask(Script("yes"), budget=budget)
+    assert outcome.cost_usd == pytest.approx(60 * 1e-4 + 40 * 5e-5 + 2 * 1e-3)
+    budget.max_cost = 0.1
+    with pytest.raises(OutOfBudget, match=r"--max-cost 0\.1"):
+        ask(Script("yes"), budget=budget)
+    assert budget.reserved == pytest.approx(0)
+
+
+def test_a_run_that_is_being_ended_does_not_wait_for_a_busy_endpoint() -> None:
+    stopping: list[bool] = []
+
+    def stop() -> bool:
+        return bool(stopping)
+
+    script = Script(Overloaded("429", 30.0))
+    began = time.monotonic()
+
+    async def run() -> None:
+        log = team(("human", "Please add a chart."))
+        asked = asyncio.create_task(
+            asker(script, stopping=stop).ask(Case(next(cut(log, codebooks.load("initiative"))), "mark"))
+        )
+        await asyncio.sleep(0.05)
+        stopping.append(True)
+        await asked
+
+    with pytest.raises(Stopped):
+        asyncio.run(run())
+    assert time.monotonic() - began < 5
+
+
+def run_limited(most: int, answers: Callable[[int], bool], requests: int) -> Limiter:
+    """Requests against an endpoint that says by the number in flight whether it is overloaded."""
+    limiter = Limiter(most)
+
+    async def one() -> None:
+        while True:
+            async with limiter:
+                fits = answers(limiter.in_flight)
+                await asyncio.sleep(0.001)
+            if fits:
+                limiter.succeeded()
+                return
+            limiter.overloaded(None)
+
+    async def run() -> None:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(requests):
+                group.create_task(one())
+
+    asyncio.run(run())
+    return limiter
+
+
+def test_concurrency_grows_to_what_is_allowed_where_nothing_says_no() -> None:
+    assert run_limited(64, lambda _: True, 500).places == 64
+
+
+def test_concurrency_falls_to_what_the_endpoint_bears() -> None:
+    limiter = run_limited(64, lambda in_flight: in_flight <= 8, 600)
+    assert limiter.places < 24
+
+
+def test_a_few_refusals_at_random_cost_no_concurrency() -> None:
+    turns = iter(range(10_000))
+    assert run_limited(64, lambda _: next(turns) % 10 != 0, 1000).places == 64

@@ -1,0 +1,252 @@
+"""The lean client against a local endpoint: what it sends, what it falls back to, what failures mean."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from coaudit.judges.chat import (
+    ContextTooSmall,
+    Fatal,
+    Form,
+    Message,
+    Overloaded,
+    Parameters,
+    Question,
+    Rejected,
+    Reply,
+    Transient,
+    UnknownModel,
+)
+from coaudit.judges.models import client
+from coaudit.judges.models import endpoint as endpoint_of
+from coaudit.judges.openai_client import Offer
+from coaudit.judges.prices import price_of
+from coaudit.judges.verdict import JudgeError
+from tests.judges.endpoint import Endpoint
+
+SCHEMA = {"type": "object", "properties": {"answer": {"enum": ["yes", "no"]}}}
+CHOICE = Question((Message("user", "yes or no?"),), Form(choices=("yes", "no"), schema=SCHEMA))
+OBJECT = Question((Message("user", "an object?"),), Form(schema=SCHEMA, max_tokens=500))
+
+
+def ask(endpoint: Endpoint, model: str, question: Question = CHOICE, **given: Any) -> Reply:
+    async def run() -> Reply:
+        async with client(model, endpoint.url, Parameters(**given)) as complete:
+            return await complete(question)
+
+    return asyncio.run(run())
+
+
+def offer(url: str, model: str = "openai/judge") -> Offer:
+    async def run() -> Offer:
+        async with client(model, url, Parameters()) as complete:
+            return await complete.offer()
+
+    return asyncio.run(run())
+
+
+def rejecting(*words: str, status: int = 400) -> Any:
+    """An endpoint's answer that rejects requests with certain fields."""
+
+    def answer(body: dict[str, Any]) -> str | web.Response:
+        for word in words:
+            if word in json.dumps(body):
+                return web.json_response({"error": {"message": f"{word} is not supported"}}, status=status)
+        return "yes"
+
+    return answer
+
+
+def test_vllm_is_held_to_choices_and_others_to_a_schema(endpoint: Endpoint) -> None:
+    ask(endpoint, "hosted_vllm/judge")
+    ask(endpoint, "openai/judge")
+    vllm, openai = endpoint.asked
+    assert vllm["structured_outputs"] == {"choice": ["yes", "no"]}
+    assert openai["response_format"]["json_schema"]["schema"] == SCHEMA
+    assert vllm["model"] == openai["model"] == "judge"
+    assert "guided_choice" not in json.dumps(vllm)
+
+
+def test_parameters_are_sent(endpoint: Endpoint) -> None:
+    ask(endpoint, "openai/judge", OBJECT, temperature=0.3, seed=7)
+    (body,) = endpoint.asked
+    assert (body["temperature"], body["seed"], body["max_tokens"]) == (0.3, 7, 500)
+    assert "logprobs" not in body
+
+
+def test_an_endpoint_that_rejects_structure_is_asked_without_it_from_then_on(endpoint: Endpoint) -> None:
+    endpoint.answer = rejecting("structured_outputs", "response_format")
+
+    async def run() -> None:
+        async with client("hosted_vllm/judge", endpoint.url, Parameters()) as complete:
+            assert (await complete(CHOICE)).text == "yes"
+            assert (await complete(CHOICE)).text == "yes"
+
+    asyncio.run(run())
+    assert endpoint.statuses == {400: 2, 200: 2}
+
+
+@pytest.mark.parametrize("field", ["logprobs", "temperature"])
+def test_an_endpoint_that_rejects_a_parameter_is_asked_without_it(endpoint: Endpoint, field: str) -> None:
+    endpoint.answer = rejecting(field)
+    assert ask(endpoint, "openai/judge").text == "yes"
+    assert field not in endpoint.asked[-1]
+    assert "response_format" in endpoint.asked[-1]
+
+
+def test_a_model_that_wants_max_completion_tokens_gets_it(endpoint: Endpoint) -> None:
+    def answer(body: dict[str, Any]) -> str | web.Response:
+        if "max_tokens" in body:
+            text = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
+            return web.json_response({"error": {"message": text}}, status=400)
+        return "yes"
+
+    endpoint.answer = answer
+    assert ask(endpoint, "openai/judge").text == "yes"
+
+
+def test_log_probabilities_usage_and_the_answering_model_are_read(endpoint: Endpoint) -> None:
+    def answer(body: dict[str, Any]) -> web.Response:
+        top = [{"token": "yes", "logprob": -0.1}, {"token": "no", "logprob": -2.4}]
+        tokens = [{"token": "yes", "logprob": -0.1, "top_logprobs": top}]
+        usage = {"prompt_tokens": 9, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 8}}
+        choice = {"message": {"content": "yes"}, "logprobs": {"content": tokens}, "finish_reason": "stop"}
+        return web.json_response({"model": "judge-2026", "choices": [choice], "usage": usage})
+
+    endpoint.answer = answer
+    reply = ask(endpoint, "hosted_vllm/judge")
+    assert (reply.model, reply.prompt_tokens, reply.cached_tokens) == ("judge-2026", 9, 8)
+    assert reply.tokens[0].rivals == (("yes", -0.1), ("no", -2.4))
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "kind"),
+    [
+        (429, "slow down", Overloaded),
+        (503, "loading", Overloaded),
+        (400, "This model's maximum context length is 4096 tokens.", ContextTooSmall),
+        (400, "bad request", Rejected),
+        (404, "The model `judge` does not exist", UnknownModel),
+        (429, "insufficient_quota", Fatal),
+        (302, "elsewhere", Fatal),
+    ],
+)
+def test_a_status_means_what_the_asker_can_do_about_it(
+    endpoint: Endpoint, status: int, text: str, kind: type[Exception]
+) -> None:
+    endpoint.answer = lambda _: web.json_response({"error": {"message": text}}, status=status)
+    with pytest.raises(kind, match=text[:15]):
+        ask(endpoint, "openai/judge")
+
+
+def test_the_limit_of_a_context_is_taken_from_the_message(endpoint: Endpoint) -> None:
+    text = "This model's maximum context length is 4096 tokens. However, you requested 9000 tokens."
+    endpoint.answer = lambda _: web.json_response({"message": text}, status=400)
+    with pytest.raises(ContextTooSmall) as small:
+        ask(endpoint, "openai/judge")
+    assert small.value.limit == 4096
+
+
+def test_retry_after_is_read(endpoint: Endpoint) -> None:
+    endpoint.answer = lambda _: web.Response(status=429, headers={"Retry-After": "7"})
+    with pytest.raises(Overloaded) as overloaded:
+        ask(endpoint, "openai/judge")
+    assert overloaded.value.after == 7.0
+
+
+@pytest.mark.parametrize("body", ["", '{"choices": [{"mess', "[]", '{"choices": []}', "null", "[" * 100_000])
+def test_a_broken_body_is_asked_for_again(endpoint: Endpoint, body: str) -> None:
+    endpoint.answer = lambda _: web.Response(text=body, content_type="application/json")
+    with pytest.raises(Transient, match="broken"):
+        ask(endpoint, "openai/judge")
+
+
+def test_an_empty_answer_is_asked_for_again(endpoint: Endpoint) -> None:
+    endpoint.answer = lambda _: ""
+    with pytest.raises(Transient, match="empty"):
+        ask(endpoint, "openai/judge")
+
+
+def test_an_answer_that_does_not_come_in_time_is_asked_for_again(endpoint: Endpoint) -> None:
+    endpoint.latency = 5
+
+    async def run() -> None:
+        async with client("openai/judge", endpoint.url, Parameters(), timeout=0.2) as complete:
+            await complete(CHOICE)
+
+    with pytest.raises(Transient, match="no answer within"):
+        asyncio.run(run())
+
+
+def test_the_key_comes_from_the_environment_and_never_shows(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    endpoint.key = "right"
+    monkeypatch.setenv("HOSTED_VLLM_API_KEY", "sk-very-secret")
+    with pytest.raises(Fatal) as refused:
+        ask(endpoint, "hosted_vllm/judge")
+    assert endpoint.keys == ["Bearer sk-very-secret"]
+    assert "sk-very-secret" not in str(refused.value)
+    assert "HOSTED_VLLM_API_KEY was not accepted" in str(refused.value)
+
+
+def test_an_endpoint_says_what_it_offers_and_how_long_its_context_is(endpoint: Endpoint) -> None:
+    endpoint.context = 8192
+    assert offer(endpoint.url) == Offer(("judge",), 8192)
+
+
+def test_an_endpoint_that_is_not_there_is_said_to_be_unreachable() -> None:
+    with pytest.raises(Fatal, match=r"http://127\.0\.0\.1:9/v1: cannot be reached"):
+        offer("http://127.0.0.1:9/v1")
+
+
+def test_names_say_who_is_asked_and_where(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    monkeypatch.delenv("OPENAI_API_BASE", raising=False)
+    hosted = endpoint_of("hosted_vllm/org/model", "http://here:8000/v1/")
+    assert hosted is not None
+    assert (hosted.model, hosted.base, hosted.flavour) == ("org/model", "http://here:8000/v1", "vllm")
+    openai = endpoint_of("openai/gpt-4o", None)
+    assert openai is not None and openai.base == "https://api.openai.com/v1"
+
+
+def test_a_hosted_model_without_its_endpoint_is_told_what_is_missing() -> None:
+    with pytest.raises(JudgeError, match="Give --api-base URL"):
+        endpoint_of("hosted_vllm/x", None)
+    with pytest.raises(JudgeError, match="must begin with http"):
+        endpoint_of("hosted_vllm/x", "localhost:8000")
+
+
+def test_prices_come_from_a_local_list() -> None:
+    price = price_of("openai/gpt-4o-mini")
+    assert price is not None
+    assert price.of(1_000_000, 0, 1_000_000) == pytest.approx(0.15 + 0.60)
+    assert price.of(1_000_000, 1_000_000, 0) == pytest.approx(0.075)
+    assert price_of("no-such-model") is None
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_other_providers_are_asked_through_litellm(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LITELLM_PROXY_API_KEY", "sk-proxy-secret")
+    reply = ask(endpoint, "litellm_proxy/judge")
+    assert json.loads(reply.text)["answer"] in ("yes", "no")
+    assert endpoint.asked[0]["response_format"]["type"] == "json_schema"
+    endpoint.key = "another"
+    with pytest.raises(Fatal) as refused:
+        ask(endpoint, "litellm_proxy/judge")
+    assert "sk-proxy-secret" not in str(refused.value)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_model_that_nobody_knows_is_refused_with_the_choices() -> None:
+    with pytest.raises(JudgeError, match=r"unknown model 'gpt-99'.*hosted_vllm/NAME.*names like it: gpt"):
+        client("gpt-99", None, Parameters())

@@ -1,0 +1,40 @@
+"""What the tests of the open formats share: a file with these lines, and what a reader makes of it."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from pathlib import Path
+
+from coaudit.pipeline.provenance import READERS
+from coaudit.pipeline.sources.reader import Reader, ReadOptions
+from coaudit.schemas.trajectory import Event, Quarantined, Trajectory
+
+
+def written(path: Path, *values: object) -> Path:
+    """A JSON Lines file; a text is a line as it is."""
+    lines = [value if isinstance(value, str) else json.dumps(value) for value in values]
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def read(system: str, path: Path, **options: object) -> tuple[list[Trajectory], list[Quarantined]]:
+    """The trajectories of a file, and what could not be read of it."""
+    reader: Reader = importlib.import_module(f"coaudit.pipeline.sources.{READERS[system]}")
+    assert reader.recognises(path)
+    found = list(reader.read(path, ReadOptions.model_validate(options)))
+    wrong = [item for item in found if isinstance(item, Quarantined)]
+    return [item for item in found if isinstance(item, Trajectory)], wrong
+
+
+def one(system: str, path: Path, **options: object) -> Trajectory:
+    """The only trajectory of a file with which nothing is wrong."""
+    found, wrong = read(system, path, **options)
+    assert not wrong, wrong
+    (trajectory,) = found
+    return trajectory
+
+
+def brief(events: tuple[Event, ...]) -> list[tuple[str, str, str | None]]:
+    """Actor, kind, and the text or what was done."""
+    return [(e.actor, e.kind, e.action.name if e.action else e.text) for e in events]

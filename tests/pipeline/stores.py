@@ -1,0 +1,75 @@
+"""Workspaces for tests, used as a library."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from coaudit.pipeline import imports
+from coaudit.pipeline.imports import Imported
+from coaudit.pipeline.ingest import Ingested, ingest
+from coaudit.pipeline.metrics import metrics
+from coaudit.pipeline.sources.reader import ReadOptions
+from coaudit.pipeline.store import Store, dictionaries
+from coaudit.pipeline.workspace import Workspace
+from coaudit.schemas.metric import Metric
+
+Line = dict[str, Any]
+
+
+def opened(path: Path) -> Store:
+    """The store of a workspace."""
+    return Store(Workspace(path))
+
+
+def take(store: Store, *paths: Path, system: str = "auto", copy: bool = False, **options: Any) -> Ingested:
+    """Ingest these paths."""
+    return ingest(store, paths, ReadOptions.model_validate(options), system=system, copy=copy)
+
+
+def counts(result: Ingested) -> tuple[int, int, int]:
+    """New or updated trajectories, unchanged ones, pieces that could not be read."""
+    return result.trajectories, result.unchanged, len(result.quarantined)
+
+
+def document(store: Store, **options: Any) -> str:
+    """Everything that is measured, in a form whose bytes can be compared."""
+    whole = [row.model_dump() for row in metrics(store, **options)]
+    each = [row.model_dump() for row in metrics(store, per_trajectory=True)]
+    return json.dumps([whole, each])
+
+
+def rows(store: Store, query: str, *parameters: Any) -> list[Line]:
+    """What a query says."""
+    with store.reading() as connection:
+        return dictionaries(connection, query, parameters)
+
+
+def metric(found: Iterable[Metric], name: str, **which: Any) -> Metric:
+    """The one row of a metric; `which` are its other fields, such as `rater`."""
+    (row,) = [r for r in found if r.metric == name and all(getattr(r, k) == v for k, v in which.items())]
+    return row
+
+
+def write_lines(path: Path, lines: Iterable[Line]) -> Path:
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def rate(store: Store, lines: Iterable[Line]) -> Imported:
+    """Import ratings."""
+    store.workspace.path.mkdir(exist_ok=True)
+    return imports.ratings(store, write_lines(store.workspace.path / "given.jsonl", lines))
+
+
+def give(store: Store, lines: Iterable[Line]) -> Imported:
+    """Import outcomes."""
+    return imports.outcomes(store, write_lines(store.workspace.path / "given.jsonl", lines))
+
+
+def verdict(trajectory: str, event: int | None, codebook: str, label: str, **more: Any) -> Line:
+    """A line that `ratings import` reads; the codebook's only code unless another is given."""
+    given = {"trajectory": trajectory, "codebook": codebook, "code": codebook, "label": label, "rater": "ann"}
+    return given | ({} if event is None else {"event": event}) | more

@@ -1,0 +1,49 @@
+"""The store on DuckLake, where the extra is installed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from coaudit.pipeline.demo import samples
+from coaudit.pipeline.errors import StoreError
+from coaudit.pipeline.ingest import ingest, rebuild
+from coaudit.pipeline.metrics import metrics
+from coaudit.pipeline.sources.reader import ReadOptions
+from coaudit.pipeline.store import Store
+from coaudit.pipeline.workspace import Workspace
+
+
+def _store(folder: Path, url: str | None = None) -> Store:
+    folder.mkdir()
+    if url is not None:
+        (folder / "coaudit.toml").write_text(f'store = "{url}"\n', encoding="utf-8")
+    return Store(Workspace(folder))
+
+
+def _numbers(store: Store) -> list[tuple[object, ...]]:
+    return [
+        (m.metric, m.participant, m.scoring, m.n, m.missing, None if m.value is None else round(m.value, 12))
+        for m in metrics(store)
+    ]
+
+
+def test_a_catalog_of_an_unknown_kind_names_the_choices(tmp_path: Path) -> None:
+    store = _store(tmp_path / "w", "ducklake:mysql:host")
+    with pytest.raises(StoreError, match="one of sqlite, postgres, got 'mysql'"):
+        ingest(store, [samples() / "coblock"], ReadOptions())
+
+
+@pytest.mark.slow
+def test_a_lake_gives_the_numbers_of_a_file_and_can_be_rebuilt(tmp_path: Path) -> None:
+    pytest.importorskip("duckdb_extensions", reason="the extra `lake` is not installed")
+    file = _store(tmp_path / "file")
+    lake = _store(tmp_path / "lake", f"ducklake:sqlite:{tmp_path / 'catalog.db'}")
+    for store in (file, lake):
+        assert ingest(store, [samples() / "coblock"], ReadOptions()).trajectories
+        assert ingest(store, [samples() / "coblock"], ReadOptions()).trajectories == 0
+    assert _numbers(lake) == _numbers(file)
+    rebuild(lake)
+    assert _numbers(lake) == _numbers(file)
+    assert list((tmp_path / "lake" / "lake").rglob("*.parquet"))
