@@ -176,7 +176,10 @@ def kills(folder: Path, units: int, times: int) -> list[tuple[str, str, str]]:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
             )
-            time.sleep(chance.uniform(0.7, 2.0))
+            before = stats(url)["requests"]
+            while process.poll() is None and stats(url)["requests"] == before:
+                time.sleep(0.01)
+            time.sleep(chance.uniform(0.0, 0.8 * units / 1000 / times))
             process.send_signal(signal.SIGKILL)
             process.wait()
         last = judge(folder, url, "--codebook", "initiative", "--seed", "3")

@@ -15,9 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from coaudit.judges import symptoms
-from coaudit.judges.log import Log
-from coaudit.judges.symptoms import Finding
+from coaudit.judges import breaches, repetitions, silences
+from coaudit.judges.log import Finding, Log
 from coaudit.judges.verdict import JudgeError, Maker, Verdict
 from coaudit.schemas.base import content_hash
 from coaudit.schemas.codebook import Codebook
@@ -30,13 +29,13 @@ REVISION = 1
 Detector = Callable[[Log], "list[Finding] | None"]
 """The findings in a log; None where the log lacks what the detector looks at."""
 DETECTORS: dict[str, tuple[Detector, ...]] = {
-    "C.1": (symptoms.silent_start,),
-    "C.3": (symptoms.long_silence, symptoms.unanswered_human, symptoms.end_without_a_word),
-    "C.5": (symptoms.bare_summary,),
-    "SA.2": (symptoms.question_asked_again, symptoms.search_repeated),
-    "SA.5": (symptoms.change_after_refusal,),
-    "PL.2": (symptoms.step_repeated,),
-    "EA.2": (symptoms.unknown_action,),
+    "C.1": (silences.silent_start,),
+    "C.3": (silences.long_silence, silences.unanswered_human, silences.end_without_a_word),
+    "C.5": (silences.bare_summary,),
+    "SA.2": (repetitions.question_asked_again, repetitions.search_repeated),
+    "SA.5": (breaches.change_after_refusal,),
+    "PL.2": (repetitions.step_repeated,),
+    "EA.2": (breaches.unknown_action,),
 }
 """Code -> the detectors that speak to it."""
 VERSION = content_hash("detectors", REVISION, sorted(DETECTORS))[:12]

@@ -1,4 +1,4 @@
-"""A trajectory as detectors read it: who did what in order, without naming any system."""
+"""A trajectory as detectors read it, without naming any system, and what they say of it."""
 
 from __future__ import annotations
 
@@ -16,6 +16,15 @@ _LOOK_UP = re.compile(
 _WORD = re.compile(r"[^\W_]+")
 SAYS = ("message", "confirm_request")
 """Kinds of event that tell the human something."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The events that show a failure, and what they show."""
+
+    cites: tuple[int, ...]
+    why: str
+    quote: str | None = None
 
 
 @dataclass(frozen=True)
@@ -56,6 +65,15 @@ class Log:
     def of_agent(self, name: str) -> list[Event]:
         """What one agent did, in order."""
         return [e for e in self.events if e.actor == name]
+
+    def actions(self, name: str) -> list[Event]:
+        """What one agent did to the environment, in order."""
+        return [e for e in self.of_agent(name) if e.kind == "action" and e.action is not None]
+
+
+def named(event: Event) -> str | None:
+    """The name of what was done."""
+    return event.action.name if event.action else None
 
 
 def looks_up(event: Event) -> bool:
