@@ -16,7 +16,7 @@ from coaudit.annotation import labelstudio_answers
 from coaudit.annotation.labelstudio import Listed
 from coaudit.annotation.labelstudio_tasks import Subject
 from coaudit.pipeline import annotating, ledger
-from coaudit.pipeline.samples import Sample
+from coaudit.pipeline.samples import ADJUDICATION, Sample
 from coaudit.pipeline.store import Store, dictionaries
 from coaudit.schemas.base import JsonValue, canonical_json
 from coaudit.schemas.codebook import Codebook
@@ -98,6 +98,12 @@ class Pulling:
         for annotation in sorted(task.annotations, key=lambda a: (_moment(a), a.get("id") or 0)):
             by_rater.setdefault(self._rater(annotation), []).append(annotation)
             self.result.annotations += 1
+        if self.sample.design.method == ADJUDICATION:
+            # Who settles a dispute has seen it, and is no further independent annotator.
+            last = [annotation for given in by_rater.values() for annotation in given[-1:]]
+            for annotation in sorted(last, key=_moment)[-1:]:
+                yield from self._of(task, subject, annotation, GOLD)
+            return
         for rater, given in by_rater.items():
             if len(given) > 1:
                 self._report(f"task {task.id}: {rater} labelled it {len(given)} times, the latest counts")

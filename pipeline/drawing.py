@@ -18,11 +18,12 @@ from coaudit.annotation import sampling
 from coaudit.pipeline import codebooks, samples
 from coaudit.pipeline.errors import UsageError
 from coaudit.pipeline.ledger import now
+from coaudit.pipeline.rated import rated
 from coaudit.pipeline.store import Store, dictionaries
 from coaudit.schemas.codebook import Codebook
 from coaudit.schemas.rating import GOLD
 
-METHODS = ("simple", "stratified", "neyman")
+METHODS = ("simple", "stratified", "neyman", samples.ADJUDICATION)
 BY = ("judge", "task", "condition", "setting", "system", "agent", "agent_model")
 UNITS = ("unit", "trajectory")
 FLOOR = 0.2
@@ -103,6 +104,8 @@ def _drawn(
 ) -> list[samples.Drawn]:
     if not frame:
         return []
+    if wish.method == samples.ADJUDICATION:
+        return _disputed(connection, book, frame, wish.size)
     names = np.unique([row["trajectory_id"] for row in frame], return_inverse=True)[1].astype(np.int64)
     clusters = names if wish.unit == "trajectory" and book.unit != "trajectory" else None
     strata = _strata(connection, book, frame, wish, judge)
@@ -135,6 +138,34 @@ def _drawn(
     ]
 
 
+def _disputed(
+    connection: duckdb.DuckDBPyConnection, book: Codebook, frame: list[dict[str, Any]], size: int
+) -> list[samples.Drawn]:
+    """Units on which people disagree and nothing is settled yet; chosen so, they estimate no rate."""
+    open_units: set[tuple[str, int | None]] = set()
+    for code in rated(connection, book):
+        said = [code.of(rater) for rater in code.humans]
+        if len(said) < 2:
+            continue
+        answers = np.where(np.stack(said) < 0, -1, np.stack(said))
+        highest = answers.max(0)
+        differ = ((answers >= 0) & (answers != highest)).any(0)
+        settled = code.of(GOLD) >= 0 if GOLD in code.raters else np.zeros(len(differ), dtype=bool)
+        open_units.update(code.units[place] for place in np.flatnonzero(differ & ~settled))
+    rows = [row for row in frame if (row["trajectory_id"], row["event"]) in open_units]
+    return [
+        samples.Drawn(
+            codebook=book.name,
+            trajectory=row["trajectory_id"],
+            event=row["event"],
+            unit_hash=row["hash"],
+            probability=None,
+            overlap=1,
+        )
+        for row in rows[:size]
+    ]
+
+
 def _size(units: int, wish: Wish, clusters: Ints | None) -> int:
     """How many units to draw; with whole trajectories, as many as so many trajectories have on average."""
     if clusters is None:
@@ -161,7 +192,8 @@ def _frame(connection: duckdb.DuckDBPyConnection, book: Codebook) -> list[dict[s
 
 
 def _by(wish: Wish) -> tuple[str, ...]:
-    return wish.by or (() if wish.method == "simple" else ("judge",))
+    unstratified = wish.method in ("simple", samples.ADJUDICATION)
+    return wish.by or (() if unstratified else ("judge",))
 
 
 def _strata(

@@ -145,6 +145,9 @@ def words(store: Store, raters: Sequence[str]) -> tuple[str, ...]:
 
 
 def _design(row: dict[str, Any]) -> str:
+    if row["low"] is None:
+        what = f"{row['units']:,} units of {row['codebook']}"
+        return f"Adjudicated by people: {what}, chosen because people disagreed; they estimate no rate."
     spread = (
         f"{row['low']:.4g}" if row["low"] == row["high"] else f"from {row['low']:.4g} to {row['high']:.4g}"
     )

@@ -162,7 +162,8 @@ _RATINGS = """
     FROM counted_ratings WHERE codebook = ? AND NOT opening
 """
 _INCLUSION = """
-    SELECT trajectory_id, event, max(probability) FROM samples WHERE codebook = ? GROUP BY ALL
+    SELECT trajectory_id, event, max(probability) FROM samples
+    WHERE codebook = ? AND probability IS NOT NULL GROUP BY ALL
 """
 
 

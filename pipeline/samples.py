@@ -22,6 +22,10 @@ from coaudit.schemas.base import Model, content_hash
 Row = tuple[object, ...]
 
 
+ADJUDICATION = "disagreements"
+"""The method that takes what people disagree on; what is said of it settles it and is the gold rating."""
+
+
 class Design(Model):
     """How a sample was drawn: with the same design from the same corpus it is drawn again."""
 
@@ -55,7 +59,7 @@ class Drawn(Model):
     trajectory: str
     event: int | None = None
     unit_hash: str
-    probability: float = Field(gt=0, le=1)
+    probability: float | None = Field(default=None, gt=0, le=1)
     stratum: str | None = None
     overlap: int = Field(default=1, ge=1)
     """How many annotators are to label it."""

@@ -43,7 +43,9 @@ def sample(
     codebook: Annotated[list[str], typer.Option(help="What people are to rate; repeatable.")],
     name: Annotated[str, typer.Option(help="Of the sample: samples/NAME.jsonl.")] = "sample",
     size: Annotated[int, typer.Option(min=1, help="Units a codebook; with --unit trajectory, those.")] = 100,
-    method: Annotated[str, typer.Option(help="simple, stratified or neyman (needs --pilot).")] = "simple",
+    method: Annotated[
+        str, typer.Option(help="simple, stratified, neyman (needs --pilot), disagreements.")
+    ] = "simple",
     by: Annotated[str, typer.Option(help="Strata, comma-separated: judge, task, condition ...")] = "",
     judge: Annotated[str | None, typer.Option(help="The rater whose labels stratify.")] = None,
     pilot: Annotated[

@@ -12,7 +12,7 @@ from coaudit.annotation import labelstudio
 from coaudit.annotation.labelstudio import LabelStudioError, Server
 from coaudit.pipeline import annotating, drawing, imports, progressing, pulling, samples
 from coaudit.pipeline.annotating import Pushed
-from coaudit.pipeline.errors import CoauditError
+from coaudit.pipeline.errors import CoauditError, UsageError
 from coaudit.pipeline.samples import Sample
 from coaudit.pipeline.store import Store, dictionaries
 from tests.annotation.labelstudio_fixture import ADMIN, TOKEN, Running, choice
@@ -110,6 +110,32 @@ def test_a_mark_as_ground_truth_is_the_gold_rating_until_it_is_taken_away(
     label_studio.api("PATCH", f"/api/annotations/{mine}/", json={"ground_truth": False})
     pulling.pull(store, server, sample)
     assert {(r["rater"], r["label"]) for r in human(store)} == {(f"ls:{ADMIN}", "yes")}
+
+
+def test_what_people_disagree_on_is_settled_in_a_project_of_its_own_and_comes_back_as_gold(
+    store: Store, server: Server, label_studio: Running
+) -> None:
+    first = drawn(store, "halting")
+    tasks = label_studio.tasks(pushed(store, server, first).project)
+    second = label_studio.signed_up("other@example.org")
+    for task, theirs in zip(tasks[:2], ("no", "yes"), strict=True):
+        label_studio.annotate(task["id"], [choice("yes")])
+        label_studio.annotate(task["id"], [choice(theirs)], second)
+    pulling.pull(store, server, first)
+
+    disputed = drawing.draw(store, drawing.Wish(("halting",), "disputed", method="disagreements"))
+    assert [unit.probability for unit in disputed.units] == [None]
+    (task,) = label_studio.tasks(pushed(store, server, disputed).project)
+    label_studio.annotate(task["id"], [choice("no")])
+    pulling.pull(store, server, disputed)
+
+    gold = [r for r in human(store) if r["rater"] == "gold"]
+    assert [(r["trajectory_id"], r["event"], r["label"]) for r in gold] == [
+        (disputed.units[0].trajectory, disputed.units[0].event, "no")
+    ]
+    assert len(human(store)) == 4 + 1
+    with pytest.raises(UsageError, match="the sample is empty"):
+        drawing.draw(store, drawing.Wish(("halting",), "rest", method="disagreements"))
 
 
 def test_a_label_outside_the_codebook_and_a_double_label_are_reported_and_never_a_no(
