@@ -26,10 +26,12 @@ FORMATS = ("parquet", "csv", "jsonl")
 AT_ONCE = 200
 
 
-def export(store: Store, out: Path, form: str, tables: tuple[str, ...] = TABLES) -> list[Path]:
+def export(
+    store: Store, out: Path, form: str, tables: tuple[str, ...] = TABLES, *, hidden: bool = False
+) -> list[Path]:
     """Write the tables into the folder `out` (parquet, csv), or the trajectories into the file (jsonl).
 
-    What only the human knew stays out of Parquet and CSV as out of everything that is not asked for it.
+    What only the human knew stays out, but for JSON Lines where `hidden` asks for it.
     """
     if form not in FORMATS:
         raise UsageError(f"--format must be one of {', '.join(FORMATS)}, got {form!r}")
@@ -38,7 +40,7 @@ def export(store: Store, out: Path, form: str, tables: tuple[str, ...] = TABLES)
         raise UsageError(f"no table {unknown[0]!r}, expected one of {', '.join(TABLES)}")
     try:
         if form == "jsonl":
-            return [_trajectories(store, out)]
+            return [_trajectories(store, out, hidden)]
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StoreError(f"{out}: cannot write: {error.strerror}") from error
@@ -46,8 +48,9 @@ def export(store: Store, out: Path, form: str, tables: tuple[str, ...] = TABLES)
         return [_table(connection, name, out / f"{name}.{form}", form) for name in tables]
 
 
-def lines(store: Store) -> Iterator[str]:
+def lines(store: Store, *, hidden: bool = False) -> Iterator[str]:
     """Every trajectory as lines of coaudit's own format: its head, then its states, events and outcomes."""
+    left_out = {"events", "outcomes", "states", *(() if hidden else ("hidden",))}
     with store.reading() as connection:
         ids = [
             row[0]
@@ -57,9 +60,7 @@ def lines(store: Store) -> Iterator[str]:
         with store.reading() as connection:
             batch = store.load(connection, ids[start : start + AT_ONCE], states=True)
         for trajectory in batch:
-            head = trajectory.model_dump(
-                mode="json", exclude={"events", "outcomes", "states"}, exclude_defaults=True
-            )
+            head = trajectory.model_dump(mode="json", exclude=left_out, exclude_defaults=True)
             yield _line("trajectory", head)
             for key, content in trajectory.states.items():
                 yield _line("state", {"hash": key, "content": content})
@@ -73,10 +74,10 @@ def _line(kind: str, rest: dict[str, object]) -> str:
     return json.dumps({"type": kind, **rest}, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
-def _trajectories(store: Store, out: Path) -> Path:
+def _trajectories(store: Store, out: Path, hidden: bool) -> Path:
     out.parent.mkdir(parents=True, exist_ok=True)
     with out.open("w", encoding="utf-8") as file:
-        file.writelines(lines(store))
+        file.writelines(lines(store, hidden=hidden))
     return out
 
 

@@ -169,13 +169,14 @@ def export(
     out: Annotated[Path, typer.Argument(help="Folder for parquet and csv, file for jsonl.")],
     format: Annotated[str, typer.Option(help="parquet, csv, or jsonl (what `ingest` reads).")] = "parquet",
     tables: Annotated[str | None, typer.Option(help="Comma-separated; else all.")] = None,
+    hidden: Annotated[bool, typer.Option("--hidden", help="jsonl: with what only the human knew.")] = False,
     json: Json = False,
 ) -> None:
     """Write the audit tables, or the trajectories, for other programs."""
     from coaudit.pipeline import export as exporting
 
     chosen = tuple(tables.split(",")) if tables else exporting.TABLES
-    written = [str(path) for path in exporting.export(store(), out, format, chosen)]
+    written = [str(path) for path in exporting.export(store(), out, format, chosen, hidden=hidden)]
     if json:
         emit({"files": written})
     else:

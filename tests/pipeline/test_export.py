@@ -79,7 +79,7 @@ def test_what_only_the_human_knew_stays_out_of_tables(tmp_path: Path, store: Sto
 
 def test_json_lines_come_back_as_the_same_trajectories(tmp_path: Path, store: Store) -> None:
     take(store, ROOT / "data" / "rehac", ROOT / "data" / "overcooked", ROOT / "data" / "coblock")
-    (path,) = export(store, tmp_path / "out.jsonl", "jsonl")
+    (path,) = export(store, tmp_path / "out.jsonl", "jsonl", hidden=True)
     other = opened(tmp_path / "other")
     result = take(other, path)
     (there,) = rows(store, "SELECT count(*) AS n FROM trajectories")
@@ -90,7 +90,7 @@ def test_json_lines_come_back_as_the_same_trajectories(tmp_path: Path, store: St
     for first, second in zip(wanted, found, strict=True):
         assert second == first
     assert counts(take(other, path)) == (0, there["n"], 0)
-    export(other, tmp_path / "again.jsonl", "jsonl")
+    export(other, tmp_path / "again.jsonl", "jsonl", hidden=True)
     assert (tmp_path / "again.jsonl").read_bytes() == path.read_bytes()
 
 
@@ -201,3 +201,13 @@ def test_a_shown_trajectory_is_a_document_of_the_types(store: Store) -> None:
     assert shown["outcome"]["end_reason"] == "finished"
     assert shown["tags"] == {"lab": "a"}
     assert not {"hidden", "states"} & set(shown)
+
+
+def test_what_only_the_human_knew_leaves_in_json_lines_only_where_it_is_asked_for(
+    tmp_path: Path, store: Store
+) -> None:
+    take(store, ROOT / "data" / "coblock")
+    (plain,) = export(store, tmp_path / "plain.jsonl", "jsonl")
+    (whole,) = export(store, tmp_path / "whole.jsonl", "jsonl", hidden=True)
+    assert '"hidden"' not in plain.read_text()
+    assert '"hidden"' in whole.read_text()
