@@ -1,4 +1,4 @@
-"""Live and cost: sessions without an end, and tokens, money and cache by judge and day."""
+"""Live and cost: running sessions, alarms, the model server, and tokens and money by judge and day."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ def show(only: Selection) -> None:
     """Draw the page."""
     st.title("Live and cost")
     _running(ask(panels.unfinished, only))
+    _alarms(ask(panels.alarms, only))
+    _serving(ask(panels.serving, only), ask(panels.under_load, only))
     rows = ask(panels.spending, only)
     figures.table(_totals(rows), links=False)
     one, two = st.columns(2, gap="large")
@@ -40,6 +42,60 @@ def _running(rows: list[dict[str, Any]]) -> None:
         for r in rows
     ]
     st.html(timeline.listed(named, lambda row: address("trajectory", trajectory=row["id"])))
+
+
+def _alarms(rows: list[dict[str, Any]]) -> None:
+    st.subheader("Halts and detected failures")
+    if not rows:
+        st.info("None found. `coaudit judge` and `coaudit judge --rater detectors` look for them.")
+        return
+    st.html(
+        timeline.listed(rows, lambda row: address("trajectory", trajectory=row["id"], event=row["event"]))
+    )
+
+
+def _serving(scrapes: list[dict[str, Any]], under_load: list[dict[str, Any]]) -> None:
+    def draw(data: alt.Data) -> alt.Chart:
+        return (
+            alt.Chart(data)
+            .mark_line()
+            .encode(
+                x=alt.X("utc:T", title="Time (UTC)"),
+                y=alt.Y("value:Q", title="Requests; share of the KV cache"),
+                color=colour("what", "Model server"),
+                tooltip=["utc:T", "what:N", "value:Q"],
+            )
+        )
+
+    figures.chart(
+        "The model server behind the sessions",
+        scrapes,
+        draw,
+        key="serving",
+        alternative="Requests running and waiting, and KV cache in use, over time",
+        empty="No server was watched: `coaudit follow ... --metrics URL` scrapes vLLM's.",
+    )
+    if under_load:
+        figures.table(_by_load(under_load), links=False)
+
+
+def _by_load(rows: list[dict[str, Any]]) -> Table:
+    loads = ("idle", "busy", "queue")
+    found = {(row["metric"], row["load"]): row for row in rows}
+
+    def cell(metric: str, load: str) -> Number:
+        row = found.get((metric, load), {"value": None, "n": 0, "missing": 0})
+        why = "never seen under this load"
+        return Number(row["value"], n=int(row["n"]), missing=int(row["missing"]), reason=why)
+
+    metrics = sorted({row["metric"] for row in rows})
+    return Table(
+        name="under_load",
+        title="Behaviour by load of the model server",
+        caption="Idle: no request in work. Busy: some. Queue: some are waiting.",
+        columns=("Metric", *(load.capitalize() for load in loads)),
+        rows=tuple((metric, *(cell(metric, load) for load in loads)) for metric in metrics),
+    )
 
 
 def _totals(rows: list[dict[str, Any]]) -> Table:

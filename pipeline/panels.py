@@ -168,6 +168,35 @@ def unfinished(store: Store, only: Selection) -> Rows:
     return _rows(store, query, only)
 
 
+def alarms(store: Store, only: Selection) -> Rows:
+    """Halting messages, and what detectors found, in the sessions that began last; the latest in front."""
+    query = """
+        SELECT t.id, t.native_id, t.system AS setting, t.condition, t.task, t.agent_model,
+            t.started, t.n_events, r.code || ': ' || coalesce(r.rationale, r.label) AS rationale, r.event
+        FROM counted_ratings r JOIN trajectories t ON t.id = r.trajectory_id
+        WHERE {where} AND r.label = r.positive AND (r.codebook = 'halting' OR r.rater = 'detectors')
+        ORDER BY t.started DESC NULLS LAST, r.event LIMIT 30
+    """
+    return _rows(store, query, only)
+
+
+def serving(store: Store, only: Selection) -> Rows:
+    """The model server over time: requests running and waiting, KV cache in use. Filters do not apply."""
+    with store.reading() as connection:
+        return dictionaries(
+            connection,
+            "SELECT utc::VARCHAR AS utc, what, value FROM "
+            "(UNPIVOT serving_total ON running, queue, kv_cache_use INTO NAME what VALUE value) ORDER BY utc",
+        )
+
+
+def under_load(store: Store, only: Selection) -> Rows:
+    """What people and agents did while the model server was idle, busy, or had a queue."""
+    with store.reading() as connection:
+        query = "SELECT metric, load, value, n, missing FROM serving_measures ORDER BY metric, load"
+        return dictionaries(connection, query)
+
+
 def tokens(store: Store, only: Selection) -> Rows:
     """Tokens that the teams themselves used, by condition and model."""
     query = """
