@@ -36,7 +36,7 @@ def show(only: Selection) -> None:
         return
     left, right = st.columns(2)
     names = [row["rater"] for row in raters]
-    rater = left.selectbox("Found by", names, key="rater", bind="query-params")
+    rater = left.selectbox("Found by", names, key="found_by", bind="query-params")
     by = right.selectbox("Columns", list(GROUPS), key="by", bind="query-params")
     heatmap = ask(report.failures, only, rater=rater, by=GROUPS[by])
     figures.table(heatmap, metrics=("failure rate",))

@@ -129,7 +129,8 @@ class Store:
 
         Refreshes what is derived from that and from the `changed` trajectories.
         """
-        left = connection.execute("DELETE FROM meta WHERE key = 'postponed' RETURNING value").fetchall()
+        left = connection.execute("SELECT value FROM meta WHERE key = 'postponed'").fetchall()
+        connection.execute("DELETE FROM meta WHERE key = 'postponed'")
         touched = None if self._load_codebooks(connection) or left else set(changed)
         fresh = self._load_ledgers(connection)
         derived.refresh(connection, touched if touched is None else touched | fresh)

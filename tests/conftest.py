@@ -64,10 +64,11 @@ def shared() -> Path:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One worker runs all tests of a Label Studio server, so that one is started, not one a worker."""
+    """One worker runs all tests that share a server or a browser, one after the other."""
     for item in items:
-        if "label_studio" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("label_studio"))
+        for shared in ("label_studio", "browser"):
+            if shared in getattr(item, "fixturenames", ()):
+                item.add_marker(pytest.mark.xdist_group(shared))
 
 
 def needs(program: str, why: str) -> None:

@@ -93,8 +93,13 @@ def test_a_failure_mode_is_marked_in_the_log_and_comes_back_with_its_event(
     shown = opened(page, label_studio, project, task["id"])
     page.wait_for_selector("text=C.1 Silent start")
     assert shown.locator("[class*='label']").filter(has_text="P.3 Preference not carried over").count()
-    page.keyboard.press("1")
-    page.locator("button[aria-label^='Label whole utterance']").nth(1).click()
+    whole = page.locator("button[aria-label^='Label whole utterance']").nth(1)
+    for _ in range(60):  # the page takes keys only once it has drawn itself
+        if whole.is_enabled():
+            break
+        page.keyboard.press("1")
+        page.wait_for_timeout(500)
+    whole.click()
     page.get_by_text("I read the log to its end").click()
     look(page, "failures")
     with page.expect_response(lambda answer: "/annotations" in answer.url and answer.status == 201):

@@ -150,9 +150,10 @@ def app(looked: Path) -> Iterator[str]:
     process.wait(10)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """Debian's Chromium."""
+    """Debian's Chromium. While it is driven no other event loop can run in the process: not for longer
+    than the module that needs it, whose tests one worker runs in one go."""
     needs("chromium", "the browser tests drive it")
     from playwright.sync_api import sync_playwright
 
