@@ -34,8 +34,10 @@ demo: setup
 docs: setup
 	$(PY) -P -m coaudit.pipeline.documents
 
+BENCHMARKS := agreement_speed ingest judging labelstudio dashboard live
+
 bench: setup
-	@for file in benchmarks/*.py; do echo "== $$file"; $(PY) -P $$file || exit 1; done
+	@for name in $(BENCHMARKS); do echo "== $$name"; $(PY) -P benchmarks/$$name.py || exit 1; done
 
 clean:
 	rm -rf .venv .typecheck build .pytest_cache .mypy_cache .ruff_cache demo

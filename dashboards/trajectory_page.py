@@ -17,8 +17,17 @@ from coaudit.pipeline.tables import Number, Table
 
 PAGE = 50
 SCROLL = """<script>
-const found = document.querySelector('.ca-timeline .aim');
-if (found) { found.scrollIntoView({block: 'center'}); found.focus({preventScroll: true}); }
+const show = (steady) => {
+  const found = document.querySelector('.ca-timeline .aim');
+  if (found) found.scrollIntoView({block: 'center'});
+  if (found && !steady) found.focus({preventScroll: true});
+};
+show(false);
+// What is still being drawn above moves the event away: follow it until it rests or somebody scrolls.
+const follow = setInterval(() => show(true), 250);
+const rest = () => clearInterval(follow);
+setTimeout(rest, 5000);
+for (const moved of ['wheel', 'touchmove', 'keydown', 'mousedown']) addEventListener(moved, rest, {once: true});
 </script>"""
 """Our own words only: no text of a log may ever stand in an element that runs scripts."""
 
