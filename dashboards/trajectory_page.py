@@ -27,7 +27,8 @@ show(false);
 const follow = setInterval(() => show(true), 250);
 const rest = () => clearInterval(follow);
 setTimeout(rest, 5000);
-for (const moved of ['wheel', 'touchmove', 'keydown', 'mousedown']) addEventListener(moved, rest, {once: true});
+const moves = ['wheel', 'touchmove', 'keydown', 'mousedown'];
+for (const moved of moves) addEventListener(moved, rest, {once: true});
 </script>"""
 """Our own words only: no text of a log may ever stand in an element that runs scripts."""
 
