@@ -63,9 +63,15 @@ def shared() -> Path:
     return SHARED
 
 
+SLOW = ("test_pages.py", "test_report.py", "test_tail.py", "test_labelstudio.py", "test_system_detectors.py")
+"""Files whose tests take over a second each, most of it for a workspace of their own."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """One worker runs all tests that share a server or a browser, one after the other."""
     for item in items:
+        if item.path.name in SLOW:
+            item.add_marker(pytest.mark.slow)
         for shared in ("label_studio", "browser"):
             if shared in getattr(item, "fixturenames", ()):
                 item.add_marker(pytest.mark.xdist_group(shared))
