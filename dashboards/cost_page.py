@@ -12,6 +12,7 @@ from coaudit.dashboards.palette import colour
 from coaudit.dashboards.reading import ask
 from coaudit.dashboards.sidebar import address
 from coaudit.pipeline import panels
+from coaudit.pipeline.live import loads
 from coaudit.pipeline.selection import Selection
 from coaudit.pipeline.tables import Number, Table, count
 
@@ -80,8 +81,7 @@ def _serving(scrapes: list[dict[str, Any]], under_load: list[dict[str, Any]]) ->
 
 
 def _by_load(rows: list[dict[str, Any]]) -> Table:
-    loads = ("idle", "busy", "queue")
-    found = {(row["metric"], row["load"]): row for row in rows}
+    found = {(row["metric"], row["group"]["load"]): row for row in rows}
 
     def cell(metric: str, load: str) -> Number:
         row = found.get((metric, load), {"value": None, "n": 0, "missing": 0})
@@ -93,8 +93,8 @@ def _by_load(rows: list[dict[str, Any]]) -> Table:
         name="under_load",
         title="Behaviour by load of the model server",
         caption="Idle: no request in work. Busy: some. Queue: some are waiting.",
-        columns=("Metric", *(load.capitalize() for load in loads)),
-        rows=tuple((metric, *(cell(metric, load) for load in loads)) for metric in metrics),
+        columns=("Metric", *(load.capitalize() for load in loads.LOADS)),
+        rows=tuple((metric, *(cell(metric, load) for load in loads.LOADS)) for metric in metrics),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from coaudit.pipeline.live import loads
 from coaudit.pipeline.rated import keys_of
 from coaudit.pipeline.selection import COLUMNS, Selection
 from coaudit.pipeline.store import Store, dictionaries
@@ -192,9 +193,7 @@ def serving(store: Store, only: Selection) -> Rows:
 
 def under_load(store: Store, only: Selection) -> Rows:
     """What people and agents did while the model server was idle, busy, or had a queue."""
-    with store.reading() as connection:
-        query = "SELECT metric, load, value, n, missing FROM serving_measures ORDER BY metric, load"
-        return dictionaries(connection, query)
+    return loads.measures(store)
 
 
 def tokens(store: Store, only: Selection) -> Rows:
