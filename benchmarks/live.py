@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
+import multiprocessing
 import os
 import signal
 import socket
@@ -19,6 +21,8 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -35,6 +39,19 @@ QUERY = """
     FROM trajectories t GROUP BY 1
 """
 
+MESSAGES = "SELECT text FROM events WHERE kind = 'message' AND text LIKE '%: shall I go on?'"
+
+
+@dataclass
+class Looked:
+    """What a reader in a process of its own saw."""
+
+    seen: dict[str, float] = field(default_factory=dict)
+    """Text of a message -> when it was first seen."""
+    reads: list[float] = field(default_factory=list)
+    """How long each read took, waiting included, in seconds."""
+    failed: list[str] = field(default_factory=list)
+
 
 @dataclass
 class Soak:
@@ -44,10 +61,7 @@ class Soak:
     rate: float
     published: dict[str, float] = field(default_factory=dict)
     """Text of a message -> when it was published."""
-    visible: dict[str, float] = field(default_factory=dict)
-    """Text of a message -> how long until a reader saw it, in seconds."""
-    reads: list[float] = field(default_factory=list)
-    failed: list[str] = field(default_factory=list)
+    looked: Looked = field(default_factory=lambda: Looked())
     memory: list[float] = field(default_factory=list)
     """MiB of the follower, once a second."""
     missing: int = 0
@@ -57,7 +71,8 @@ class Soak:
 
     def document(self) -> dict[str, float | int]:
         """The figures."""
-        lags = sorted(self.visible.values())
+        reads, seen = self.looked.reads, self.looked.seen
+        lags = sorted(seen[text] - at for text, at in self.published.items() if text in seen)
         half = len(self.memory) // 2
         return {
             "events": len(self.published),
@@ -66,10 +81,10 @@ class Soak:
             "visible_p50": round(statistics.median(lags), 3),
             "visible_p99": round(lags[int(len(lags) * 0.99)], 3),
             "visible_max": round(lags[-1], 3),
-            "reads": len(self.reads),
-            "failed_reads": len(self.failed),
-            "read_p50": round(statistics.median(self.reads), 3),
-            "read_max": round(max(self.reads), 3),
+            "reads": len(reads),
+            "failed_reads": len(self.looked.failed),
+            "read_p50": round(statistics.median(reads), 3),
+            "read_max": round(max(reads), 3),
             "memory_half": round(self.memory[half]),
             "memory_end": round(self.memory[-1]),
             "rated": self.rated,
@@ -85,17 +100,17 @@ def soak(seconds: float, rate: float, workspace: Path, *, length: int = 40) -> S
     try:
         _until(lambda: Redis(port=port).pubsub_numpat() > 0)
         done = threading.Event()
-        threads = [
-            threading.Thread(target=_dashboard, args=(workspace, measured, done)),
-            threading.Thread(target=_memory, args=(follower.pid, measured, done)),
-        ]
-        for thread in threads:
-            thread.start()
-        _publish(port, measured, length)
-        _until(lambda: len(measured.visible) >= len(measured.published), 20, or_else=True)
+        watching = threading.Thread(target=_memory, args=(follower.pid, measured, done))
+        watching.start()
+        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as reader:
+            looking = reader.submit(_dashboard, workspace)
+            _publish(port, measured, length)
+            expected = workspace.parent / "expected"
+            expected.with_suffix(".new").write_text(str(len(measured.published)))
+            expected.with_suffix(".new").rename(expected)
+            measured.looked = looking.result()
         done.set()
-        for thread in threads:
-            thread.join()
+        watching.join()
         follower.send_signal(signal.SIGTERM)
         out, _ = follower.communicate(timeout=60)
         measured.rated = json.loads(out)["rated"]
@@ -139,27 +154,32 @@ def _publish(port: int, measured: Soak, length: int) -> None:
             running = [one for one in running if one[1] < length]
 
 
-def _dashboard(workspace: Path, measured: Soak, done: threading.Event) -> None:
-    """What a page does, over and over: a few numbers, and the newest messages."""
-    store = Store(Workspace(workspace))
-    while not done.is_set():
+def _dashboard(workspace: Path) -> Looked:
+    """What a page does, over and over: a few numbers, and the newest messages; until all are seen."""
+    store, looked, stop_at = Store(Workspace(workspace)), Looked(), math.inf
+    expected = workspace.parent / "expected"
+    while time.monotonic() < stop_at:
         began = time.monotonic()
         try:
             with store.reading() as connection:
                 connection.execute(QUERY).fetchall()
-                found = connection.execute("SELECT text FROM events WHERE kind = 'message'").fetchall()
+                found = connection.execute(MESSAGES).fetchall()
         except CoauditError as error:
             # Before the first event there is no workspace to read.
-            if measured.visible:
-                measured.failed.append(str(error))
+            if looked.seen:
+                looked.failed.append(str(error))
             time.sleep(0.1)
             continue
-        seen = time.monotonic()
-        measured.reads.append(seen - began)
+        at = time.monotonic()
+        looked.reads.append(at - began)
         for (text,) in found:
-            if text in measured.published and text not in measured.visible:
-                measured.visible[text] = seen - measured.published[text]
+            looked.seen.setdefault(text, at)
+        if expected.exists():
+            stop_at = min(stop_at, at + 20)
+            if len(looked.seen) >= int(expected.read_text()):
+                break
         time.sleep(0.2)
+    return looked
 
 
 def _memory(process: int, measured: Soak, done: threading.Event) -> None:
@@ -172,9 +192,7 @@ def _memory(process: int, measured: Soak, done: threading.Event) -> None:
 
 def _texts(workspace: Path) -> set[str]:
     with Store(Workspace(workspace)).reading() as connection:
-        return {
-            row[0] for row in connection.execute("SELECT text FROM events WHERE kind = 'message'").fetchall()
-        }
+        return {row[0] for row in connection.execute(MESSAGES).fetchall()}
 
 
 def _redis(folder: Path) -> tuple[subprocess.Popen[bytes], int]:
@@ -202,12 +220,10 @@ def _follower(workspace: Path, port: int) -> subprocess.Popen[str]:
     return subprocess.Popen([*command, *target], stdout=subprocess.PIPE, text=True)
 
 
-def _until(condition: object, seconds: float = 60.0, *, or_else: bool = False) -> None:
+def _until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
-    while not condition():  # type: ignore[operator]
+    while not condition():
         if time.monotonic() > deadline:
-            if or_else:
-                return
             raise TimeoutError(f"not so after {seconds} s")
         time.sleep(0.05)
 

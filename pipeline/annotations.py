@@ -17,7 +17,7 @@ from coaudit.annotation.labelstudio import Listed
 from coaudit.annotation.labelstudio_tasks import Subject
 from coaudit.pipeline import annotating, ledger
 from coaudit.pipeline.samples import ADJUDICATION, Sample
-from coaudit.pipeline.store import Store, dictionaries
+from coaudit.pipeline.store import Store, dictionaries, execute
 from coaudit.schemas.base import JsonValue, canonical_json
 from coaudit.schemas.codebook import Codebook
 from coaudit.schemas.rating import GOLD, Rating
@@ -211,7 +211,7 @@ class Pulling:
         labelled = {task.key for task in touched if task.annotations}
         query = "SELECT trajectory_id, event, hash FROM units WHERE kind = ?"
         with self.store.reading() as connection:
-            now = set(connection.execute(query, [self.book.unit]).fetchall())
+            now = set(execute(connection, query, [self.book.unit]).fetchall())
         for subject in (subjects[str(key)] for key in labelled if key in subjects):
             if (subject.trajectory, subject.event, subject.unit_hash) not in now:
                 where = "" if subject.event is None else f", event {subject.event}"

@@ -19,7 +19,7 @@ from coaudit.pipeline import codebooks, samples
 from coaudit.pipeline.errors import UsageError
 from coaudit.pipeline.ledger import now
 from coaudit.pipeline.rated import rated
-from coaudit.pipeline.store import Store, dictionaries
+from coaudit.pipeline.store import Store, dictionaries, execute
 from coaudit.schemas.codebook import Codebook
 from coaudit.schemas.rating import GOLD
 
@@ -263,7 +263,7 @@ def _labels(
         SELECT code, trajectory_id, event, coalesce(label, 'error')
         FROM counted_ratings WHERE codebook = ? AND rater = ?
     """
-    found = connection.execute(query, [book.name, rater]).fetchall()
+    found = execute(connection, query, [book.name, rater]).fetchall()
     return {(code, trajectory, event): label for code, trajectory, event, label in found}
 
 
@@ -279,7 +279,7 @@ def _pilot(
             AND s.event IS NOT DISTINCT FROM r.event
         WHERE r.codebook = ? AND r.rater_kind = 'human' AND r.label IN (SELECT unnest(?)) GROUP BY ALL
     """
-    found = connection.execute(query, [sample, book.name, list(book.labels)]).fetchall()
+    found = execute(connection, query, [sample, book.name, list(book.labels)]).fetchall()
     return {(code, trajectory, event): label for code, trajectory, event, label in found}
 
 
@@ -294,7 +294,7 @@ def only_judge(connection: duckdb.DuckDBPyConnection, books: Sequence[str], name
         SELECT DISTINCT rater FROM counted_ratings
         WHERE rater_kind <> 'human' AND codebook IN (SELECT unnest(?))
     """
-    known = sorted(row[0] for row in connection.execute(query, [list(books)]).fetchall())
+    known = sorted(row[0] for row in execute(connection, query, [list(books)]).fetchall())
     chosen = known[0] if named is None and len(known) == 1 else named
     if chosen not in known:
         have = ", ".join(known) or "(no judge has rated these codebooks: coaudit judge)"

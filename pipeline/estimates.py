@@ -10,7 +10,7 @@ from coaudit.judges.tokens import Context
 from coaudit.pipeline.jobs import Planner
 from coaudit.pipeline.judging import Scope, Summary, batches
 from coaudit.pipeline.model_judging import Model
-from coaudit.pipeline.store import Store
+from coaudit.pipeline.store import Store, execute
 from coaudit.schemas.codebook import Codebook
 
 SAMPLE = 100
@@ -71,7 +71,7 @@ def _left(store: Store, book: Codebook, scope: Scope, rater: str) -> int:
     """
     given = [book.unit, scope.include_query, book.name, book.version, rater, scope.retry_errors]
     with store.reading(synced=True) as connection:
-        row = connection.execute(query, given).fetchone()
+        row = execute(connection, query, given).fetchone()
     return int(row[0]) if row else 0
 
 

@@ -11,7 +11,7 @@ from coaudit.judges.verdict import Maker, Verdict
 from coaudit.pipeline.errors import UsageError
 from coaudit.pipeline.judging import Scope, Summary
 from coaudit.pipeline.ledger import RatingLedger, now
-from coaudit.pipeline.store import Store, dictionaries
+from coaudit.pipeline.store import Store, dictionaries, execute
 from coaudit.schemas.base import content_hash
 from coaudit.schemas.codebook import Codebook
 from coaudit.schemas.rating import RaterKind, Rating
@@ -34,7 +34,7 @@ def rated_by(store: Store, members: Sequence[str]) -> list[str]:
         GROUP BY codebook HAVING count(DISTINCT rater) >= ? ORDER BY codebook
     """
     with store.reading() as connection:
-        rows = connection.execute(query, [list(members), jury.FEWEST]).fetchall()
+        rows = execute(connection, query, [list(members), jury.FEWEST]).fetchall()
     return [str(row[0]) for row in rows]
 
 

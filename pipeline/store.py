@@ -29,7 +29,7 @@ from coaudit.schemas.trajectory import Quarantined, Trajectory
 if TYPE_CHECKING:
     from coaudit.pipeline.measures.registry import References
 
-VERSION = 1
+VERSION = 2
 """Of the tables; a database of another version is rebuilt, one from a newer coaudit is refused."""
 PATIENCE = 30.0
 """Seconds that an open is retried while another process writes."""
@@ -64,8 +64,14 @@ class Store:
     @contextmanager
     def reading(self, *, synced: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
         """A read-only connection that sees every line the ledgers hold; `synced` ones take that as done."""
-        if not synced:
+        if not (synced or self.is_made):
             self.sync()
+        # One open where nothing is new: beside a writer, each open is a turn to wait for.
+        with self._open(read_only=True) as connection:
+            if synced or self.read_only or not self._lags(connection):
+                yield connection
+                return
+        self.sync()
         with self._open(read_only=True) as connection:
             yield connection
 
@@ -129,21 +135,21 @@ class Store:
 
         Refreshes what is derived from that and from the `changed` trajectories.
         """
-        left = connection.execute("SELECT value FROM meta WHERE key = 'postponed'").fetchall()
-        connection.execute("DELETE FROM meta WHERE key = 'postponed'")
-        touched = None if self._load_codebooks(connection) or left else set(changed)
+        waiting = connection.execute("SELECT DISTINCT trajectory_id FROM postponed").fetchall()
+        connection.execute("DELETE FROM postponed")
+        everything = self._load_codebooks(connection)
         fresh = self._load_ledgers(connection)
-        derived.refresh(connection, touched if touched is None else touched | fresh)
+        touched = {*changed, *fresh, *(row[0] for row in waiting)}
+        derived.refresh(connection, None if everything else touched)
 
-    def postpone(self, connection: duckdb.DuckDBPyConnection, until: float) -> set[str]:
-        """Load what the ledgers hold, and leave the refreshing of what is derived to a later `catch_up`.
+    def postpone(self, connection: duckdb.DuckDBPyConnection, changed: Collection[str], until: float) -> None:
+        """Load what the ledgers hold; what is derived from it and the `changed` waits for a `catch_up`.
 
-        The trajectories that it will concern; should nobody come back to it by `until` (Unix seconds),
-        the next one who reads does it.
+        Should none have come by `until` (Unix seconds), the next one who reads does it.
         """
-        connection.execute("DELETE FROM meta WHERE key = 'postponed'")
-        execute(connection, "INSERT INTO meta VALUES ('postponed', ?)", [str(until)])
-        return self._load_ledgers(connection)
+        late = {*changed, *self._load_ledgers(connection)}
+        delete(connection, "postponed", "trajectory_id", list(late))
+        insert(connection, "postponed", [(key, until) for key in late])
 
     def _load_ledgers(self, connection: duckdb.DuckDBPyConnection) -> set[str]:
         touched = set[str]()
@@ -259,15 +265,18 @@ class Store:
     def behind(self) -> bool:
         """Whether the ledgers or codebooks hold what the database does not have yet."""
         with self._open(read_only=True) as connection:
-            # A kill in the very first transaction leaves a database without tables.
-            if not _has_tables(connection):
-                return True
-            stored = connection.execute("SELECT value FROM meta WHERE key = 'codebooks'").fetchone()
-            loaded = dict(connection.execute("SELECT path, bytes FROM ledgers").fetchall())
-            late = connection.execute("SELECT value FROM meta WHERE key = 'postponed'").fetchone()
-        if late and float(late[0]) < time.time():
+            return self._lags(connection)
+
+    def _lags(self, connection: duckdb.DuckDBPyConnection) -> bool:
+        # A kill in the very first transaction leaves a database without tables.
+        if not _has_tables(connection):
             return True
-        if stored is None or stored[0] != self._codebook_state() or samples.changed(self.workspace, loaded):
+        stored = connection.execute("SELECT value FROM meta WHERE key = 'codebooks'").fetchone()
+        loaded = dict(connection.execute("SELECT path, bytes FROM ledgers").fetchall())
+        late = execute(connection, "SELECT 1 FROM postponed WHERE until < ?", [time.time()]).fetchone()
+        if late or stored is None or stored[0] != self._codebook_state():
+            return True
+        if samples.changed(self.workspace, loaded):
             return True
         files = [*ledger.files(self.workspace.ratings), *self._outcome_ledger()]
         return any(ledger.grown(path, loaded.get(path.name, 0)) for path in files)

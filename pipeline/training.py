@@ -13,7 +13,7 @@ from coaudit.judges.verdict import JudgeError
 from coaudit.pipeline import codebooks
 from coaudit.pipeline.errors import CoauditError, UsageError
 from coaudit.pipeline.judging import Scope, batches
-from coaudit.pipeline.store import Store
+from coaudit.pipeline.store import Store, execute
 from coaudit.schemas.codebook import UNCLEAR, Codebook
 from coaudit.schemas.rating import GOLD
 
@@ -79,7 +79,7 @@ def _teacher(store: Store, book: Codebook, rater: str | None) -> str:
         "SELECT DISTINCT rater FROM counted_ratings WHERE codebook = ? AND label IS NOT NULL ORDER BY rater"
     )
     with store.reading() as connection:
-        raters = [row[0] for row in connection.execute(query, [book.name]).fetchall()]
+        raters = [row[0] for row in execute(connection, query, [book.name]).fetchall()]
     if not raters:
         raise CoauditError(f"no ratings on codebook {book.name!r} to learn from")
     if rater is None and GOLD in raters:
@@ -97,7 +97,7 @@ def _labels(store: Store, book: Codebook, rater: str) -> Labels:
         WHERE codebook = ? AND rater = ? AND label IS NOT NULL
     """
     with store.reading(synced=True) as connection:
-        rows = connection.execute(query, [book.name, rater]).fetchall()
+        rows = execute(connection, query, [book.name, rater]).fetchall()
     return {(t, e, code): label for t, e, code, label in rows if label in book.labels or label != UNCLEAR}
 
 

@@ -34,7 +34,8 @@ def resolve(connection: Any, name: str) -> str:
     exact = execute(connection, "SELECT id FROM trajectories WHERE id = ?", [name]).fetchall()
     if exact:
         return str(exact[0][0])
-    rows = connection.execute(
+    rows = execute(
+        connection,
         "SELECT id, native_id, condition FROM trajectories "
         "WHERE native_id = ? OR starts_with(id, ?) ORDER BY id",
         [name, name],

@@ -127,6 +127,20 @@ def test_only_the_store_opens_the_database() -> None:
     assert opens == OPENS_DATABASE
 
 
+def test_parameters_reach_the_database_through_the_store_alone() -> None:
+    passing = {
+        f"{name}:{node.lineno}"
+        for name, tree in modules()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("execute", "executemany", "sql")
+        and len(node.args) + len(node.keywords) > 1
+    }
+    assert {place.partition(":")[0] for place in passing} == {"pipeline/store.py"}, passing
+    assert len(passing) == 1, "store.execute keeps pandas out; every other place goes through it"
+
+
 def test_the_types_import_pydantic_only() -> None:
     known = {"__future__", "coaudit", "pydantic", "pydantic_core", *sys.stdlib_module_names}
     wrong = {

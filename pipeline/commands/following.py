@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from coaudit.pipeline.live.judges import LiveJudge
+    from coaudit.pipeline.live.sink import Sink
     from coaudit.pipeline.store import Store
 
 
@@ -93,8 +94,10 @@ async def _follow(
 
     found = store(for_ingest=True)
     sent = Webhook(webhook, say) if webhook else None
-    judge = _judge(found, books) if books else None
-    watchers: list[Any] = [judge] if judge else []
+    follower = Follower(plan, found, say, [sent.run] if sent else [])
+    judge = _judge(follower.sink, books) if books else None
+    if judge:
+        follower.watchers.append(judge)
 
     def emitted(alert: dict[str, Any]) -> None:
         if lines:
@@ -105,11 +108,7 @@ async def _follow(
     if lines or sent:
         from coaudit.judges.rules import halts
 
-        watchers.append(Alerts(emitted, unanswered, halts, frozenset(_ids(found))))
-    follower = Follower(plan, found, say, watchers, [sent.run] if sent else [])
-    if judge:
-        follower.sink.ledgers.append(judge.write)
-        judge.is_new = lambda key: key in follower.sink.new
+        follower.watchers.append(Alerts(emitted, unanswered, halts, frozenset(_ids(found))))
     try:
         await follower.run()
     finally:
@@ -118,19 +117,19 @@ async def _follow(
     return follower.summary() | ({"rated": judge.rated} if judge else {})
 
 
-def _judge(found: Store, books: Sequence[str]) -> LiveJudge:
+def _judge(sink: Sink, books: Sequence[str]) -> LiveJudge:
     from coaudit.judges.rules import NAME, VERSION, Rules
     from coaudit.judges.verdict import JudgeError
     from coaudit.pipeline import judging
     from coaudit.pipeline.errors import UsageError
     from coaudit.pipeline.live.judges import LiveJudge
 
-    chosen = judging.chosen(found, books)
+    chosen = judging.chosen(sink.store, books)
     try:
         raters = [Rules(book) for book in chosen]
     except JudgeError as error:
         raise UsageError(str(error)) from error
-    return LiveJudge(found, chosen, raters, (NAME, VERSION))
+    return LiveJudge(sink, chosen, raters, (NAME, VERSION))
 
 
 def _ids(found: Store) -> list[str]:

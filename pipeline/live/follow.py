@@ -28,6 +28,8 @@ from coaudit.pipeline.sources.reader import ReadOptions
 from coaudit.pipeline.store import Store
 from coaudit.schemas.trajectory import Trajectory
 
+BREATH = 0.1
+"""Seconds between storing events and refreshing measures, in which those who wait may read."""
 Say = Callable[[str], None]
 Watcher = Callable[[Sequence[Trajectory]], Awaitable[None]]
 """Told what was just stored, and now and then of nothing."""
@@ -78,12 +80,11 @@ class Follower:
         plan: Plan,
         store: Store,
         say: Say,
-        watchers: Sequence[Watcher] = (),
         beside: Sequence[Callable[[], Coroutine[Any, Any, None]]] = (),
     ) -> None:
         self.plan = plan
         self.say = say
-        self.watchers = watchers
+        self.watchers: list[Watcher] = []
         self.beside = beside
         self.sink = Sink(store)
         self.listeners: list[Listener] = []
@@ -133,8 +134,8 @@ class Follower:
         self._joined()
         self.tail.settle()
         await self._flush()
-        self.sink.last = True
-        await self._flush()
+        await self._flush()  # what the judges made of it
+        await asyncio.to_thread(self.sink.derive, now=True)
 
     async def _channel(self, url: str) -> None:
         channel = Channel(url, self.say, patience=self.plan.patience)
@@ -200,8 +201,7 @@ class Follower:
             self._joined()
             for listener in self.listeners:
                 listener.give_up()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self.stopping.wait(), pause)
+            await self._pause(pause)
 
     def _joined(self) -> None:
         while self._read:
@@ -216,8 +216,13 @@ class Follower:
                 await self._watch(())
             else:
                 await self._flush()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self.stopping.wait(), 0.1)
+                await self._pause(BREATH)
+                await asyncio.to_thread(self.sink.derive)
+            await self._pause(min(0.1, self.sink.due()) or 0.1)
+
+    async def _pause(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.stopping.wait(), seconds)
 
     async def _flush(self) -> None:
         for listener in self.listeners:
@@ -243,8 +248,7 @@ class Follower:
             limit = self.plan.stop_when_idle
             if here and limit is not None and time.monotonic() - last > limit:
                 self.stopping.set()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self.stopping.wait(), 0.2)
+            await self._pause(0.2)
 
 
 async def _cancelled(tasks: Sequence[asyncio.Task[None]]) -> None:

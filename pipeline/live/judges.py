@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from coaudit.pipeline import ledger
 from coaudit.pipeline.judging import BATCH, LocalRater, known
-from coaudit.pipeline.store import Store
+from coaudit.pipeline.live.sink import Sink
 from coaudit.pipeline.units import cut
 from coaudit.schemas.codebook import Codebook
 from coaudit.schemas.rating import Rating
@@ -29,13 +29,11 @@ Key = tuple[str, int | None, str]
 class LiveJudge:
     """Rates what was just stored."""
 
-    store: Store
+    sink: Sink
     books: Sequence[Codebook]
     raters: Sequence[LocalRater]
     maker: tuple[str, str]
     """The raters' name and version."""
-    is_new: Callable[[str], bool] = lambda key: False
-    """Whether a trajectory was stored for the first time just now: then it has no ratings yet."""
     rated: int = 0
     _done: OrderedDict[str, set[Key]] = field(default_factory=OrderedDict)
     """By trajectory, the latest ones; of the others the store knows."""
@@ -47,21 +45,17 @@ class LiveJudge:
         if saved:
             await asyncio.to_thread(self._rate, saved)
 
-    def write(self) -> bool:
-        """Have the ratings on disk; whether there were any. The store loads them right after."""
-        fresh, self._fresh = self._fresh, []
-        if fresh:
-            if self._ledger is None:
-                self._ledger = ledger.RatingLedger(self.store.workspace.ratings)
-            self._ledger.append(fresh)
-        return bool(fresh)
-
     def close(self) -> None:
-        """Bring the last ratings into the store."""
-        self.write()
+        """Close the ledger."""
         if self._ledger is not None:
             self._ledger.close()
-            self.store.sync()
+
+    def _write(self, connection: object) -> None:
+        """Have the ratings on disk, in the transaction that loads them."""
+        fresh, self._fresh = self._fresh, []
+        if self._ledger is None:
+            self._ledger = ledger.RatingLedger(self.sink.store.workspace.ratings)
+        self._ledger.append(fresh)
 
     def _rate(self, saved: Sequence[Trajectory]) -> None:
         for start in range(0, len(saved), BATCH):
@@ -71,16 +65,18 @@ class LiveJudge:
                 for unit in (u for t in some for u in self._complete(t, book)):
                     self._fresh += rater.rate(unit)
                     self.rated += 1
+        if self._fresh:
+            self.sink.also(self._write)
 
     def _recall(self, ids: Sequence[str]) -> None:
         """Learn what was rated of trajectories that are not remembered."""
         while len(self._done) > REMEMBERED:
             self._done.popitem(last=False)
         self._done |= {key: set() for key in ids}
-        stored = [key for key in ids if not self.is_new(key)]
+        stored = [key for key in ids if key not in self.sink.new]
         if not stored:
             return
-        with self.store.reading(synced=True) as connection:
+        with self.sink.store.reading(synced=True) as connection:
             for book in self.books:
                 for key, units in known(connection, book, stored).items():
                     self._done[key] |= {

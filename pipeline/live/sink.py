@@ -1,14 +1,17 @@
 """Into the store in short transactions: what has changed since the last one, all at once.
 
-One writer a process, at most two transactions a second, and never more than half of the time in
-them, so that readers and other writers get their turn.
+One writer a process, and never more than half of the time in transactions, so that readers and other
+writers get their turn. What is derived is refreshed now and then in a transaction of its own, so that
+events do not wait for it.
 """
 
 from __future__ import annotations
 
+import math
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import duckdb
@@ -19,16 +22,16 @@ from coaudit.pipeline.ingest import Ingested, note_sources, settled
 from coaudit.pipeline.live import joining
 from coaudit.pipeline.provenance import Source
 from coaudit.pipeline.sources.reader import ReadOptions
-from coaudit.pipeline.store import Store, delete, insert
+from coaudit.pipeline.store import Store, delete, execute, insert
 from coaudit.schemas.trajectory import Quarantined, Trajectory
 
-PACE = 0.5
+PACE = 0.25
 """Seconds from one transaction to the next, at least."""
 SHARE = 2.0
 """Of the time, one part in so many is spent in transactions at most."""
 LONGEST_REST = 1.0
 DERIVE = 3.0
-"""Seconds from one refreshing of measures to the next: it costs as much as all the rest."""
+"""Seconds from one refreshing of measures to the next: it costs as much as storing events."""
 OVERDUE = 15.0
 """Seconds after which somebody else refreshes them: then this process is gone."""
 REMEMBERED = 1000
@@ -64,15 +67,10 @@ class Sink:
         self._written: dict[str, str] = {}
         self._lock = threading.Lock()
         self._rest_until = 0.0
-        self._underived: set[str] = set()
-        self._derived = time.monotonic()
+        self._derive_at = math.inf
         self.quarantined = 0
         self.new: set[str] = set()
         """Ids that the last transaction stored for the first time."""
-        self.last = False
-        """Whether the next transaction is the last one."""
-        self.ledgers: list[Callable[[], bool]] = []
-        """Write to a ledger right before a transaction loads it; each says whether there was anything."""
 
     def put(self, trajectory: Trajectory, options: ReadOptions) -> None:
         """Store this trajectory next time, in place of what waits under its id."""
@@ -107,7 +105,10 @@ class Sink:
             self._changes.replaced.append(wrong)
 
     def also(self, work: Callable[[duckdb.DuckDBPyConnection], None]) -> None:
-        """Do this in the next transaction."""
+        """Do this in the next transaction, before it loads the ledgers.
+
+        A ledger that is written here is never seen ahead of the store: else every reader would load it.
+        """
         with self._lock:
             self._changes.more.append(work)
 
@@ -128,12 +129,26 @@ class Sink:
         """Store what has changed, in one transaction; the trajectories as they are stored now."""
         with self._lock:
             changes, self._changes = self._changes, Changes()
-        wrote = [write() for write in self.ledgers]
-        if not changes and not any(wrote) and not (self.last and self._underived):
+        if not changes:
             return []
+        with self._paced():
+            saved = self._store(changes)
+        self._derive_at = min(self._derive_at, time.monotonic() + DERIVE)
+        return saved
+
+    def derive(self, *, now: bool = False) -> None:
+        """Refresh what is derived from what was stored, if that is due, or `now`."""
+        if time.monotonic() < self._derive_at and not (now and self._derive_at < math.inf):
+            return
+        with self._paced(), self.store.writing() as connection:
+            self.store.catch_up(connection)
+        self._derive_at = math.inf
+
+    @contextmanager
+    def _paced(self) -> Iterator[None]:
         began = time.monotonic()
         try:
-            return self._store(changes)
+            yield
         except duckdb.Error as error:
             why = f"{self.store.workspace.store_url}: cannot store: {error}; follow again to go on"
             raise StoreError(why) from error
@@ -152,10 +167,10 @@ class Sink:
             self._quarantine(connection, changes.quarantined)
             for work in changes.more:
                 work(connection)
-            self._derive(connection, {t.id for t in saved})
+            self.store.postpone(connection, {t.id for t in saved}, time.time() + OVERDUE)
             if changes.heard:
                 connection.execute("DELETE FROM meta WHERE key = 'live'")
-                connection.execute("INSERT INTO meta VALUES ('live', ?)", [changes.heard])
+                execute(connection, "INSERT INTO meta VALUES ('live', ?)", [changes.heard])
         if changes.sources:
             noted = [s.model_dump_json(exclude_defaults=True) for s in changes.sources.values()]
             ledger.append(self.store.workspace.sources, noted)
@@ -164,20 +179,10 @@ class Sink:
             del self._written[next(iter(self._written))]
         return saved
 
-    def _derive(self, connection: duckdb.DuckDBPyConnection, ids: set[str]) -> None:
-        """Load the ledgers (else every reader would, as a writer); refresh what is derived now and then."""
-        self._underived |= ids
-        now = time.monotonic()
-        if now < self._derived + DERIVE and not self.last:
-            self._underived |= self.store.postpone(connection, time.time() + OVERDUE)
-            return
-        self.store.catch_up(connection, self._underived)
-        self._underived, self._derived = set(), now
-
     def _save(self, connection: duckdb.DuckDBPyConnection, changes: Changes) -> list[Trajectory]:
         ids = list(changes.trajectories)
         query = "SELECT id, digest FROM trajectories WHERE id IN (SELECT unnest(?))"
-        stored = dict(connection.execute(query, [ids]).fetchall())
+        stored = dict(execute(connection, query, [ids]).fetchall())
         self.new = {key for key in ids if key not in stored}
         fresh = []
         for key, (given, options) in changes.trajectories.items():
@@ -195,7 +200,8 @@ class Sink:
     def _quarantine(connection: duckdb.DuckDBPyConnection, found: dict[str, list[Quarantined]]) -> None:
         for items in found.values():
             for item in items:
-                connection.execute(
+                execute(
+                    connection,
                     "DELETE FROM quarantine WHERE source = ? AND line IS NOT DISTINCT FROM ?",
                     [item.source, item.line],
                 )

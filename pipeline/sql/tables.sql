@@ -1,6 +1,8 @@
 -- The audit tables. Derived from logs and ledgers; no keys, so that DuckLake can hold them as well:
 -- writers delete and insert by id in one transaction instead.
 CREATE TABLE IF NOT EXISTS meta (key VARCHAR, value VARCHAR);
+-- Trajectories whose derived rows are to be refreshed, at the latest at that time (Unix seconds).
+CREATE TABLE IF NOT EXISTS postponed (trajectory_id VARCHAR, until DOUBLE);
 CREATE TABLE IF NOT EXISTS trajectories (
     id VARCHAR, native_id VARCHAR, source VARCHAR, system VARCHAR, setting VARCHAR, condition VARCHAR,
     task VARCHAR, instance VARCHAR, agent VARCHAR, agent_model VARCHAR, tags VARCHAR, hidden VARCHAR,
