@@ -10,6 +10,7 @@ import streamlit as st
 
 from coaudit.dashboards import (
     agreement_page,
+    ahead,
     cost_page,
     efficiency_page,
     failures_page,
@@ -46,6 +47,7 @@ def main() -> None:
     try:
         selection = sidebar.chosen()
         show(selection)
+        ahead.read([page for _, page in PAGES.values()])
     except CoauditError as error:
         st.error("This page could not be drawn.")
         st.text(str(error))

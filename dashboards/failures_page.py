@@ -14,7 +14,6 @@ from coaudit.pipeline import findings, panels, rates, report, trust
 from coaudit.pipeline.selection import Selection
 from coaudit.pipeline.store import Store
 from coaudit.pipeline.tables import Table
-from coaudit.schemas.metric import Rate
 
 GROUPS = {
     "condition": ("condition",),
@@ -38,11 +37,14 @@ def show(only: Selection) -> None:
     names = [row["rater"] for row in raters]
     rater = left.selectbox("Found by", names, key="found_by", bind="query-params")
     by = right.selectbox("Columns", list(GROUPS), key="by", bind="query-params")
-    heatmap = ask(report.failures, only, rater=rater, by=GROUPS[by])
+    row = next(row for row in raters if row["rater"] == rater)
+    correct = _to_correct(row)
+    heatmap = ask(report.failures, only, rater=rater, by=GROUPS[by], correct=correct)
     figures.table(heatmap, metrics=("failure rate",))
     codes = [str(row[0]) for row in heatmap.rows if "." in str(row[0])]
     _settings(only, rater, codes)
-    _corrected(only, rater, next(row for row in raters if row["rater"] == rater))
+    if correct and row["kind"] != "human":
+        figures.table(ask(corrected, only, rater), metrics=("failure rate",), links=False)
     one, two = st.columns(2, gap="large")
     with one:
         _sources(only, rater)
@@ -95,19 +97,16 @@ def _settings(only: Selection, rater: str, codes: list[str]) -> None:
 
 
 def corrected(store: Store, only: Selection, rater: str) -> Table:
-    """The judge's rate and the corrected one of every mode and category. All trajectories: samples are."""
-    rows: list[Rate] = rates.rates(store, [findings.FAILURES])
-    return trust.rate_table(row for row in rows if row.judge == rater)
+    """The judge's rate and the corrected one of every mode and category of the selection, with the design."""
+    return trust.rate_table(rates.rates(store, [findings.FAILURES], judge=rater, only=only))
 
 
-def _corrected(only: Selection, rater: str, row: dict[str, Any]) -> None:
-    if row["kind"] == "human":
-        return
-    if row["answers"] > QUICK:
-        st.subheader("Corrected rates")
-        if not st.toggle(f"Compute from {row['answers']:,} ratings", key="corrected", bind="query-params"):
-            return
-    figures.table(ask(corrected, only, rater), metrics=("failure rate",), links=False)
+def _to_correct(row: dict[str, Any]) -> bool:
+    """Whether a judge's rates are to be corrected: at once, or on a large store when somebody asks for it."""
+    if row["kind"] == "human" or row["answers"] <= QUICK:
+        return True
+    name = f"Correct by people's labels ({row['answers']:,} ratings)"
+    return bool(st.toggle(name, key="corrected", bind="query-params"))
 
 
 def _sources(only: Selection, rater: str) -> None:

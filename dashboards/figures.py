@@ -97,7 +97,8 @@ def _flat(name: str, cell: str | Number) -> dict[str, Any]:
         return {name: cell}
     if cell.plain:
         return {name: cell.value}
-    return {name: cell.value, f"{name} low": cell.low, f"{name} high": cell.high, f"{name} n": cell.n}
+    said = {name: cell.value, f"{name} low": cell.low, f"{name} high": cell.high, f"{name} n": cell.n}
+    return said | (_flat(f"{name} corrected", cell.corrected) if cell.corrected else {})
 
 
 def to_csv(rows: Sequence[dict[str, Any]]) -> str:

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
-from coaudit.dashboards.reading import age, ask, behind, state, workspace
+from coaudit.dashboards.reading import age, ask, behind, place, state
 from coaudit.pipeline import panels
 from coaudit.pipeline.selection import Selection
 
@@ -42,7 +42,7 @@ def _many(name: str, options: list[str]) -> tuple[str, ...]:
 
 
 def _freshness() -> None:
-    path = str(workspace().path.resolve())
+    path = place()
     seconds = age(path)
     st.caption("Data as of")
     st.text(f"{spoken(seconds)} ago" if seconds is not None else "no database yet")

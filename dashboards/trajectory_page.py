@@ -191,10 +191,11 @@ def _pages(shown: Replay) -> None:
 
 
 def _whole(shown: Replay, ratings: list[dict[str, Any]]) -> None:
-    """Judges and people side by side, a row a unit and code."""
+    """Judges and people side by side, a row a code and unit: the whole trajectory, and the events shown."""
     raters = sorted({row["rater"] for row in ratings})
+    there = {None, *(event["seq"] for event in shown.events)}
     units: dict[tuple[Any, ...], dict[str, dict[str, Any]]] = {}
-    for row in ratings:
+    for row in (row for row in ratings if row["event"] in there):
         units.setdefault((row["codebook"], row["code"], row["event"]), {})[row["rater"]] = row
     lines = tuple(
         (

@@ -1,7 +1,8 @@
 """What is computed from the tables and kept beside them, so that looking at it takes no time.
 
 `counted` holds the ratings that count, `measured` every measure of every trajectory. Both are refreshed in
-the transaction that changed what they rest on, for the trajectories that it touched.
+the transaction that changed what they rest on, for the trajectories that it touched. Both are written in the
+order of trajectories, so that looking at one of them reads little.
 """
 
 from __future__ import annotations
@@ -27,12 +28,14 @@ def refresh(connection: Any, trajectories: Collection[str] | None = None) -> Non
 def _fill(connection: Any, table: str, view: str, trajectories: Collection[str] | None) -> None:
     if trajectories is None or len(trajectories) >= MANY:
         connection.execute(f"DELETE FROM {table}")
-        connection.execute(f"INSERT INTO {table} FROM {view}")
+        connection.execute(f"INSERT INTO {table} FROM {view} ORDER BY trajectory_id")
         return
     # Constants, since only they are pushed below the views' windows and groups.
     listed = ", ".join("'" + name.replace("'", "''") + "'" for name in sorted(trajectories))
     connection.execute(f"DELETE FROM {table} WHERE trajectory_id IN ({listed})")
-    connection.execute(f"INSERT INTO {table} FROM {view} WHERE trajectory_id IN ({listed})")
+    connection.execute(
+        f"INSERT INTO {table} FROM {view} WHERE trajectory_id IN ({listed}) ORDER BY trajectory_id"
+    )
 
 
 def _raters(connection: Any) -> set[tuple[str, str]]:

@@ -104,35 +104,36 @@ def metrics(
 def _raters(connection: Any, wanted: str | None) -> dict[str, list[str]]:
     """Metric -> the raters to report: the one wanted, gold alone where it is complete, else every one."""
     found: dict[str, list[str]] = {metric: [] for metric in RATED}
-    incomplete: set[tuple[str, str]] = set()
-    # Only gold must be complete; to count everybody's units takes seconds on a large store.
     query = """
-        SELECT r.codebook, r.rater, r.rater <> 'gold' OR (
-            SELECT bool_and(answered = units) FROM process_coverage p
-            WHERE p.codebook = r.codebook AND p.rater = 'gold'
-        )
-        FROM (
-            SELECT DISTINCT codebook, rater FROM counted_ratings
-            WHERE unit_kind IN ('utterance', 'question_reply', 'human_message')
-        ) r ORDER BY ALL
+        SELECT DISTINCT codebook, rater FROM counted_ratings
+        WHERE unit_kind IN ('utterance', 'question_reply', 'human_message') ORDER BY ALL
     """
     metric_of = {codebook: metric for metric, codebook in RATED.items()}
     everyone = set()
-    for codebook, rater, complete in connection.execute(query).fetchall():
+    for codebook, rater in connection.execute(query).fetchall():
         everyone.add(rater)
         if metric := metric_of.get(codebook):
             found[metric].append(rater)
-            if not complete:
-                incomplete.add((metric, rater))
+    # Only gold must be complete; to count everybody's units takes seconds on a large store.
+    complete = _complete(connection) if "gold" in everyone else set()
     if wanted is not None:
         if wanted not in everyone:
             choices = ", ".join(sorted(everyone)) or "none yet: run `coaudit judge`"
             raise UsageError(f"no ratings by rater {wanted!r}, expected one of {choices}")
         return {metric: [r for r in raters if r == wanted] for metric, raters in found.items()}
     return {
-        metric: ["gold"] if "gold" in raters and (metric, "gold") not in incomplete else raters
+        metric: ["gold"] if "gold" in raters and RATED[metric] in complete else raters
         for metric, raters in found.items()
     }
+
+
+def _complete(connection: Any) -> set[str]:
+    """The codebooks of which gold has answered every unit."""
+    query = """
+        SELECT codebook FROM process_coverage WHERE rater = 'gold'
+        GROUP BY codebook HAVING bool_and(answered = units)
+    """
+    return {row[0] for row in connection.execute(query).fetchall()}
 
 
 def _chosen(raters: dict[str, list[str]], definition: str, penalty: float) -> str:

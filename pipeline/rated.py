@@ -14,6 +14,7 @@ from coaudit.annotation.audit import ERROR, UNCLEAR
 from coaudit.annotation.intervals import MISSING, Floats, Ints
 from coaudit.pipeline import codebooks
 from coaudit.pipeline.errors import UsageError
+from coaudit.pipeline.selection import Selection
 from coaudit.pipeline.store import Store, dictionaries, execute
 from coaudit.schemas.codebook import Codebook
 from coaudit.schemas.rating import GOLD
@@ -129,12 +130,16 @@ def rated(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Iterator[Rat
         yield Rated(book, code, found, raters, kinds, matrix, probability, inclusion, trajectory)
 
 
-def groups(connection: duckdb.DuckDBPyConnection, by: Sequence[str]) -> dict[str, dict[str, str | None]]:
-    """Trajectory id -> the group it belongs to; UsageError for a name that is no column and no tag."""
+def groups(
+    connection: duckdb.DuckDBPyConnection, by: Sequence[str], only: Selection | None = None
+) -> dict[str, dict[str, str | None]]:
+    """Id of each selected trajectory -> its group; UsageError for a name that is no column and no tag."""
     keys = keys_of(connection, by)
     columns = "".join(f", {expression}" for _, expression in keys)
     names = [name for name, _ in keys]
-    found = connection.execute(f"SELECT t.id{columns} FROM trajectories t").fetchall()
+    wanted, values = (only or Selection()).where()
+    query = f"SELECT t.id{columns} FROM trajectories t WHERE {wanted}"
+    found = execute(connection, query, values).fetchall()
     return {row[0]: dict(zip(names, row[1:], strict=True)) for row in found}
 
 

@@ -14,6 +14,7 @@ from coaudit.annotation.intervals import MISSING, Ints
 from coaudit.annotation.rates import rate
 from coaudit.pipeline.errors import UsageError
 from coaudit.pipeline.rated import Rated, chosen_books, groups, rated
+from coaudit.pipeline.selection import Selection
 from coaudit.pipeline.store import Store
 from coaudit.schemas.metric import Rate
 
@@ -25,8 +26,11 @@ def rates(
     by: Sequence[str] = (),
     judge: str | None = None,
     estimator: str | None = None,
+    only: Selection | None = None,
 ) -> list[Rate]:
     """A row for each code of each two-label codebook with ratings, each judge and each group.
+
+    `only` and `by` are domains of whatever was sampled: inclusion probabilities stay those of the draw.
 
     A category's row is the rate of the union of its codes per trajectory, never their sum. Where no judge
     rated, people's labels stand alone. UsageError for an unknown judge, group or estimator.
@@ -40,7 +44,7 @@ def rates(
             continue
         with store.reading() as connection:
             codes = list(rated(connection, book))
-            group_of = groups(connection, by)
+            group_of = groups(connection, by, only)
         seen.update(name for code in codes for name in code.judges)
         for code in (*codes, *_categories(codes)):
             rows.extend(_grouped(code, group_of, by, judge, estimator))
@@ -56,8 +60,11 @@ def _grouped(
     judge: str | None,
     estimator: str | None,
 ) -> Iterator[Rate]:
-    of_unit = [tuple(group_of[trajectory].values()) for trajectory, _ in code.units]
-    for values in sorted(set(of_unit), key=str):
+    of_unit = [
+        tuple(group_of[trajectory].values()) if trajectory in group_of else None
+        for trajectory, _ in code.units
+    ]
+    for values in sorted({group for group in of_unit if group is not None}, key=str):
         own = code.where(np.array([group == values for group in of_unit], dtype=bool))
         group = dict(zip(by, values, strict=True)) if by else None
         judges: list[str | None] = [name for name in own.judges if judge in (None, name)]

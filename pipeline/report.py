@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from coaudit.pipeline import codebooks, findings, ledger, methods, metrics, trust
+from coaudit.pipeline import codebooks, findings, ledger, methods, metrics, rates, trust
 from coaudit.pipeline.selection import COLUMNS, Selection
 from coaudit.pipeline.store import Store
 from coaudit.pipeline.tables import Cell, Number, Table, of_metric, plain
@@ -165,21 +165,30 @@ def failures(
     *,
     rater: str | None = None,
     by: Sequence[str] = ("setting", "condition"),
+    correct: bool = True,
 ) -> Table:
-    """Table 4: the share of trajectories in which a rater (the first one) found each mode, by group."""
+    """Table 4: the share of trajectories in which a rater (the first one) found each mode, by group.
+
+    `correct`: with each rate of a judge what it becomes when people's labels, if there are any, correct it.
+    """
     book = codebooks.load(findings.FAILURES, store.workspace.codebooks)
     who = findings.raters(store, only=only)
     rater = rater or (who[0]["rater"] if who else None)
     shares = [s for s in findings.shares(store, by=by, only=only) if s.rater == rater]
     found = {(s.code, s.group): s for s in shares}
+    corrected = _corrected(store, who, rater, by, only) if correct else {}
     groups = sorted({s.group for s in shares})
     lines: list[tuple[Any, ...]] = []
     for category in book.categories if shares else ():
-        lines.append(_failure_line(category.category, f"{category.name} (any)", "", found, groups, by))
-        lines += [
-            _failure_line(code.code, code.name, code.error_source or "", found, groups, by)
+        rows = [(category.category, f"{category.name} (any)", "")]
+        rows += [
+            (code.code, code.name, code.error_source or "")
             for code in book.codes
             if code.category == category.category
+        ]
+        lines += [
+            (*row, *(_share(found.get((row[0], g)), by, corrected.get((row[0], g))) for g in groups))
+            for row in rows
         ]
     others = [w["rater"] for w in who if w["rater"] != rater]
     beside = f" Also rated by {', '.join(others)}: see the dashboard." if others else ""
@@ -187,7 +196,8 @@ def failures(
         name="failures",
         title="Failure modes (Co-Gym, table 4)",
         caption=f"Share of trajectories in which {rater} found the mode, with Wilson's 95 % interval. A "
-        "category is the union of its modes, not their sum. Uncorrected: see the rates below." + beside,
+        "category is the union of its modes, not their sum. "
+        f"{'Corrected' if corrected else 'Not corrected'} by people's labels.{beside}",
         columns=("Code", "Failure mode", "Usual source", *(" · ".join(group) for group in groups)),
         rows=tuple(lines),
         heads=3,
@@ -196,18 +206,23 @@ def failures(
     )
 
 
-def _failure_line(
-    code: str,
-    name: str,
-    source: str,
-    found: dict[tuple[str, tuple[str, ...]], Any],
-    groups: list[tuple[str, ...]],
-    by: Sequence[str],
-) -> tuple[Any, ...]:
-    return (code, name, source, *(_share(found.get((code, group)), by) for group in groups))
+def _corrected(
+    store: Store, who: list[dict[str, Any]], rater: str | None, by: Sequence[str], only: Selection | None
+) -> dict[tuple[str, tuple[str, ...]], Number]:
+    """(Code or category, group) -> the corrected rate of a judge, where people labelled."""
+    kinds = {row["rater"]: row["kind"] for row in who}
+    if rater is None or kinds[rater] == "human" or "human" not in kinds.values():
+        return {}
+    return {
+        (row.code, tuple(value or "–" for value in (row.group or {}).values())): Number(
+            row.rate, row.low, row.high, row.n_human, reason=row.reason, percent=True
+        )
+        for row in rates.rates(store, [findings.FAILURES], by=by, judge=rater, only=only)
+        if row.n_human
+    }
 
 
-def _share(share: findings.Share | None, by: Sequence[str]) -> Number | str:
+def _share(share: findings.Share | None, by: Sequence[str], corrected: Number | None = None) -> Number | str:
     if share is None:
         return ""
     reason = None if share.n else "unclear or failed in every trajectory"
@@ -217,7 +232,16 @@ def _share(share: findings.Share | None, by: Sequence[str]) -> Number | str:
         if value != "–"
     ]
     of += [("code", share.code), ("found_by", share.rater)]
-    return Number(share.rate, *share.interval, share.n, share.missing, reason, percent=True, of=tuple(of))
+    return Number(
+        share.rate,
+        *share.interval,
+        share.n,
+        share.missing,
+        reason,
+        percent=True,
+        corrected=corrected,
+        of=tuple(of),
+    )
 
 
 def _cogym(row: Metric, *, real: bool) -> bool:

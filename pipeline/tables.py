@@ -24,6 +24,8 @@ class Number:
     percent: bool = False
     plain: bool = False
     """A count or a name of a number: no interval, no n."""
+    corrected: Number | None = None
+    """Of a judge's rate: what it becomes when people's labels of some correct it; its n are those labels."""
     of: tuple[tuple[str, str], ...] = ()
     """What the trajectories behind it have in common, such as ("task", "related_work")."""
 
@@ -48,7 +50,15 @@ class Number:
             return self.reason or ""
         count = f"n = {self.n}" if self.n is not None else ""
         lacking = f"{self.missing} missing" if self.missing else ""
-        return ", ".join(part for part in (self.interval, count, lacking) if part)
+        words = ", ".join(part for part in (self.interval, count, lacking) if part)
+        return f"{words}; {self.corrected._correction}" if self.corrected else words
+
+    @property
+    def _correction(self) -> str:
+        labelled = f"{self.n} labelled"
+        if self.value is None:
+            return f"not corrected ({labelled}): {self.reason}"
+        return f"corrected {self.text} ({self.interval}, {labelled})"
 
 
 Cell = str | Number
@@ -128,8 +138,9 @@ def plain(cell: Cell) -> dict[str, Any] | str:
     """A cell as JSON."""
     if isinstance(cell, str):
         return cell
-    return {
+    said = {
         key: value
         for key, value in vars(cell).items()
         if key == "value" or (value not in (None, False, 0) and key not in ("percent", "plain", "of"))
     }
+    return said | ({"corrected": plain(cell.corrected)} if cell.corrected else {})

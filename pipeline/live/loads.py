@@ -14,6 +14,8 @@ def measures(store: Store) -> list[dict[str, Any]]:
     """One row a metric and load: value, n, missing, and why the value is null."""
     query = "SELECT metric, load, value, n, missing FROM serving_measures ORDER BY metric, load"
     with store.reading() as connection:
+        if not connection.execute("SELECT 1 FROM serving LIMIT 1").fetchall():
+            return []
         found = dictionaries(connection, query)
     return [_row(row) for row in found]
 

@@ -36,11 +36,20 @@ FROM serving_rates GROUP BY 1;
 CREATE OR REPLACE VIEW serving_load AS
 -- Each event with the load in force: the last scrape of at most a minute before it. A time without a
 -- zone is the logging host's, which is taken to be ours.
-WITH timed AS (
+WITH served AS (
+    -- Sessions within a day of any scrape, whatever their zone: the others need not be looked at.
+    SELECT t.id
+    FROM trajectories t,
+        (SELECT min(CAST(time AS TIMESTAMP)) AS first, max(CAST(time AS TIMESTAMP)) AS last FROM serving) s
+    WHERE coalesce(TRY_CAST(left(t.started, 19) AS TIMESTAMP) <= s.last + INTERVAL 1 DAY, true)
+        AND coalesce(TRY_CAST(left(t.ended, 19) AS TIMESTAMP) >= s.first - INTERVAL 1 DAY, true)
+),
+timed AS (
     SELECT *, regexp_matches(time, '(Z|[+-]\d\d:?\d\d)$') AS zoned,
         CASE WHEN regexp_matches(time, '(Z|[+-]\d\d:?\d\d)$')
             THEN epoch(TRY_CAST(time AS TIMESTAMPTZ)) ELSE epoch(TRY_CAST(time AS TIMESTAMP)) END AS moment
     FROM events
+    WHERE trajectory_id IN (SELECT id FROM served)
 ),
 loads AS (
     SELECT *, true AS zoned, epoch(utc) AS moment FROM serving_total

@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from coaudit.pipeline import report
+from coaudit.pipeline import rates, report
 from coaudit.pipeline.report_text import _escaped
+from coaudit.pipeline.selection import Selection
 from coaudit.pipeline.store import Store
 from coaudit.pipeline.tables import Number, Table, figure
 from coaudit.pipeline.workspace import Workspace
 from tests.conftest import ROOT, Coaudit
+from tests.pipeline import stores
 
 
 @pytest.fixture
@@ -54,6 +56,48 @@ def test_table_3_has_the_ratings_of_real_users(audited: Store) -> None:
     satisfaction = rows["Overall satisfaction (1–5)"][column]
     assert isinstance(satisfaction, Number)
     assert satisfaction.value == 3.5 and satisfaction.n == 2  # 2 and 5, by hand from outcomes.jsonl
+
+
+def test_a_judges_failure_rates_stand_beside_what_peoples_labels_make_of_them(
+    audited: Store, tmp_path: Path
+) -> None:
+    lines = [
+        json.loads(line)
+        for line in (ROOT / "data" / "labels" / "cogym_pass_1.jsonl").read_text().splitlines()
+    ]
+    labelled = sorted({line["trajectory"] for line in lines if line["codebook"] == "failures"})[::2]
+    stores.rate(
+        audited,
+        [
+            # A person who finds nothing, so that correcting changes something.
+            {**line, "rater": "ann", "rater_kind": "human", "label": "absent"}
+            for line in lines
+            if line["codebook"] == "failures" and line["trajectory"] in labelled
+        ],
+    )
+    only = Selection(task=("tabular_analysis",))
+    table = report.failures(audited, only, rater="sample-labeller-a", by=("condition",))
+    cells = {
+        (str(row[0]), group): cell
+        for row in table.rows
+        for group, cell in zip(table.columns[3:], row[3:], strict=True)
+        if isinstance(cell, Number)
+    }
+    expected = {
+        (row.code, row.group["condition"] or "–"): row
+        for row in rates.rates(audited, ["failures"], by=("task", "condition"), judge="sample-labeller-a")
+        if row.group and row.group["task"] == "tabular_analysis" and row.n_human
+    }
+    assert expected and {key for key, cell in cells.items() if cell.corrected} == set(expected)
+    for key, row in expected.items():
+        assert cells[key].value == row.judge_rate
+        assert cells[key].corrected == Number(
+            row.rate, row.low, row.high, row.n_human, reason=row.reason, percent=True
+        )
+    moved = [key for key, row in expected.items() if row.rate is not None and row.rate != row.judge_rate]
+    assert moved and all("corrected " in cells[key].note for key in moved)
+    by_people = report.failures(audited, only, rater="ann", by=("condition",))
+    assert not any(cell.corrected for row in by_people.rows for cell in row if isinstance(cell, Number))
 
 
 def test_the_report_of_an_empty_workspace_says_what_to_run(workspace: Path, coaudit: Coaudit) -> None:
