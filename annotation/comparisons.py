@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from coaudit.annotation.intervals import Floats, Interval, Ints, Z, around, cluster_weights, student
 
 Method = Literal["holm", "benjamini_hochberg", "benjamini_yekutieli"]
+LEVEL = 0.05
 _EXACT_BELOW = 25  # discordant pairs
 
 
@@ -35,6 +36,12 @@ class Comparison:
     reason: str | None = None
     p_adjusted: float | None = None
 
+    @property
+    def better(self) -> bool:
+        """Whether the first is higher, significantly so at .05 (adjusted where that was done)."""
+        p = self.p_value if self.p_adjusted is None else self.p_adjusted
+        return self.effect is not None and self.effect > 0 and p is not None and p < LEVEL
+
     def statement(self, what: str, first: str, second: str) -> str:
         """The result in a sentence, for instance of `delivery_rate` between two conditions."""
         if self.effect is None or self.first is None or self.second is None:
@@ -48,7 +55,7 @@ class Comparison:
             return f"{found}: no test, {self.reason}."
         p = self.p_value if self.p_adjusted is None else self.p_adjusted
         shown = f"p={self.p_value:.3g}" + ("" if self.p_adjusted is None else f", adjusted {p:.3g}")
-        verdict = "significant at .05" if p < 0.05 else "not significant at .05: no difference was shown"
+        verdict = "significant at .05" if p < LEVEL else "not significant at .05: no difference was shown"
         return f"{found}, {shown}: {verdict}."
 
 

@@ -35,8 +35,8 @@ def read(pages: Sequence[Show]) -> None:
 
 def _draw(pages: Sequence[Show]) -> None:
     # No session listens to this thread, which Streamlit would say of every element.
-    said = logging.getLogger("streamlit.runtime.scriptrunner_utils.script_run_context")
-    said.addFilter(_of_others)
+    for name in ("scriptrunner_utils.script_run_context", "state.session_state_proxy"):
+        logging.getLogger(f"streamlit.runtime.{name}").addFilter(_of_others)
     for show in pages:
         with contextlib.suppress(CoauditError):
             show(Selection())

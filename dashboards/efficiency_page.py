@@ -10,11 +10,13 @@ import streamlit as st
 from coaudit.dashboards import figures
 from coaudit.dashboards.palette import colour
 from coaudit.dashboards.reading import ask
-from coaudit.pipeline import metrics, panels
+from coaudit.pipeline import interventions, metrics, panels
 from coaudit.pipeline.selection import Selection
 from coaudit.schemas.metric import Metric
 
 BY = ("system", "condition", "task")
+TOP = 5
+"""States that are shown of each kind and condition."""
 
 
 def show(only: Selection) -> None:
@@ -25,6 +27,7 @@ def show(only: Selection) -> None:
     )
     rows = ask(metrics.metrics, by=BY, only=only, penalty=penalty)
     _rehac(rows)
+    figures.table(ask(interventions.table, penalty, TOP, only=only))
     one, two = st.columns(2, gap="large")
     with one:
         _capabilities(rows)

@@ -8,7 +8,7 @@ import streamlit as st
 
 from coaudit.dashboards import figures, markup
 from coaudit.dashboards.reading import ask
-from coaudit.pipeline import methods, metrics, panels, report
+from coaudit.pipeline import comparing, methods, metrics, panels, report
 from coaudit.pipeline.selection import Selection
 from coaudit.pipeline.store import Store
 from coaudit.pipeline.tables import Table, count
@@ -18,7 +18,8 @@ def tables(store: Store, only: Selection, rater: str | None) -> tuple[Table, Tab
     """Tables 2 and 3 and the one of all other systems."""
     rows = report.one_rater(metrics.metrics(store, by=report.AUDIT, only=only, rater=rater))
     pooled = report.one_rater(metrics.metrics(store, by=report.AUDIT[:-1], only=only, rater=rater))
-    return report.simulated(rows), report.real(pooled), report.elsewhere(pooled)
+    better = comparing.improved(store, "task_performance", report.AUTONOMOUS, only=only)
+    return report.simulated(rows, better), report.real(pooled), report.elsewhere(pooled)
 
 
 def show(only: Selection) -> None:

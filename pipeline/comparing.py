@@ -14,6 +14,7 @@ from coaudit.annotation import comparisons
 from coaudit.annotation.comparisons import Comparison
 from coaudit.pipeline.errors import UsageError
 from coaudit.pipeline.rated import keys_of
+from coaudit.pipeline.selection import Selection
 from coaudit.pipeline.store import Store, dictionaries
 
 CORRECTIONS = ("holm", "benjamini_hochberg")
@@ -51,6 +52,39 @@ def compare(
             rows.append((head, _compared(values[first], values[second])))
     adjusted = comparisons.adjust([row for _, row in rows], correction)  # type: ignore[arg-type]
     return [_row(head, row, correction) for (head, _), row in zip(rows, adjusted, strict=True)]
+
+
+def improved(
+    store: Store, metric: str, baseline: str, *, only: Selection | None = None
+) -> dict[tuple[str, str, str], Comparison]:
+    """(Condition, task, agent model) -> its trajectories against those of the `baseline` condition.
+
+    Same task, same model; cogym only; where the model ran the baseline too (Co-Gym, table 2: McNemar for
+    yes/no, else paired t over instances).
+    """
+    wanted, values = (only or Selection()).where()
+    query = f"""
+        SELECT t.task, t.agent_model, t.condition, t.id, m.value,
+            concat_ws('/', t.task, t.instance) AS instance, t.instance IS NOT NULL AS pairable
+        FROM measures m JOIN trajectories t ON t.id = m.trajectory_id
+        WHERE m.metric = ? AND m.value IS NOT NULL AND t.system = 'cogym'
+            AND t.setting IS DISTINCT FROM 'real' AND t.condition IS NOT NULL AND {wanted}
+        ORDER BY t.id
+    """
+    with store.reading() as connection:
+        found = dictionaries(connection, query, [metric, *values])
+    arms: dict[tuple[str, str], Values] = {}
+    for row in found:
+        arm = arms.setdefault((row["task"] or "–", row["agent_model"] or "–"), {})
+        instance = row["instance"] if row["pairable"] else None
+        arm.setdefault(row["condition"], []).append((row["id"], instance, row["value"]))
+    return {
+        (condition, task, model): _compared(group, arm[baseline])
+        for (task, model), arm in arms.items()
+        if baseline in arm
+        for condition, group in arm.items()
+        if condition != baseline
+    }
 
 
 def _row(head: dict[str, Any], row: Comparison, correction: str) -> dict[str, Any]:

@@ -7,23 +7,26 @@ from __future__ import annotations
 
 from typing import Any
 
-from coaudit.pipeline.errors import CoauditError
 from coaudit.pipeline.measures import rehac
 from coaudit.pipeline.measures.rehac import State
-from coaudit.pipeline.store import Store
+from coaudit.pipeline.selection import Selection
+from coaudit.pipeline.store import Store, execute
+from coaudit.pipeline.tables import Cell, Number, Table, count
 from coaudit.schemas.trajectory import Trajectory
 
 
-def interventions(store: Store, penalty: float, top: int) -> list[dict[str, Any]]:
+def interventions(
+    store: Store, penalty: float, top: int, *, only: Selection | None = None
+) -> list[dict[str, Any]]:
     """One document a condition: its states, and the `top` ones where a human step was worth most and least.
 
-    Raises CoauditError where the workspace holds no ReHAC trajectories.
+    None where no ReHAC trajectory is among those selected.
     """
+    wanted, values = (only or Selection()).where()
+    query = f"SELECT t.id FROM trajectories t WHERE t.system = 'rehac' AND {wanted} ORDER BY t.id"
     with store.reading() as connection:
-        rows = connection.execute("SELECT id FROM trajectories WHERE system = 'rehac' ORDER BY id").fetchall()
+        rows = execute(connection, query, values).fetchall()
         found = store.load(connection, [row[0] for row in rows], states=True)
-    if not found:
-        raise CoauditError("no ReHAC trajectories in the workspace; `coaudit ingest PATH` reads them")
     by_condition: dict[str | None, list[Trajectory]] = {}
     for trajectory in found:
         by_condition.setdefault(trajectory.condition, []).append(trajectory)
@@ -85,6 +88,52 @@ def _step(trajectory: Trajectory, seq: int) -> str:
         return event.text or ""
     arguments = ", ".join(str(value) for value in event.action.arguments.values())
     return f"{event.action.name}[{arguments}]"
+
+
+def table(store: Store, penalty: float, top: int, *, only: Selection | None = None) -> Table:
+    """The states where a person's step was worth most and least, each leading to one of those steps."""
+    documents = interventions(store, penalty, top, only=only)
+    with_both = sum(document["with_both"] for document in documents)
+    better = sum(document["human_better"] for document in documents)
+    return Table(
+        name="interventions",
+        title="Where people helped, and where they were not needed",
+        caption="Reward: the mean of the runs that went on from the same state with a person's step, or the "
+        f"agent's, at λ = {penalty:g}. Advantage: the former less the mean of both (ReHAC). States are "
+        "shared by what was seen so far, within a condition; "
+        f"{with_both:,} states saw both, in {better:,} of them the person was better. "
+        "`coaudit interventions` lists more.",
+        columns=("Condition", "Step was", "Question", "What the person did", *_FIGURES),
+        rows=tuple(
+            _row(document["condition"], kind, state)
+            for document in documents
+            for kind in ("helped", "wasted")
+            for state in document[kind]
+        ),
+        heads=4,
+        empty="No ReHAC run in which a state saw both: `coaudit ingest PATH --system rehac`.",
+    )
+
+
+LONGEST = 200
+"""Characters of a question or step in a table."""
+_FIGURES = ("Advantage", "Reward, person", "Reward, agent", "Runs, person", "Runs, agent")
+
+
+def _row(condition: str | None, kind: str, state: dict[str, Any]) -> tuple[Cell, ...]:
+    step = state["human_steps"][0]
+    place = (("trajectory", step["trajectory"]), ("event", str(step["event"])))
+    return (
+        condition or "–",
+        kind,
+        (state["question"] or state["instance"] or "–")[:LONGEST],
+        step["step"][:LONGEST],
+        Number(state["advantage"], of=place),
+        Number(state["reward_human"]),
+        Number(state["reward_agent"]),
+        count(state["n_human"]),
+        count(state["n_agent"]),
+    )
 
 
 def lines(document: dict[str, Any]) -> list[str]:

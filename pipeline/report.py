@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from coaudit.pipeline import codebooks, findings, ledger, methods, metrics, rates, trust
+from coaudit.annotation.comparisons import Comparison
+from coaudit.pipeline import codebooks, comparing, findings, ledger, methods, metrics, rates, trust
 from coaudit.pipeline.selection import COLUMNS, Selection
 from coaudit.pipeline.store import Store
 from coaudit.pipeline.tables import Cell, Number, Table, of_metric, plain
@@ -33,6 +34,8 @@ TABLE_3 = {
     "satisfaction": "Overall satisfaction (1–5)",
     "delivery_rate": "Delivery rate",
 }
+AUTONOMOUS = "autonomous"
+"""The condition of Co-Gym's agents that work alone."""
 AUDIT = ("system", "setting", "condition", "task", "agent_model")
 
 
@@ -58,13 +61,14 @@ def build(store: Store, *, only: Selection | None = None, rater: str | None = No
     """Everything a report shows; a part that lacks its data says what to run instead."""
     rows = one_rater(metrics.metrics(store, by=AUDIT, only=only, rater=rater))
     pooled = one_rater(metrics.metrics(store, by=AUDIT[:-1], only=only, rater=rater))
+    better = comparing.improved(store, "task_performance", AUTONOMOUS, only=only)
     return Report(
         created=ledger.now(),
         workspace=str(store.workspace.path),
         facts=methods.facts(store, only),
         tables=(
             methods.contents(store, only),
-            simulated(rows),
+            simulated(rows, better),
             real(pooled),
             elsewhere(pooled),
             failures(store, only),
@@ -89,21 +93,30 @@ def one_rater(rows: Sequence[Metric]) -> list[Metric]:
     return [row for row in rows if row.rater is None or best[row.metric] == row.rater]
 
 
-def simulated(rows: Sequence[Metric]) -> Table:
-    """Table 2 of the Co-Gym paper: a row an arm and model, the tasks side by side."""
+def simulated(rows: Sequence[Metric], better: Mapping[tuple[str, str, str], Comparison]) -> Table:
+    """Table 2 of the Co-Gym paper: a row an arm and model, the tasks side by side.
+
+    `better` has each arm against the autonomous one: (condition, task, agent model) -> comparison.
+    """
     found = {
         (_group(row, "condition", "agent_model"), _group(row, "task"), row.metric): of_metric(row)
         for row in rows
         if _cogym(row, real=False) and row.metric in TABLE_2 and row.scoring in (None, "automatic")
     }
+    for (condition, task, model), compared in better.items():
+        key = ((condition, model), (task,), "task_performance")
+        if key in found and compared.better:
+            found[key] = replace(found[key], mark="*")
     arms = sorted({key[0] for key in found})
     tasks = sorted({key[1] for key in found})
     return Table(
         name="simulated",
         title="Collaboration with simulated users (Co-Gym, table 2)",
         caption="Task performance is that of delivered results; the collab score is 0 where nothing was "
-        "delivered. H_init, CA+ and CA− audit the process: neither higher nor lower is better by itself. "
-        + _rated_by(rows),
+        "delivered. * significantly better than the autonomous agent of the same model (p < 0.05, not "
+        "corrected for their number; McNemar for yes/no, else paired t, over the instances that both ran; a "
+        "bootstrap where none were). H_init, CA+ and CA− audit the process: neither higher nor lower is "
+        "better by itself. " + _rated_by(rows),
         columns=("Condition", "Model", *(name for _ in tasks for name in TABLE_2.values())),
         rows=tuple(
             (*arm, *(found.get((arm, task, metric), "") for task in tasks for metric in TABLE_2))

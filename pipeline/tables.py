@@ -24,6 +24,8 @@ class Number:
     percent: bool = False
     plain: bool = False
     """A count or a name of a number: no interval, no n."""
+    mark: str = ""
+    """Stands behind the value, such as the * of a significant difference."""
     corrected: Number | None = None
     """Of a judge's rate: what it becomes when people's labels of some correct it; its n are those labels."""
     of: tuple[tuple[str, str], ...] = ()
@@ -32,7 +34,7 @@ class Number:
     @property
     def text(self) -> str:
         """The value alone, for reading; a dash where it is undefined."""
-        return figure(self.value, percent=self.percent, whole=self.plain)
+        return figure(self.value, percent=self.percent, whole=self.plain) + self.mark
 
     @property
     def interval(self) -> str:
@@ -141,6 +143,6 @@ def plain(cell: Cell) -> dict[str, Any] | str:
     said = {
         key: value
         for key, value in vars(cell).items()
-        if key == "value" or (value not in (None, False, 0) and key not in ("percent", "plain", "of"))
+        if key == "value" or (value not in (None, False, 0, "") and key not in ("percent", "plain", "of"))
     }
     return said | ({"corrected": plain(cell.corrected)} if cell.corrected else {})

@@ -57,8 +57,11 @@ def interventions(
     """ReHAC: where a person's step helped most and where it was wasted."""
     from coaudit.pipeline import interventions as finding
     from coaudit.pipeline.commands.context import safe
+    from coaudit.pipeline.errors import CoauditError
 
     documents = finding.interventions(store(), penalty, top)
+    if not documents:
+        raise CoauditError("no ReHAC trajectories in the workspace; `coaudit ingest PATH` reads them")
     if json:
         emit({"rows": documents})
         return

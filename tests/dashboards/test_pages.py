@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from coaudit.dashboards import ahead, efficiency_page, reading
 from coaudit.dashboards.figures import to_csv
 from coaudit.dashboards.timeline import differing
+from coaudit.pipeline import interventions
 from coaudit.pipeline.store import Store
 from coaudit.pipeline.workspace import Workspace
 
@@ -41,6 +45,39 @@ def test_a_page_draws_without_an_error(here: Path, name: str) -> None:
     test = _run(name)
     assert not test.exception
     assert len(test.title) == 1
+
+
+@pytest.mark.slow
+def test_where_people_helped_leads_to_their_steps_and_follows_the_filters(here: Path) -> None:
+    store = Store(Workspace(here), read_only=True)
+    documents = interventions.interventions(store, 0.08, 1)
+    step = next(state["human_steps"][0] for document in documents for state in document["helped"])
+    address = f"trajectory?trajectory={step['trajectory']}&amp;event={step['event']}"
+    assert address in _html(_run("efficiency"))
+    assert address not in _html(_run("efficiency", system=["cogym"]))
+
+
+@pytest.mark.slow
+def test_a_page_that_was_read_ahead_reads_nothing_more(
+    here: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(reading, "FRESH", 1000.0)
+    monkeypatch.setattr(ahead, "SLOW", 0.0)
+    st.cache_data.clear()
+    path = reading.place()
+    _run("trajectory")
+    before = reading.took(path)
+    ahead.read([efficiency_page.show])
+    for thread in threading.enumerate():
+        if thread.name == ahead.NAME:
+            thread.join()
+    read = reading.took(path)
+    assert read > before
+    _run("efficiency")
+    assert reading.took(path) == read
+    ahead.read([efficiency_page.show])
+    assert not any(thread.name == ahead.NAME for thread in threading.enumerate()), "nothing has changed"
+    assert not [record for record in caplog.records if record.threadName == ahead.NAME]
 
 
 @pytest.mark.slow

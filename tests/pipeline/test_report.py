@@ -15,6 +15,7 @@ from coaudit.pipeline.selection import Selection
 from coaudit.pipeline.store import Store
 from coaudit.pipeline.tables import Number, Table, figure
 from coaudit.pipeline.workspace import Workspace
+from coaudit.schemas.trajectory import Event, Outcome, Participant, Trajectory
 from tests.conftest import ROOT, Coaudit
 from tests.pipeline import stores
 
@@ -47,6 +48,46 @@ def test_the_page_opens_offline_and_has_no_script(audited: Store) -> None:
     assert not re.findall(r"""(?:src|href)=["'](?!#)""", page)
     assert "default-src 'none'" in page
     _Balanced().feed(page)
+
+
+def test_table_2_marks_arms_that_are_significantly_better_than_the_autonomous_agent(
+    workspace: Path,
+) -> None:
+    store = stores.opened(workspace)
+    runs = [(arm, n) for arm in ("autonomous", "collaborative", "situational_planning") for n in range(6)]
+    performance = {"autonomous": 0.2, "collaborative": 0.21, "situational_planning": 0.6}
+    with store.writing() as connection:
+        store.save([_run(arm, n, performance[arm] + 0.03 * (n % 3)) for arm, n in runs], connection)
+        # Of the same instances, but one half worse and one better: no gain is shown.
+        store.save([_run("undecided", n, 0.23 + (-0.1, 0.1)[n % 2]) for n in range(6)], connection)
+    table = report.build(store).table("simulated")
+    column = table.columns.index("Task perf.")
+    shown = {row[0]: cell.text for row in table.rows if isinstance(cell := row[column], Number)}
+    marked = {arm for arm, text in shown.items() if text.endswith("*")}
+    # collaborative is a little better on each instance: a test that pairs them sees that
+    assert marked == {"collaborative", "situational_planning"}
+    assert shown["autonomous"] == shown["undecided"] == "0.230"
+
+
+def _run(arm: str, number: int, performance: float) -> Trajectory:
+    gain = 0.001 * number * arm.startswith(("coll", "sit"))
+    return Trajectory(
+        id=f"{arm}{number:08}",
+        native_id=f"{arm} {number}",
+        source="made",
+        system="cogym",
+        setting="simulated",
+        condition=arm,
+        task="related_work",
+        instance=str(number),
+        agent_model="gpt-4o",
+        participants=(Participant(name="agent", kind="agent"), Participant(name="user", kind="human")),
+        events=(Event(seq=0, actor="environment", kind="start"),),
+        outcomes=(
+            Outcome(name="delivered", value=1),
+            Outcome(name="task_performance", value=performance + gain),
+        ),
+    )
 
 
 def test_table_3_has_the_ratings_of_real_users(audited: Store) -> None:
