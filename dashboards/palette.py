@@ -1,10 +1,13 @@
-"""Colours that people with any colour vision can tell apart, on light and dark alike (Okabe & Ito 2008)."""
+"""Colours that people with any colour vision can tell apart, on light and dark alike (Okabe & Ito 2008).
+
+Their yellow, which vanishes on white, is a brown here.
+"""
 
 from __future__ import annotations
 
 import altair as alt
 
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#999999", "#F0E442")
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#999999", "#8C6D31")
 PARTIES = {"human": "#E69F00", "agent": "#0072B2"}
 SOURCES = {"model": "#0072B2", "scaffolding": "#E69F00", "both": "#009E73", "not said": "#999999"}
 SETTINGS = {"real": "#D55E00", "simulated": "#0072B2"}

@@ -133,10 +133,7 @@ class Batch:
 def chosen(store: Store, names: Sequence[str], default: Sequence[str] = PROCESS) -> tuple[Codebook, ...]:
     """The codebooks of these names (commas part them too); UsageError names the choices."""
     wanted = [name.strip() for given in names for name in given.split(",") if name.strip()]
-    try:
-        return tuple(codebooks.load(n, store.workspace.codebooks) for n in dict.fromkeys(wanted or default))
-    except codebooks.CodebookError as error:
-        raise UsageError(str(error)) from error
+    return tuple(codebooks.load(n, store.workspace.codebooks) for n in dict.fromkeys(wanted or default))
 
 
 def batches(store: Store, book: Codebook) -> Iterator[Batch]:
