@@ -13,7 +13,6 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
 from coaudit.pipeline import codebooks
-from coaudit.pipeline.errors import UsageError
 from coaudit.pipeline.ledger import RatingLedger
 from coaudit.pipeline.locks import exclusive
 from coaudit.pipeline.store import Store, dictionaries
