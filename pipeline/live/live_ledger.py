@@ -14,7 +14,11 @@ from coaudit.schemas.rating import Rating
 
 
 class LiveLedger:
-    """Takes ratings from any thread; they are on disk within the transaction that loads them."""
+    """Takes ratings from any thread; they are on disk within the transaction that loads them.
+
+    A kill loses what was answered since the last transaction; a follower that ends for any other reason
+    has it on disk (`close`).
+    """
 
     def __init__(self, sink: Sink) -> None:
         self.sink = sink
