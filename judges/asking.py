@@ -176,9 +176,7 @@ class Asker:
                 reply, cost = await self._once(question)
             except Unreachable as error:
                 if time.monotonic() - self.contact > self.patience.gone:
-                    raise Fatal(
-                        f"{error}; gone for {self.patience.gone:.0f} s, run again to go on"
-                    ) from error
+                    raise Fatal(f"{error}; gone for {self.patience.gone:.0f} s") from error
                 wait = self._pause(failures := failures + 1, None)
             except Transient as error:
                 self._heard()

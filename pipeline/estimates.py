@@ -79,6 +79,6 @@ def _sample(store: Store, book: Codebook, scope: Scope, model: Model) -> list[in
     judge = model.judge(book, scope)
     planner = Planner(judge, model.maker(judge), scope, b"", Summary())
     context = Context()
-    jobs = (job for batch in batches(store, book) for job in planner.jobs(batch))
+    jobs = (job for batch in batches(store, book) for job in planner.jobs(batch.units(scope)))
     questions = (judge.whole(job.case).question for job in itertools.islice(jobs, SAMPLE))
     return [context.tokens(question) - question.form.max_tokens for question in questions]

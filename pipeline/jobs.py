@@ -7,7 +7,7 @@ ledger; units with the very same prompt (a "Yes." said twice in a trajectory) ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from coaudit.judges.asking import Outcome
 from coaudit.judges.llm import Case, LLMJudge
 from coaudit.judges.quoting import nonce
 from coaudit.judges.verdict import Maker, Verdict
-from coaudit.pipeline.judging import Batch, Known, Scope, Summary
+from coaudit.pipeline.judging import Known, Scope, Summary
 from coaudit.schemas.base import canonical_json
 from coaudit.schemas.rating import Rating
 from coaudit.schemas.trajectory import Trajectory
@@ -60,7 +60,7 @@ class Job:
 
 @dataclass
 class Planner:
-    """Turns batches into jobs; counts what needs none."""
+    """Turns units into jobs; counts what needs none."""
 
     judge: LLMJudge
     maker: Maker
@@ -76,11 +76,11 @@ class Planner:
         """Whether --limit is reached."""
         return self.scope.limit is not None and self.queued >= self.scope.limit
 
-    def jobs(self, batch: Batch) -> Iterator[Job]:
-        """The questions that are left, units of one trajectory together."""
+    def jobs(self, units: Iterable[tuple[Trajectory, Unit, list[Known]]]) -> Iterator[Job]:
+        """The questions that are left of units with what is known of them, those of a trajectory together."""
         waiting: dict[str, Job] = {}
         current = ""
-        for trajectory, unit, known in batch.units(self.scope):
+        for trajectory, unit, known in units:
             if trajectory.id != current:  # the marker differs, so only units of one trajectory share a prompt
                 yield from waiting.values()
                 waiting.clear()

@@ -88,6 +88,10 @@ class Summary:
         """One unit's ratings: `rated` with a usable answer, `errors` with a failed one (both may hold)."""
         self.rated += any(r.error is None for r in ratings)
         self.errors += any(r.error is not None for r in ratings)
+        for rating in ratings:
+            self.prompt_tokens += rating.prompt_tokens or 0
+            self.cached_tokens += rating.cached_tokens or 0
+            self.completion_tokens += rating.completion_tokens or 0
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -33,6 +33,8 @@ DISK_SECONDS = 0.3
 """How often what was written is brought to disk and counted."""
 WORKERS = 4
 """Workers for a place in flight: those that wait before they ask again hold none."""
+Jobs = asyncio.Queue[Job | None]
+"""What is to be asked; None sends a worker home."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,16 @@ class Model:
     price: Price | None = None
     context: int | None = None
     patience: Patience = field(default_factory=Patience)
+
+    @property
+    def workers(self) -> int:
+        """How many ask side by side."""
+        return min(WORKERS * self.concurrency, 4096)
+
+    @property
+    def waiting(self) -> int:
+        """Jobs that may wait for a worker."""
+        return 2 * self.concurrency
 
     def judge(self, book: Codebook, scope: Scope) -> LLMJudge:
         """The judge for a codebook."""
@@ -111,10 +123,11 @@ class State:
         self.summary.cost_usd = round(self.budget.cost, 6) if self.budget.price else None
 
 
-async def run(store: Store, scope: Scope, model: Model, complete: Complete, state: State) -> None:
-    """Judge everything in scope; what was answered is on disk when this returns or raises."""
-    context = Context(model.context)
-    askers = {
+def askers(
+    scope: Scope, model: Model, complete: Complete, state: State, context: Context
+) -> dict[str, Asker]:
+    """Who asks for each codebook; they share the limits."""
+    return {
         book.name: Asker(
             judge=model.judge(book, scope),
             complete=complete,
@@ -126,17 +139,21 @@ async def run(store: Store, scope: Scope, model: Model, complete: Complete, stat
         )
         for book in scope.books
     }
-    jobs: asyncio.Queue[Job | None] = asyncio.Queue(maxsize=2 * model.concurrency)
-    workers = min(WORKERS * model.concurrency, 4096)
+
+
+async def run(store: Store, scope: Scope, model: Model, complete: Complete, state: State) -> None:
+    """Judge everything in scope; what was answered is on disk when this returns or raises."""
+    asked = askers(scope, model, complete, state, Context(model.context))
+    jobs: Jobs = asyncio.Queue(maxsize=model.waiting)
     with RatingLedger(store.workspace.ratings) as ledger:
         sink = Sink(ledger, state)
         flushing = asyncio.create_task(sink.keep_flushing())
         try:
             with interruptible(state):
                 async with asyncio.TaskGroup() as group:
-                    group.create_task(_feed(store, scope, model, askers, jobs, sink, workers))
-                    for _ in range(workers):
-                        group.create_task(_work(jobs, askers, sink))
+                    group.create_task(_feed(store, scope, model, asked, jobs, sink))
+                    for _ in range(model.workers):
+                        group.create_task(work(jobs, asked, state, sink.put))
         finally:
             flushing.cancel()
             sink.flush()
@@ -206,13 +223,8 @@ class Sink:
         return units
 
     def _counted(self, units: list[list[Rating]]) -> None:
-        summary = self.state.summary
         for ratings in units:
-            summary.count(ratings)
-            for rating in ratings:
-                summary.prompt_tokens += rating.prompt_tokens or 0
-                summary.cached_tokens += rating.cached_tokens or 0
-                summary.completion_tokens += rating.completion_tokens or 0
+            self.state.summary.count(ratings)
 
 
 @contextmanager
@@ -241,9 +253,8 @@ async def _feed(
     scope: Scope,
     model: Model,
     askers: dict[str, Asker],
-    jobs: asyncio.Queue[Job | None],
+    jobs: Jobs,
     sink: Sink,
-    workers: int,
 ) -> None:
     secret = store.workspace.secret()
     left = scope
@@ -255,19 +266,21 @@ async def _feed(
             batch: Batch | None = await asyncio.to_thread(next, source, None)
             if batch is None:
                 break
-            for job in planner.jobs(batch):
+            for job in planner.jobs(batch.units(left)):
                 if sink.state.stopping:
                     break
                 await jobs.put(job)
             sink.copy(planner.copied)
             planner.copied = []
         left = left.less(planner.queued)
-    for _ in range(workers):
+    for _ in range(model.workers):
         await jobs.put(None)
 
 
-async def _work(jobs: asyncio.Queue[Job | None], askers: dict[str, Asker], sink: Sink) -> None:
-    state = sink.state
+async def work(
+    jobs: Jobs, askers: dict[str, Asker], state: State, put: Callable[[list[list[Rating]]], None]
+) -> None:
+    """Ask one after the other until there is no more; what fails for good stops all."""
     while (job := await jobs.get()) is not None:
         if state.stopping:
             continue
@@ -279,4 +292,4 @@ async def _work(jobs: asyncio.Queue[Job | None], askers: dict[str, Asker], sink:
         except Stopped as error:
             state.stop(str(error))
         else:
-            sink.put(job.ratings(outcome))
+            put(job.ratings(outcome))

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import replace
 
 from coaudit.judges.asking import Budget
-from coaudit.judges.chat import Fatal, UnknownModel
+from coaudit.judges.chat import Fatal, Form, Message, Question, UnknownModel
 from coaudit.judges.limits import Limiter
 from coaudit.judges.models import Client
 from coaudit.judges.prices import price_of
+from coaudit.judges.verdict import JudgeError
 from coaudit.pipeline import model_judging
 from coaudit.pipeline.errors import CoauditError, UsageError
 from coaudit.pipeline.estimates import Estimate, estimate
@@ -39,6 +40,8 @@ def named(store: Store, rater: str) -> str:
     """The name that a model rates by; UsageError for one that is another kind of rater's."""
     if rater in RESERVED or rater.startswith("trained:"):
         raise UsageError(f"a model cannot rate as {rater!r}, which names another rater; choose another name")
+    if not store.has_tables():
+        return rater
     query = "SELECT DISTINCT rater_kind FROM ratings WHERE rater = ? AND rater_kind <> 'llm'"
     with store.reading(synced=True) as connection:
         others = dictionaries(connection, query, [rater])
@@ -69,11 +72,8 @@ def judge(
         store.sync()  # what a run before us wrote while we waited
         state = State(Summary(), Budget(), Limiter(model.concurrency))
         try:
-            asyncio.run(_judge(store, scope, model, client, state, approve, show))
-        except UnknownModel as error:
-            raise UsageError(str(error)) from error
-        except Fatal as error:
-            raise CoauditError(str(error)) from error
+            with _explained():
+                asyncio.run(_judge(store, scope, model, client, state, approve, show))
         except asyncio.CancelledError:
             state.stop("interrupted")
     if state.stopping and state.stopping != "interrupted" and not state.fatal:
@@ -83,6 +83,36 @@ def judge(
     if state.fatal or state.stopping == "interrupted":
         raise Incomplete(state)
     return state.summary
+
+
+async def met(complete: Client, model: Model) -> Model:
+    """The model with the context that its endpoint names; CoauditError where it cannot be asked.
+
+    An endpoint may take names that it does not list: one that is not listed is tried with a question.
+    """
+    with _explained():
+        offer = await complete.offer()
+        if offer.models and not any(f"/{model.name}".endswith(f"/{name}") for name in offer.models):
+            try:
+                await complete(_TRIAL)
+            except Fatal:
+                raise
+            except JudgeError:
+                pass  # whatever it thinks of the question, it knows the model
+    return replace(model, context=model.context or offer.context)
+
+
+_TRIAL = Question((Message("user", "Answer yes."),), Form(("yes", "no")))
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    try:
+        yield
+    except UnknownModel as error:
+        raise UsageError(str(error)) from error
+    except Fatal as error:
+        raise CoauditError(str(error)) from error
 
 
 class Incomplete(CoauditError):

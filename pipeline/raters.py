@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from coaudit.judges import detectors, rules
 from coaudit.judges.verdict import JudgeError
@@ -11,18 +11,40 @@ from coaudit.pipeline import judging, system_detectors, training
 from coaudit.pipeline.errors import UsageError
 from coaudit.pipeline.judging import LocalRater, Say, Scope, Summary
 from coaudit.pipeline.store import Store
-from coaudit.pipeline.system_detectors import Ahead, SystemDetectors
+from coaudit.pipeline.system_detectors import Ahead, SystemDetectors, Trajectories
 from coaudit.schemas.codebook import Codebook
 
-Make = Callable[[Codebook], LocalRater]
 EMBEDDED = (rules.NAME, detectors.NAME)
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """A rater of one codebook that comes with the package."""
+
+    rater: LocalRater
+    maker: tuple[str, str]
+    """Its name and version."""
+
+
+def embedded(book: Codebook, name: str, logs: Callable[[Codebook], Trajectories]) -> Embedded:
+    """The rules or the detectors of a codebook; UsageError where they have none for it.
+
+    `logs` is where detectors that need more than a unit find the trajectories.
+    """
+    try:
+        if name == rules.NAME:
+            return Embedded(rules.Rules(book), (name, rules.VERSION))
+        if book.name in system_detectors.SYSTEMS:
+            return Embedded(SystemDetectors(book, logs(book)), (name, system_detectors.VERSION))
+        return Embedded(detectors.Detectors(book), (name, detectors.VERSION))
+    except JudgeError as error:
+        raise UsageError(str(error)) from error
 
 
 def judge(store: Store, rater: str, names: Sequence[str], scope: Scope, say: Say) -> Summary:
     """Rate with an embedded or a trained rater; UsageError names the ones there are."""
     if rater == rules.NAME:
-        books = judging.chosen(store, names)
-        return _embedded(store, (rules.NAME, rules.VERSION), rules.Rules, scope.on(books), say)
+        return _embedded(store, rater, scope.on(judging.chosen(store, names)), say)
     if rater == detectors.NAME:
         return _detectors(store, names, scope, say)
     known = training.trained_names(store)
@@ -42,22 +64,16 @@ def _detectors(store: Store, names: Sequence[str], scope: Scope, say: Say) -> Su
     special = tuple(book for book in books if book.name in system_detectors.SYSTEMS)
     summary = Summary()
     if general:
-        maker = (detectors.NAME, detectors.VERSION)
-        summary = _embedded(store, maker, detectors.Detectors, scope.on(general), say)
+        summary = _embedded(store, detectors.NAME, scope.on(general), say)
     if special:
-        maker = (detectors.NAME, system_detectors.VERSION)
         left = scope.less(summary.rated).on(special)
-        more = _embedded(store, maker, lambda book: SystemDetectors(book, Ahead.of(store, book)), left, say)
-        summary = summary.plus(more)
+        summary = summary.plus(_embedded(store, detectors.NAME, left, say))
     return summary
 
 
-def _embedded(store: Store, maker: tuple[str, str], make: Make, scope: Scope, say: Say) -> Summary:
-    try:
-        raters = [make(book) for book in scope.books]
-    except JudgeError as error:
-        raise UsageError(str(error)) from error
-    return judging.judge_locally(store, scope, raters, maker, say)
+def _embedded(store: Store, name: str, scope: Scope, say: Say) -> Summary:
+    found = [embedded(book, name, lambda book: Ahead.of(store, book)) for book in scope.books]
+    return judging.judge_locally(store, scope, [one.rater for one in found], found[0].maker, say)
 
 
 def _trained(store: Store, rater: str, names: Sequence[str], scope: Scope, say: Say) -> Summary:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 from coaudit.judges.detectors import NAME
 from coaudit.judges.verdict import Maker, Verdict
@@ -35,6 +36,15 @@ def books_of(store: Store) -> tuple[str, ...]:
     return tuple(book for book, system in SYSTEMS.items() if system in found)
 
 
+class Trajectories(Protocol):
+    """Where the trajectories of a codebook's system are, with their states and what they are held against."""
+
+    @property
+    def references(self) -> References: ...
+
+    def get(self, key: str) -> Trajectory | None: ...
+
+
 class Ahead:
     """A system's trajectories with their states, fetched in the order in which judging asks for them."""
 
@@ -43,7 +53,7 @@ class Ahead:
         query = "SELECT id FROM trajectories WHERE system = ? ORDER BY started, native_id, id"
         with store.reading() as connection:
             self.ids = [row[0] for row in execute(connection, query, [system]).fetchall()]
-            self.references: References = store.references(connection)
+            self.references = store.references(connection)
         self.place = {key: place for place, key in enumerate(self.ids)}
         self.held: dict[str, Trajectory] = {}
 
@@ -69,11 +79,11 @@ class SystemDetectors:
     """The detectors of one codebook."""
 
     codebook: Codebook
-    ahead: Ahead
+    trajectories: Trajectories
 
     def rate(self, unit: Unit) -> Iterator[Rating]:
         """A rating for each code, for a trajectory of the codebook's system."""
-        trajectory = self.ahead.get(unit.trajectory_id)
+        trajectory = self.trajectories.get(unit.trajectory_id)
         if trajectory is None or not self._can_tell(trajectory):
             return
         found = list(self._findings(trajectory))
@@ -83,13 +93,13 @@ class SystemDetectors:
 
     def _can_tell(self, trajectory: Trajectory) -> bool:
         """Whether what the detector looks at is there: requests are judged against a reference."""
-        return self.codebook.name == "dilemmas" or (trajectory.task or "") in self.ahead.references
+        return self.codebook.name == "dilemmas" or (trajectory.task or "") in self.trajectories.references
 
     def _findings(self, trajectory: Trajectory) -> Iterator[Finding]:
         if self.codebook.name == "dilemmas":
             yield from dilemmas.dilemmas(trajectory)
             return
-        reference = self.ahead.references[trajectory.task or ""]
+        reference = self.trajectories.references[trajectory.task or ""]
         limit = overcooked.time_limit(reference)
         dialogues = overcooked.assessed(overcooked.run(trajectory, limit), reference)
         yield from collaboration.errors(dialogues, reference)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,13 +11,35 @@ import typer
 
 from coaudit.pipeline.commands.context import Commands, Groups, Json, emit, say, store, tags
 from coaudit.pipeline.commands.data import checked_setting
+from coaudit.pipeline.commands.judging import (
+    ApiBase,
+    Concurrency,
+    MaxCost,
+    MaxRequests,
+    ModelName,
+    Yes,
+    consent,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncIterator, Sequence
 
+    from coaudit.pipeline.live.follow import Follower
     from coaudit.pipeline.live.judges import LiveJudge
-    from coaudit.pipeline.live.sink import Sink
+    from coaudit.pipeline.live.model_judge import ModelJudge
+    from coaudit.pipeline.model_judging import Model
     from coaudit.pipeline.store import Store
+    from coaudit.schemas.codebook import Codebook
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which codebooks are rated, and by whom."""
+
+    books: Sequence[str]
+    rater: str | None = None
+    model: Model | None = None
+    api_base: str | None = None
 
 
 def follow(
@@ -34,6 +58,18 @@ def follow(
     judge: Annotated[
         list[str] | None, typer.Option(help="Codebook whose units are rated as they complete; repeatable.")
     ] = None,
+    rater: Annotated[
+        str | None,
+        typer.Option(
+            help="rules or detectors, else what the codebook has; with --model, the name it rates by."
+        ),
+    ] = None,
+    model: ModelName = None,
+    api_base: ApiBase = None,
+    concurrency: Concurrency = 64,
+    yes: Yes = False,
+    max_requests: MaxRequests = None,
+    max_cost: MaxCost = None,
     metrics: Annotated[
         list[str] | None, typer.Option(help="URL of a vLLM server's /metrics; repeatable.")
     ] = None,
@@ -59,11 +95,16 @@ def follow(
     """Follow live sessions and growing logs into the workspace until interrupted.
 
     What comes over Redis is recorded under raw/ first. The password of a server is taken from its URL or
-    from REDIS_PASSWORD.
+    from REDIS_PASSWORD. A model is asked beside the following, which never waits for it; what it was not
+    asked when following ends, `judge` asks.
     """
     import asyncio
 
+    from coaudit.judges.chat import Parameters
+    from coaudit.pipeline import model_runs
+    from coaudit.pipeline.errors import UsageError
     from coaudit.pipeline.live.follow import Plan
+    from coaudit.pipeline.model_judging import Model
     from coaudit.pipeline.sources.reader import ReadOptions
 
     plan = Plan(
@@ -78,7 +119,14 @@ def follow(
         every=every,
     )
     plan.check()
-    done = asyncio.run(_follow(plan, judge or [], alerts, webhook, unanswered))
+    books = judge or []
+    if (model or rater) and not books:
+        raise UsageError(f"{'--model' if model else '--rater'} is for --judge CODEBOOK, and there is none")
+    asked = None
+    if model:
+        asked = Model(model, rater or model, Parameters(), concurrency, max_requests, max_cost)
+        asked = _approved(model_runs.priced(asked), yes=yes)
+    done = asyncio.run(_follow(plan, Asked(books, rater, asked, api_base), alerts, webhook, unanswered))
     if json:
         emit(done)
     else:
@@ -86,18 +134,17 @@ def follow(
 
 
 async def _follow(
-    plan: Any, books: Sequence[str], lines: bool, webhook: str | None, unanswered: float
-) -> dict[str, int]:
+    plan: Any, asked: Asked, lines: bool, webhook: str | None, unanswered: float
+) -> dict[str, float]:
     """Put the pieces together and run them."""
     from coaudit.pipeline.live.alerts import Alerts, Webhook, line
     from coaudit.pipeline.live.follow import Follower
 
     found = store(for_ingest=True)
+    follower = Follower(plan, found, say)
     sent = Webhook(webhook, say) if webhook else None
-    follower = Follower(plan, found, say, [sent.run] if sent else [])
-    judge = _judge(follower.sink, books) if books else None
-    if judge:
-        follower.watchers.append(judge)
+    if sent:
+        follower.beside.append(sent.run)
 
     def emitted(alert: dict[str, Any]) -> None:
         if lines:
@@ -105,31 +152,65 @@ async def _follow(
         if sent:
             sent(alert)
 
-    if lines or sent:
-        from coaudit.judges.rules import halts
+    async with AsyncExitStack() as stack:
+        judge = await stack.enter_async_context(_judging(follower, asked)) if asked.books else None
+        if lines or sent:
+            from coaudit.judges.rules import halts
 
-        follower.watchers.append(Alerts(emitted, unanswered, halts, frozenset(_ids(found))))
-    try:
+            follower.watchers.append(Alerts(emitted, unanswered, halts, frozenset(_ids(found))))
         await follower.run()
-    finally:
-        if judge:
-            judge.close()
-    return follower.summary() | ({"rated": judge.rated} if judge else {})
+    return follower.summary() | (judge.summary() if judge else {})
 
 
-def _judge(sink: Sink, books: Sequence[str]) -> LiveJudge:
-    from coaudit.judges.rules import NAME, VERSION, Rules
-    from coaudit.judges.verdict import JudgeError
-    from coaudit.pipeline import judging
-    from coaudit.pipeline.errors import UsageError
+@asynccontextmanager
+async def _judging(follower: Follower, asked: Asked) -> AsyncIterator[LiveJudge | ModelJudge]:
+    """A judge that looks on."""
+    from coaudit.pipeline.judging import chosen
     from coaudit.pipeline.live.judges import LiveJudge
 
-    chosen = judging.chosen(sink.store, books)
+    books = chosen(follower.sink.store, asked.books)
+    judge: LiveJudge | ModelJudge
+    async with AsyncExitStack() as stack:
+        if asked.model is None:
+            judge = LiveJudge(follower.sink, books, asked.rater)
+        else:
+            judge = await _model_judge(follower, books, asked.model, asked.api_base, stack)
+            follower.beside.append(judge.run)
+        stack.callback(judge.ledger.close)
+        follower.watchers.append(judge)
+        follower.endings.append(judge.finish)
+        yield judge
+
+
+async def _model_judge(
+    follower: Follower, books: tuple[Codebook, ...], model: Model, api_base: str | None, stack: AsyncExitStack
+) -> ModelJudge:
+    """A language model, once it is clear that it is there."""
+    from dataclasses import replace
+
+    from coaudit.judges import models
+    from coaudit.judges.verdict import JudgeError
+    from coaudit.pipeline import model_runs
+    from coaudit.pipeline.errors import UsageError
+    from coaudit.pipeline.judging import Scope
+    from coaudit.pipeline.live.model_judge import PATIENCE, ModelJudge
+
+    model_runs.named(follower.sink.store, model.rater)
     try:
-        raters = [Rules(book) for book in chosen]
+        client = models.client(model.name, api_base, model.parameters)
     except JudgeError as error:
         raise UsageError(str(error)) from error
-    return LiveJudge(sink, chosen, raters, (NAME, VERSION))
+    complete = await stack.enter_async_context(client)
+    model = replace(await model_runs.met(complete, model), patience=PATIENCE)
+    return ModelJudge(follower.sink, Scope(books), model, complete, say, follower.plan.silence)
+
+
+def _approved(model: Model, *, yes: bool) -> Model:
+    """A model that costs something needs a person's consent: nobody knows how much there will be to ask."""
+    prompt, completion = (1e6 * model.price.prompt, 1e6 * model.price.completion) if model.price else (0, 0)
+    if (prompt or completion) and not yes:
+        consent(f"{model.name} costs ${prompt:g} and ${completion:g} a million tokens of prompt and answer")
+    return model
 
 
 def _ids(found: Store) -> list[str]:

@@ -31,18 +31,23 @@ ModelName = Annotated[
         "--model", help="hosted_vllm/NAME or openai/NAME (with --api-base), or any name of litellm's."
     ),
 ]
+ApiBase = Annotated[str | None, typer.Option(help="URL of the endpoint, up to /v1.")]
+Concurrency = Annotated[int, typer.Option(min=1, help="Requests in flight at the most.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Begin without asking, whatever it costs.")]
+MaxRequests = Annotated[int | None, typer.Option(min=0, help="Ask at most so often.")]
+MaxCost = Annotated[float | None, typer.Option(min=0, help="Spend at most so many dollars.")]
 
 
 def judge(
     codebook: Codebooks = None,
     rater: Rater = None,
     model: ModelName = None,
-    api_base: Annotated[str | None, typer.Option(help="URL of the endpoint, up to /v1.")] = None,
+    api_base: ApiBase = None,
     members: Annotated[str, typer.Option(help="Of a jury: raters, parted by commas.")] = "",
     engine: Annotated[
         str, typer.Option(help="local asks an endpoint; vllm and ray run the model themselves.")
     ] = "local",
-    concurrency: Annotated[int, typer.Option(min=1, help="Requests in flight at the most.")] = 64,
+    concurrency: Concurrency = 64,
     context: Annotated[
         str | None, typer.Option(help="none, preceding or transcript, in place of the codebook's own.")
     ] = None,
@@ -53,9 +58,9 @@ def judge(
     retry_errors: Annotated[
         bool, typer.Option("--retry-errors", help="Rate again what ended in an error.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Begin without asking, whatever it costs.")] = False,
-    max_requests: Annotated[int | None, typer.Option(min=0, help="Ask at most so often.")] = None,
-    max_cost: Annotated[float | None, typer.Option(min=0, help="Spend at most so many dollars.")] = None,
+    yes: Yes = False,
+    max_requests: MaxRequests = None,
+    max_cost: MaxCost = None,
     temperature: Annotated[float, typer.Option(min=0, help="Of the model.")] = 0.0,
     seed: Annotated[int | None, typer.Option(help="Of the model, where it takes one.")] = None,
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds until an answer is given up.")] = 180.0,
@@ -90,10 +95,14 @@ def judge(
 def approve(estimate: Estimate, *, yes: bool) -> None:
     """Say what a run will take, and ask a person where money is at stake."""
     say(str(estimate))
-    if yes or not estimate.cost:
-        return
+    if estimate.cost and not yes:
+        consent(f"this costs about ${estimate.cost:.4f}")
+
+
+def consent(costs: str) -> None:
+    """Ask a person whether to go on with what costs money; UsageError where nobody can be asked."""
     if not sys.stdin.isatty():
-        raise UsageError(f"this costs about ${estimate.cost:.4f}: give --yes to go on")
+        raise UsageError(f"{costs}: give --yes to go on")
     if not typer.confirm("Go on?", err=True):
         raise CoauditError("not begun")
 

@@ -33,6 +33,7 @@ BREATH = 0.1
 Say = Callable[[str], None]
 Watcher = Callable[[Sequence[Trajectory]], Awaitable[None]]
 """Told what was just stored, and now and then of nothing."""
+Work = Callable[[], Coroutine[Any, Any, None]]
 
 
 @dataclass(frozen=True)
@@ -80,12 +81,14 @@ class Follower:
         plan: Plan,
         store: Store,
         say: Say,
-        beside: Sequence[Callable[[], Coroutine[Any, Any, None]]] = (),
     ) -> None:
         self.plan = plan
         self.say = say
         self.watchers: list[Watcher] = []
-        self.beside = beside
+        self.beside: list[Work] = []
+        """What runs until the end, when it is cancelled."""
+        self.endings: list[Work] = []
+        """What is waited for when all is stored but for what these make of it."""
         self.sink = Sink(store)
         self.listeners: list[Listener] = []
         self.stopping = asyncio.Event()
@@ -134,7 +137,9 @@ class Follower:
         self._joined()
         self.tail.settle()
         await self._flush()
-        await self._flush()  # what the judges made of it
+        for ending in self.endings:
+            await ending()
+        await self._flush()
         await asyncio.to_thread(self.sink.derive, now=True)
 
     async def _channel(self, url: str) -> None:

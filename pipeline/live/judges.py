@@ -1,7 +1,6 @@
 """Units rated as they complete, by raters that need no endpoint: rules and detectors.
 
-A question is complete when its reply came, a message when it was said, a trajectory when it ended. The
-ledger is the memory here as everywhere: a unit that was rated so before is not rated again.
+The ledger is the memory here as everywhere: a unit that was rated so before is not rated again.
 """
 
 from __future__ import annotations
@@ -9,64 +8,75 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
-from coaudit.pipeline import ledger
-from coaudit.pipeline.judging import BATCH, LocalRater, known
+from coaudit.judges import detectors, rules
+from coaudit.pipeline import raters, system_detectors
+from coaudit.pipeline.errors import UsageError
+from coaudit.pipeline.judging import BATCH, known
+from coaudit.pipeline.live.completing import Stillness, complete
+from coaudit.pipeline.live.live_ledger import LiveLedger
 from coaudit.pipeline.live.sink import Sink
-from coaudit.pipeline.units import cut
+from coaudit.pipeline.measures.registry import References
+from coaudit.pipeline.raters import Embedded
+from coaudit.pipeline.store import Store
 from coaudit.schemas.codebook import Codebook
-from coaudit.schemas.rating import Rating
 from coaudit.schemas.trajectory import Trajectory
 from coaudit.schemas.unit import Unit
 
 REMEMBERED = 1000
+STILL = 2.0
+"""Seconds without a change after which a trajectory that does not say so is taken to have ended."""
 Key = tuple[str, int | None, str]
 """Codebook, seq of the unit's first event, hash of the unit."""
 
 
-@dataclass
 class LiveJudge:
     """Rates what was just stored."""
 
-    sink: Sink
-    books: Sequence[Codebook]
-    raters: Sequence[LocalRater]
-    maker: tuple[str, str]
-    """The raters' name and version."""
-    rated: int = 0
-    _done: OrderedDict[str, set[Key]] = field(default_factory=OrderedDict)
-    """By trajectory, the latest ones; of the others the store knows."""
-    _fresh: list[Rating] = field(default_factory=list)
-    _ledger: ledger.RatingLedger | None = None
+    def __init__(self, sink: Sink, books: Sequence[Codebook], rater: str | None = None) -> None:
+        self.sink = sink
+        self.rated = 0
+        self.shown = Shown(sink.store)
+        self.raters = [(book, chosen(book, rater, self.shown)) for book in books]
+        self.still = Stillness(STILL)
+        self.ledger = LiveLedger(sink)
+        self._done: OrderedDict[str, set[Key]] = OrderedDict()
+        """By trajectory, the latest ones; of the others the store knows."""
 
     async def __call__(self, saved: Sequence[Trajectory]) -> None:
         """Rate the units of these trajectories that are complete and new."""
+        self.still.note(saved)
         if saved:
             await asyncio.to_thread(self._rate, saved)
+        if still := self.still.take():
+            await asyncio.to_thread(self._rate_still, still)
 
-    def close(self) -> None:
-        """Close the ledger."""
-        if self._ledger is not None:
-            self._ledger.close()
+    async def finish(self) -> None:
+        """Rate what would have had to be still for longer."""
+        await asyncio.to_thread(self._rate_still, self.still.take(everything=True))
 
-    def _write(self, connection: object) -> None:
-        """Have the ratings on disk, in the transaction that loads them."""
-        fresh, self._fresh = self._fresh, []
-        if self._ledger is None:
-            self._ledger = ledger.RatingLedger(self.sink.store.workspace.ratings)
-        self._ledger.append(fresh)
+    def summary(self) -> dict[str, float]:
+        """What was rated."""
+        return {"rated": self.rated}
 
-    def _rate(self, saved: Sequence[Trajectory]) -> None:
-        for start in range(0, len(saved), BATCH):
-            some = saved[start : start + BATCH]
+    def _rate_still(self, ids: Sequence[str]) -> None:
+        for start in range(0, len(ids), BATCH):
+            with self.sink.store.reading(synced=True) as connection:
+                found = self.sink.store.load(connection, ids[start : start + BATCH], states=True)
+            self._rate(found)
+
+    def _rate(self, trajectories: Sequence[Trajectory]) -> None:
+        for start in range(0, len(trajectories), BATCH):
+            some = trajectories[start : start + BATCH]
             self._recall([t.id for t in some if t.id not in self._done])
-            for book, rater in zip(self.books, self.raters, strict=True):
+            self.shown.show(some)
+            for book, embedded in self.raters:
                 for unit in (u for t in some for u in self._complete(t, book)):
-                    self._fresh += rater.rate(unit)
-                    self.rated += 1
-        if self._fresh:
-            self.sink.also(self._write)
+                    ratings = list(embedded.rater.rate(unit))
+                    self.ledger.write(ratings)
+                    self.rated += bool(ratings)
 
     def _recall(self, ids: Sequence[str]) -> None:
         """Learn what was rated of trajectories that are not remembered."""
@@ -77,30 +87,73 @@ class LiveJudge:
         if not stored:
             return
         with self.sink.store.reading(synced=True) as connection:
-            for book in self.books:
+            for book, embedded in self.raters:
                 for key, units in known(connection, book, stored).items():
                     self._done[key] |= {
                         (book.name, event, said.unit_hash or "")
                         for event, many in units.items()
                         for said in many
-                        if (said.rater, said.rater_version) == self.maker
+                        if (said.rater, said.rater_version) == embedded.maker
                     }
 
     def _complete(self, trajectory: Trajectory, book: Codebook) -> Iterator[Unit]:
-        whole = book.unit == "trajectory"
-        if whole and not ended(trajectory):
-            return
-        # What is not in the log yet may turn out not to be logged at all.
-        pending = {e.seq for e in trajectory.events if e.kind != "message" and e.status is None}
         done = self._done[trajectory.id]
-        for unit in cut(trajectory, book):
+        for unit in complete(trajectory, book, ended=self.still.ended(trajectory)):
             key = (book.name, unit.event, unit.hash)
-            if key not in done and (whole or unit.event not in pending):
+            if key not in done:
                 done.add(key)
                 yield unit
 
 
-def ended(trajectory: Trajectory) -> bool:
-    """Whether no more is expected of it; a system that does not say so is taken to log what has ended."""
-    reasons = [o.text for o in trajectory.outcomes if o.name == "end_reason"]
-    return reasons[:1] != ["unfinished"]
+class Shown:
+    """The trajectories that are being rated, for detectors that need more than a unit."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.held: dict[str, Trajectory] = {}
+
+    def show(self, trajectories: Sequence[Trajectory]) -> None:
+        """These are being rated now."""
+        self.held = {trajectory.id: trajectory for trajectory in trajectories}
+        self.__dict__.pop("references", None)
+
+    @cached_property
+    def references(self) -> References:
+        """What Collab-Overcooked runs are measured against, as the store has it now."""
+        with self.store.reading(synced=True) as connection:
+            return self.store.references(connection)
+
+
+@dataclass(frozen=True)
+class OfSystem:
+    """Those of one system."""
+
+    shown: Shown
+    system: str
+
+    @property
+    def references(self) -> References:
+        """Order -> reference."""
+        return self.shown.references
+
+    def get(self, key: str) -> Trajectory | None:
+        """The trajectory of that id; None where it is another system's."""
+        found = self.shown.held.get(key)
+        return found if found and found.system == self.system else None
+
+
+def chosen(book: Codebook, name: str | None, shown: Shown) -> Embedded:
+    """The embedded rater of that name for a codebook, or else the one that it has; UsageError names them."""
+    if name is not None and name not in raters.EMBEDDED:
+        raise UsageError(
+            f"rater {name!r} does not rate while following, only {' and '.join(raters.EMBEDDED)} do, "
+            "or a language model with --model"
+        )
+    by_detectors = (detectors.CODEBOOK, *system_detectors.SYSTEMS)
+    if name is None and book.name not in (*rules.CODEBOOKS, *by_detectors):
+        raise UsageError(
+            f"codebook {book.name!r} needs --model: rules rate {', '.join(rules.CODEBOOKS)}, "
+            f"detectors {', '.join(by_detectors)}"
+        )
+    rater = name or (detectors.NAME if book.name in by_detectors else rules.NAME)
+    return raters.embedded(book, rater, lambda book: OfSystem(shown, system_detectors.SYSTEMS[book.name]))

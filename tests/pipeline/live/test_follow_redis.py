@@ -67,14 +67,14 @@ def equal(followed: dict[str, Trajectory], read: dict[str, Trajectory]) -> None:
         assert {**outcome(followed[key]), "heard": None} == {**outcome(expected), "heard": None}
 
 
-def perform(server: Server, results: Path, sessions: int, steps: int = 15, pause: float = 0.0) -> list[Env]:
-    """Sessions side by side, as fast as they go."""
+def perform(server: Server, results: Path, sessions: int, first: int = 0, pause: float = 0.0) -> list[Env]:
+    """Sessions side by side, as fast as they go, numbered from the first."""
     with Redis(port=server.port) as client:
         envs = [
             Env(f"env_travel_planning_{n}", lambda c, p: client.publish(c, p.encode()), results, f"Trip {n}")
-            for n in range(sessions)
+            for n in range(first, first + sessions)
         ]
-        running = [play(env, n, steps) for n, env in enumerate(envs)]
+        running = [play(env, n, steps=15) for n, env in enumerate(envs, first)]
         while running:
             running = [one for one in running if next(one, "over") != "over"]
             time.sleep(pause)
@@ -257,6 +257,31 @@ def test_a_second_follower_of_one_server_waits_and_takes_over(
     second.finish()
     (only,) = shown(workspace).values()
     assert logged(only)[-1].text == "Hello"
+
+
+def test_two_followers_of_two_servers_fill_one_workspace_side_by_side(
+    redis_at: Callable[..., Server], follow: Follow, tmp_path: Path, workspace: Path
+) -> None:
+    servers = [redis_at(), redis_at()]
+    folders = [tmp_path / "results" / name for name in ("one", "other")]
+    options = ("--judge", "halting", "--stop-when-idle", "4")
+    followers = [follow(s.url, "--results", f, *options) for s, f in zip(servers, folders, strict=True)]
+    for follower, server in zip(followers, servers, strict=True):
+        follower.ready(server)
+    threads = [
+        threading.Thread(target=perform, args=(server, folder, 4, first, 0.05))
+        for server, folder, first in zip(servers, folders, (0, 4), strict=True)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    summaries = [json.loads(follower.finish()) for follower in followers]
+    followed, read = shown(workspace), ingested(tmp_path / "results", tmp_path / "alone")
+    assert len(read) == 8 and [summary["trajectories"] for summary in summaries] == [4, 4]
+    equal(followed, read)
+    assert set(followed) == set(read)
+    equal(rebuilt(workspace), read)
 
 
 def test_a_server_that_is_not_there_is_tried_for_a_while_and_named(follow: Follow, workspace: Path) -> None:

@@ -1,0 +1,195 @@
+"""What completes a unit, and the live model judge by itself: its turns, its lock and its ledger."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from coaudit.judges.chat import Parameters, Question, Reply
+from coaudit.judges.openai_client import Offer
+from coaudit.pipeline import codebooks, ledger
+from coaudit.pipeline.judging import Scope
+from coaudit.pipeline.live import model_judge
+from coaudit.pipeline.live.completing import Stillness, complete
+from coaudit.pipeline.live.live_ledger import LiveLedger
+from coaudit.pipeline.live.model_judge import ModelJudge
+from coaudit.pipeline.live.sink import Sink
+from coaudit.pipeline.locks import attempt
+from coaudit.pipeline.model_judging import Model
+from coaudit.pipeline.sources.reader import ReadOptions
+from coaudit.pipeline.store import Store
+from coaudit.pipeline.workspace import Workspace
+from coaudit.schemas.codebook import Codebook
+from coaudit.schemas.rating import Rating
+from coaudit.schemas.trajectory import Outcome, Trajectory
+from tests.judges.teams import team
+
+MODEL = Model("openai/judge", "judge", Parameters(), concurrency=2)
+TALK = (("human", "Please add a chart."), ("agent", "Shall I use blue?"), ("human", "Yes."))
+
+
+def book(name: str) -> Codebook:
+    return codebooks.load(name, Path("nowhere"))
+
+
+def session(*said: tuple[str, str], reason: str = "unfinished", key: str = "t1") -> Trajectory:
+    """A live session; `reason` is how it ended."""
+    end = Outcome(name="end_reason", text=reason)
+    return team(*said, key=key).model_copy(update={"outcomes": (end,)})
+
+
+def units(trajectory: Trajectory, codebook: Codebook, *, ended: bool = False) -> list[int | None]:
+    return [unit.event for unit in complete(trajectory, codebook, ended=ended)]
+
+
+def test_a_question_is_complete_with_its_reply_and_a_trajectory_with_its_end() -> None:
+    assert units(session(*TALK[:2]), book("confirmation")) == []
+    assert units(session(*TALK), book("confirmation")) == [2]
+    assert units(session(*TALK), book("failures")) == []
+    assert units(session(*TALK), book("failures"), ended=True) == [None]
+
+
+def test_a_judge_that_sees_the_whole_transcript_waits_for_its_end() -> None:
+    seeing = book("initiative").model_copy(update={"context": "transcript"})
+    assert units(session(*TALK), seeing) == []
+    assert units(session(*TALK), seeing, ended=True) == [1, 2, 3]
+
+
+def test_what_stands_behind_an_action_on_its_way_waits_for_it() -> None:
+    begun = session(TALK[0], ("agent", "SEARCH(blue)"), TALK[2])
+    events = [e.model_copy(update={"status": None}) if e.seq == 2 else e for e in begun.events]
+    waiting = begun.model_copy(update={"events": tuple(events)})
+    assert units(begun, book("initiative")) == [1, 3]
+    assert units(waiting, book("initiative")) == [1]
+
+
+def test_a_trajectory_that_does_not_say_so_has_ended_when_it_is_still_until_it_changes_again() -> None:
+    silent, running = team(*TALK, key="a"), session(*TALK, key="b")
+    still = Stillness(60.0)
+    still.note([silent, running])
+    assert still.take() == [] and not still.ended(silent)
+    assert still.take(everything=True) == ["a"]
+    assert still.ended(silent) and not still.ended(running)
+    assert still.ended(session(*TALK, reason="finished"))
+    still.note([silent])
+    assert not still.ended(silent)
+
+
+class Asked:
+    """A client that says yes, and what it was asked."""
+
+    def __init__(self) -> None:
+        self.questions: list[Question] = []
+
+    async def offer(self) -> Offer:
+        return Offer()
+
+    async def __call__(self, question: Question) -> Reply:
+        self.questions.append(question)
+        return Reply("yes")
+
+
+@pytest.fixture
+def sink(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Sink:
+    monkeypatch.setattr(model_judge, "GAP", 0.02)
+    monkeypatch.setattr(model_judge, "GRACE", 30.0)
+    found = Sink(Store(Workspace(workspace)))
+    found.open()
+    return found
+
+
+def held(sink: Sink) -> list[Rating]:
+    items = [i for path in ledger.files(sink.store.workspace.ratings) for i, _ in ledger.ratings(path)]
+    return [item for item in items if isinstance(item, Rating)]
+
+
+async def followed(
+    sink: Sink,
+    client: Asked,
+    *trajectories: Trajectory,
+    model: Model = MODEL,
+    meanwhile: Callable[[ModelJudge], Awaitable[None]] | None = None,
+) -> list[str]:
+    """Follow these to their end; what was said."""
+    said: list[str] = []
+    judge = ModelJudge(sink, Scope((book("initiative"),)), model, client, said.append, 60.0)
+    running = asyncio.create_task(judge.run())
+    await asyncio.sleep(0)
+    for trajectory in trajectories:
+        sink.put(trajectory, ReadOptions())
+    await judge(sink.flush())
+    if meanwhile:
+        await meanwhile(judge)
+    await judge.finish()
+    await asyncio.wait([running])
+    judge.ledger.close()
+    return said
+
+
+@pytest.mark.slow
+async def test_what_was_rated_before_is_not_asked_and_another_rater_of_the_model_is_answered_from_it(
+    sink: Sink,
+) -> None:
+    client = Asked()
+    assert await followed(sink, client, session(*TALK)) == []
+    assert len(client.questions) == len(held(sink)) == 3
+    await followed(sink, client, session(*TALK, ("agent", "Done.")))
+    assert len(client.questions) == len(held(sink)) == 4
+    await followed(
+        sink, client, session(*TALK, ("agent", "Done."), TALK[2]), model=replace(MODEL, rater="two")
+    )
+    assert len(client.questions) == 5
+    assert sum(r.external == {"answered_for": "judge"} for r in held(sink)) == 4
+
+
+async def test_while_another_run_judges_as_the_same_rater_nothing_is_asked(sink: Sink) -> None:
+    client = Asked()
+
+    async def wait(judge: ModelJudge) -> None:
+        for _ in range(10):
+            await judge(())
+            await asyncio.sleep(0.03)
+        assert client.questions == []
+        another.__exit__(None, None, None)
+
+    another = attempt(sink.store.workspace.path / "locks", "judge judge")
+    assert another.__enter__() is None
+    (said,) = await followed(sink, client, session(*TALK), meanwhile=wait)
+    assert "is judging as rater 'judge' in this workspace; waiting" in said
+    assert len(client.questions) == 3
+
+
+@pytest.mark.slow
+async def test_turns_follow_each_other_and_ask_nothing_twice(
+    sink: Sink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_judge, "TURN", 0.1)
+    client = Asked()
+
+    async def grow(judge: ModelJudge) -> None:
+        for count in range(1, 11):
+            talk = [("human", f"Please check item {i}.") for i in range(count)]
+            sink.put(session(*talk), ReadOptions())
+            await judge(sink.flush())
+            await asyncio.sleep(0.03)
+
+    assert await followed(sink, client, session(*TALK, key="t2"), meanwhile=grow) == []
+    assert len(client.questions) == len(held(sink)) == 3 + 10
+
+
+def test_a_ledger_that_is_followed_is_never_ahead_of_the_store(sink: Sink) -> None:
+    live = LiveLedger(sink)
+    rating = Rating(
+        trajectory="t1", codebook="initiative", code="initiative", rater="x", rater_kind="rule", label="yes"
+    )
+    live.write([rating])
+    assert live.waits and not sink.store.behind() and held(sink) == []
+    sink.flush()
+    assert not live.waits and not sink.store.behind() and len(held(sink)) == 1
+    live.write([rating])
+    live.close()
+    assert len(held(sink)) == 2 and sink.store.behind()
