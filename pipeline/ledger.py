@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import time
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +19,11 @@ from pydantic import ValidationError
 from coaudit.pipeline.errors import StoreError
 from coaudit.schemas.rating import Rating
 from coaudit.schemas.trajectory import GivenOutcome, Quarantined
+
+LIVE = ".live.jsonl"
+"""Ends the name of a ledger whose writer brings it into the store itself."""
+SOON = 5.0
+"""Seconds that readers leave to it; then it is taken to be gone, and whoever reads does it."""
 
 
 def now() -> str:
@@ -35,11 +41,12 @@ def append(path: Path, lines: Iterable[str]) -> None:
 
 
 class RatingLedger:
-    """This process's own file among the workspace's ratings."""
+    """This process's own file among the workspace's ratings; a `live` one is brought into the store soon."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, live: bool = False) -> None:
         moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
-        self.path = folder / f"{moment}-{os.getpid()}-{secrets.token_hex(4)}.jsonl"
+        name = f"{moment}-{os.getpid()}-{secrets.token_hex(4)}"
+        self.path = folder / f"{name}{LIVE if live else '.jsonl'}"
         folder.mkdir(parents=True, exist_ok=True)
         self._file = _opened(self.path)
 
@@ -114,6 +121,11 @@ def grown(path: Path, offset: int) -> bool:
     with path.open("rb") as file:
         file.seek(offset)
         return any(line.endswith(b"\n") for line in file)
+
+
+def is_left(path: Path) -> bool:
+    """Whether nobody is about to bring a ledger into the store: true of all but live ones just written."""
+    return not path.name.endswith(LIVE) or time.time() - path.stat().st_mtime > SOON
 
 
 def files(folder: Path) -> list[Path]:

@@ -279,7 +279,7 @@ class Store:
         if samples.changed(self.workspace, loaded):
             return True
         files = [*ledger.files(self.workspace.ratings), *self._outcome_ledger()]
-        return any(ledger.grown(path, loaded.get(path.name, 0)) for path in files)
+        return any(ledger.is_left(path) and ledger.grown(path, loaded.get(path.name, 0)) for path in files)
 
     def _outcome_ledger(self) -> list[Path]:
         return [self.workspace.outcomes] if self.workspace.outcomes.exists() else []

@@ -1,9 +1,10 @@
-"""The ledger of a follower's ratings, never ahead of the store: else every reader would have to load it."""
+"""The ledger of a follower's ratings: written at once, so that a kill loses none, and loaded soon after."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import duckdb
 
@@ -14,48 +15,47 @@ from coaudit.schemas.rating import Rating
 
 
 class LiveLedger:
-    """Takes ratings from any thread; they are on disk within the transaction that loads them.
+    """Takes ratings from any thread; the next transaction has them on disk and in the store.
 
-    A kill loses what was answered since the last transaction; a follower that ends for any other reason
-    has it on disk (`close`).
+    Readers leave them to it (`ledger.is_left`): else each of them would load them, as a writer.
     """
 
     def __init__(self, sink: Sink) -> None:
         self.sink = sink
-        self._fresh: list[Rating] = []
+        self.waits = False
+        """Whether there are ratings that no transaction has taken yet."""
         self._lock = threading.Lock()
         self._ledger: RatingLedger | None = None
 
-    @property
-    def waits(self) -> bool:
-        """Whether there are ratings that no transaction has taken yet."""
-        return bool(self._fresh)
-
     def write(self, ratings: Sequence[Rating]) -> None:
-        """Have the next transaction take these."""
-        with self._lock:
-            if ratings and not self._fresh:
+        """Write these, and have the next transaction load them."""
+        if not ratings:
+            return
+        with self._lock, self._told():
+            self._ledger = self._ledger or RatingLedger(self.sink.store.workspace.ratings, live=True)
+            self._ledger.write(ratings)
+            if not self.waits:
+                self.waits = True
                 self.sink.also(self._load)
-            self._fresh += ratings
 
     def close(self) -> None:
-        """Have on disk what no transaction took, and close the file."""
-        self._append()
+        """Close the file."""
         if self._ledger is not None:
-            self._ledger.close()
+            with self._told():
+                self._ledger.flush()
+                self._ledger.close()
 
     def _load(self, connection: duckdb.DuckDBPyConnection) -> None:
-        self._append()
+        with self._lock, self._told():
+            self.waits = False
+            if self._ledger is not None:
+                self._ledger.flush()
 
-    def _append(self) -> None:
-        with self._lock:
-            fresh, self._fresh = self._fresh, []
-        if not fresh:
-            return
-        folder = self.sink.store.workspace.ratings
-        self._ledger = self._ledger or RatingLedger(folder)
+    @contextmanager
+    def _told(self) -> Iterator[None]:
         try:
-            self._ledger.append(fresh)
+            yield
         except OSError as error:
-            why = f"{self._ledger.path}: cannot write the ledger: {error.strerror}; follow again to go on"
+            path = self._ledger.path if self._ledger else self.sink.store.workspace.ratings
+            why = f"{path}: cannot write the ledger: {error.strerror}; follow again to go on"
             raise StoreError(why) from error

@@ -15,7 +15,6 @@ from coaudit.pipeline import codebooks, ledger
 from coaudit.pipeline.judging import Scope
 from coaudit.pipeline.live import model_judge
 from coaudit.pipeline.live.completing import Stillness, complete
-from coaudit.pipeline.live.live_ledger import LiveLedger
 from coaudit.pipeline.live.model_judge import ModelJudge
 from coaudit.pipeline.live.sink import Sink
 from coaudit.pipeline.locks import attempt
@@ -179,17 +178,3 @@ async def test_turns_follow_each_other_and_ask_nothing_twice(
 
     assert await followed(sink, client, session(*TALK, key="t2"), meanwhile=grow) == []
     assert len(client.questions) == len(held(sink)) == 3 + 10
-
-
-def test_a_ledger_that_is_followed_is_never_ahead_of_the_store(sink: Sink) -> None:
-    live = LiveLedger(sink)
-    rating = Rating(
-        trajectory="t1", codebook="initiative", code="initiative", rater="x", rater_kind="rule", label="yes"
-    )
-    live.write([rating])
-    assert live.waits and not sink.store.behind() and held(sink) == []
-    sink.flush()
-    assert not live.waits and not sink.store.behind() and len(held(sink)) == 1
-    live.write([rating])
-    live.close()
-    assert len(held(sink)) == 2 and sink.store.behind()
