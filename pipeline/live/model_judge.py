@@ -91,7 +91,10 @@ class ModelJudge:
         self._open: set[Key] = set()
         """Units that are being asked about."""
         self._jobs: Jobs | None = None
-        """Where new jobs go, while a turn takes them in."""
+        """Those of the turn that is on."""
+        self._full = False
+        """Whether that turn takes in no more."""
+        self._planning = False
         self._asking: asyncio.Task[None] | None = None
         self._gone = 0
         """Turns in a row in which the endpoint was gone."""
@@ -103,12 +106,16 @@ class ModelJudge:
         self._changed |= dict.fromkeys([t.id for t in saved] + self.still.take())
         jobs = self._jobs
         room = self.model.waiting - jobs.qsize() if jobs else 0
-        if jobs is None or room <= 0 or not self._changed:
+        if jobs is None or self._full or room <= 0 or not self._changed:
             return
         some = list(self._changed)[:LOOK]
         for key in some:
             del self._changed[key]
-        planned = await asyncio.to_thread(self._plan, some, room)
+        self._planning = True
+        try:
+            planned = await asyncio.to_thread(self._plan, some, room)
+        finally:
+            self._planning = False
         if self._jobs is not jobs:
             self._changed |= dict.fromkeys(some)
             return
@@ -159,7 +166,7 @@ class ModelJudge:
         self._forget()
         asked = model_judging.askers(self.scope, self.model, self.complete, self.state, self._context)
         jobs: Jobs = asyncio.Queue()
-        self._jobs = jobs
+        self._jobs, self._full = jobs, False
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._take_in(jobs))
@@ -174,7 +181,9 @@ class ModelJudge:
         end = time.monotonic() + TURN
         while self.state.stopping is None and time.monotonic() < end:
             await asyncio.sleep(TICK)
-        self._jobs = None
+        self._full = True
+        while self._planning:  # what it comes to is still asked in this turn
+            await asyncio.sleep(TICK)
         for _ in range(self.model.workers):
             jobs.put_nowait(None)
 
