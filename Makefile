@@ -18,6 +18,8 @@ setup: .venv/.stamp
 
 # One thread a process: the statistics work on small matrices, over which more threads only fight.
 export OPENBLAS_NUM_THREADS := 1
+# Bytecode is kept whatever the shell says: without it, each process compiles for seconds all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 test: setup lint
 	$(PY) -P -m pytest -q -n auto --dist loadgroup

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from functools import lru_cache
 from importlib import resources
 from pathlib import Path
 
@@ -54,6 +55,7 @@ def read(path: Path) -> Codebook:
     return parse(path.read_bytes(), str(path))
 
 
+@lru_cache(maxsize=64)
 def parse(content: bytes, source: str) -> Codebook:
     """The codebook in a TOML document; CodebookError lists every rule that it breaks."""
     try:

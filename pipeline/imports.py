@@ -145,7 +145,7 @@ def outcomes(store: Store, path: Path) -> Imported:
     if fresh:
         store.workspace.create()
         ledger.append(store.workspace.outcomes, [given.model_dump_json() for given in fresh])
-        store.sync()
+        store.sync(lags=True)
     result.imported = len(fresh)
     return result
 
@@ -182,7 +182,7 @@ def _append(store: Store, fresh: list[Rating]) -> None:
     store.workspace.create()
     with ledger.RatingLedger(store.workspace.ratings) as file:
         file.append(fresh)
-    store.sync()
+    store.sync(lags=True)
 
 
 def _objects(path: Path, result: Imported) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -277,7 +277,9 @@ class _Batch:
             self.fresh.extend(self.sources[-1:] if fresh else [])
 
     def flush(self) -> None:
-        """Store what has come together."""
+        """Store what has come together; nobody waits where that is nothing."""
+        if not (self.trajectories or self.sources or self.quarantined) and self.store.is_made:
+            return
         with self.store.writing() as connection:
             self._save(connection)
             note_sources(connection, self.sources)
@@ -417,7 +419,7 @@ def _filled(store: Store, sources: Sequence[Source], progress: Progress | None) 
     batch.flush()
     with store.writing() as connection:
         serving.replay(store, connection)
-    store.sync()
+        store.catch_up(connection)
     return result
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
@@ -41,7 +42,26 @@ def workspace(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def coaudit(workspace: Path) -> Coaudit:
+def coaudit(workspace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Coaudit:
+    """Run the command line in the test's own workspace, in this process: starting one takes a second."""
+    from coaudit.pipeline import cli
+
+    def run(*arguments: str | Path, status: int | None = 0, **environment: str) -> Finished:
+        for name, value in {"COAUDIT_WORKSPACE": str(workspace), **environment}.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setattr(sys, "argv", ["coaudit", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        code = int(ended.value.code or 0)
+        out, err = capsys.readouterr()
+        assert status is None or code == status, err
+        return Finished(code, out, err)
+
+    return run
+
+
+@pytest.fixture
+def process(workspace: Path) -> Coaudit:
     """Run the command line in the test's own workspace, in a process of its own."""
 
     def run(*arguments: str | Path, status: int | None = 0, **environment: str) -> Finished:
@@ -67,14 +87,27 @@ SLOW = ("test_pages.py", "test_report.py", "test_tail.py", "test_labelstudio.py"
 """Files whose tests take over a second each, most of it for a workspace of their own."""
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """The fast suite does not import what it leaves out: Streamlit alone takes a second a worker."""
+    return True if collection_path.name in SLOW and config.option.markexpr == "not slow" else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One worker runs all tests that share a server or a browser, one after the other."""
+    """One worker runs all tests that share a server or a browser, one after the other, and imports libraries
+    that others do without."""
     for item in items:
         if item.path.name in SLOW:
             item.add_marker(pytest.mark.slow)
+        if item.get_closest_marker("library"):
+            item.add_marker(pytest.mark.xdist_group("library"))
         for shared in ("label_studio", "browser"):
             if shared in getattr(item, "fixturenames", ()):
                 item.add_marker(pytest.mark.xdist_group(shared))
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays to the end: no look for garbage need go through it again."""
+    gc.freeze()
 
 
 def needs(program: str, why: str) -> None:

@@ -8,8 +8,8 @@ import subprocess
 import sys
 import tomllib
 import zipfile
-from collections.abc import Iterator
 from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -49,24 +49,31 @@ HEAVY = (
 )
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 SETUPTOOLS = PROJECT["tool"]["setuptools"]
+WRITTEN = documents.documents()
 
 
-def modules() -> Iterator[tuple[str, ast.Module]]:
+@cache
+def modules() -> list[tuple[str, ast.Module]]:
     """Every module of the package with its syntax tree."""
-    for top in TOP:
-        for path in sorted((ROOT / top).rglob("*.py")):
-            yield str(path.relative_to(ROOT)), ast.parse(path.read_text(encoding="utf-8"))
+    return [
+        (str(path.relative_to(ROOT)), ast.parse(path.read_text(encoding="utf-8")))
+        for top in TOP
+        for path in sorted((ROOT / top).rglob("*.py"))
+    ]
 
 
-def imports(tree: ast.AST) -> Iterator[str]:
+@cache
+def imports(tree: ast.AST) -> list[str]:
     """Every module that a tree imports, wherever in it."""
+    found: list[str] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from (name.name for name in node.names)
+            found.extend(name.name for name in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports are absolute"
-            yield str(node.module)
-            yield from (f"{node.module}.{name.name}" for name in node.names)
+            found.append(str(node.module))
+            found.extend(f"{node.module}.{name.name}" for name in node.names)
+    return found
 
 
 def folders() -> set[str]:
@@ -165,14 +172,14 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     assert done.stdout.splitlines()[-1] == "loaded", "nothing"
 
 
-@pytest.mark.parametrize("name", sorted(documents.documents()))
+@pytest.mark.parametrize("name", sorted(WRITTEN))
 def test_what_is_written_from_the_code_is_in_step_with_it(name: str) -> None:
-    assert (ROOT / name).read_text(encoding="utf-8") == documents.documents()[name], "run `make docs`"
+    assert (ROOT / name).read_text(encoding="utf-8") == WRITTEN[name], "run `make docs`"
 
 
 def test_no_json_schema_lies_there_that_no_type_has() -> None:
     there = {f"schemas/json/{path.name}" for path in (ROOT / "schemas" / "json").iterdir()}
-    assert there == {name for name in documents.documents() if name.startswith("schemas/")}
+    assert there == {name for name in WRITTEN if name.startswith("schemas/")}
 
 
 def test_the_reference_has_every_command() -> None:

@@ -83,19 +83,21 @@ WHERE q.kind = 'message' AND NOT q.live_only
 GROUP BY q.trajectory_id, q.seq, q.sub, q.load, q.queue, q.ttft, q.moment;
 
 CREATE OR REPLACE VIEW serving_measures AS
+-- Answers once for all of their measures.
+WITH answers AS (FROM serving_answers)
 SELECT 'answer_seconds' AS metric, load, avg(answer_seconds) AS value, count(answer_seconds) AS n,
     count(*) - count(answer_seconds) AS missing
-FROM serving_answers GROUP BY load
+FROM answers GROUP BY load
 UNION ALL
 SELECT 'slow_answer_rate', load, avg((answer_seconds > 30)::INTEGER), count(answer_seconds),
     count(*) - count(answer_seconds)
-FROM serving_answers GROUP BY load
+FROM answers GROUP BY load
 UNION ALL
 SELECT 'spoke_again_rate', load, avg((meanwhile IS NOT DISTINCT FROM 'message')::INTEGER), count(*), 0
-FROM serving_answers GROUP BY load
+FROM answers GROUP BY load
 UNION ALL
 SELECT 'finished_unanswered_rate', load, avg((meanwhile IS NOT DISTINCT FROM 'finish')::INTEGER), count(*), 0
-FROM serving_answers GROUP BY load
+FROM answers GROUP BY load
 UNION ALL
 SELECT 'action_failure_rate', load, avg((status = 'failed')::INTEGER), count(status), count(*) - count(status)
 FROM serving_load WHERE kind = 'action' GROUP BY load

@@ -10,9 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
-from sklearn.metrics import cohen_kappa_score
-from statsmodels.stats.inter_rater import aggregate_raters
-from statsmodels.stats.inter_rater import fleiss_kappa as statsmodels_fleiss
 
 from coaudit.annotation.agreement import (
     COEFFICIENTS,
@@ -115,7 +112,10 @@ def test_the_two_rater_fleiss_is_scotts_pi_and_not_cohens_kappa() -> None:
     assert one("fleiss_kappa", matrix).value != pytest.approx(one("cohen_kappa", matrix).value, abs=1e-3)
 
 
+@pytest.mark.library
 def test_weighted_kappa_depends_on_the_declared_labels_in_their_order() -> None:
+    from sklearn.metrics import cohen_kappa_score
+
     table = np.zeros((11, 11), dtype=int)
     table[0, 0], table[9, 10], table[10, 9], table[2, 10] = 5, 3, 2, 1
     matrix = from_table(table)
@@ -284,20 +284,26 @@ def test_alpha_equals_the_krippendorff_package(matrix: Any, level: Any) -> None:
     assert row.value == pytest.approx(expected, abs=1e-9)
 
 
+@pytest.mark.library
 @settings(max_examples=40, deadline=None)
 @given(arrays(np.int64, st.tuples(st.integers(1, 25), st.integers(2, 4)), elements=st.integers(0, 3)))
 def test_fleiss_kappa_equals_statsmodels_on_complete_ratings(matrix: Any) -> None:
+    from statsmodels.stats.inter_rater import aggregate_raters, fleiss_kappa
+
     row = one("fleiss_kappa", matrix, "0123", resamples=20)
     if len(np.unique(matrix)) == 1:
         assert row.value is None
         return
     counts, _ = aggregate_raters(matrix, 4)
-    assert row.value == pytest.approx(statsmodels_fleiss(counts))
+    assert row.value == pytest.approx(fleiss_kappa(counts))
 
 
+@pytest.mark.library
 @settings(max_examples=40, deadline=None)
 @given(arrays(np.int64, st.tuples(st.integers(1, 25), st.just(2)), elements=st.integers(0, 3)))
 def test_cohens_kappas_equal_scikit_learn(matrix: Any) -> None:
+    from sklearn.metrics import cohen_kappa_score
+
     weights = {"cohen_kappa": None, "cohen_kappa_linear": "linear", "cohen_kappa_quadratic": "quadratic"}
     for name, weight in weights.items():
         with warnings.catch_warnings():

@@ -6,9 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
-from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
-from statsmodels.stats.multitest import multipletests
 
 from coaudit.annotation.comparisons import (
     Comparison,
@@ -28,8 +25,11 @@ def outcomes(both: int, gained: int, lost: int, neither: int) -> tuple[Any, Any]
     return first, second
 
 
+@pytest.mark.library
 @pytest.mark.parametrize(("gained", "lost"), [(1, 8), (3, 3), (0, 5), (12, 30), (59, 6)])
 def test_mcnemar_equals_statsmodels_and_is_exact_when_small(gained: int, lost: int) -> None:
+    from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
+
     row = mcnemar(*outcomes(20, gained, lost, 30))
     exact = gained + lost < 25
     expected = statsmodels_mcnemar([[20, gained], [lost, 30]], exact=exact, correction=True)
@@ -44,7 +44,10 @@ def test_outcomes_that_never_differ_are_no_evidence_of_a_difference() -> None:
     assert row.low is not None and row.high is not None and row.low < 0 < row.high
 
 
+@pytest.mark.library
 def test_paired_means_are_compared_by_students_t() -> None:
+    from scipy import stats
+
     rng = np.random.default_rng(0)
     first, second = rng.normal(1, 1, 20), rng.normal(0.5, 1, 20)
     row, expected = paired_t(first, second), stats.ttest_rel(first, second)
@@ -73,7 +76,10 @@ def test_yes_no_outcomes_of_shared_instances_go_to_mcnemar() -> None:
     assert (row.test, row.n) == ("McNemar, exact", 10)
 
 
+@pytest.mark.library
 def test_samples_without_shared_instances_are_compared_by_bootstrap() -> None:
+    from scipy import stats
+
     rng = np.random.default_rng(1)
     first, second = rng.normal(0.6, 1, 150), rng.normal(0, 1, 100)
     row = compare(first, second)
@@ -110,9 +116,12 @@ def test_what_cannot_be_compared_says_why() -> None:
 P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=30)
 
 
+@pytest.mark.library
 @settings(max_examples=40, deadline=None)
 @given(P_VALUES, st.sampled_from(get_args(Method)))
 def test_adjusted_p_values_equal_statsmodels(p_values: list[float], method: Method) -> None:
+    from statsmodels.stats.multitest import multipletests
+
     name = {"holm": "holm", "benjamini_hochberg": "fdr_bh", "benjamini_yekutieli": "fdr_by"}[method]
     assert adjusted_p_values(p_values, method) == pytest.approx(multipletests(p_values, method=name)[1])
 

@@ -2,15 +2,16 @@
 
 import numpy as np
 import pytest
-from scipy import stats
-from statsmodels.stats.proportion import proportion_confint
 
 from coaudit.annotation.agreement import Ratings, agreement
 from coaudit.annotation.intervals import around, jeffreys, mean_interval, patterns, wilson
 
 
+@pytest.mark.library
 @pytest.mark.parametrize(("successes", "n"), [(0, 10), (1, 30), (15, 20), (20, 20)])
 def test_proportions_equal_statsmodels(successes: int, n: int) -> None:
+    from statsmodels.stats.proportion import proportion_confint
+
     assert wilson(successes, n)[:2] == pytest.approx(proportion_confint(successes, n, method="wilson"))
     expected = list(proportion_confint(successes, n, method="jeffreys"))
     expected[0] = 0 if successes == 0 else expected[0]
@@ -25,7 +26,10 @@ def test_a_proportion_of_nothing_has_no_interval() -> None:
         wilson(3, 2)
 
 
+@pytest.mark.library
 def test_the_interval_of_a_mean_is_students() -> None:
+    from scipy import stats
+
     values = np.array([1.0, 2.0, 4.0, 7.0])
     assert mean_interval(values)[:2] == pytest.approx(stats.t.interval(0.95, 3, 3.5, stats.sem(values)))
 

@@ -311,16 +311,16 @@ def test_annotators_see_no_judge_unless_asked_for(
 
 
 def test_both_kinds_of_token_work_and_a_wrong_one_is_named_but_never_printed(
-    store: Store, label_studio: Running, coaudit: Coaudit
+    store: Store, label_studio: Running, process: Coaudit
 ) -> None:
     drawn(store, "initiative", name="tokens")
     personal = {
         "LABEL_STUDIO_URL": label_studio.url,
         "LABEL_STUDIO_API_KEY": label_studio.personal_access_token(),
     }
-    pushed_by_command = coaudit("labelstudio", "push", "--json", **personal).json
+    pushed_by_command = process("labelstudio", "push", "--json", **personal).json
     assert pushed_by_command["projects"][0]["sent"] == 6
-    wrong = coaudit("labelstudio", "pull", status=1, **{**personal, "LABEL_STUDIO_API_KEY": "no-such-token"})
+    wrong = process("labelstudio", "pull", status=1, **{**personal, "LABEL_STUDIO_API_KEY": "no-such-token"})
     assert "refuses the token" in wrong.err and "no-such-token" not in wrong.err + wrong.out
     with (
         Server("http://127.0.0.1:9", "no-such-token") as gone,
@@ -330,10 +330,10 @@ def test_both_kinds_of_token_work_and_a_wrong_one_is_named_but_never_printed(
 
 
 def test_an_export_by_hand_comes_back_as_the_same_ratings(
-    store: Store, server: Server, label_studio: Running, coaudit: Coaudit, tmp_path: Path
+    store: Store, server: Server, label_studio: Running, process: Coaudit, tmp_path: Path
 ) -> None:
     sample = drawn(store, "confirmation", name="files")
-    coaudit("labelstudio", "export", tmp_path / "files")
+    process("labelstudio", "export", tmp_path / "files")
     tasks = json.loads((tmp_path / "files" / "files.confirmation.tasks.json").read_text())
     config = (tmp_path / "files" / "files.confirmation.config.xml").read_text()
     made = label_studio.api("POST", "/api/projects/", json={"title": "by hand", "label_config": config})
@@ -343,7 +343,7 @@ def test_an_export_by_hand_comes_back_as_the_same_ratings(
     exported = label_studio.api("GET", f"/api/projects/{made['id']}/export", params={"exportType": "JSON"})
     (tmp_path / "export.json").write_text(json.dumps(exported))
     who = exported[0]["annotations"][0]["completed_by"]
-    done = coaudit(
+    done = process(
         "labelstudio", "import", tmp_path / "export.json", "--annotator", f"{who}=a@b.org", "--json"
     )
     assert done.json["rated"] == 2

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from coaudit.pipeline import imports
@@ -20,8 +23,32 @@ Line = dict[str, Any]
 
 
 def opened(path: Path) -> Store:
-    """The store of a workspace."""
+    """The store of a workspace, as it is or is not."""
     return Store(Workspace(path))
+
+
+def made(path: Path) -> Store:
+    """The store of a new workspace with tables and codebooks: what a test is not about, and takes longest."""
+    store = opened(path)
+    path.mkdir(parents=True)
+    store.workspace.database.write_bytes(_empty())
+    return store
+
+
+@cache
+def _empty() -> bytes:
+    """A database in which nothing is but the codebooks."""
+    with TemporaryDirectory() as folder:
+        store = opened(Path(folder))
+        with store.writing() as connection:
+            store.catch_up(connection)
+        return store.workspace.database.read_bytes()
+
+
+def copied(store: Store, path: Path) -> Store:
+    """The store of a copy of a workspace, whose sources lie where they did."""
+    shutil.copytree(store.workspace.path, path)
+    return opened(path)
 
 
 def take(store: Store, *paths: Path, system: str = "auto", copy: bool = False, **options: Any) -> Ingested:

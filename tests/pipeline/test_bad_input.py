@@ -20,7 +20,7 @@ from coaudit.pipeline.sources.reader import MAX_LINE
 from coaudit.pipeline.store import Store
 from tests.conftest import ROOT, Coaudit
 from tests.pipeline.cogym_folders import AGENT, USER, Log
-from tests.pipeline.stores import counts, opened, rows, take
+from tests.pipeline.stores import counts, made, opened, rows, take
 
 NAME = "env_travel_planning_0"
 LOG = "event_log.jsonl"
@@ -28,7 +28,7 @@ LOG = "event_log.jsonl"
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    return opened(tmp_path / "workspace")
+    return made(tmp_path / "workspace")
 
 
 def talk() -> Log:
@@ -291,9 +291,9 @@ def test_a_line_of_200_megabytes_is_quarantined_without_being_held_in_memory(tmp
 # The command line: exit statuses, one document, one message.
 
 
-def test_bad_lines_leave_the_status_0_and_are_in_the_document(tmp_path: Path, coaudit: Coaudit) -> None:
+def test_bad_lines_leave_the_status_0_and_are_in_the_document(tmp_path: Path, process: Coaudit) -> None:
     folder = talk().folder(tmp_path / "logs" / NAME, cut="{half")
-    done = coaudit("ingest", "--json", folder)
+    done = process("ingest", "--json", folder)
     assert done.json == {
         "trajectories": 1,
         "events": 4,
@@ -329,7 +329,7 @@ def test_nothing_read_is_status_1_with_a_document_and_a_message(tmp_path: Path, 
 def one_session(tmp_path_factory: pytest.TempPathFactory) -> Store:
     """A workspace that nobody changes."""
     folder = tmp_path_factory.mktemp("one")
-    found = opened(folder / "workspace")
+    found = made(folder / "workspace")
     take(found, talk().folder(folder / "logs" / NAME))
     return found
 
@@ -384,13 +384,13 @@ def _main(monkeypatch: pytest.MonkeyPatch, store: Store, *arguments: str) -> int
     ],
 )
 def test_what_cannot_be_done_is_status_1_and_one_message(
-    store: Store,
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     arguments: list[str],
     message: str,
 ) -> None:
-    assert _main(monkeypatch, store, *arguments) == 1
+    assert _main(monkeypatch, opened(tmp_path / "nowhere"), *arguments) == 1
     said = capsys.readouterr()
     assert message in said.err
     assert (said.err.count("\n"), said.out) == (1, "")

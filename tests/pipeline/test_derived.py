@@ -10,8 +10,8 @@ import pytest
 from coaudit.pipeline import imports, ingest
 from coaudit.pipeline.sources.reader import ReadOptions
 from coaudit.pipeline.store import Store
-from coaudit.pipeline.workspace import Workspace
 from tests.conftest import ROOT
+from tests.pipeline.stores import made
 
 KEPT = {"counted": "counting", "measured": "measuring"}
 """Table -> the view that computes it."""
@@ -19,7 +19,7 @@ KEPT = {"counted": "counting", "measured": "measuring"}
 
 @pytest.fixture
 def store(workspace: Path) -> Store:
-    found = Store(Workspace(workspace))
+    found = made(workspace)
     ingest.ingest(found, [ROOT / "data" / "cogym" / "real"], ReadOptions())
     return found
 

@@ -19,24 +19,41 @@ from coaudit.pipeline.store import Store
 from coaudit.schemas.trajectory import Event, Quarantined, Trajectory
 from tests.conftest import ROOT
 from tests.pipeline.cogym_folders import AGENT, IDLE, USER, Log, performance, simulated
-from tests.pipeline.stores import counts, document, give, opened, rate, rows, take, verdict, write_lines
+from tests.pipeline.stores import (
+    copied,
+    counts,
+    document,
+    give,
+    made,
+    rate,
+    rows,
+    take,
+    verdict,
+    write_lines,
+)
 
 NAME = "env_travel_planning_0"
 FORMULAS = ("=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1")
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    folder = tmp_path_factory.mktemp("original")
     log = Log(private={AGENT: {"search_output": {"query": "x"}}})
     for text in (*FORMULAS, 'quoted "text", with\nlines', "plain = text"):
         log.say(AGENT, text)
     log.hear("environment", IDLE).say(USER, "").act(AGENT, "BOOK()", "no").write(AGENT, "Plan").finish()
     files = performance("Plan", performance_rating=0.5, details={"cost": [True, None]}) | simulated({"b": 1})
-    found = opened(tmp_path / "workspace")
-    take(found, log.folder(tmp_path / "logs" / NAME, files), setting="simulated", tags={"lab": "a"})
+    found = made(folder / "workspace")
+    take(found, log.folder(folder / "logs" / NAME, files), setting="simulated", tags={"lab": "a"})
     rate(found, [verdict(NAME, 2, "initiative", "yes", cites=[2, 3], rationale="=HYPERLINK()")])
     give(found, [{"trajectory": NAME, "name": "satisfaction", "value": 4}])
     return found
+
+
+@pytest.fixture
+def store(original: Store, workspace: Path) -> Store:
+    return copied(original, workspace)
 
 
 def test_parquet_holds_every_table_as_the_store_has_it(tmp_path: Path, store: Store) -> None:
@@ -80,7 +97,7 @@ def test_what_only_the_human_knew_stays_out_of_tables(tmp_path: Path, store: Sto
 def test_json_lines_come_back_as_the_same_trajectories(tmp_path: Path, store: Store) -> None:
     take(store, ROOT / "data" / "rehac", ROOT / "data" / "overcooked", ROOT / "data" / "coblock")
     (path,) = export(store, tmp_path / "out.jsonl", "jsonl", hidden=True)
-    other = opened(tmp_path / "other")
+    other = made(tmp_path / "other")
     result = take(other, path)
     (there,) = rows(store, "SELECT count(*) AS n FROM trajectories")
     assert counts(result) == (there["n"], 0, 0)
@@ -118,7 +135,7 @@ HELLO: dict[str, Any] = {
 
 
 def _taken(tmp_path: Path, *lines: dict[str, Any]) -> tuple[Store, tuple[int, int, int], list[str]]:
-    store = opened(tmp_path / "w")
+    store = made(tmp_path / "w")
     result = take(store, write_lines(tmp_path / "given.jsonl", lines))
     return store, counts(result), [f"{q.line}: {q.reason}" for q in result.quarantined]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,11 @@ from coaudit.pipeline.store import Store
 from tests.conftest import Coaudit
 from tests.pipeline.cogym_folders import AGENT, USER, Log
 from tests.pipeline.stores import (
+    copied,
     document,
     give,
+    made,
     metric,
-    opened,
     rate,
     rows,
     take,
@@ -31,13 +33,24 @@ from tests.pipeline.stores import (
 NAME = "env_travel_planning_0"
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    """A session: the agent's question (2) with the human's answer (3), an action (4), the end (5)."""
+@pytest.fixture(scope="module")
+def one_store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """A session: the agent's question (2) with the human's answer (3), an action (4), the end (5).
+
+    Nothing gets added to it.
+    """
+    folder = tmp_path_factory.mktemp("one")
     log = Log().say(AGENT, "May I book?").say(USER, "Yes").write(AGENT, "Plan").finish()
-    found = opened(tmp_path / "workspace")
-    take(found, log.folder(tmp_path / "logs" / "a" / NAME))
+    found = made(folder / "workspace")
+    take(found, log.folder(folder / "logs" / "a" / NAME))
     return found
+
+
+@pytest.fixture
+def store(one_store: Store, workspace: Path) -> Store:
+    """A copy of the session's workspace, with its logs beside it."""
+    shutil.copytree(one_store.workspace.path.parent / "logs", workspace.parent / "logs")
+    return copied(one_store, workspace)
 
 
 FULL = [
@@ -52,7 +65,7 @@ FULL = [
 def test_ratings_go_out_and_come_back_the_same(tmp_path: Path, store: Store) -> None:
     assert rate(store, FULL).imported == 5
     out = list(imports.exported(store))
-    other = opened(tmp_path / "other")
+    other = made(tmp_path / "other")
     take(other, tmp_path / "logs")
     path = tmp_path / "ratings.jsonl"
     path.write_text("".join(out))
@@ -112,16 +125,6 @@ def test_a_line_that_does_not_fit_is_quarantined_with_the_reason(
     (wrong,) = result.quarantined
     assert (result.imported, wrong.line) == (0, 1)
     assert reason in wrong.reason
-
-
-@pytest.fixture(scope="module")
-def one_store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    """A workspace to which nothing gets added."""
-    folder = tmp_path_factory.mktemp("one")
-    found = opened(folder / "workspace")
-    log = Log().say(AGENT, "May I book?").say(USER, "Yes").write(AGENT, "Plan").finish()
-    take(found, log.folder(folder / "logs" / NAME))
-    return found
 
 
 def test_a_bad_line_costs_only_itself(tmp_path: Path, store: Store) -> None:
@@ -237,7 +240,7 @@ def test_planted_truth_is_imported_whole_and_completes_every_metric(tmp_path: Pa
     written = generate(tmp_path / "logs", 30, 5)
     assert written["sessions"] == 30
     assert written["utterances"] >= 6 * 30
-    store = opened(tmp_path / "workspace")
+    store = made(tmp_path / "workspace")
     result = take(store, tmp_path / "logs")
     assert (result.trajectories, result.quarantined) == (30, [])
     truth = imports.ratings(store, tmp_path / "logs" / "truth.jsonl")

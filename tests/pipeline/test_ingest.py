@@ -20,14 +20,14 @@ from coaudit.pipeline.generate import generate
 from coaudit.pipeline.ingest import rebuild
 from coaudit.pipeline.store import Store
 from tests.pipeline.cogym_folders import AGENT, BEGAN, USER, Log, performance, simulated
-from tests.pipeline.stores import counts, document, give, opened, rate, rows, take, verdict
+from tests.pipeline.stores import counts, document, give, made, opened, rate, rows, take, verdict
 
 NAME = "env_travel_planning_0"
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    return opened(tmp_path / "workspace")
+    return made(tmp_path / "workspace")
 
 
 def session(path: Path, log: Log | None = None) -> Path:
@@ -151,13 +151,13 @@ def test_a_rebuild_that_is_killed_leaves_the_old_database(
 ) -> None:
     before = rated(store, tmp_path)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(Store, "sync", _interrupted)
+        patch.setattr(Store, "catch_up", _interrupted)
         rebuild(store)
     assert document(store, by=["condition", "task"]) == before
     assert not list(store.workspace.path.glob("rebuilding-*"))
 
 
-def _interrupted(store: Store) -> None:
+def _interrupted(store: Store, connection: object) -> None:
     raise KeyboardInterrupt
 
 

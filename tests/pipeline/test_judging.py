@@ -16,32 +16,13 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from coaudit.pipeline import cli, ledger
-from coaudit.pipeline.store import Store
-from coaudit.pipeline.workspace import Workspace
+from coaudit.pipeline import ledger
 from coaudit.schemas.rating import Rating
 from coaudit.schemas.trajectory import Outcome, Trajectory
-from tests.conftest import Coaudit, Finished
+from tests.conftest import Coaudit
 from tests.judges.endpoint import Endpoint, Faults
 from tests.judges.teams import team
-
-
-@pytest.fixture
-def coaudit(workspace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Coaudit:
-    """The command line in this process: there are many runs here, and starting one takes a second."""
-
-    def run(*arguments: str | Path, status: int | None = 0, **environment: str) -> Finished:
-        for name, value in {"COAUDIT_WORKSPACE": str(workspace), **environment}.items():
-            monkeypatch.setenv(name, value)
-        monkeypatch.setattr(sys, "argv", ["coaudit", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        code = int(ended.value.code or 0)
-        out, err = capsys.readouterr()
-        assert status is None or code == status, err
-        return Finished(code, out, err)
-
-    return run
+from tests.pipeline.stores import made
 
 
 @pytest.fixture
@@ -51,10 +32,17 @@ def endpoint() -> Iterator[Endpoint]:
 
 
 def fill(workspace: Path, *logs: Trajectory) -> None:
-    store = Store(Workspace(workspace))
+    store = made(workspace)
     with store.writing() as connection:
         store.save(logs, connection)
-    store.sync()
+
+
+@pytest.fixture(scope="module")
+def unrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace with a session to which nothing gets added."""
+    workspace = tmp_path_factory.mktemp("unrated") / "workspace"
+    fill(workspace, *chatter(1))
+    return workspace
 
 
 def chatter(sessions: int, messages: int = 4) -> list[Trajectory]:
@@ -261,11 +249,8 @@ def test_an_unreachable_endpoint_says_so_within_five_seconds(coaudit: Coaudit, w
         ),
     ],
 )
-def test_wrong_use_names_the_choices(
-    coaudit: Coaudit, workspace: Path, options: list[str], said: str
-) -> None:
-    fill(workspace, *chatter(1))
-    assert said in coaudit("judge", *options, status=2).err
+def test_wrong_use_names_the_choices(coaudit: Coaudit, unrated: Path, options: list[str], said: str) -> None:
+    assert said in coaudit("judge", *options, status=2, COAUDIT_WORKSPACE=str(unrated)).err
 
 
 def test_a_model_that_the_endpoint_lacks_names_the_ones_it_has(
@@ -478,6 +463,7 @@ def test_a_judge_that_had_nothing_to_learn_says_why(coaudit: Coaudit, workspace:
     assert "no ratings on codebook 'halting'" in coaudit("train", "--codebook", "halting", status=1).err
 
 
+@pytest.mark.library
 def test_a_file_that_could_run_code_is_refused(coaudit: Coaudit, workspace: Path, tmp_path: Path) -> None:
     fill(workspace, *chatter(1))
     from skops import io

@@ -14,18 +14,20 @@ import pytest
 
 from coaudit.pipeline import trajectories
 from coaudit.pipeline.errors import UsageError
-from coaudit.pipeline.ingest import rebuild
+from coaudit.pipeline.ingest import preview, rebuild
 from coaudit.pipeline.metrics import metrics
+from coaudit.pipeline.sources.reader import ReadOptions
 from coaudit.pipeline.store import Store
+from coaudit.schemas.trajectory import Trajectory
 from tests.pipeline.cogym_folders import AGENT, BEGAN, USER, Log, performance
-from tests.pipeline.stores import give, metric, opened, rate, take, verdict
+from tests.pipeline.stores import give, made, metric, rate, take, verdict
 
 SECOND = "second_agent"
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    return opened(tmp_path / "workspace")
+    return made(tmp_path / "workspace")
 
 
 class Study:
@@ -54,7 +56,10 @@ class Study:
         fields = {} if score is None else {"performance_rating": score}
         name = f"env_travel_planning_{self.number}"
         folder = log.folder(self.folder / condition / name, performance(text, **fields))
-        take(self.store, folder, **(options or {}))
+        (session,) = preview([folder], ReadOptions.model_validate(options or {}))
+        assert isinstance(session, Trajectory)
+        with self.store.writing() as connection:
+            self.store.save([session], connection)
         self.number += 1
         return name
 

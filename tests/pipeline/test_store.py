@@ -19,18 +19,26 @@ from coaudit.pipeline.store import Store
 from coaudit.schemas.rating import Rating
 from tests.conftest import Coaudit
 from tests.pipeline.cogym_folders import AGENT, USER, Log
-from tests.pipeline.stores import document, opened, rate, rows, take, verdict
+from tests.pipeline.stores import copied, document, opened, rate, rows, take, verdict
 
 NAME = "env_travel_planning_0"
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Store:
     """A session with one agent's question (2), a human's answer (3), and a statement (4)."""
+    folder = tmp_path_factory.mktemp("original")
     log = Log().say(AGENT, "May I book?").say(USER, "Yes").say(AGENT, "Done")
-    found = opened(tmp_path / "workspace")
-    take(found, log.folder(tmp_path / "logs" / NAME))
+    found = opened(folder / "workspace")
+    take(found, log.folder(folder / "logs" / NAME))
+    found.sync()
     return found
+
+
+@pytest.fixture
+def store(original: Store, workspace: Path) -> Store:
+    """A copy of the session's workspace."""
+    return copied(original, workspace)
 
 
 def test_a_state_that_all_sessions_show_is_stored_once(tmp_path: Path, store: Store) -> None:

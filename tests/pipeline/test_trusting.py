@@ -13,7 +13,7 @@ from coaudit.pipeline.errors import SourceError, UsageError
 from coaudit.pipeline.store import Store
 from coaudit.schemas.metric import Agreement
 from tests.pipeline.cogym_folders import AGENT, BEGAN, USER, Log, performance
-from tests.pipeline.stores import opened, rate, take, verdict
+from tests.pipeline.stores import made, rate, take, verdict
 
 NAME = "env_0"
 SAID = {
@@ -32,7 +32,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     log = Log()
     for number in range(10):
         log.say((AGENT, USER)[number % 2], f"Message {number}")
-    found = opened(folder / "workspace")
+    found = made(folder / "workspace")
     take(found, log.folder(folder / "logs" / NAME))
     lines = [
         verdict(NAME, seq, "initiative", {"y": "yes", "n": "no"}[label], rater=rater, rater_kind=_kind(rater))
@@ -123,7 +123,7 @@ def test_a_codebook_that_is_not_there_names_the_choices(store: Store) -> None:
 
 
 def test_groups_are_compared_in_pairs_where_they_share_instances(tmp_path: Path) -> None:
-    store = opened(tmp_path / "workspace")
+    store = made(tmp_path / "workspace")
     scores = {"a": (0.5, 0.6, 0.7), "b": (0.6, 0.8, 0.9)}
     for arm, (condition, given) in enumerate(scores.items()):
         for instance, score in enumerate(given):
