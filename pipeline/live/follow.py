@@ -28,8 +28,6 @@ from coaudit.pipeline.sources.reader import ReadOptions
 from coaudit.pipeline.store import Store
 from coaudit.schemas.trajectory import Trajectory
 
-BREATH = 0.1
-"""Seconds between storing events and refreshing measures, in which those who wait may read."""
 Say = Callable[[str], None]
 Watcher = Callable[[Sequence[Trajectory]], Awaitable[None]]
 """Told what was just stored, and now and then of nothing."""
@@ -221,7 +219,6 @@ class Follower:
                 await self._watch(())
             else:
                 await self._flush()
-                await self._pause(BREATH)
                 await asyncio.to_thread(self.sink.derive)
             await self._pause(min(0.1, self.sink.due()) or 0.1)
 

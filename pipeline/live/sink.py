@@ -1,8 +1,7 @@
 """Into the store in short transactions: what has changed since the last one, all at once.
 
-One writer a process, and never more than half of the time in transactions, so that readers and other
-writers get their turn. What is derived is refreshed now and then in a transaction of its own, so that
-events do not wait for it.
+One writer a process, and at most two thirds of the time in transactions, so that readers and other
+writers get their turn. What is derived is refreshed now and then, with one of them.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ from coaudit.schemas.trajectory import Quarantined, Trajectory
 
 PACE = 0.25
 """Seconds from one transaction to the next, at least."""
-SHARE = 2.0
+SHARE = 1.5
 """Of the time, one part in so many is spent in transactions at most."""
 LONGEST_REST = 1.0
 DERIVE = 3.0
-"""Seconds from one refreshing of measures to the next: it costs as much as storing events."""
+"""Seconds from one refreshing of measures to the next: it costs half of what storing events does."""
 OVERDUE = 15.0
 """Seconds after which somebody else refreshes them: then this process is gone."""
 REMEMBERED = 1000
@@ -133,11 +132,10 @@ class Sink:
             return []
         with self._paced():
             saved = self._store(changes)
-        self._derive_at = min(self._derive_at, time.monotonic() + DERIVE)
         return saved
 
     def derive(self, *, now: bool = False) -> None:
-        """Refresh what is derived from what was stored, if that is due, or `now`."""
+        """Refresh what is derived from what was stored, if that is due, or `now`, and no transaction did."""
         if time.monotonic() < self._derive_at and not (now and self._derive_at < math.inf):
             return
         with self._paced(), self.store.writing() as connection:
@@ -167,10 +165,15 @@ class Sink:
             self._quarantine(connection, changes.quarantined)
             for work in changes.more:
                 work(connection)
-            self.store.postpone(connection, {t.id for t in saved}, time.time() + OVERDUE)
+            due = time.monotonic() >= self._derive_at
+            if due:
+                self.store.catch_up(connection, {t.id for t in saved})
+            else:
+                self.store.postpone(connection, {t.id for t in saved}, time.time() + OVERDUE)
             if changes.heard:
                 connection.execute("DELETE FROM meta WHERE key = 'live'")
                 execute(connection, "INSERT INTO meta VALUES ('live', ?)", [changes.heard])
+        self._derive_at = math.inf if due else min(self._derive_at, time.monotonic() + DERIVE)
         if changes.sources:
             noted = [s.model_dump_json(exclude_defaults=True) for s in changes.sources.values()]
             ledger.append(self.store.workspace.sources, noted)
