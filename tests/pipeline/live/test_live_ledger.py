@@ -54,8 +54,10 @@ def test_what_a_killed_follower_left_is_loaded_by_the_next_reader(workspace: Pat
     store = Store(Workspace(workspace))
     sink = Sink(store)
     sink.open()
-    LiveLedger(sink).write([given()])
+    killed = LiveLedger(sink)
+    killed.write([given()])
     (path,) = ledger.files(store.workspace.ratings)
     past = time.time() - ledger.SOON - 1
     os.utime(path, (past, past))
     assert loaded(store) == 1
+    killed.close()
