@@ -52,8 +52,6 @@ class Patience:
     """Seconds between repetitions, doubling from the first to the longest."""
     gone: float = 30.0
     """Seconds without any connection after which the endpoint counts as gone."""
-    unheard: float = 3.0
-    """The same where it was never heard of."""
 
 
 @dataclass
@@ -125,7 +123,6 @@ class Asker:
     """Whether no more is to be asked."""
     contact: float = field(default_factory=time.monotonic)
     """When the endpoint was last heard of, or the run began."""
-    heard: bool = False
 
     async def ask(self, case: Case) -> Outcome:
         """The outcome of a case; raises Fatal and Stopped only."""
@@ -215,10 +212,7 @@ class Asker:
             return reply, cost
 
     def _heard(self) -> None:
-        self.contact, self.heard = time.monotonic(), True
-
-    def _patience_with_silence(self) -> float:
-        return self.patience.gone if self.heard else self.patience.unheard
+        self.contact = time.monotonic()
 
     def _pause(self, failures: int, after: float | None) -> float:
         grown: float = min(self.patience.longest, self.patience.first * 2 ** (failures - 1))

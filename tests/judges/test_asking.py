@@ -31,7 +31,7 @@ from coaudit.pipeline.units import cut
 from tests.judges.teams import team
 
 Said = "Reply | Exception"
-QUICK = Patience(first=0.001, longest=0.002, gone=0.05, unheard=0.05)
+QUICK = Patience(first=0.001, longest=0.002, gone=0.05)
 
 
 class Script:
