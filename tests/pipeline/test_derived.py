@@ -46,6 +46,7 @@ def _assert_kept(store: Store) -> None:
                 assert differing == []
 
 
+@pytest.mark.slow
 def test_what_is_kept_equals_what_is_computed_after_every_change(store: Store) -> None:
     _assert_kept(store)
     _rate(store, "ann", 2)

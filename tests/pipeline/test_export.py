@@ -94,6 +94,7 @@ def test_what_only_the_human_knew_stays_out_of_tables(tmp_path: Path, store: Sto
     assert "hidden" not in pl.read_parquet(tmp_path / "out" / "trajectories.parquet").columns
 
 
+@pytest.mark.slow
 def test_json_lines_come_back_as_the_same_trajectories(tmp_path: Path, store: Store) -> None:
     take(store, ROOT / "data" / "rehac", ROOT / "data" / "overcooked", ROOT / "data" / "coblock")
     (path,) = export(store, tmp_path / "out.jsonl", "jsonl", hidden=True)

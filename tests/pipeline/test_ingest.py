@@ -137,6 +137,7 @@ def rated(store: Store, tmp_path: Path) -> str:
     return document(store, by=["condition", "task"])
 
 
+@pytest.mark.slow
 def test_a_deleted_database_comes_back_with_the_same_numbers(tmp_path: Path, store: Store) -> None:
     before = rated(store, tmp_path)
     store.workspace.database.unlink()
@@ -146,6 +147,7 @@ def test_a_deleted_database_comes_back_with_the_same_numbers(tmp_path: Path, sto
     assert document(store, by=["condition", "task"]) == before
 
 
+@pytest.mark.slow
 def test_a_rebuild_that_is_killed_leaves_the_old_database(
     tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -115,6 +115,7 @@ def test_what_was_asked_is_not_asked_again_and_a_rating_says_what_made_it(
     assert rating.prompt_tokens and rating.cached_tokens and rating.completion_tokens and rating.seconds
 
 
+@pytest.mark.slow
 def test_other_parameters_context_or_codebook_are_asked(
     coaudit: Coaudit, workspace: Path, endpoint: Endpoint
 ) -> None:
@@ -186,6 +187,7 @@ def test_a_refusal_is_an_error_with_its_text(coaudit: Coaudit, workspace: Path, 
     assert len(endpoint.asked) == 1
 
 
+@pytest.mark.slow
 def test_every_unit_ends_rated_although_the_endpoint_misbehaves(
     coaudit: Coaudit, workspace: Path, endpoint: Endpoint
 ) -> None:
@@ -276,6 +278,7 @@ def test_money_needs_a_yes_where_nobody_can_be_asked(
     assert sum(r.cost_usd or 0 for r in held(workspace)) == pytest.approx(done.json["cost_usd"], abs=1e-6)
 
 
+@pytest.mark.slow
 def test_budgets_end_a_run_without_losing_it(coaudit: Coaudit, workspace: Path, endpoint: Endpoint) -> None:
     fill(workspace, *chatter(5))
     done = coaudit(*judged(endpoint, "--max-requests", "3"))

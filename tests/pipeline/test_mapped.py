@@ -148,6 +148,7 @@ def test_what_a_filter_skips_is_neither_an_event_nor_an_error(tmp_path: Path) ->
     assert len(one("mapped", path, map=MAP).events) == 4
 
 
+@pytest.mark.slow
 def test_a_log_that_grows_is_one_trajectory(coaudit: Coaudit, tmp_path: Path) -> None:
     (tmp_path / "map.toml").write_text(FLAT)
     path = written(tmp_path / "a.jsonl", *lines()[:3])
