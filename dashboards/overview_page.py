@@ -8,18 +8,9 @@ import streamlit as st
 
 from coaudit.dashboards import figures, markup
 from coaudit.dashboards.reading import ask
-from coaudit.pipeline import comparing, methods, metrics, panels, report
+from coaudit.pipeline import methods, panels, report
 from coaudit.pipeline.selection import Selection
-from coaudit.pipeline.store import Store
 from coaudit.pipeline.tables import Table, count
-
-
-def tables(store: Store, only: Selection, rater: str | None) -> tuple[Table, Table, Table]:
-    """Tables 2 and 3 and the one of all other systems."""
-    rows = report.one_rater(metrics.metrics(store, by=report.AUDIT, only=only, rater=rater))
-    pooled = report.one_rater(metrics.metrics(store, by=report.AUDIT[:-1], only=only, rater=rater))
-    better = comparing.improved(store, "task_performance", report.AUTONOMOUS, only=only)
-    return report.simulated(rows, better), report.real(pooled), report.elsewhere(pooled)
 
 
 def show(only: Selection) -> None:
@@ -36,7 +27,7 @@ def show(only: Selection) -> None:
         bind="query-params",
         placeholder="gold where complete, else who rated most",
     )
-    simulated, real, elsewhere = ask(tables, only, rater)
+    (simulated, real, elsewhere), _ = ask(report.collaboration, only, rater)
     figures.table(simulated, metrics=tuple(report.TABLE_2))
     figures.table(real, metrics=("collab_score", "win_rate", "initiative_entropy", "satisfaction"))
     if elsewhere.rows:

@@ -59,24 +59,31 @@ class Report:
 
 def build(store: Store, *, only: Selection | None = None, rater: str | None = None) -> Report:
     """Everything a report shows; a part that lacks its data says what to run instead."""
-    rows = one_rater(metrics.metrics(store, by=AUDIT, only=only, rater=rater))
-    pooled = one_rater(metrics.metrics(store, by=AUDIT[:-1], only=only, rater=rater))
-    better = comparing.improved(store, "task_performance", AUTONOMOUS, only=only)
+    audit, raters = collaboration(store, only, rater)
     return Report(
         created=ledger.now(),
         workspace=str(store.workspace.path),
         facts=methods.facts(store, only),
         tables=(
             methods.contents(store, only),
-            simulated(rows, better),
-            real(pooled),
-            elsewhere(pooled),
+            *audit,
             failures(store, only),
             *trust.tables(store),
             methods.judged(store),
         ),
-        methods=methods.words(store, [m.rater for m in rows if m.rater]),
+        methods=methods.words(store, raters),
     )
+
+
+def collaboration(
+    store: Store, only: Selection | None = None, rater: str | None = None
+) -> tuple[tuple[Table, Table, Table], list[str]]:
+    """Tables 2 and 3 and the one of all other systems, and whose ratings stand in them."""
+    rows = one_rater(metrics.metrics(store, by=AUDIT, only=only, rater=rater))
+    pooled = one_rater(metrics.metrics(store, by=AUDIT[:-1], only=only, rater=rater))
+    better = comparing.improved(store, "task_performance", AUTONOMOUS, only=only)
+    raters = [row.rater for row in rows if row.rater]
+    return (simulated(rows, better), real(pooled), elsewhere(pooled)), raters
 
 
 def one_rater(rows: Sequence[Metric]) -> list[Metric]:
