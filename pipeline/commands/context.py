@@ -17,6 +17,15 @@ if TYPE_CHECKING:
     from coaudit.pipeline.store import Store
     from coaudit.pipeline.workspace import Workspace
 
+SettingOption = Annotated[
+    str | None, typer.Option("--setting", help="real or simulated, where the log does not say.")
+]
+ConditionOption = Annotated[
+    str | None, typer.Option("--condition", help="The experiment's arm; else the folder above.")
+]
+TagOption = Annotated[
+    list[str] | None, typer.Option("--tag", help="key=value, kept with each trajectory; repeatable.")
+]
 Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else there.")
 ]

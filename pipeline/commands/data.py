@@ -9,7 +9,10 @@ import typer
 
 from coaudit.pipeline.commands.context import (
     Commands,
+    ConditionOption,
     Json,
+    SettingOption,
+    TagOption,
     emit,
     number,
     progress,
@@ -34,16 +37,10 @@ outcomes_app = typer.Typer(help="Bring in what logs lack.", no_args_is_help=True
 def ingest(
     paths: Annotated[list[Path], typer.Argument(help="Log files, folders above them, or archives.")],
     system: Annotated[str, typer.Option(help="Whose logs they are; auto looks.")] = "auto",
-    setting: Annotated[
-        str | None, typer.Option(help="real or simulated, where the log does not say.")
-    ] = None,
-    condition: Annotated[
-        str | None, typer.Option(help="The experiment's arm; else the folder above.")
-    ] = None,
+    setting: SettingOption = None,
+    condition: ConditionOption = None,
     agent: Annotated[str | None, typer.Option(help="Name of the agent's scaffolding.")] = None,
-    tag: Annotated[
-        list[str] | None, typer.Option(help="key=value, kept with each trajectory; repeatable.")
-    ] = None,
+    tag: TagOption = None,
     reference: Annotated[
         Path | None, typer.Option(help="Folder of Collab-Overcooked's reference action trajectories.")
     ] = None,

@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from coaudit.pipeline.commands.context import Commands, Groups, Json, emit, say, store, tags
+from coaudit.pipeline.commands.context import (
+    Commands,
+    ConditionOption,
+    Groups,
+    Json,
+    SettingOption,
+    TagOption,
+    emit,
+    say,
+    store,
+    tags,
+)
 from coaudit.pipeline.commands.data import checked_setting
 from coaudit.pipeline.commands.judging import (
     ApiBase,
@@ -81,15 +92,9 @@ def follow(
     ] = 60.0,
     patience: Annotated[float, typer.Option(min=0, help="Seconds that a lost Redis is tried again.")] = 30.0,
     system: Annotated[str, typer.Option(help="Whose logs the folders hold; auto looks.")] = "auto",
-    setting: Annotated[
-        str | None, typer.Option(help="real or simulated, where the log does not say.")
-    ] = None,
-    condition: Annotated[
-        str | None, typer.Option(help="The experiment's arm; else the folder above.")
-    ] = None,
-    tag: Annotated[
-        list[str] | None, typer.Option(help="key=value, kept with each trajectory; repeatable.")
-    ] = None,
+    setting: SettingOption = None,
+    condition: ConditionOption = None,
+    tag: TagOption = None,
     json: Json = False,
 ) -> None:
     """Follow live sessions and growing logs into the workspace until interrupted.
