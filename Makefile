@@ -1,6 +1,6 @@
 PYTHON ?= python3
 PY := .venv/bin/python
-LINKS := schemas pipeline judges annotation dashboards
+LINKS := schemas pipeline judges annotation dashboards data
 
 .PHONY: setup demo test test-fast lint bench docs clean
 
@@ -14,6 +14,7 @@ setup: .venv/.stamp
 	  $(PYTHON) -m pip --python $(PY) install -q -c .ci/constraints.txt -e '.[dev,lake]'; }
 	@mkdir -p .typecheck/coaudit
 	@for p in $(LINKS); do ln -sfn ../../$$p .typecheck/coaudit/$$p; done
+	@ln -sfn ../../coaudit/__init__.py .typecheck/coaudit/__init__.py
 	@touch $@
 
 # One thread a process: the statistics work on small matrices, over which more threads only fight.
@@ -34,7 +35,7 @@ demo: setup
 	.venv/bin/coaudit demo
 
 docs: setup
-	$(PY) -P -m coaudit.pipeline.documents
+	$(PY) -P -m coaudit.pipeline.cli.reference
 
 BENCHMARKS := agreement_speed ingest judging labelstudio dashboard live
 

@@ -9,7 +9,8 @@ import time
 
 import numpy as np
 
-from coaudit.annotation.agreement import COEFFICIENTS, Ratings, agreement
+from coaudit.annotation.statistics import Ratings
+from coaudit.annotation.statistics.agreement import COEFFICIENTS, agreement
 
 MODES, UNITS, RATERS = 26, 2000, 3
 FEW = ("cohen_kappa", "fleiss_kappa", "krippendorff_alpha")

@@ -16,10 +16,11 @@ from itertools import product
 
 import numpy as np
 
-from coaudit.annotation import coefficients as formula
-from coaudit.annotation.agreement import Ratings, agreement
-from coaudit.annotation.coefficients import Tally
-from coaudit.annotation.intervals import Floats, Ints
+from coaudit.annotation.statistics import Ratings
+from coaudit.annotation.statistics import coefficients as formula
+from coaudit.annotation.statistics.agreement import agreement
+from coaudit.annotation.statistics.coefficients import Tally
+from coaudit.annotation.statistics.intervals import Floats, Ints
 
 KAPPA, INTRACLASS = 0.6, 0.15
 WANTED = (

@@ -22,10 +22,10 @@ ONE = """
 import json, resource, sys, time
 from pathlib import Path
 from coaudit.pipeline.ingest import ingest
-from coaudit.pipeline.sources import mapping
-from coaudit.pipeline.sources.reader import ReadOptions
+from coaudit.pipeline.systems.formats import mapping
+from coaudit.pipeline.systems.base import ReadOptions
 from coaudit.pipeline.store import Store
-from coaudit.pipeline.workspace import Workspace
+from coaudit.pipeline.store.workspace import Workspace
 source, name, place = sys.argv[1:]
 options = ReadOptions(map=mapping.text_of(name)[0] if name else None)
 began, used = time.perf_counter(), time.process_time()

@@ -25,10 +25,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from coaudit.pipeline.store import Store
-from coaudit.pipeline.workspace import Workspace
-from coaudit.schemas.base import content_hash
-from coaudit.schemas.trajectory import Action, Event, Participant, Trajectory
+from coaudit.pipeline.ingest.measure import save
+from coaudit.pipeline.store import Store, Workspace
+from coaudit.schemas import Action, Event, Participant, Trajectory, content_hash
 
 ROOT = Path(__file__).resolve().parents[1]
 PORT = 8930
@@ -59,7 +58,7 @@ def fill(folder: Path, sessions: int, utterances: int = 10, words: int = 12) -> 
     for start in range(0, sessions, 500):
         many = [_session(i, utterances, words, chance) for i in range(start, min(sessions, start + 500))]
         with store.writing() as connection:
-            store.save(many, connection)
+            save(store, many, connection)
     store.sync()
 
 

@@ -19,12 +19,14 @@ from typing import TypeVar
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from coaudit.annotation import labelstudio_server
 from coaudit.annotation.labelstudio import Server
-from coaudit.pipeline import annotating, codebooks, drawing, ingest, pulling, samples
-from coaudit.pipeline.sources.reader import ReadOptions
-from coaudit.pipeline.store import Store
-from coaudit.pipeline.workspace import Workspace
+from coaudit.annotation.labelstudio import server as labelstudio_server
+from coaudit.pipeline import codebooks
+from coaudit.pipeline.annotate import draw, pull, push
+from coaudit.pipeline.ingest import run as ingest
+from coaudit.pipeline.ingest.measure import save
+from coaudit.pipeline.store import Store, Workspace, samples
+from coaudit.pipeline.systems import ReadOptions
 from tests.annotation.labelstudio_fixture import TOKEN, Running, choice, started
 
 T = TypeVar("T")
@@ -44,7 +46,7 @@ def corpus(folder: Path, tasks: int) -> Store:
     copies = range(tasks // utterances + 1)
     more = [t.model_copy(update={"id": f"{n}-{t.id}"}) for n in copies for t in known]
     with store.writing() as connection:
-        store.save(more, connection)
+        save(store, more, connection)
     return store
 
 
@@ -62,22 +64,22 @@ def main() -> None:
 
 
 def measure(store: Store, running: Running, tasks: int) -> None:
-    wish = drawing.Wish(codebooks=("initiative",), name="bench", size=tasks, overlap=0)
-    sample = drawing.draw(store, wish)
+    wish = draw.Wish(codebooks=("initiative",), name="bench", size=tasks, overlap=0)
+    sample = draw.draw(store, wish)
     with Server(running.url, TOKEN) as server:
-        (pushed,) = timed(f"push {tasks} tasks", running, lambda: annotating.push(store, server, sample))
-        timed("push again", running, lambda: annotating.push(store, server, sample))
+        (pushed,) = timed(f"push {tasks} tasks", running, lambda: push.push(store, server, sample))
+        timed("push again", running, lambda: push.push(store, server, sample))
         annotate(store, running, sample, pushed.project)
-        done = timed(f"pull {tasks} annotations", running, lambda: pulling.pull(store, server, sample))
+        done = timed(f"pull {tasks} annotations", running, lambda: pull.pull(store, server, sample))
         assert done.rated == tasks, done
-        timed("pull again", running, lambda: pulling.pull(store, server, sample))
+        timed("pull again", running, lambda: pull.pull(store, server, sample))
 
 
 def annotate(store: Store, running: Running, sample: samples.Sample, project: int) -> None:
     """The same tasks once more with an annotation each, in place of the empty ones."""
     running.api("POST", "/api/dm/actions", params={"id": "delete_tasks", "project": project}, json=EVERYTHING)
     book = codebooks.load("initiative")
-    tasks, _ = annotating.tasks_of(store, sample, book, sample.units)
+    tasks, _ = push.tasks_of(store, sample, book, sample.units)
     for start in range(0, len(tasks), 250):
         some = [{**task, "annotations": [GIVEN]} for task in tasks[start : start + 250]]
         running.api("POST", f"/api/projects/{project}/import", json=some)

@@ -29,8 +29,7 @@ from pathlib import Path
 from redis import Redis
 
 from coaudit.pipeline.errors import CoauditError
-from coaudit.pipeline.store import Store
-from coaudit.pipeline.workspace import Workspace
+from coaudit.pipeline.store import Store, Workspace
 
 ROOT = Path(__file__).resolve().parents[1]
 QUERY = """

@@ -14,10 +14,10 @@ from itertools import product
 
 import numpy as np
 
-from coaudit.annotation.audit import Audit
-from coaudit.annotation.estimators import ESTIMATORS
-from coaudit.annotation.intervals import MISSING
-from coaudit.annotation.rates import choose
+from coaudit.annotation.statistics import Audit
+from coaudit.annotation.statistics.estimators import ESTIMATORS
+from coaudit.annotation.statistics.intervals import MISSING
+from coaudit.annotation.statistics.rates import choose
 
 N, SIZE = 2000, 8
 SETTINGS = ((0.02, 0.7, 0.98), (0.05, 0.7, 0.97), (0.05, 0.95, 0.995), (0.2, 0.8, 0.9), (0.5, 0.8, 0.8))

@@ -10,9 +10,8 @@ import sys
 import time
 from pathlib import Path
 
-from coaudit.pipeline import derived
-from coaudit.pipeline.store import TEAMWORK, Store
-from coaudit.pipeline.workspace import Workspace
+from coaudit.pipeline.store import Store, Workspace, derived
+from coaudit.pipeline.store.database import TEAMWORK
 
 LONG = "t0000007"
 STATEMENTS = (

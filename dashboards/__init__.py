@@ -1,0 +1,3 @@
+"""Streamlit pages over the store, read-only."""
+
+__all__: list[str] = []

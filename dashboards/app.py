@@ -8,29 +8,20 @@ from pathlib import Path
 
 import streamlit as st
 
-from coaudit.dashboards import (
-    agreement_page,
-    ahead,
-    cost_page,
-    efficiency_page,
-    failures_page,
-    overview_page,
-    process_page,
-    sidebar,
-    trajectory_page,
-)
+from coaudit.dashboards import prefetch, sidebar
+from coaudit.dashboards.views import agreement, cost, efficiency, failures, overview, process, trajectory
 from coaudit.pipeline.errors import CoauditError
-from coaudit.pipeline.selection import Selection
+from coaudit.pipeline.store import Selection
 
 Show = Callable[[Selection], None]
 PAGES: dict[str, tuple[str, Show]] = {
-    "overview": ("Overview", overview_page.show),
-    "process": ("Process", process_page.show),
-    "failures": ("Failures", failures_page.show),
-    "trajectory": ("Trajectory", trajectory_page.show),
-    "agreement": ("Agreement", agreement_page.show),
-    "efficiency": ("Interventions and efficiency", efficiency_page.show),
-    "cost": ("Live and cost", cost_page.show),
+    "overview": ("Overview", overview.show),
+    "process": ("Process", process.show),
+    "failures": ("Failures", failures.show),
+    "trajectory": ("Trajectory", trajectory.show),
+    "agreement": ("Agreement", agreement.show),
+    "efficiency": ("Interventions and efficiency", efficiency.show),
+    "cost": ("Live and cost", cost.show),
 }
 
 
@@ -47,7 +38,7 @@ def main() -> None:
     try:
         selection = sidebar.chosen()
         show(selection)
-        ahead.read([page for _, page in PAGES.values()])
+        prefetch.read([page for _, page in PAGES.values()])
     except CoauditError as error:
         st.error("This page could not be drawn.")
         st.text(str(error))

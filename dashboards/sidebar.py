@@ -6,9 +6,9 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
-from coaudit.dashboards.reading import age, ask, behind, place, state
-from coaudit.pipeline import panels
-from coaudit.pipeline.selection import Selection
+from ..pipeline.store import Selection
+from . import queries
+from .cache import age, ask, behind, place, state
 
 LABELS = {
     "system": "System",
@@ -23,7 +23,7 @@ KEPT = (*LABELS, "since", "until")
 
 def chosen() -> Selection:
     """Draw the filters; what they select."""
-    choices = ask(panels.choices)
+    choices = ask(queries.choices)
     with st.sidebar:
         values = {name: _many(name, choices.get(name, [])) for name in LABELS}
         left, right = st.columns(2)

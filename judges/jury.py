@@ -6,8 +6,7 @@ import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from coaudit.judges.verdict import Verdict
-from coaudit.schemas.codebook import UNCLEAR
+from ..schemas import UNCLEAR, Verdict
 
 FEWEST = 2
 """Members that must have given a label."""

@@ -7,27 +7,12 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
-from coaudit.schemas.codebook import Codebook, ErrorSource
-from coaudit.schemas.rating import RaterKind, Rating
-from coaudit.schemas.unit import Unit
+from ..schemas import Codebook, Rating, Unit, Verdict
+from ..schemas.rating import RaterKind
 
 
 class JudgeError(Exception):
     """A judge cannot be used as asked; the message says what would be right."""
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """A label for a code, or the error that stands in its place."""
-
-    code: str
-    label: str | None = None
-    error: str | None = None
-    cites: tuple[int, ...] = ()
-    quote: str | None = None
-    error_source: ErrorSource | None = None
-    rationale: str | None = None
-    probability: float | None = None
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
 """`python -m coaudit.pipeline` is the command line."""
 
-from coaudit.pipeline.cli import main
+from .cli.main import main
 
 main()

@@ -9,9 +9,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from coaudit.pipeline.errors import CoauditError, UsageError
-from coaudit.schemas.base import content_hash
-from coaudit.schemas.codebook import Codebook
+from ..schemas import Codebook, content_hash
+from .errors import CoauditError, UsageError
 
 
 class CodebookError(CoauditError, ValueError):

@@ -11,9 +11,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from coaudit.schemas.codebook import Codebook, UnitKind
-from coaudit.schemas.trajectory import Event, ParticipantKind, Trajectory
-from coaudit.schemas.unit import Unit
+from ..schemas import Codebook, Event, Trajectory, Unit
+from ..schemas.codebook import UnitKind
+from ..schemas.trajectory import ParticipantKind
 
 
 def opening_query(trajectory: Trajectory) -> int | None:

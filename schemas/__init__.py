@@ -1,0 +1,34 @@
+"""The types that everything is made of: what was logged, what is rated, who rated it, what is reported."""
+
+from .base import JsonValue, Model, canonical_json, content_hash, text_hash
+from .codebook import UNCLEAR, Code, Codebook
+from .metric import Agreement, Measure, Metric, Rate
+from .rating import GOLD, Rating, Verdict
+from .trajectory import Action, Event, Finding, Outcome, Participant, Quarantined, Trajectory
+from .unit import Unit
+
+__all__ = [
+    "GOLD",
+    "UNCLEAR",
+    "Action",
+    "Agreement",
+    "Code",
+    "Codebook",
+    "Event",
+    "Finding",
+    "JsonValue",
+    "Measure",
+    "Metric",
+    "Model",
+    "Outcome",
+    "Participant",
+    "Quarantined",
+    "Rate",
+    "Rating",
+    "Trajectory",
+    "Unit",
+    "Verdict",
+    "canonical_json",
+    "content_hash",
+    "text_hash",
+]

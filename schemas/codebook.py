@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, computed_field, model_validator
 
-from coaudit.schemas.base import Model, content_hash
+from .base import Model, content_hash
 
 UnitKind = Literal["utterance", "question_reply", "human_message", "step", "trajectory"]
 Level = Literal["nominal", "ordinal", "interval"]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import Field, FiniteFloat, model_validator
 
-from coaudit.schemas.base import JsonValue, Model
-from coaudit.schemas.codebook import ErrorSource
-from coaudit.schemas.trajectory import Count, Seq
+from .base import JsonValue, Model
+from .codebook import ErrorSource
+from .trajectory import Count, Seq
 
 RaterKind = Literal["human", "llm", "rule", "model"]
 GOLD = "gold"
@@ -63,3 +64,17 @@ class Rating(Model):
         if given != 1:
             raise ValueError("a rating has exactly one of label, error and retracted")
         return self
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A label for a code, or the error that stands in its place."""
+
+    code: str
+    label: str | None = None
+    error: str | None = None
+    cites: tuple[int, ...] = ()
+    quote: str | None = None
+    error_source: ErrorSource | None = None
+    rationale: str | None = None
+    probability: float | None = None

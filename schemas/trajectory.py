@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field, FiniteFloat, model_validator
 
-from coaudit.schemas.base import JsonValue, Model, content_hash
+from .base import JsonValue, Model, content_hash
 
 ParticipantKind = Literal["human", "agent", "environment"]
 EventKind = Literal[
@@ -184,3 +185,21 @@ class Quarantined(Model):
     line: int | None = None
     """1-based line, or None where the whole source is meant."""
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A rule found something in a trajectory; `cites` are the seqs of the events that show it."""
+
+    code: str
+    trajectory: str
+    cites: tuple[int, ...]
+    why: str
+
+
+def recorded(trajectory: Trajectory, name: str) -> Outcome:
+    """The outcome of that name; where there is none, an outcome without value that says so."""
+    for outcome in trajectory.outcomes:
+        if outcome.name == name:
+            return outcome
+    return Outcome(name=name, reason=f"the log records no {name}")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from coaudit.schemas.base import Model, canonical_json, text_hash
-from coaudit.schemas.codebook import UnitKind
-from coaudit.schemas.trajectory import Event, Participant
+from .base import Model, canonical_json, text_hash
+from .codebook import UnitKind
+from .trajectory import Event, Participant
 
 
 class Unit(Model):

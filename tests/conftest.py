@@ -44,14 +44,14 @@ def workspace(tmp_path: Path) -> Path:
 @pytest.fixture
 def coaudit(workspace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Coaudit:
     """Run the command line in the test's own workspace, in this process: starting one takes a second."""
-    from coaudit.pipeline import cli
+    from coaudit.pipeline.cli import main
 
     def run(*arguments: str | Path, status: int | None = 0, **environment: str) -> Finished:
         for name, value in {"COAUDIT_WORKSPACE": str(workspace), **environment}.items():
             monkeypatch.setenv(name, value)
         monkeypatch.setattr(sys, "argv", ["coaudit", *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:
-            cli.main()
+            main.main()
         code = int(ended.value.code or 0)
         out, err = capsys.readouterr()
         assert status is None or code == status, err

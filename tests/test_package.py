@@ -9,25 +9,17 @@ import sys
 import tomllib
 import zipfile
 from fnmatch import fnmatch
-from functools import cache
 from pathlib import Path
 
 import pytest
 
-from coaudit.pipeline import documents
+from coaudit.pipeline.cli import reference
 from tests.conftest import ROOT
+from tests.structure import house
 
-TOP = ("schemas", "judges", "annotation", "pipeline", "dashboards", "data")
-ALLOWED = {
-    "schemas": set[str](),
-    "data": set[str](),
-    "judges": {"schemas"},
-    "annotation": {"schemas"},
-    "pipeline": {"schemas", "judges", "annotation", "data"},
-    "dashboards": {"schemas", "judges", "annotation", "pipeline", "data"},
-}
-"""dashboards -> pipeline -> {judges, annotation} -> schemas."""
-OPENS_DATABASE = {"pipeline/store.py", "pipeline/lake.py"}
+STREAMLIT_SCRIPT = ("dashboards.app",)
+"""Run by path, so it has no package around it."""
+OPENS_DATABASE = {"pipeline.store.connection", "pipeline.store.lake"}
 # pydantic is not among them: typer itself loads it for a command's help.
 HEAVY = (
     "altair",
@@ -49,83 +41,66 @@ HEAVY = (
 )
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 SETUPTOOLS = PROJECT["tool"]["setuptools"]
-WRITTEN = documents.documents()
+WRITTEN = reference.documents()
 
 
-@cache
-def modules() -> list[tuple[str, ast.Module]]:
-    """Every module of the package with its syntax tree."""
-    return [
-        (str(path.relative_to(ROOT)), ast.parse(path.read_text(encoding="utf-8")))
-        for top in TOP
-        for path in sorted((ROOT / top).rglob("*.py"))
-    ]
-
-
-@cache
-def imports(tree: ast.AST) -> list[str]:
-    """Every module that a tree imports, wherever in it."""
-    found: list[str] = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            found.extend(name.name for name in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, "imports are absolute"
-            found.append(str(node.module))
-            found.extend(f"{node.module}.{name.name}" for name in node.names)
-    return found
-
-
-def folders() -> set[str]:
+def packages() -> set[str]:
     """Every folder with code, as a package."""
-    found = {path.parent for top in TOP for path in (ROOT / top).rglob("__init__.py")}
-    return {"coaudit." + ".".join(path.relative_to(ROOT).parts) for path in found}
+    inits = (path.parent for path in house.modules().values() if path.name == "__init__.py")
+    return {".".join(path.relative_to(ROOT).parts) for path in inits}
 
 
-def test_every_folder_with_code_is_listed_as_a_package_and_mapped() -> None:
-    assert set(SETUPTOOLS["packages"]) == folders()
-    expected = {name: name.removeprefix("coaudit.").replace(".", "/") for name in folders()}
-    assert SETUPTOOLS["package-dir"] == expected
-    assert not (ROOT / "coaudit").exists() and not (ROOT / "__init__.py").exists()
+def test_every_folder_with_code_is_listed_as_a_package_and_each_top_level_folder_mapped() -> None:
+    listed = {"coaudit", *(f"coaudit.{name}" for name in packages() if name != "coaudit")}
+    assert set(SETUPTOOLS["packages"]) == listed
+    mapped = {"coaudit" if top == "coaudit" else f"coaudit.{top}": top for top in house.TOP}
+    assert SETUPTOOLS["package-dir"] == mapped
+    assert not (ROOT / "__init__.py").exists()
 
 
-def test_every_folder_with_modules_has_an_empty_init_file() -> None:
-    for top in TOP:
-        for path in (ROOT / top).rglob("*.py"):
-            init = path.parent / "__init__.py"
-            assert init.exists() and not init.read_text(), init
+def test_every_folder_with_modules_is_a_package() -> None:
+    without = {path.parent for path in house.modules().values() if not (path.parent / "__init__.py").exists()}
+    assert not without
 
 
-def test_imports_go_one_way() -> None:
+def test_coaudit_is_its_face_alone() -> None:
+    assert [path.name for path in (ROOT / "coaudit").glob("*.py")] == ["__init__.py"]
+
+
+def test_a_layer_sees_only_those_below() -> None:
     wrong = [
-        f"{name} imports {imported}"
-        for name, tree in modules()
-        for imported in imports(tree)
-        if imported.startswith("coaudit.")
-        and (part := imported.split(".")[1]) != (own := name.split("/")[0])
-        and part not in ALLOWED[own]
+        f"{one.module}:{one.line} imports {one.target}"
+        for one in house.imports()
+        if house.room(one.module) != house.room(one.target) and one.target != "pipeline"
+        if house.layer(one.module) >= house.layer(one.target)
     ]
     assert not wrong
 
 
-def test_nobody_imports_a_top_level_folder_bare() -> None:
-    trees = [*modules()]
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    assert not house.circles()
+
+
+def test_imports_are_relative_inside_the_product_and_absolute_outside() -> None:
+    inside = [
+        f"{module}:{node.lineno}"
+        for module in house.modules()
+        if module not in STREAMLIT_SCRIPT
+        for node in ast.walk(house.tree_of(module))
+        if isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").startswith("coaudit")
+    ]
+    assert not inside
     for path in (*(ROOT / "tests").rglob("*.py"), *(ROOT / "benchmarks").rglob("*.py")):
-        trees.append((str(path), ast.parse(path.read_text(encoding="utf-8"))))
-    wrong = [
-        f"{name} imports {imported}"
-        for name, tree in trees
-        for imported in imports(tree)
-        if imported.split(".")[0] in TOP
-    ]
-    assert not wrong
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            name = node.module or "" if isinstance(node, ast.ImportFrom) else ""
+            assert name.split(".")[0] not in set(house.TOP) - {"coaudit"}, f"{path}:{name}"
 
 
 def test_only_the_store_opens_the_database() -> None:
     opens = {
-        name
-        for name, tree in modules()
-        for node in ast.walk(tree)
+        module
+        for module in house.modules()
+        for node in ast.walk(house.tree_of(module))
         if isinstance(node, ast.Attribute)
         and node.attr == "connect"
         and isinstance(node.value, ast.Name)
@@ -136,26 +111,33 @@ def test_only_the_store_opens_the_database() -> None:
 
 def test_parameters_reach_the_database_through_the_store_alone() -> None:
     passing = {
-        f"{name}:{node.lineno}"
-        for name, tree in modules()
-        for node in ast.walk(tree)
+        f"{module}:{node.lineno}"
+        for module in house.modules()
+        for node in ast.walk(house.tree_of(module))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and node.func.attr in ("execute", "executemany", "sql")
         and len(node.args) + len(node.keywords) > 1
     }
-    assert {place.partition(":")[0] for place in passing} == {"pipeline/store.py"}, passing
+    assert {place.partition(":")[0] for place in passing} == {"pipeline.store.connection"}, passing
     assert len(passing) == 1, "store.execute keeps pandas out; every other place goes through it"
 
 
 def test_the_types_import_pydantic_only() -> None:
-    known = {"__future__", "coaudit", "pydantic", "pydantic_core", *sys.stdlib_module_names}
+    known = {"__future__", "pydantic", "pydantic_core", *sys.stdlib_module_names}
     wrong = {
-        f"{name} imports {imported}"
-        for name, tree in modules()
-        if name.startswith("schemas/")
-        for imported in imports(tree)
-        if imported.split(".")[0] not in known
+        f"{module} imports {name}"
+        for module in house.modules()
+        if module.startswith("schemas")
+        for node in ast.walk(house.tree_of(module))
+        for name in (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or ""]
+            if isinstance(node, ast.ImportFrom) and not node.level
+            else []
+        )
+        if name.split(".")[0] not in known
     }
     assert not wrong
 
@@ -163,7 +145,7 @@ def test_the_types_import_pydantic_only() -> None:
 @pytest.mark.parametrize("arguments", [["--help"], ["ingest", "--help"], ["labelstudio", "--help"]])
 def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     script = (
-        "import sys\nfrom coaudit.pipeline.cli import app\n"
+        "import sys\nfrom coaudit.pipeline.cli.main import app\n"
         f"try:\n    app({arguments!r})\nexcept SystemExit:\n    pass\n"
         f"print('loaded', *[name for name in {HEAVY!r} if name in sys.modules])\n"
     )
@@ -183,7 +165,7 @@ def test_no_json_schema_lies_there_that_no_type_has() -> None:
 
 
 def test_the_reference_has_every_command() -> None:
-    text = documents.commands()
+    text = reference.commands()
     for command in ("ingest", "trajectory show", "ratings import", "outcomes import", "metrics", "agreement"):
         assert f" coaudit {command}\n" in text
 
@@ -191,7 +173,7 @@ def test_the_reference_has_every_command() -> None:
 def _data_files() -> set[str]:
     """The files that are no code and belong into the wheel, by the patterns of pyproject.toml."""
     listed = subprocess.run(
-        ["git", "ls-files", *TOP], cwd=ROOT, capture_output=True, text=True, check=True
+        ["git", "ls-files", *house.TOP], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.splitlines()
     return {name for name in listed if not name.endswith(".py") and not fnmatch(name, "*/.gitignore")}
 
@@ -216,5 +198,12 @@ def test_the_wheel_holds_every_module_and_data_file_and_nothing_else(tmp_path: P
     (wheel,) = (tmp_path / "out").glob("coaudit-*.whl")
     with zipfile.ZipFile(wheel) as archive:
         inside = {name for name in archive.namelist() if ".dist-info/" not in name}
-    modules_ = {f"coaudit/{name}" for name, _ in modules() if name in listed.splitlines()}
-    assert inside == modules_ | {f"coaudit/{name}" for name in _data_files()}
+    tracked = {
+        path
+        for path in (str(p.relative_to(ROOT)) for p in house.modules().values())
+        if path in listed.splitlines()
+    }
+    expected = {
+        name if name.startswith("coaudit/") else f"coaudit/{name}" for name in (tracked | _data_files())
+    }
+    assert inside == expected

@@ -1,0 +1,3 @@
+"""The codebooks that ship with coaudit."""
+
+__all__: list[str] = []

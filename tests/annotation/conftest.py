@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from coaudit.annotation import labelstudio_server
 from coaudit.annotation.labelstudio import Server
-from coaudit.pipeline import ingest
-from coaudit.pipeline.sources.reader import ReadOptions
-from coaudit.pipeline.store import Store
-from coaudit.pipeline.workspace import Workspace
+from coaudit.annotation.labelstudio import server as labelstudio_server
+from coaudit.pipeline.ingest import run as ingest
+from coaudit.pipeline.store import Store, Workspace
+from coaudit.pipeline.systems import ReadOptions
 from tests.annotation.labelstudio_fixture import ENVIRONMENT, TOKEN, Running, started
 from tests.conftest import ROOT
 

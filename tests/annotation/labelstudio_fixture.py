@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx
 
-from coaudit.annotation import labelstudio_server as server
+from coaudit.annotation.labelstudio import server
 
 ENVIRONMENT = Path(
     os.environ.get("COAUDIT_LABEL_STUDIO_ENV") or Path.home() / ".cache" / "coaudit-tests" / "label-studio"

@@ -11,15 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
-from coaudit.annotation.agreement import (
-    COEFFICIENTS,
-    Coefficient,
-    Ratings,
-    agreement,
-    label_counts,
-    macro_mean,
-)
-from coaudit.annotation.sets import set_alpha, set_distances
+from coaudit.annotation.statistics import Coefficient, Ratings
+from coaudit.annotation.statistics.agreement import COEFFICIENTS, agreement, label_counts, macro_mean
+from coaudit.annotation.statistics.sets import set_alpha, set_distances
 
 NAN = -1
 

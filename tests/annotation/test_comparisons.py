@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coaudit.annotation.comparisons import (
-    Comparison,
+from coaudit.annotation.statistics import Comparison
+from coaudit.annotation.statistics.comparisons import (
     Method,
     adjust,
     adjusted_p_values,

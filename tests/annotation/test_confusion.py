@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from coaudit.annotation.confusion import calibration, confusion
+from coaudit.annotation.statistics.confusion import calibration, confusion
 
 HUMAN = np.repeat([0, 0, 1, 1], [40, 10, 5, 45])
 JUDGE = np.repeat([0, 1, 0, 1], [40, 10, 5, 45])

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from coaudit.annotation.agreement import Ratings, agreement
-from coaudit.annotation.intervals import around, jeffreys, mean_interval, patterns, wilson
+from coaudit.annotation.statistics import Ratings
+from coaudit.annotation.statistics.agreement import agreement
+from coaudit.annotation.statistics.intervals import around, jeffreys, mean_interval, patterns, wilson
 
 
 @pytest.mark.library

@@ -9,11 +9,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from coaudit.annotation import label_config, labelstudio, labelstudio_answers, labelstudio_tasks
+from coaudit.annotation.labelstudio import answers as labelstudio_answers
+from coaudit.annotation.labelstudio import client, tasks
+from coaudit.annotation.labelstudio import config as label_config
 from coaudit.pipeline import codebooks
-from coaudit.schemas.codebook import Code, Codebook
-from coaudit.schemas.rating import Rating
-from coaudit.schemas.trajectory import Action, Event, Participant, Trajectory
+from coaudit.schemas import Action, Code, Codebook, Event, Participant, Rating, Trajectory
 from tests.conftest import ROOT, Coaudit
 
 FAILURES = codebooks.load("failures")
@@ -34,14 +34,14 @@ def said(seq: int, text: str, actor: str = "basic_agent_gpt") -> Event:
 
 
 def asked(trajectory: Trajectory, event: Event, context: str = "transcript") -> dict[str, Any]:
-    subject = labelstudio_tasks.Subject("s", "t", event.seq, "h", "initiative", "1")
+    subject = tasks.Subject("s", "t", event.seq, "h", "initiative", "1")
     book = codebooks.load("initiative")
-    return labelstudio_tasks.task(subject, trajectory, [event], book, context)["data"]  # type: ignore[return-value]
+    return tasks.task(subject, trajectory, [event], book, context)["data"]  # type: ignore[return-value]
 
 
 @pytest.mark.parametrize("name", codebooks.names())
 def test_every_codebook_makes_a_configuration_that_label_studio_takes(name: str) -> None:
-    labelstudio.check_config(label_config.label_config(codebooks.load(name)))
+    client.check_config(label_config.label_config(codebooks.load(name)))
 
 
 def test_a_codebook_cannot_break_out_of_the_configuration_or_name_task_data() -> None:
@@ -64,7 +64,7 @@ def test_a_codebook_cannot_break_out_of_the_configuration_or_name_task_data() ->
     assert set(values) <= allowed
     markdown = "".join(e.get("value", "") for e in tree.iter("Markdown"))
     assert "<script" not in markdown and "<script" not in label_config.instruction(book)
-    labelstudio.check_config(config)
+    client.check_config(config)
 
 
 def test_annotators_see_neither_model_nor_condition_nor_names_and_messages_byte_for_byte() -> None:
@@ -92,10 +92,10 @@ def test_actions_failures_and_what_they_changed_are_lines_of_their_own() -> None
         states={"public": "h1"},
     )
     trajectory = small(edit).model_copy(update={"states": {"h1": {"editor": "a draft", "empty": ""}}})
-    lines = list(labelstudio_tasks.lines(trajectory, {}))
+    lines = list(tasks.lines(trajectory, {}))
     assert lines[0].text == "[0] ▸ RUN(code=1/0)\n✗ FAILED: ZeroDivisionError"
     assert [line.text for line in lines[1:]] == ["[0] shared state · editor:\na draft"]
-    assert labelstudio_tasks.final_state(trajectory) == "editor:\na draft\n\nempty:\n"
+    assert tasks.final_state(trajectory) == "editor:\na draft\n\nempty:\n"
 
 
 def test_a_checklist_that_was_not_read_to_its_end_says_nothing_about_what_is_not_marked() -> None:
@@ -121,7 +121,7 @@ def test_a_judges_ratings_as_a_prediction_read_back_as_the_same_ratings() -> Non
         for code, label in labels.items()
     ]
     result = labelstudio_answers.prediction(FAILURES, given, lines, seqs)
-    labelstudio.check_config(label_config.label_config(FAILURES), [result])
+    client.check_config(label_config.label_config(FAILURES), [result])
     done = {"from_name": "read", "to_name": "transcript", "type": "choices"}
     ticked = {**done, "value": {"choices": [label_config.READ_TO_THE_END]}}
     read = labelstudio_answers.read(FAILURES, {"result": [*result, ticked]}, seqs)
@@ -150,8 +150,8 @@ def test_a_prediction_outside_the_codebook_is_refused_before_it_is_sent() -> Non
         "type": "choices",
         "value": {"choices": ["maybe"]},
     }
-    with pytest.raises(labelstudio.LabelStudioError, match="prediction does not fit"):
-        labelstudio.check_config(label_config.label_config(codebooks.load("halting")), [[wrong]])
+    with pytest.raises(client.LabelStudioError, match="prediction does not fit"):
+        client.check_config(label_config.label_config(codebooks.load("halting")), [[wrong]])
 
 
 def test_a_sample_keeps_probabilities_and_seed_and_is_never_overwritten(

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from coaudit.annotation.labelstudio import Server
-from coaudit.pipeline import codebooks, drawing, pulling, units
+from coaudit.pipeline import codebooks, units
+from coaudit.pipeline.annotate import draw, pull
 from coaudit.pipeline.store import Store
 from tests.annotation.labelstudio_fixture import ADMIN, PASSWORD, Running
 from tests.annotation.test_labelstudio_server import human, pushed
@@ -64,8 +65,8 @@ def test_the_page_shows_the_transcript_the_marked_unit_and_the_choices_and_marku
         unit = next(u for u in units.cut(changed, codebooks.load("initiative")) if u.event == event)
         query = "UPDATE units SET hash = ? WHERE trajectory_id = ? AND event = ? AND kind = 'utterance'"
         connection.execute(query, [unit.hash, trajectory, event])
-    wish = drawing.Wish(codebooks=("initiative",), name="page", size=10_000, overlap=0)
-    project = pushed(store, server, drawing.draw(store, wish)).project
+    wish = draw.Wish(codebooks=("initiative",), name="page", size=10_000, overlap=0)
+    project = pushed(store, server, draw.draw(store, wish)).project
     task = next(
         t
         for t in label_studio.tasks(project)
@@ -87,7 +88,7 @@ def test_the_page_shows_the_transcript_the_marked_unit_and_the_choices_and_marku
 def test_a_failure_mode_is_marked_in_the_log_and_comes_back_with_its_event(
     store: Store, server: Server, label_studio: Running, page: Any
 ) -> None:
-    sample = drawing.draw(store, drawing.Wish(codebooks=("failures",), name="marked", size=2))
+    sample = draw.draw(store, draw.Wish(codebooks=("failures",), name="marked", size=2))
     project = pushed(store, server, sample).project
     task = label_studio.tasks(project)[0]
     shown = opened(page, label_studio, project, task["id"])
@@ -104,7 +105,7 @@ def test_a_failure_mode_is_marked_in_the_log_and_comes_back_with_its_event(
     look(page, "failures")
     with page.expect_response(lambda answer: "/annotations" in answer.url and answer.status == 201):
         page.get_by_role("button", name="Submit").click()
-    assert pulling.pull(store, server, sample).rated == 26
+    assert pull.pull(store, server, sample).rated == 26
     (found,) = [row for row in human(store) if row["label"] == "present"]
     assert (found["code"], found["cites"]) == ("C.1", [task["data"]["seqs"][1]])
     assert sum(row["label"] == "absent" for row in human(store)) == 25

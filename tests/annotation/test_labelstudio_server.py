@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from coaudit.annotation import labelstudio
-from coaudit.annotation.labelstudio import LabelStudioError, Server
-from coaudit.pipeline import annotating, drawing, imports, progressing, pulling, samples
-from coaudit.pipeline.annotating import Pushed
+from coaudit.annotation.labelstudio import LabelStudioError, Server, client
+from coaudit.pipeline.annotate import draw, pull, push, status
+from coaudit.pipeline.annotate.push import Pushed
 from coaudit.pipeline.errors import CoauditError, UsageError
-from coaudit.pipeline.samples import Sample
-from coaudit.pipeline.store import Store, dictionaries
+from coaudit.pipeline.ingest import imports
+from coaudit.pipeline.store import Store, dictionaries, samples
+from coaudit.pipeline.store.samples import Sample
 from tests.annotation.labelstudio_fixture import ADMIN, TOKEN, Running, choice
 from tests.conftest import Coaudit
 
@@ -22,11 +22,11 @@ pytestmark = pytest.mark.slow
 
 
 def drawn(store: Store, *books: str, size: int = 6, name: str = "first", overlap: float = 1.0) -> Sample:
-    return drawing.draw(store, drawing.Wish(codebooks=books, name=name, size=size, overlap=overlap))
+    return draw.draw(store, draw.Wish(codebooks=books, name=name, size=size, overlap=overlap))
 
 
 def pushed(store: Store, server: Server, sample: Sample, **options: Any) -> Pushed:
-    (one,) = annotating.push(store, server, sample, **options)
+    (one,) = push.push(store, server, sample, **options)
     return one
 
 
@@ -55,7 +55,7 @@ def test_two_annotators_label_edit_and_delete_and_the_ledger_keeps_every_version
     label_studio.annotate(tasks[1]["id"], [choice("unclear")], second)
     label_studio.annotate(tasks[2]["id"], [], second, was_cancelled=True)
 
-    first = pulling.pull(store, server, sample)
+    first = pull.pull(store, server, sample)
 
     assert (first.annotations, first.rated, first.errors) == (4, 3, 1)
     by = {(r["rater"], r["label"]) for r in human(store)}
@@ -71,27 +71,27 @@ def test_two_annotators_label_edit_and_delete_and_the_ledger_keeps_every_version
     assert given["seconds"] == 12.5
     assert json.loads(given["external"])["labelstudio"]["annotation"] == mine
 
-    (row,) = progressing.status(store, server, sample)
+    (row,) = status.status(store, server, sample)
     assert (row["tasks"], row["missing"], row["annotated"], row["skipped"]) == (6, 0, 2, 1)
     assert row["annotators"] == {ADMIN: 1, "second@example.org": 2} and row["finished"] == 1
     assert row["last_pull"] is not None and row["notes"] == []
 
-    again = pulling.pull(store, server, sample)
+    again = pull.pull(store, server, sample)
     assert (again.rated, again.retracted, again.unchanged) == (0, 0, 4)
 
     label_studio.api("PATCH", f"/api/annotations/{mine}/", json={"result": [choice("no")]})
-    edited = pulling.pull(store, server, sample)
+    edited = pull.pull(store, server, sample)
     assert edited.rated == 1
     assert [r["label"] for r in human(store) if r["rater"] == f"ls:{ADMIN}"] == ["no"]
 
     label_studio.api("DELETE", f"/api/annotations/{mine}/")
-    deleted = pulling.pull(store, server, sample)
+    deleted = pull.pull(store, server, sample)
     assert deleted.retracted == 1
     assert [r["label"] for r in human(store) if r["rater"] == f"ls:{ADMIN}"] == []
     assert lines(store) == 4 + 1 + 1
 
     label_studio.annotate(tasks[0]["id"], [choice("yes")])
-    assert pulling.pull(store, server, sample).rated == 1
+    assert pull.pull(store, server, sample).rated == 1
     assert [r["label"] for r in human(store) if r["rater"] == f"ls:{ADMIN}"] == ["yes"]
 
     repeated = pushed(store, server, sample)
@@ -105,10 +105,10 @@ def test_a_mark_as_ground_truth_is_the_gold_rating_until_it_is_taken_away(
     sample = drawn(store, "initiative")
     task = label_studio.tasks(pushed(store, server, sample).project)[0]
     mine = label_studio.annotate(task["id"], [choice("yes")], ground_truth=True)
-    pulling.pull(store, server, sample)
+    pull.pull(store, server, sample)
     assert {(r["rater"], r["label"]) for r in human(store)} == {("gold", "yes"), (f"ls:{ADMIN}", "yes")}
     label_studio.api("PATCH", f"/api/annotations/{mine}/", json={"ground_truth": False})
-    pulling.pull(store, server, sample)
+    pull.pull(store, server, sample)
     assert {(r["rater"], r["label"]) for r in human(store)} == {(f"ls:{ADMIN}", "yes")}
 
 
@@ -121,13 +121,13 @@ def test_what_people_disagree_on_is_settled_in_a_project_of_its_own_and_comes_ba
     for task, theirs in zip(tasks[:2], ("no", "yes"), strict=True):
         label_studio.annotate(task["id"], [choice("yes")])
         label_studio.annotate(task["id"], [choice(theirs)], second)
-    pulling.pull(store, server, first)
+    pull.pull(store, server, first)
 
-    disputed = drawing.draw(store, drawing.Wish(("halting",), "disputed", method="disagreements"))
+    disputed = draw.draw(store, draw.Wish(("halting",), "disputed", method="disagreements"))
     assert [unit.probability for unit in disputed.units] == [None]
     (task,) = label_studio.tasks(pushed(store, server, disputed).project)
     label_studio.annotate(task["id"], [choice("no")])
-    pulling.pull(store, server, disputed)
+    pull.pull(store, server, disputed)
 
     gold = [r for r in human(store) if r["rater"] == "gold"]
     assert [(r["trajectory_id"], r["event"], r["label"]) for r in gold] == [
@@ -135,7 +135,7 @@ def test_what_people_disagree_on_is_settled_in_a_project_of_its_own_and_comes_ba
     ]
     assert len(human(store)) == 4 + 1
     with pytest.raises(UsageError, match="the sample is empty"):
-        drawing.draw(store, drawing.Wish(("halting",), "rest", method="disagreements"))
+        draw.draw(store, draw.Wish(("halting",), "rest", method="disagreements"))
 
 
 def test_a_label_outside_the_codebook_and_a_double_label_are_reported_and_never_a_no(
@@ -147,7 +147,7 @@ def test_a_label_outside_the_codebook_and_a_double_label_are_reported_and_never_
     label_studio.annotate(tasks[1]["id"], [choice("yes")])
     label_studio.annotate(tasks[1]["id"], [choice("no")])
     label_studio.annotate(tasks[2]["id"], [choice("yes", "somebody_elses")])
-    done = pulling.pull(store, server, sample)
+    done = pull.pull(store, server, sample)
     assert [r["label"] for r in human(store) if r["label"]] == ["no"]
     told = "\n".join(done.reports)
     assert (
@@ -182,7 +182,7 @@ def test_failure_modes_cite_the_events_that_were_marked(
     ]
     label_studio.annotate(tasks[0]["id"], result)
     label_studio.annotate(tasks[1]["id"], [{**marked, "value": {**passage, "paragraphlabels": ["Z.9 New"]}}])
-    done = pulling.pull(store, server, sample)
+    done = pull.pull(store, server, sample)
     assert done.rated == 26 and done.errors == 26
     said = {r["code"]: r for r in human(store) if r["label"]}
     assert said["C.1"]["label"] == said["C.4"]["label"] == "present"
@@ -195,7 +195,7 @@ def test_failure_modes_cite_the_events_that_were_marked(
 def test_a_server_that_dies_in_the_middle_of_a_push_gets_the_rest_next_time_and_nothing_twice(
     store: Store, label_studio: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(labelstudio, "BATCH_TASKS", 4)
+    monkeypatch.setattr(client, "BATCH_TASKS", 4)
     sample = drawn(store, "initiative", size=12, name="killed")
 
     class Dying(Server):
@@ -206,14 +206,14 @@ def test_a_server_that_dies_in_the_middle_of_a_push_gets_the_rest_next_time_and_
             self.batches += 1
             if self.batches == 2:  # it arrived, and nobody will ever know
                 label_studio.kill()
-                raise labelstudio.Unreachable("gone")
+                raise client.Unreachable("gone")
 
-    monkeypatch.setattr(labelstudio, "PATIENCE", 0.0)
+    monkeypatch.setattr(client, "PATIENCE", 0.0)
     with (
         Dying(label_studio.url, TOKEN) as dying,
         pytest.raises(CoauditError, match=r"went away after 4 of 12 tasks; push again"),
     ):
-        annotating.push(store, dying, sample)
+        push.push(store, dying, sample)
     label_studio.restart()
     with Server(label_studio.url, TOKEN) as again:
         done = pushed(store, again, sample)
@@ -252,7 +252,7 @@ def test_tasks_imported_by_hand_are_known_by_their_key(
     assert pushed(store, server, sample).sent == 2
     for task in label_studio.tasks(project):
         label_studio.annotate(task["id"], [choice("yes")])
-    done = pulling.pull(store, server, sample)
+    done = pull.pull(store, server, sample)
     assert done.rated == 6
     assert any("carries no key of this sample" in report for report in done.reports)
 
@@ -268,14 +268,14 @@ def test_a_deleted_task_takes_its_ratings_back_and_a_changed_unit_is_kept_and_no
         place = [sample.units[0].trajectory, sample.units[0].event]
         connection.execute("UPDATE units SET hash = 'x' WHERE trajectory_id = ? AND event = ?", place)
         connection.execute("UPDATE events SET text = 'x' WHERE trajectory_id = ? AND seq = ?", place)
-    done = pulling.pull(store, server, sample)
+    done = pull.pull(store, server, sample)
     assert any("has changed since it was sampled" in report for report in done.reports)
     with store.reading() as connection:
         counted = connection.execute("SELECT count(*) FROM counted_ratings WHERE rater_kind = 'human'")
         assert counted.fetchall() == [(2,)]
     label_studio.api("DELETE", f"/api/tasks/{tasks[1]['id']}/")
-    assert pulling.pull(store, server, sample).retracted == 1
-    left = annotating.push(store, server, sample)[0]
+    assert pull.pull(store, server, sample).retracted == 1
+    left = push.push(store, server, sample)[0]
     assert left.left_out and "changed since the sample was drawn" in left.left_out[0]
 
 
@@ -296,10 +296,10 @@ def test_annotators_see_no_judge_unless_asked_for(
     }
     (tmp_path / "r.jsonl").write_text(json.dumps(rating))
     imports.ratings(store, tmp_path / "r.jsonl")
-    everything = drawing.Wish(
+    everything = draw.Wish(
         codebooks=("initiative",), name="blind", size=10_000, method="stratified", by=("judge",), overlap=0
     )
-    blind = drawing.draw(store, everything)
+    blind = draw.draw(store, everything)
     assert {unit.stratum for unit in blind.units} == {"judge=yes", "judge=none"}
     tasks = label_studio.tasks(pushed(store, server, blind).project)
     assert "judge" not in json.dumps([{**task["data"], "transcript": None, "unit": None} for task in tasks])

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from coaudit.annotation.audit import ERROR, UNCLEAR, Audit, any_mode
-from coaudit.annotation.estimators import ESTIMATORS
-from coaudit.annotation.intervals import MISSING, Floats, jeffreys
-from coaudit.annotation.rates import choose, rate
+from coaudit.annotation.statistics import Audit
+from coaudit.annotation.statistics.audit import ERROR, UNCLEAR, any_mode
+from coaudit.annotation.statistics.estimators import ESTIMATORS
+from coaudit.annotation.statistics.intervals import MISSING, Floats, jeffreys
+from coaudit.annotation.statistics.rates import choose, rate
 
 # 100 units: the judge says 1 of 20, 0 of 80. Labelled: 10 of each; 8 of the ten "1" are, 1 of the ten "0" is.
 JUDGE = np.repeat([1, 0], [20, 80])

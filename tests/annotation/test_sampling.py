@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coaudit.annotation.planning import kappa_half_width, units_for_kappa, units_for_rate
-from coaudit.annotation.sampling import (
+from coaudit.annotation.statistics.planning import kappa_half_width, units_for_kappa, units_for_rate
+from coaudit.annotation.statistics.sampling import (
     draw,
     for_codes,
     neyman,

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from coaudit.annotation.intervals import Ints
-from coaudit.annotation.validation import alternative_annotator_test, drift
+from coaudit.annotation.statistics.intervals import Ints
+from coaudit.annotation.statistics.validation import alternative_annotator_test, drift
 
 ANNOTATORS = ("ann", "ben", "cay")
 

@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 
-from coaudit.pipeline import imports, ingest
-from coaudit.pipeline.sources.reader import ReadOptions
-from coaudit.pipeline.store import Store
-from coaudit.pipeline.workspace import Workspace
-from coaudit.schemas.rating import Rating
-from coaudit.schemas.trajectory import Action, Event, Participant, Trajectory
+from coaudit.pipeline.ingest import imports
+from coaudit.pipeline.ingest import run as ingest
+from coaudit.pipeline.ingest.measure import save
+from coaudit.pipeline.store import Store, Workspace
+from coaudit.pipeline.systems import ReadOptions
+from coaudit.schemas import Action, Event, Participant, Rating, Trajectory
 from tests.conftest import ROOT, needs
 from tests.dashboards import samples
 
@@ -82,7 +82,7 @@ def looked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     paths = [ROOT / "data" / name for name in ("cogym", "rehac", "overcooked", "coblock")]
     ingest.ingest(store, paths, ReadOptions())
     with store.writing() as connection:
-        store.save([hostile()], connection)
+        save(store, [hostile()], connection)
     imports.outcomes(store, ROOT / "data" / "cogym" / "real" / "outcomes.jsonl")
     lines = folder.parent / "ratings.jsonl"
     lines.write_text("\n".join([*samples.lines(store), *_evil()]) + "\n", encoding="utf-8")

@@ -148,8 +148,9 @@ def test_pages_reload_without_an_error_while_another_process_writes(copied: Path
 WRITER = """
 import sys, time
 from pathlib import Path
+from coaudit.pipeline.ingest.measure import save
 from coaudit.pipeline.store import Store
-from coaudit.pipeline.workspace import Workspace
+from coaudit.pipeline.store.workspace import Workspace
 store = Store(Workspace(Path(sys.argv[1])))
 with store.reading() as connection:
     ids = [row[0] for row in connection.execute("SELECT id FROM trajectories").fetchall()]
@@ -158,6 +159,6 @@ for number in range(10_000):
     new = {"id": f"new{number:013d}", "native_id": f"new_{number}"}
     fresh = known[number % len(known)].model_copy(update=new)
     with store.writing() as connection:
-        store.save([fresh], connection)
+        save(store, [fresh], connection)
     time.sleep(0.2)
 """

@@ -10,12 +10,12 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from coaudit.dashboards import ahead, efficiency_page, reading
-from coaudit.dashboards.figures import to_csv
-from coaudit.dashboards.timeline import differing
-from coaudit.pipeline import interventions
-from coaudit.pipeline.store import Store
-from coaudit.pipeline.workspace import Workspace
+from coaudit.dashboards import cache, prefetch
+from coaudit.dashboards.drawing.figures import to_csv
+from coaudit.dashboards.drawing.timeline import differing
+from coaudit.dashboards.views import efficiency
+from coaudit.pipeline.report import interventions
+from coaudit.pipeline.store import Store, Workspace
 
 PAGES = ("overview", "process", "failures", "trajectory", "agreement", "efficiency", "cost")
 
@@ -61,23 +61,23 @@ def test_where_people_helped_leads_to_their_steps_and_follows_the_filters(here: 
 def test_a_page_that_was_read_ahead_reads_nothing_more(
     here: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(reading, "FRESH", 1000.0)
-    monkeypatch.setattr(ahead, "SLOW", 0.0)
+    monkeypatch.setattr(cache, "FRESH", 1000.0)
+    monkeypatch.setattr(prefetch, "SLOW", 0.0)
     st.cache_data.clear()
-    path = reading.place()
+    path = cache.place()
     _run("trajectory")
-    before = reading.took(path)
-    ahead.read([efficiency_page.show])
+    before = cache.took(path)
+    prefetch.read([efficiency.show])
     for thread in threading.enumerate():
-        if thread.name == ahead.NAME:
+        if thread.name == prefetch.NAME:
             thread.join()
-    read = reading.took(path)
+    read = cache.took(path)
     assert read > before
     _run("efficiency")
-    assert reading.took(path) == read
-    ahead.read([efficiency_page.show])
-    assert not any(thread.name == ahead.NAME for thread in threading.enumerate()), "nothing has changed"
-    assert not [record for record in caplog.records if record.threadName == ahead.NAME]
+    assert cache.took(path) == read
+    prefetch.read([efficiency.show])
+    assert not any(thread.name == prefetch.NAME for thread in threading.enumerate()), "nothing has changed"
+    assert not [record for record in caplog.records if record.threadName == prefetch.NAME]
 
 
 @pytest.mark.slow
@@ -139,7 +139,7 @@ def test_every_text_of_a_hostile_session_is_escaped(here: Path) -> None:
 
 
 def _our_script() -> str:
-    from coaudit.dashboards.trajectory_page import SCROLL
+    from coaudit.dashboards.views.trajectory import SCROLL
 
     return SCROLL
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from coaudit.schemas.trajectory import Action, Event, EventKind, Participant, Trajectory
+from coaudit.schemas import Action, Event, Participant, Trajectory
+from coaudit.schemas.trajectory import EventKind
 
 TEAM = (
     Participant(name="human", kind="human"),

@@ -7,11 +7,12 @@ import math
 
 import pytest
 
-from coaudit.judges.answers import Choice, Findings, answer_of
-from coaudit.judges.chat import BadAnswer, Refused, Reply, Token
-from coaudit.judges.llm import united
-from coaudit.judges.verdict import Verdict
+from coaudit.judges.clients import Reply
+from coaudit.judges.clients.protocol import BadAnswer, Refused, Token
+from coaudit.judges.llm.answers import Choice, Findings, answer_of
+from coaudit.judges.llm.judge import united
 from coaudit.pipeline import codebooks
+from coaudit.schemas import Verdict
 from tests.judges.teams import team
 
 INITIATIVE = codebooks.load("initiative")

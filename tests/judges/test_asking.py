@@ -9,23 +9,21 @@ from collections.abc import Callable
 
 import pytest
 
-from coaudit.judges.asking import Asker, Budget, Outcome, OutOfBudget, Patience, Stopped
-from coaudit.judges.chat import (
+from coaudit.judges.clients import Message, Question, Reply
+from coaudit.judges.clients.protocol import (
     ContextTooSmall,
     Fatal,
-    Message,
     Overloaded,
-    Question,
     Refused,
     Rejected,
-    Reply,
     Transient,
     Unreachable,
 )
-from coaudit.judges.limits import Limiter
-from coaudit.judges.llm import Case, LLMJudge
-from coaudit.judges.prices import Price
-from coaudit.judges.tokens import Context
+from coaudit.judges.llm import Asker, Budget, Case, LLMJudge, Patience
+from coaudit.judges.llm.ask import Outcome, OutOfBudget, Stopped
+from coaudit.judges.llm.context import Context
+from coaudit.judges.llm.limits import Limiter
+from coaudit.judges.llm.prices import Price
 from coaudit.pipeline import codebooks
 from coaudit.pipeline.units import cut
 from tests.judges.teams import team

@@ -9,24 +9,20 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from coaudit.judges.chat import (
+from coaudit.judges import JudgeError
+from coaudit.judges.clients import Message, Offer, Parameters, Question, Reply
+from coaudit.judges.clients.protocol import (
     ContextTooSmall,
     Fatal,
     Form,
-    Message,
     Overloaded,
-    Parameters,
-    Question,
     Rejected,
-    Reply,
     Transient,
     UnknownModel,
 )
-from coaudit.judges.models import client
-from coaudit.judges.models import endpoint as endpoint_of
-from coaudit.judges.openai_client import Offer
-from coaudit.judges.prices import price_of
-from coaudit.judges.verdict import JudgeError
+from coaudit.judges.clients.select import client
+from coaudit.judges.clients.select import endpoint as endpoint_of
+from coaudit.judges.llm.prices import price_of
 from tests.judges.endpoint import Endpoint
 
 SCHEMA = {"type": "object", "properties": {"answer": {"enum": ["yes", "no"]}}}

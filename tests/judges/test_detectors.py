@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from coaudit.judges.detectors import DETECTORS, Detectors
-from coaudit.judges.verdict import JudgeError
+from coaudit.judges import JudgeError
+from coaudit.judges.rules import Detectors
+from coaudit.judges.rules.detectors import DETECTORS
 from coaudit.pipeline import codebooks
 from coaudit.pipeline.units import cut
-from coaudit.schemas.rating import Rating
-from coaudit.schemas.trajectory import Participant, Trajectory
+from coaudit.schemas import Participant, Rating, Trajectory
 from tests.judges.teams import team
 
 BOOK = codebooks.load("failures")

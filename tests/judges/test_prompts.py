@@ -6,14 +6,14 @@ import itertools
 
 import pytest
 
-from coaudit.judges import quoting
-from coaudit.judges.chat import ContextTooSmall
-from coaudit.judges.llm import Case, LLMJudge
-from coaudit.judges.tokens import Context
+from coaudit.judges.clients.protocol import ContextTooSmall
+from coaudit.judges.llm import Case, LLMJudge, quoting
+from coaudit.judges.llm.context import Context
 from coaudit.pipeline import codebooks
 from coaudit.pipeline.units import cut
+from coaudit.schemas import Trajectory
 from coaudit.schemas.codebook import ContextKind
-from coaudit.schemas.trajectory import Notice, Trajectory
+from coaudit.schemas.trajectory import Notice
 from tests.judges.teams import team
 
 MARK = quoting.nonce(b"secret", "t1")

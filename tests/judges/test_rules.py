@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from coaudit.judges.rules import Rules, halts, settles, takes_initiative
-from coaudit.judges.verdict import JudgeError
+from coaudit.judges import JudgeError
+from coaudit.judges.rules import Rules
+from coaudit.judges.rules.lexical import halts, settles, takes_initiative
 from coaudit.pipeline import codebooks
 from coaudit.pipeline.units import cut
 from tests.judges.teams import team

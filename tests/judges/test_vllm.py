@@ -20,10 +20,11 @@ from pathlib import Path
 
 import pytest
 
-from coaudit.judges.answers import Choice, Findings
-from coaudit.judges.chat import ContextTooSmall, Form, Message, Parameters, Question, Reply, UnknownModel
+from coaudit.judges.clients import Client, Message, Parameters, Question, Reply
+from coaudit.judges.clients.protocol import ContextTooSmall, Form, UnknownModel
+from coaudit.judges.clients.select import client
 from coaudit.judges.llm import Case, LLMJudge
-from coaudit.judges.models import Client, client
+from coaudit.judges.llm.answers import Choice, Findings
 from coaudit.pipeline import codebooks
 from coaudit.pipeline.units import cut
 from tests.judges.teams import team

@@ -11,9 +11,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from coaudit.pipeline.sources import cogym
-from coaudit.pipeline.sources.reader import ReadOptions
-from coaudit.schemas.trajectory import Outcome, Quarantined, Trajectory
+from coaudit.pipeline.systems import ReadOptions
+from coaudit.pipeline.systems.cogym import reader
+from coaudit.schemas import Outcome, Quarantined, Trajectory
 
 AGENT, USER = "planning_agent", "user"
 QUERY = "Help me plan a trip."
@@ -141,7 +141,7 @@ def age(path: Path, seconds: float) -> None:
 
 def pieces(path: Path, **options: Any) -> tuple[list[Trajectory], list[Quarantined]]:
     """What the reader makes of a source: trajectories, and what it could not read."""
-    found = list(cogym.read(path, ReadOptions.model_validate(options)))
+    found = list(reader.read(path, ReadOptions.model_validate(options)))
     return (
         [one for one in found if isinstance(one, Trajectory)],
         [one for one in found if isinstance(one, Quarantined)],

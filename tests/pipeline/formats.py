@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from pathlib import Path
 
-from coaudit.pipeline.provenance import READERS
-from coaudit.pipeline.sources.reader import Reader, ReadOptions
-from coaudit.schemas.trajectory import Event, Quarantined, Trajectory
+from coaudit.pipeline.systems import ReadOptions, system_of
+from coaudit.schemas import Event, Quarantined, Trajectory
 
 
 def written(path: Path, *values: object) -> Path:
@@ -20,7 +18,7 @@ def written(path: Path, *values: object) -> Path:
 
 def read(system: str, path: Path, **options: object) -> tuple[list[Trajectory], list[Quarantined]]:
     """The trajectories of a file, and what could not be read of it."""
-    reader: Reader = importlib.import_module(f"coaudit.pipeline.sources.{READERS[system]}")
+    reader = system_of(system)
     assert reader.recognises(path)
     found = list(reader.read(path, ReadOptions.model_validate(options)))
     wrong = [item for item in found if isinstance(item, Quarantined)]

@@ -10,14 +10,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from coaudit.pipeline import imports
-from coaudit.pipeline.imports import Imported
-from coaudit.pipeline.ingest import Ingested, ingest
-from coaudit.pipeline.metrics import metrics
-from coaudit.pipeline.sources.reader import ReadOptions
-from coaudit.pipeline.store import Store, dictionaries
-from coaudit.pipeline.workspace import Workspace
-from coaudit.schemas.metric import Metric
+from coaudit.pipeline.analyze.metrics import metrics
+from coaudit.pipeline.ingest import Ingested, imports, ingest
+from coaudit.pipeline.ingest.imports import Imported
+from coaudit.pipeline.store import Store, Workspace, dictionaries
+from coaudit.pipeline.systems import ReadOptions
+from coaudit.schemas import Metric
 
 Line = dict[str, Any]
 

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from coaudit.pipeline import cli
-from coaudit.pipeline.archives import unpacked
-from coaudit.pipeline.sources.reader import MAX_LINE
+from coaudit.pipeline.cli import main
+from coaudit.pipeline.ingest.archives import unpacked
 from coaudit.pipeline.store import Store
+from coaudit.pipeline.systems.base import MAX_LINE
 from tests.conftest import ROOT, Coaudit
 from tests.pipeline.cogym_folders import AGENT, USER, Log
 from tests.pipeline.stores import counts, made, opened, rows, take
@@ -257,7 +257,7 @@ def test_members_of_an_archive_that_are_damaged_or_encrypted_are_named(tmp_path:
 def test_an_archive_that_would_fill_the_disk_is_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("coaudit.pipeline.archives.MAX_BYTES", 10_000)
+    monkeypatch.setattr("coaudit.pipeline.ingest.archives.MAX_BYTES", 10_000)
     for path in (
         _zip(tmp_path / "a.zip", [("a", "x" * 9000), ("b", "x" * 9000)]),
         _tar(tmp_path / "a.tar", [("a", "x" * 9000), ("b", "x" * 9000)]),
@@ -369,7 +369,7 @@ def _main(monkeypatch: pytest.MonkeyPatch, store: Store, *arguments: str) -> int
     """Run the command line in this process; its exit status."""
     monkeypatch.setattr(sys, "argv", ["coaudit", "--workspace", str(store.workspace.path), *arguments])
     with pytest.raises(SystemExit) as left:
-        cli.main()
+        main.main()
     return int(left.value.code or 0)
 
 
@@ -418,21 +418,21 @@ def test_an_error_that_nobody_foresaw_is_one_message_too(
     def fails() -> None:
         raise ZeroDivisionError("unforeseen\nby anybody")
 
-    monkeypatch.setattr(cli, "app", fails)
+    monkeypatch.setattr(main, "app", fails)
     assert _main(monkeypatch, store, "metrics") == 1
     message = "coaudit: unexpected ZeroDivisionError: unforeseen (COAUDIT_DEBUG=1 shows where)\n"
     assert capsys.readouterr().err == message
     monkeypatch.setenv("COAUDIT_DEBUG", "1")
     monkeypatch.setattr(sys, "argv", ["coaudit"])
     with pytest.raises(ZeroDivisionError):
-        cli.main()
+        main.main()
 
 
 def test_an_interrupt_is_one_message_and_no_traceback(tmp_path: Path) -> None:
     fifo = tmp_path / "logs" / NAME / LOG
     fifo.parent.mkdir(parents=True)
     script = (
-        "import os, signal, coaudit.pipeline.ingest as i, coaudit.pipeline.cli as c, sys\n"
+        "import os, signal, coaudit.pipeline.ingest.run as i, coaudit.pipeline.cli.main as c, sys\n"
         "i.ingest = lambda *a, **k: os.kill(os.getpid(), signal.SIGINT)\n"
         f"sys.argv = ['coaudit', '--workspace', {str(tmp_path / 'w')!r}, 'ingest', {str(tmp_path)!r}]\n"
         "c.main()\n"

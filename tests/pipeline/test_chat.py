@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from coaudit.pipeline.sources import chat
+from coaudit.pipeline.systems.formats import chat
 from tests.pipeline.formats import brief, one, read, written
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "search", "arguments": '{"q": "Ulm"}'}}

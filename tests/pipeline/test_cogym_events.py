@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from coaudit.pipeline.sources.cogym_actions import parse
-from coaudit.schemas.trajectory import Event, Trajectory
+from coaudit.pipeline.systems.cogym.actions import parse
+from coaudit.schemas import Event, Trajectory
 from tests.pipeline.cogym_folders import AGENT, IDLE, QUERY, USER, Log, pieces, read
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from coaudit.pipeline.sources import cogym_outcomes
-from coaudit.schemas.trajectory import Trajectory
+from coaudit.pipeline.systems.cogym import outcomes
+from coaudit.schemas import Trajectory
 from tests.pipeline.cogym_folders import (
     AGENT,
     USER,
@@ -169,7 +169,7 @@ def test_files_much_older_than_the_log_belong_to_an_earlier_run(tmp_path: Path) 
     folder = Log().write(AGENT, "Plan").folder(tmp_path / "env_x", files)
     assert read(folder).agent_model == "old-model"
     for name in files:
-        age(folder / name, cogym_outcomes._STALE_SECONDS + 30)
+        age(folder / name, outcomes._STALE_SECONDS + 30)
     (found,), (wrong,) = pieces(folder)
     assert wrong.reason.startswith("stale")
     assert found.agent_model is None

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from coaudit.pipeline.ingest import discover
-from coaudit.pipeline.sources import cogym
+from coaudit.pipeline.ingest.discover import discover
+from coaudit.pipeline.systems.cogym import reader
 from tests.pipeline.cogym_folders import AGENT, BEGAN, USER, Log, outcome, read, simulated
 
 NAME = "env_travel_planning_0"
@@ -110,10 +110,10 @@ def test_a_released_file_is_recognised_wherever_its_keys_stand(tmp_path: Path) -
     body = "[" + ", ".join(line.strip() for line in log.lines()) + "]"
     path.write_text('{"event_log": ' + body + ', "modelName": "gpt-4o"}')
     assert path.stat().st_size > 2 << 20
-    assert cogym.recognises(path)
+    assert reader.recognises(path)
     other = tmp_path / "other.json"
     other.write_text('{"event_log": [], "model": "gpt-4o"}')
-    assert not cogym.recognises(other)
+    assert not reader.recognises(other)
 
 
 def test_sessions_are_found_below_any_folder_and_evaluation_files_are_none(tmp_path: Path) -> None:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from coaudit.pipeline import imports, ingest
-from coaudit.pipeline.sources.reader import ReadOptions
+from coaudit.pipeline.ingest import imports
+from coaudit.pipeline.ingest import run as ingest
 from coaudit.pipeline.store import Store
+from coaudit.pipeline.systems import ReadOptions
 from tests.conftest import ROOT
 from tests.pipeline.stores import made
 

@@ -10,13 +10,12 @@ from typing import Any
 import polars as pl
 import pytest
 
-from coaudit.pipeline import trajectories
 from coaudit.pipeline.errors import UsageError
-from coaudit.pipeline.export import TABLES, export
-from coaudit.pipeline.sources import coaudit_jsonl
-from coaudit.pipeline.sources.reader import ReadOptions
-from coaudit.pipeline.store import Store
-from coaudit.schemas.trajectory import Event, Quarantined, Trajectory
+from coaudit.pipeline.store import Store, trajectories
+from coaudit.pipeline.store.export import TABLES, export
+from coaudit.pipeline.systems import ReadOptions
+from coaudit.pipeline.systems.formats import native
+from coaudit.schemas import Event, Quarantined, Trajectory
 from tests.conftest import ROOT
 from tests.pipeline.cogym_folders import AGENT, IDLE, USER, Log, performance, simulated
 from tests.pipeline.stores import (
@@ -206,7 +205,7 @@ def test_a_line_that_does_not_fit_is_named_with_its_number_and_the_rest_is_read(
     tmp_path: Path, line: dict[str, Any], reason: str
 ) -> None:
     path = write_lines(tmp_path / "given.jsonl", [HEAD, HELLO, line])
-    wrong, found = list(coaudit_jsonl.read(path, ReadOptions()))
+    wrong, found = list(native.read(path, ReadOptions()))
     assert isinstance(wrong, Quarantined) and isinstance(found, Trajectory)
     assert wrong.line == 3
     assert wrong.reason.startswith(reason)

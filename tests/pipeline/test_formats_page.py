@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from coaudit.pipeline.sources import mapping
+from coaudit.pipeline.systems.formats import mapping
 from tests.conftest import ROOT
 from tests.pipeline.formats import brief, one
 

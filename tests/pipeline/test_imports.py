@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from coaudit.pipeline import imports
+from coaudit.pipeline.analyze.metrics import metrics
 from coaudit.pipeline.errors import CoauditError, SourceError
-from coaudit.pipeline.generate import generate
-from coaudit.pipeline.metrics import metrics
+from coaudit.pipeline.ingest import imports
 from coaudit.pipeline.store import Store
+from coaudit.pipeline.systems.cogym.generate import generate
 from tests.conftest import Coaudit
 from tests.pipeline.cogym_folders import AGENT, USER, Log
 from tests.pipeline.stores import (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import shutil
@@ -10,15 +11,18 @@ import subprocess
 import sys
 import time
 import zipfile
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from coaudit.pipeline.generate import generate
 from coaudit.pipeline.ingest import rebuild
 from coaudit.pipeline.store import Store
+from coaudit.pipeline.systems import ReadOptions
+from coaudit.pipeline.systems.cogym.generate import generate
+from coaudit.schemas import Quarantined, Trajectory
 from tests.pipeline.cogym_folders import AGENT, BEGAN, USER, Log, performance, simulated
 from tests.pipeline.stores import counts, document, give, made, opened, rate, rows, take, verdict
 
@@ -255,7 +259,7 @@ def test_a_kill_between_ledger_and_database_is_made_good_by_the_next_ingest(
 ) -> None:
     folder = session(tmp_path / "logs" / NAME)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr("coaudit.pipeline.provenance.ledger.append", _killed)
+        patch.setattr("coaudit.pipeline.ingest.sources.ledger.append", _killed)
         take(store, folder)
     assert counts(take(store, folder)) == (1, 0, 0)
     before = document(store)
@@ -271,18 +275,20 @@ def _killed(path: Path, lines: list[str]) -> None:
 def test_what_a_reader_did_not_foresee_costs_only_its_source(
     tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from coaudit.pipeline.sources import cogym
+    from coaudit.pipeline.systems import registry
+    from coaudit.pipeline.systems.cogym import reader
 
     good = session(tmp_path / "logs" / NAME)
     bad = session(tmp_path / "logs" / "env_bad")
-    read = cogym.read
+    read = reader.read
+    system = dataclasses.replace(registry.SYSTEMS["cogym"], read=lambda path, options: fails(path, options))
 
-    def fails(path: Path, options: object) -> object:
+    def fails(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
         if path == bad:
             raise ZeroDivisionError("unforeseen")
-        return read(path, options)  # type: ignore[arg-type]
+        return read(path, options)
 
-    monkeypatch.setattr(cogym, "read", fails)
+    monkeypatch.setitem(registry.SYSTEMS, "cogym", system)
     result = take(store, tmp_path / "logs")
     assert counts(result) == (1, 0, 1)
     assert everything(store)[0]["source"] == str(good)
@@ -290,7 +296,8 @@ def test_what_a_reader_did_not_foresee_costs_only_its_source(
 
 
 def test_the_hidden_information_reaches_neither_units_nor_what_is_shown(tmp_path: Path, store: Store) -> None:
-    from coaudit.pipeline import codebooks, trajectories
+    from coaudit.pipeline import codebooks
+    from coaudit.pipeline.store import trajectories
     from coaudit.pipeline.units import cut
 
     hidden = {"Preferences": ["Budget of $3,400"]}

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from coaudit.pipeline import ledger
-from coaudit.schemas.rating import Rating
-from coaudit.schemas.trajectory import Outcome, Trajectory
+from coaudit.pipeline.ingest.measure import save
+from coaudit.pipeline.store import ledger
+from coaudit.schemas import Outcome, Rating, Trajectory
 from tests.conftest import Coaudit
 from tests.judges.endpoint import Endpoint, Faults
 from tests.judges.teams import team
@@ -34,7 +34,7 @@ def endpoint() -> Iterator[Endpoint]:
 def fill(workspace: Path, *logs: Trajectory) -> None:
     store = made(workspace)
     with store.writing() as connection:
-        store.save(logs, connection)
+        save(store, logs, connection)
 
 
 @pytest.fixture(scope="module")

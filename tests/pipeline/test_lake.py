@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from coaudit.pipeline.demo import samples
+from coaudit.pipeline.analyze.metrics import metrics
+from coaudit.pipeline.cli.sample_audit import samples
 from coaudit.pipeline.errors import StoreError
 from coaudit.pipeline.ingest import ingest, rebuild
-from coaudit.pipeline.metrics import metrics
-from coaudit.pipeline.sources.reader import ReadOptions
-from coaudit.pipeline.store import Store
-from coaudit.pipeline.workspace import Workspace
+from coaudit.pipeline.store import Store, Workspace
+from coaudit.pipeline.systems import ReadOptions
 
 
 def _store(folder: Path, url: str | None = None) -> Store:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from coaudit.pipeline.errors import SourceError
-from coaudit.pipeline.sources import mapping
+from coaudit.pipeline.systems.formats import mapping
 from tests.conftest import Coaudit
 from tests.pipeline.formats import brief, one, read, written
 

@@ -12,13 +12,14 @@ from typing import Any
 
 import pytest
 
-from coaudit.pipeline import trajectories
+from coaudit.pipeline.analyze.metrics import metrics
 from coaudit.pipeline.errors import UsageError
-from coaudit.pipeline.ingest import preview, rebuild
-from coaudit.pipeline.metrics import metrics
-from coaudit.pipeline.sources.reader import ReadOptions
-from coaudit.pipeline.store import Store
-from coaudit.schemas.trajectory import Trajectory
+from coaudit.pipeline.ingest import rebuild
+from coaudit.pipeline.ingest.measure import save
+from coaudit.pipeline.ingest.run import preview
+from coaudit.pipeline.store import Store, trajectories
+from coaudit.pipeline.systems import ReadOptions
+from coaudit.schemas import Trajectory
 from tests.pipeline.cogym_folders import AGENT, BEGAN, USER, Log, performance
 from tests.pipeline.stores import give, made, metric, rate, take, verdict
 
@@ -59,7 +60,7 @@ class Study:
         (session,) = preview([folder], ReadOptions.model_validate(options or {}))
         assert isinstance(session, Trajectory)
         with self.store.writing() as connection:
-            self.store.save([session], connection)
+            save(self.store, [session], connection)
         self.number += 1
         return name
 

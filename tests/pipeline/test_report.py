@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from coaudit.pipeline import rates, report
-from coaudit.pipeline.report_text import _escaped
-from coaudit.pipeline.selection import Selection
-from coaudit.pipeline.store import Store
-from coaudit.pipeline.tables import Number, Table, figure
-from coaudit.pipeline.workspace import Workspace
-from coaudit.schemas.trajectory import Event, Outcome, Participant, Trajectory
+from coaudit.pipeline.analyze import rates
+from coaudit.pipeline.ingest.measure import save
+from coaudit.pipeline.report import Number, Table, build, tables
+from coaudit.pipeline.report.tables import figure
+from coaudit.pipeline.report.text import _escaped
+from coaudit.pipeline.store import Selection, Store, Workspace
+from coaudit.schemas import Event, Outcome, Participant, Trajectory
 from tests.conftest import ROOT, Coaudit
 from tests.pipeline import stores
 
@@ -30,9 +30,9 @@ def audited(workspace: Path, coaudit: Coaudit) -> Store:
 
 
 def test_every_table_stands_in_every_format(audited: Store) -> None:
-    made = report.build(audited)
-    page, text, words = report.to_html(made), report.to_markdown(made), report.to_terminal(made)
-    document = report.document(made)
+    made = build.build(audited)
+    page, text, words = build.to_html(made), build.to_markdown(made), build.to_terminal(made)
+    document = build.document(made)
     assert {"contents", "simulated", "real", "failures", "agreement", "rates", "raters"} <= set(
         document["tables"]
     )
@@ -43,7 +43,7 @@ def test_every_table_stands_in_every_format(audited: Store) -> None:
 
 
 def test_the_page_opens_offline_and_has_no_script(audited: Store) -> None:
-    page = report.to_html(report.build(audited))
+    page = build.to_html(build.build(audited))
     assert "<script" not in page and "javascript:" not in page
     assert not re.findall(r"""(?:src|href)=["'](?!#)""", page)
     assert "default-src 'none'" in page
@@ -57,10 +57,10 @@ def test_table_2_marks_arms_that_are_significantly_better_than_the_autonomous_ag
     runs = [(arm, n) for arm in ("autonomous", "collaborative", "situational_planning") for n in range(6)]
     performance = {"autonomous": 0.2, "collaborative": 0.21, "situational_planning": 0.6}
     with store.writing() as connection:
-        store.save([_run(arm, n, performance[arm] + 0.03 * (n % 3)) for arm, n in runs], connection)
+        save(store, [_run(arm, n, performance[arm] + 0.03 * (n % 3)) for arm, n in runs], connection)
         # Of the same instances, but one half worse and one better: no gain is shown.
-        store.save([_run("undecided", n, 0.23 + (-0.1, 0.1)[n % 2]) for n in range(6)], connection)
-    table = report.build(store).table("simulated")
+        save(store, [_run("undecided", n, 0.23 + (-0.1, 0.1)[n % 2]) for n in range(6)], connection)
+    table = build.build(store).table("simulated")
     column = table.columns.index("Task perf.")
     shown = {row[0]: cell.text for row in table.rows if isinstance(cell := row[column], Number)}
     marked = {arm for arm, text in shown.items() if text.endswith("*")}
@@ -91,7 +91,7 @@ def _run(arm: str, number: int, performance: float) -> Trajectory:
 
 
 def test_table_3_has_the_ratings_of_real_users(audited: Store) -> None:
-    table = report.build(audited).table("real")
+    table = build.build(audited).table("real")
     rows = {row[0]: row for row in table.rows}
     column = table.columns.index("tabular_analysis · situational_planning")
     satisfaction = rows["Overall satisfaction (1–5)"][column]
@@ -117,7 +117,7 @@ def test_a_judges_failure_rates_stand_beside_what_peoples_labels_make_of_them(
         ],
     )
     only = Selection(task=("tabular_analysis",))
-    table = report.failures(audited, only, rater="sample-labeller-a", by=("condition",))
+    table = build.failures(audited, only, rater="sample-labeller-a", by=("condition",))
     cells = {
         (str(row[0]), group): cell
         for row in table.rows
@@ -137,7 +137,7 @@ def test_a_judges_failure_rates_stand_beside_what_peoples_labels_make_of_them(
         )
     moved = [key for key, row in expected.items() if row.rate is not None and row.rate != row.judge_rate]
     assert moved and all("corrected " in cells[key].note for key in moved)
-    by_people = report.failures(audited, only, rater="ann", by=("condition",))
+    by_people = build.failures(audited, only, rater="ann", by=("condition",))
     assert not any(cell.corrected for row in by_people.rows for cell in row if isinstance(cell, Number))
 
 
@@ -158,10 +158,10 @@ def test_formats_follow_the_option_or_the_ending(audited: Store, coaudit: Coaudi
 def test_words_of_a_log_are_escaped_in_html_and_markdown() -> None:
     evil = "<script>1</script>|**x**\u202e"
     table = Table("t", evil, evil, (evil, "n"), ((evil, Number(1.0, n=1)),))
-    made = report.Report("now", evil, ((evil, evil),), (table,), (evil,))
-    assert "<script" not in report.to_html(made)
-    assert "<script" not in report.to_markdown(made) and "|**" not in report.to_markdown(made)
-    assert "\u202e" not in report.to_terminal(made)
+    made = tables.Report("now", evil, ((evil, evil),), (table,), (evil,))
+    assert "<script" not in build.to_html(made)
+    assert "<script" not in build.to_markdown(made) and "|**" not in build.to_markdown(made)
+    assert "\u202e" not in build.to_terminal(made)
 
 
 def test_numbers_are_written_for_reading() -> None:

@@ -11,12 +11,11 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from coaudit.pipeline import ledger
-from coaudit.pipeline import store as storing
 from coaudit.pipeline.errors import StoreError
 from coaudit.pipeline.ingest import rebuild
-from coaudit.pipeline.store import Store
-from coaudit.schemas.rating import Rating
+from coaudit.pipeline.store import Store, ledger
+from coaudit.pipeline.store import connection as storing
+from coaudit.schemas import Rating
 from tests.conftest import Coaudit
 from tests.pipeline.cogym_folders import AGENT, USER, Log
 from tests.pipeline.stores import copied, document, opened, rate, rows, take, verdict
@@ -131,8 +130,8 @@ def test_a_ledger_to_which_nothing_was_written_leaves_no_file(store: Store) -> N
 HOLD = """
 import sys, time
 from pathlib import Path
-from coaudit.pipeline.store import Store
-from coaudit.pipeline.workspace import Workspace
+from coaudit.pipeline.store.database import Store
+from coaudit.pipeline.store.workspace import Workspace
 with Store(Workspace(Path(sys.argv[1]))).writing() as connection:
     connection.execute("DELETE FROM states")
     print("held", flush=True)

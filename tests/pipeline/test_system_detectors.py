@@ -8,14 +8,13 @@ from pathlib import Path
 import pytest
 
 from coaudit.pipeline import codebooks
-from coaudit.pipeline.demo import samples
+from coaudit.pipeline.cli.sample_audit import samples
 from coaudit.pipeline.ingest import ingest
-from coaudit.pipeline.sources.reader import ReadOptions
-from coaudit.pipeline.store import Store
-from coaudit.pipeline.system_detectors import Ahead, SystemDetectors
+from coaudit.pipeline.judge.detectors import Ahead, SystemDetectors
+from coaudit.pipeline.store import Store, Workspace
+from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.units import cut
-from coaudit.pipeline.workspace import Workspace
-from coaudit.schemas.rating import Rating
+from coaudit.schemas import Rating
 
 
 @pytest.fixture(scope="module")

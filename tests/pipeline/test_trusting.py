@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from coaudit.pipeline import agreement, comparing, rates, validating
+from coaudit.pipeline.analyze import agreement, compare, rates, validate
 from coaudit.pipeline.errors import SourceError, UsageError
 from coaudit.pipeline.store import Store
-from coaudit.schemas.metric import Agreement
+from coaudit.schemas import Agreement
 from tests.pipeline.cogym_folders import AGENT, BEGAN, USER, Log, performance
 from tests.pipeline.stores import made, rate, take, verdict
 
@@ -99,7 +99,7 @@ def test_the_judges_own_rate_stands_beside_the_one_of_people(store: Store) -> No
 
 
 def test_the_page_on_a_judge_names_its_errors(store: Store) -> None:
-    page = validating.validate(store, "judge")
+    page = validate.validate(store, "judge")
     (code,) = page["codes"]
     assert (code["n_judged"], code["n_both"], code["n_errors"], code["n_unclear"]) == (10, 10, 0, 0)
     (kind,) = code["errors"]
@@ -108,9 +108,9 @@ def test_the_page_on_a_judge_names_its_errors(store: Store) -> None:
     yes = next(one for one in code["confusion"]["classes"] if one["label"] == "yes")
     shown = {name: yes[name]["value"] for name in ("sensitivity", "specificity", "ppv", "npv")}
     assert shown == pytest.approx({"sensitivity": 1, "specificity": 0.75, "ppv": 6 / 7, "npv": 1})
-    assert "\n".join(validating.lines(page)).startswith("Judge judge")
+    assert "\n".join(validate.lines(page)).startswith("Judge judge")
     with pytest.raises(UsageError, match="no ratings by judge 'ann'"):
-        validating.validate(store, "ann")
+        validate.validate(store, "ann")
 
 
 def test_a_codebook_that_is_not_there_names_the_choices(store: Store) -> None:
@@ -131,17 +131,17 @@ def test_groups_are_compared_in_pairs_where_they_share_instances(tmp_path: Path)
             files = performance("Plan", performance_rating=score)
             log.folder(tmp_path / "logs" / condition / f"env_travel_planning_{instance}", files)
     take(store, tmp_path / "logs")
-    (row,) = comparing.compare(store, "condition", metrics=["task_performance"])
+    (row,) = compare.compare(store, "condition", metrics=["task_performance"])
     assert row["groups"] == ["a", "b"]
     assert row["effect"] == pytest.approx(-0.5 / 3)
     assert (row["n"], "paired" in row["test"]) == (3, True), "three pairs"
     assert "task_performance" in row["statement"]
     with pytest.raises(UsageError, match="no metric or code 'speed', expected one of"):
-        comparing.compare(store, "condition", metrics=["speed"])
+        compare.compare(store, "condition", metrics=["speed"])
     with pytest.raises(UsageError, match="cannot group by 'colour'"):
-        comparing.compare(store, "colour")
+        compare.compare(store, "colour")
     with pytest.raises(UsageError, match="--correction must be one of holm"):
-        comparing.compare(store, "condition", correction="none")
+        compare.compare(store, "condition", correction="none")
 
 
 # Agreement from a table of other people's.

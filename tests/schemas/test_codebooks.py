@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coaudit.pipeline import codebooks
-from coaudit.schemas.codebook import UNCLEAR, Codebook
+from coaudit.schemas import UNCLEAR, Codebook
 
 LABELS = {
     "collaborative_errors": ("present", "absent"),

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from coaudit.judges.rules import halts
-from coaudit.pipeline.live.alerts import Alerts, Webhook
-from coaudit.schemas.trajectory import Action, Event, Outcome, Participant, Trajectory
+from coaudit.judges.rules.lexical import halts
+from coaudit.pipeline.follow.alerts import Alerts, Webhook
+from coaudit.schemas import Action, Event, Outcome, Participant, Trajectory
 from tests.pipeline.live.conftest import Following, Server
 from tests.pipeline.live.emulator import AGENT, USER, Env
 

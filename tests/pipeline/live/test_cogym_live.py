@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from coaudit.pipeline.live.cogym_live import Sessions, trajectory
-from coaudit.pipeline.live.joining import join
-from coaudit.pipeline.live.messages import Received
-from coaudit.pipeline.live.session import LiveSession
-from coaudit.pipeline.sources import cogym
-from coaudit.pipeline.sources.reader import ReadOptions
-from coaudit.schemas.trajectory import Event, Trajectory
+from coaudit.pipeline.systems import ReadOptions
+from coaudit.pipeline.systems.cogym import reader
+from coaudit.pipeline.systems.cogym.messages import Received
+from coaudit.pipeline.systems.cogym.session import LiveSession
+from coaudit.pipeline.systems.cogym.sessions import Sessions, trajectory
+from coaudit.pipeline.systems.merge import join
+from coaudit.schemas import Event, Trajectory
 from tests.pipeline.live.emulator import AGENT, USER, Env, play
 
 OPTIONS = ReadOptions()
@@ -49,7 +49,7 @@ class Heard:
 
 def read(folder: Path) -> Trajectory:
     """The trajectory in a session's folder."""
-    (found,) = (item for item in cogym.read(folder, OPTIONS) if isinstance(item, Trajectory))
+    (found,) = (item for item in reader.read(folder, OPTIONS) if isinstance(item, Trajectory))
     return found
 
 

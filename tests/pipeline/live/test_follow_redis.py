@@ -13,10 +13,9 @@ import pytest
 from redis import Redis
 
 from coaudit.pipeline.ingest import ingest, rebuild
-from coaudit.pipeline.sources.reader import ReadOptions
-from coaudit.pipeline.store import Store
-from coaudit.pipeline.workspace import Workspace
-from coaudit.schemas.trajectory import Event, Outcome, Trajectory
+from coaudit.pipeline.store import Store, Workspace
+from coaudit.pipeline.systems import ReadOptions
+from coaudit.schemas import Event, Outcome, Trajectory
 from tests.pipeline.live.conftest import Following, Server, until
 from tests.pipeline.live.emulator import AGENT, USER, Env, play
 

@@ -11,10 +11,8 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from coaudit.pipeline import ledger
-from coaudit.pipeline.store import Store, dictionaries
-from coaudit.pipeline.workspace import Workspace
-from coaudit.schemas.rating import Rating
+from coaudit.pipeline.store import Store, Workspace, dictionaries, ledger
+from coaudit.schemas import Rating
 from tests.conftest import ROOT, Coaudit
 from tests.judges.endpoint import Endpoint
 from tests.pipeline.live.conftest import Following, Server, until

@@ -6,12 +6,10 @@ import os
 import time
 from pathlib import Path
 
-from coaudit.pipeline import ledger
-from coaudit.pipeline.live.live_ledger import LiveLedger
-from coaudit.pipeline.live.sink import Sink
-from coaudit.pipeline.store import Store
-from coaudit.pipeline.workspace import Workspace
-from coaudit.schemas.rating import Rating
+from coaudit.pipeline.follow.ledger import LiveLedger
+from coaudit.pipeline.follow.sink import Sink
+from coaudit.pipeline.store import Store, Workspace, ledger
+from coaudit.schemas import Rating
 
 
 def given(label: str = "yes") -> Rating:

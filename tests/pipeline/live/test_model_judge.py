@@ -9,22 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from coaudit.judges.chat import Parameters, Question, Reply
-from coaudit.judges.openai_client import Offer
-from coaudit.pipeline import codebooks, ledger
-from coaudit.pipeline.judging import Scope
-from coaudit.pipeline.live import model_judge
-from coaudit.pipeline.live.completing import Stillness, complete
-from coaudit.pipeline.live.model_judge import ModelJudge
-from coaudit.pipeline.live.sink import Sink
-from coaudit.pipeline.locks import attempt
-from coaudit.pipeline.model_judging import Model
-from coaudit.pipeline.sources.reader import ReadOptions
-from coaudit.pipeline.store import Store
-from coaudit.pipeline.workspace import Workspace
-from coaudit.schemas.codebook import Codebook
-from coaudit.schemas.rating import Rating
-from coaudit.schemas.trajectory import Outcome, Trajectory
+from coaudit.judges.clients import Offer, Parameters, Question, Reply
+from coaudit.pipeline import codebooks
+from coaudit.pipeline.follow import model_judge
+from coaudit.pipeline.follow.complete import Stillness, complete
+from coaudit.pipeline.follow.model_judge import ModelJudge
+from coaudit.pipeline.follow.sink import Sink
+from coaudit.pipeline.judge import Scope
+from coaudit.pipeline.judge.model import Model
+from coaudit.pipeline.store import Store, Workspace, ledger
+from coaudit.pipeline.store.locks import attempt
+from coaudit.pipeline.systems import ReadOptions
+from coaudit.schemas import Codebook, Outcome, Rating, Trajectory
 from tests.judges.teams import team
 
 MODEL = Model("openai/judge", "judge", Parameters(), concurrency=2)

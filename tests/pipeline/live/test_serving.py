@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from coaudit.pipeline.analyze.load import measures
+from coaudit.pipeline.follow.scrape import Scraper
+from coaudit.pipeline.follow.sink import Sink
 from coaudit.pipeline.ingest import ingest, rebuild
-from coaudit.pipeline.live.loads import measures
-from coaudit.pipeline.live.serving import Scraper, parsed, row
-from coaudit.pipeline.live.sink import Sink
-from coaudit.pipeline.sources.reader import ReadOptions
-from coaudit.pipeline.store import Store, insert
-from coaudit.pipeline.workspace import Workspace
+from coaudit.pipeline.ingest.serving import parsed, row
+from coaudit.pipeline.store import Store, Workspace, insert
+from coaudit.pipeline.systems import ReadOptions
 from tests.pipeline.live.conftest import Following
 
 SCRAPE = """# HELP vllm:num_requests_running Number of requests.

@@ -13,13 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from coaudit.pipeline.follow.sink import Sink
+from coaudit.pipeline.follow.tail import Tail
 from coaudit.pipeline.ingest import ingest, rebuild
-from coaudit.pipeline.live.sink import Sink
-from coaudit.pipeline.live.tail import Tail
-from coaudit.pipeline.sources.reader import ReadOptions
-from coaudit.pipeline.store import Store
-from coaudit.pipeline.workspace import Workspace
-from coaudit.schemas.trajectory import Trajectory
+from coaudit.pipeline.store import Store, Workspace
+from coaudit.pipeline.systems import ReadOptions
+from coaudit.schemas import Trajectory
 from tests.pipeline.live.conftest import Following
 from tests.pipeline.live.emulator import AGENT, USER, Env, play
 

@@ -6,20 +6,19 @@ from collections import Counter
 
 import pytest
 
-from coaudit.pipeline.measures import coblock as metrics
-from coaudit.pipeline.measures.teamwork import neglected_own_goal, stopped_early
-from coaudit.pipeline.measures.workload import balance, literal_split, split
-from coaudit.pipeline.sources import coblock
-from coaudit.pipeline.sources.blocks_world import Block, World
-from coaudit.pipeline.sources.reader import ReadOptions
-from coaudit.schemas.trajectory import Trajectory
+from coaudit.pipeline.systems import ReadOptions
+from coaudit.pipeline.systems.coblock import metrics, reader
+from coaudit.pipeline.systems.coblock.faults import neglected_own_goal, stopped_early
+from coaudit.pipeline.systems.coblock.workload import balance, literal_split, split
+from coaudit.pipeline.systems.coblock.world import Block, World
+from coaudit.schemas import Trajectory
 from tests.shared import ROOT, shared
 
 
 def game(record: str) -> Trajectory:
     """One of the sample games."""
     for path in (ROOT / "data/coblock").glob("*.json"):
-        for found in coblock.read(path, ReadOptions()):
+        for found in reader.read(path, ReadOptions()):
             if isinstance(found, Trajectory) and found.native_id == record:
                 return found
     raise KeyError(record)
@@ -140,7 +139,7 @@ def test_both_readings_of_the_split_are_there() -> None:
 
 def test_the_published_game_gives_its_values() -> None:
     for name in ("dumpdata_synthetic", "api_record_detail_synthetic"):
-        (trajectory,) = coblock.read(shared(f"coblock/{name}.json"), ReadOptions())
+        (trajectory,) = reader.read(shared(f"coblock/{name}.json"), ReadOptions())
         assert isinstance(trajectory, Trajectory)
         assert metrics.progress(trajectory) == pytest.approx([0, 0, 0, 0.2, 0.4, 0.6, 0.6, 0.6, 0.8, 1, 1])
         found = values(trajectory)

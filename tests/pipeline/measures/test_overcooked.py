@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from coaudit.pipeline.measures import overcooked as metrics
-from coaudit.pipeline.measures.collaboration import calls, compare, errors, requests
-from coaudit.pipeline.measures.trajectory_efficiency import Definition, common, known, tes, walked
-from coaudit.pipeline.sources import overcooked
-from coaudit.pipeline.sources.overcooked_references import Reference, references
-from coaudit.pipeline.sources.reader import ReadOptions
-from coaudit.schemas.trajectory import Trajectory
+from coaudit.pipeline.systems import ReadOptions
+from coaudit.pipeline.systems.overcooked import metrics, reader
+from coaudit.pipeline.systems.overcooked.collaboration import calls, compare, errors, requests
+from coaudit.pipeline.systems.overcooked.efficiency import Definition, common, known, tes, walked
+from coaudit.pipeline.systems.overcooked.references import Reference, references
+from coaudit.schemas import Trajectory
 from tests.shared import ROOT, shared
 
 SAMPLES = ROOT / "data" / "overcooked"
@@ -34,7 +33,7 @@ def sample(stamp: str) -> tuple[Trajectory, Reference]:
 
 
 def loaded(path: Path, folder: Path) -> tuple[Trajectory, Reference]:
-    (trajectory,) = overcooked.read(path, ReadOptions())
+    (trajectory,) = reader.read(path, ReadOptions())
     assert isinstance(trajectory, Trajectory)
     return trajectory, references(folder)[0][trajectory.task or ""]
 

@@ -8,12 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from coaudit.pipeline.measure import Measure
-from coaudit.pipeline.measures import rehac as metrics
-from coaudit.pipeline.measures.dilemmas import dilemmas
-from coaudit.pipeline.sources import rehac
-from coaudit.pipeline.sources.reader import ReadOptions
-from coaudit.schemas.trajectory import Trajectory
+from coaudit.pipeline.systems import ReadOptions
+from coaudit.pipeline.systems.rehac import metrics, reader
+from coaudit.pipeline.systems.rehac.dilemmas import dilemmas
+from coaudit.schemas import Measure, Trajectory
 from tests.shared import ROOT, shared
 
 SAMPLES = ROOT / "data" / "rehac"
@@ -21,7 +19,7 @@ SAMPLES = ROOT / "data" / "rehac"
 
 @cache
 def read(path: Path) -> list[Trajectory]:
-    return [t for t in rehac.read(path, ReadOptions()) if isinstance(t, Trajectory)]
+    return [t for t in reader.read(path, ReadOptions()) if isinstance(t, Trajectory)]
 
 
 def means(trajectories: list[Trajectory], penalty: float = 0.08) -> dict[str, float]:

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
-from coaudit.pipeline.sources import coblock, overcooked, rehac
-from coaudit.pipeline.sources.blocks_world import NOTHING_BROKEN, OCCUPIED
-from coaudit.pipeline.sources.reader import ReadOptions
-from coaudit.schemas.trajectory import Quarantined, Trajectory
+from coaudit.pipeline.systems import ReadOptions
+from coaudit.pipeline.systems.coblock import reader as coblock
+from coaudit.pipeline.systems.coblock.world import NOTHING_BROKEN, OCCUPIED
+from coaudit.pipeline.systems.overcooked import reader as overcooked
+from coaudit.pipeline.systems.rehac import reader as rehac
+from coaudit.schemas import Quarantined, Trajectory
 from tests.shared import ROOT, shared
 
 DUMP = ROOT / "data/coblock/dumpdata.json"

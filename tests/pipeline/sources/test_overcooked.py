@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from coaudit.pipeline.sources import overcooked
-from coaudit.pipeline.sources.overcooked_log import invalid_class
-from coaudit.pipeline.sources.overcooked_references import references
-from coaudit.pipeline.sources.reader import ReadOptions
-from coaudit.schemas.trajectory import Quarantined, Trajectory
+from coaudit.pipeline.systems import ReadOptions
+from coaudit.pipeline.systems.overcooked import reader
+from coaudit.pipeline.systems.overcooked.log import invalid_class
+from coaudit.pipeline.systems.overcooked.references import references
+from coaudit.schemas import Quarantined, Trajectory
 from tests.shared import ROOT, shared
 
 SAMPLES = ROOT / "data" / "overcooked"
@@ -23,7 +23,7 @@ PEOPLE = SAMPLES / "logs/human/poached_pear/experiment_2026-01-12_12-00-00_poach
 
 def read(path: Path) -> Trajectory:
     """The run in a log that has nothing wrong with it."""
-    (trajectory,) = overcooked.read(path, ReadOptions())
+    (trajectory,) = reader.read(path, ReadOptions())
     assert isinstance(trajectory, Trajectory)
     return trajectory
 
@@ -143,7 +143,7 @@ def test_a_run_that_goes_on_keeps_its_id_and_its_first_events(tmp_path: Path) ->
 def test_a_bad_turn_or_action_is_named_and_nothing_else_is_lost(
     tmp_path: Path, edit: Any, reason: str, events: int
 ) -> None:
-    bad, trajectory = overcooked.read(changed(tmp_path, edit), ReadOptions())
+    bad, trajectory = reader.read(changed(tmp_path, edit), ReadOptions())
     assert isinstance(bad, Quarantined) and bad.reason == reason
     assert isinstance(trajectory, Trajectory) and len(trajectory.events) == events
 
@@ -160,7 +160,7 @@ def test_a_bad_turn_or_action_is_named_and_nothing_else_is_lost(
 def test_a_file_that_is_no_log_says_why(tmp_path: Path, content: str, reason: str) -> None:
     path = tmp_path / "experiment.json"
     path.write_text(content)
-    (bad,) = overcooked.read(path, ReadOptions())
+    (bad,) = reader.read(path, ReadOptions())
     assert isinstance(bad, Quarantined) and reason in bad.reason
 
 
@@ -173,9 +173,9 @@ def test_a_log_without_timesteps_has_a_start_and_no_last_timestep(tmp_path: Path
 
 
 def test_only_its_own_files_are_recognised() -> None:
-    assert all(overcooked.recognises(path) for path in SAMPLES.rglob("experiment*.json"))
+    assert all(reader.recognises(path) for path in SAMPLES.rglob("experiment*.json"))
     others = [*SAMPLES.rglob("*.txt"), *(ROOT / "data" / "rehac").glob("*"), SAMPLES]
-    assert not any(overcooked.recognises(path) for path in others)
+    assert not any(reader.recognises(path) for path in others)
 
 
 def test_references_and_recipes_are_read_by_order_and_other_files_are_named(tmp_path: Path) -> None:

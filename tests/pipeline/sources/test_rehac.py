@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from coaudit.pipeline.sources import rehac, rehac_text
-from coaudit.pipeline.sources.reader import ReadOptions
-from coaudit.schemas.trajectory import Quarantined, Trajectory
+from coaudit.pipeline.systems import ReadOptions
+from coaudit.pipeline.systems.rehac import reader
+from coaudit.pipeline.systems.rehac import text as rehac_text
+from coaudit.schemas import Quarantined, Trajectory
 from tests.shared import ROOT, shared
 
 SAMPLES = ROOT / "data" / "rehac"
@@ -18,7 +19,7 @@ STEP = "<solver> agent\nThought 1: Look.\nAction 1: Search[x]\nObservation 1: Th
 
 def read(path: Path, **options: str) -> list[Trajectory]:
     """The trajectories of a file that has nothing wrong with it."""
-    found = list(rehac.read(path, ReadOptions.model_validate(options)))
+    found = list(reader.read(path, ReadOptions.model_validate(options)))
     wrong = [piece for piece in found if isinstance(piece, Quarantined)]
     assert not wrong
     return [piece for piece in found if isinstance(piece, Trajectory)]
@@ -33,7 +34,7 @@ def written(folder: Path, *texts: str) -> Path:
 
 def one(folder: Path, text: str) -> Trajectory:
     (trajectory,) = read(written(folder, text))
-    assert rehac.text(trajectory) == text
+    assert reader.text(trajectory) == text
     return trajectory
 
 
@@ -41,7 +42,7 @@ def one(folder: Path, text: str) -> Trajectory:
 def test_the_text_of_a_trajectory_is_rebuilt_byte_for_byte(name: str) -> None:
     path = SAMPLES / f"{name}.jsonl"
     lines = path.read_text(encoding="utf-8").splitlines()
-    assert [rehac.text(t) for t in read(path)] == [json.loads(line)["trajectory"] for line in lines]
+    assert [reader.text(t) for t in read(path)] == [json.loads(line)["trajectory"] for line in lines]
 
 
 def test_the_task_is_told_from_answers_and_actions_and_not_from_the_files_name(tmp_path: Path) -> None:
@@ -110,7 +111,7 @@ def test_an_episode_that_ends_without_an_answer_is_unfinished() -> None:
 
 def test_runs_on_the_same_question_share_their_instance_across_files(tmp_path: Path) -> None:
     trajectories = read(SAMPLES / "hotpotqa_pairs.jsonl")
-    again = one(tmp_path, rehac.text(trajectories[0]))
+    again = one(tmp_path, reader.text(trajectories[0]))
     assert {t.instance for t in trajectories[:4]} == {again.instance}
     assert trajectories[4].instance != again.instance
 
@@ -150,7 +151,7 @@ def test_a_tree_gives_a_trajectory_for_every_end() -> None:
         "12/00", "12/01", "12/100", "12/101", "12/11", "31/00", "31/01", "31/1",
     ]  # fmt: skip
     assert [e.actor for e in trajectories[2].events] == ["environment", "human", "agent", "agent"]
-    assert rehac.text(trajectories[7], "Question: q\n") == (
+    assert reader.text(trajectories[7], "Question: q\n") == (
         "Question: q\n<solver> human\nThought 1: Five metres against four: yes.\n"
         "Action 1: Finish[true]\nObservation 1: Episode finished, reward = 1\n\n"
     )
@@ -164,7 +165,7 @@ def test_bad_keys_of_a_tree_are_named_and_nothing_else_is_lost(tmp_path: Path) -
     tree["(41, '1')"] = "('text', 1)"
     path = tmp_path / "tree.jsonl"
     path.write_text(json.dumps(tree))
-    found = list(rehac.read(path, ReadOptions()))
+    found = list(reader.read(path, ReadOptions()))
     reasons = [piece.reason for piece in found if isinstance(piece, Quarantined)]
     assert len(found) - len(reasons) == 6
     for said in (
@@ -180,7 +181,7 @@ def test_bad_keys_of_a_tree_are_named_and_nothing_else_is_lost(tmp_path: Path) -
 def test_a_literal_over_the_limit_is_not_parsed(tmp_path: Path) -> None:
     path = tmp_path / "tree.jsonl"
     path.write_text(json.dumps({"(1, '0')": "(" * 2_000_000 + ")", "(1, '1')": "(" * 5000 + ")"}))
-    long, deep = rehac.read(path, ReadOptions())
+    long, deep = reader.read(path, ReadOptions())
     assert isinstance(long, Quarantined) and "longer than" in long.reason
     assert isinstance(deep, Quarantined) and "not a Python literal" in deep.reason
 
@@ -206,7 +207,7 @@ def test_a_bad_line_is_named_and_nothing_else_is_lost(tmp_path: Path, line: str,
     good = json.dumps({"trajectory": "Question: x?\n" + STEP, "em": 1, "f1": 1})
     path = tmp_path / "rows.jsonl"
     path.write_text(f"{good}\n{line}\n{good}\n")
-    before, bad, after = rehac.read(path, ReadOptions())
+    before, bad, after = reader.read(path, ReadOptions())
     assert isinstance(before, Trajectory) and isinstance(after, Trajectory)
     assert isinstance(bad, Quarantined)
     assert bad.line == 2 and reason in bad.reason
@@ -219,7 +220,7 @@ def test_a_step_without_an_action_is_a_failed_one(tmp_path: Path) -> None:
 
 def test_only_its_own_files_are_recognised(tmp_path: Path) -> None:
     for sample in SAMPLES.glob("*.jsonl"):
-        assert rehac.recognises(sample)
+        assert reader.recognises(sample)
     for name, content in {
         "advantage.jsonl": '{"state": "Question: x?\\n<solver>", "action": 0, "reward": 0.1, "count": 2}\n',
         "gold.jsonl": '{"qid": "1", "question": "x?", "answer": true}\n',
@@ -227,8 +228,8 @@ def test_only_its_own_files_are_recognised(tmp_path: Path) -> None:
         "empty.jsonl": "",
     }.items():
         (tmp_path / name).write_text(content)
-        assert not rehac.recognises(tmp_path / name)
-    assert not rehac.recognises(tmp_path)
+        assert not reader.recognises(tmp_path / name)
+    assert not reader.recognises(tmp_path)
 
 
 def test_actions_are_told_apart() -> None:
@@ -246,11 +247,11 @@ def test_the_published_files_are_rebuilt_byte_for_byte() -> None:
         rows = [json.loads(line)["trajectory"] for line in path.read_text(encoding="utf-8").splitlines()]
         trajectories = read(path)
         assert len(trajectories) == count == len({t.id for t in trajectories})
-        assert [rehac.text(t) for t in trajectories] == rows
+        assert [reader.text(t) for t in trajectories] == rows
 
 
 def test_every_published_result_is_a_path_of_the_tree() -> None:
     results = read(shared("rehac/strategyqa_lambda0.08.jsonl"))
     tree = read(shared("rehac/strategyqa_tree_test100.jsonl"))
-    paths = {rehac.text(t, "") for t in tree}
-    assert all(rehac.text(result, "") in paths for result in results)
+    paths = {reader.text(t, "") for t in tree}
+    assert all(reader.text(result, "") in paths for result in results)

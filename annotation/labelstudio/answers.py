@@ -1,0 +1,222 @@
+"""What an annotator answered, read out of a Label Studio result; and a judge's ratings written as one.
+
+A result is somebody else's data: a control we did not make, a label that isn't in the codebook or a region
+outside the transcript is a problem that is reported, never a label.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...schemas import UNCLEAR, Code, Codebook, JsonValue, Rating
+from ...schemas.codebook import ErrorSource
+from . import config
+
+SKIPPED = "skipped by the annotator"
+UNREAD = "the annotator did not confirm reading the log to its end"
+QUOTE = 400
+
+
+@dataclass
+class Answer:
+    """One code's label, or why there is none."""
+
+    code: str
+    label: str | None = None
+    error: str | None = None
+    cites: tuple[int, ...] = ()
+    quote: str | None = None
+    error_source: ErrorSource | None = None
+    rationale: str | None = None
+
+
+@dataclass
+class Read:
+    """All codes' answers of one annotation, and what in it could not be used."""
+
+    answers: list[Answer]
+    problems: list[str] = field(default_factory=list)
+
+
+def read(book: Codebook, annotation: dict[str, Any], seqs: Sequence[int]) -> Read:
+    """The answers in an annotation whose transcript's lines show the events `seqs`."""
+    if annotation.get("was_cancelled"):
+        return Read([Answer(code.code, error=SKIPPED) for code in book.codes])
+    found: dict[str, list[dict[str, Any]]] = {}
+    problems = []
+    known = _controls(book)
+    for item in annotation.get("result") or []:
+        name = item.get("from_name") if isinstance(item, dict) else None
+        if name in known:
+            found.setdefault(str(name), []).append(item)
+        elif name is not None:
+            problems.append(f"control {str(name)[:40]!r} is not one of this codebook's")
+    notes = "\n".join(text for item in found.get(config.NOTES, []) for text in _texts(item, "text")) or None
+    reader = _checked if config.is_checklist(book) else _asked
+    answers = reader(book, found, seqs, problems)
+    for answer in answers:
+        if notes and (len(book.codes) == 1 or answer.label == book.positive):
+            answer.rationale = notes
+    return Read(answers, problems)
+
+
+def prediction(
+    book: Codebook, ratings: Iterable[Rating], lines: Sequence[dict[str, Any]], seqs: Sequence[int]
+) -> list[dict[str, JsonValue]]:
+    """A judge's labels on one unit as the result of a Label Studio prediction."""
+    labelled = [rating for rating in ratings if rating.label is not None]
+    if not config.is_checklist(book):
+        return [
+            _result(config.answer_control(book, book.code(r.code)), "choices", {"choices": [r.label or ""]})
+            for r in labelled
+        ]
+    result: list[dict[str, JsonValue]] = []
+    for name, label in ((config.PRESENT, book.positive), (config.CANNOT_TELL, UNCLEAR)):
+        paths: list[JsonValue] = [
+            [*config.code_path(book, book.code(r.code))] for r in labelled if r.label == label
+        ]
+        if paths:
+            result.append(_result(name, "taxonomy", {"taxonomy": paths}))
+    for rating in (r for r in labelled if r.label == book.positive):
+        result += [_region(book.code(rating.code), line, lines) for line in _cited(rating.cites, seqs)]
+    return result
+
+
+def _controls(book: Codebook) -> set[str]:
+    if config.is_checklist(book):
+        own = {config.EVIDENCE, config.PRESENT, config.CANNOT_TELL, config.READ, config.SOURCE}
+    else:
+        own = {config.answer_control(book, code) for code in book.codes}
+    return {*own, config.NOTES}
+
+
+def _asked(
+    book: Codebook, found: dict[str, list[dict[str, Any]]], seqs: Sequence[int], problems: list[str]
+) -> list[Answer]:
+    return [
+        _choice(book, code, found.get(config.answer_control(book, code), []), problems) for code in book.codes
+    ]
+
+
+def _choice(book: Codebook, code: Code, items: list[dict[str, Any]], problems: list[str]) -> Answer:
+    given = [text for item in items for text in _texts(item, "choices")]
+    if len(given) != 1:
+        why = "not answered" if not given else f"{len(given)} answers where one is asked for"
+        return Answer(code.code, error=why)
+    try:
+        return Answer(code.code, label=book.label(given[0]))
+    except ValueError as error:
+        problems.append(str(error))
+        return Answer(code.code, error=str(error))
+
+
+def _checked(
+    book: Codebook, found: dict[str, list[dict[str, Any]]], seqs: Sequence[int], problems: list[str]
+) -> list[Answer]:
+    """Present where marked or ticked, unclear where said so, else absent: if the log was read to its end."""
+    codes = {config.code_title(code): code.code for code in book.codes}
+    evidence = _regions(found, codes, seqs, problems)
+    present = {*evidence, *_ticked(found.get(config.PRESENT, []), codes, problems)}
+    unclear = _ticked(found.get(config.CANNOT_TELL, []), codes, problems)
+    done = any(_texts(item, "choices") for item in found.get(config.READ, []))
+    absent = next(label for label in book.labels if label != book.positive)
+    answers = []
+    for code in (code.code for code in book.codes):
+        if code in present:
+            if code in unclear:
+                problems.append(f"{code} is both {book.positive} and unclear: taken as {book.positive}")
+            answers.append(_present(code, book.positive, evidence.get(code, [])))
+        elif not done:
+            answers.append(Answer(code, error=UNREAD))
+        else:
+            answers.append(Answer(code, label=UNCLEAR if code in unclear else absent))
+    return answers
+
+
+@dataclass(frozen=True)
+class _Finding:
+    cites: tuple[int, ...]
+    quote: str
+    source: ErrorSource | None
+
+
+def _present(code: str, label: str, findings: list[_Finding]) -> Answer:
+    cites = tuple(sorted({seq for finding in findings for seq in finding.cites}))
+    quote = " … ".join(finding.quote for finding in findings if finding.quote) or None
+    sources = {finding.source for finding in findings if finding.source}
+    source: ErrorSource | None = "both" if len(sources) > 1 else next(iter(sources), None)
+    return Answer(code, label=label, cites=cites, quote=quote, error_source=source)
+
+
+def _regions(
+    found: dict[str, list[dict[str, Any]]], codes: dict[str, str], seqs: Sequence[int], problems: list[str]
+) -> dict[str, list[_Finding]]:
+    """Code -> the passages marked with it."""
+    sources = {
+        item.get("id"): next(iter(_texts(item, "choices")), None) for item in found.get(config.SOURCE, [])
+    }
+    findings: dict[str, list[_Finding]] = {}
+    for item in found.get(config.EVIDENCE, []):
+        value = _dict(item.get("value"))
+        cites = _events(value, seqs)
+        if not cites:
+            problems.append("a marked passage lies outside the transcript: it cites no event")
+        source = sources.get(item.get("id"))
+        for name in _texts(item, "paragraphlabels"):
+            if name not in codes:
+                problems.append(f"label {name[:40]!r} is not in the codebook")
+                continue
+            kept = source if source in config.SOURCES else None
+            quote = re.sub(r"^\[\d+\] ", "", str(value.get("text") or ""))[:QUOTE]
+            findings.setdefault(codes[name], []).append(_Finding(cites, quote, kept))  # type: ignore[arg-type]
+    return findings
+
+
+def _events(value: dict[str, Any], seqs: Sequence[int]) -> tuple[int, ...]:
+    try:
+        first, last = int(value["start"]), int(value["end"])
+    except (KeyError, TypeError, ValueError):
+        return ()
+    if not 0 <= first <= last < len(seqs):
+        return ()
+    return tuple(sorted({seqs[line] for line in range(first, last + 1)}))
+
+
+def _ticked(items: list[dict[str, Any]], codes: dict[str, str], problems: list[str]) -> set[str]:
+    ticked = set()
+    for item in items:
+        for path in _dict(item.get("value")).get("taxonomy") or []:
+            name = str(path[-1]) if isinstance(path, list) and path else ""
+            if name in codes:
+                ticked.add(codes[name])
+            else:
+                problems.append(f"label {name[:40]!r} is not in the codebook")
+    return ticked
+
+
+def _texts(item: dict[str, Any], key: str) -> list[str]:
+    value = _dict(item.get("value")).get(key)
+    return [str(text) for text in value] if isinstance(value, list) else []
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _cited(cites: Sequence[int], seqs: Sequence[int]) -> list[int]:
+    """The first line of each cited event."""
+    return [seqs.index(seq) for seq in cites if seq in seqs]
+
+
+def _region(code: Code, line: int, lines: Sequence[dict[str, Any]]) -> dict[str, JsonValue]:
+    text = str(lines[line]["text"])
+    value: dict[str, JsonValue] = {"start": str(line), "end": str(line), "startOffset": 0, "text": text}
+    value |= {"endOffset": len(text), "paragraphlabels": [config.code_title(code)]}
+    return _result(config.EVIDENCE, "paragraphlabels", value)
+
+
+def _result(name: str, kind: str, value: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    return {"from_name": name, "to_name": config.TRANSCRIPT, "type": kind, "value": value}

@@ -1,0 +1,306 @@
+"""A Label Studio server: the one module that imports its SDK.
+
+Every call is one round trip and can be repeated; nothing here knows the store. Whatever goes wrong comes out
+as LabelStudioError with words for a person and without the token.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import httpx
+
+from .tasks import KEY
+
+T = TypeVar("T")
+PAGE = 1000
+BATCH_TASKS = 500
+BATCH_BYTES = 8_000_000
+ONCE: dict[str, Any] = {"max_retries": 0}
+"""For what must not be repeated blindly: the server may have done it before the connection broke."""
+LIGHT = (
+    "data,predictions,drafts,annotations_results,predictions_results,annotators,updated_by,annotations_ids,"
+    "comment_authors,file_upload,storage_filename,predictions_model_versions,state"
+)
+"""What a listing leaves out: the transcripts, and what takes the server a query for each task."""
+PATIENCE = 20.0
+"""Seconds that a push waits for a server that went away."""
+TITLE = 50
+"""Label Studio allows so many characters in a project's title."""
+
+
+class LabelStudioError(Exception):
+    """The server can't be reached, refuses the token, or answers something else than asked for."""
+
+
+class Unreachable(LabelStudioError):
+    """No answer: the server is down, or went away in the middle."""
+
+
+@dataclass(frozen=True)
+class Project:
+    """A project as far as we need it."""
+
+    id: int
+    title: str
+    description: str
+    config: str
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A task without its transcript: its key, where its lines come from, and its annotations."""
+
+    id: int
+    key: str | None
+    seqs: tuple[int, ...]
+    updated_at: str
+    overlap: int
+    annotations: list[dict[str, Any]]
+
+
+class Server:
+    """A connection with a token; either kind of token will do."""
+
+    def __init__(self, url: str, token: str) -> None:
+        self.url = url.rstrip("/")
+        self._http = httpx.Client(timeout=120, follow_redirects=True)
+        self._client = _sdk(self.url, token, self._http)
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def check(self) -> str:
+        """Who the token belongs to; LabelStudioError where it does not let us in."""
+        return str(self._call(lambda: self._client.users.whoami()).email)
+
+    def users(self) -> dict[int, str]:
+        """E-mail addresses of everybody in the organisation, by id."""
+        return {int(user.id): str(user.email) for user in self._call(lambda: self._client.users.list())}
+
+    def projects(self, mark: str) -> list[Project]:
+        """The projects whose description contains `mark`, oldest first."""
+        listed = self._call(lambda: list(self._client.projects.list(page_size=PAGE)))
+        found = [_project(project) for project in listed if mark in (project.description or "")]
+        return sorted(found, key=lambda project: project.id)
+
+    def project(self, key: int) -> Project:
+        """One project with its configuration."""
+        return _project(self._call(lambda: self._client.projects.get(id=key)))
+
+    def create(self, title: str, description: str, config: str, instruction: str, overlap: int) -> Project:
+        """A new project; `overlap` annotations finish a task unless the task says otherwise."""
+        got = self._call(
+            lambda: self._client.projects.create(
+                title=title[:TITLE],
+                description=description,
+                label_config=config,
+                expert_instruction=instruction,
+                show_instruction=True,
+                maximum_annotations=overlap,
+                enable_empty_annotation=False,
+                show_collab_predictions=True,
+                request_options=ONCE,
+            )
+        )
+        return Project(int(got.id), title[:TITLE], description, config)
+
+    def configure(self, key: int, config: str, description: str) -> None:
+        """Put our configuration (and its mark in the description) back into a project."""
+        self._call(lambda: self._client.projects.update(id=key, label_config=config, description=description))
+
+    def upload(self, key: int, tasks: Sequence[dict[str, Any]]) -> None:
+        """Import tasks once; where the connection breaks nobody knows whether they arrived: list and see."""
+        self._call(lambda: self._client.projects.import_tasks(id=key, request=tasks, request_options=ONCE))
+
+    def tasks(self, key: int, *, since: str | None = None) -> Iterator[Listed]:
+        """The tasks of a project with their annotations; only those touched after `since` where given."""
+        yield from self._listed(key, json.dumps(_since(since)) if since else None, LIGHT, fields="all")
+
+    def heads(self, key: int) -> Iterator[Listed]:
+        """The tasks of a project without their annotations: keys and ids."""
+        yield from self._listed(key, None, f"{LIGHT},annotations")
+
+    def set_overlap(self, task: int, overlap: int) -> None:
+        """How many annotators one task wants."""
+        body = {"additional_body_parameters": {"overlap": overlap}}
+        self._call(lambda: self._client.tasks.update(id=str(task), request_options=body))
+
+    def _listed(self, key: int, query: str | None, omit: str, **fields: str) -> Iterator[Listed]:
+        bare = []
+        for task in self._list(key, query, omit, **fields):
+            if (task.get("meta") or {}).get(KEY):
+                yield _listed(task, task["meta"])
+            else:
+                bare.append(int(task["id"]))
+        if bare:  # imported by hand without our meta: the key may be in the data
+            for task in self._list(key, json.dumps(_among(bare)), "predictions,drafts", **fields):
+                yield _listed(task, task.get("data") or {})
+
+    def _list(self, key: int, query: str | None, omit: str, **fields: str) -> Iterator[dict[str, Any]]:
+        given: dict[str, Any] = {"project": key, "page_size": PAGE, "omit": omit, **fields}
+        if query:
+            given["query"] = query
+        seen, total = 0, 1
+        while seen < total:
+            given["page"] = seen // PAGE + 1
+            page = self._call(lambda: self._get("api/tasks/", given))
+            seen, total = seen + PAGE, int(page["total"])
+            yield from page["tasks"]
+
+    def _get(self, path: str, params: dict[str, Any]) -> Any:
+        """JSON as it comes, by the SDK's own client: its models of 2,000 tasks cost more than the server."""
+        from label_studio_sdk.core.api_error import ApiError
+
+        answer = self._client._client_wrapper.httpx_client.request(path, method="GET", params=params)
+        body = answer.json() if "json" in answer.headers.get("content-type", "") else answer.text
+        if not answer.is_success:
+            raise ApiError(status_code=answer.status_code, body=body)
+        return body
+
+    def _call(self, do: Callable[[], T]) -> T:
+        from label_studio_sdk.core.api_error import ApiError
+
+        try:
+            return do()
+        except ApiError as error:
+            raise LabelStudioError(_refusal(self.url, error.status_code, error.body)) from None
+        except httpx.HTTPError as error:
+            raise Unreachable(f"{self.url}: no answer from Label Studio ({type(error).__name__})") from None
+
+
+def upload_missing(
+    server: Server,
+    project: int,
+    tasks: Sequence[dict[str, Any]],
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> int:
+    """Import the tasks whose key the project lacks and return how many; safe to repeat at any time.
+
+    Where the connection breaks, the project is listed again before anything is sent again, for PATIENCE
+    seconds; then Unreachable says how far it got.
+    """
+    wanted = {str(task["data"][KEY]): task for task in tasks}
+    present = {listed.key for listed in server.heads(project)}
+    missing = [task for key, task in wanted.items() if key not in present]
+    total, waited = len(missing), 0.0
+    while missing:
+        batch = _batch(missing)
+        try:
+            server.upload(project, batch)
+            missing, waited = missing[len(batch) :], 0.0
+        except Unreachable:
+            if waited >= PATIENCE:
+                raise Unreachable(
+                    f"{server.url}: Label Studio went away after {total - len(missing)} of {total} tasks; "
+                    "push again when it is back, only what is missing will be sent"
+                ) from None
+            time.sleep(1)
+            waited += 1
+            missing = _still_missing(server, project, missing)
+        progress(total - len(missing), total)
+    return total
+
+
+def check_config(config: str, predictions: Sequence[list[dict[str, Any]]] = ()) -> None:
+    """LabelStudioError where Label Studio would not take the configuration, or a prediction."""
+    interface_class = _interface()
+    try:
+        interface = interface_class(config)
+        interface.validate()
+    except Exception as error:
+        raise LabelStudioError(f"not a configuration that Label Studio takes: {error}") from error
+    for result in predictions:
+        problems = interface.validate_prediction({"result": result, "model_version": "x"}, return_errors=True)
+        if problems:
+            raise LabelStudioError(f"a prediction does not fit the configuration: {problems[0]}")
+
+
+def _still_missing(server: Server, project: int, missing: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    try:
+        present = {listed.key for listed in server.heads(project)}
+    except Unreachable:
+        return missing
+    return [task for task in missing if task["data"][KEY] not in present]
+
+
+def _batch(tasks: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """As many tasks from the front as go into one request."""
+    batch: list[dict[str, Any]] = []
+    size = 0
+    for task in tasks[:BATCH_TASKS]:
+        size += len(json.dumps(task))
+        if batch and size > BATCH_BYTES:
+            break
+        batch.append(task)
+    return batch
+
+
+def _listed(task: dict[str, Any], ours: dict[str, Any]) -> Listed:
+    seqs = ours.get("seqs")
+    return Listed(
+        id=int(task["id"]),
+        key=ours.get(KEY),
+        seqs=tuple(int(seq) for seq in seqs) if isinstance(seqs, list) else (),
+        updated_at=str(task["updated_at"]),
+        overlap=int(task.get("overlap") or 1),
+        annotations=list(task.get("annotations") or []),
+    )
+
+
+def _project(got: Any) -> Project:
+    return Project(int(got.id), got.title or "", got.description or "", got.label_config or "")
+
+
+def _since(moment: str) -> dict[str, Any]:
+    return _filter("filter:tasks:updated_at", "greater", "Datetime", moment)
+
+
+def _among(ids: list[int]) -> dict[str, Any]:
+    return _filter("filter:tasks:id", "in_list", "Number", ids)
+
+
+def _filter(column: str, operator: str, kind: str, value: Any) -> dict[str, Any]:
+    item = {"filter": column, "operator": operator, "type": kind, "value": value}
+    return {"filters": {"conjunction": "and", "items": [item]}}
+
+
+def _refusal(url: str, status: int | None, body: Any) -> str:
+    if status in (401, 403):
+        return f"{url}: Label Studio refuses the token (HTTP {status}); check LABEL_STUDIO_API_KEY"
+    detail = body.get("detail") or body.get("validation_errors") if isinstance(body, dict) else body
+    return f"{url}: Label Studio answered HTTP {status}: {str(detail)[:300]}"
+
+
+def _sdk(url: str, token: str, http: httpx.Client) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the SDK's imports warn about their own dependencies
+        from label_studio_sdk import LabelStudio
+        from label_studio_sdk.core.api_error import ApiError
+
+    try:
+        return LabelStudio(base_url=url, api_key=token, httpx_client=http)
+    except ApiError as error:
+        raise LabelStudioError(_refusal(url, error.status_code, error.body)) from None
+    except httpx.HTTPError as error:
+        raise Unreachable(f"{url}: no answer from Label Studio ({type(error).__name__})") from None
+
+
+def _interface() -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from label_studio_sdk.label_interface import LabelInterface
+
+    return LabelInterface

@@ -1,0 +1,243 @@
+"""What an annotator sees and answers in Label Studio, made from a codebook.
+
+A codebook with a few codes asks one question a code. One with many yes/no codes, such as 26 failure modes, is
+a checklist: the annotator labels passages of the transcript with the modes they show (so a mode cites its
+events), ticks modes in a taxonomy, and says that the log was read to its end. Names of controls are stable;
+answers are read back by `labelstudio_answers`. Nothing from a log gets into a configuration.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from ...schemas import UNCLEAR, Code, Codebook, content_hash
+
+TRANSCRIPT, UNIT, FINAL = "transcript", "unit", "final"
+ANSWER, EVIDENCE, PRESENT, CANNOT_TELL, READ, SOURCE, NOTES = (
+    "answer",
+    "evidence",
+    "present",
+    "cannot_tell",
+    "read",
+    "error_source",
+    "notes",
+)
+READ_TO_THE_END = "I read the log to its end: what I did not mark is absent"
+SOURCES = ("model", "scaffolding", "both")
+FEW = 5
+"""Up to so many codes are asked one by one."""
+COLOURS = ("#d1495b", "#00798c", "#8f6a00", "#5b5f97", "#3f7d20", "#a23b72", "#8d5524")
+_CSS = """
+.coaudit-page { display: flex; gap: 24px; align-items: flex-start; }
+.coaudit-log { flex: 3 1 0; min-width: 0; }
+.coaudit-log [class*="container--"] { max-height: none; }
+.coaudit-page [class*="dialoguetext--"] { white-space: pre-wrap; overflow-wrap: anywhere; }
+.coaudit-page [class*="time--"], .coaudit-unit [class*="wrapper_header--"] { display: none; }
+.coaudit-plain [class*="selectAllBtnWrapper--"] { display: none; }
+.coaudit-ask { flex: 2 1 0; min-width: 320px; position: sticky; top: 0; max-height: 92vh; overflow-y: auto; }
+.coaudit-labels, .coaudit-labels span { font-size: 12px; }
+.coaudit-unit { border: 2px solid #d1495b; border-radius: 6px; padding: 4px 10px; }
+.coaudit-final { white-space: pre-wrap; overflow-wrap: anywhere; border: 1px solid #bbb; padding: 6px 10px; }
+"""
+
+
+def is_checklist(book: Codebook) -> bool:
+    """Whether the codes are ticked off in one list instead of asked one by one."""
+    return book.binary and len(book.codes) > FEW
+
+
+def label_config(book: Codebook) -> str:
+    """The labelling configuration, as XML."""
+    root = Element("View")
+    SubElement(root, "Style").text = _CSS
+    page = _view(root, "coaudit-page" if is_checklist(book) else "coaudit-page coaudit-plain")
+    log = _view(page, "coaudit-log")
+    _dialogue(log, TRANSCRIPT)
+    ask = _view(page, "coaudit-ask")
+    _header(ask, book.question, 5)
+    if book.unit != "trajectory":
+        _dialogue(_view(ask, "coaudit-unit"), UNIT)
+    (_checklist if is_checklist(book) else _questions)(ask, book)
+    notes = SubElement(ask, "TextArea", name=NOTES, toName=TRANSCRIPT, rows="2", editable="true")
+    notes.set("placeholder", "Notes: why, or what makes it hard (optional)")
+    _definitions(ask, book)
+    if book.unit == "trajectory":
+        _header(log, "What the team ended with", 5)
+        SubElement(_view(log, "coaudit-final"), "Text", name=FINAL, value=f"${FINAL}")
+    indent(root)
+    return tostring(root, encoding="unicode")
+
+
+def config_hash(config: str) -> str:
+    """What a project's description remembers of its configuration, to notice changes by hand."""
+    return content_hash(re.sub(r"\s+", " ", config).strip())[:12]
+
+
+def answer_control(book: Codebook, code: Code) -> str:
+    """The name of the control that asks for one code."""
+    if len(book.codes) == 1:
+        return ANSWER
+    return f"{ANSWER}_{book.codes.index(code) + 1}_{re.sub(r'[^A-Za-z0-9]+', '_', code.code)}"
+
+
+def code_title(code: Code) -> str:
+    """A code as an annotator sees it and as Label Studio's results name it: `C.1 Silent start`."""
+    return code.name if code.name == code.code else f"{code.code} {code.name}"
+
+
+def code_path(book: Codebook, code: Code) -> list[str]:
+    """Where a code hangs in the taxonomy: its category, and itself."""
+    above = [f"{c.category} {c.name}" for c in book.categories if c.category == code.category]
+    return [*above, code_title(code)]
+
+
+def instruction(book: Codebook) -> str:
+    """The codebook as HTML, for the project's instruction page; all text in it is escaped."""
+    parts = [
+        f"<h2>{_text(book.title)}</h2>",
+        f"<p><b>{_text(book.question)}</b></p>",
+        f"<p>Answers: {_text(', '.join(book.answers))}. Codebook {_text(book.name)}@{book.version}.</p>",
+        "".join(f"<p>{_text(p)}</p>" for p in book.guidance.strip().split("\n") if p.strip()),
+    ]
+    for code in book.codes:
+        parts.append(f"<h3>{_text(code_title(code))}</h3><p>{_text(code.definition)}</p>")
+        parts.append(_list("Counts", code.counts) + _list("Does not count", code.does_not_count))
+        parts.append("".join(_example(e.text, e.reply, e.label, e.why) for e in code.examples))
+    return "\n".join(part for part in parts if part)
+
+
+def _evidence(parent: Element, book: Codebook) -> None:
+    """The codes as labels for passages of the transcript, a row for each category."""
+    box = _view(parent, "coaudit-labels")
+    _header(box, "1 · Choose a mode, then mark the passage that shows it", 5)
+    labels = SubElement(box, "ParagraphLabels", name=EVIDENCE, toName=TRANSCRIPT, showInline="true")
+    names = [c.category for c in book.categories]
+    for code in book.codes:
+        colour = COLOURS[names.index(code.category) % len(COLOURS)] if code.category in names else COLOURS[0]
+        label = SubElement(labels, "Label", value=_value(code_title(code)), background=colour)
+        label.set("hint", _value(code.definition))
+    if any(code.error_source for code in book.codes):
+        where = {"perRegion": "true", "whenTagName": EVIDENCE, "choice": "single", "showInline": "true"}
+        _header(box, "What is behind the marked finding? (optional)", 5, perRegion=True)
+        source = SubElement(box, "Choices", where, name=SOURCE, toName=TRANSCRIPT)
+        for name in SOURCES:
+            SubElement(source, "Choice", value=name)
+
+
+def _checklist(parent: Element, book: Codebook) -> None:
+    _evidence(parent, book)
+    _header(parent, f"2 · {book.positive.capitalize()} without a passage to mark", 5)
+    _taxonomy(parent, book, PRESENT)
+    _header(parent, "3 · Can't be told from this log", 5)
+    _taxonomy(parent, book, CANNOT_TELL)
+    read = SubElement(parent, "Choices", name=READ, toName=TRANSCRIPT, choice="multiple", required="true")
+    read.set("requiredMessage", "Tick that you read the log to its end")
+    SubElement(read, "Choice", value=READ_TO_THE_END)
+
+
+def _taxonomy(parent: Element, book: Codebook, name: str) -> None:
+    tree = SubElement(parent, "Taxonomy", name=name, toName=TRANSCRIPT, leafsOnly="true", showFullPath="true")
+    tree.set("placeholder", "choose modes ...")
+    branches: dict[str, Element] = {}
+    for code in book.codes:
+        *above, leaf = code_path(book, code)
+        branch = tree
+        for name in above:
+            if name not in branches:
+                branches[name] = SubElement(tree, "Choice", value=_value(name))
+            branch = branches[name]
+        SubElement(branch, "Choice", value=_value(leaf), hint=_value(code.definition))
+
+
+def _questions(parent: Element, book: Codebook) -> None:
+    for code in book.codes:
+        if len(book.codes) > 1:
+            _header(parent, code_title(code), 5)
+        given = {"choice": "single-radio", "required": "true", "showInline": "true"}
+        given["requiredMessage"] = _value(f"Answer: {code.name}")
+        choices = SubElement(parent, "Choices", given, name=answer_control(book, code), toName=TRANSCRIPT)
+        for label in book.answers:
+            SubElement(choices, "Choice", value=_value(label), hint=_value(_meaning(book, code, label)))
+
+
+def _meaning(book: Codebook, code: Code, label: str) -> str:
+    """What an answer says, in one line."""
+    if label == UNCLEAR and UNCLEAR not in book.labels:
+        return "It can't be told from what is shown"
+    scale = [line for line in code.counts if line.startswith(f"{label}:")]
+    return scale[0] if scale else (code.definition if label == book.positive else f"{code.name}: {label}")
+
+
+def _definitions(parent: Element, book: Codebook) -> None:
+    """The codebook, folded up; Markdown is the one tag that shows text with structure."""
+    folded = SubElement(parent, "Collapse", open="false", bordered="true")
+    if book.guidance:
+        _panel(folded, "How to rate", _markdown(book.guidance.strip()))
+    for code in book.codes:
+        parts = [_markdown(code.definition), _bullets("Counts", code.counts)]
+        parts.append(_bullets("Does not count", code.does_not_count))
+        examples = [f"{e.text} ↩ {e.reply}" if e.reply else e.text for e in code.examples]
+        told = [
+            f"{e.label}: {text} ({e.why})" if e.why else f"{e.label}: {text}"
+            for e, text in zip(code.examples, examples, strict=True)
+        ]
+        parts.append(_bullets("Examples", tuple(told)))
+        _panel(
+            folded,
+            code_title(code) if len(book.codes) > 1 else code.name,
+            "\n\n".join(part for part in parts if part),
+        )
+
+
+def _panel(parent: Element, title: str, markdown: str) -> None:
+    panel = SubElement(parent, "Panel", value=_value(title))
+    SubElement(SubElement(panel, "View"), "Markdown", value=markdown)  # a Panel takes no Markdown itself
+
+
+def _view(parent: Element, name: str) -> Element:
+    return SubElement(parent, "View", className=name)
+
+
+def _header(parent: Element, text: str, size: int, *, perRegion: bool = False) -> None:
+    where = parent
+    if perRegion:
+        where = SubElement(parent, "View", visibleWhen="region-selected")
+    SubElement(where, "Header", value=_value(text), size=str(size))
+
+
+def _dialogue(parent: Element, name: str) -> None:
+    given = {"layout": "dialogue", "nameKey": "author", "textKey": "text"}
+    SubElement(parent, "Paragraphs", given, name=name, value=f"${name}")
+
+
+def _value(text: str) -> str:
+    """A codebook's text as an attribute: one line, and no `$name`, which would be replaced by task data."""
+    return " ".join(text.split()).replace("$", "＄")
+
+
+def _text(text: str) -> str:
+    return html.escape(text)
+
+
+def _markdown(text: str) -> str:
+    """Text with every character that Markdown, HTML or `$name` would take for its own made an entity."""
+    safe = re.sub(r"[\\`*_{}\[\]<>#|~$&!]", lambda match: f"&#{ord(match[0])};", text)
+    return re.sub(r"\n(?=\S)", "  \n", safe)
+
+
+def _bullets(title: str, lines: tuple[str, ...]) -> str:
+    if not lines:
+        return ""
+    return f"**{title}**\n\n" + "\n".join(f"* {_markdown(' '.join(line.split()))}" for line in lines)
+
+
+def _list(title: str, lines: tuple[str, ...]) -> str:
+    items = "".join(f"<li>{_text(line)}</li>" for line in lines)
+    return f"<p><b>{title}</b></p><ul>{items}</ul>" if lines else ""
+
+
+def _example(text: str, reply: str | None, label: str, why: str | None) -> str:
+    answer = f"<br>↩ {_text(reply)}" if reply else ""
+    return f"<blockquote>{_text(text)}{answer}<br><b>{_text(label)}</b> {_text(why or '')}</blockquote>"

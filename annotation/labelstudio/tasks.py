@@ -1,0 +1,205 @@
+"""A unit as a Label Studio task: the transcript as lines of a dialogue, the unit marked, our own key.
+
+Annotators see who is human and who is agent, not which model or condition, and nothing that a judge said.
+Text from logs goes into a task's data only, as JSON; characters that would hide or turn text around are
+shown as escapes. A task's `meta` repeats the key and where the lines come from, so that Label Studio can list
+a project without its transcripts.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ...schemas import Codebook, Event, JsonValue, Trajectory, content_hash
+from .config import FINAL, TRANSCRIPT, UNIT
+
+KEY = "coaudit_key"
+LONGEST = 6000
+"""Characters that one action or state shows in the transcript; messages are never cut."""
+STATE = 700
+CONTEXTS = ("transcript", "preceding", "unit")
+"""What an annotator sees beside the unit; `preceding` never shows what came after it."""
+_HIDDEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Which unit of which sample a task asks about."""
+
+    sample: str
+    """Identity of the sample: two samples of one name are two."""
+    trajectory: str
+    event: int | None
+    unit_hash: str
+    codebook: str
+    version: str
+
+    @property
+    def key(self) -> str:
+        """The same for the same unit of the same sample under the same codebook, on every server."""
+        return content_hash(
+            self.sample, self.trajectory, self.event, self.unit_hash, self.codebook, self.version
+        )
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the transcript: who, what, and the seq of the event that it shows."""
+
+    author: str
+    text: str
+    seq: int
+
+
+def task(
+    subject: Subject, trajectory: Trajectory, rated: Sequence[Event], book: Codebook, context: str
+) -> dict[str, JsonValue]:
+    """The task as Label Studio imports it."""
+    whole = subject.event is None
+    marked = {} if whole else {event.seq: place for place, event in enumerate(rated)}
+    shown = [line for line in lines(trajectory, marked) if _visible(line.seq, marked, context)]
+    seqs: list[JsonValue] = [line.seq for line in shown]
+    data: dict[str, JsonValue] = {
+        KEY: subject.key,
+        "codebook": subject.codebook,
+        "codebook_version": subject.version,
+        "trajectory": subject.trajectory,
+        "event": subject.event,
+        "seqs": seqs,
+        TRANSCRIPT: _dialogue(shown),
+    }
+    if whole:
+        data[FINAL] = final_state(trajectory)
+    else:
+        data[UNIT] = _dialogue(
+            [line for line in lines(trajectory, marked, states=False) if line.seq in marked]
+        )
+    meta: dict[str, JsonValue] = {KEY: subject.key, "seqs": seqs}
+    return {"data": data, "meta": meta}
+
+
+def lines(trajectory: Trajectory, marked: dict[int, int], *, states: bool = True) -> Iterator[Line]:
+    """Every event as lines: what was done, how it failed, and what it changed."""
+    names = _names(trajectory)
+    seen: dict[str, dict[str, str]] = {}
+    for event in trajectory.events:
+        if event.live_only:
+            continue
+        for notice in event.notices if states else ():
+            yield Line("Environment", f"[{event.seq}] (notice) {clean(notice.text)}", event.seq)
+        author = names[event.actor]
+        if event.seq in marked:
+            author = f"▶ RATE THIS · {author}" if marked[event.seq] == 0 else f"▶ WITH ITS REPLY · {author}"
+        yield Line(author, f"[{event.seq}] {clean(describe(event))}", event.seq)
+        if states:
+            yield from _changes(trajectory, event, seen, names)
+
+
+def describe(event: Event) -> str:
+    """What happened, as text: a message byte for byte, anything else as a call with its arguments."""
+    if event.kind in ("message", "start") and event.text:
+        said = event.text
+    else:
+        said = " ".join(
+            part for part in (_KINDS.get(event.kind, ""), _action(event), event.text or "") if part
+        )
+    if event.status == "failed":
+        said += f"\n✗ FAILED: {_cut(event.error or 'no reason logged', STATE)}"
+    return said
+
+
+def final_state(trajectory: Trajectory) -> str:
+    """What the team shared at the end, in full; an explanation where the log holds no states."""
+    last: dict[str, str] = {}
+    for event in trajectory.events:
+        last.update(event.states)
+    shared = last.get("public")
+    if shared is None or shared not in trajectory.states:
+        return "(the log holds no state of the shared work)"
+    return clean("\n\n".join(f"{path}:\n{text}" for path, text in _flat(trajectory.states[shared])))
+
+
+def clean(text: str) -> str:
+    """Text with control and direction characters shown as escapes, for readers and for JSON."""
+    return _HIDDEN.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+_KINDS = {
+    "start": "■ start",
+    "wait": "… waits",
+    "confirm_request": "? asks to confirm",
+    "confirm_accept": "✓ accepts",
+    "confirm_reject": "✗ rejects",
+    "control": "■",
+    "finish": "■ finishes",
+    "note": "(note)",
+    "action": "▸",
+}
+
+
+def _visible(seq: int, marked: dict[int, int], context: str) -> bool:
+    if not marked or context == "transcript":
+        return True
+    return seq <= max(marked) if context == "preceding" else seq in marked
+
+
+def _names(trajectory: Trajectory) -> dict[str, str]:
+    """Participants by their kind, numbered where there are several: names may tell the condition."""
+    names: dict[str, str] = {}
+    for kind in ("human", "agent", "environment"):
+        having = [p.name for p in trajectory.participants if p.kind == kind]
+        for number, name in enumerate(having, start=1):
+            names[name] = kind.capitalize() if len(having) == 1 else f"{kind.capitalize()} {number}"
+    return names
+
+
+def _changes(
+    trajectory: Trajectory, event: Event, seen: dict[str, dict[str, str]], names: dict[str, str]
+) -> Iterator[Line]:
+    """What an event changed in each view of the state, where the event does not say it itself."""
+    told = describe(event)
+    for view, digest in event.states.items():
+        if digest not in trajectory.states:
+            continue
+        now = dict(_flat(trajectory.states[digest]))
+        before = seen.get(view, {})
+        seen[view] = now
+        whose = "shared state" if view == "public" else f"seen by {names.get(view, view)}"
+        for path, text in now.items():
+            if text.strip() and before.get(path) != text and text.strip() not in told:
+                yield Line(
+                    "State", f"[{event.seq}] {whose} · {clean(path)}:\n{clean(_cut(text, STATE))}", event.seq
+                )
+
+
+def _flat(state: JsonValue, path: str = "") -> Iterator[tuple[str, str]]:
+    """The leaves of a state as text, by their path."""
+    if isinstance(state, dict):
+        for key, value in state.items():
+            yield from _flat(value, f"{path}.{key}" if path else key)
+    elif state is not None and state != []:
+        text = state if isinstance(state, str) else json.dumps(state, ensure_ascii=False, indent=1)
+        yield path or "state", text
+
+
+def _action(event: Event) -> str:
+    if event.action is None:
+        return ""
+    given = ", ".join(f"{key}={_readable(value)}" for key, value in event.action.arguments.items())
+    return _cut(f"{event.action.name}({given})", LONGEST)
+
+
+def _readable(value: JsonValue) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text.replace("\\n", "\n")
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[:longest]} … ({len(text):,} characters)"
+
+
+def _dialogue(shown: Sequence[Line]) -> JsonValue:
+    return [{"author": line.author, "text": line.text} for line in shown]

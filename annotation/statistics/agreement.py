@@ -1,0 +1,250 @@
+"""How far raters agree on one code, with intervals, and null with a reason where that is undefined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import coefficients as formula
+from .coefficients import Tally
+from .intervals import MISSING, Floats, Interval, Ints, around, patterns
+
+Level = Literal["nominal", "ordinal", "interval"]
+Pair = tuple[int, int]
+Formula = Callable[[Floats, Tally], Floats]
+
+PAIRWISE = {
+    "cohen_kappa": 0,
+    "cohen_kappa_linear": 1,
+    "cohen_kappa_quadratic": 2,
+}  # power of the rank distance
+COEFFICIENTS = (
+    "percent_agreement",
+    "positive_agreement",
+    "negative_agreement",
+    *PAIRWISE,
+    "mean_cohen_kappa",
+    "fleiss_kappa",
+    "krippendorff_alpha",
+    "gwet_ac1",
+    "pabak",
+)
+_DEFINED_ON_ONE_LABEL = {"percent_agreement", "positive_agreement", "negative_agreement", "gwet_ac1", "pabak"}
+_ONE_LABEL = "one label only"
+_NO_INTERVAL = Interval(None, None, "no interval: a single unit or trajectory")
+
+
+@dataclass(frozen=True, eq=False)
+class Ratings:
+    """What raters said about the same units under one code.
+
+    `matrix` (units, raters) holds indices into `labels`, −1 where a rating is missing. `labels` are all that
+    were declared, in their order: weighted kappa, AC1 and PABAK depend on them. Interval data need labels
+    that are numbers. `weights` (units,) are design weights 1/π of a sample that was not drawn evenly:
+    unweighted kappa on one stratified by the judge is badly off. `clusters` (units,) names the trajectory of
+    each unit where units are smaller, for these are not independent.
+    """
+
+    matrix: Ints
+    labels: tuple[str, ...]
+    raters: tuple[str, ...]
+    level: Level = "nominal"
+    weights: Floats | None = None
+    clusters: Ints | None = None
+    positive: str | None = None
+
+    def __post_init__(self) -> None:
+        n, raters = self.matrix.shape
+        if self.level not in get_args(Level):
+            raise ValueError(f"unknown level {self.level!r}, expected one of {', '.join(get_args(Level))}")
+        if len(self.labels) < 2 or len(set(self.labels)) < len(self.labels):
+            raise ValueError(f"`labels` must be two or more different ones, got {self.labels}")
+        if raters != len(self.raters):
+            raise ValueError(f"`matrix` has {raters} columns for {len(self.raters)} raters")
+        if n and not (self.matrix.min() >= MISSING and self.matrix.max() < len(self.labels)):
+            raise ValueError(f"`matrix` must hold -1 or indices below {len(self.labels)}")
+        if self.weights is not None and not (len(self.weights) == n and np.all(self.weights > 0)):
+            raise ValueError(f"`weights` must be {n} positive numbers, 1/π of each unit")
+        if self.clusters is not None and len(self.clusters) != n:
+            raise ValueError(f"`clusters` must name a trajectory for each of {n} units")
+        if self.positive is not None and self.positive not in self.labels:
+            raise ValueError(f"`positive` must be one of {', '.join(self.labels)}, got {self.positive!r}")
+        if self.level == "interval":
+            self.values()
+
+    def values(self) -> Floats:
+        """The labels as numbers, for interval data."""
+        try:
+            return np.array([float(label) for label in self.labels])
+        except ValueError as error:
+            raise ValueError(f"interval labels must be numbers, got {', '.join(self.labels)}") from error
+
+
+@dataclass(frozen=True)
+class Coefficient:
+    """One row of a report.
+
+    `n_units` counts units with two ratings (of the pair, for Cohen), `n_ratings` theirs. `value` is None
+    where it is undefined, with the `reason`; AC1 and PABAK carry one also where they are 1 because only one
+    label was used. The interval covers 95 %; `undefined_resamples` of the draws had no value.
+    """
+
+    coefficient: str
+    raters: tuple[str, ...]
+    value: float | None
+    low: float | None
+    high: float | None
+    n_units: int
+    n_ratings: int
+    reason: str | None = None
+    undefined_resamples: int = 0
+
+
+def agreement(
+    ratings: Ratings,
+    wanted: Iterable[str] = COEFFICIENTS,
+    *,
+    pairs: Sequence[Pair] | None = None,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> list[Coefficient]:
+    """Each wanted coefficient, in the order asked; Cohen's kappas once a pair of raters.
+
+    `pairs` (column indices; default: all) are those of Cohen's kappas and their mean, for instance only the
+    judge with each human. Positive and negative agreement are there for two labels with `positive` declared.
+    """
+    columns = np.arange(len(ratings.raters))
+    chosen = list(combinations(columns.tolist(), 2)) if pairs is None else list(pairs)
+    names = list(wanted)
+    if unknown := set(names) - set(COEFFICIENTS):
+        raise ValueError(
+            f"unknown coefficient {sorted(unknown)[0]!r}, expected one of {', '.join(COEFFICIENTS)}"
+        )
+    joint = _joint_formulas(ratings, chosen)
+    of_all = {name: joint[name] for name in names if name in joint}
+    q = len(ratings.labels)
+    kappas = {name: _cohen(formula.rank_distance(q, PAIRWISE[name])) for name in names if name in PAIRWISE}
+    everyone = range(len(ratings.raters))
+    tables = [_measure(ratings, everyone, of_all, resamples, seed)]
+    tables += [_measure(ratings, pair, kappas, resamples, seed) for pair in chosen]
+    return [found[name] for name in names for found in tables if name in found]
+
+
+def label_counts(ratings: Ratings) -> Ints:
+    """(raters, labels) how often each rater gave each label: a handful of positives shows little."""
+    return np.stack([(ratings.matrix == label).sum(0) for label in range(len(ratings.labels))], axis=1)
+
+
+def macro_mean(rows: Sequence[Coefficient]) -> tuple[float | None, int, int]:
+    """The mean over codes of the defined values, how many those are, and of how many: "k of n defined"."""
+    defined = [row.value for row in rows if row.value is not None]
+    return (sum(defined) / len(defined) if defined else None), len(defined), len(rows)
+
+
+def _joint_formulas(ratings: Ratings, pairs: list[Pair]) -> dict[str, Formula]:
+    q = len(ratings.labels)
+    formulas: dict[str, Formula] = {
+        "percent_agreement": formula.percent_agreement,
+        "fleiss_kappa": formula.fleiss_kappa,
+        "krippendorff_alpha": _alpha(ratings),
+        "gwet_ac1": formula.gwet_ac1,
+        "pabak": formula.pabak,
+    }
+    if len(ratings.raters) < 2:  # never evaluated: their rows say "a single rater"
+        formulas |= dict.fromkeys((*PAIRWISE, "mean_cohen_kappa"), formula.percent_agreement)
+    elif pairs:
+        formulas["mean_cohen_kappa"] = _mean_cohen(pairs, formula.rank_distance(q, 0))
+    if q == 2 and ratings.positive is not None:
+        index = ratings.labels.index(ratings.positive)
+        formulas["positive_agreement"] = _specific(index)
+        formulas["negative_agreement"] = _specific(1 - index)
+    return formulas
+
+
+def _alpha(ratings: Ratings) -> Formula:
+    if ratings.level == "ordinal":
+        return formula.ordinal_alpha
+    values = ratings.values() if ratings.level == "interval" else None
+    if values is None:
+        distance = formula.rank_distance(len(ratings.labels), 0)
+    else:
+        distance = (values[:, None] - values) ** 2
+    return lambda counts, tally: formula.krippendorff_alpha(counts, tally, distance)
+
+
+def _measure(
+    ratings: Ratings, raters: Sequence[int], formulas: dict[str, Formula], resamples: int, seed: int
+) -> dict[str, Coefficient]:
+    return measure(
+        ratings.matrix[:, list(raters)],
+        len(ratings.labels),
+        tuple(ratings.raters[rater] for rater in raters),
+        formulas,
+        ratings.weights,
+        ratings.clusters,
+        resamples=resamples,
+        seed=seed,
+    )
+
+
+def _mean_cohen(pairs: list[Pair], disagreement: Floats) -> Formula:
+    return lambda counts, tally: formula.mean_cohen_kappa(counts, tally, pairs, disagreement)
+
+
+def _specific(label: int) -> Formula:
+    return lambda counts, tally: formula.specific_agreement(counts, tally, label)
+
+
+def _cohen(disagreement: Floats) -> Formula:
+    return lambda counts, tally: formula.cohen_kappa(counts, tally, (0, 1), disagreement)
+
+
+def measure(
+    matrix: Ints,
+    n_labels: int,
+    raters: tuple[str, ...],
+    formulas: Mapping[str, Formula],
+    weights: Floats | None = None,
+    clusters: Ints | None = None,
+    *,
+    resamples: int,
+    seed: int,
+) -> dict[str, Coefficient]:
+    """Evaluate all formulas on the sample and on the same draws of its pattern counts."""
+    per_unit = (matrix != MISSING).sum(1)
+    paired, rated = per_unit >= 2, per_unit > 0
+    n_units, n_ratings = int(paired.sum()), int(per_unit[paired].sum())
+
+    def row(name: str, value: float | None, interval: Interval, reason: str | None) -> Coefficient:
+        low, high, _, undefined = interval
+        return Coefficient(name, raters, value, low, high, n_units, n_ratings, reason, undefined)
+
+    if not n_units:
+        return {name: row(name, None, Interval(None, None), _not_comparable(matrix)) for name in formulas}
+    found = patterns(matrix[rated], n_labels, _at(weights, rated), _at(clusters, rated), seed=seed)
+    tally = Tally.of(found.cells, n_labels)
+    draws = found.draw(resamples, seed) if found.independent > 1 else None
+    one_label = _ONE_LABEL if len(np.unique(matrix[paired])) == 1 else None
+    rows = {}
+    for name, compute in formulas.items():
+        value = float(compute(found.counts[None], tally)[0])
+        if not np.isfinite(value) or (one_label and name not in _DEFINED_ON_ONE_LABEL):
+            rows[name] = row(name, None, Interval(None, None), one_label or "nothing to compare")
+        else:
+            interval = _NO_INTERVAL if draws is None else around(value, compute(draws, tally))
+            rows[name] = row(name, value, interval, one_label or interval.reason)
+    return rows
+
+
+def _at(values: NDArray[Any] | None, units: NDArray[np.bool_]) -> NDArray[Any] | None:
+    return None if values is None else values[units]
+
+
+def _not_comparable(matrix: Ints) -> str:
+    raters = int((matrix != MISSING).any(0).sum())
+    return {0: "no rating", 1: "a single rater"}.get(raters, "no unit with two ratings")

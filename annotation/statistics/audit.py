@@ -1,0 +1,99 @@
+"""One code over one corpus: what the judge said of all units, and what people said of some."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .intervals import MISSING, Floats, Ints
+
+UNCLEAR = -2  # was asked, and answered that it can't be told
+ERROR = -3  # a judge that failed to answer
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """One code over N units.
+
+    `human` (N,) is 1, 0, UNCLEAR, or MISSING where nobody was asked. `judge` (N,) is 1 for the code, another
+    non-negative number for each other label, and UNCLEAR, ERROR or MISSING, each a stratum of its own; None
+    where no judge ran. `inclusion` (N,) are the probabilities with which units were drawn for people (None:
+    equal; those of units not drawn are not looked at), `clusters` (N,) their trajectories where units are
+    smaller, `score` (N,) the judge's probability of 1 where it gives one (for PPI).
+    """
+
+    human: Ints
+    judge: Ints | None = None
+    inclusion: Floats | None = None
+    clusters: Ints | None = None
+    score: Floats | None = None
+
+    def __post_init__(self) -> None:
+        n = len(self.human)
+        for name in ("judge", "inclusion", "clusters", "score"):
+            values = getattr(self, name)
+            if values is not None and len(values) != n:
+                raise ValueError(f"`{name}` must have one value for each of {n} units, got {len(values)}")
+        if not np.isin(self.human, (0, 1, MISSING, UNCLEAR)).all():
+            raise ValueError("`human` must be 1, 0, MISSING (-1) or UNCLEAR (-2)")
+        drawn = self.drawn_with
+        if drawn is not None and not np.all((drawn > 0) & (drawn <= 1)):
+            raise ValueError("`inclusion` must be probabilities above 0: a unit never drawn has no weight")
+
+    @property
+    def drawn_with(self) -> Floats | None:
+        """(asked,) the inclusion probability of each unit that a person was asked about."""
+        return None if self.inclusion is None else self.inclusion[self.human != MISSING]
+
+    @property
+    def labelled(self) -> Bools:
+        """(N,) whether a person gave a usable label."""
+        return self.human >= 0
+
+    @property
+    def strata(self) -> Ints:
+        """(N,) the judge's label; all the same where no judge ran."""
+        return np.zeros(len(self.human), dtype=np.int64) if self.judge is None else self.judge
+
+    @property
+    def weights(self) -> Floats:
+        """(labelled,) design weights 1/π."""
+        labelled = self.labelled
+        return np.ones(int(labelled.sum())) if self.inclusion is None else 1 / self.inclusion[labelled]
+
+    @property
+    def clustered(self) -> bool:
+        return self.clusters is not None and len(np.unique(self.clusters)) < len(self.clusters)
+
+    @property
+    def even_within_strata(self) -> bool:
+        """Whether units with the same judge label were equally likely to be drawn."""
+        drawn, strata = self.drawn_with, self.strata[self.human != MISSING]
+        return drawn is None or all(np.ptp(drawn[strata == stratum]) < 1e-9 for stratum in np.unique(strata))
+
+    @property
+    def empty_stratum(self) -> str | None:
+        """Why nothing can be said of a judge label that no person checked."""
+        if not self.labelled.any():
+            return "no human label"
+        for stratum in np.unique(self.strata):
+            units = self.strata == stratum
+            if not self.labelled[units].any():
+                names = {UNCLEAR: "unclear", ERROR: "error", MISSING: "missing"}
+                name = names.get(int(stratum), str(stratum))
+                return f"no human label among the {int(units.sum())} units with judge label {name!r}"
+        return None
+
+
+def any_mode(labels: Ints) -> Ints:
+    """The label (units,) of a category from those of its modes (units, modes): 1 where any mode is present.
+
+    A category's rate is the rate of this union, never a sum. A unit without a present mode is 0 only when all
+    modes are, else what it lacks: UNCLEAR, ERROR or MISSING, in this order.
+    """
+    present, absent = (labels == 1).any(1), (labels == 0).all(1)
+    lacking = [(labels == code).any(1) for code in (UNCLEAR, ERROR)]
+    return np.select([present, absent, *lacking], [1, 0, UNCLEAR, ERROR], MISSING).astype(np.int64)

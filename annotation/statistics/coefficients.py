@@ -1,0 +1,157 @@
+"""The formulas of agreement, each over many weightings of the same rating patterns at once.
+
+A weighting `counts` (B, P) says how many units showed each pattern; its one-row form is the sample itself,
+its many-row form the bootstrap. Every formula is a quotient of sums that are linear in it, hence a matrix
+product, and returns (B,) values with nan where the quotient is 0/0. With q declared labels, r_ik ratings of
+unit i with label k and r_i in all, every chance-corrected coefficient is 1 − D_observed/D_chance:
+
+* observed disagreement of a unit: the share of its rater pairs that differ; units weigh the same
+  (Krippendorff: r_i − 1 times the ratings), and a unit with one rating has none;
+* the margin π_k averages r_ik/r_i over all units with a rating (Gwet 2014, ch. 2 and 5).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from .intervals import MISSING, Floats, Ints
+
+_ZERO = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """Patterns `cells` (P, raters) counted by label: `by_label` (P, q) and `rated` (P,) ratings a unit."""
+
+    cells: Ints
+    by_label: Floats
+    rated: Floats
+
+    @classmethod
+    def of(cls, cells: Ints, n_labels: int) -> Tally:
+        by_label = np.stack([(cells == label).sum(1) for label in range(n_labels)], axis=1).astype(np.float64)
+        return cls(cells, by_label, by_label.sum(1))
+
+    @property
+    def paired(self) -> Floats:
+        """1 for patterns with two ratings or more, else 0."""
+        return (self.rated >= 2).astype(np.float64)
+
+    @property
+    def agreeing(self) -> Floats:
+        """(P, q) share of a unit's ordered rater pairs that agree on the label."""
+        pairs = np.maximum(self.rated * (self.rated - 1), 1)
+        share: Floats = self.by_label * (self.by_label - 1) / pairs[:, None]
+        return share
+
+
+def percent_agreement(counts: Floats, tally: Tally) -> Floats:
+    """The share of rater pairs that agree, averaged over units."""
+    return _over(counts @ tally.agreeing.sum(1), counts @ tally.paired)
+
+
+def specific_agreement(counts: Floats, tally: Tally, label: int) -> Floats:
+    """Of the ratings with this label, how many does another rater of the unit share (Fleiss 1981, ch. 13).
+
+    For two raters and two labels this is 2a/(2a+b+c), the positive (negative) agreement.
+    """
+    mentioned = tally.by_label[:, label] / np.maximum(tally.rated, 1) * tally.paired
+    return _over(counts @ tally.agreeing[:, label], counts @ mentioned)
+
+
+def fleiss_kappa(counts: Floats, tally: Tally) -> Floats:
+    """Fleiss (1971), generalised to missing ratings; two raters give Scott's pi, not Cohen's kappa."""
+    return _beyond_chance(percent_agreement(counts, tally), (_margins(counts, tally) ** 2).sum(1))
+
+
+def gwet_ac1(counts: Floats, tally: Tally) -> Floats:
+    """Gwet (2008): chance is Σ π_k(1−π_k)/(q−1), which stays small where one label dominates."""
+    margins = _margins(counts, tally)
+    chance = (margins * (1 - margins)).sum(1) / (margins.shape[1] - 1)
+    return _beyond_chance(percent_agreement(counts, tally), chance)
+
+
+def pabak(counts: Floats, tally: Tally) -> Floats:
+    """Brennan and Prediger (1981): (q·p_o − 1)/(q − 1), chance being 1/q for the q declared labels."""
+    observed = percent_agreement(counts, tally)
+    return _beyond_chance(observed, np.full_like(observed, 1 / tally.by_label.shape[1]))
+
+
+def krippendorff_alpha(counts: Floats, tally: Tally, distance: Floats) -> Floats:
+    """Krippendorff (2011) with squared distances (q, q) between labels."""
+    unit = tally.paired / np.maximum(tally.rated - 1, 1)
+    apart = np.zeros(len(tally.cells))
+    for one, other in combinations(tally.cells.T, 2):
+        apart += np.where((one != MISSING) & (other != MISSING), 2 * distance[one, other], 0.0)
+    values = counts @ (tally.by_label * tally.paired[:, None])
+    expected = ((values @ distance) * values).sum(1)
+    alpha: Floats = 1 - (values.sum(1) - 1) * _over(counts @ (apart * unit), expected)
+    return alpha
+
+
+def ordinal_alpha(counts: Floats, tally: Tally) -> Floats:
+    """Krippendorff's alpha whose labels lie apart by the ratings between them.
+
+    His Σ_{g=c..k} n_g − (n_c + n_k)/2 is the difference of mid-ranks, so the distances differ by weighting.
+    """
+    by_label = tally.by_label * tally.paired[:, None]
+    values = counts @ by_label
+    rank = values.cumsum(1) - values / 2
+    q = rank.shape[1]
+    pairs = by_label[:, :, None] * by_label[:, None, :]
+    pairs[:, range(q), range(q)] -= by_label
+    pairs /= np.maximum(tally.rated - 1, 1)[:, None, None]
+    coincidences = (counts @ pairs.reshape(len(pairs), -1)).reshape(-1, q, q)
+    distance = (rank[:, :, None] - rank[:, None, :]) ** 2
+    expected = (distance * values[:, :, None] * values[:, None, :]).sum((1, 2))
+    alpha: Floats = 1 - (values.sum(1) - 1) * _over((coincidences * distance).sum((1, 2)), expected)
+    return alpha
+
+
+def cohen_kappa(counts: Floats, tally: Tally, pair: tuple[int, int], disagreement: Floats) -> Floats:
+    """Cohen (1960, 1968) of two raters, over the units that both rated; `disagreement` (q, q) is 0 on its
+    diagonal: all ones besides for kappa, distances of ranks for the weighted ones."""
+    one, other = tally.cells[:, pair[0]], tally.cells[:, pair[1]]
+    both = (one != MISSING) & (other != MISSING)
+    q = len(disagreement)
+    cell = np.zeros((len(one), q * q))
+    cell[both, one[both] * q + other[both]] = 1
+    table = (counts @ cell).reshape(-1, q, q)
+    expected = ((table.sum(2) @ disagreement) * table.sum(1)).sum(1)
+    kappa: Floats = 1 - table.sum((1, 2)) * _over((table * disagreement).sum((1, 2)), expected)
+    return kappa
+
+
+def mean_cohen_kappa(
+    counts: Floats, tally: Tally, pairs: list[tuple[int, int]], disagreement: Floats
+) -> Floats:
+    """Cohen's kappa averaged over the pairs for which it is defined."""
+    each = np.stack([cohen_kappa(counts, tally, pair, disagreement) for pair in pairs])
+    defined = np.isfinite(each)
+    return _over(np.where(defined, each, 0.0).sum(0), defined.sum(0).astype(np.float64))
+
+
+def rank_distance(n_labels: int, power: int) -> Floats:
+    """|i − j|^power between the i-th and j-th label: power 0 is unweighted kappa, 1 linear, 2 quadratic."""
+    ranks = np.arange(n_labels, dtype=np.float64)
+    apart = np.abs(ranks[:, None] - ranks)
+    return (apart > 0).astype(np.float64) if power == 0 else apart**power
+
+
+def _margins(counts: Floats, tally: Tally) -> Floats:
+    shares = tally.by_label / np.maximum(tally.rated, 1)[:, None]
+    return _over(counts @ shares, (counts @ (tally.rated > 0))[:, None])
+
+
+def _beyond_chance(observed: Floats, chance: Floats) -> Floats:
+    return 1 - _over(1 - observed, 1 - chance)
+
+
+def _over(numerator: Floats, denominator: Floats) -> Floats:
+    """The quotient, nan where the denominator is 0 (up to rounding)."""
+    quotient = np.full(np.broadcast_shapes(numerator.shape, denominator.shape), np.nan)
+    np.divide(numerator, denominator, out=quotient, where=np.abs(denominator) > _ZERO)
+    return quotient

@@ -1,0 +1,85 @@
+"""How common a code is in a corpus that a judge rated whole and people rated in part.
+
+The judge's own rate holds the truth anywhere between never and nearly always, so once people have labelled it
+is never shown alone. What is estimated is the share of the N units that these people would label 1: not
+truth, and not a population beyond the corpus. Within a stratum of the judge's labels every estimator that
+corrects the judge is the same mean; they differ in what they assume of the sampling, and in their intervals.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .audit import UNCLEAR, Audit
+from .estimators import ESTIMATORS
+
+
+@dataclass(frozen=True)
+class Rate:
+    """`rate` with its 95 % interval, None with a `reason`; `judge_rate` is the judge's own, uncorrected.
+
+    `n_human` counts usable human labels, `n_unclear` human answers left out as unclear; counting those all as
+    absent or all as present would give `rate_if_unclear_absent` and `rate_if_unclear_present`. `n_judged`
+    counts the judge's usable answers among `n_units`.
+    """
+
+    estimator: str
+    design: str
+    judge_rate: float | None
+    rate: float | None
+    low: float | None
+    high: float | None
+    n_units: int
+    n_human: int
+    n_judged: int
+    n_unclear: int
+    rate_if_unclear_absent: float | None
+    rate_if_unclear_present: float | None
+    reason: str | None = None
+
+
+def rate(audit: Audit, estimator: str | None = None, *, resamples: int = 4000, seed: int = 0) -> Rate:
+    """The share of units with the code, by the named estimator or the one that the design calls for."""
+    chosen, why = choose(audit)
+    name = estimator or chosen
+    if name not in ESTIMATORS:
+        raise ValueError(f"unknown estimator {name!r}, expected one of {', '.join(ESTIMATORS)}")
+    estimate = ESTIMATORS[name]
+    value, interval = estimate(audit, resamples, seed)
+    unclear = audit.human == UNCLEAR
+    either = [
+        estimate(replace(audit, human=np.where(unclear, label, audit.human)), 2, seed)[0] for label in (0, 1)
+    ]
+    answered = None if audit.judge is None else audit.judge[audit.judge >= 0]
+    return Rate(
+        estimator=name,
+        design=why if name == chosen else f"asked for; {chosen} fits: {why}",
+        judge_rate=None if answered is None or not len(answered) else float((answered == 1).mean()),
+        rate=value,
+        low=interval.low,
+        high=interval.high,
+        n_units=len(audit.human),
+        n_human=int(audit.labelled.sum()),
+        n_judged=0 if answered is None else len(answered),
+        n_unclear=int(unclear.sum()),
+        rate_if_unclear_absent=either[0],
+        rate_if_unclear_present=either[1],
+        reason=interval.reason,
+    )
+
+
+def choose(audit: Audit) -> tuple[str, str]:
+    """The estimator that the design calls for, and the design in words."""
+    if not audit.labelled.any():
+        return "judge_only", "no human label: only what the judge says"
+    if audit.clustered:
+        name = "hajek" if audit.judge is None else "difference"
+        return name, "units within trajectories: cluster variance"
+    if not audit.even_within_strata:
+        name = "hajek" if audit.judge is None else "difference"
+        return name, "unequal inclusion: weighted by 1/π"
+    if audit.judge is None:
+        return "human_only", "no judge: human labels of an even sample"
+    return "post_stratified", "inclusion even within the judge's labels, units independent"

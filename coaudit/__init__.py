@@ -1,0 +1,56 @@
+"""coaudit: the audit of human-agent collaboration. The face that a notebook or a script starts from.
+
+`coaudit.open("DIR")` gives the store of a workspace; the types are those that its rows are made of.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .pipeline.store.database import Store
+    from .schemas import Codebook, Event, Measure, Metric, Rating, Trajectory, Unit, Verdict
+
+    __version__: str
+
+# Its other folders are mapped into this package at install time; a Python that starts in the repository's
+# root, with an install that is not editable, would find this folder alone.
+__path__ = pkgutil.extend_path(__path__, __name__)
+__all__ = [
+    "Codebook",
+    "Event",
+    "Measure",
+    "Metric",
+    "Rating",
+    "Trajectory",
+    "Unit",
+    "Verdict",
+    "__version__",
+    "open",
+]
+
+
+def open(path: str | Path | None = None) -> Store:
+    """The store of a workspace: `path`, else COAUDIT_WORKSPACE, else ./workspace.
+
+    Nothing is created. StoreError where what is there cannot be used.
+    """
+    from .pipeline.store.database import Store  # DuckDB takes a tenth of a second
+    from .pipeline.store.workspace import Workspace
+
+    return Store(Workspace.at(None if path is None else Path(path)))
+
+
+def __getattr__(name: str) -> object:
+    """The version and the types at first use: `coaudit --help` does not wait .3 s for pydantic."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("coaudit")
+    if name in __all__:
+        from . import schemas
+
+        return getattr(schemas, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

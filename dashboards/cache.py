@@ -1,0 +1,129 @@
+"""What pages read: every query cached until the store changes, for all sessions of the app alike."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import streamlit as st
+
+from ..pipeline.store import Store, Workspace
+
+importlib.import_module("pandas")
+"""Streamlit needs it; loaded before any thread reads, since the store keeps it out where it is not."""
+FRESH = 3.0
+"""Seconds for which the store's state is not looked at again: a busy writer must not void every cache."""
+REST = 5.0
+"""For each second that was spent on reading, so many are read from the cache."""
+LONGEST = 60.0
+"""Seconds after which the state is looked at again whatever it took."""
+R = TypeVar("R")
+
+
+def workspace() -> Workspace:
+    """The workspace that `coaudit dashboard` was called for."""
+    return Workspace.at(None)
+
+
+def place() -> str:
+    """Its folder, by which caches know it."""
+    return str(workspace().path.resolve())
+
+
+def store(path: str) -> Store:
+    """A store that never writes."""
+    return Store(Workspace(Path(path)), read_only=True)
+
+
+@dataclass
+class _Look:
+    """The database as it was when somebody last looked, and until when nobody looks again (monotonic)."""
+
+    word: str
+    at: float
+    until: float
+    took: float = 0.0
+    """Seconds of reading since."""
+
+
+_looks: dict[str, _Look] = {}
+_looking = threading.Lock()
+
+
+def state(path: str) -> str:
+    """A word that changes when the database does: at once on a small store, less often on a large one."""
+    with _looking:
+        look = _looks.get(path)
+        if look is None or time.monotonic() >= look.until:
+            look = _looks[path] = _Look(_word(path), time.time(), time.monotonic() + FRESH)
+        return look.word
+
+
+def took(path: str) -> float:
+    """Seconds that were spent on reading since the state was last looked at."""
+    with _looking:
+        return _looks[path].took if path in _looks else 0.0
+
+
+def _spent(path: str, seconds: float) -> None:
+    """What was read is kept in proportion to what it took."""
+    with _looking:
+        look = _looks[path]
+        look.took += seconds
+        look.until = min(look.until + REST * seconds, time.monotonic() + LONGEST)
+
+
+def _word(path: str) -> str:
+    found = Workspace(Path(path))
+    marks = []
+    for file in (found.database, found.database.with_suffix(".duckdb.wal")):
+        try:
+            status = os.stat(file)
+            marks.append(f"{status.st_mtime_ns}-{status.st_size}")
+        except FileNotFoundError:
+            marks.append("none")
+    return " ".join(marks)
+
+
+@st.cache_data(ttl=FRESH, show_spinner=False)
+def behind(path: str, _state: str) -> bool:
+    """Whether the ledgers hold what the database does not have yet."""
+    return store(path).behind()
+
+
+def age(path: str) -> float | None:
+    """Seconds since the last write that what is shown has seen; None without a database."""
+    word = state(path)
+    try:
+        written = Workspace(Path(path)).database.stat().st_mtime
+    except FileNotFoundError:
+        return None
+    as_of = written if word == _word(path) else _looks[path].at
+    return max(0.0, time.time() - as_of)
+
+
+@st.cache_data(max_entries=400, show_spinner="Reading the store …")
+def _cached(_call: Callable[[], Any], path: str, state: str, name: str, arguments: str) -> Any:
+    return _call()
+
+
+def ask(function: Callable[..., R], *arguments: Any, **named: Any) -> R:
+    """`function(store, *arguments, **named)`, from the cache where the store has not changed since."""
+    path = place()
+
+    def call() -> R:
+        began = time.monotonic()
+        try:
+            return function(store(path), *arguments, **named)
+        finally:
+            _spent(path, time.monotonic() - began)
+
+    name = f"{function.__module__}.{function.__qualname__}"
+    found: R = _cached(call, path, state(path), name, repr((arguments, sorted(named.items()))))
+    return found

@@ -1,0 +1,3 @@
+"""What pages are drawn with: markup, charts, colours, definitions."""
+
+__all__: list[str] = []

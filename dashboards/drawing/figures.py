@@ -1,0 +1,120 @@
+"""The frame of every figure: title, chart or table, its data as a download, its definition a click away."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import altair as alt
+import streamlit as st
+
+from ...pipeline.report import Number, Table
+from ...pipeline.report.tables import column_names
+from ..sidebar import address
+from .definitions import DEFINITIONS
+from .markup import drawn, sentence
+
+WIDE = 9
+"""From so many columns on, the groups of a table stand below each other."""
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def chart(
+    title: str,
+    rows: Sequence[dict[str, Any]],
+    draw: Callable[[alt.Data], alt.Chart],
+    *,
+    key: str,
+    alternative: str,
+    note: str = "",
+    metrics: Sequence[str] = (),
+    empty: str,
+    height: int = 280,
+) -> None:
+    """A chart of rows. `alternative` says in words what it shows; `empty` says what to run without rows."""
+    st.subheader(title)
+    if not rows:
+        st.info(empty)
+        return
+    data = alt.Data(values=list(rows))
+    st.altair_chart(draw(data).properties(height=height), key=f"chart-{key}", alt=alternative)
+    _below(note, key, lambda: to_csv(rows), metrics)
+
+
+def table(
+    shown: Table, *, metrics: Sequence[str] = (), page: str = "trajectory", links: bool = True, **link: str
+) -> None:
+    """A table; a number leads to the trajectories that it came from."""
+    st.subheader(shown.title)
+    if not shown.rows:
+        st.info(shown.empty)
+        return
+
+    def target(cell: Number) -> str | None:
+        return address(page, **{**dict(cell.of), **link}) if links and cell.of else None
+
+    parts = shown.parts() if len(shown.columns) - shown.heads > WIDE else [("", shown)]
+    st.html("".join(drawn(part, target, name) for name, part in parts))
+    _below(shown.caption, shown.name, lambda: to_csv(records(shown)), metrics)
+
+
+def _below(note: str, key: str, data: Callable[[], str], metrics: Sequence[str]) -> None:
+    if note:
+        st.html(sentence(note))
+    with st.container(horizontal=True):
+        if metrics:
+            with st.popover("Definition", type="tertiary"):
+                for name in metrics:
+                    st.markdown(f"**{name}**  \n{DEFINITIONS[name]}")
+        st.download_button(
+            "Data as CSV",
+            data,
+            f"{key}.csv",
+            "text/csv",
+            key=f"csv-{key}",
+            on_click="ignore",
+            type="tertiary",
+        )
+
+
+def records(shown: Table) -> list[dict[str, Any]]:
+    """A table's rows flat: a number gives its value, and low, high and n beside it."""
+    names = column_names(shown)
+    return [
+        {
+            key: value
+            for name, cell in zip(names, row, strict=True)
+            for key, value in _flat(name, cell).items()
+        }
+        for row in shown.rows
+    ]
+
+
+def _flat(name: str, cell: str | Number) -> dict[str, Any]:
+    if isinstance(cell, str):
+        return {name: cell}
+    if cell.plain:
+        return {name: cell.value}
+    said = {name: cell.value, f"{name} low": cell.low, f"{name} high": cell.high, f"{name} n": cell.n}
+    return said | (_flat(f"{name} corrected", cell.corrected) if cell.corrected else {})
+
+
+def to_csv(rows: Sequence[dict[str, Any]]) -> str:
+    """Rows as CSV in which no cell is taken for a formula by a spreadsheet."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\r\n")
+    writer.writerow([_harmless(name) for name in names])
+    writer.writerows([_harmless(row.get(name)) for name in names] for row in rows)
+    return out.getvalue()
+
+
+def _harmless(value: Any) -> Any:
+    """A text that a spreadsheet would compute gets an apostrophe in front (OWASP, CSV injection)."""
+    if isinstance(value, (list, dict)):
+        value = str(value)
+    if isinstance(value, str) and value.lstrip(" \n").startswith(_FORMULA):
+        return f"'{value}"
+    return value

@@ -1,0 +1,66 @@
+"""HTML of our own for what Streamlit has no element for. Every word that is put in is escaped here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from html import escape
+
+from ...pipeline.report import Cell, Number, Table
+
+
+def drawn(table: Table, target: Callable[[Number], str | None], name: str = "") -> str:
+    """A table as HTML, under a name; `target` gives the address that a number leads to."""
+    body = "".join(_row(table, row, target) for row in table.rows)
+    caption = f"<caption>{escape(name)}</caption>" if name else ""
+    return f'<div class="ca"><table>{caption}{_head(table)}<tbody>{body}</tbody></table></div>'
+
+
+def facts(pairs: tuple[tuple[str, str], ...]) -> str:
+    """Labels with their values, side by side."""
+    items = "".join(f"<div><dt>{escape(a)}</dt><dd>{escape(b)}</dd></div>" for a, b in pairs)
+    return f'<div class="ca"><dl class="facts">{items}</dl></div>'
+
+
+def sentence(text: str) -> str:
+    """A note in small type; what stands between backticks is code."""
+    pieces = [f"<code>{escape(p)}</code>" if i % 2 else escape(p) for i, p in enumerate(text.split("`"))]
+    return f'<div style="font-size: .84rem; opacity: .85">{"".join(pieces)}</div>'
+
+
+def link(address: str, words: str) -> str:
+    """A link within the app, in the same tab."""
+    return f'<a href="{escape(address)}" target="_self">{escape(words)}</a>'
+
+
+def _head(table: Table) -> str:
+    groups = ""
+    if table.groups:
+        cells = "".join(f'<th class="group" colspan="{n}">{escape(name)}</th>' for name, n in table.groups)
+        groups = f'<tr><td colspan="{table.heads}"></td>{cells}</tr>'
+    names = "".join(
+        f'<th scope="col"{_left(i, table)}>{escape(name)}</th>' for i, name in enumerate(table.columns)
+    )
+    return f"<thead>{groups}<tr>{names}</tr></thead>"
+
+
+def _left(column: int, table: Table) -> str:
+    return ' class="head"' if column < table.heads else ""
+
+
+def _row(table: Table, row: tuple[Cell, ...], target: Callable[[Number], str | None]) -> str:
+    total = ' class="total"' if table.shaded and isinstance(row[0], str) and "." not in row[0] else ""
+    cells = "".join(_cell(table, i, cell, target) for i, cell in enumerate(row))
+    return f"<tr{total}>{cells}</tr>"
+
+
+def _cell(table: Table, column: int, cell: Cell, target: Callable[[Number], str | None]) -> str:
+    if isinstance(cell, str):
+        return f"<td{_left(column, table)}>{escape(cell)}</td>"
+    place = target(cell)
+    words = link(place, cell.text) if place and cell.value is not None else escape(cell.text)
+    why = ' class="why"' if cell.value is None else ""
+    note = f"<small{why}>{escape(cell.note)}</small>" if cell.note else ""
+    tint = ""
+    if table.shaded and cell.value is not None:
+        tint = f' class="tint" style="--tint: {min(1.0, max(0.0, cell.value)):.2f}"'
+    return f"<td{tint}>{words}{note}</td>"

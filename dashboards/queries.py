@@ -1,0 +1,221 @@
+"""What the dashboard's panels show, as rows: one query a panel, over the trajectories of a selection."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..pipeline.analyze import load
+from ..pipeline.analyze.matrix import keys_of
+from ..pipeline.store import Selection, Store, dictionaries
+from ..pipeline.store.selection import COLUMNS
+
+Rows = list[dict[str, Any]]
+PARTS = 10
+"""A session's course is shown in so many parts of equal length, counted in events."""
+
+
+def choices(store: Store) -> dict[str, list[str]]:
+    """The values of each column that a selection can name, and of `tags` (as key=value)."""
+    with store.reading() as connection:
+        found = {
+            column: [
+                row[0]
+                for row in connection.execute(
+                    f"SELECT DISTINCT {column} FROM trajectories WHERE {column} IS NOT NULL "
+                    "ORDER BY 1 LIMIT 500"
+                ).fetchall()
+            ]
+            for column in COLUMNS
+        }
+        tags = connection.execute(
+            "WITH used AS (SELECT DISTINCT tags FROM trajectories WHERE tags <> '{}'), "
+            "keys AS (SELECT tags, unnest(json_keys(tags)) AS key FROM used) "
+            "SELECT DISTINCT key, json_extract_string(tags, '$.\"' || key || '\"') FROM keys "
+            "ORDER BY ALL LIMIT 500"
+        ).fetchall()
+    return found | {"tags": [f"{key}={value}" for key, value in tags]}
+
+
+def coverage(store: Store, only: Selection) -> Rows:
+    """How far each rater got with the units of each codebook: units, answered, errors."""
+    query = """
+        WITH s AS (SELECT id FROM trajectories t WHERE {where}),
+        books AS (SELECT name, title, unit, count(*) AS codes FROM codebooks GROUP BY ALL),
+        all_units AS (
+            SELECT kind, count(*) AS units FROM units u SEMI JOIN s ON s.id = u.trajectory_id
+            WHERE NOT opening GROUP BY kind
+        ),
+        said AS (
+            SELECT codebook, rater, any_value(rater_kind) AS kind, count(label) AS answers,
+                count(error) AS errors
+            FROM counted_ratings c SEMI JOIN s ON s.id = c.trajectory_id WHERE NOT opening GROUP BY ALL
+        )
+        SELECT b.name AS codebook, b.title, u.units * b.codes AS questions, r.rater, r.kind, r.answers,
+            r.errors
+        FROM books b JOIN all_units u ON u.kind = b.unit LEFT JOIN said r ON r.codebook = b.name
+        ORDER BY b.name, r.answers DESC, r.rater
+    """
+    return _rows(store, query, only)
+
+
+def initiative(store: Store, only: Selection, by: str) -> Rows:
+    """Who takes the initiative: utterances that do and all rated ones, by rater, group and kind of party."""
+    query = """
+        SELECT {group} AS "group", c.rater, p.kind AS party,
+            count(*) FILTER (c.label = c.positive) AS initiatives,
+            count(c.label) AS utterances, count(DISTINCT c.trajectory_id) AS trajectories
+        FROM counted_ratings c JOIN trajectories t ON t.id = c.trajectory_id
+        JOIN participants p ON p.trajectory_id = c.trajectory_id AND p.name = c.actor
+        WHERE c.codebook = 'initiative' AND NOT c.opening AND {where}
+        GROUP BY ALL ORDER BY ALL
+    """
+    return _rows(store, query, only, by=by)
+
+
+def distribution(store: Store, only: Selection, by: str, metric: str, width: float) -> Rows:
+    """How the trajectories of each group spread over a measure, in bins of a width."""
+    query = """
+        SELECT {group} AS "group", coalesce(m.rater, '–') AS rater, floor(least(m.value, 1e9) / ?) * ? AS low,
+            low + ? AS high, count(*) AS trajectories
+        FROM measures m JOIN trajectories t ON t.id = m.trajectory_id
+        WHERE m.metric = ? AND m.value IS NOT NULL AND m.participant IS NULL AND {where}
+        GROUP BY ALL ORDER BY ALL
+    """
+    return _rows(store, query, only, before=[width, width, width, metric], by=by)
+
+
+def course(store: Store, only: Selection) -> Rows:
+    """Who acts when: events in each tenth of a session, by kind of party and of event."""
+    query = f"""
+        SELECT least({PARTS - 1}, e.seq * {PARTS} // greatest(1, t.n_events)) + 1 AS part, p.kind AS party,
+            CASE WHEN e.kind IN ('message', 'wait') THEN e.kind ELSE 'action' END AS what,
+            count(*) AS events
+        FROM events e JOIN trajectories t ON t.id = e.trajectory_id
+        JOIN participants p ON p.trajectory_id = e.trajectory_id AND p.name = e.actor
+        WHERE p.kind <> 'environment' AND NOT e.live_only AND e.kind <> 'start' AND {{where}}
+        GROUP BY ALL ORDER BY ALL
+    """
+    return _rows(store, query, only)
+
+
+def moments(store: Store, only: Selection) -> Rows:
+    """When confirmations and halts happen: how many in each tenth of a session, by rater."""
+    query = f"""
+        SELECT c.codebook, c.rater,
+            least({PARTS - 1}, c.event * {PARTS} // greatest(1, t.n_events)) + 1 AS part,
+            count(*) AS events, (SELECT count(*) FROM trajectories t WHERE {{where}}) AS trajectories
+        FROM counted_ratings c JOIN trajectories t ON t.id = c.trajectory_id
+        WHERE c.codebook IN ('confirmation', 'halting') AND c.label = c.positive
+            AND NOT c.opening AND {{where}}
+        GROUP BY ALL ORDER BY ALL
+    """
+    return _rows(store, query, only)
+
+
+def over_time(store: Store, only: Selection, rater: str, codebook: str) -> Rows:
+    """The share of trajectories with any failure of each category, by the week in which they began."""
+    query = """
+        SELECT left(date_trunc('week', t.started::TIMESTAMP)::VARCHAR, 10) AS week, f.code AS category,
+            sum(f.present)::BIGINT AS present, count(f.present) AS trajectories
+        FROM category_findings f JOIN trajectories t ON t.id = f.trajectory_id
+        WHERE f.rater = ? AND f.codebook = ? AND t.started IS NOT NULL AND {where}
+        GROUP BY ALL HAVING count(f.present) > 0 ORDER BY ALL
+    """
+    return _rows(store, query, only, before=[rater, codebook])
+
+
+def over_days(store: Store, only: Selection, names: Sequence[str]) -> Rows:
+    """The mean of measures by day, condition and participant where they are measured apart."""
+    query = """
+        SELECT left(t.started, 10) AS day, m.metric,
+            concat_ws(' · ', coalesce(t.condition, '–'), m.participant) AS condition,
+            sum(m.value * m.weight) / nullif(sum(m.weight) FILTER (m.value IS NOT NULL), 0) AS value,
+            count(m.value) AS trajectories
+        FROM measures m JOIN trajectories t ON t.id = m.trajectory_id
+        WHERE m.metric IN (SELECT unnest(?)) AND coalesce(m.definition, 'released') = 'released'
+            AND t.started IS NOT NULL AND {where}
+        GROUP BY ALL HAVING count(m.value) > 0 ORDER BY ALL
+    """
+    return _rows(store, query, only, before=[list(names)])
+
+
+def spending(store: Store, only: Selection) -> Rows:
+    """What judging took, by rater and day: ratings, errors, tokens, money, seconds."""
+    query = """
+        SELECT left(r.created, 10) AS day, r.rater, count(r.label) AS answers, count(r.error) AS errors,
+            sum(r.prompt_tokens)::BIGINT AS prompt_tokens, sum(r.cached_tokens)::BIGINT AS cached_tokens,
+            sum(r.completion_tokens)::BIGINT AS completion_tokens, sum(r.cost_usd) AS cost_usd,
+            sum(r.seconds) AS seconds
+        FROM ratings r JOIN trajectories t ON t.id = r.trajectory_id
+        WHERE NOT r.retracted AND r.rater_kind <> 'human' AND {where}
+        GROUP BY ALL ORDER BY ALL
+    """
+    return _rows(store, query, only)
+
+
+def unfinished(store: Store, only: Selection) -> Rows:
+    """Sessions without an end, the one heard from last in front."""
+    query = """
+        SELECT t.id, t.native_id, t.system, t.condition, t.task, t.started, t.ended AS last_event,
+            t.n_events AS events
+        FROM trajectories t
+        WHERE {where} AND NOT EXISTS (
+            SELECT 1 FROM outcomes o
+            WHERE o.trajectory_id = t.id AND o.name = 'delivered' AND o.value IS NOT NULL
+        ) AND t.system = 'cogym'
+        ORDER BY t.ended DESC NULLS LAST LIMIT 50
+    """
+    return _rows(store, query, only)
+
+
+def alarms(store: Store, only: Selection) -> Rows:
+    """Halting messages, and what detectors found, in the sessions that began last; the latest in front."""
+    query = """
+        SELECT t.id, t.native_id, t.system AS setting, t.condition, t.task, t.agent_model,
+            t.started, t.n_events, r.code || ': ' || coalesce(r.rationale, r.label) AS rationale, r.event
+        FROM counted_ratings r JOIN trajectories t ON t.id = r.trajectory_id
+        WHERE {where} AND r.label = r.positive AND (r.codebook = 'halting' OR r.rater = 'detectors')
+        ORDER BY t.started DESC NULLS LAST, r.event LIMIT 30
+    """
+    return _rows(store, query, only)
+
+
+def serving(store: Store, only: Selection) -> Rows:
+    """The model server over time: requests running and waiting, KV cache in use. Filters do not apply."""
+    with store.reading() as connection:
+        return dictionaries(
+            connection,
+            "SELECT utc::VARCHAR AS utc, what, value FROM "
+            "(UNPIVOT serving_total ON running, queue, kv_cache_use INTO NAME what VALUE value) ORDER BY utc",
+        )
+
+
+def under_load(store: Store, only: Selection) -> Rows:
+    """What people and agents did while the model server was idle, busy, or had a queue."""
+    return load.measures(store)
+
+
+def tokens(store: Store, only: Selection) -> Rows:
+    """Tokens that the teams themselves used, by condition and model."""
+    query = """
+        SELECT coalesce(t.condition, '–') AS condition, p.kind AS party, coalesce(p.model, '–') AS model,
+            sum(p.prompt_tokens)::BIGINT AS prompt_tokens,
+            sum(p.completion_tokens)::BIGINT AS completion_tokens,
+            count(DISTINCT t.id) AS trajectories
+        FROM participants p JOIN trajectories t ON t.id = p.trajectory_id
+        WHERE p.prompt_tokens IS NOT NULL AND {where}
+        GROUP BY ALL ORDER BY ALL
+    """
+    return _rows(store, query, only)
+
+
+def _rows(
+    store: Store, query: str, only: Selection, *, before: Sequence[Any] = (), by: str | None = None
+) -> Rows:
+    """Run a query whose {where} stands after its own parameters; {group} is the column or tag `by`."""
+    where, values = only.where()
+    with store.reading() as connection:
+        group = keys_of(connection, [by])[0][1] if by else "NULL"
+        text = query.replace("{group}", f"coalesce(({group})::VARCHAR, '–')").replace("{where}", where)
+        return dictionaries(connection, text, [*before, *values * query.count("{where}")])

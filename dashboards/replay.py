@@ -1,0 +1,164 @@
+"""One trajectory as it is replayed: its events with their states, and the ratings pinned to them."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from ..pipeline.store import Selection, Store, dictionaries, execute
+from ..pipeline.store.trajectories import resolve
+
+Rows = list[dict[str, Any]]
+WINDOW = 500
+"""Events that are shown at once."""
+LONGEST = 4000
+"""Characters of a text that are shown at once; the rest is a click away."""
+DIFF_LINES = 200
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A trajectory's head, the events of one window, and every rating of it."""
+
+    head: dict[str, Any]
+    participants: Rows
+    outcomes: Rows
+    events: Rows
+    first: int
+    ratings: Rows
+
+
+def replay(store: Store, name: str, first: int = 0) -> Replay:
+    """The trajectory of that id or native id, events from place `first` on; UsageError where none."""
+    with store.reading() as connection:
+        key = resolve(connection, name)
+        head = dictionaries(connection, "SELECT * EXCLUDE (hidden) FROM trajectories WHERE id = ?", [key])[0]
+        return Replay(
+            head={**head, "tags": json.loads(head["tags"] or "{}")},
+            participants=dictionaries(connection, f"FROM participants {_OF}", [key]),
+            outcomes=dictionaries(connection, f"FROM outcomes {_OF} ORDER BY name", [key]),
+            events=dictionaries(connection, _EVENTS, [LONGEST, LONGEST, key, WINDOW, max(0, first)]),
+            first=max(0, first),
+            ratings=dictionaries(connection, _RATINGS, [key]),
+        )
+
+
+_OF = "WHERE trajectory_id = ?"
+_EVENTS = """
+    SELECT e.seq, e.sub, e.live_only, e.time, e.actor, p.kind AS party, e.kind, left(e.text, ?) AS text,
+        strlen(e.text) AS bytes, e.action, left(e.arguments, ?) AS arguments, e.status, e.error, e.states,
+        e.notices
+    FROM events e LEFT JOIN participants p ON p.trajectory_id = e.trajectory_id AND p.name = e.actor
+    WHERE e.trajectory_id = ? ORDER BY e.seq, e.sub LIMIT ? OFFSET ?
+"""
+_RATINGS = """
+    SELECT c.event, c.codebook, c.code, b.code_name, c.rater, c.rater_kind, c.label, c.error, c.positive,
+        c.cites, c.quote, c.rationale, c.probability, c.error_source, c.model, c.external
+    FROM counted_ratings c JOIN codebooks b ON b.name = c.codebook AND b.code = c.code
+    WHERE c.trajectory_id = ? ORDER BY c.codebook, c.code, c.rater
+"""
+
+
+def place(store: Store, name: str, event: int) -> int:
+    """The place of an event in its trajectory, counted from 0 with live-only ones."""
+    with store.reading() as connection:
+        key = resolve(connection, name)
+        query = "SELECT count(*) FROM events WHERE trajectory_id = ? AND seq < ?"
+        return int(execute(connection, query, [key, event]).fetchall()[0][0])
+
+
+def whole(store: Store, name: str, event: int) -> dict[str, Any]:
+    """Everything of one event: its text and arguments in full, its states, and those before it."""
+    with store.reading() as connection:
+        key = resolve(connection, name)
+        found = dictionaries(
+            connection, "FROM events WHERE trajectory_id = ? AND seq = ? AND sub = 0", [key, event]
+        )
+        if not found:
+            return {}
+        before = dictionaries(
+            connection,
+            "SELECT states FROM events WHERE trajectory_id = ? AND seq < ? AND states IS NOT NULL "
+            "ORDER BY seq DESC LIMIT 20",
+            [key, event],
+        )
+        now = json.loads(found[0]["states"] or "{}")
+        earlier = {view: _last(before, view) for view in now}
+        contents = _contents(connection, {*now.values(), *(h for h in earlier.values() if h)})
+    changes = {view: diff(contents.get(earlier[view] or ""), contents.get(now[view])) for view in now}
+    return {**found[0], "changes": changes}
+
+
+def _last(before: Rows, view: str) -> str | None:
+    return next((states[view] for row in before if view in (states := json.loads(row["states"]))), None)
+
+
+def _contents(connection: Any, hashes: set[str]) -> dict[str, Any]:
+    query = "SELECT hash, content FROM states WHERE hash IN (SELECT unnest(?))"
+    return {key: json.loads(text) for key, text in execute(connection, query, [sorted(hashes)]).fetchall()}
+
+
+def diff(before: Any, after: Any) -> list[str]:
+    """The lines by which a state differs from the one before, as a unified diff without its head."""
+    lines = list(difflib.unified_diff(_lines(before), _lines(after), lineterm="", n=1))[2:]
+    cut = [f"… {len(lines) - DIFF_LINES} more lines"] if len(lines) > DIFF_LINES else []
+    return [line[:400] for line in lines[:DIFF_LINES]] + cut
+
+
+def _lines(state: Any) -> list[str]:
+    if state is None:
+        return []
+    if isinstance(state, dict):
+        return [
+            f"{key}: {line}"
+            for key, value in state.items()
+            for line in (
+                value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)
+            ).split("\n")
+        ]
+    return json.dumps(state, ensure_ascii=False, indent=1).split("\n")
+
+
+def found(
+    store: Store,
+    only: Selection,
+    *,
+    code: str | None = None,
+    rater: str | None = None,
+    search: str = "",
+    first: int = 0,
+    many: int = 50,
+) -> tuple[Rows, int]:
+    """The trajectories of a selection (with a failure that a rater found), and how many there are in all.
+
+    `search` is looked for in ids and native ids. Each row has the event that is cited, where there is one.
+    """
+    where, values = only.where()
+    terms, parameters = [where], [*values]
+    if search:
+        terms.append("(starts_with(t.id, ?) OR contains(lower(t.native_id), lower(?)))")
+        parameters += [search, search]
+    finding = "NULL::INTEGER AS cited, NULL AS rationale, NULL AS label"
+    join = ""
+    if code:
+        join = (
+            "JOIN findings f ON f.trajectory_id = t.id AND (f.code = ? OR f.category = ?) AND f.present = 1"
+        )
+        parameters = [code, code, *parameters]
+        finding = "min(f.cites[1]) AS cited, any_value(f.rationale) AS rationale, any_value(f.label) AS label"
+        if rater:
+            terms.append("f.rater = ?")
+            parameters.append(rater)
+    body = f"FROM trajectories t {join} WHERE {' AND '.join(terms)}"
+    columns = (
+        "t.id, t.native_id, t.system, t.setting, t.condition, t.task, t.agent_model, t.started, t.n_events"
+    )
+    query = (
+        f"SELECT {columns}, {finding} {body} {f'GROUP BY {columns}' if code else ''} ORDER BY t.started, t.id"
+    )
+    with store.reading() as connection:
+        total = execute(connection, f"SELECT count(DISTINCT t.id) {body}", parameters).fetchall()[0][0]
+        rows = dictionaries(connection, f"{query} LIMIT {int(many)} OFFSET {int(first)}", parameters)
+    return rows, total

@@ -1,0 +1,3 @@
+"""One module a page."""
+
+__all__: list[str] = []

@@ -1,0 +1,230 @@
+"""Agreement: table 5 with intervals, confusion matrices, calibration, the disagreement queue, planning."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+import altair as alt
+import streamlit as st
+
+from ...annotation.statistics.planning import kappa_half_width, units_for_kappa, units_for_rate
+from ...pipeline.analyze import agreement, validate
+from ...pipeline.report import Number, Table, trust
+from ...pipeline.store import Selection
+from ...schemas import Agreement
+from .. import queries
+from ..cache import ask
+from ..drawing import figures, markup
+from ..drawing.definitions import DEFINITIONS
+from ..sidebar import address
+
+SHOWN = (
+    "cohen_kappa",
+    "mean_judge_human_kappa",
+    "fleiss_kappa",
+    "krippendorff_alpha",
+    "gwet_ac1",
+    "percent_agreement",
+)
+QUICK = 300_000
+QUEUE = 100
+
+
+def show(only: Selection) -> None:
+    """Draw the page."""
+    st.title("Agreement")
+    if only:
+        st.caption(
+            "Agreement is over all ratings of the workspace: samples for people are drawn from all of it."
+        )
+    rows = [row for row in ask(queries.coverage, Selection()) if row["rater"]]
+    books = sorted({row["codebook"] for row in rows})
+    if not books:
+        st.info("Nothing is rated yet: run `coaudit judge`, then label a sample in Label Studio.")
+        return
+    left, right = st.columns(2)
+    book = left.selectbox("Codebook", books, key="codebook", bind="query-params")
+    answers = sum(row["answers"] or 0 for row in rows if row["codebook"] == book)
+    if answers > QUICK and not right.toggle(
+        f"Compute from {answers:,} ratings (minutes)", key="go", bind="query-params"
+    ):
+        st.info(
+            "This codebook has many ratings; switch the computation on above, or run `coaudit agreement`."
+        )
+    else:
+        found = ask(agreement.of_workspace, [book])
+        coefficient = right.selectbox("Coefficient", SHOWN, key="coefficient", bind="query-params")
+        _forest(found, coefficient)
+        _table(found)
+        judges = [row["rater"] for row in rows if row["codebook"] == book and row["kind"] != "human"]
+        if judges:
+            _judge(book, judges)
+        _queue(book)
+    _plan()
+
+
+def _forest(found: list[Agreement], coefficient: str) -> None:
+    rows = [
+        {
+            "code": row.code,
+            "raters": " · ".join(row.raters),
+            "value": row.value,
+            "low": row.low,
+            "high": row.high,
+            "units": row.n_units,
+        }
+        for row in found
+        if row.coefficient == coefficient and row.value is not None
+    ]
+    several = len({row["code"] for row in rows}) > 1
+    if several:
+        sets = sorted({str(row["raters"]) for row in rows})
+        chosen = st.selectbox("Raters", sets, key="among", bind="query-params")
+        rows = [row for row in rows if row["raters"] == chosen]
+    scale = alt.Scale(domain=[0 if coefficient == "percent_agreement" else -1, 1])
+
+    def draw(data: alt.Data) -> alt.Chart:
+        y = alt.Y("code:N" if several else "raters:N", title=None, sort=None, axis=alt.Axis(labelLimit=360))
+        base = alt.Chart(data).encode(y=y)
+        lines = base.mark_bar(height=2, color="#0072B2").encode(
+            x=alt.X("low:Q", title=f"{coefficient}, with 95 % interval", scale=scale), x2="high:Q"
+        )
+        points = base.mark_point(filled=True, size=60, opacity=1, color="#0072B2").encode(
+            x="value:Q", tooltip=["code:N", "raters:N", "value:Q", "low:Q", "high:Q", "units:Q"]
+        )
+        return lines + points
+
+    figures.chart(
+        "Agreement by code" if several else "Agreement by raters",
+        rows,
+        draw,
+        key="forest",
+        alternative="Agreement with intervals",
+        height=80 + 22 * len(rows),
+        metrics=(coefficient,) if coefficient in DEFINITIONS else (),
+        note="0 is chance, 1 is perfect." if coefficient != "percent_agreement" else "",
+        empty="No unit was rated by two raters: label some in Label Studio.",
+    )
+
+
+def _table(found: list[Agreement]) -> None:
+    """Table 5; folded away where the codebook has many codes."""
+    shown = trust.agreement_table(found)
+    metrics = ("cohen_kappa", "fleiss_kappa", "krippendorff_alpha", "gwet_ac1")
+    if len(shown.rows) <= 20:
+        figures.table(shown, metrics=metrics, links=False)
+        return
+    with st.expander(f"All coefficients of every code ({len(shown.rows)} rows)"):
+        figures.table(shown, metrics=metrics, links=False)
+
+
+def _judge(book: str, judges: list[str]) -> None:
+    st.subheader("A judge against what people settled on")
+    left, right = st.columns(2)
+    judge = left.selectbox("Judge", judges, key="judge", bind="query-params")
+    page = ask(validate.validate, judge, [book])
+    codes = {code["code"]: code for code in page["codes"] if code["n_both"]}
+    if not codes:
+        st.info("People have labelled none of its units yet: `coaudit labelstudio` sends them a sample.")
+        return
+    code = codes[right.selectbox("Code", list(codes), key="judged", bind="query-params")]
+    one, two = st.columns(2, gap="large")
+    with one:
+        _confusion(code)
+    with two:
+        _calibration(code)
+
+
+def _confusion(code: dict[str, Any]) -> None:
+    labels, counts = code["confusion"]["labels"], code["confusion"]["counts"]
+    total = sum(map(sum, counts)) or 1
+    shown = Table(
+        name="confusion",
+        title="Confusion",
+        caption=f"n = {code['n_both']:,} units with both; {code['n_errors']:,} errors of the judge. Weighted "
+        "by design where the sample was not drawn evenly.",
+        columns=("Judge", *(f"People: {label}" for label in labels)),
+        rows=tuple(
+            (label, *(Number(n / total, n=round(n), percent=True) for n in row))
+            for label, row in zip(labels, counts, strict=True)
+        ),
+        shaded=True,
+    )
+    figures.table(shown, links=False)
+
+
+def _calibration(code: dict[str, Any]) -> None:
+    found = code["calibration"]
+    rows = [row for row in found.get("bins", []) if row["n"]]
+    if not rows:
+        st.subheader("Calibration")
+        st.info(found.get("reason") or "This judge states no probabilities.")
+        return
+
+    def draw(data: alt.Data) -> alt.Chart:
+        ends = alt.Data(values=[{"x": 0, "y": 0}, {"x": 1, "y": 1}])
+        diagonal = alt.Chart(ends).mark_line(strokeDash=[4, 4], color="#999999").encode(x="x:Q", y="y:Q")
+        points = (
+            alt.Chart(data)
+            .mark_point(filled=True, color="#0072B2")
+            .encode(
+                x=alt.X("predicted:Q", title="Stated probability", scale=alt.Scale(domain=[0, 1])),
+                y=alt.Y("observed:Q", title="Share that people confirm", scale=alt.Scale(domain=[0, 1])),
+                size=alt.Size("n:Q", title="Units", legend=None),
+            )
+        )
+        return diagonal + points
+
+    figures.chart(
+        "Calibration",
+        rows,
+        draw,
+        key="calibration",
+        alternative="Stated probability against confirmed share",
+        metrics=("calibration",),
+        note=f"Expected calibration error {found['ece']:.3f}.",
+        empty="",
+    )
+
+
+def _queue(book: str) -> None:
+    rows = ask(agreement.disagreements, [book])
+    st.subheader("Disagreements to discuss")
+    if not rows:
+        st.info("No two raters disagree on a unit of this codebook.")
+        return
+    lines = "".join(map(_disagreement, rows[:QUEUE]))
+    heads = "".join(
+        f'<th scope="col" class="head">{name}</th>'
+        for name in ("Code", "Trajectory", "Event", "Labels", "Settled")
+    )
+    st.html(f'<div class="ca"><table><thead><tr>{heads}</tr></thead><tbody>{lines}</tbody></table></div>')
+    flat = [{**row, "labels": ", ".join(f"{k}: {v}" for k, v in row["labels"].items())} for row in rows]
+    st.caption(f"{min(QUEUE, len(rows)):,} of {len(rows):,} shown.")
+    st.download_button(
+        "CSV", lambda: figures.to_csv(flat), f"disagreements-{book}.csv", "text/csv", on_click="ignore"
+    )
+
+
+def _disagreement(row: dict[str, Any]) -> str:
+    place = address("trajectory", trajectory=row["trajectory"], event=row["event"], code=row["code"])
+    event = "whole" if row["event"] is None else str(row["event"])
+    said = ", ".join(f"{who}: {label}" for who, label in row["labels"].items())
+    cells = (escape(row["code"]), markup.link(place, row["native_id"]), event, escape(said))
+    shown = "".join(f'<td class="head">{cell}</td>' for cell in (*cells, escape(row["gold"] or "open")))
+    return f"<tr>{shown}</tr>"
+
+
+def _plan() -> None:
+    st.subheader("How many more labels")
+    a, b, c = st.columns(3)
+    width = a.number_input("Wanted half-width", 0.01, 0.5, 0.1, 0.01, key="width")
+    common = b.number_input("How common the code is", 0.01, 0.99, 0.2, 0.01, key="common")
+    kappa = c.number_input("Expected κ", 0.0, 0.99, 0.6, 0.05, key="kappa")
+    st.text(
+        f"κ ± {width:g} takes {units_for_kappa(width, common, kappa):,} units labelled by two raters "
+        f"(100 units give ± {kappa_half_width(100, common, kappa):.2f}).\n"
+        f"A rate ± {width:g} by people alone takes {units_for_rate(width, common):,} labelled units; "
+        "a good judge beside them needs fewer."
+    )

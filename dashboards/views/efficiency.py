@@ -1,0 +1,177 @@
+"""Interventions and efficiency: ReHAC's reward, Collab-Overcooked's TES, CoBlock's workload balance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+import streamlit as st
+
+from ...pipeline.analyze import metrics
+from ...pipeline.report import interventions
+from ...pipeline.store import Selection
+from ...schemas import Metric
+from .. import queries
+from ..cache import ask
+from ..drawing import figures
+from ..drawing.palette import colour
+
+BY = ("system", "condition", "task")
+TOP = 5
+"""States that are shown of each kind and condition."""
+
+
+def show(only: Selection) -> None:
+    """Draw the page."""
+    st.title("Interventions and efficiency")
+    penalty = st.slider(
+        "Penalty λ of a human step (ReHAC)", 0.0, 0.5, 0.08, 0.01, key="penalty", bind="query-params"
+    )
+    rows = ask(metrics.metrics, by=BY, only=only, penalty=penalty)
+    _rehac(rows)
+    figures.table(ask(interventions.table, penalty, TOP, only=only))
+    one, two = st.columns(2, gap="large")
+    with one:
+        _capabilities(rows)
+    with two:
+        _tes(only)
+    _balance(rows)
+
+
+def _wide(rows: list[Metric], *names: str) -> list[dict[str, Any]]:
+    """A row for each group that has all the metrics, with a column for each of them."""
+    found: dict[tuple[str, ...], dict[str, Any]] = {}
+    # A system's own reading has no scoring: it comes last and stays.
+    for row in sorted(rows, key=lambda row: row.scoring is None):
+        if row.metric in names and row.value is not None and row.participant is None:
+            key = tuple(str(v) for v in (row.group or {}).values())
+            line = found.setdefault(key, dict(zip(BY, key, strict=True)))
+            line |= {
+                row.metric: row.value,
+                f"{row.metric}_low": row.low,
+                f"{row.metric}_high": row.high,
+                "n": row.n,
+            }
+    return [line for line in found.values() if all(name in line for name in names)]
+
+
+def _rehac(rows: list[Metric]) -> None:
+    shown = _wide(rows, "human_intervention_rate", "reward")
+    for row in shown:
+        rate = row["human_intervention_rate"]
+        row["anchor"] = "agent only" if rate == 0 else "human only" if rate == 1 else "mixed"
+
+    def draw(data: alt.Data) -> alt.Chart:
+        base = alt.Chart(data).encode(
+            x=alt.X(
+                "human_intervention_rate:Q",
+                title="Human intervention rate",
+                axis=alt.Axis(format="%"),
+                scale=alt.Scale(domain=[0, 1]),
+            ),
+            color=colour("condition", "Condition"),
+        )
+        bars = base.mark_rule(strokeWidth=2).encode(
+            y=alt.Y("reward_low:Q", title="Reward R = T − λC"), y2="reward_high:Q"
+        )
+        points = base.mark_point(filled=True, size=90).encode(
+            y="reward:Q",
+            shape=alt.Shape("anchor:N", title="Who acts"),
+            tooltip=["condition:N", "task:N", "reward:Q", "human_intervention_rate:Q", "n:Q"],
+        )
+        return bars + points
+
+    figures.chart(
+        "Reward against intervention",
+        shown,
+        draw,
+        key="rehac",
+        height=360,
+        alternative="Reward against human intervention rate by condition",
+        metrics=("reward", "human_intervention_rate", "task_reward"),
+        note="With 95 % intervals. Agent-only and human-only runs are the anchors.",
+        empty="No run with a reward: run `coaudit ingest PATH --system rehac`.",
+    )
+
+
+def _capabilities(rows: list[Metric]) -> None:
+    shown = _wide(rows, "initiating_capability", "responding_capability")
+
+    def draw(data: alt.Data) -> alt.Chart:
+        return (
+            alt.Chart(data)
+            .mark_point(filled=True, size=90)
+            .encode(
+                x=alt.X(
+                    "initiating_capability:Q", title="Initiating capability", scale=alt.Scale(domain=[0, 1])
+                ),
+                y=alt.Y(
+                    "responding_capability:Q", title="Responding capability", scale=alt.Scale(domain=[0, 1])
+                ),
+                color=colour("condition", "Condition"),
+                tooltip=["condition:N", "task:N", "n:Q"],
+            )
+        )
+
+    figures.chart(
+        "Initiating against responding",
+        shown,
+        draw,
+        key="capabilities",
+        alternative="Initiating against responding capability by condition",
+        metrics=("initiating_capability", "responding_capability"),
+        empty="No Collab-Overcooked run: run `coaudit ingest PATH --system overcooked`.",
+    )
+
+
+def _tes(only: Selection) -> None:
+    rows = ask(queries.over_days, only, ("tes", "progress_completeness"))
+
+    def draw(data: alt.Data) -> alt.Chart:
+        return (
+            alt.Chart(data)
+            .mark_line(point=True)
+            .encode(
+                x=alt.X("day:T", title="Day"),
+                y=alt.Y("value:Q", title="Score", scale=alt.Scale(domain=[0, 1])),
+                color=colour("condition", "Condition"),
+                strokeDash=alt.StrokeDash("metric:N", title="Metric"),
+                tooltip=["day:T", "condition:N", "metric:N", "value:Q", "trajectories:Q"],
+            )
+        )
+
+    figures.chart(
+        "Trajectory efficiency over time",
+        rows,
+        draw,
+        key="tes",
+        alternative="TES by day and condition",
+        metrics=("tes", "progress_completeness"),
+        empty="No trajectory efficiency yet: run `coaudit ingest PATH --system overcooked --reference DIR`.",
+    )
+
+
+def _balance(rows: list[Metric]) -> None:
+    shown = _wide(rows, "workload_balance")
+
+    def draw(data: alt.Data) -> alt.Chart:
+        base = alt.Chart(data).encode(
+            y=alt.Y("condition:N", title=None), yOffset="task:N", color=colour("task", "Task")
+        )
+        lines = base.mark_rule(strokeWidth=2).encode(
+            x=alt.X("workload_balance_low:Q", title="Workload balance, with 95 % interval"),
+            x2="workload_balance_high:Q",
+        )
+        return lines + base.mark_point(filled=True, size=80).encode(
+            x="workload_balance:Q", tooltip=["task:N", "n:Q"]
+        )
+
+    figures.chart(
+        "Workload balance",
+        shown,
+        draw,
+        key="balance",
+        alternative="Workload balance by condition and task",
+        metrics=("workload_balance",),
+        empty="No CoBlock game: run `coaudit ingest PATH --system coblock`.",
+    )

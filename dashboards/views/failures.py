@@ -1,0 +1,196 @@
+"""Failures: the taxonomy as a heatmap, real beside simulated, co-occurrence, sources, change over time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+import streamlit as st
+
+from ...pipeline.analyze import failures, rates
+from ...pipeline.report import Table, build, trust
+from ...pipeline.store import Selection, Store
+from .. import queries
+from ..cache import ask
+from ..drawing import figures
+from ..drawing.palette import HEAT, SETTINGS, SOURCES, colour
+
+GROUPS = {
+    "condition": ("condition",),
+    "agent model": ("agent_model",),
+    "setting and condition": ("setting", "condition"),
+    "task": ("task",),
+    "system": ("system",),
+}
+QUICK = 300_000
+"""Up to so many ratings, corrected rates are computed without being asked for."""
+
+
+def show(only: Selection) -> None:
+    """Draw the page."""
+    st.title("Failures")
+    raters = ask(failures.raters, failures.FAILURES, only)
+    if not raters:
+        st.info("No failure is rated here: run `coaudit judge --codebook failures --model MODEL`.")
+        return
+    left, right = st.columns(2)
+    names = [row["rater"] for row in raters]
+    rater = left.selectbox("Found by", names, key="found_by", bind="query-params")
+    by = right.selectbox("Columns", list(GROUPS), key="by", bind="query-params")
+    row = next(row for row in raters if row["rater"] == rater)
+    correct = _to_correct(row)
+    heatmap = ask(build.failures, only, rater=rater, by=GROUPS[by], correct=correct)
+    figures.table(heatmap, metrics=("failure rate",))
+    codes = [str(row[0]) for row in heatmap.rows if "." in str(row[0])]
+    _settings(only, rater, codes)
+    if correct and row["kind"] != "human":
+        figures.table(ask(corrected, only, rater), metrics=("failure rate",), links=False)
+    one, two = st.columns(2, gap="large")
+    with one:
+        _sources(only, rater)
+    with two:
+        _over_time(only, rater)
+    _together(only, rater, codes)
+
+
+def _settings(only: Selection, rater: str, codes: list[str]) -> None:
+    rows = [
+        {
+            "code": share.code,
+            "setting": share.group[0],
+            "rate": share.rate,
+            "low": share.interval[0],
+            "high": share.interval[1],
+            "trajectories": share.n,
+        }
+        for share in ask(failures.shares, by=("setting",), only=only)
+        if share.rater == rater and share.n and share.category is not None and share.group[0] in SETTINGS
+    ]
+
+    def draw(data: alt.Data) -> alt.Chart:
+        base = alt.Chart(data).encode(
+            y=alt.Y("code:N", title=None, sort=codes),
+            yOffset=alt.YOffset("setting:N", scale=alt.Scale(paddingOuter=0.3)),
+            color=colour("setting", "Setting", SETTINGS),
+        )
+        lines = base.mark_bar(height=2).encode(
+            x=alt.X("low:Q", title="Share of trajectories, with 95 % interval", axis=alt.Axis(format="%")),
+            x2="high:Q",
+        )
+        points = base.mark_point(filled=True, size=55, opacity=1).encode(
+            x="rate:Q",
+            tooltip=["code:N", "setting:N", alt.Tooltip("rate:Q", format=".0%"), "trajectories:Q"],
+        )
+        return lines + points
+
+    figures.chart(
+        "Real beside simulated",
+        rows,
+        draw,
+        key="settings",
+        metrics=("failure rate",),
+        height=640,
+        alternative="Rates of each failure mode in real and simulated sessions with intervals",
+        note=f"Found by {rater}; Wilson's 95 % interval over trajectories.",
+        empty="No trajectory says whether its user was real: run `coaudit ingest PATH --setting real`.",
+    )
+
+
+def corrected(store: Store, only: Selection, rater: str) -> Table:
+    """The judge's rate and the corrected one of every mode and category of the selection, with the design."""
+    return trust.rate_table(rates.rates(store, [failures.FAILURES], judge=rater, only=only))
+
+
+def _to_correct(row: dict[str, Any]) -> bool:
+    """Whether a judge's rates are to be corrected: at once, or on a large store when somebody asks for it."""
+    if row["kind"] == "human" or row["answers"] <= QUICK:
+        return True
+    name = f"Correct by people's labels ({row['answers']:,} ratings)"
+    return bool(st.toggle(name, key="corrected", bind="query-params"))
+
+
+def _sources(only: Selection, rater: str) -> None:
+    rows = ask(failures.sources, rater, only=only)
+
+    def draw(data: alt.Data) -> alt.Chart:
+        return (
+            alt.Chart(data)
+            .mark_bar()
+            .encode(
+                x=alt.X("findings:Q", title="Findings"),
+                y=alt.Y("category:N", title=None, sort=None),
+                color=colour("error_source", "Source", SOURCES),
+                tooltip=["code:N", "error_source:N", "findings:Q"],
+            )
+        )
+
+    figures.chart(
+        "Where failures come from",
+        rows,
+        draw,
+        key="sources",
+        alternative="Findings by category and source",
+        note=f"Source as judged by {rater} in each finding: language model, scaffolding, or both.",
+        empty="Nothing was found.",
+    )
+
+
+def _over_time(only: Selection, rater: str) -> None:
+    rows = ask(queries.over_time, only, rater, failures.FAILURES)
+    for row in rows:
+        row["rate"] = row["present"] / row["trajectories"]
+
+    def draw(data: alt.Data) -> alt.Chart:
+        return (
+            alt.Chart(data)
+            .mark_line(point=True)
+            .encode(
+                x=alt.X("week:T", title="Week of the session"),
+                y=alt.Y("rate:Q", title="Share of trajectories", axis=alt.Axis(format="%")),
+                color=colour("category", "Category"),
+                tooltip=["week:T", "category:N", alt.Tooltip("rate:Q", format=".0%"), "trajectories:Q"],
+            )
+        )
+
+    figures.chart(
+        "Change over time",
+        rows,
+        draw,
+        key="time",
+        alternative="Rate of each category by week",
+        metrics=("failure rate",),
+        note="To compare versions, tag them at ingest (`--tag version=…`) and filter.",
+        empty="No session has a time.",
+    )
+
+
+def _together(only: Selection, rater: str, codes: list[str]) -> None:
+    rows = ask(failures.together, rater, only=only)
+    for row in rows:
+        if codes.index(row["code"]) > codes.index(row["other"]):
+            row["code"], row["other"] = row["other"], row["code"]
+        row["overlap"] = row["shared"] / row["either"]
+
+    def draw(data: alt.Data) -> alt.Chart:
+        axis = alt.Axis(labelAngle=-90)
+        return (
+            alt.Chart(data)
+            .mark_rect(color=HEAT)
+            .encode(
+                x=alt.X("other:N", title=None, sort=codes, axis=axis),
+                y=alt.Y("code:N", title=None, sort=codes),
+                opacity=alt.Opacity("overlap:Q", title="Overlap", scale=alt.Scale(range=[0.05, 1])),
+                tooltip=["code:N", "other:N", "shared:Q", "either:Q", alt.Tooltip("overlap:Q", format=".0%")],
+            )
+        )
+
+    figures.chart(
+        "What occurs together",
+        rows,
+        draw,
+        key="together",
+        height=520,
+        alternative="Overlap of each pair of failure modes",
+        note="Of the trajectories with either mode, the share with both (Jaccard).",
+        empty="No trajectory has two failures.",
+    )

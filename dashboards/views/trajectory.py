@@ -1,0 +1,213 @@
+"""Trajectory: the list of them, and the replay of one with ratings pinned to the events they cite."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from ...pipeline.errors import UsageError
+from ...pipeline.report import Number, Table
+from ...pipeline.store import Selection
+from .. import replay
+from ..cache import ask
+from ..drawing import markup, timeline
+from ..replay import Replay
+from ..sidebar import address
+
+PAGE = 50
+SCROLL = """<script>
+const show = (steady) => {
+  const found = document.querySelector('.ca-timeline .aim');
+  if (found) found.scrollIntoView({block: 'center'});
+  if (found && !steady) found.focus({preventScroll: true});
+};
+show(false);
+// What is still being drawn above moves the event away: follow it until it rests or somebody scrolls.
+const follow = setInterval(() => show(true), 250);
+const rest = () => clearInterval(follow);
+setTimeout(rest, 5000);
+const moves = ['wheel', 'touchmove', 'keydown', 'mousedown'];
+for (const moved of moves) addEventListener(moved, rest, {once: true});
+</script>"""
+"""Our own words only: no text of a log may ever stand in an element that runs scripts."""
+
+
+def show(only: Selection) -> None:
+    """Draw the list, or the trajectory that the address names."""
+    name = st.query_params.get("trajectory", "")
+    if name:
+        _one(name)
+    else:
+        _list(only)
+
+
+def _list(only: Selection) -> None:
+    st.title("Trajectories")
+    code, rater = st.query_params.get("code"), st.query_params.get("found_by")
+    search = st.text_input("Find by id or native id", key="search", bind="query-params")
+    first = _number("first")
+    rows, total = ask(replay.found, only, code=code, rater=rater, search=search.strip(), first=first)
+    if code:
+        st.text(f"with {code} found{f' by {rater}' if rater else ''}: {total:,}")
+    if not rows:
+        st.info("No trajectory fits. Loosen the filters, or run `coaudit ingest PATH`.")
+        return
+    st.html(
+        timeline.listed(
+            rows,
+            lambda row: address(
+                "trajectory", trajectory=row["id"], event=row["cited"], code=code, found_by=rater
+            ),
+        )
+    )
+    places = [
+        markup.link(address("trajectory", first=at, search=search or None, code=code, found_by=rater), words)
+        for at, words, there in (
+            (max(0, first - PAGE), "← earlier", first > 0),
+            (first + PAGE, "later →", first + PAGE < total),
+        )
+        if there
+    ]
+    last = min(total, first + PAGE)
+    st.html(f'<div class="ca">{first + 1:,}–{last:,} of {total:,} {" · ".join(places)}</div>')
+
+
+def _number(name: str) -> int:
+    given = st.query_params.get(name, "")
+    return int(given) if given.isdecimal() and len(given) < 10 else 0
+
+
+def _one(name: str) -> None:
+    event = st.query_params.get("event")
+    aim = _number("event") if event else None
+    try:
+        first = _number("first")
+        if aim is not None and "first" not in st.query_params:
+            first = ask(replay.place, name, aim) // replay.WINDOW * replay.WINDOW
+        shown = ask(replay.replay, name, first)
+    except UsageError as error:
+        st.title("Trajectory")
+        st.text(str(error))
+        st.html(markup.link(address("trajectory"), "All trajectories"))
+        return
+    _head(shown)
+    ratings = _chosen(shown.ratings)
+    if aim is not None:
+        _event(name, aim)
+    st.subheader("What happened")
+    _pages(shown)
+    code = st.query_params.get("code")
+
+    def target(seq: int) -> str:
+        return address("trajectory", trajectory=shown.head["id"], event=seq)
+
+    st.html(timeline.drawn(shown, ratings, aim=aim, code=code, target=target))
+    if aim is not None:
+        st.html(SCROLL, unsafe_allow_javascript=True)
+    _whole(shown, ratings)
+
+
+def _head(shown: Replay) -> None:
+    head = shown.head
+    st.title("Trajectory")
+    st.text(head["native_id"])
+    team = " · ".join(
+        f"{p['name']} ({p['kind']}{', ' + p['model'] if p['model'] else ''})"
+        for p in shown.participants
+        if p["kind"] != "environment"
+    )
+    named = {
+        "System": head["system"],
+        "Setting": head["setting"],
+        "Condition": head["condition"],
+        "Task": head["task"],
+        "Began": (head["started"] or "")[:16].replace("T", " "),
+        "Events": f"{head['n_events']:,}",
+        "Team": team,
+    }
+    results = {o["name"].replace("_", " "): _result(o) for o in shown.outcomes}
+    st.html(markup.facts(tuple((k, v) for k, v in {**named, **results}.items() if v)))
+    st.html(markup.link(address("trajectory"), "← All trajectories"))
+
+
+def _result(outcome: dict[str, Any]) -> str:
+    if outcome["value"] is not None:
+        return Number(outcome["value"]).text
+    text = outcome["text"] or outcome["reason"] or "–"
+    return text if len(text) <= 60 else f"{text[:60]} …"
+
+
+def _chosen(ratings: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The ratings that the controls leave: of some codebooks, some raters, only where raters differ."""
+    if not ratings:
+        st.info("Nothing is rated here: run `coaudit judge`.")
+        return []
+    left, middle, right = st.columns([2, 2, 1.4], vertical_alignment="bottom")
+    books = sorted({row["codebook"] for row in ratings})
+    book = left.multiselect("Codebooks", books, key="codebook", bind="query-params", placeholder="all")
+    raters = sorted({row["rater"] for row in ratings})
+    who = middle.multiselect("Raters", raters, key="raters", bind="query-params", placeholder="all")
+    only = right.toggle("Only disagreements", key="differ", bind="query-params")
+    kept = [
+        row for row in ratings if (not book or row["codebook"] in book) and (not who or row["rater"] in who)
+    ]
+    return timeline.differing(kept) if only else kept
+
+
+def _event(name: str, aim: int) -> None:
+    found = ask(replay.whole, name, aim)
+    if not found:
+        return
+    with st.expander(f"Event {aim} in full, with what it changed", expanded=False):
+        if found["text"]:
+            st.code(found["text"][:200_000], language=None, wrap_lines=True, height=320)
+            st.download_button(
+                "The text as a file", found["text"], f"event-{aim}.txt", "text/plain", on_click="ignore"
+            )
+        if found["action"]:
+            st.text(found["action"])
+            st.code((found["raw"] or found["arguments"] or "")[:200_000], language=None, wrap_lines=True)
+        for view, lines in found["changes"].items():
+            st.text(f"State, {view}: {'no change' if not lines else 'what changed'}")
+            if lines:
+                st.code("\n".join(lines), language="diff", wrap_lines=True)
+
+
+def _pages(shown: Replay) -> None:
+    total = shown.head["n_events"]
+    if total <= replay.WINDOW:
+        return
+    links = [
+        f"<b>{at + 1:,}–{min(total, at + replay.WINDOW):,}</b>"
+        if at == shown.first
+        else markup.link(
+            address("trajectory", trajectory=shown.head["id"], first=at),
+            f"{at + 1:,}–{min(total, at + replay.WINDOW):,}",
+        )
+        for at in range(0, total, replay.WINDOW)
+    ]
+    st.html(f'<div class="ca">Events {" · ".join(links)}</div>')
+
+
+def _whole(shown: Replay, ratings: list[dict[str, Any]]) -> None:
+    """Judges and people side by side, a row a code and unit: the whole trajectory, and the events shown."""
+    raters = sorted({row["rater"] for row in ratings})
+    there = {None, *(event["seq"] for event in shown.events)}
+    units: dict[tuple[Any, ...], dict[str, dict[str, Any]]] = {}
+    for row in (row for row in ratings if row["event"] in there):
+        units.setdefault((row["codebook"], row["code"], row["event"]), {})[row["rater"]] = row
+    lines = tuple(
+        (
+            f"{code} {next(iter(said.values()))['code_name']}",
+            "whole" if event is None else str(event),
+            *(timeline.label(said.get(rater)) for rater in raters),
+        )
+        for (_, code, event), said in sorted(units.items(), key=lambda item: (item[0][:2], item[0][2] or 0))
+    )
+    st.subheader("Raters side by side")
+    if lines:
+        table = Table("raters", "", "", ("Code", "Event", *raters), lines, heads=2 + len(raters))
+        st.html(markup.drawn(table, lambda cell: None))
+    else:
+        st.caption("No rating fits the controls above.")

@@ -1,0 +1,169 @@
+"""OpenAI's chat protocol as servers speak it: what is sent, what comes back, what a failure means."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from ..verdict import JudgeError
+from .protocol import ContextTooSmall, Fatal, Parameters, Question, Rejected, Reply, Token, Transient
+
+TOP_LOGPROBS = 5
+_CONTEXT = re.compile(
+    r"context[ _]length|context window|max_model_len|maximum context|too many tokens|too long", re.I
+)
+_LIMIT = re.compile(
+    r"(?:context length (?:is|of)(?: only)?|max_model_len\D{0,10}|at most|maximum of)\s*(\d{3,8})", re.I
+)
+_NO_MODEL = re.compile(
+    r"model[^.]{0,120}(?:does not exist|not found|unknown|not a valid model)|model_not_found|invalid model",
+    re.I,
+)
+_STRICT = ("choice", "schema", "object", "plain")
+"""How an answer is held to its form, the strictest first."""
+
+
+@dataclass(frozen=True)
+class State:
+    """What was demanded with one request."""
+
+    strict: str
+    logprobs: bool
+    temperature: bool
+    modern: bool
+
+
+class Dialect:
+    """What one endpoint takes; it forgets what the endpoint rejects."""
+
+    def __init__(self, model: str, flavour: str, parameters: Parameters) -> None:
+        self.model = model
+        self.parameters = parameters
+        self._least = {"choice": "choice" if flavour == "vllm" else "schema", "schema": "schema"}
+        self._logprobs = parameters.logprobs
+        self._temperature = True
+        self._modern = False
+        """Whether it wants max_completion_tokens in place of max_tokens."""
+
+    def body(self, question: Question) -> tuple[dict[str, Any], State]:
+        """The request's body, and what it demands."""
+        form = question.form
+        state = State(
+            strict=self._least["choice" if form.choices else "schema"],
+            logprobs=self._logprobs and bool(form.choices),
+            temperature=self._temperature,
+            modern=self._modern,
+        )
+        body: dict[str, Any] = {
+            "model": self.model,
+            "messages": [message.document() for message in question.messages],
+            "max_completion_tokens" if state.modern else "max_tokens": form.max_tokens,
+        }
+        if state.temperature:
+            body["temperature"] = self.parameters.temperature
+        if self.parameters.seed is not None:
+            body["seed"] = self.parameters.seed
+        if state.logprobs:
+            body |= {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
+        if state.strict == "choice":
+            body["structured_outputs"] = {"choice": list(form.choices)}
+        elif state.strict == "schema":
+            schema = {"name": "answer", "schema": form.schema, "strict": True}
+            body["response_format"] = {"type": "json_schema", "json_schema": schema}
+        elif state.strict == "object" and not form.choices:
+            body["response_format"] = {"type": "json_object"}
+        return body | dict(self.parameters.extra), state
+
+    def fall_back(self, state: State, content: bytes) -> bool:
+        """Demand less after a rejection; False where the demands were not the reason."""
+        said = content.decode("utf-8", "replace").casefold()
+        if _CONTEXT.search(said) or unknown_model(content):
+            return False
+        if "max_completion_tokens" in said and not state.modern:
+            self._modern = True
+        elif "temperature" in said and state.temperature:
+            self._temperature = False
+        elif "logprob" in said and state.logprobs:
+            self._logprobs = False
+        elif state.strict != "plain":
+            weaker = _STRICT[_STRICT.index(state.strict) + 1]
+            self._least = {form: weaker if now == state.strict else now for form, now in self._least.items()}
+        else:
+            return False
+        return True
+
+    def reply(self, content: bytes) -> Reply:
+        """What a 200 says; Transient where its body is cut off or empty."""
+        try:
+            document = json.loads(content)
+            choice = document["choices"][0]
+            said = choice["message"]
+            text = said.get("content") or ""
+        except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError) as error:
+            raise Transient(f"the body of the answer is broken: {error!r}, {content[:80]!r}") from error
+        usage = document.get("usage") or {}
+        details = usage.get("prompt_tokens_details") or {}
+        if not text and not said.get("refusal"):
+            raise Transient("the answer is empty")
+        return Reply(
+            text=text,
+            model=document.get("model"),
+            finish=choice.get("finish_reason"),
+            refusal=said.get("refusal"),
+            tokens=_tokens(choice),
+            prompt_tokens=usage.get("prompt_tokens") or 0,
+            cached_tokens=details.get("cached_tokens") or 0,
+            completion_tokens=usage.get("completion_tokens") or 0,
+        )
+
+
+def message(content: bytes) -> str:
+    """What an error's body says, shortened."""
+    text = content.decode("utf-8", "replace")
+    try:
+        document = json.loads(text)
+        error = document.get("error", document)
+        said = error.get("message") or error if isinstance(error, dict) else error
+        code = error.get("code") if isinstance(error, dict) else None
+    except (ValueError, AttributeError, RecursionError):
+        return text[:300]
+    return f"{said} ({code})"[:300] if isinstance(code, str) else str(said)[:300]
+
+
+def listed(content: bytes) -> list[dict[str, Any]]:
+    """The entries of a list of models; [] where it is none."""
+    try:
+        entries = json.loads(content)["data"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return []
+    return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+
+
+def unknown_model(content: bytes) -> bool:
+    """Whether an error says that there is no such model."""
+    return bool(_NO_MODEL.search(content.decode("utf-8", "replace")))
+
+
+def rejection(status: int, content: bytes, said: str) -> JudgeError:
+    """Why a question was rejected for good."""
+    text = content.decode("utf-8", "replace")
+    if status in (400, 413, 422) and (_CONTEXT.search(text) or status == 413):
+        limit = _LIMIT.search(text)
+        return ContextTooSmall(f"status {status}: {said}", int(limit[1]) if limit else None)
+    if 300 <= status < 400:
+        return Fatal(f"the endpoint redirects elsewhere (status {status}); give the final --api-base")
+    return Rejected(f"status {status}: {said}")
+
+
+def _tokens(choice: dict[str, Any]) -> tuple[Token, ...]:
+    listed = (choice.get("logprobs") or {}).get("content") or ()
+    return tuple(
+        Token(
+            str(t.get("token", "")),
+            float(t.get("logprob", 0.0)),
+            tuple((str(r["token"]), float(r["logprob"])) for r in t.get("top_logprobs") or ()),
+        )
+        for t in listed
+    )

@@ -1,0 +1,180 @@
+"""Any provider through litellm, imported where it is used: 4 s and 180 MB.
+
+Its network habits are switched off (price map, telemetry), and so are its retries and its cache: asking
+again is the asker's, remembering the ledger's.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from typing import Any
+
+from ..verdict import JudgeError
+from .protocol import (
+    ContextTooSmall,
+    Fatal,
+    Offer,
+    Overloaded,
+    Parameters,
+    Question,
+    Refused,
+    Rejected,
+    Reply,
+    Transient,
+    UnknownModel,
+    Unreachable,
+)
+
+_PROVIDERS = (
+    "anthropic",
+    "azure",
+    "bedrock",
+    "gemini",
+    "groq",
+    "mistral",
+    "ollama",
+    "openrouter",
+    "vertex_ai",
+)
+_SECRET = re.compile(r"(?:_API_KEY|_TOKEN|_SECRET|_SECRET_ACCESS_KEY|_PASSWORD)\Z")
+
+
+def _litellm() -> Any:
+    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+    import litellm
+
+    litellm.telemetry = False
+    litellm.suppress_debug_info = True
+    litellm.drop_params = True
+    return litellm
+
+
+def provider(model: str, api_base: str | None) -> str:
+    """litellm's provider of a model; JudgeError names what there is."""
+    litellm = _litellm()
+    try:
+        return str(litellm.get_llm_provider(model=model, api_base=api_base)[1])
+    except litellm.exceptions.BadRequestError as error:
+        near = difflib.get_close_matches(model, litellm.model_cost, n=5, cutoff=0.5)
+        like = f"; names like it: {', '.join(near)}" if near else ""
+        raise JudgeError(
+            f"unknown model {model!r}, expected hosted_vllm/NAME or openai/NAME with --api-base URL, or a "
+            f"name of litellm's, PROVIDER/NAME with one of its {len(litellm.provider_list)} providers "
+            f"({', '.join(_PROVIDERS)} ...){like}"
+        ) from error
+
+
+class LiteLLMClient:
+    """`await client(question)`; use it as an asynchronous context manager."""
+
+    def __init__(self, model: str, api_base: str | None, parameters: Parameters, timeout: float) -> None:
+        self.model = model
+        self.api_base = api_base
+        self.parameters = parameters
+        self.timeout = timeout
+        self._structured = True
+
+    async def __aenter__(self) -> LiteLLMClient:
+        self._litellm = _litellm()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._litellm.close_litellm_async_clients()
+
+    async def offer(self) -> Offer:
+        """What the local list says; nothing is asked."""
+        known = self._litellm.model_cost.get(self.model) or {}
+        return Offer(context=known.get("max_input_tokens"))
+
+    async def __call__(self, question: Question) -> Reply:
+        """Ask; without a structured answer from then on, where the model rejects that."""
+        structured = self._structured
+        try:
+            return self._reply(await self._litellm.acompletion(**self._arguments(question, structured)))
+        except self._litellm.exceptions.BadRequestError as error:
+            if structured and "response_format" in str(error):
+                self._structured = False
+                return await self(question)
+            raise self._meaning(error) from error
+        except JudgeError:
+            raise
+        except Exception as error:  # litellm raises its providers' own exceptions as well
+            raise self._meaning(error) from error
+
+    def _arguments(self, question: Question, structured: bool) -> dict[str, Any]:
+        given: dict[str, Any] = {
+            "model": self.model,
+            "messages": [message.document() for message in question.messages],
+            "max_tokens": question.form.max_tokens,
+            "temperature": self.parameters.temperature,
+            "timeout": self.timeout,
+            "max_retries": 0,
+            "num_retries": 0,
+            **self.parameters.extra,
+        }
+        if self.api_base:
+            given["api_base"] = self.api_base
+        if self.parameters.seed is not None:
+            given["seed"] = self.parameters.seed
+        if structured:
+            schema = {"name": "answer", "schema": question.form.schema, "strict": True}
+            given["response_format"] = {"type": "json_schema", "json_schema": schema}
+        return given
+
+    def _reply(self, response: Any) -> Reply:
+        choice = response.choices[0]
+        usage = getattr(response, "usage", None)
+        details = getattr(usage, "prompt_tokens_details", None)
+        text = choice.message.content or ""
+        refusal = getattr(choice.message, "refusal", None)
+        if not text and not refusal:
+            raise Transient("the answer is empty")
+        return Reply(
+            text=text,
+            model=response.model,
+            finish=choice.finish_reason,
+            refusal=refusal,
+            prompt_tokens=getattr(usage, "prompt_tokens", 0) or 0,
+            cached_tokens=getattr(details, "cached_tokens", 0) or 0,
+            completion_tokens=getattr(usage, "completion_tokens", 0) or 0,
+        )
+
+    def _meaning(self, error: Exception) -> JudgeError:
+        kinds = self._litellm.exceptions
+        said = blotted(str(error))[:400]
+        if isinstance(error, kinds.ContextWindowExceededError):
+            limit = re.search(r"context length (?:is|of)\D{0,8}(\d+)", said)
+            return ContextTooSmall(said, int(limit[1]) if limit else None)
+        if isinstance(error, kinds.ContentPolicyViolationError):
+            return Refused(f"the endpoint's content policy refused: {said}")
+        if isinstance(error, kinds.NotFoundError):
+            return UnknownModel(f"{self.model}: {said}")
+        if isinstance(error, kinds.AuthenticationError | kinds.PermissionDeniedError):
+            return Fatal(f"{self.model}: {said}")
+        if isinstance(error, kinds.RateLimitError):
+            return Overloaded(said, _retry_after(error))
+        if isinstance(error, kinds.Timeout):
+            return Transient(f"no answer within {self.timeout:.0f} s")
+        if isinstance(error, kinds.APIConnectionError):
+            return Unreachable(said)
+        if isinstance(error, kinds.BadRequestError | kinds.UnprocessableEntityError):
+            return Rejected(said)
+        return Overloaded(said, _retry_after(error))
+
+
+def blotted(text: str) -> str:
+    """A message without any secret that the environment holds."""
+    for name, value in os.environ.items():
+        if len(value) > 5 and _SECRET.search(name):
+            text = text.replace(value, "***")
+    return text
+
+
+def _retry_after(error: Exception) -> float | None:
+    response = getattr(error, "response", None)
+    try:
+        return float(response.headers["retry-after"]) if response is not None else None
+    except (KeyError, ValueError, AttributeError):
+        return None

@@ -1,0 +1,184 @@
+"""A lean asynchronous client for endpoints that speak OpenAI's chat protocol, vLLM's server first.
+
+aiohttp, since openai's SDK and litellm cost 5 to 15 times its CPU a call. Answers are held to their form
+where the endpoint can: vLLM's `structured_outputs` for choices, `response_format` with a JSON schema else.
+An endpoint that rejects one is asked without it from then on; what comes back is checked by the judge in
+any case. A key is read from the environment, sent in the header and blotted out of every message.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
+from typing import Any, Literal
+
+import aiohttp
+
+from . import dialect
+from .protocol import (
+    Fatal,
+    Offer,
+    Overloaded,
+    Parameters,
+    Question,
+    Reply,
+    Transient,
+    UnknownModel,
+    Unreachable,
+)
+
+CONNECT_SECONDS = 4.0
+LARGEST_BODY = 32 << 20
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where and what is asked."""
+
+    base: str
+    """Such as http://127.0.0.1:8000/v1"""
+    model: str
+    """The name that is sent."""
+    flavour: Literal["vllm", "openai"] = "openai"
+    key_variable: str = "OPENAI_API_KEY"
+    timeout: float = 180.0
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str | None:
+        """The key, from the environment only."""
+        return os.environ.get(self.key_variable) or None
+
+    @property
+    def local(self) -> bool:
+        """Whether it is on this machine."""
+        return any(host in self.base for host in ("//127.", "//localhost", "//[::1]"))
+
+    def blotted(self, text: str) -> str:
+        """A message without the key."""
+        return text.replace(self.key, "***") if self.key else text
+
+
+class OpenAIClient:
+    """`await client(question)`; use it as an asynchronous context manager."""
+
+    def __init__(self, endpoint: Endpoint, parameters: Parameters, connections: int = 0) -> None:
+        self.endpoint = endpoint
+        self.dialect = dialect.Dialect(endpoint.model, endpoint.flavour, parameters)
+        self._connections = connections
+        self._session: aiohttp.ClientSession | None = None
+        self._models: tuple[str, ...] = ()
+
+    async def __aenter__(self) -> OpenAIClient:
+        headers = {"User-Agent": "coaudit", "Content-Type": "application/json"}
+        if self.endpoint.key:
+            headers["Authorization"] = f"Bearer {self.endpoint.key}"
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=self._connections, ttl_dns_cache=300),
+            timeout=aiohttp.ClientTimeout(total=self.endpoint.timeout, sock_connect=CONNECT_SECONDS),
+            headers=headers,
+            trust_env=not self.endpoint.local,
+        )
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._session:
+            await self._session.close()
+
+    async def offer(self) -> Offer:
+        """Ask for the list of models, as a sign of life. Fatal within 5 s where nothing answers."""
+        timeout = aiohttp.ClientTimeout(total=CONNECT_SECONDS)
+        try:
+            async with self._open.get(self._url("models"), timeout=timeout, allow_redirects=False) as answer:
+                body = await answer.read()
+        except TimeoutError as error:
+            raise Fatal(f"{self.endpoint.base}: no answer within {CONNECT_SECONDS:.0f} s") from error
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise Fatal(f"{self.endpoint.base}: cannot be reached: {error}") from error
+        if answer.status in (401, 403):
+            raise self._wrong_key(answer.status, body)
+        listed = dialect.listed(body) if answer.status == 200 else []
+        self._models = tuple(str(entry.get("id")) for entry in listed)
+        lengths = [e.get("max_model_len") for e in listed if e.get("id") == self.endpoint.model]
+        return Offer(self._models, next((int(n) for n in lengths if n), None))
+
+    async def __call__(self, question: Question) -> Reply:
+        """Ask, falling back to fewer demands where the endpoint rejects them."""
+        while True:
+            body, state = self.dialect.body(question)
+            status, headers, content = await self._post(body)
+            if status == 200:
+                return self.dialect.reply(content)
+            if not (status in (400, 422) and self.dialect.fall_back(state, content)):
+                raise self._failure(status, headers, content)
+
+    @property
+    def _open(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            raise RuntimeError("the client is used as an asynchronous context manager")
+        return self._session
+
+    def _url(self, path: str) -> str:
+        return f"{self.endpoint.base.rstrip('/')}/{path}"
+
+    async def _post(self, body: dict[str, Any]) -> tuple[int, Mapping[str, str], bytes]:
+        data = json.dumps({**body, **self.endpoint.extra}, separators=(",", ":")).encode()
+        try:
+            async with self._open.post(
+                self._url("chat/completions"), data=data, allow_redirects=False
+            ) as answer:
+                return answer.status, answer.headers, await answer.read()
+        except aiohttp.ClientConnectorError as error:
+            raise Unreachable(f"{self.endpoint.base}: cannot be reached: {error}") from error
+        except TimeoutError as error:
+            raise Transient(f"no answer within {self.endpoint.timeout:.0f} s") from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise Transient(f"the connection broke: {error!r}") from error
+
+    def _failure(self, status: int, headers: Mapping[str, str], content: bytes) -> Exception:
+        said = self.endpoint.blotted(dialect.message(content))
+        if status == 429:
+            if "insufficient_quota" in said:
+                return Fatal(f"{self.endpoint.base}: the account is out of credit: {said}")
+            return Overloaded(f"status 429: {said}", _seconds(headers.get("Retry-After")))
+        if status >= 500 or status in (408, 409, 425):
+            return Overloaded(f"status {status}: {said}", _seconds(headers.get("Retry-After")))
+        if status in (401, 403):
+            return self._wrong_key(status, content)
+        if status == 404 or dialect.unknown_model(content):
+            return UnknownModel(self._not_found(said))
+        return dialect.rejection(status, content, said)
+
+    def _wrong_key(self, status: int, content: bytes) -> Fatal:
+        state = "is not set" if self.endpoint.key is None else "was not accepted"
+        said = self.endpoint.blotted(dialect.message(content))
+        return Fatal(f"{self.endpoint.base}: status {status}, {self.endpoint.key_variable} {state}: {said}")
+
+    def _not_found(self, said: str) -> str:
+        if self._models:
+            choices = ", ".join(self._models[:20])
+            return f"{self.endpoint.base}: no model {self.endpoint.model!r}, it offers {choices}: {said}"
+        return (
+            f"{self._url('chat/completions')}: not found ({said}); "
+            f"does --api-base end in /v1, and is there a model {self.endpoint.model!r}?"
+        )
+
+
+def _seconds(given: str | None) -> float | None:
+    """Retry-After as seconds: a number, or a date."""
+    if not given:
+        return None
+    try:
+        return max(0.0, float(given))
+    except ValueError:
+        pass
+    try:
+        moment = parsedate_to_datetime(given)
+    except ValueError:
+        return None
+    from datetime import UTC, datetime
+
+    return max(0.0, (moment - datetime.now(UTC)).total_seconds())

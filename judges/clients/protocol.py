@@ -1,0 +1,150 @@
+"""A question to a language model and its answer: the one seam that every client and engine fills.
+
+A client is a function `complete(Question) -> Reply`; a test passes one of its own. What can go wrong is
+one small tree of exceptions that says what the asker can do about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from ..verdict import JudgeError
+
+Role = Literal["system", "user", "assistant"]
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message of a chat."""
+
+    role: Role
+    content: str
+
+    def document(self) -> dict[str, str]:
+        """As the protocols want it."""
+        return {"role": self.role, "content": self.content}
+
+
+@dataclass(frozen=True)
+class Form:
+    """What the answer must look like: one of `choices`, or JSON after `schema`."""
+
+    choices: tuple[str, ...] = ()
+    schema: Mapping[str, Any] = field(default_factory=dict)
+    max_tokens: int = 64
+
+
+@dataclass(frozen=True)
+class Question:
+    """Messages, and the form of the answer."""
+
+    messages: tuple[Message, ...]
+    form: Form
+
+    def again(self, answer: str, reason: str) -> Question:
+        """The same question, after an answer that could not be used, with the reason."""
+        complaint = (
+            f"This answer cannot be used: {reason}. Answer again in exactly the form that was asked for."
+        )
+        more = (Message("assistant", answer[:2000] or "(empty)"), Message("user", complaint))
+        return Question((*self.messages, *more), self.form)
+
+
+@dataclass(frozen=True)
+class Token:
+    """A token of an answer with its log-probability and those of its rivals."""
+
+    text: str
+    logprob: float
+    rivals: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What an endpoint answered, and what it took."""
+
+    text: str
+    model: str | None = None
+    finish: str | None = None
+    refusal: str | None = None
+    tokens: tuple[Token, ...] = ()
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    completion_tokens: int = 0
+    cost_usd: float | None = None
+
+
+Complete = Callable[[Question], Awaitable[Reply]]
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """What is sent with every question, and recorded with every rating."""
+
+    temperature: float = 0.0
+    seed: int | None = None
+    logprobs: bool = True
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Transient(JudgeError):
+    """It may work when asked again."""
+
+
+class Overloaded(Transient):
+    """The endpoint wants fewer requests, and says when to come back where it says so."""
+
+    def __init__(self, message: str, after: float | None = None) -> None:
+        super().__init__(message)
+        self.after = after
+
+
+class Unreachable(Transient):
+    """No connection came about."""
+
+
+class Refused(JudgeError):
+    """The model declined to answer; its text is the message."""
+
+
+class Rejected(JudgeError):
+    """The endpoint does not take this question, and never will."""
+
+
+class ContextTooSmall(JudgeError):
+    """The question is longer than the model's context of `limit` tokens."""
+
+    def __init__(self, message: str, limit: int | None = None) -> None:
+        super().__init__(message)
+        self.limit = limit
+
+
+class Fatal(JudgeError):
+    """No question will be answered: a wrong key, an unknown model, an endpoint that is gone."""
+
+
+class UnknownModel(Fatal):
+    """The endpoint has no such model; the message names the ones it has."""
+
+
+class BadAnswer(JudgeError):
+    """An answer outside the form; asked again with this reason."""
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What an endpoint says of itself."""
+
+    models: tuple[str, ...] = ()
+    context: int | None = None
+    """Tokens that the model takes, where the endpoint says so."""
+
+
+class Client(Protocol):
+    """What asks a model: a function with a sign of life."""
+
+    async def offer(self) -> Offer: ...
+
+    async def __call__(self, question: Question) -> Reply: ...

@@ -1,0 +1,225 @@
+"""The forms of a judge's answer, each with what it asks for and how it is read: they cannot drift apart."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast, get_args
+
+from ...schemas import Codebook, Event, Verdict
+from ...schemas.codebook import ErrorSource
+from ..clients import Reply
+from ..clients.protocol import BadAnswer, Form, Refused, Token
+from .quoting import occurs
+
+_THOUGHT = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
+_FENCE = re.compile(r"\A```(?:json)?\s*(.*?)\s*```\Z", re.DOTALL)
+_REFUSAL = re.compile(
+    r"\A\W*(?:i(?:'|’)?m (?:very )?sorry|i am sorry|sorry,|i (?:cannot|can(?:'|’)t|won(?:'|’)t|am unable|"
+    r"am not able|must decline)|as an ai)",
+    re.IGNORECASE,
+)
+QUOTE_LENGTH = 200
+MOST_CITED = 32
+EVENT = {"type": "integer", "minimum": 0, "maximum": 99_999}
+"""Without bounds a small model may write digits, or citations, until its tokens run out."""
+_NUMBER = re.compile(r"\s*\[?(\d{1,9})\]?\s*")
+
+
+def words(reply: Reply) -> str:
+    """The text of a reply without a reasoning model's thoughts; Refused or BadAnswer where there is none."""
+    if reply.refusal:
+        raise Refused(f"the model refused: {reply.refusal[:500]}")
+    text = _THOUGHT.sub("", reply.text).strip()
+    if reply.finish == "content_filter":
+        raise Refused(f"the endpoint's content filter cut the answer: {text[:500]!r}")
+    if fenced := _FENCE.match(text):
+        text = fenced[1]
+    if reply.finish == "length":
+        raise BadAnswer(f"it was cut off after {reply.completion_tokens} tokens: {text[:80]!r}")
+    if not text:
+        raise BadAnswer("it is empty")
+    return text
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One label for the one code of a codebook."""
+
+    codebook: Codebook
+
+    @property
+    def instruction(self) -> str:
+        """What the prompt says about the answer."""
+        *most, last = self.codebook.answers
+        return f"Answer with one label and nothing else: {', '.join(most)} or {last}."
+
+    def form(self) -> Form:
+        """For endpoints that can hold a model to it."""
+        schema = {
+            "type": "object",
+            "properties": {"answer": {"type": "string", "enum": list(self.codebook.answers)}},
+            "required": ["answer"],
+            "additionalProperties": False,
+        }
+        return Form(choices=self.codebook.answers, schema=schema)
+
+    def parse(self, reply: Reply, events: Sequence[Event]) -> list[Verdict]:
+        """The verdict; BadAnswer for anything but a label of the codebook."""
+        text = words(reply)
+        answer = text
+        if text.startswith("{"):
+            answer = str(_object(text).get("answer", text))
+        try:
+            label = self.codebook.label(answer.strip(" \t\r\n\"'`*."))
+        except ValueError as error:
+            if _REFUSAL.match(text):
+                raise Refused(f"the model refused: {text[:500]}") from error
+            raise BadAnswer(str(error)) from error
+        probability = label_probability(reply.tokens, label, self.codebook.answers)
+        return [Verdict(self.codebook.codes[0].code, label, probability=probability)]
+
+
+@dataclass(frozen=True)
+class Findings:
+    """For every code of a codebook a label, the events it rests on, a quotation and the likely source."""
+
+    codebook: Codebook
+
+    @property
+    def instruction(self) -> str:
+        """What the prompt says about the answer."""
+        return (
+            "Answer with one JSON object and nothing else. It has one field for every code, in this order: "
+            f"{', '.join(code.code for code in self.codebook.codes)}. The value of each is an object:\n"
+            f'- "answer": {_listed(self.codebook.answers)}\n'
+            '- "events": the numbers of the events that the answer rests on, [] where there is none. '
+            f"`{self.codebook.positive}` needs at least one\n"
+            '- "quote": a few words, copied exactly from one of these events, "" where there are none\n'
+            '- "source": "model" for the language model, "scaffolding", "both", or ""'
+        )
+
+    def form(self) -> Form:
+        """One schema for a codebook, whatever the trajectory, so that a server compiles it once."""
+        finding = {
+            "type": "object",
+            "properties": {
+                "answer": {"type": "string", "enum": list(self.codebook.answers)},
+                "events": {"type": "array", "items": EVENT, "maxItems": MOST_CITED},
+                "quote": {"type": "string", "maxLength": QUOTE_LENGTH},
+                "source": {"type": "string", "enum": ["", *get_args(ErrorSource)]},
+            },
+            "required": ["answer", "events", "quote", "source"],
+            "additionalProperties": False,
+        }
+        codes = [code.code for code in self.codebook.codes]
+        schema = {
+            "type": "object",
+            "properties": dict.fromkeys(codes, finding),
+            "required": codes,
+            "additionalProperties": False,
+        }
+        return Form(schema=schema, max_tokens=1000 + 150 * len(codes))
+
+    def parse(self, reply: Reply, events: Sequence[Event]) -> list[Verdict]:
+        """A verdict a code. A finding that cites what is not there is an error; the others hold."""
+        given = _object(words(reply))
+        missing = [code.code for code in self.codebook.codes if code.code not in given]
+        if missing:
+            raise BadAnswer(f"these codes are missing: {', '.join(missing)}")
+        by_seq: dict[int, list[Event]] = {}
+        for event in events:
+            by_seq.setdefault(event.seq, []).append(event)
+        return [self._verdict(code.code, given[code.code], by_seq) for code in self.codebook.codes]
+
+    def _verdict(self, code: str, finding: Any, events: Mapping[int, list[Event]]) -> Verdict:
+        if isinstance(finding, str):
+            finding = {"answer": finding}
+        if not isinstance(finding, dict):
+            raise BadAnswer(f"{code} must be an object, got {str(finding)[:80]!r}")
+        try:
+            label = self.codebook.label(str(finding.get("answer", "")))
+        except ValueError as error:
+            raise BadAnswer(f"{code}: {error}") from error
+        if label != self.codebook.positive:
+            return Verdict(code, label)
+        cites = _cites(code, finding.get("events") or [])
+        quote = str(finding.get("quote") or "").strip()[:QUOTE_LENGTH] or None
+        if problem := _problem(cites, quote, events):
+            return Verdict(code, error=f"unsupported finding: {problem}")
+        source = finding.get("source")
+        known = cast("ErrorSource", source) if source in get_args(ErrorSource) else None
+        return Verdict(code, label, cites=cites, quote=quote, error_source=known)
+
+
+Answer = Choice | Findings
+
+
+def answer_of(codebook: Codebook) -> Answer:
+    """The form that a codebook needs: a choice for one code, findings for several."""
+    return Choice(codebook) if len(codebook.codes) == 1 else Findings(codebook)
+
+
+def label_probability(tokens: Sequence[Token], label: str, labels: Sequence[str]) -> float | None:
+    """The probability of the label that was given, among all labels; None where the endpoint offers none.
+
+    At the token where the label begins, the mass of each label is that of the tokens which begin it and
+    no other label; masses are normalised over the labels.
+    """
+    text = "".join(token.text for token in tokens).casefold()
+    start, end = text.rfind(label.casefold()), 0
+    for token in tokens if start >= 0 else ():
+        end += len(token.text)
+        if end > start:
+            return _share(token, label, labels)
+    return None
+
+
+def _share(token: Token, label: str, labels: Sequence[str]) -> float | None:
+    mass = dict.fromkeys(labels, 0.0)
+    for text, logprob in {token.text: token.logprob, **dict(token.rivals)}.items():
+        begun = text.strip(" \t\n\"'").casefold()
+        fits = [name for name in labels if begun and name.casefold().startswith(begun)]
+        if len(fits) == 1:
+            mass[fits[0]] += math.exp(min(0.0, logprob))
+    total = sum(mass.values())
+    return min(1.0, mass[label] / total) if total > 0 else None
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        if _REFUSAL.match(text):
+            raise Refused(f"the model refused: {text[:500]}") from error
+        raise BadAnswer(f"it is not JSON ({error}): {text[:80]!r}") from error
+    if not isinstance(value, dict):
+        raise BadAnswer(f"it must be a JSON object, got {text[:80]!r}")
+    return value
+
+
+def _cites(code: str, given: Any) -> tuple[int, ...]:
+    items = given if isinstance(given, list) else [given]
+    numbers = [_NUMBER.fullmatch(str(item)) for item in items]
+    if not all(numbers):
+        raise BadAnswer(f"{code}: events must be numbers, got {str(given)[:80]}")
+    return tuple(dict.fromkeys(int(match[1]) for match in numbers if match))
+
+
+def _problem(cites: tuple[int, ...], quote: str | None, events: Mapping[int, list[Event]]) -> str | None:
+    if not cites:
+        return "it cites no event"
+    if unknown := [seq for seq in cites if seq not in events]:
+        return f"it cites event {', '.join(map(str, unknown))}, which the judge was not shown"
+    if quote and not any(occurs(quote, event) for seq in cites for event in events[seq]):
+        return (
+            f"its quotation {quote!r} is in none of the events that it cites ({', '.join(map(str, cites))})"
+        )
+    return None
+
+
+def _listed(labels: Sequence[str]) -> str:
+    return ", ".join(f'"{label}"' for label in labels)

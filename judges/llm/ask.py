@@ -1,0 +1,227 @@
+"""From a case to its verdicts: asking, asking again, and giving up with an error that says why.
+
+One bad unit never stops a run. A wrong key, an unknown model and an endpoint that is gone do, at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from ...schemas import Verdict
+from ..clients import Complete, Question, Reply
+from ..clients.protocol import (
+    BadAnswer,
+    ContextTooSmall,
+    Fatal,
+    Overloaded,
+    Refused,
+    Rejected,
+    Transient,
+    Unreachable,
+)
+from ..verdict import JudgeError
+from .context import Context
+from .judge import Case, LLMJudge, Piece
+from .limits import Limiter
+from .prices import Price
+
+
+class Stopped(JudgeError):
+    """The run ends; what is not yet asked stays unasked."""
+
+
+class OutOfBudget(Stopped):
+    """The run has spent what it may."""
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How often and how long is waited."""
+
+    malformed: int = 5
+    """Times that a malformed answer is asked again."""
+    transient: int = 10
+    """Times that a failed request is repeated."""
+    first: float = 0.25
+    longest: float = 30.0
+    """Seconds between repetitions, doubling from the first to the longest."""
+    gone: float = 30.0
+    """Seconds without any connection after which the endpoint counts as gone."""
+
+
+@dataclass
+class Budget:
+    """What a run may spend, and what it has."""
+
+    max_requests: int | None = None
+    max_cost: float | None = None
+    price: Price | None = None
+    requests: int = 0
+    cost: float = 0.0
+    reserved: float = 0.0
+
+    def reserve(self, tokens: int, most: int) -> float:
+        """Set aside what a request may cost at the most; OutOfBudget where that is too much."""
+        if self.max_requests is not None and self.requests >= self.max_requests:
+            raise OutOfBudget(f"--max-requests {self.max_requests} is reached")
+        amount = self.price.of(tokens, 0, most) if self.price else 0.0
+        if self.max_cost is not None and self.cost + self.reserved + amount > self.max_cost:
+            raise OutOfBudget(f"--max-cost {self.max_cost:g} would be passed, ${self.cost:.4f} are spent")
+        self.requests += 1
+        self.reserved += amount
+        return amount
+
+    def settle(self, reserved: float, reply: Reply | None) -> float | None:
+        """The cost of a request that has ended, None where the model has no price."""
+        self.reserved -= reserved
+        if reply is None or self.price is None:
+            return None
+        cost = self.price.of(reply.prompt_tokens, reply.cached_tokens, reply.completion_tokens)
+        self.cost += cost
+        return cost
+
+
+@dataclass
+class Outcome:
+    """What became of a case, and what it took."""
+
+    verdicts: list[Verdict] = field(default_factory=list)
+    windows: int = 1
+    model: str | None = None
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    completion_tokens: int = 0
+    cost_usd: float | None = None
+    seconds: float = 0.0
+
+    def add(self, reply: Reply, cost: float | None) -> None:
+        """Count a reply."""
+        self.model = reply.model or self.model
+        self.prompt_tokens += reply.prompt_tokens
+        self.cached_tokens += reply.cached_tokens
+        self.completion_tokens += reply.completion_tokens
+        if cost is not None:
+            self.cost_usd = (self.cost_usd or 0.0) + cost
+
+
+@dataclass
+class Asker:
+    """Asks one model for one judge."""
+
+    judge: LLMJudge
+    complete: Complete
+    limiter: Limiter
+    budget: Budget
+    context: Context
+    patience: Patience = field(default_factory=Patience)
+    stopping: Callable[[], bool] = lambda: False
+    """Whether no more is to be asked."""
+    contact: float = field(default_factory=time.monotonic)
+    """When the endpoint was last heard of, or the run began."""
+
+    async def ask(self, case: Case) -> Outcome:
+        """The outcome of a case; raises Fatal and Stopped only."""
+        outcome = Outcome()
+        began = time.monotonic()
+        outcome.verdicts = await self._verdicts(case, outcome)
+        outcome.seconds = round(time.monotonic() - began, 4)
+        return outcome
+
+    async def _verdicts(self, case: Case, outcome: Outcome) -> list[Verdict]:
+        tried: ContextTooSmall | None = None
+        for _ in range(8):
+            try:
+                pieces = list(self.judge.pieces(case, self.context))
+            except ContextTooSmall as error:
+                return self._failed(str(error))
+            outcome.windows = len(pieces)
+            answers = []
+            try:
+                for piece in pieces:
+                    answers.append(await self._piece(piece, outcome))
+            except ContextTooSmall as error:
+                tried = error
+                self.context.learn(piece.question, error.limit)
+                continue
+            return self.judge.unite(answers)
+        return self._failed(f"the model's context is too small: {tried}")
+
+    async def _piece(self, piece: Piece, outcome: Outcome) -> list[Verdict]:
+        question = piece.question
+        reason = ""
+        try:
+            for _ in range(self.patience.malformed + 1):
+                reply = await self._reply(question, outcome)
+                try:
+                    return self.judge.parse(reply, piece)
+                except BadAnswer as error:
+                    reason = str(error)
+                    question = piece.question.again(reply.text, reason)
+        except (Refused, Rejected, Transient) as error:
+            return self._failed(str(error))
+        return self._failed(f"no usable answer in {self.patience.malformed + 1} attempts; the last: {reason}")
+
+    async def _reply(self, question: Question, outcome: Outcome) -> Reply:
+        failures = 0
+        while True:
+            try:
+                reply, cost = await self._once(question)
+            except Unreachable as error:
+                if time.monotonic() - self.contact > self.patience.gone:
+                    raise Fatal(f"{error}; gone for {self.patience.gone:.0f} s") from error
+                wait = self._pause(failures := failures + 1, None)
+            except Transient as error:
+                self._heard()
+                failures += 1
+                if failures > self.patience.transient:
+                    raise Transient(f"{failures} requests failed; the last: {error}") from error
+                wait = self._pause(failures, error.after if isinstance(error, Overloaded) else None)
+            else:
+                outcome.add(reply, cost)
+                return reply
+            await self._sleep(wait)
+
+    async def _sleep(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            if self.stopping():
+                raise Stopped("the run is being ended")
+            await asyncio.sleep(min(left, 0.5))
+
+    async def _once(self, question: Question) -> tuple[Reply, float | None]:
+        async with self.limiter:
+            if self.stopping():
+                raise Stopped("the run is being ended")
+            most = question.form.max_tokens
+            reserved = self.budget.reserve(self.context.tokens(question) - most, most)
+            reply: Reply | None = None
+            try:
+                reply = await self.complete(question)
+            except Overloaded as error:
+                self.limiter.overloaded(error.after)
+                raise
+            finally:
+                cost = self.budget.settle(reserved, reply)
+            self.limiter.succeeded()
+            self._heard()
+            return reply, cost
+
+    def _heard(self) -> None:
+        self.contact = time.monotonic()
+
+    def _pause(self, failures: int, after: float | None) -> float:
+        grown: float = min(self.patience.longest, self.patience.first * 2 ** (failures - 1))
+        return max(after or 0.0, grown) * random.uniform(0.9, 1.3)
+
+    def _failed(self, reason: str) -> list[Verdict]:
+        return failed(self.judge, reason)
+
+
+def failed(judge: LLMJudge, reason: str) -> list[Verdict]:
+    """An error for every code: never a "no"."""
+    codes: Sequence[str] = [code.code for code in judge.codebook.codes]
+    return [Verdict(code, error=reason[:1000]) for code in codes]

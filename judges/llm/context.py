@@ -1,0 +1,76 @@
+"""How long a text is for a model, by a local estimate: nothing is downloaded to count tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...schemas import Event
+from ..clients import Question
+
+BYTES_PER_TOKEN = 3.6
+"""English runs at 4 to 4.5 and other languages at 2 to 4: an estimate for cost."""
+SAFETY = 0.8
+"""Share of a context that is filled by estimate, since the estimate may be short."""
+MARGIN = 64
+"""Tokens of a chat template around the messages."""
+
+
+def estimate(text: str) -> int:
+    """About how many tokens a text has."""
+    return int(len(text.encode("utf-8", "surrogatepass")) / BYTES_PER_TOKEN) + 1
+
+
+@dataclass
+class Context:
+    """What is known of a model's context; `limit` is None until the endpoint says it."""
+
+    limit: int | None = None
+    safety: float = SAFETY
+
+    def count(self, text: str) -> int:
+        """About how many tokens a text has."""
+        return estimate(text)
+
+    def tokens(self, question: Question) -> int:
+        """About how many tokens a question and its answer take."""
+        return sum(self.count(m.content) for m in question.messages) + MARGIN + question.form.max_tokens
+
+    def fits(self, question: Question) -> bool:
+        """Whether a question is short enough, as far as is known."""
+        return self.limit is None or self.tokens(question) <= self.limit * self.safety
+
+    def room(self, question: Question) -> int:
+        """Tokens that are left beside a question."""
+        assert self.limit is not None
+        return int(self.limit * self.safety) - self.tokens(question)
+
+    def learn(self, question: Question, limit: int | None) -> None:
+        """Take in that a question was too long, and what the endpoint said of its limit."""
+        if limit is not None and (self.limit is None or limit < self.limit):
+            self.limit = limit
+        elif self.limit is None:
+            self.limit = max(512, self.tokens(question))
+        elif self.fits(question):  # one asked before the limit was known says nothing new
+            self.safety *= 0.75
+
+    def trimmed(self, event: Event, room: int) -> Event:
+        """An event that fits the room, the middle of its text left out where it is longer."""
+        most = int(room * BYTES_PER_TOKEN * 0.9)
+        text = _cut(event.text, most)
+        action = event.action and replace_arguments(event, most)
+        changed = event.model_copy(update={"text": text, "action": action})
+        return changed if changed != event else event
+
+
+def replace_arguments(event: Event, most: int) -> object:
+    """The event's action with its long arguments cut."""
+    assert event.action is not None
+    arguments = {k: _cut(v, most) if isinstance(v, str) else v for k, v in event.action.arguments.items()}
+    return event.action.model_copy(update={"arguments": arguments, "raw": _cut(event.action.raw, most)})
+
+
+def _cut(text: str | None, most: int) -> str | None:
+    if text is None or len(text.encode("utf-8", "surrogatepass")) <= most:
+        return text
+    kept = max(40, most // 8)
+    return f"{text[:kept]} [... {len(text) - 2 * kept} characters left out ...] {text[-kept:]}"

@@ -1,0 +1,200 @@
+"""The language model judge: a codebook's prompt, answer form and parser as one object.
+
+What it sees of a unit is the codebook's context (or the one asked for): `none` the unit alone, as the
+paper's judge saw it, and of a whole trajectory what the team ended with; `preceding` also the events
+before it, never the future; `transcript` every event. It never sees private states or what only a
+(simulated) human knew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from ...schemas import UNCLEAR, Codebook, Event, Unit, Verdict, content_hash
+from ...schemas.codebook import ContextKind
+from ..clients import Message, Question, Reply
+from ..clients.protocol import ContextTooSmall, Form
+from . import quoting
+from .answers import Answer, answer_of
+from .context import Context
+from .prompts import rubric
+
+REVISION = 1
+"""Of what is written here and in the prompts around a codebook; it is part of every judge's version."""
+OVERLAP = 0.2
+"""Share of a window's budget that the next window repeats."""
+_TURNS = {"question_reply": ("message", "reply")}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A unit as a judge gets it: with its marker and, where a whole trajectory is rated, its result."""
+
+    unit: Unit
+    mark: str
+    result: str | None = None
+    """The final text of the team's work, where the log holds it."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One question about a case, and the events that it shows."""
+
+    question: Question
+    events: tuple[Event, ...]
+
+
+@dataclass(frozen=True)
+class LLMJudge:
+    """Asks about units and reads the answers."""
+
+    codebook: Codebook
+    context: ContextKind
+
+    @cached_property
+    def answer(self) -> Answer:
+        """The form of the answer."""
+        return answer_of(self.codebook)
+
+    @cached_property
+    def version(self) -> str:
+        """Of the instructions: the same for the same codebook, context and revision."""
+        return content_hash("llm", REVISION, self._system.content, self.context)[:12]
+
+    @cached_property
+    def start(self) -> hashlib.blake2b:
+        """Hash of the instructions, that of every question begins with it."""
+        system = f"{self._system.role}\0{self._system.content}"
+        return hashlib.blake2b(system.encode("utf-8", "surrogatepass"), digest_size=12)
+
+    def whole(self, case: Case) -> Piece:
+        """The one question about a case, as long as it may be."""
+        return self._piece(case, self._shown(case.unit))
+
+    def pieces(self, case: Case, context: Context) -> Iterator[Piece]:
+        """The questions about a case that fit a model's context: one, or overlapping windows.
+
+        Raises ContextTooSmall where not even the instructions fit.
+        """
+        whole = self.whole(case)
+        if context.fits(whole.question):
+            yield whole
+            return
+        empty = self._piece(case, ())
+        room = context.room(empty.question)
+        if room < 200:
+            raise ContextTooSmall(
+                f"the model's context of {context.limit} tokens is too small for codebook "
+                f"{self.codebook.name!r}: its question alone takes about {context.tokens(empty.question)}"
+            )
+        shown = self._shown(case.unit)
+        if not shown:
+            raise ContextTooSmall(f"the unit is longer than the model's context of {context.limit} tokens")
+        if self.context == "preceding" or self.codebook.unit != "trajectory":
+            yield self._piece(case, _last(shown, case, context, room))
+            return
+        for window in windows(shown, case, context, room):
+            yield self._piece(case, window)
+
+    def parse(self, reply: Reply, piece: Piece) -> list[Verdict]:
+        """The verdicts of one answer; BadAnswer or Refused where it holds none."""
+        return self.answer.parse(reply, piece.events)
+
+    def unite(self, verdicts: Sequence[list[Verdict]]) -> list[Verdict]:
+        """The windows' verdicts as one: present in one window is present; an error elsewhere stays one."""
+        if len(verdicts) == 1:
+            return verdicts[0]
+        by_code = zip(*verdicts, strict=True)
+        return [united(list(one), self.codebook.positive) for one in by_code]
+
+    @cached_property
+    def _system(self) -> Message:
+        return Message("system", rubric(self.codebook, self.answer))
+
+    @cached_property
+    def _form(self) -> Form:
+        return self.answer.form()
+
+    def _shown(self, unit: Unit) -> tuple[Event, ...]:
+        if self.context == "none":
+            return ()
+        if self.codebook.unit == "trajectory":
+            return unit.events
+        events = unit.preceding() if self.context == "preceding" else unit.transcript
+        return tuple(event for event in events if not event.live_only)
+
+    def _piece(self, case: Case, shown: tuple[Event, ...]) -> Piece:
+        parts = [quoting.transcript(shown, case.unit.participants, case.mark)] if shown else []
+        if self.codebook.unit != "trajectory":
+            parts += self._unit(case)
+        elif not shown:
+            parts += _result(case)
+        parts.append(f"{self.codebook.question} {self.answer.instruction.splitlines()[0]}")
+        question = Question((self._system, Message("user", "\n\n".join(parts))), self._form)
+        return Piece(question, shown or case.unit.events)
+
+    def _unit(self, case: Case) -> list[str]:
+        titles = _TURNS.get(case.unit.kind, (case.unit.kind.replace("_", " "),))
+        kinds = {p.name: p.kind for p in case.unit.participants}
+        parts = ["To be rated:"] if self.context == "none" else [f"To be rated is event {case.unit.event}:"]
+        for title, event in zip(titles, case.unit.events, strict=False):
+            if event.kind == "message":
+                parts.append(quoting.block(title, event.text or "", case.mark))
+            else:
+                shown = quoting.event_lines(event, kinds.get(event.actor, "unknown"))
+                parts.append(f"<<{title} {case.mark}>>\n{shown}\n<<end of {title} {case.mark}>>")
+        return parts
+
+
+def windows(events: Sequence[Event], case: Case, context: Context, room: int) -> Iterator[tuple[Event, ...]]:
+    """Runs of events that fit the room, each beginning with the end of the one before."""
+    sizes = [context.count(quoting.transcript([e], case.unit.participants, "")) for e in events]
+    start = 0
+    while start < len(events):
+        end, used = start, 0
+        while end < len(events) and (used + sizes[end] <= room or end == start):
+            used += sizes[end]
+            end += 1
+        yield tuple(context.trimmed(e, room) for e in events[start:end])
+        if end == len(events):
+            return
+        back, repeated = end, 0
+        while back - 1 > start and repeated + sizes[back - 1] <= room * OVERLAP:
+            back -= 1
+            repeated += sizes[back]
+        start = back
+
+
+def united(verdicts: Sequence[Verdict], positive: str) -> Verdict:
+    """One code over the windows: present wins with all that it cites, then an error, then unclear."""
+    there = [v for v in verdicts if v.label == positive]
+    if there:
+        cites = tuple(dict.fromkeys(seq for v in there for seq in v.cites))
+        first = there[0]
+        return Verdict(first.code, positive, None, cites, first.quote, first.error_source)
+    failed = [v for v in verdicts if v.error is not None]
+    unclear = [v for v in verdicts if v.label == UNCLEAR]
+    return (failed or unclear or list(verdicts))[0]
+
+
+def _last(events: Sequence[Event], case: Case, context: Context, room: int) -> tuple[Event, ...]:
+    """As many of the events as fit, from the end; the unit's own neighbourhood matters most."""
+    kept: list[Event] = []
+    centre = case.unit.events[-1].seq
+    for event in sorted(events, key=lambda e: abs(e.seq - centre)):
+        room -= context.count(quoting.transcript([event], case.unit.participants, ""))
+        if room < 0:
+            break
+        kept.append(event)
+    return tuple(sorted(kept, key=lambda e: (e.seq, e.sub)))
+
+
+def _result(case: Case) -> list[str]:
+    starts = [e.text for e in case.unit.events if e.kind == "start" and e.text]
+    task = quoting.block("task", starts[0] if starts else case.unit.task or "(not in the log)", case.mark)
+    if case.result is None:
+        return [task, "The log does not hold the final text."]
+    return [task, quoting.block("final text", case.result, case.mark)]

@@ -1,0 +1,74 @@
+"""`detectors`: rules that find failure modes which need no model, on the `failures` codebook.
+
+Each detector looks at one trajectory by the kinds of its events, so that it works on any system's logs,
+and answers a code with `present` and the events that show it, or with `absent`. It answers nothing where
+the log lacks what it looks at: a detector that has no question to see repeated says nothing about
+repetition. What needs understanding (a wrong report, an ignored hint) is left to people and models: those
+codes get no rating at all.
+
+A detector is right about what it finds far more often than about what it does not: `absent` means that
+this rule found nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from ...schemas import Codebook, Rating, Unit, Verdict, content_hash
+from ..verdict import JudgeError, Maker
+from . import breaches, repetitions, silences
+from .log import Finding, Log
+
+NAME = "detectors"
+CODEBOOK = "failures"
+REVISION = 1
+Detector = Callable[[Log], "list[Finding] | None"]
+"""The findings in a log; None where the log lacks what the detector looks at."""
+DETECTORS: dict[str, tuple[Detector, ...]] = {
+    "C.1": (silences.silent_start,),
+    "C.3": (silences.long_silence, silences.unanswered_human, silences.end_without_a_word),
+    "C.5": (silences.bare_summary,),
+    "SA.2": (repetitions.question_asked_again, repetitions.search_repeated),
+    "SA.5": (breaches.change_after_refusal,),
+    "PL.2": (repetitions.step_repeated,),
+    "EA.2": (breaches.unknown_action,),
+}
+"""Code -> the detectors that speak to it."""
+VERSION = content_hash("detectors", REVISION, sorted(DETECTORS))[:12]
+
+
+@dataclass(frozen=True)
+class Detectors:
+    """All detectors over a trajectory."""
+
+    codebook: Codebook
+
+    def __post_init__(self) -> None:
+        if self.codebook.name != CODEBOOK:
+            raise JudgeError(f"rater {NAME!r} cannot rate codebook {self.codebook.name!r}, only {CODEBOOK}")
+
+    def rate(self, unit: Unit) -> Iterator[Rating]:
+        """A rating for each code that a detector can speak to in this log."""
+        log = Log.of(unit)
+        maker = Maker(NAME, "rule", VERSION, self.codebook)
+        known = {code.code for code in self.codebook.codes}
+        for code, detectors in DETECTORS.items():
+            said = [found for detector in detectors if (found := detector(log)) is not None]
+            if code in known and said:
+                findings = [finding for found in said for finding in found]
+                yield maker.rating(unit, _verdict(self.codebook, code, findings))
+
+
+def _verdict(codebook: Codebook, code: str, findings: list[Finding]) -> Verdict:
+    if not findings:
+        return Verdict(code, codebook.labels[1], rationale="the detectors of this code found nothing")
+    cites = tuple(sorted({seq for finding in findings for seq in finding.cites}))
+    return Verdict(
+        code,
+        codebook.positive,
+        cites=cites,
+        quote=findings[0].quote,
+        error_source=codebook.code(code).error_source,
+        rationale="; ".join(dict.fromkeys(finding.why for finding in findings))[:1000],
+    )

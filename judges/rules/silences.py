@@ -1,0 +1,135 @@
+"""Detectors of what was not said: silent starts, long silences, unanswered humans, missing or bare reports.
+
+Each is a function from a log to findings, or None where the log lacks what it takes. Silence from the
+first action on is C.1, later silence C.3; a report that says nothing is C.5.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ...schemas import Event
+from .log import SAYS, Finding, Log
+
+STRETCH = 3
+"""Task actions without a message that make a stretch of work (the codebook's word)."""
+LONG = 6
+"""Task actions without a message while the human waits."""
+_ONLY_DONE = re.compile(
+    r"\W*(?:ok(?:ay)?|done|all done|finished|complete[d]?|ready|it(?:'s| is) (?:done|ready|finished)|"
+    r"(?:the |my )?(?:task|work|analysis|plan|draft|report|edit|update|job)? ?(?:is |has been )?"
+    r"(?:now )?(?:finished|done|complete|completed|ready))\W*",
+    re.IGNORECASE,
+)
+
+
+def silent_start(log: Log) -> list[Finding] | None:
+    """C.1: a stretch of work of an agent that has not said a word yet."""
+    if not log.channel or not any(log.said_by_humans()):
+        return None
+    findings = []
+    for agent in log.agents:
+        silent: list[int] = []
+        for event in log.of_agent(agent):
+            if event.kind in SAYS:
+                break
+            if event.kind == "action":
+                silent.append(event.seq)
+        if len(silent) >= STRETCH:
+            findings.append(Finding(tuple(silent), f"{len(silent)} actions before the first word"))
+    return findings
+
+
+def long_silence(log: Log) -> list[Finding] | None:
+    """C.3: six or more actions in a row without a message, after the agent had taken the task up."""
+    if not log.channel:
+        return None
+    return [found for agent in log.agents for found in _silences(log, agent)]
+
+
+def unanswered_human(log: Log) -> list[Finding] | None:
+    """C.3: a human asks, and no agent says anything until the human writes again or the log ends.
+
+    Another message counts where agents only waited until then.
+    """
+    asked = [
+        e for e in log.said_by_humans() if _not_opening(e) and ("?" in (e.text or "") or _waited(log, e))
+    ]
+    if not asked or not log.agents:
+        return None
+    findings = []
+    for question in asked:
+        after = [e for e in log.events if e.seq > question.seq]
+        until = next((i for i, e in enumerate(after) if e.kind in SAYS), len(after))
+        answered = until < len(after) and after[until].actor in log.agents
+        ended_by_human = bool(after) and after[0].kind == "finish" and after[0].actor in log.humans
+        if after and not answered and not ended_by_human:
+            why = "nobody reacted to this message in words"
+            findings.append(Finding((question.seq,), why, (question.text or "")[:200]))
+    return findings
+
+
+def end_without_a_word(log: Log) -> list[Finding] | None:
+    """C.3: an agent that had worked ends the session without any message after its last action."""
+    ends = [e for e in log.events if e.kind == "finish" and e.actor in log.agents]
+    if not ends or not log.channel:
+        return None
+    end = ends[-1]
+    mine = [e for e in log.of_agent(end.actor) if e.seq < end.seq]
+    last_action = max((e.seq for e in mine if e.kind == "action"), default=None)
+    last_word = max((e.seq for e in mine if e.kind in SAYS), default=-1)
+    if last_action is None or last_word > last_action:
+        return []
+    return [Finding((last_action, end.seq), "the session was ended without a word on the last work")]
+
+
+def bare_summary(log: Log) -> list[Finding] | None:
+    """C.5: the last message after work says no more than that it is done."""
+    findings: list[Finding] = []
+    spoke_after_work = False
+    for agent in log.agents:
+        mine = [e for e in log.of_agent(agent) if e.kind in ("action", "message")]
+        worked = max((i for i, e in enumerate(mine) if e.kind == "action"), default=None)
+        if worked is None or worked == len(mine) - 1:
+            continue
+        spoke_after_work = True
+        reports = mine[worked + 1 :]
+        if all(_ONLY_DONE.fullmatch(e.text or "") for e in reports):
+            why = "the report after the last work only says that it is done"
+            cites = (mine[worked].seq, *(e.seq for e in reports))
+            findings.append(Finding(cites, why, reports[0].text or None))
+    return findings if spoke_after_work else None
+
+
+def _silences(log: Log, agent: str) -> Iterator[Finding]:
+    run: list[int] = []
+    spoken = False
+    for event in log.events:
+        if event.actor == agent and event.kind == "action":
+            run.append(event.seq)
+            continue
+        speaks = event.kind in SAYS and (event.actor == agent or event.actor in log.humans)
+        if not speaks and event.kind != "finish":
+            continue
+        if spoken and len(run) >= LONG:
+            yield Finding(tuple(run), f"{len(run)} actions in a row without a word")
+        spoken = spoken or (event.kind in SAYS and event.actor == agent)
+        run = []
+    if spoken and len(run) >= LONG:
+        yield Finding(tuple(run), f"{len(run)} actions in a row without a word")
+
+
+def _not_opening(event: Event) -> bool:
+    return event.status is not None or event.seq > 1
+
+
+def _waited(log: Log, message: Event) -> bool:
+    """Whether all that agents did until the human's next message (or the end) was to wait."""
+    kinds = set()
+    for event in log.events:
+        if event.seq > message.seq and event.kind == "message" and event.actor in log.humans:
+            break
+        if event.seq > message.seq and event.actor in log.agents:
+            kinds.add(event.kind)
+    return kinds == {"wait"}

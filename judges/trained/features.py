@@ -1,0 +1,64 @@
+"""What a trained judge sees of a unit: its text, and the process around it up to then."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ...schemas import Event, Unit
+
+LONGEST = 20_000
+"""Characters of a unit's text that are looked at, from both ends."""
+
+
+@dataclass(frozen=True)
+class Features:
+    """The text of a unit, and numbers and names of the process."""
+
+    text: str
+    process: dict[str, float | str]
+
+
+def features(unit: Unit) -> Features:
+    """Of a unit cut with its transcript; nothing after the unit is looked at."""
+    kinds = {p.name: p.kind for p in unit.participants}
+    said = [_text(event) for event in unit.events]
+    text = "\n".join(said)
+    if len(text) > LONGEST:
+        text = f"{text[: LONGEST // 2]}\n{text[-LONGEST // 2 :]}"
+    if unit.event is None:
+        return Features(text, _of_trajectory(unit.events, kinds))
+    before = [e for e in unit.preceding() if not e.live_only]
+    last = before[-1] if before else None
+    process: dict[str, float | str] = {
+        "actor": kinds.get(unit.events[0].actor, "unknown"),
+        "after": f"{kinds.get(last.actor, 'unknown')} {last.kind}" if last else "nothing",
+        "position": min(1.0, len(before) / 100),
+        "own_last": float(last is not None and last.actor == unit.events[0].actor),
+        "length": min(1.0, len(text) / 1000),
+        "questions": min(1.0, text.count("?") / 5),
+        "exclamations": min(1.0, text.count("!") / 5),
+        "reply_length": min(1.0, len(said[-1]) / 1000) if len(said) > 1 else 0.0,
+    }
+    return Features(text, process)
+
+
+def _of_trajectory(events: tuple[Event, ...], kinds: Mapping[str, str]) -> dict[str, float | str]:
+    total = max(1, len(events))
+    done = Counter(f"{kinds.get(e.actor, 'unknown')} {e.kind}" for e in events)
+    failed = sum(e.status == "failed" for e in events)
+    calls = [f"{e.action.name} {e.action.arguments}" for e in events if e.action]
+    return {
+        **{f"share {name}": count / total for name, count in done.items()},
+        "events": min(1.0, total / 200),
+        "failed": failed / total,
+        "repeated": 1 - len(set(calls)) / len(calls) if calls else 0.0,
+    }
+
+
+def _text(event: Event) -> str:
+    parts = [event.text or ""]
+    if event.action:
+        parts.append(f"{event.action.name} {' '.join(map(str, event.action.arguments.values()))}")
+    return " ".join(part for part in parts if part)

@@ -1,0 +1,192 @@
+"""The trained judge: a linear model on words and process features, learnt from existing ratings.
+
+scikit-learn for the model, skops to save it: a pickle would run code when loaded, a skops file holds only
+types that are on a list. It is the judge that runs offline once there are labels; how far it can be
+trusted is what its cross-validation says, and nothing more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ...schemas import Codebook, Rating, Unit, Verdict
+from ..verdict import JudgeError, Maker
+from .features import Features, features
+
+FOLDS = 5
+FEWEST = 8
+"""Labelled units of a code that are needed at the least."""
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Example:
+    """A unit with the label to be learnt; `group` is its trajectory."""
+
+    seen: Features
+    label: str
+    group: str
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """How well one code was learnt: Cohen's kappa on trajectories that were held out, None with a reason."""
+
+    code: str
+    kappa: float | None
+    n: int
+    trajectories: int
+    labels: dict[str, int]
+    reason: str | None = None
+    learnt: bool = True
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A model that was loaded from a file, for its codebook."""
+
+    codebook: Codebook
+    name: str
+    version: str
+    models: dict[str, Any]
+
+    @cached_property
+    def maker(self) -> Maker:
+        """The rater; its version is the hash of its file."""
+        return Maker(f"trained:{self.name}", "model", self.version, self.codebook)
+
+    def rate(self, unit: Unit) -> Iterator[Rating]:
+        """A rating for each code that was learnt."""
+        seen = features(unit)
+        for code, model in self.models.items():
+            label, probability = predict(model, [seen])[0]
+            yield self.maker.rating(unit, Verdict(code, label, probability=probability))
+
+
+def learn(codebook: Codebook, code: str, examples: Sequence[Example]) -> tuple[Any | None, Learnt]:
+    """A model of one code and what cross-validation says of it; None where there is nothing to learn."""
+    labels = Counter(example.label for example in examples)
+    groups = {example.group for example in examples}
+
+    def about(kappa: float | None, why: str | None, *, learnt: bool) -> Learnt:
+        return Learnt(code, kappa, len(examples), len(groups), dict(labels), why, learnt)
+
+    if len(labels) < 2:
+        return None, about(None, f"all labels are {next(iter(labels), 'missing')}", learnt=False)
+    if len(examples) < FEWEST:
+        reason = f"{len(examples)} labelled units, at least {FEWEST} are needed"
+        return None, about(None, reason, learnt=False)
+    kappa, why = _validated(examples, len(groups))
+    return _fit(examples), about(kappa, why, learnt=True)
+
+
+def save(path: Path, codebook: Codebook, models: dict[str, Any], learnt: Sequence[Learnt]) -> None:
+    """Write the models of a codebook to a skops file."""
+    from skops import io
+
+    about = {"format": FORMAT, "codebook": codebook.name, "version": codebook.version}
+    kappas = {found.code: found.kappa for found in learnt}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_suffix(".part")
+    io.dump({"about": about, "kappas": kappas, "models": models}, unfinished)
+    unfinished.replace(path)
+
+
+def load(path: Path, codebook: Codebook | None = None) -> tuple[str, dict[str, Any], str]:
+    """Name of the codebook, models by code and version of a file; JudgeError for anything else.
+
+    A file with a type that is not on skops' list of harmless ones is refused unread.
+    """
+    from skops import io
+
+    try:
+        content = path.read_bytes()
+        foreign = io.get_untrusted_types(data=content)
+        if foreign:
+            raise JudgeError(f"{path}: refused, it holds types that could run code: {', '.join(foreign)}")
+        held = io.loads(content, trusted=[])
+        about, models = held["about"], held["models"]
+        name, version = str(about["codebook"]), str(about["version"])
+    except OSError as error:
+        raise JudgeError(f"{path}: cannot be read: {error.strerror}") from error
+    except JudgeError:
+        raise
+    except Exception as error:  # zip, JSON and skops' own errors: whatever a foreign file provokes
+        raise JudgeError(f"{path}: not a trained judge: {error!r}") from error
+    if codebook is not None and version != codebook.version:
+        raise JudgeError(
+            f"{path}: trained on codebook {name!r} at version {version}, which is now {codebook.version}; "
+            "train it again"
+        )
+    return name, models, hashlib.blake2b(content, digest_size=6).hexdigest()
+
+
+def predict(model: Any, seen: Sequence[Features]) -> list[tuple[str, float]]:
+    """The most probable label of each, with its probability."""
+    rows = model["linear"].predict_proba(_matrix(model, seen))
+    names = [str(name) for name in model["linear"].classes_]
+    best = [max(range(len(names)), key=row.__getitem__) for row in rows]
+    return [(names[i], float(row[i])) for i, row in zip(best, rows, strict=True)]
+
+
+def _fit(examples: Sequence[Example]) -> Any:
+    from sklearn.feature_extraction import DictVectorizer
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+
+    texts = [example.seen.text or " " for example in examples]
+    words = TfidfVectorizer(
+        ngram_range=(1, 2), sublinear_tf=True, token_pattern=r"\w+|\?|!", max_features=50_000
+    )
+    words.fit([*texts, "word"])  # one word at least, since a vocabulary must not be empty
+    process = DictVectorizer().fit([example.seen.process for example in examples])
+    model = {"words": words, "process": process}
+    linear = LogisticRegression(class_weight="balanced", max_iter=5000, C=4.0)
+    linear.fit(_matrix(model, [e.seen for e in examples]), [e.label for e in examples])
+    return {**model, "linear": linear}
+
+
+def _matrix(model: Any, seen: Sequence[Features]) -> Any:
+    from scipy.sparse import hstack
+
+    words = model["words"].transform([features.text or " " for features in seen])
+    process = model["process"].transform([features.process for features in seen])
+    return hstack([words, process]).tocsr()
+
+
+def _validated(examples: Sequence[Example], groups: int) -> tuple[float | None, str | None]:
+    """Cohen's kappa of predictions for trajectories that the model had not seen."""
+    if groups < 2:
+        return None, "one trajectory only, nothing can be held out"
+    from sklearn.model_selection import GroupKFold
+
+    folds = GroupKFold(n_splits=min(FOLDS, groups))
+    said: list[str] = [""] * len(examples)
+    for train, test in folds.split(examples, groups=[e.group for e in examples]):
+        seen = [examples[i] for i in train]
+        names = Counter(example.label for example in seen)
+        if len(names) < 2:
+            answers = [(names.most_common(1)[0][0], 1.0)] * len(test)
+        else:
+            answers = predict(_fit(seen), [examples[i].seen for i in test])
+        for i, (label, _) in zip(test, answers, strict=True):
+            said[i] = label
+    return _kappa([e.label for e in examples], said)
+
+
+def _kappa(one: Sequence[str], other: Sequence[str]) -> tuple[float | None, str | None]:
+    """Cohen (1960), unweighted; undefined where chance alone gives full agreement."""
+    n = len(one)
+    observed = sum(a == b for a, b in zip(one, other, strict=True)) / n
+    first, second = Counter(one), Counter(other)
+    expected = sum(first[name] * second[name] for name in first) / n**2
+    if math.isclose(expected, 1.0):
+        return None, "both always give the same label, so chance agreement is 1"
+    return (observed - expected) / (1 - expected), None

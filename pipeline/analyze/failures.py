@@ -1,0 +1,130 @@
+"""Failure modes found: how often each is present by group and rater, with whom, and in which trajectories."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...annotation.statistics.intervals import wilson
+from ..store import Selection, Store, dictionaries
+from .matrix import keys_of
+
+FAILURES = "failures"
+ORDER = ("human", "llm", "model", "rule")
+"""Whose findings are shown first where nothing else is asked, after gold."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """In how many of `n` trajectories a code (or category) is present, with Wilson's 95 % interval."""
+
+    code: str
+    category: str | None
+    rater: str
+    group: tuple[str, ...]
+    present: int
+    n: int
+    missing: int
+    """Unclear or failed to answer."""
+
+    @property
+    def rate(self) -> float | None:
+        return self.present / self.n if self.n else None
+
+    @property
+    def interval(self) -> tuple[float | None, float | None]:
+        low, high, *_ = wilson(self.present, self.n) if self.n else (None, None)
+        return low, high
+
+
+def shares(
+    store: Store, *, by: Sequence[str] = (), codebook: str = FAILURES, only: Selection | None = None
+) -> list[Share]:
+    """Every code and category of a trajectory codebook: by rater and group, in the codebook's order."""
+    with store.reading() as connection:
+        keys = keys_of(connection, by)
+        names = "".join(
+            f", coalesce({expression}, '–')::VARCHAR AS key_{i}" for i, (_, expression) in enumerate(keys)
+        )
+        wanted, values = (only or Selection()).where()
+        query = f"""
+            SELECT f.code, f.category, f.rater{names},
+                coalesce(sum(f.present), 0)::BIGINT AS present, count(f.present) AS n,
+                count(*) - count(f.present) AS missing
+            FROM (
+                SELECT trajectory_id, codebook, code, category, rater, present FROM findings
+                UNION ALL
+                SELECT trajectory_id, codebook, code, NULL, rater, present FROM category_findings
+            ) f JOIN trajectories t ON t.id = f.trajectory_id
+            WHERE f.codebook = ? AND {wanted}
+            GROUP BY ALL ORDER BY ALL
+        """
+        rows = dictionaries(connection, query, [codebook, *values])
+    return [
+        Share(
+            row["code"],
+            row["category"],
+            row["rater"],
+            tuple(row[f"key_{i}"] for i in range(len(keys))),
+            row["present"],
+            row["n"],
+            row["missing"],
+        )
+        for row in rows
+    ]
+
+
+def raters(store: Store, codebook: str = FAILURES, only: Selection | None = None) -> list[dict[str, Any]]:
+    """Who rated on a codebook (rater, kind, answers), the one to show first in front."""
+    wanted, values = (only or Selection()).where()
+    query = f"""
+        SELECT rater, any_value(rater_kind) AS kind, count(label) AS answers,
+            count(DISTINCT trajectory_id) AS trajectories
+        FROM counted_ratings c JOIN trajectories t ON t.id = c.trajectory_id
+        WHERE codebook = ? AND {wanted} GROUP BY rater
+    """
+    with store.reading() as connection:
+        found = dictionaries(connection, query, [codebook, *values])
+    return sorted(found, key=_first)
+
+
+def _first(rater: dict[str, Any]) -> tuple[Any, ...]:
+    """Gold, then the judge with the most answers, then whoever comes first in ORDER."""
+    kind = ORDER.index(rater["kind"]) if rater["kind"] in ORDER else len(ORDER)
+    return (rater["rater"] != "gold", -rater["trajectories"], -rater["answers"], kind, rater["rater"])
+
+
+def together(
+    store: Store, rater: str, *, codebook: str = FAILURES, only: Selection | None = None
+) -> list[dict[str, Any]]:
+    """Pairs of codes that one rater found in the same trajectories: code, other, shared, either."""
+    wanted, values = (only or Selection()).where()
+    query = f"""
+        WITH f AS (
+            SELECT f.trajectory_id, f.code FROM findings f JOIN trajectories t ON t.id = f.trajectory_id
+            WHERE f.codebook = ? AND f.rater = ? AND f.present = 1 AND {wanted}
+        ), alone AS (SELECT code, count(*) AS n FROM f GROUP BY code)
+        SELECT a.code, b.code AS other, count(*) AS shared,
+            any_value(x.n) + any_value(y.n) - count(*) AS either
+        FROM f a JOIN f b ON b.trajectory_id = a.trajectory_id AND b.code > a.code
+        JOIN alone x ON x.code = a.code JOIN alone y ON y.code = b.code
+        GROUP BY a.code, b.code ORDER BY shared DESC, a.code, b.code
+    """
+    with store.reading() as connection:
+        return dictionaries(connection, query, [codebook, rater, *values])
+
+
+def sources(
+    store: Store, rater: str, *, codebook: str = FAILURES, only: Selection | None = None
+) -> list[dict[str, Any]]:
+    """Where a rater put the cause of what it found: code, error_source (or none), findings."""
+    wanted, values = (only or Selection()).where()
+    query = f"""
+        SELECT f.code, f.category, coalesce(f.error_source, 'not said') AS error_source, count(*) AS findings
+        FROM findings f JOIN trajectories t ON t.id = f.trajectory_id
+        WHERE f.codebook = ? AND f.rater = ? AND f.present = 1 AND {wanted}
+        GROUP BY ALL ORDER BY ALL
+    """
+    with store.reading() as connection:
+        return dictionaries(connection, query, [codebook, rater, *values])

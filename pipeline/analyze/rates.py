@@ -1,0 +1,155 @@
+"""How common each code is: the judge's own rate beside the one that people's labels correct."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...annotation.statistics import Audit
+from ...annotation.statistics.audit import any_mode
+from ...annotation.statistics.estimators import ESTIMATORS
+from ...annotation.statistics.intervals import MISSING, Ints
+from ...annotation.statistics.rates import rate
+from ...schemas import Rate
+from ..errors import UsageError
+from ..store import Selection, Store
+from .matrix import Rated, chosen_books, groups, rated
+
+
+def rates(
+    store: Store,
+    names: Sequence[str] = (),
+    *,
+    by: Sequence[str] = (),
+    judge: str | None = None,
+    estimator: str | None = None,
+    only: Selection | None = None,
+) -> list[Rate]:
+    """A row for each code of each two-label codebook with ratings, each judge and each group.
+
+    `only` and `by` are domains of whatever was sampled: inclusion probabilities stay those of the draw.
+
+    A category's row is the rate of the union of its codes per trajectory, never their sum. Where no judge
+    rated, people's labels stand alone. UsageError for an unknown judge, group or estimator.
+    """
+    if estimator is not None and estimator not in ESTIMATORS:
+        raise UsageError(f"unknown estimator {estimator!r}, expected one of {', '.join(ESTIMATORS)}")
+    rows: list[Rate] = []
+    seen: set[str] = set()
+    for book in chosen_books(store, names):
+        if not book.binary:
+            continue
+        with store.reading() as connection:
+            codes = list(rated(connection, book))
+            group_of = groups(connection, by, only)
+        seen.update(name for code in codes for name in code.judges)
+        for code in (*codes, *_categories(codes)):
+            rows.extend(_grouped(code, group_of, by, judge, estimator))
+    if judge is not None and judge not in seen:
+        raise UsageError(f"no judge {judge!r}, expected one of {', '.join(sorted(seen)) or 'none yet'}")
+    return rows
+
+
+def _grouped(
+    code: Rated,
+    group_of: dict[str, dict[str, str | None]],
+    by: Sequence[str],
+    judge: str | None,
+    estimator: str | None,
+) -> Iterator[Rate]:
+    of_unit = [
+        tuple(group_of[trajectory].values()) if trajectory in group_of else None
+        for trajectory, _ in code.units
+    ]
+    for values in sorted({group for group in of_unit if group is not None}, key=str):
+        own = code.where(np.array([group == values for group in of_unit], dtype=bool))
+        group = dict(zip(by, values, strict=True)) if by else None
+        judges: list[str | None] = [name for name in own.judges if judge in (None, name)]
+        for name in judges or ([] if judge else [None]):
+            row = _rate(own, name, group, estimator)
+            if row is not None:
+                yield row
+
+
+def _rate(
+    code: Rated, judge: str | None, group: dict[str, str | None] | None, estimator: str | None
+) -> Rate | None:
+    """One row; None where neither the judge nor people said anything in this group."""
+    human = _presence(code.settled())
+    said = None if judge is None else code.of(judge)
+    # Only units that the judge was asked about are its corpus.
+    corpus = np.ones(len(human), dtype=bool) if said is None else said != MISSING
+    if not corpus.any() or (said is None and not (human != MISSING).any()):
+        return None
+    human = human[corpus]
+    inclusion, assumed = _inclusion(code.inclusion[corpus], human)
+    clusters = None if code.clusters is None else code.clusters[corpus]
+    strata = None if said is None else _presence(said[corpus])
+    found = rate(Audit(human, strata, inclusion, clusters), estimator)
+    return Rate(
+        codebook=code.book.name,
+        code=code.code,
+        group=group,
+        judge=judge,
+        judge_rate=found.judge_rate,
+        rate=found.rate,
+        low=found.low,
+        high=found.high,
+        estimator=found.estimator,
+        design=found.design + assumed,
+        n_human=found.n_human,
+        n_judged=found.n_judged,
+        n_unclear=found.n_unclear,
+        rate_if_unclear_absent=found.rate_if_unclear_absent,
+        rate_if_unclear_present=found.rate_if_unclear_present,
+        reason=found.reason,
+    )
+
+
+def _presence(said: Ints) -> Ints:
+    """1 for the positive (first) label, 0 for the other, and UNCLEAR, ERROR, MISSING as they are."""
+    return np.where(said >= 0, (said == 0).astype(np.int64), said)
+
+
+def _inclusion(drawn: NDArray[np.float64], human: Ints) -> tuple[NDArray[np.float64] | None, str]:
+    """Inclusion probabilities where a sample holds all that people rated, else none and why."""
+    asked = human != MISSING
+    if not asked.any():
+        return None, ""
+    if asked.all() and np.isnan(drawn).all():
+        return None, "; every unit was labelled"
+    if np.isnan(drawn[asked]).any():
+        return None, "; no sample on record, taken as a simple random one"
+    return np.where(np.isnan(drawn), 1.0, drawn), ""
+
+
+def _categories(codes: list[Rated]) -> Iterator[Rated]:
+    """Each category as a code of its own: the union of its codes, for every rater."""
+    if not codes:
+        return
+    for category in codes[0].book.categories:
+        members = {c.code for c in codes[0].book.codes if c.category == category.category}
+        own = [code for code in codes if code.code in members]
+        if len(own) == len(members):
+            yield _union(category.category, own)
+
+
+def _union(name: str, codes: list[Rated]) -> Rated:
+    raters = tuple(r for r in codes[0].raters if all(r in code.raters for code in codes))
+    columns = []
+    for rater in raters:
+        present = any_mode(np.stack([_presence(code.of(rater)) for code in codes], axis=1))
+        # Back to label indices, of which 0 is the positive one.
+        columns.append(np.where(present >= 0, 1 - present, present))
+    matrix = np.stack(columns, axis=1) if columns else np.empty((len(codes[0].units), 0), dtype=np.int64)
+    return replace(
+        codes[0],
+        code=name,
+        raters=raters,
+        kinds={rater: codes[0].kinds[rater] for rater in raters},
+        matrix=matrix,
+        probability=np.full(matrix.shape, np.nan),
+    )

@@ -1,0 +1,153 @@
+"""One page on a judge: its agreement with people beside people's own, its errors, whether it moved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from ...annotation.statistics.audit import ERROR, UNCLEAR
+from ...annotation.statistics.confusion import calibration, confusion
+from ...annotation.statistics.intervals import MISSING
+from ...annotation.statistics.validation import alternative_annotator_test, drift
+from ..errors import UsageError
+from ..store import Store, dictionaries
+from .agreement import design_weights, of_codes
+from .matrix import Rated, chosen_books, rated
+
+EXAMPLES = 5
+"""Errors of a kind that are shown."""
+QUALITIES = ("sensitivity", "specificity", "ppv", "npv")
+TRAP = (
+    "A judge that always answers 'absent' passes this test where a code is rare: read it only together with "
+    "the sensitivity beside it."
+)
+
+
+def validate(
+    store: Store,
+    judge: str,
+    names: Sequence[str] = (),
+    *,
+    margin: float = 0.2,
+    previous: str | None = None,
+) -> dict[str, Any]:
+    """The page as one document, code by code; UsageError for a judge without ratings."""
+    codes: list[Rated] = []
+    for book in chosen_books(store, names):
+        with store.reading() as connection:
+            codes.extend(code for code in rated(connection, book) if judge in code.judges)
+    if not codes:
+        raise UsageError(f"no ratings by judge {judge!r} on these codebooks; `coaudit judge` makes them")
+    with store.reading() as connection:
+        versions = dictionaries(connection, _VERSIONS, [judge])
+        texts = {(r["trajectory_id"], r["event"]): r["text"] for r in dictionaries(connection, _TEXTS)}
+    return {
+        "judge": judge,
+        "versions": versions,
+        "codes": [_code(code, judge, margin, previous, texts) for code in codes],
+    }
+
+
+def _code(
+    code: Rated, judge: str, margin: float, previous: str | None, texts: dict[Any, str | None]
+) -> dict[str, Any]:
+    human, said = code.settled(), code.of(judge)
+    own = [row for row in of_codes(code) if judge in row.raters or set(row.raters) <= set(code.humans)]
+    quality = confusion(said, human, code.book.labels, design_weights(code))
+    return {
+        "codebook": code.book.name,
+        "code": code.code,
+        "n_judged": int((said >= 0).sum()),
+        "n_unclear": int((said == UNCLEAR).sum()),
+        "n_errors": int((said == ERROR).sum()),
+        "n_both": int(((said >= 0) & (human >= 0)).sum()),
+        "agreement": [row.model_dump() for row in own],
+        "confusion": {
+            "labels": list(quality.labels),
+            "counts": quality.counts.tolist(),
+            "classes": [asdict(one) for one in quality.classes],
+        },
+        "errors": _errors(code, judge, texts),
+        "calibration": _calibration(code, judge),
+        "alternative_annotator_test": _alternative(code, judge, margin),
+        "drift": _drift(code, judge, previous),
+    }
+
+
+def _errors(code: Rated, judge: str, texts: dict[Any, str | None]) -> list[dict[str, Any]]:
+    """Where the judge is wrong, by kind (people's label, judge's label), with examples."""
+    human, said, labels = code.settled(), code.of(judge), code.book.labels
+    kinds = []
+    for theirs in range(len(labels)):
+        for ours in range(len(labels)):
+            places = np.flatnonzero((human == theirs) & (said == ours))
+            if theirs == ours or not len(places):
+                continue
+            units = [code.units[place] for place in places[:EXAMPLES]]
+            examples = [{"trajectory": t, "event": e, "text": texts.get((t, e))} for t, e in units]
+            kind = {"people": labels[theirs], "judge": labels[ours], "n": len(places)}
+            kinds.append({**kind, "examples": examples})
+    return kinds
+
+
+def _calibration(code: Rated, judge: str) -> dict[str, Any]:
+    """Of the probability of the positive label, which a rater gives for the label it chose."""
+    human, said = code.settled(), code.of(judge)
+    given = code.probability[:, code.raters.index(judge)]
+    usable = (human >= 0) & (said >= 0) & ~np.isnan(given) & (len(code.book.labels) == 2)
+    positive = np.where(said == 0, given, 1 - given)[usable]
+    return asdict(calibration(positive, (human[usable] == 0).astype(np.int64)))
+
+
+def _alternative(code: Rated, judge: str, margin: float) -> dict[str, Any]:
+    columns = [code.raters.index(rater) for rater in code.humans]
+    humans = np.where(code.matrix[:, columns] < 0, MISSING, code.matrix[:, columns])
+    own = np.where(code.of(judge) < 0, MISSING, code.of(judge))
+    found = alternative_annotator_test(own, humans, code.humans, positive=0, margin=margin)
+    return {**asdict(found), "margin": margin, "trap": TRAP}
+
+
+def _drift(code: Rated, judge: str, previous: str | None) -> dict[str, Any] | None:
+    if previous is None or previous not in code.raters:
+        return None
+    human = code.settled()
+    return asdict(drift(code.of(previous), code.of(judge), positive=0, human=human))
+
+
+def lines(page: dict[str, Any]) -> Iterator[str]:
+    """The page as text."""
+    yield f"Judge {page['judge']}"
+    for version in page["versions"]:
+        made = f"version {version['rater_version'] or '–'}, model {version['model'] or '–'}"
+        yield f"  {made}: {version['n']} ratings"
+    for code in page["codes"]:
+        yield f"\n{code['codebook']} / {code['code']}"
+        counts = (f"{name} {code[f'n_{name}']}" for name in ("judged", "unclear", "errors", "both"))
+        yield f"  {', '.join(counts)}"
+        for row in code["agreement"]:
+            yield f"  {row['coefficient']} ({', '.join(row['raters'])}): {_number(row)}"
+        for quality in code["confusion"]["classes"]:
+            shown = (f"{name} {_number(quality[name])}" for name in QUALITIES)
+            yield f"  {quality['label']}: {', '.join(shown)}"
+        for kind in code["errors"]:
+            yield f"  people {kind['people']}, judge {kind['judge']}: {kind['n']}"
+        test = code["alternative_annotator_test"]
+        verdict = test["reason"] or f"winning rate {test['winning_rate']:.2f}, passed: {test['passed']}"
+        yield f"  alternative annotator test (ε = {test['margin']}): {verdict}. {test['trap']}"
+
+
+def _number(row: dict[str, Any]) -> str:
+    if row["value"] is None:
+        return f"– ({row['reason']})"
+    interval = "" if row["low"] is None else f" [{row['low']:.3f}, {row['high']:.3f}]"
+    return f"{row['value']:.3f}{interval}"
+
+
+_VERSIONS = """
+    SELECT rater_version, model, count(*) AS n, min(created) AS first, max(created) AS last
+    FROM counted_ratings WHERE rater = ? GROUP BY ALL ORDER BY first
+"""
+_TEXTS = "SELECT trajectory_id, seq AS event, left(text, 400) AS text FROM events WHERE kind = 'message'"

@@ -1,0 +1,5 @@
+"""Samples to Label Studio and back."""
+
+from .project import Mark
+
+__all__ = ["Mark"]

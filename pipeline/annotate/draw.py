@@ -1,0 +1,306 @@
+"""Drawing a sample from the store: the design's probabilities come from `annotation.sampling`.
+
+One sample may serve several codebooks and, within one, several codes: a unit's inclusion probability is the
+largest that any code wants, with a floor. `--unit trajectory` draws whole trajectories.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+
+from ...annotation.statistics import sampling
+from ...schemas import GOLD, Codebook
+from .. import codebooks
+from ..analyze.matrix import rated
+from ..errors import UsageError
+from ..store import Store, dictionaries, execute, samples
+from ..store.ledger import now
+
+METHODS = ("simple", "stratified", "neyman", samples.ADJUDICATION)
+BY = ("judge", "task", "condition", "setting", "system", "agent", "agent_model")
+UNITS = ("unit", "trajectory")
+FLOOR = 0.2
+"""Of the even share: what every unit keeps, whatever the judge thinks of it."""
+NONE = "none"
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What to draw, as the command line asks for it."""
+
+    codebooks: tuple[str, ...]
+    name: str
+    size: int = 100
+    method: str = "simple"
+    by: tuple[str, ...] = ()
+    judge: str | None = None
+    pilot: str | None = None
+    overlap: float = 0.5
+    annotators: int = 2
+    unit: str = "unit"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _one_of("--method", self.method, METHODS)
+        _one_of("--unit", self.unit, UNITS)
+        for name in self.by:
+            _one_of("--by", name, BY)
+        if self.size < 1 or self.annotators < 1 or not 0 <= self.overlap <= 1:
+            raise UsageError("--size and --annotators must be at least 1, --overlap a share from 0 to 1")
+        if self.method == "neyman" and self.pilot is None:
+            raise UsageError("--method neyman needs --pilot SAMPLE, one that people have labelled")
+
+
+def draw(store: Store, wish: Wish) -> samples.Sample:
+    """Draw the sample and write it to the workspace."""
+    if samples.path(store.workspace, wish.name).exists():
+        raise UsageError(f"sample {wish.name!r} exists; choose another --name")
+    books = [codebooks.load(name, store.workspace.codebooks) for name in dict.fromkeys(wish.codebooks)]
+    corpus: dict[str, int] = {}
+    drawn: list[samples.Drawn] = []
+    with store.reading() as connection:
+        judge = _judge(connection, wish)
+        for book in books:
+            frame = _frame(connection, book)
+            corpus[book.name] = len(frame)
+            drawn += _drawn(connection, book, frame, wish, judge)
+    design = samples.Design(
+        name=wish.name,
+        codebooks={book.name: book.version for book in books},
+        method=wish.method,
+        unit=wish.unit,
+        size=wish.size,
+        seed=wish.seed,
+        strata=_by(wish),
+        judge=judge,
+        pilot=wish.pilot,
+        overlap=wish.overlap,
+        annotators=wish.annotators,
+        corpus=corpus,
+        created=now(),
+        coaudit=samples.this_version(),
+    )
+    sample = samples.Sample(design=design, units=tuple(drawn))
+    samples.save(store.workspace, sample)
+    store.sync()
+    return sample
+
+
+def _drawn(
+    connection: duckdb.DuckDBPyConnection,
+    book: Codebook,
+    frame: list[dict[str, Any]],
+    wish: Wish,
+    judge: str | None,
+) -> list[samples.Drawn]:
+    if not frame:
+        return []
+    if wish.method == samples.ADJUDICATION:
+        return _disputed(connection, book, frame, wish.size)
+    names = np.unique([row["trajectory_id"] for row in frame], return_inverse=True)[1].astype(np.int64)
+    clusters = names if wish.unit == "trajectory" and book.unit != "trajectory" else None
+    strata = _strata(connection, book, frame, wish, judge)
+    size = _size(len(frame), wish, clusters)
+    if wish.method == "neyman":
+        taken = sampling.draw(
+            _neyman(connection, book, frame, strata, wish, size), wish.seed, clusters=clusters
+        )
+    elif wish.method == "stratified":
+        texts = np.array([" | ".join(column) for column in zip(*strata.values(), strict=True)])
+        _, cells, held = np.unique(texts, return_inverse=True, return_counts=True)
+        sizes = sampling.neyman(held, np.zeros(len(held), np.int64), np.zeros(len(held), np.int64), size)
+        wanted = {place: int(n) for place, n in enumerate(sizes)}
+        taken = sampling.stratified(cells.astype(np.int64), wanted, wish.seed, clusters=clusters)
+    else:
+        taken = sampling.simple_random(len(frame), size, wish.seed, clusters=clusters)
+    asked = _overlaps(len(taken.units), wish, None if clusters is None else clusters[taken.units])
+    said = [" | ".join(column) for column in zip(*strata.values(), strict=True)] if strata else []
+    return [
+        samples.Drawn(
+            codebook=book.name,
+            trajectory=frame[unit]["trajectory_id"],
+            event=frame[unit]["event"],
+            unit_hash=frame[unit]["hash"],
+            probability=min(1.0, float(taken.inclusion[unit])),
+            stratum=said[unit] if said else None,
+            overlap=int(overlap),
+        )
+        for unit, overlap in zip(taken.units.tolist(), asked, strict=True)
+    ]
+
+
+def _disputed(
+    connection: duckdb.DuckDBPyConnection, book: Codebook, frame: list[dict[str, Any]], size: int
+) -> list[samples.Drawn]:
+    """Units on which people disagree and nothing is settled yet; chosen so, they estimate no rate."""
+    open_units: set[tuple[str, int | None]] = set()
+    for code in rated(connection, book):
+        said = [code.of(rater) for rater in code.humans]
+        if len(said) < 2:
+            continue
+        answers = np.where(np.stack(said) < 0, -1, np.stack(said))
+        highest = answers.max(0)
+        differ = ((answers >= 0) & (answers != highest)).any(0)
+        settled = code.of(GOLD) >= 0 if GOLD in code.raters else np.zeros(len(differ), dtype=bool)
+        open_units.update(code.units[place] for place in np.flatnonzero(differ & ~settled))
+    rows = [row for row in frame if (row["trajectory_id"], row["event"]) in open_units]
+    return [
+        samples.Drawn(
+            codebook=book.name,
+            trajectory=row["trajectory_id"],
+            event=row["event"],
+            unit_hash=row["hash"],
+            probability=None,
+            overlap=1,
+        )
+        for row in rows[:size]
+    ]
+
+
+def _size(units: int, wish: Wish, clusters: Ints | None) -> int:
+    """How many units to draw; with whole trajectories, as many as so many trajectories have on average."""
+    if clusters is None:
+        return min(wish.size, units)
+    trajectories = int(clusters.max()) + 1
+    return min(units, round(wish.size * units / trajectories))
+
+
+def _overlaps(units: int, wish: Wish, clusters: Ints | None) -> Sequence[int]:
+    people = [str(number) for number in range(wish.annotators)]
+    each = min(2, wish.annotators)
+    table = sampling.overlap(units, people, wish.overlap, wish.seed, each=each, clusters=clusters)
+    return [int(n) for n in table.sum(1)]
+
+
+def _frame(connection: duckdb.DuckDBPyConnection, book: Codebook) -> list[dict[str, Any]]:
+    """Every unit of a codebook, the opening query aside, in an order that does not change."""
+    query = """
+        SELECT u.trajectory_id, u.event, u.hash, t.* EXCLUDE (id)
+        FROM units u JOIN trajectories t ON t.id = u.trajectory_id
+        WHERE u.kind = ? AND NOT u.opening ORDER BY u.trajectory_id, u.event
+    """
+    return dictionaries(connection, query, [book.unit])
+
+
+def _by(wish: Wish) -> tuple[str, ...]:
+    unstratified = wish.method in ("simple", samples.ADJUDICATION)
+    return wish.by or (() if unstratified else ("judge",))
+
+
+def _strata(
+    connection: duckdb.DuckDBPyConnection,
+    book: Codebook,
+    frame: list[dict[str, Any]],
+    wish: Wish,
+    judge: str | None,
+) -> dict[str, list[str]]:
+    """What each unit belongs to, by the name of the stratification."""
+    if wish.method == "simple":
+        return {}
+    said = _labels(connection, book, judge) if judge else {}
+    columns: dict[str, list[str]] = {}
+    for name in _by(wish):
+        if name == "judge":
+            columns[name] = [f"judge={_overall(book, said, row)}" for row in frame]
+        else:
+            columns[name] = [f"{name}={row[name]}" for row in frame]
+    return columns
+
+
+def _overall(book: Codebook, said: dict[tuple[str, str, int | None], str], row: dict[str, Any]) -> str:
+    """The judge's label of a unit; with several codes, whether it found any of them."""
+    labels = [said.get((code.code, row["trajectory_id"], row["event"]), NONE) for code in book.codes]
+    if len(labels) == 1:
+        return labels[0]
+    if book.positive in labels:
+        return f"any {book.positive}"
+    return NONE if set(labels) == {NONE} else f"no {book.positive}"
+
+
+def _neyman(
+    connection: duckdb.DuckDBPyConnection,
+    book: Codebook,
+    frame: list[dict[str, Any]],
+    strata: dict[str, list[str]],
+    wish: Wish,
+    size: int,
+) -> NDArray[np.float64]:
+    """Inclusion for all codes at once: each code's Neyman share of its own judge strata in the pilot."""
+    judge = _judge(connection, wish)
+    said = _labels(connection, book, judge) if judge else {}
+    people = _pilot(connection, book, str(wish.pilot))
+    if not people:
+        raise UsageError(f"--pilot {wish.pilot!r}: nobody has labelled units of {book.name!r} in it")
+    wishes = []
+    for code in book.codes:
+        own = [said.get((code.code, row["trajectory_id"], row["event"]), NONE) for row in frame]
+        rest = [column for name, column in strata.items() if name != "judge"]
+        texts = np.array([" | ".join(parts) for parts in zip(own, *rest, strict=True)])
+        names, cells = np.unique(texts, return_inverse=True)
+        present, labelled = np.zeros(len(names), np.int64), np.zeros(len(names), np.int64)
+        for row, cell in zip(frame, cells, strict=True):
+            label = people.get((code.code, row["trajectory_id"], row["event"]))
+            if label is not None:
+                labelled[cell] += 1
+                present[cell] += label == book.positive
+        wishes.append(sampling.neyman_wishes(cells.astype(np.int64), present, labelled, size))
+    return sampling.for_codes(np.array(wishes).T, size, floor=FLOOR * size / len(frame))
+
+
+def _labels(
+    connection: duckdb.DuckDBPyConnection, book: Codebook, rater: str
+) -> dict[tuple[str, str, int | None], str]:
+    query = """
+        SELECT code, trajectory_id, event, coalesce(label, 'error')
+        FROM counted_ratings WHERE codebook = ? AND rater = ?
+    """
+    found = execute(connection, query, [book.name, rater]).fetchall()
+    return {(code, trajectory, event): label for code, trajectory, event, label in found}
+
+
+def _pilot(
+    connection: duckdb.DuckDBPyConnection, book: Codebook, sample: str
+) -> dict[tuple[str, str, int | None], str]:
+    """What people said of the pilot's units: gold where there is one, else the label most gave."""
+    query = f"""
+        SELECT r.code, r.trajectory_id, r.event,
+            coalesce(max(label) FILTER (WHERE rater = '{GOLD}'), mode(label))
+        FROM counted_ratings r JOIN samples s
+            ON s.sample = ? AND s.codebook = r.codebook AND s.trajectory_id = r.trajectory_id
+            AND s.event IS NOT DISTINCT FROM r.event
+        WHERE r.codebook = ? AND r.rater_kind = 'human' AND r.label IN (SELECT unnest(?)) GROUP BY ALL
+    """
+    found = execute(connection, query, [sample, book.name, list(book.labels)]).fetchall()
+    return {(code, trajectory, event): label for code, trajectory, event, label in found}
+
+
+def _judge(connection: duckdb.DuckDBPyConnection, wish: Wish) -> str | None:
+    """The rater whose labels stratify: the one named, or the only judge there is."""
+    return only_judge(connection, wish.codebooks, wish.judge) if "judge" in _by(wish) else None
+
+
+def only_judge(connection: duckdb.DuckDBPyConnection, books: Sequence[str], named: str | None) -> str:
+    """The judge that is named, or the only one that rated these codebooks; else UsageError."""
+    query = """
+        SELECT DISTINCT rater FROM counted_ratings
+        WHERE rater_kind <> 'human' AND codebook IN (SELECT unnest(?))
+    """
+    known = sorted(row[0] for row in execute(connection, query, [list(books)]).fetchall())
+    chosen = known[0] if named is None and len(known) == 1 else named
+    if chosen not in known:
+        have = ", ".join(known) or "(no judge has rated these codebooks: coaudit judge)"
+        raise UsageError(f"--judge must be one of {have}, got {named!r}")
+    return str(chosen)
+
+
+def _one_of(option: str, value: str, choices: Sequence[str]) -> None:
+    if value not in choices:
+        raise UsageError(f"{option} must be one of {', '.join(choices)}, got {value!r}")

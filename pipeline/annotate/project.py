@@ -1,0 +1,138 @@
+"""The Label Studio project of a sample's codebook: how it is marked, found again and kept as we made it.
+
+A project belongs to one sample, one codebook and one version of it; its description says so, together with
+the hash of the configuration we gave it, by which a change by hand is noticed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...annotation.labelstudio import LabelStudioError, Project, Server, Subject
+from ...annotation.labelstudio import config as label_config
+from ...annotation.labelstudio import tasks as labelstudio_tasks
+from ...schemas import Codebook
+from .. import codebooks
+from ..errors import CoauditError, UsageError
+from ..store import Workspace
+from ..store.samples import Drawn, Sample
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What a project's description says about itself."""
+
+    sample: str
+    codebook: str
+    version: str
+    context: str
+    config: str
+
+    @property
+    def head(self) -> str:
+        """The part that finds the project again."""
+        return f"coaudit sample={self.sample} codebook={self.codebook}@{self.version} "
+
+    def text(self) -> str:
+        return f"{self.head}context={self.context} config={self.config}"
+
+
+_MARK = re.compile(r"coaudit sample=(\w+) codebook=(\w+)@(\w+) context=(\w+) config=(\w+)")
+
+
+def mark_of(project: Project) -> Mark | None:
+    """The mark in a project's description; None where somebody took it out."""
+    found = _MARK.search(project.description)
+    return Mark(*found.groups()) if found else None
+
+
+@contextmanager
+def reported() -> Iterator[None]:
+    """A Label Studio error becomes one that the command line shows as one message."""
+    try:
+        yield
+    except LabelStudioError as error:
+        raise CoauditError(str(error)) from error
+
+
+def subject(sample: Sample, unit: Drawn, version: str) -> Subject:
+    """A drawn unit under a version of its codebook."""
+    identity = sample.design.identity
+    return Subject(identity, unit.trajectory, unit.event, unit.unit_hash, unit.codebook, version)
+
+
+def book_of(sample: Sample, name: str, workspace: Workspace) -> tuple[Codebook, list[Drawn]]:
+    """A codebook as it is now, with the sample's units for it."""
+    return codebooks.load(name, workspace.codebooks), [u for u in sample.units if u.codebook == name]
+
+
+def check_context(context: str) -> None:
+    """UsageError for a context there is none of."""
+    if context not in labelstudio_tasks.CONTEXTS:
+        raise UsageError(f"--context must be one of {', '.join(labelstudio_tasks.CONTEXTS)}, got {context!r}")
+
+
+def project_of(
+    server: Server,
+    sample: Sample,
+    book: Codebook,
+    config: str,
+    context: str,
+    overlap: int,
+    reset_config: bool,
+) -> tuple[Project, list[str]]:
+    """The project of this sample and codebook, made where there is none."""
+    mark = Mark(sample.design.identity, book.name, book.version, context, label_config.config_hash(config))
+    found = server.projects(mark.head)
+    title = f"{sample.design.name} · {book.name} · {book.version}"
+    if not found:
+        text = f"{book.title}. Do not edit this line: {mark.text()}"
+        return server.create(title, text, config, label_config.instruction(book), overlap), []
+    project, notes = found[0], []
+    if len(found) > 1:
+        notes.append(f"{len(found)} projects carry this sample and codebook; using {project.id}, the oldest")
+    before = mark_of(project) or mark
+    if before.context != context:
+        raise UsageError(
+            f"project {project.id} was pushed with --context {before.context}: what annotators see must not "
+            "change on the way; draw a new sample for another context"
+        )
+    if label_config.config_hash(project.config) == before.config:
+        return project, notes
+    if not reset_config:
+        notes.append(
+            f"the labelling configuration of project {project.id} was changed by hand; it is left as it is "
+            "(--reset-config puts ours back)"
+        )
+        return project, notes
+    server.configure(project.id, config, f"{book.title}. Do not edit this line: {mark.text()}")
+    notes.append(f"the labelling configuration of project {project.id} was changed by hand; ours is back")
+    return project, notes
+
+
+def keep_codebook(workspace: Workspace, book: Codebook) -> None:
+    """Keep a pushed codebook, so that its annotations can be read after it has changed."""
+    path = codebook_path(workspace, book.name, book.version)
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(book.model_dump_json(exclude={"version"}, indent=1), encoding="utf-8")
+
+
+def codebook_path(workspace: Workspace, name: str, version: str) -> Path:
+    """Where a pushed codebook is kept."""
+    return workspace.raw / "labelstudio" / "codebooks" / f"{name}@{version}.json"
+
+
+def pushed_codebook(workspace: Workspace, name: str, version: str) -> Codebook | None:
+    """The codebook of that version: as it is now, or as it was pushed."""
+    path = codebook_path(workspace, name, version)
+    if path.exists():
+        return Codebook.model_validate_json(path.read_bytes())
+    if name in codebooks.names(workspace.codebooks):
+        book = codebooks.load(name, workspace.codebooks)
+        return book if book.version == version else None
+    return None

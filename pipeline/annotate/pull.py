@@ -1,0 +1,131 @@
+"""From Label Studio to the rating ledger: what people said, changed and took back since the last pull.
+
+Every annotation is kept as received (`raw/labelstudio/`), and becomes one rating a code (see `annotations`).
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from ...annotation.labelstudio import Project, Server
+from ...annotation.labelstudio.client import Listed
+from ...annotation.labelstudio.tasks import KEY
+from ...schemas import Codebook, canonical_json
+from ..errors import CoauditError, SourceError
+from ..store import Store, ledger
+from ..store.samples import Sample
+from . import project as project_module
+from .reconcile import Pulled, Pulling
+
+FILE = "file"
+"""The server of annotations that came in a file."""
+MARGIN = timedelta(seconds=10)
+"""A transaction may be stamped a little before the listing that misses it: look back so far."""
+
+
+def pull(store: Store, server: Server, sample: Sample) -> Pulled:
+    """Take over what changed in the sample's projects since the last pull."""
+    result = Pulled()
+    with project_module.reported():
+        server.check()
+        found = server.projects(f"coaudit sample={sample.design.identity} ")
+        if not found:
+            raise CoauditError(f"no project of sample {sample.design.name!r} on {server.url}: push it first")
+        users = server.users()
+        for project in found:
+            _pull(store, server, sample, project, users, result)
+    store.sync()
+    return result
+
+
+def _pull(
+    store: Store, server: Server, sample: Sample, project: Project, users: dict[int, str], result: Pulled
+) -> None:
+    mark = project_module.mark_of(project)
+    book = project_module.pushed_codebook(store.workspace, mark.codebook, mark.version) if mark else None
+    if book is None:
+        result.reports.append(f"project {project.id}: its codebook is not known here, nothing was taken over")
+        return
+    raw = raw_path(store, sample, book)
+    since = last_mark(raw, server.url, project.id)
+    touched = list(server.tasks(project.id, since=since and _earlier(since)))
+    alive = {task.id for task in (server.heads(project.id) if since else touched)}
+    result.projects += 1
+    pulling = Pulling(store, sample, book, server.url, project.id, users, result)
+    pulling.take(touched, alive, raw)
+    newest = max([task.updated_at for task in touched], default=since)
+    done = {"pulled": ledger.now(), "server": server.url, "project": project.id, "mark": newest}
+    ledger.append(raw, [canonical_json(done)])
+
+
+def import_file(store: Store, sample: Sample, path: Path, people: dict[int, str]) -> Pulled:
+    """Take over a JSON export of Label Studio, made by hand; a task that isn't in it stays as it was."""
+    try:
+        tasks = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise SourceError(f"{path}: not a JSON export of Label Studio: {error}") from error
+    if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
+        raise SourceError(f"{path}: not a JSON export of Label Studio: expected a list of tasks")
+    result = Pulled()
+    for name, version in sorted({_book_of(task) for task in tasks if _book_of(task)[0]}):
+        book = project_module.pushed_codebook(store.workspace, name, version)
+        if book is None:
+            result.reports.append(f"{path}: codebook {name}@{version} is not known here")
+            continue
+        listed = [_from_file(task) for task in tasks if _book_of(task) == (name, version)]
+        project = next((int(a["project"]) for t in listed for a in t.annotations if a.get("project")), 0)
+        result.projects += 1
+        pulling = Pulling(store, sample, book, FILE, project, people, result)
+        pulling.take(listed, None, raw_path(store, sample, book))
+    if not result.projects:
+        raise SourceError(f"{path}: none of its tasks carries a codebook that coaudit pushed or exported")
+    store.sync()
+    return result
+
+
+def raw_path(store: Store, sample: Sample, book: Codebook) -> Path:
+    """Where annotations are kept as received."""
+    name = f"{sample.design.name}.{book.name}@{book.version}.jsonl"
+    return store.workspace.raw / "labelstudio" / name
+
+
+def pulls(path: Path) -> list[dict[str, Any]]:
+    """The finished pulls that a raw file tells of, oldest first."""
+    if not path.exists():
+        return []
+    with path.open(encoding="utf-8") as lines:
+        whole = [json.loads(line) for line in lines if line.startswith('{"mark"') and line.endswith("\n")]
+    return whole
+
+
+def last_mark(path: Path, server: str, project: int) -> str | None:
+    """updated_at of the newest task that the last pull from this project saw."""
+    seen = [p for p in pulls(path) if p["server"] == server and p["project"] == project]
+    return seen[-1]["mark"] if seen else None
+
+
+def _from_file(task: dict[str, Any]) -> Listed:
+    data = task.get("data") or {}
+    seqs = data.get("seqs")
+    return Listed(
+        id=int(task.get("id") or 0),
+        key=data.get(KEY),
+        seqs=tuple(seqs) if isinstance(seqs, list) else (),
+        updated_at=str(task.get("updated_at") or ""),
+        overlap=1,
+        annotations=[a for a in task.get("annotations") or [] if isinstance(a, dict)],
+    )
+
+
+def _book_of(task: dict[str, Any]) -> tuple[str, str]:
+    data = task.get("data") or {}
+    return str(data.get("codebook") or ""), str(data.get("codebook_version") or "")
+
+
+def _earlier(moment: str) -> str:
+    """Label Studio's filter reads moments with microseconds only."""
+    before = (datetime.fromisoformat(moment) - MARGIN).astimezone(UTC)
+    return before.isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -1,0 +1,287 @@
+"""Annotations of one project into ratings: what is new, what was edited, what was taken back.
+
+An edit is a new rating, a deletion a retraction; nothing is ever removed from the ledger.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from ...annotation.labelstudio import Subject, answers
+from ...annotation.labelstudio.client import Listed
+from ...schemas import GOLD, Codebook, JsonValue, Rating, canonical_json
+from ..store import Store, dictionaries, execute, ledger
+from ..store.samples import ADJUDICATION, Sample
+from . import project as project_module
+
+SAID = ("label", "error", "cites", "quote", "rationale", "error_source")
+UNDATED = "1970-01-01T00:00:00.000+00:00"
+
+Key = tuple[str, int | None, str, str]
+"""Trajectory, event, code, rater."""
+
+
+@dataclass
+class Pulled:
+    """What a pull found; `reports` are for people to look into."""
+
+    projects: int = 0
+    annotations: int = 0
+    rated: int = 0
+    retracted: int = 0
+    unchanged: int = 0
+    errors: int = 0
+    reports: list[str] = field(default_factory=list)
+
+
+@dataclass
+class _Known:
+    """The last line that the ledger has for a rating's key."""
+
+    said: tuple[Any, ...]
+    retracted: bool
+    created: str
+    at: dict[str, Any]
+    rating: Rating
+
+
+@dataclass
+class Pulling:
+    """One project on the way into the ledger."""
+
+    store: Store
+    sample: Sample
+    book: Codebook
+    server: str
+    project: int
+    users: dict[int, str]
+    result: Pulled
+
+    def take(self, touched: Sequence[Listed], alive: set[int] | None, raw: Path) -> None:
+        """Ratings of the touched tasks into the ledger; `alive` tasks are all there are, where known."""
+        subjects = {s.key: s for s in self._subjects()}
+        known = self._known()
+        wanted: dict[Key, Rating] = {}
+        for task in touched:
+            subject = subjects.get(task.key or "")
+            if subject is None:
+                self._report(f"task {task.id} carries no key of this sample: its annotations are not counted")
+                continue
+            for rating in self._ratings(task, subject):
+                self._prefer(wanted, rating)
+        keep_raw(raw, self.server, touched)
+        self._check_units(subjects, touched)
+        fresh = list(self._fresh(wanted, known))
+        gone = list(self._gone(wanted, known, {task.id for task in touched}, alive))
+        if fresh or gone:
+            with ledger.RatingLedger(self.store.workspace.ratings) as file:
+                file.append([*fresh, *gone])
+        self.result.rated += sum(rating.label is not None for rating in fresh)
+        self.result.errors += sum(rating.error is not None for rating in fresh)
+        self.result.retracted += len(gone)
+
+    def _subjects(self) -> Iterable[Subject]:
+        for unit in self.sample.units:
+            if unit.codebook == self.book.name:
+                yield project_module.subject(self.sample, unit, self.book.version)
+
+    def _ratings(self, task: Listed, subject: Subject) -> Iterable[Rating]:
+        by_rater: dict[str, list[dict[str, Any]]] = {}
+        for annotation in sorted(task.annotations, key=lambda a: (_moment(a), a.get("id") or 0)):
+            by_rater.setdefault(self._rater(annotation), []).append(annotation)
+            self.result.annotations += 1
+        if self.sample.design.method == ADJUDICATION:
+            # Who settles a dispute has seen it, and is no further independent annotator.
+            last = [annotation for given in by_rater.values() for annotation in given[-1:]]
+            for annotation in sorted(last, key=_moment)[-1:]:
+                yield from self._of(task, subject, annotation, GOLD)
+            return
+        for rater, given in by_rater.items():
+            if len(given) > 1:
+                self._report(f"task {task.id}: {rater} labelled it {len(given)} times, the latest counts")
+            yield from self._of(task, subject, given[-1], rater)
+        for annotation in (a for a in task.annotations if a.get("ground_truth")):
+            yield from self._of(task, subject, annotation, GOLD)
+
+    def _of(self, task: Listed, subject: Subject, annotation: dict[str, Any], rater: str) -> Iterable[Rating]:
+        read = answers.read(self.book, annotation, task.seqs)
+        for problem in read.problems if rater != GOLD else ():
+            self._report(f"task {task.id}, annotation {annotation.get('id')} by {rater}: {problem}")
+        at: dict[str, JsonValue] = {"server": self.server, "project": self.project}
+        at |= {"task": task.id, "key": subject.key}
+        at |= {"annotation": annotation.get("id"), "updated_at": _moment(annotation)}
+        changed_by = annotation.get("updated_by")
+        if changed_by not in (None, _person(annotation.get("completed_by"))):
+            at["updated_by"] = self._name(changed_by)
+        for answer in read.answers:
+            yield Rating(
+                trajectory=subject.trajectory,
+                event=subject.event,
+                unit_hash=subject.unit_hash,
+                codebook=self.book.name,
+                codebook_version=self.book.version,
+                code=answer.code,
+                rater=rater,
+                rater_kind="human",
+                label=answer.label,
+                error=answer.error,
+                cites=answer.cites,
+                quote=answer.quote,
+                error_source=answer.error_source,
+                rationale=answer.rationale,
+                seconds=annotation.get("lead_time"),
+                created=_moment(annotation),
+                external={"labelstudio": at},
+            )
+
+    def _prefer(self, wanted: dict[Key, Rating], rating: Rating) -> None:
+        """Two tasks may ask about one unit, after a race or a re-import: the later annotation counts."""
+        key = (rating.trajectory, rating.event, rating.code, rating.rater)
+        if key not in wanted or (wanted[key].created or "") <= (rating.created or ""):
+            wanted[key] = rating
+
+    def _fresh(self, wanted: dict[Key, Rating], known: dict[Key, _Known]) -> Iterable[Rating]:
+        for key, rating in wanted.items():
+            before = known.get(key)
+            if before is None:
+                yield rating
+            elif not before.retracted and before.said == _said(rating) and _same(before.at, _at(rating)):
+                self.result.unchanged += 1
+            elif not before.retracted and before.at.get("updated_at", "") > (rating.created or ""):
+                self.result.unchanged += 1  # another task's later annotation stands
+            else:
+                yield rating.model_copy(update={"created": _after(before.created, rating.created)})
+
+    def _gone(
+        self, wanted: dict[Key, Rating], known: dict[Key, _Known], touched: set[int], alive: set[int] | None
+    ) -> Iterable[Rating]:
+        for key, before in known.items():
+            at = before.at
+            if before.retracted or key in wanted:
+                continue
+            if at.get("server") != self.server or at.get("project") != self.project:
+                continue
+            task = at.get("task")
+            if task in touched or (alive is not None and task not in alive):
+                if alive is not None and task not in alive:
+                    self._report(f"task {task} was deleted: the ratings from it are taken back", once=True)
+                yield Rating(
+                    **before.rating.model_dump(
+                        include={"trajectory", "event", "unit_hash", "codebook", "codebook_version", "code"}
+                    ),
+                    rater=before.rating.rater,
+                    rater_kind="human",
+                    retracted=True,
+                    created=_after(before.created, ledger.now()),
+                    external={"labelstudio": at},
+                )
+
+    def _known(self) -> dict[Key, _Known]:
+        """The last word on every rating that came from Label Studio, retractions included."""
+        query = """
+            SELECT * FROM (
+                SELECT *, row_number() OVER (
+                    PARTITION BY trajectory_id, event, code, rater
+                    ORDER BY coalesce(created, '') DESC, ledger DESC, line DESC
+                ) AS place
+                FROM ratings WHERE codebook = ? AND codebook_version = ? AND rater_kind = 'human'
+            ) WHERE place = 1
+        """
+        with self.store.reading() as connection:
+            rows = dictionaries(connection, query, [self.book.name, self.book.version])
+        return {(r["trajectory_id"], r["event"], r["code"], r["rater"]): self._row(r) for r in rows}
+
+    def _row(self, row: dict[str, Any]) -> _Known:
+        fields = ("event", "unit_hash", "codebook", "codebook_version", "code", "rater", "rater_kind")
+        given = {name: row[name] for name in (*fields, *SAID, "retracted")}
+        rating = Rating(trajectory=row["trajectory_id"], **{**given, "cites": tuple(row["cites"] or ())})
+        external = json.loads(row["external"]) if row["external"] else {}
+        at = external.get("labelstudio") or {}
+        return _Known(_said(rating), row["retracted"], row["created"] or "", at, rating)
+
+    def _check_units(self, subjects: dict[str, Subject], touched: Sequence[Listed]) -> None:
+        labelled = {task.key for task in touched if task.annotations}
+        query = "SELECT trajectory_id, event, hash FROM units WHERE kind = ?"
+        with self.store.reading() as connection:
+            now = set(execute(connection, query, [self.book.unit]).fetchall())
+        for subject in (subjects[str(key)] for key in labelled if key in subjects):
+            if (subject.trajectory, subject.event, subject.unit_hash) not in now:
+                where = "" if subject.event is None else f", event {subject.event}"
+                self._report(
+                    f"trajectory {subject.trajectory}{where} is gone or has changed since it was sampled: "
+                    "its annotations are kept and not counted"
+                )
+
+    def _rater(self, annotation: dict[str, Any]) -> str:
+        return f"ls:{self._name(annotation.get('completed_by'))}"
+
+    def _name(self, person: Any) -> str:
+        if isinstance(person, dict) and person.get("email"):
+            return str(person["email"])
+        number = _person(person)
+        return self.users.get(number, str(number)) if number is not None else "unknown"
+
+    def _report(self, text: str, *, once: bool = False) -> None:
+        line = f"project {self.project}: {text}"
+        if not once or line not in self.result.reports:
+            self.result.reports.append(line)
+
+
+def keep_raw(path: Path, server: str, tasks: Sequence[Listed]) -> None:
+    """Keep annotations as they were received."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    ledger.append(
+        path,
+        [
+            canonical_json({"task": task.id, "key": task.key, "server": server, "annotation": annotation})
+            for task in tasks
+            for annotation in task.annotations
+        ],
+    )
+
+
+def _person(person: Any) -> int | None:
+    found = person.get("id") if isinstance(person, dict) else person
+    return int(found) if isinstance(found, int) else None
+
+
+def _at(rating: Rating) -> dict[str, Any]:
+    at = rating.external.get("labelstudio")
+    return at if isinstance(at, dict) else {}
+
+
+def _same(before: dict[str, Any], now: dict[str, Any]) -> bool:
+    """Whether it is the same annotation in the same version of it."""
+    return all(before.get(name) == now.get(name) for name in ("server", "task", "annotation", "updated_at"))
+
+
+def _said(rating: Rating) -> tuple[Any, ...]:
+    return tuple(getattr(rating, name) for name in SAID)
+
+
+def _moment(annotation: dict[str, Any]) -> str:
+    """When an annotation was last changed, as the ledger writes moments."""
+    given = str(annotation.get("updated_at") or annotation.get("created_at") or "")
+    try:
+        return _written(datetime.fromisoformat(given))
+    except ValueError:
+        return UNDATED
+
+
+def _after(before: str, wanted: str | None) -> str:
+    """The wanted moment, or just after `before` where clocks disagree: the last word must be last."""
+    try:
+        least = _written(datetime.fromisoformat(before) + timedelta(milliseconds=1))
+    except ValueError:
+        return wanted or ledger.now()
+    return max(wanted or "", least)
+
+
+def _written(moment: datetime) -> str:
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return aware.astimezone(UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,88 @@
+"""How far annotation is: what Label Studio has for a sample, and what was pulled."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from ...annotation.labelstudio import Project, Server
+from ...annotation.labelstudio.config import config_hash
+from ..store import Store
+from ..store.samples import Sample
+from . import project as project_module
+from . import pull
+
+
+def status(store: Store, server: Server, sample: Sample) -> list[dict[str, Any]]:
+    """A row for each project of the sample, oldest first; one without a project says so."""
+    with project_module.reported():
+        server.check()
+        users = server.users()
+        found = server.projects(f"coaudit sample={sample.design.identity} ")
+        rows = [_row(store, server, sample, project, users) for project in found]
+    pushed = {row["codebook"] for row in rows}
+    return rows + [_unpushed(sample, name) for name in sample.design.codebooks if name not in pushed]
+
+
+def _row(
+    store: Store, server: Server, sample: Sample, project: Project, users: dict[int, str]
+) -> dict[str, Any]:
+    mark = project_module.mark_of(project)
+    name, version = (mark.codebook, mark.version) if mark else ("?", "?")
+    tasks = list(server.tasks(project.id))
+    wanted = {
+        project_module.subject(sample, unit, version).key for unit in sample.units if unit.codebook == name
+    }
+    keys = Counter(task.key for task in tasks)
+    done = [[a for a in task.annotations if not a.get("was_cancelled")] for task in tasks]
+    by = Counter(users.get(a.get("completed_by"), "unknown") for given in done for a in given)  # type: ignore[arg-type]
+    notes = []
+    if mark and config_hash(project.config) != mark.config:
+        notes.append(f"project {project.id}: its labelling configuration was changed by hand")
+    if doubled := sum(1 for key, n in keys.items() if key in wanted and n > 1):
+        notes.append(f"project {project.id}: {doubled} units have more than one task")
+    if foreign := sum(n for key, n in keys.items() if key not in wanted):
+        notes.append(f"project {project.id}: {foreign} tasks carry no key of this sample")
+    return {
+        "project": project.id,
+        "url": f"{server.url}/projects/{project.id}",
+        "codebook": name,
+        "version": version,
+        "tasks": len(tasks),
+        "missing": len(wanted - set(keys)),
+        "annotated": sum(bool(given) for given in done),
+        "finished": sum(len(given) >= task.overlap for given, task in zip(done, tasks, strict=True)),
+        "skipped": sum(bool(a.get("was_cancelled")) for task in tasks for a in task.annotations),
+        "annotators": dict(sorted(by.items())),
+        "last_pull": _last_pull(store, server, sample, project.id, name, version),
+        "notes": notes,
+    }
+
+
+def _last_pull(
+    store: Store, server: Server, sample: Sample, project: int, name: str, version: str
+) -> str | None:
+    book = project_module.pushed_codebook(store.workspace, name, version)
+    done = pull.pulls(pull.raw_path(store, sample, book)) if book else []
+    return next(
+        (str(p["pulled"]) for p in reversed(done) if (p["server"], p["project"]) == (server.url, project)),
+        None,
+    )
+
+
+def _unpushed(sample: Sample, name: str) -> dict[str, Any]:
+    units = sum(unit.codebook == name for unit in sample.units)
+    return {
+        "project": None,
+        "url": None,
+        "codebook": name,
+        "version": None,
+        "tasks": 0,
+        "missing": units,
+        "annotated": 0,
+        "finished": 0,
+        "skipped": 0,
+        "annotators": {},
+        "last_pull": None,
+        "notes": [f"codebook {name}: not pushed yet"],
+    }

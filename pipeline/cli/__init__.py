@@ -1,0 +1,3 @@
+"""The command line: every command parses, calls a library function and reports."""
+
+__all__: list[str] = []

@@ -1,0 +1,133 @@
+"""Commands on how far to trust what raters said: agreement, rates, compare, validate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .console import Commands, Groups, Json, emit, number, split, store, table
+
+if TYPE_CHECKING:
+    from ...schemas import Agreement, Rate
+
+Codebooks = Annotated[list[str] | None, typer.Option(help="Repeatable; else all with ratings.")]
+
+
+def agreement(
+    codebook: Codebooks = None,
+    ratings: Annotated[Path | None, typer.Option(help="A long CSV: unit,rater,label.")] = None,
+    labels: Annotated[str, typer.Option(help="With --ratings: the declared labels in order, a,b,c.")] = "",
+    level: Annotated[str, typer.Option(help="With --ratings: nominal, ordinal or interval.")] = "nominal",
+    disagreements: Annotated[bool, typer.Option("--disagreements", help="List units to discuss.")] = False,
+    json: Json = False,
+) -> None:
+    """How far raters agree: people with people, judges with people, judges with judges."""
+    from ..analyze import agreement as measuring
+
+    names = codebook or []
+    if disagreements:
+        _report_disagreements(measuring.disagreements(store(), names), json)
+        return
+    confusions: list[dict[str, Any]] = []
+    if ratings is not None:
+        rows = measuring.of_csv(ratings, split(labels), level)
+    else:
+        rows = measuring.of_workspace(store(), names)
+        confusions = measuring.confusions(store(), names)
+    if json:
+        emit({"rows": [row.model_dump() for row in rows], "confusions": confusions})
+        return
+    columns = ["code", "coefficient", "raters", "value", "95 %", "units", "ratings", "note"]
+    table("Agreement", columns, [_agreement_cells(row) for row in rows])
+
+
+def rates(
+    codebook: Codebooks = None,
+    by: Annotated[str, typer.Option(help="Comma-separated groups, as in `metrics`.")] = "",
+    judge: Annotated[str | None, typer.Option(help="Only this judge.")] = None,
+    estimator: Annotated[str | None, typer.Option(help="In place of the one that fits the design.")] = None,
+    json: Json = False,
+) -> None:
+    """How common each code is: the judge's own rate beside the one corrected by people's labels."""
+    from ..analyze import rates as estimating
+
+    rows = estimating.rates(store(), codebook or [], by=split(by), judge=judge, estimator=estimator)
+    if json:
+        emit({"rows": [row.model_dump() for row in rows]})
+        return
+    columns = ["code", "of", "judge", "judge's", "rate", "95 %", "estimator", "n human", "n judged", "note"]
+    table("Rates", columns, [_rate_cells(row) for row in rows])
+
+
+def compare(
+    by: Annotated[str, typer.Option(help="What to compare: condition, agent_model, task, a tag ...")],
+    metric: Annotated[list[str] | None, typer.Option(help="Only these metrics or codes; repeatable.")] = None,
+    rater: Annotated[str | None, typer.Option(help="Whose ratings; else each rater's.")] = None,
+    correction: Annotated[str, typer.Option(help="holm or benjamini_hochberg.")] = "holm",
+    json: Json = False,
+) -> None:
+    """Differences between groups with intervals: paired where task instances are shared."""
+    from ..analyze import compare as comparing
+
+    rows = comparing.compare(store(), by, metrics=metric or [], rater=rater, correction=correction)
+    if json:
+        emit({"rows": rows})
+        return
+    for row in rows:
+        print(row["statement"])
+
+
+def validate(
+    judge: Annotated[str, typer.Argument(help="The judge to hold against people.")],
+    codebook: Codebooks = None,
+    margin: Annotated[float, typer.Option(help="ε of the alternative annotator test.")] = 0.2,
+    previous: Annotated[str | None, typer.Option(help="An earlier version of it, for drift.")] = None,
+    json: Json = False,
+) -> None:
+    """One page on a judge: agreement with people beside people's own, errors, calibration, drift."""
+    from ..analyze import validate as validating
+
+    page = validating.validate(store(), judge, codebook or [], margin=margin, previous=previous)
+    if json:
+        emit(page)
+    else:
+        print("\n".join(validating.lines(page)))
+
+
+COMMANDS: Commands = {"agreement": agreement, "rates": rates, "compare": compare, "validate": validate}
+GROUPED: Groups = {}
+
+
+def _report_disagreements(rows: list[dict[str, Any]], json: bool) -> None:
+    if json:
+        emit({"rows": rows})
+        return
+    columns = ["trajectory", "event", "code", "labels"]
+    cells = [[row["native_id"], _event(row["event"]), row["code"], _said(row["labels"])] for row in rows]
+    table(f"{len(rows)} disagreements", columns, cells)
+
+
+def _event(seq: int | None) -> str:
+    return "" if seq is None else str(seq)
+
+
+def _said(labels: dict[str, str]) -> str:
+    return ", ".join(f"{rater}: {label}" for rater, label in labels.items())
+
+
+def _interval(low: float | None, high: float | None) -> str:
+    return "" if low is None else f"{number(low)} – {number(high)}"
+
+
+def _agreement_cells(row: Agreement) -> list[str]:
+    shown = [", ".join(row.raters), number(row.value), _interval(row.low, row.high)]
+    return [row.code, row.coefficient, *shown, str(row.n_units), str(row.n_ratings), row.reason or ""]
+
+
+def _rate_cells(row: Rate) -> list[str]:
+    group = " · ".join(str(value) for value in (row.group or {}).values())
+    shown = [number(row.judge_rate), number(row.rate), _interval(row.low, row.high), row.estimator or ""]
+    note = row.reason or row.design or ""
+    return [row.code, group, row.judge or "", *shown, str(row.n_human), str(row.n_judged), note]

@@ -1,0 +1,209 @@
+"""The command that watches collaboration while it happens: follow."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .console import Commands, ConditionOption, Groups, Json, SettingOption, TagOption, emit, say, store, tags
+from .data import checked_setting
+from .judge import ApiBase, Concurrency, MaxCost, MaxRequests, ModelName, Yes, consent
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from ...schemas import Codebook
+    from ..follow import Follower
+    from ..follow.model_judge import ModelJudge
+    from ..follow.rule_judge import LiveJudge
+    from ..judge.model import Model
+    from ..store import Store
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which codebooks are rated, and by whom."""
+
+    books: Sequence[str]
+    rater: str | None = None
+    model: Model | None = None
+    api_base: str | None = None
+
+
+def follow(
+    targets: Annotated[
+        list[str], typer.Argument(help="redis://host:port/db, folders whose logs grow, or - (JSON Lines).")
+    ],
+    results: Annotated[
+        Path | None, typer.Option(help="Where the result folders that Co-Gym names are here.")
+    ] = None,
+    stop_when_idle: Annotated[
+        float | None, typer.Option(min=0, help="Stop when nothing has come for so many seconds.")
+    ] = None,
+    silence: Annotated[
+        float, typer.Option(min=0, help="Seconds after which a silent session counts as abandoned.")
+    ] = 600.0,
+    judge: Annotated[
+        list[str] | None, typer.Option(help="Codebook whose units are rated as they complete; repeatable.")
+    ] = None,
+    rater: Annotated[
+        str | None,
+        typer.Option(
+            help="rules or detectors, else what the codebook has; with --model, the name it rates by."
+        ),
+    ] = None,
+    model: ModelName = None,
+    api_base: ApiBase = None,
+    concurrency: Concurrency = 64,
+    yes: Yes = False,
+    max_requests: MaxRequests = None,
+    max_cost: MaxCost = None,
+    metrics: Annotated[
+        list[str] | None, typer.Option(help="URL of a vLLM server's /metrics; repeatable.")
+    ] = None,
+    every: Annotated[float, typer.Option(min=0.05, help="Seconds between two scrapes.")] = 5.0,
+    alerts: Annotated[bool, typer.Option("--alerts", help="One JSON line on stdout for each alert.")] = False,
+    webhook: Annotated[str | None, typer.Option(help="URL that alerts are POSTed to.")] = None,
+    unanswered: Annotated[
+        float, typer.Option(min=0, help="Seconds after which a person counts as left unanswered.")
+    ] = 60.0,
+    patience: Annotated[float, typer.Option(min=0, help="Seconds that a lost Redis is tried again.")] = 30.0,
+    system: Annotated[str, typer.Option(help="Whose logs the folders hold; auto looks.")] = "auto",
+    setting: SettingOption = None,
+    condition: ConditionOption = None,
+    tag: TagOption = None,
+    json: Json = False,
+) -> None:
+    """Follow live sessions and growing logs into the workspace until interrupted.
+
+    What comes over Redis is recorded under raw/ first. The password of a server is taken from its URL or
+    from REDIS_PASSWORD. A model is asked beside the following, which never waits for it; what it was not
+    asked when following ends, `judge` asks.
+    """
+    import asyncio
+
+    from ...judges.clients import Parameters
+    from ..errors import UsageError
+    from ..follow import Plan
+    from ..judge import run
+    from ..judge.model import Model
+    from ..systems import ReadOptions
+
+    plan = Plan(
+        targets=tuple(targets),
+        options=ReadOptions(setting=checked_setting(setting), condition=condition, tags=tags(tag or [])),
+        system=system,
+        results=results,
+        stop_when_idle=stop_when_idle,
+        silence=silence,
+        patience=patience,
+        metrics=tuple(metrics or ()),
+        every=every,
+    )
+    plan.check()
+    books = judge or []
+    if (model or rater) and not books:
+        raise UsageError(f"{'--model' if model else '--rater'} is for --judge CODEBOOK, and there is none")
+    asked = None
+    if model:
+        asked = Model(model, rater or model, Parameters(), concurrency, max_requests, max_cost)
+        asked = _approved(run.priced(asked), yes=yes)
+    done = asyncio.run(_follow(plan, Asked(books, rater, asked, api_base), alerts, webhook, unanswered))
+    if json:
+        emit(done)
+    else:
+        say(", ".join(f"{value} {key}" for key, value in done.items()))
+
+
+async def _follow(
+    plan: Any, asked: Asked, lines: bool, webhook: str | None, unanswered: float
+) -> dict[str, float]:
+    """Put the pieces together and run them."""
+    from ..follow import Follower
+    from ..follow.alerts import Alerts, Webhook, line
+
+    found = store(for_ingest=True)
+    follower = Follower(plan, found, say)
+    sent = Webhook(webhook, say) if webhook else None
+    if sent:
+        follower.beside.append(sent.run)
+
+    def emitted(alert: dict[str, Any]) -> None:
+        if lines:
+            print(line(alert), flush=True)
+        if sent:
+            sent(alert)
+
+    async with AsyncExitStack() as stack:
+        judge = await stack.enter_async_context(_judging(follower, asked)) if asked.books else None
+        if lines or sent:
+            from ...judges.rules.lexical import halts
+
+            follower.watchers.append(Alerts(emitted, unanswered, halts, frozenset(_ids(found))))
+        await follower.run()
+    return follower.summary() | (judge.summary() if judge else {})
+
+
+@asynccontextmanager
+async def _judging(follower: Follower, asked: Asked) -> AsyncIterator[LiveJudge | ModelJudge]:
+    """A judge that looks on."""
+    from ..follow.rule_judge import LiveJudge
+    from ..judge.scope import chosen
+
+    books = chosen(follower.sink.store, asked.books)
+    judge: LiveJudge | ModelJudge
+    async with AsyncExitStack() as stack:
+        if asked.model is None:
+            judge = LiveJudge(follower.sink, books, asked.rater)
+        else:
+            judge = await _model_judge(follower, books, asked.model, asked.api_base, stack)
+            follower.beside.append(judge.run)
+        stack.callback(judge.ledger.close)
+        follower.watchers.append(judge)
+        follower.endings.append(judge.finish)
+        yield judge
+
+
+async def _model_judge(
+    follower: Follower, books: tuple[Codebook, ...], model: Model, api_base: str | None, stack: AsyncExitStack
+) -> ModelJudge:
+    """A language model, once it is clear that it is there."""
+    from dataclasses import replace
+
+    from ...judges import JudgeError
+    from ...judges.clients import select
+    from ..errors import UsageError
+    from ..follow.model_judge import PATIENCE, ModelJudge
+    from ..judge import Scope, run
+
+    run.named(follower.sink.store, model.rater)
+    try:
+        client = select.client(model.name, api_base, model.parameters)
+    except JudgeError as error:
+        raise UsageError(str(error)) from error
+    complete = await stack.enter_async_context(client)
+    model = replace(await run.met(complete, model), patience=PATIENCE)
+    return ModelJudge(follower.sink, Scope(books), model, complete, say, follower.plan.silence)
+
+
+def _approved(model: Model, *, yes: bool) -> Model:
+    """A model that costs something needs a person's consent: nobody knows how much there will be to ask."""
+    prompt, completion = (1e6 * model.price.prompt, 1e6 * model.price.completion) if model.price else (0, 0)
+    if (prompt or completion) and not yes:
+        consent(f"{model.name} costs ${prompt:g} and ${completion:g} a million tokens of prompt and answer")
+    return model
+
+
+def _ids(found: Store) -> list[str]:
+    if not found.workspace.database.exists():
+        return []
+    with found.reading() as connection:
+        return [row[0] for row in connection.execute("SELECT id FROM trajectories").fetchall()]
+
+
+COMMANDS: Commands = {"follow": follow}
+GROUPED: Groups = {}

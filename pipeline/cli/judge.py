@@ -1,0 +1,192 @@
+"""The command `judge`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from ..errors import CoauditError, UsageError
+from .console import Commands, Groups, Json, emit, safe, say, store
+
+if TYPE_CHECKING:
+    from ...schemas.codebook import ContextKind
+    from ..judge import Scope, Summary
+    from ..judge.estimate import Estimate
+    from ..judge.model import Model, State
+    from ..store import Store
+
+Codebooks = Annotated[
+    list[str] | None, typer.Option("--codebook", help="What to rate; repeatable. Else what the rater rates.")
+]
+Rater = Annotated[
+    str | None,
+    typer.Option(help="rules, detectors, jury, trained:FILE; with --model, the name its ratings go by."),
+]
+ModelName = Annotated[
+    str | None,
+    typer.Option(
+        "--model", help="hosted_vllm/NAME or openai/NAME (with --api-base), or any name of litellm's."
+    ),
+]
+ApiBase = Annotated[str | None, typer.Option(help="URL of the endpoint, up to /v1.")]
+Concurrency = Annotated[int, typer.Option(min=1, help="Requests in flight at the most.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Begin without asking, whatever it costs.")]
+MaxRequests = Annotated[int | None, typer.Option(min=0, help="Ask at most so often.")]
+MaxCost = Annotated[float | None, typer.Option(min=0, help="Spend at most so many dollars.")]
+
+
+def judge(
+    codebook: Codebooks = None,
+    rater: Rater = None,
+    model: ModelName = None,
+    api_base: ApiBase = None,
+    members: Annotated[str, typer.Option(help="Of a jury: raters, parted by commas.")] = "",
+    engine: Annotated[
+        str, typer.Option(help="local asks an endpoint; vllm and ray run the model themselves.")
+    ] = "local",
+    concurrency: Concurrency = 64,
+    context: Annotated[
+        str | None, typer.Option(help="none, preceding or transcript, in place of the codebook's own.")
+    ] = None,
+    include_query: Annotated[
+        bool, typer.Option("--include-query", help="Rate the opening query as well.")
+    ] = False,
+    limit: Annotated[int | None, typer.Option(min=1, help="At most so many units in this run.")] = None,
+    retry_errors: Annotated[
+        bool, typer.Option("--retry-errors", help="Rate again what ended in an error.")
+    ] = False,
+    yes: Yes = False,
+    max_requests: MaxRequests = None,
+    max_cost: MaxCost = None,
+    temperature: Annotated[float, typer.Option(min=0, help="Of the model.")] = 0.0,
+    seed: Annotated[int | None, typer.Option(help="Of the model, where it takes one.")] = None,
+    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds until an answer is given up.")] = 180.0,
+    context_tokens: Annotated[
+        int | None, typer.Option(min=256, help="The model's context; else what the endpoint says.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Rate units with rules or a model. What was rated in the same way before is not rated again."""
+    from ...judges.clients import Parameters
+    from ..judge import scope as judging
+    from ..judge.model import Model
+
+    found = store()
+    scope = judging.Scope((), checked_context(context), include_query, limit, retry_errors)
+    if model is None:
+        report(_without_model(found, rater or "rules", codebook or [], members, scope), json)
+        return
+    asked = Model(
+        name=model,
+        rater=rater or model,
+        parameters=Parameters(temperature=temperature, seed=seed),
+        concurrency=concurrency,
+        max_requests=max_requests,
+        max_cost=max_cost,
+        context=context_tokens,
+    )
+    books = judging.chosen(found, codebook or [])
+    _with_model(found, scope.on(books), asked, (engine, api_base, timeout), yes=yes, json=json)
+
+
+def approve(estimate: Estimate, *, yes: bool) -> None:
+    """Say what a run will take, and ask a person where money is at stake."""
+    say(str(estimate))
+    if estimate.cost and not yes:
+        consent(f"this costs about ${estimate.cost:.4f}")
+
+
+def consent(costs: str) -> None:
+    """Ask a person whether to go on with what costs money; UsageError where nobody can be asked."""
+    if not sys.stdin.isatty():
+        raise UsageError(f"{costs}: give --yes to go on")
+    if not typer.confirm("Go on?", err=True):
+        raise CoauditError("not begun")
+
+
+def shown() -> Callable[[State], None]:
+    """A progress line on stderr: rewritten each second on a terminal, one every 10 s elsewhere."""
+    turns = 0
+
+    def show(state: State) -> None:
+        nonlocal turns
+        turns += 1
+        if sys.stderr.isatty():
+            print(f"\r\x1b[K{safe(state.line())}", end="", file=sys.stderr, flush=True)
+        elif turns % 10 == 0:
+            say(state.line())
+
+    return show
+
+
+def report(summary: Summary, json: bool) -> None:
+    """The summary as a document, or as a line for reading."""
+    if sys.stderr.isatty():
+        print("\r\x1b[K", end="", file=sys.stderr)
+    if json:
+        emit(summary.document())
+        return
+    cost = "" if summary.cost_usd is None else f", ${summary.cost_usd:.4f}"
+    asked = f"; {summary.requests} requests{cost}" if summary.requests else ""
+    print(
+        f"{summary.rated} rated, {summary.already} already, {summary.errors} errors"
+        f"{asked}; {summary.seconds:.1f} s"
+    )
+
+
+def checked_context(given: str | None) -> ContextKind | None:
+    """none, preceding, transcript or None; UsageError for anything else."""
+    from typing import get_args
+
+    from ...schemas.codebook import ContextKind
+
+    if given is None:
+        return None
+    for kind in get_args(ContextKind):
+        if kind == given:
+            return cast("ContextKind", kind)
+    raise UsageError(f"--context must be none, preceding or transcript, got {given!r}")
+
+
+def _with_model(
+    found: Store, scope: Scope, asked: Model, where: tuple[str, str | None, float], *, yes: bool, json: bool
+) -> None:
+    from ...judges import JudgeError
+    from ...judges.clients.engines import client
+    from ..judge import run
+
+    engine, api_base, timeout = where
+    asked = run.priced(asked)
+    try:
+        asking = client(engine, asked.name, api_base, asked.parameters, timeout)
+    except JudgeError as error:
+        raise UsageError(str(error)) from error
+    try:
+        done = run.judge(
+            found, scope, asked, asking, approve=lambda e: approve(e, yes=yes), show=shown(), say=say
+        )
+    except run.Incomplete as error:
+        report(error.summary, json)
+        raise
+    report(done, json)
+
+
+def _without_model(found: Store, rater: str, names: list[str], members: str, scope: Scope) -> Summary:
+    from ..judge import embedded, jury
+    from ..judge import scope as judging
+
+    if rater != jury.NAME and not rater.startswith(f"{jury.NAME}:"):
+        return embedded.judge(found, rater, names, scope, say)
+    chosen = [name.strip() for name in members.split(",") if name.strip()]
+    books = judging.chosen(found, names, jury.rated_by(found, chosen))
+    tried = jury.judge(found, scope.on(books), chosen, rater)
+    for (one, other), (same, n) in tried.agreement.items():
+        say(f"{one} and {other} agree on {same} of {n} ({same / n:.0%}); `coaudit agreement` says more")
+    return tried.summary
+
+
+COMMANDS: Commands = {"judge": judge}
+GROUPED: Groups = {}

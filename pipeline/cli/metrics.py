@@ -1,0 +1,96 @@
+"""Commands that measure: metrics, interventions."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from .console import Commands, Groups, Json, emit, number, split, store, table, tags
+
+GROUPS = ("system", "setting", "condition", "task", "instance", "agent", "agent_model")
+
+
+def metrics(
+    by: Annotated[str, typer.Option(help=f"Comma-separated: {', '.join(GROUPS)}, or a tag.")] = "",
+    per: Annotated[str | None, typer.Option(help="`trajectory`: one row a trajectory.")] = None,
+    rater: Annotated[
+        str | None, typer.Option(help="Whose ratings to use; else gold where complete, else each.")
+    ] = None,
+    definition: Annotated[str, typer.Option(help="released or paper, where they differ.")] = "released",
+    penalty: Annotated[float, typer.Option(help="λ of the reward T - λC.")] = 0.08,
+    serving: Annotated[
+        bool, typer.Option("--serving", help="Answers and failures by the load of the model server instead.")
+    ] = False,
+    gamma: Annotated[float, typer.Option(help="Collab-Overcooked's time limit: this times optimal.")] = 1.5,
+    optimal: Annotated[list[str] | None, typer.Option(help="order=steps, in place of its level's.")] = None,
+    json: Json = False,
+) -> None:
+    """The papers' metrics with their intervals, over all or by group."""
+    from ..analyze import metrics as measuring
+    from ..systems import TimeLimit
+
+    if serving:
+        report_serving(json)
+        return
+    rows = measuring.metrics(
+        store(),
+        by=split(by),
+        per_trajectory=measuring.checked_per(per),
+        rater=rater,
+        definition=measuring.checked_definition(definition),
+        penalty=penalty,
+        limit=TimeLimit(gamma, measuring.checked_steps(tags(optimal or []))),
+    )
+    if json:
+        emit({"rows": [row.model_dump(exclude_unset=True) for row in rows]})
+        return
+    columns = ["metric", "of", "rater", "value", "95 %", "n", "missing", "why null"]
+    table("Metrics", columns, [measuring.cells(row, number) for row in rows])
+
+
+def interventions(
+    penalty: Annotated[float, typer.Option(help="λ, the price of one human step.")] = 0.08,
+    top: Annotated[int, typer.Option(min=1, help="How many states to show.")] = 5,
+    json: Json = False,
+) -> None:
+    """ReHAC: where a person's step helped most and where it was wasted."""
+    from ..errors import CoauditError
+    from ..report import interventions as finding
+    from .console import safe
+
+    documents = finding.interventions(store(), penalty, top)
+    if not documents:
+        raise CoauditError("no ReHAC trajectories in the workspace; `coaudit ingest PATH` reads them")
+    if json:
+        emit({"rows": documents})
+        return
+    for document in documents:
+        print(safe("\n".join(finding.lines(document))))
+
+
+def report_serving(json: bool) -> None:
+    """What people and agents did while the model server was idle, busy, or had a queue."""
+    from ..analyze import load
+
+    rows = load.measures(store())
+    if json:
+        emit({"rows": rows})
+        return
+    columns = ["metric", "load", "value", "n", "missing", "why null"]
+    cells = [
+        [
+            row["metric"],
+            row["group"]["load"],
+            number(row["value"]),
+            str(row["n"]),
+            str(row["missing"]),
+            row.get("reason", ""),
+        ]
+        for row in rows
+    ]
+    table("Metrics by load of the model server", columns, cells)
+
+
+COMMANDS: Commands = {"metrics": metrics, "interventions": interventions}
+GROUPED: Groups = {}

@@ -1,0 +1,85 @@
+"""What is written down from the code itself: docs/commands.md from --help, schemas/json from the types.
+
+`make docs` writes both into the folder it is called from; tests keep them in step.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from ...schemas import Agreement, Codebook, Metric, Quarantined, Rate, Rating, Trajectory, Unit
+from ...schemas.trajectory import GivenOutcome
+
+WIDTH = 100
+"""Columns of the help texts, so that they look the same in every terminal."""
+MODELS: dict[str, type[BaseModel]] = {
+    "agreement": Agreement,
+    "codebook": Codebook,
+    "metric": Metric,
+    "outcome": GivenOutcome,
+    "quarantined": Quarantined,
+    "rate": Rate,
+    "rating": Rating,
+    "trajectory": Trajectory,
+    "unit": Unit,
+}
+"""File under schemas/json -> the type it describes."""
+_HEAD = """# Commands
+
+Written by `make docs` from `coaudit --help`. `--workspace DIR` stands before the command.
+"""
+
+
+def documents() -> dict[str, str]:
+    """Path from the repository's root -> text of everything that is written from the code."""
+    found = {f"schemas/json/{name}.json": _schema(model) for name, model in MODELS.items()}
+    return {"docs/commands.md": commands(), **found}
+
+
+def commands() -> str:
+    """The reference of all commands, in the order of `coaudit --help`."""
+    return "\n".join([_HEAD, *_helps()])
+
+
+def _helps() -> Iterator[str]:
+    import typer.main
+
+    from .main import app
+
+    def walk(command: Any, context: Any, depth: int) -> Iterator[str]:
+        text = command.get_help(context)
+        plain = "\n".join(line.rstrip() for line in text.splitlines())
+        yield f"{'#' * depth} {context.command_path}\n\n```text\n{plain}\n```\n"
+        for name, inner in getattr(command, "commands", {}).items():
+            yield from walk(inner, _context(inner, name, context), depth + 1)
+
+    root = typer.main.get_command(app)
+    yield from walk(root, _context(root, "coaudit", None), 2)
+
+
+def _context(command: Any, name: str, parent: Any) -> Any:
+    return command.context_class(
+        command, info_name=name, parent=parent, terminal_width=WIDTH, max_content_width=WIDTH
+    )
+
+
+def _schema(model: type[BaseModel]) -> str:
+    schema = model.model_json_schema(mode="validation")
+    return json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}, indent=2) + "\n"
+
+
+def write(root: Path) -> None:
+    """Write every document below `root`."""
+    for name, text in documents().items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8", newline="\n")
+
+
+if __name__ == "__main__":
+    write(Path.cwd())

@@ -1,0 +1,151 @@
+"""What a team wants to know at once: an agent in a dead loop, a person left unanswered, a call to halt."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from ...schemas import Event, Trajectory
+from ..errors import UsageError
+from ..store import ledger
+
+LOOP = 3
+"""The same action of the same agent so many times in a row is a dead loop."""
+BACKLOG = 1000
+"""Alerts that wait for a slow webhook; older ones are dropped, and that is said."""
+Alert = dict[str, Any]
+Emit = Callable[[Alert], None]
+
+
+@dataclass
+class _Seen:
+    """How far a trajectory was looked at."""
+
+    seq: int = -1
+    loops: dict[str, tuple[str, int]] = field(default_factory=dict)
+    """Agent -> its last action, and how often in a row."""
+    waiting: tuple[Event, float] | None = None
+    """The human message that no agent has answered yet, and when it came (monotonic)."""
+
+
+@dataclass
+class Alerts:
+    """Looks at what was stored. A trajectory that was there before us raises alerts for what is new only."""
+
+    emit: Emit
+    unanswered: float
+    halts: Callable[[str], bool]
+    initial: frozenset[str] = frozenset()
+    _seen: dict[str, _Seen] = field(default_factory=dict)
+
+    async def __call__(self, saved: Sequence[Trajectory]) -> None:
+        """Look at trajectories as they are now, and at the clock."""
+        for trajectory in saved:
+            self._look(trajectory)
+        for key, seen in self._seen.items():
+            self._late(key, seen)
+
+    def _look(self, trajectory: Trajectory) -> None:
+        known = trajectory.id in self._seen
+        seen = self._seen.setdefault(trajectory.id, _Seen())
+        quiet = not known and trajectory.id in self.initial
+        kinds = {p.name: p.kind for p in trajectory.participants}
+        for event in trajectory.events:
+            if event.live_only or event.seq <= seen.seq or event.kind == "start":
+                continue
+            alerts = list(self._of(event, kinds.get(event.actor), seen))
+            for alert in () if quiet else alerts:
+                self._raise(trajectory.id, trajectory.native_id, event, **alert)
+            seen.seq = event.seq
+        if any(o.name == "end_reason" and o.text not in (None, "unfinished") for o in trajectory.outcomes):
+            seen.waiting = None
+
+    def _of(self, event: Event, kind: str | None, seen: _Seen) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        if kind == "human" and event.kind == "message":
+            seen.waiting = seen.waiting or (event, time.monotonic())
+            if event.status is not None and self.halts(event.text or ""):
+                found.append({"alert": "halting_message", "text": event.text})
+        elif kind == "agent":
+            seen.waiting = None
+            times = _repeated(event, seen)
+            if times == LOOP:
+                name = event.action.name if event.action else event.kind
+                found.append({"alert": "dead_loop", "action": name, "times": times})
+        return found
+
+    def _late(self, key: str, seen: _Seen) -> None:
+        if seen.waiting is None or time.monotonic() - seen.waiting[1] < self.unanswered:
+            return
+        event, since = seen.waiting
+        seen.waiting = None
+        waited = round(time.monotonic() - since, 1)
+        self._raise(key, None, event, alert="unanswered", seconds=waited, text=event.text)
+
+    def _raise(self, key: str, native: str | None, event: Event, **what: Any) -> None:
+        alert = {"time": ledger.now(), "trajectory": key, "native_id": native}
+        about = {"event": event.seq, "actor": event.actor}
+        self.emit({k: v for k, v in (what | alert | about).items() if v is not None})
+
+
+def _repeated(event: Event, seen: _Seen) -> int:
+    """How often an agent has done the very same thing in a row; its messages in between don't break it."""
+    if event.action is None:
+        return 0
+    what = event.action.model_dump_json()
+    last, times = seen.loops.get(event.actor, ("", 0))
+    times = times + 1 if what == last else 1
+    seen.loops[event.actor] = (what, times)
+    return times
+
+
+class Webhook:
+    """POSTs alerts one after the other, in a task of its own: the follower never waits for it."""
+
+    def __init__(self, url: str, say: Callable[[str], None], timeout: float = 5.0) -> None:
+        if urlsplit(url).scheme not in ("http", "https"):
+            raise UsageError(f"--webhook must be an http(s) URL, got {url!r}")
+        self.url = url
+        self.say = say
+        self.timeout = timeout
+        self._queue: asyncio.Queue[Alert] = asyncio.Queue(BACKLOG)
+
+    def __call__(self, alert: Alert) -> None:
+        """Have an alert sent."""
+        if self._queue.full():
+            self._queue.get_nowait()
+            self.say(f"{self.url}: too slow, an alert was dropped")
+        self._queue.put_nowait(alert)
+
+    async def run(self) -> None:
+        """Send until cancelled; then what is left gets one more chance."""
+        import aiohttp
+
+        timeout = aiohttp.ClientTimeout(total=self.timeout)
+        async with aiohttp.ClientSession(timeout=timeout) as session:
+            try:
+                while True:
+                    await self._send(session, await self._queue.get())
+            finally:
+                while not self._queue.empty():
+                    await self._send(session, self._queue.get_nowait())
+
+    async def _send(self, session: Any, alert: Alert) -> None:
+        import aiohttp
+
+        try:
+            async with session.post(self.url, json=alert, allow_redirects=False) as answer:
+                if answer.status >= 400:
+                    self.say(f"{self.url}: answered {answer.status} to an alert")
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            self.say(f"{self.url}: an alert could not be sent: {error or type(error).__name__}")
+
+
+def line(alert: Alert) -> str:
+    """An alert as one line of JSON."""
+    return json.dumps(alert, ensure_ascii=False)

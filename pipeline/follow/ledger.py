@@ -1,0 +1,61 @@
+"""The ledger of a follower's ratings: written at once, so that a kill loses none, and loaded soon after."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import duckdb
+
+from ...schemas import Rating
+from ..errors import StoreError
+from ..store.ledger import RatingLedger
+from .sink import Sink
+
+
+class LiveLedger:
+    """Takes ratings from any thread; the next transaction has them on disk and in the store.
+
+    Readers leave them to it (`ledger.is_left`): else each of them would load them, as a writer.
+    """
+
+    def __init__(self, sink: Sink) -> None:
+        self.sink = sink
+        self.waits = False
+        """Whether there are ratings that no transaction has taken yet."""
+        self._lock = threading.Lock()
+        self._ledger: RatingLedger | None = None
+
+    def write(self, ratings: Sequence[Rating]) -> None:
+        """Write these, and have the next transaction load them."""
+        if not ratings:
+            return
+        with self._lock, self._told():
+            self._ledger = self._ledger or RatingLedger(self.sink.store.workspace.ratings, live=True)
+            self._ledger.write(ratings)
+            if not self.waits:
+                self.waits = True
+                self.sink.also(self._load)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._ledger is not None:
+            with self._told():
+                self._ledger.flush()
+                self._ledger.close()
+
+    def _load(self, connection: duckdb.DuckDBPyConnection) -> None:
+        with self._lock, self._told():
+            self.waits = False
+            if self._ledger is not None:
+                self._ledger.flush()
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            path = self._ledger.path if self._ledger else self.sink.store.workspace.ratings
+            why = f"{path}: cannot write the ledger: {error.strerror}; follow again to go on"
+            raise StoreError(why) from error

@@ -1,0 +1,238 @@
+"""What becomes of a stream of messages: recorded first, then dealt to sessions, then stored.
+
+After a restart the recording is replayed from the last checkpoint on, so that sessions go on where they
+stood; what was said while nobody listened is asked for, and the session is marked as having a gap.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ...schemas import Quarantined, Trajectory, content_hash
+from ..ingest.sources import Source
+from ..store import ledger
+from ..systems import ReadOptions, merge
+from ..systems.cogym import reader, recording, records
+from ..systems.cogym.messages import Received
+from ..systems.cogym.recording import Place, Recorder
+from ..systems.cogym.replay import feed, known_ids
+from ..systems.cogym.session import LiveSession
+from ..systems.cogym.sessions import Sessions, trajectory
+from .sink import Sink
+
+FOLDER_PATIENCE = 120.0
+"""Seconds that an ended session's folder is waited for and looked at again."""
+SYNC = 1.0
+
+
+@dataclass
+class Awaited:
+    """A session whose folder will complete it."""
+
+    session: LiveSession
+    until: float
+    joined: bool = False
+
+
+@dataclass
+class Listener:
+    """One stream, its sessions, and the folders that they announce."""
+
+    stream: Path
+    name: str
+    sink: Sink
+    options: ReadOptions
+    silence: float
+    say: Callable[[str], None]
+    results: Path | None = None
+    sessions: Sessions = field(default_factory=Sessions)
+    messages: int = 0
+    quarantined: int = 0
+    last: float = field(default_factory=time.monotonic)
+    """When something other than a tick was last received."""
+    subscribed: bool = False
+    awaited: dict[Path, Awaited] = field(default_factory=dict)
+    asked: set[str] = field(default_factory=set)
+    """Sessions whose state was asked for already."""
+    _places: dict[str, Place] = field(default_factory=dict)
+    _known: dict[str, str] = field(default_factory=dict)
+    _alive: dict[str, float] = field(default_factory=dict)
+    _checkpoint: Place | None = None
+    _synced: float = 0.0
+    _recorder: Recorder | None = None
+
+    @property
+    def recorder(self) -> Recorder:
+        assert self._recorder is not None, "open() comes first"
+        return self._recorder
+
+    def open(self) -> None:
+        """Start to record; go on with the sessions that were open when the last recording broke off."""
+        self._recorder = Recorder(self.stream)
+        self._known = known_ids(self.stream)
+        since = recording.last_checkpoint(self.stream)
+        for file, line, item in recording.lines(self.stream, since):
+            place = Place(recording.number(file), line)
+            if isinstance(item, Received):
+                feed(self.sessions, item, file, line)
+            elif isinstance(item, recording.Note):
+                self.sessions.noted(item.content)
+            self._placed(place)
+        self.recorder.note(follows=self.name)
+        if self.sessions.open:
+            self.say(f"going on with {len(self.sessions.open)} sessions of the recording before")
+        self.sessions.noted({"follows": self.name})
+        for session in list(self.sessions.changed.values()):
+            if session.ended == "end":
+                self._await(session)
+        for name in self.sessions.open:
+            self._alive[name] = time.monotonic()
+        self.sink.note(self._source())
+
+    def take(self, message: Received) -> None:
+        """Record a message, then make of it what there is to make."""
+        place = self.recorder.write(message)
+        self.messages += 1
+        before = len(self.sessions.open)
+        try:
+            session = self.sessions.feed(message)
+        except ValueError as error:
+            self.quarantined += 1
+            reason = f"{message.channel}: {error}"
+            bad = Quarantined(source=str(self.recorder.path), line=place.line, reason=reason)
+            self.sink.quarantine(str(self.recorder.path), [bad], anew=False)
+            return
+        self._placed(place)
+        if not message.channel.endswith("/tick"):
+            self.last = time.monotonic()
+        if session is None and len(self.sessions.open) == before:
+            return
+        self._alive[message.channel.partition("/")[0]] = time.monotonic()
+        self.sink.heard(datetime.fromtimestamp(message.time, UTC).isoformat(timespec="milliseconds"))
+        if session is not None and session.ended == "end":
+            self._alive.pop(session.name, None)
+            self._await(session)
+
+    def missed(self, away: float) -> list[tuple[str, str]]:
+        """The connection was away: mark what is open; (session, member) of those to be asked."""
+        self.recorder.note(away=round(away, 3))
+        self.sessions.noted({"away": away})
+        return self.to_ask(everyone=True)
+
+    def to_ask(self, *, everyone: bool = False) -> list[tuple[str, str]]:
+        """(session, member) of those whose state is not known: once each, and the open ones where wanted."""
+        strangers = [(n, r) for n, r in self.sessions.strangers.items() if n not in self.asked]
+        self.asked.update(name for name, _ in strangers)
+        if everyone:
+            strangers += [(name, s.team[0]) for name, s in self.sessions.open.items() if s.team]
+        return strangers
+
+    def close_silent(self) -> None:
+        """Close sessions that nothing was heard of for longer than the silence allows."""
+        for name in list(self.sessions.open):
+            if time.monotonic() - self._alive.setdefault(name, time.monotonic()) > self.silence:
+                self.recorder.note(closed=name)
+                self.sessions.close(name)
+                self.say(f"{name}: nothing heard for {self.silence:.0f} s, closed as abandoned")
+
+    def hand_over(self) -> list[LiveSession]:
+        """Give what has changed to the sink; the sessions that did."""
+        changed = list(self.sessions.changed.values())
+        self.sessions.changed.clear()
+        for session in changed:
+            if session.log.records:
+                self.sink.put(self.as_known(session), self.options)
+        return changed
+
+    def as_known(self, session: LiveSession) -> Trajectory:
+        """The session as a trajectory, under its folder's id where that turned out to be another."""
+        return trajectory(session, str(self.stream), self.options, self._known.get(session.key))
+
+    def joined(self, folder: Path, log: Trajectory) -> None:
+        """A folder was read: see that it and the session that announced it are one trajectory."""
+        awaited = self.awaited.get(folder)
+        if awaited is None or awaited.joined or not awaited.session.log.records:
+            return
+        live = self.as_known(awaited.session)
+        if log.id == live.id:
+            awaited.joined = True
+        elif awaited.session.anonymous and merge.same_start(log, live):
+            awaited.joined = True
+            self.recorder.note(session=awaited.session.key, id=log.id)
+            self._known[awaited.session.key] = log.id
+            self.sink.replace(live.id)
+            self.sink.put(merge.join(log, self.as_known(awaited.session)) or log, self.options)
+        else:
+            self.say(f"{folder}: holds another run of {live.native_id} than the one that was followed")
+
+    def stored(self) -> None:
+        """What was handed over is in the store: move the checkpoint behind what needs no replay."""
+        needed = [*self.sessions.open.values(), *self.sessions.changed.values()]
+        needed += [a.session for a in self.awaited.values() if not a.joined]
+        places = [self._places[s.key] for s in needed if s.key in self._places]
+        keep = {s.key for s in needed}
+        self._places = {key: place for key, place in self._places.items() if key in keep}
+        checkpoint = min(places, default=Place(self.recorder.number, self.recorder.line + 1))
+        if checkpoint != self._checkpoint and time.monotonic() - self._synced > SYNC:
+            self._checkpoint = checkpoint
+            self.recorder.note(checkpoint=[checkpoint.number, checkpoint.line])
+
+    def sync(self) -> None:
+        """Have the recording on disk, at most once a second."""
+        if time.monotonic() - self._synced > SYNC:
+            self.recorder.sync()
+            self._synced = time.monotonic()
+
+    def give_up(self) -> list[Path]:
+        """Folders that are not waited for any longer."""
+        now = time.monotonic()
+        done = [path for path, awaited in self.awaited.items() if now > awaited.until]
+        for path in done:
+            if not self.awaited.pop(path).joined and not (path / reader.LOG).is_file():
+                self.say(f"{path}: no {reader.LOG} came; the session is kept as it was heard")
+        return done
+
+    def close(self) -> None:
+        """Have everything on disk."""
+        self._synced = 0.0
+        self._checkpoint = None
+        self.stored()
+        self.recorder.close()
+
+    def _placed(self, place: Place) -> None:
+        for key in self.sessions.changed:
+            self._places.setdefault(key, place)
+        for session in self.sessions.fresh:
+            self._places.setdefault(session.key, place)
+        self.sessions.fresh.clear()
+
+    def _await(self, session: LiveSession) -> None:
+        folder = self._folder(session)
+        if folder is not None:
+            self.awaited[folder] = Awaited(session, time.monotonic() + FOLDER_PATIENCE)
+
+    def _folder(self, session: LiveSession) -> Path | None:
+        """Where the session's folder is (going to be) here: the end of its path, under --results."""
+        given = Path(session.result_dir) if session.result_dir else None
+        if given is None or given.name != session.name:
+            return None
+        if self.results is None:
+            return given if given.parent.is_dir() else None
+        parts = given.parts[1:] if given.is_absolute() else given.parts
+        ends = [self.results.joinpath(*parts[n:]) for n in range(len(parts))]
+        return next((end for end in ends if end.is_dir()), self.results / session.name)
+
+    def _source(self) -> Source:
+        inside = self.stream.relative_to(self.sink.store.workspace.path)
+        return Source(
+            path=str(self.stream.absolute()),
+            system=records.SYSTEM,
+            content_hash=content_hash("recorded live"),
+            options=self.options,
+            ingested=ledger.now(),
+            copied=str(inside),
+        )

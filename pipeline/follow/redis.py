@@ -1,0 +1,149 @@
+"""The Redis side: subscribe before anything, hand every message on, come back when the server went away."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from ..errors import SourceError, UsageError
+from ..systems.cogym.messages import PATTERN, Received, envelope
+
+PASSWORD = "REDIS_PASSWORD"
+PATIENCE = 30.0
+"""Seconds that a server which is not there is tried again."""
+POLL = 1.0
+
+
+@dataclass(frozen=True)
+class Subscribed:
+    """From now on every message comes; `away`: seconds in which some may have been missed."""
+
+    away: float | None = None
+
+
+@dataclass
+class Channel:
+    """One Redis server and database, subscribed to Co-Gym's channels."""
+
+    url: str
+    say: Callable[[str], None]
+    patience: float = PATIENCE
+    pattern: str = PATTERN
+    _client: Any = field(default=None, init=False)
+
+    @property
+    def name(self) -> str:
+        """The server without what is secret."""
+        parts = _parts(self.url)
+        return f"redis://{parts.hostname or 'localhost'}:{parts.port or 6379}{parts.path or '/0'}"
+
+    async def messages(self) -> AsyncIterator[Received | Subscribed]:
+        """Every message as it comes, `Subscribed` before them and after each loss of the connection.
+
+        Raises SourceError where the server refuses us, or stays away longer than the patience.
+        """
+        import redis.asyncio as redis
+
+        lost: float | None = None
+        began, pause, told = time.monotonic(), 0.1, False
+        while True:
+            try:
+                async with redis.Redis(**_settings(self.url)) as client, client.pubsub() as pubsub:
+                    await self._subscribe(pubsub)
+                    self._client = client
+                    yield Subscribed(None if lost is None else time.monotonic() - lost)
+                    lost, pause, told = None, 0.1, False
+                    async for message in _received(pubsub):
+                        yield message
+            except redis.AuthenticationError as error:
+                why = f"{self.name}: the server wants a password; give it in {PASSWORD}"
+                raise SourceError(why) from error
+            except redis.ResponseError as error:
+                raise SourceError(f"{self.name}: {_plain(error, self.url)}") from error
+            except (redis.RedisError, OSError) as error:
+                if self._client is not None:
+                    self._client, lost = None, time.monotonic()
+                    began = lost
+                await self._wait(error, began, pause, told)
+                pause, told = min(pause * 2, 2.0), True
+
+    async def _subscribe(self, pubsub: Any) -> None:
+        import redis.asyncio as redis
+
+        await pubsub.psubscribe(self.pattern)
+        answer = await pubsub.get_message(timeout=5.0)
+        if answer is None or answer["type"] != "psubscribe":
+            raise redis.ConnectionError("no answer to PSUBSCRIBE")
+
+    async def _wait(self, error: Exception, began: float, pause: float, told: bool) -> None:
+        why = _plain(error, self.url)
+        if time.monotonic() - began > self.patience:
+            raise SourceError(f"{self.name}: no Redis answered for {self.patience:.0f} s: {why}") from error
+        if not told:
+            self.say(f"{self.name}: {why}; trying again for {self.patience:.0f} s")
+        await asyncio.sleep(pause)
+
+    async def ask(self, session: str, role: str) -> None:
+        """Ask the environment for a session's state; the answer comes as a message."""
+        import redis.asyncio as redis
+
+        if self._client is None:
+            return
+        try:
+            await self._client.publish(f"{session}/{role}/request_state", envelope({}))
+        except (redis.RedisError, OSError) as error:
+            self.say(f"{self.name}: cannot ask for the state of {session}: {_plain(error, self.url)}")
+
+
+async def _received(pubsub: Any) -> AsyncIterator[Received]:
+    while True:
+        message = await pubsub.get_message(ignore_subscribe_messages=True, timeout=POLL)
+        if message is not None and message["type"] == "pmessage":
+            # Bytes that are no UTF-8 survive in the recording and are then found to be no JSON.
+            texts = (message[key].decode("utf-8", "surrogateescape") for key in ("channel", "data"))
+            yield Received(time.time(), *texts)
+
+
+def _settings(url: str) -> dict[str, Any]:
+    from redis.asyncio.retry import Retry
+    from redis.backoff import NoBackoff
+
+    parts = _parts(url)
+    password = unquote(parts.password) if parts.password else os.environ.get(PASSWORD)
+    return {
+        "host": parts.hostname or "localhost",
+        "port": parts.port or 6379,
+        "db": int(parts.path.strip("/") or 0),
+        "username": unquote(parts.username) if parts.username else None,
+        "password": password or None,
+        "ssl": parts.scheme == "rediss",
+        "socket_connect_timeout": 5.0,
+        "health_check_interval": 10,
+        # The client would come back by itself and never tell that messages were missed.
+        "retry": Retry(NoBackoff(), 0),
+    }
+
+
+def _parts(url: str) -> Any:
+    try:
+        parts = urlsplit(url)
+        valid = parts.scheme in ("redis", "rediss") and (parts.path.strip("/") or "0").isdigit()
+        _ = parts.port
+    except ValueError:
+        valid = False
+    if not valid:
+        raise UsageError("a Redis server is given as redis://host:port/db, with the db a number")
+    return parts
+
+
+def _plain(error: Exception, url: str) -> str:
+    """What went wrong, without a password that a library might have put into it."""
+    text = str(error) or type(error).__name__
+    for secret in (os.environ.get(PASSWORD), _parts(url).password):
+        text = text.replace(secret, "…") if secret else text
+    return text

@@ -1,0 +1,159 @@
+"""Units rated as they complete, by raters that need no endpoint: rules and detectors.
+
+The ledger is the memory here as everywhere: a unit that was rated so before is not rated again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from ...judges.rules import detectors, lexical
+from ...schemas import Codebook, Trajectory, Unit
+from ..errors import UsageError
+from ..judge import embedded as raters
+from ..judge.embedded import Embedded
+from ..judge.scope import BATCH, known
+from ..store import Store
+from ..store.trajectories import reference_rows
+from ..systems import References
+from ..systems.registry import DETECTED, parsed_references
+from .complete import Stillness, complete
+from .ledger import LiveLedger
+from .sink import Sink
+
+REMEMBERED = 1000
+STILL = 2.0
+"""Seconds without a change after which a trajectory that does not say so is taken to have ended."""
+Key = tuple[str, int | None, str]
+"""Codebook, seq of the unit's first event, hash of the unit."""
+
+
+class LiveJudge:
+    """Rates what was just stored."""
+
+    def __init__(self, sink: Sink, books: Sequence[Codebook], rater: str | None = None) -> None:
+        self.sink = sink
+        self.rated = 0
+        self.shown = Shown(sink.store)
+        self.raters = [(book, chosen(book, rater, self.shown)) for book in books]
+        self.still = Stillness(STILL)
+        self.ledger = LiveLedger(sink)
+        self._done: OrderedDict[str, set[Key]] = OrderedDict()
+        """By trajectory, the latest ones; of the others the store knows."""
+
+    async def __call__(self, saved: Sequence[Trajectory]) -> None:
+        """Rate the units of these trajectories that are complete and new."""
+        self.still.note(saved)
+        if saved:
+            await asyncio.to_thread(self._rate, saved)
+        if still := self.still.take():
+            await asyncio.to_thread(self._rate_still, still)
+
+    async def finish(self) -> None:
+        """Rate what would have had to be still for longer."""
+        await asyncio.to_thread(self._rate_still, self.still.take(everything=True))
+
+    def summary(self) -> dict[str, float]:
+        """What was rated."""
+        return {"rated": self.rated}
+
+    def _rate_still(self, ids: Sequence[str]) -> None:
+        for start in range(0, len(ids), BATCH):
+            with self.sink.store.reading(synced=True) as connection:
+                found = self.sink.store.load(connection, ids[start : start + BATCH], states=True)
+            self._rate(found)
+
+    def _rate(self, trajectories: Sequence[Trajectory]) -> None:
+        for start in range(0, len(trajectories), BATCH):
+            some = trajectories[start : start + BATCH]
+            self._recall([t.id for t in some if t.id not in self._done])
+            self.shown.show(some)
+            for book, embedded in self.raters:
+                for unit in (u for t in some for u in self._complete(t, book)):
+                    ratings = list(embedded.rater.rate(unit))
+                    self.ledger.write(ratings)
+                    self.rated += bool(ratings)
+
+    def _recall(self, ids: Sequence[str]) -> None:
+        """Learn what was rated of trajectories that are not remembered."""
+        while len(self._done) > REMEMBERED:
+            self._done.popitem(last=False)
+        self._done |= {key: set() for key in ids}
+        stored = [key for key in ids if key not in self.sink.new]
+        if not stored:
+            return
+        with self.sink.store.reading(synced=True) as connection:
+            for book, embedded in self.raters:
+                for key, units in known(connection, book, stored).items():
+                    self._done[key] |= {
+                        (book.name, event, said.unit_hash or "")
+                        for event, many in units.items()
+                        for said in many
+                        if (said.rater, said.rater_version) == embedded.maker
+                    }
+
+    def _complete(self, trajectory: Trajectory, book: Codebook) -> Iterator[Unit]:
+        done = self._done[trajectory.id]
+        for unit in complete(trajectory, book, ended=self.still.ended(trajectory)):
+            key = (book.name, unit.event, unit.hash)
+            if key not in done:
+                done.add(key)
+                yield unit
+
+
+class Shown:
+    """The trajectories that are being rated, for detectors that need more than a unit."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.held: dict[str, Trajectory] = {}
+
+    def show(self, trajectories: Sequence[Trajectory]) -> None:
+        """These are being rated now."""
+        self.held = {trajectory.id: trajectory for trajectory in trajectories}
+        self.__dict__.pop("references", None)
+
+    @cached_property
+    def references(self) -> Mapping[str, References]:
+        """What Collab-Overcooked runs are measured against, as the store has it now."""
+        with self.store.reading(synced=True) as connection:
+            return parsed_references(reference_rows(connection))
+
+
+@dataclass(frozen=True)
+class OfSystem:
+    """Those of one system."""
+
+    shown: Shown
+    system: str
+
+    @property
+    def references(self) -> Mapping[str, References]:
+        """System -> its references."""
+        return self.shown.references
+
+    def get(self, key: str) -> Trajectory | None:
+        """The trajectory of that id; None where it is another system's."""
+        found = self.shown.held.get(key)
+        return found if found and found.system == self.system else None
+
+
+def chosen(book: Codebook, name: str | None, shown: Shown) -> Embedded:
+    """The embedded rater of that name for a codebook, or else the one that it has; UsageError names them."""
+    if name is not None and name not in raters.EMBEDDED:
+        raise UsageError(
+            f"rater {name!r} does not rate while following, only {' and '.join(raters.EMBEDDED)} do, "
+            "or a language model with --model"
+        )
+    by_detectors = (detectors.CODEBOOK, *DETECTED)
+    if name is None and book.name not in (*lexical.CODEBOOKS, *by_detectors):
+        raise UsageError(
+            f"codebook {book.name!r} needs --model: rules rate {', '.join(lexical.CODEBOOKS)}, "
+            f"detectors {', '.join(by_detectors)}"
+        )
+    rater = name or (detectors.NAME if book.name in by_detectors else lexical.NAME)
+    return raters.embedded(book, rater, lambda book: OfSystem(shown, DETECTED[book.name].name))

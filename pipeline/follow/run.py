@@ -1,0 +1,280 @@
+"""Follow: sources on one side, the store on the other, and what looks on: judges, alerts, the serving.
+
+Everything runs in one event loop; what may take long (reading folders, the database, judges) in threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import signal
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ...schemas import Trajectory
+from ..errors import CoauditError, SourceError, StoreError, UsageError
+from ..store import Store
+from ..systems import ReadOptions, system_of
+from ..systems.cogym.recording import BusyError
+from . import stdin
+from .listener import Listener
+from .redis import PATIENCE, Channel, Subscribed
+from .scrape import Scraper
+from .sink import Sink
+from .tail import Tail
+
+Say = Callable[[str], None]
+Watcher = Callable[[Sequence[Trajectory]], Awaitable[None]]
+"""Told what was just stored, and now and then of nothing."""
+Work = Callable[[], Coroutine[Any, Any, None]]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to follow and how."""
+
+    targets: tuple[str, ...]
+    options: ReadOptions = field(default_factory=ReadOptions)
+    system: str = "auto"
+    results: Path | None = None
+    stop_when_idle: float | None = None
+    silence: float = 600.0
+    patience: float = PATIENCE
+    metrics: tuple[str, ...] = ()
+    every: float = 5.0
+    """Seconds between two scrapes."""
+
+    @property
+    def servers(self) -> list[str]:
+        return [t for t in self.targets if t.startswith(("redis://", "rediss://"))]
+
+    def check(self) -> None:
+        """UsageError for what cannot be followed, SourceError for a folder that is not there."""
+        for folder in self.folders:
+            if not folder.exists():
+                raise SourceError(f"{folder}: no such file or folder")
+        if self.system != "auto":
+            system_of(self.system)
+
+    @property
+    def folders(self) -> list[Path]:
+        rest = [t for t in self.targets if t != stdin.STDIN and t not in self.servers]
+        if wrong := next((t for t in rest if "://" in t), None):
+            raise UsageError(
+                f"cannot follow {wrong.partition('://')[0]}://…, expected redis://…, a folder or -"
+            )
+        return [Path(t) for t in rest]
+
+
+class Follower:
+    """One `follow`, from start to stop."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        store: Store,
+        say: Say,
+    ) -> None:
+        self.plan = plan
+        self.say = say
+        self.watchers: list[Watcher] = []
+        self.beside: list[Work] = []
+        """What runs until the end, when it is cancelled."""
+        self.endings: list[Work] = []
+        """What is waited for when all is stored but for what these make of it."""
+        self.sink = Sink(store)
+        self.listeners: list[Listener] = []
+        self.stopping = asyncio.Event()
+        self.stored: set[str] = set()
+        self._more: list[Path] = []
+        self._read: list[tuple[Path, Trajectory]] = []
+        self.tail = Tail(self.sink, plan.options, plan.system, lambda *found: self._read.append(found))
+        self.tail.roots.extend(plan.folders)
+
+    async def run(self) -> None:
+        """Follow until told to stop, or until nothing has come for as long as the plan says."""
+        await asyncio.to_thread(self.sink.open)
+        sources = [self._channel(url) for url in self.plan.servers]
+        sources += [Scraper(url, self.sink, self.say, self.plan.every).run() for url in self.plan.metrics]
+        if stdin.STDIN in self.plan.targets:
+            sources.append(self._stdin())
+        try:
+            with _signals(self.stopping):
+                async with asyncio.TaskGroup() as group:
+                    tasks = [group.create_task(source) for source in sources]
+                    beside = [group.create_task(work()) for work in self.beside]
+                    work = [group.create_task(w) for w in (self._folders(), self._write(), self._clock())]
+                    await self.stopping.wait()
+                    await _cancelled(tasks)
+                    await asyncio.gather(*work)
+                    await self._finish()
+                    await _cancelled(beside)
+        except* CoauditError as errors:
+            raise _first(errors) from None
+        finally:
+            for listener in self.listeners:
+                with contextlib.suppress(StoreError):
+                    listener.close()
+
+    def summary(self) -> dict[str, int]:
+        """What was followed."""
+        return {
+            "messages": sum(listener.messages for listener in self.listeners),
+            "trajectories": len(self.stored),
+            "quarantined": self.sink.quarantined,
+        }
+
+    async def _finish(self) -> None:
+        """Look and store once more when all sources have stopped."""
+        await asyncio.to_thread(self.tail.look)
+        self._joined()
+        self.tail.settle()
+        await self._flush()
+        for ending in self.endings:
+            await ending()
+        await self._flush()
+        await asyncio.to_thread(self.sink.derive, now=True)
+
+    async def _channel(self, url: str) -> None:
+        channel = Channel(url, self.say, patience=self.plan.patience)
+        place = re.sub(r"[^\w.]+", "-", channel.name.partition("://")[2])
+        listener = Listener(
+            self.sink.store.workspace.raw / "live" / place,
+            channel.name,
+            self.sink,
+            self.plan.options,
+            self.plan.silence,
+            self.say,
+            self.plan.results,
+        )
+        await self._opened(listener)
+        async for message in channel.messages():
+            if isinstance(message, Subscribed):
+                asked = self._subscribed(listener, message)
+            else:
+                listener.take(message)
+                asked = listener.to_ask()
+                for session, _ in asked:
+                    self.say(f"{session}: joined late; asking for its state")
+            for session, member in asked:
+                await channel.ask(session, member)
+
+    def _subscribed(self, listener: Listener, subscribed: Subscribed) -> list[tuple[str, str]]:
+        listener.last, listener.subscribed = time.monotonic(), True
+        if subscribed.away is None:
+            self.say(f"following {listener.name}")
+            return listener.to_ask(everyone=True)
+        self.say(f"{listener.name}: back after {subscribed.away:.1f} s; asking for what was missed")
+        return listener.missed(subscribed.away)
+
+    async def _opened(self, listener: Listener) -> None:
+        """Start to record; another process that records this stream is waited for, ready to take over."""
+        told = False
+        while True:
+            try:
+                listener.open()
+            except BusyError as busy:
+                if not told:
+                    self.say(f"{busy}; waiting to take over")
+                    told = True
+                await asyncio.sleep(0.5)
+            else:
+                self.listeners.append(listener)
+                return
+
+    async def _stdin(self) -> None:
+        path = stdin.place(self.sink.store.workspace)
+        self._more.append(path)
+        await stdin.record(path)
+        if self.plan.targets == (stdin.STDIN,):
+            self.stopping.set()
+
+    async def _folders(self) -> None:
+        for folder in self.plan.folders:
+            self.say(f"following {folder}")
+        while not self.stopping.is_set():
+            awaited = [path for listener in self.listeners for path in listener.awaited]
+            self.tail.roots[:] = [*self.plan.folders, *self._more, *awaited]
+            pause = await asyncio.to_thread(self.tail.look)
+            self._joined()
+            for listener in self.listeners:
+                listener.give_up()
+            await self._pause(pause)
+
+    def _joined(self) -> None:
+        while self._read:
+            path, trajectory = self._read.pop(0)
+            for listener in self.listeners:
+                listener.joined(path, trajectory)
+
+    async def _write(self) -> None:
+        """Store what has changed, at the sink's pace."""
+        while not self.stopping.is_set():
+            if self.sink.due():
+                await self._watch(())
+            else:
+                await self._flush()
+                await asyncio.to_thread(self.sink.derive)
+            await self._pause(min(0.1, self.sink.due()) or 0.1)
+
+    async def _pause(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.stopping.wait(), seconds)
+
+    async def _flush(self) -> None:
+        for listener in self.listeners:
+            listener.hand_over()
+            listener.sync()
+        saved = await asyncio.to_thread(self.sink.flush)
+        self.stored.update(trajectory.id for trajectory in saved)
+        for listener in self.listeners:
+            listener.stored()
+        await self._watch(saved)
+
+    async def _watch(self, saved: Sequence[Trajectory]) -> None:
+        for watcher in self.watchers:
+            await watcher(saved)
+
+    async def _clock(self) -> None:
+        while not self.stopping.is_set():
+            for listener in self.listeners:
+                listener.close_silent()
+            last = max([self.tail.changed, *(listener.last for listener in self.listeners)])
+            # Who still waits for its server, or for its turn to record, is not idle.
+            here = len(self.plan.servers) == sum(listener.subscribed for listener in self.listeners)
+            limit = self.plan.stop_when_idle
+            if here and limit is not None and time.monotonic() - last > limit:
+                self.stopping.set()
+            await self._pause(0.2)
+
+
+async def _cancelled(tasks: Sequence[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks)
+
+
+@contextlib.contextmanager
+def _signals(stopping: asyncio.Event) -> Iterator[None]:
+    """An interrupt or a termination stops cleanly."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopping.set)
+    try:
+        yield
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+
+
+def _first(errors: BaseExceptionGroup[CoauditError]) -> CoauditError:
+    found: BaseException = errors
+    while isinstance(found, BaseExceptionGroup):
+        found = found.exceptions[0]
+    assert isinstance(found, CoauditError)
+    return found

@@ -1,0 +1,86 @@
+"""The server behind the run: scrapes of vLLM's /metrics, recorded as received, stored beside the events.
+
+Every sample of a metric is summed over its labels (models, engines), so the text format needs no more
+of a parser than one pattern. Counters are stored as they are; the views take differences.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from ..errors import StoreError, UsageError
+from ..ingest.serving import row
+from ..store import Workspace, insert
+from .sink import Sink
+
+TIMEOUT = 5.0
+LONGEST = 16 * 2**20
+
+
+class Scraper:
+    """Scrapes one server every few seconds."""
+
+    def __init__(self, url: str, sink: Sink, say: Callable[[str], None], every: float) -> None:
+        if urlsplit(url).scheme not in ("http", "https"):
+            raise UsageError(f"--metrics must be an http(s) URL, got {url!r}")
+        self.url = url
+        self.sink = sink
+        self.say = say
+        self.every = every
+        self._place = _new_place(sink.store.workspace, url)
+        self._told: str | None = None
+
+    async def run(self) -> None:
+        """Scrape until cancelled; a server that does not answer is said once, and so is its return."""
+        import aiohttp
+
+        timeout = aiohttp.ClientTimeout(total=TIMEOUT)
+        async with aiohttp.ClientSession(timeout=timeout) as session:
+            while True:
+                began = time.monotonic()
+                self._keep(await self._scrape(session))
+                await asyncio.sleep(max(0.05, self.every - (time.monotonic() - began)))
+
+    async def _scrape(self, session: Any) -> dict[str, Any]:
+        import aiohttp
+
+        scrape: dict[str, Any] = {"time": time.time(), "url": self.url}
+        try:
+            async with session.get(self.url) as answer:
+                answer.raise_for_status()
+                text = (await answer.content.read(LONGEST)).decode("utf-8", "replace")
+            scrape["text"] = "\n".join(line for line in text.splitlines() if line.startswith("vllm:"))
+            if not scrape["text"]:
+                scrape["error"] = "no vllm: metrics in the answer"
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            scrape["error"] = str(error) or type(error).__name__
+        return scrape
+
+    def _keep(self, scrape: dict[str, Any]) -> None:
+        try:
+            self._place.parent.mkdir(parents=True, exist_ok=True)
+            with self._place.open("ab") as file:
+                file.write(json.dumps(scrape).encode() + b"\n")
+        except OSError as broken:
+            raise StoreError(f"{self._place}: cannot record: {broken.strerror}") from broken
+        found = row(scrape)
+        self.sink.also(lambda connection: insert(connection, "serving", [found]))
+        state = scrape.get("error")
+        if state != self._told:
+            self.say(f"{self.url}: {state or 'answers again'}")
+            self._told = state
+
+
+def _new_place(workspace: Workspace, url: str) -> Path:
+    moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+    server = re.sub(r"[^\w.]+", "-", urlsplit(url).netloc.rpartition("@")[2])
+    return workspace.raw / "serving" / f"{moment}-{os.getpid()}-{server}.jsonl"

@@ -1,0 +1,52 @@
+"""coaudit's own JSON Lines on standard input: recorded under raw/, then tailed like any file that grows."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import BinaryIO
+
+from ..errors import StoreError
+from ..store import Workspace
+
+STDIN = "-"
+
+
+def place(workspace: Workspace) -> Path:
+    """A new file for what comes on standard input."""
+    moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+    return workspace.raw / "stdin" / f"{moment}-{os.getpid()}.jsonl"
+
+
+async def record(path: Path) -> None:
+    """Append what standard input holds to a file, until it ends."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab", buffering=0) as file:
+            while data := await _some(sys.stdin.buffer):
+                file.write(data)
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise StoreError(f"{path}: cannot record: {error.strerror}") from error
+
+
+async def _some(stream: BinaryIO) -> bytes:
+    loop = asyncio.get_running_loop()
+    ready: asyncio.Future[bytes] = loop.create_future()
+
+    def read() -> None:
+        loop.remove_reader(stream.fileno())
+        ready.set_result(os.read(stream.fileno(), 1 << 16))
+
+    try:
+        loop.add_reader(stream.fileno(), read)
+    except (PermissionError, OSError):
+        # A regular file is always ready, and epoll does not take it.
+        return os.read(stream.fileno(), 1 << 16)
+    try:
+        return await ready
+    finally:
+        loop.remove_reader(stream.fileno())

@@ -1,0 +1,161 @@
+"""Folders that grow: look what has changed, read it again, store it.
+
+A source is read whole by its system's reader, whose ids and seq do not depend on what was appended
+later; so halves of lines, truncation and re-runs need no bookkeeping of offsets that could be wrong.
+What cannot be read is reported once a source has been still for a while: half a line is no error yet.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ...schemas import Quarantined, Trajectory, content_hash
+from ..ingest import discover, sources
+from ..ingest import sources as sources_module
+from ..ingest.sources import Place, Source
+from ..store import ledger
+from ..systems import ReadOptions, registry
+from .sink import Sink
+
+STILL = 2.0
+"""Seconds without a change after which a source counts as complete, until it changes again."""
+REST = 4.0
+"""A look is followed by a pause of so many times its own length."""
+Signature = tuple[tuple[str, int, int, int], ...]
+Read = Callable[[Path, Trajectory], None]
+
+
+@dataclass
+class Watched:
+    """One source: how it looked when it was read, and since when it has been still."""
+
+    system: str
+    signature: Signature
+    since: float
+    settled: bool = False
+    cost: float = 0.0
+    read_at: float = 0.0
+    quarantined: list[Quarantined] = field(default_factory=list)
+    ids: tuple[str, ...] = ()
+
+
+class Tail:
+    """Follows the sources at or below some folders."""
+
+    def __init__(
+        self,
+        sink: Sink,
+        options: ReadOptions,
+        system: str = "auto",
+        on_read: Read = lambda path, trajectory: None,
+    ) -> None:
+        self.sink = sink
+        self.options = options
+        self.system = system
+        self.on_read = on_read
+        self.roots: list[Path] = []
+        self.watched: dict[Path, Watched] = {}
+        self.changed = time.monotonic()
+        """When something was last seen to grow."""
+        self._known = sources_module.known_sources(sink.store)
+
+    def look(self) -> float:
+        """Read what has changed; seconds that the next look should wait."""
+        began = time.monotonic()
+        for root in self.roots:
+            with contextlib.suppress(OSError):
+                for path, system in discover.discover(root, self.system):
+                    self._check(path, system)
+        return max(0.25, min(5.0, REST * (time.monotonic() - began)))
+
+    def settle(self) -> None:
+        """Count every source as complete, as at the end of following."""
+        for path, watched in self.watched.items():
+            if not watched.settled:
+                self._settle(path, watched)
+
+    def _check(self, path: Path, system: str) -> None:
+        now = time.monotonic()
+        try:
+            signature = _signature(path)
+        except OSError:
+            return
+        watched = self.watched.get(path)
+        if watched is None:
+            watched = self._met(path, system, now)
+        if signature != watched.signature:
+            # What takes long to read is read less often while it grows.
+            if now - watched.read_at < REST * watched.cost:
+                return
+            self._read(path, watched)
+            watched.signature, watched.since, watched.settled = signature, now, False
+            self.changed = now
+        elif not watched.settled and now - watched.since > STILL:
+            self._settle(path, watched)
+
+    def _met(self, path: Path, system: str, now: float) -> Watched:
+        watched = self.watched[path] = Watched(system, (), now)
+        options = content_hash(self.options.model_dump())
+        known = {key[1] for key in self._known if key[0] == str(path.absolute()) and key[2] == options}
+        if known and sources.content(Place(path, str(path), system)) in known:
+            watched.signature, watched.settled = _signature(path), True
+        elif not known:
+            # The ledger knows of a source before the store does, so that a rebuild finds it again.
+            self.sink.note(self._source(path, watched, ""))
+        return watched
+
+    def _read(self, path: Path, watched: Watched) -> None:
+        began = time.monotonic()
+        items: list[Trajectory | Quarantined] = []
+        with contextlib.suppress(OSError):
+            items = list(registry.system_of(watched.system).read(path, self.options))
+        watched.quarantined = [i for i in items if isinstance(i, Quarantined)]
+        trajectories = [i for i in items if isinstance(i, Trajectory)]
+        watched.ids = tuple(t.id for t in trajectories)
+        watched.read_at, watched.cost = time.monotonic(), time.monotonic() - began
+        for trajectory in trajectories:
+            self.sink.put(trajectory, self.options)
+            self.on_read(path, trajectory)
+        if trajectories:
+            self.sink.heard(ledger.now())
+
+    def _settle(self, path: Path, watched: Watched) -> None:
+        watched.settled = True
+        with contextlib.suppress(OSError):
+            content = sources.content(Place(path, str(path), watched.system))
+            self.sink.note(self._source(path, watched, content))
+        self.sink.quarantine(str(path), watched.quarantined, anew=True)
+
+    def _source(self, path: Path, watched: Watched, content: str) -> Source:
+        return Source(
+            path=str(path.absolute()),
+            system=watched.system,
+            content_hash=content,
+            options=self.options,
+            trajectory_ids=watched.ids,
+            ingested=ledger.now(),
+        )
+
+
+def _signature(path: Path) -> Signature:
+    return tuple(
+        (str(file), state.st_size, state.st_mtime_ns, state.st_ino)
+        for file in _files(path)
+        for state in (os.stat(file),)
+    )
+
+
+def _files(path: Path) -> Iterator[Path]:
+    if path.is_file():
+        yield path
+        return
+    for folder, folders, names in os.walk(path):
+        folders.sort()
+        for name in sorted(names):
+            if not (Path(folder) / name).is_symlink():
+                yield Path(folder) / name

@@ -1,0 +1,59 @@
+"""Where sources are: at or below a folder, each with its system."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..systems import SYSTEMS, system_of
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A place that was given: where it can be read, and what it and what is below it are called."""
+
+    root: Path
+    name: str
+    archive: bool = False
+
+    def called(self, path: Path) -> str:
+        below = "" if path == self.root else ("!" if self.archive else "/") + str(path.relative_to(self.root))
+        return self.name + below
+
+
+def recognised(path: Path, system: str = "auto") -> str | None:
+    """The system whose source `path` is; None where it is none's, or not that system's."""
+    asked = SYSTEMS.values() if system == "auto" else [system_of(system)]
+    candidates = (one for one in asked if system != "auto" or not one.on_request)
+    return next((one.name for one in candidates if one.recognises(path)), None)
+
+
+def discover(
+    root: Path, system: str = "auto", unreadable: Callable[[Path, OSError], None] | None = None
+) -> Iterator[tuple[Path, str]]:
+    """Sources at or below `root` with their systems; what lies inside a source belongs to it.
+
+    Links to folders are not followed. `unreadable` is told what could not be looked into.
+    """
+    waiting = [root]
+    while waiting:
+        path = waiting.pop()
+        try:
+            found = recognised(path, system)
+            inside = sorted(path.iterdir(), reverse=True) if not found and path.is_dir() else []
+            waiting.extend(entry for entry in inside if not (entry.is_symlink() and entry.is_dir()))
+        except OSError as error:
+            if unreadable is not None:
+                unreadable(path, error)
+            continue
+        if found:
+            yield path, found
+
+
+def unrecognised(root: Path, system: str) -> str:
+    if system != "auto" and (found := {name for _, name in discover(root)}):
+        return f"no logs of {system} in it; it looks like {', '.join(sorted(found))}"
+    if root.is_file() and not root.stat().st_size:
+        return "the file is empty"
+    return f"no logs of a known system in it (known: {', '.join(SYSTEMS)})"

@@ -1,0 +1,68 @@
+"""Whether a log is new, the same, or a session that has grown: what should be stored of it."""
+
+from __future__ import annotations
+
+import duckdb
+
+from ...schemas import Trajectory
+from ..store import Store, dictionaries, rows
+from ..systems import ReadOptions, merge
+from .result import Ingested
+
+
+def settled(
+    store: Store,
+    connection: duckdb.DuckDBPyConnection,
+    trajectory: Trajectory,
+    options: ReadOptions,
+    result: Ingested,
+) -> Trajectory | None:
+    """The trajectory as it should be stored; None where the store has it, or a longer copy of it.
+
+    Two logs with one id of which neither continues the other are two trajectories: the later one gets a
+    suffix made from the first event in which they differ.
+    """
+    while True:
+        head = dictionaries(connection, "SELECT * FROM trajectories WHERE id = ?", [trajectory.id])
+        if not head:
+            return trajectory
+        if head[0]["digest"] == rows.digest(trajectory) and options.condition in (None, head[0]["condition"]):
+            return None
+        stored = store.load(connection, [trajectory.id])[0]
+        if together := merge.settled(stored, trajectory):
+            return None if rows.digest(together) == head[0]["digest"] else together
+        old, new = rows.event_digests(stored.events), rows.event_digests(trajectory.events)
+        if new == old[: len(new)] and len(new) < len(old):
+            return None
+        if old == new[: len(old)]:
+            updated = _updated(stored, trajectory, options)
+            same = head[0]["digest"] == rows.digest(updated) and updated.condition == head[0]["condition"]
+            return None if same else updated
+        differs = next(i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b)
+        result.notes.append(
+            f"{trajectory.source}: same session as {stored.source} up to event {differs}, then another; "
+            "kept as a trajectory of its own"
+        )
+        renamed = f"{trajectory.id.partition('-')[0]}-{new[differs][:6]}"
+        if renamed == trajectory.id:
+            return None
+        trajectory = trajectory.model_copy(update={"id": renamed})
+
+
+def _updated(stored: Trajectory, read: Trajectory, options: ReadOptions) -> Trajectory:
+    """What was read, with what is known from elsewhere: the first source, and what only live traffic told."""
+    live = [event for event in stored.events if event.live_only]
+    events = sorted([*read.events, *live], key=lambda event: (event.seq, event.sub))
+    kept: dict[str, object] = {
+        "source": stored.source,
+        "events": tuple(events),
+        "hidden": read.hidden or stored.hidden,
+    }
+    for name in ("condition", "agent"):
+        if getattr(options, name) is None:
+            kept[name] = getattr(stored, name) or getattr(read, name)
+    if options.setting is None and read.setting is None:
+        kept["setting"] = stored.setting
+    if not options.tags:
+        kept["tags"] = stored.tags
+    return read.model_copy(update=kept)

@@ -1,0 +1,222 @@
+"""Ratings and outcomes from outside: each line checked against what is in the store, then into a ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import duckdb
+from pydantic import ValidationError
+
+from ...schemas import Codebook, Quarantined, Rating
+from ...schemas.trajectory import GivenOutcome
+from .. import codebooks
+from ..errors import SourceError
+from ..store import Store, dictionaries, ledger
+from ..systems.base import json_lines, only_object
+
+PAIR = ("error_source", "rationale", "probability", "quote", "label", "error")
+"""What must be the same for an imported rating to say nothing new."""
+
+
+@dataclass
+class Imported:
+    """What an import did; `unchanged` lines said what was known."""
+
+    imported: int = 0
+    unchanged: int = 0
+    quarantined: list[Quarantined] = field(default_factory=list)
+
+
+class _Names:
+    """What a line may call a trajectory: its id, or a native_id that is unique."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self.by_name: dict[str, list[str]] = {}
+        for key, native in connection.execute("SELECT id, native_id FROM trajectories").fetchall():
+            self.by_name.setdefault(native, []).append(key)
+        for (key,) in connection.execute("SELECT id FROM trajectories").fetchall():
+            self.by_name[key] = [key]
+
+    def resolve(self, name: str) -> str:
+        found = self.by_name.get(name, [])
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise ValueError(
+                f"trajectory {name!r} names {len(found)} trajectories, give one's id: {', '.join(found)}"
+            )
+        raise ValueError(f"no trajectory {name[:80]!r} in the workspace")
+
+
+class _Checker:
+    """Turns a line into a rating that fits a codebook and a unit; ValueError says why it does not."""
+
+    def __init__(self, store: Store, connection: duckdb.DuckDBPyConnection) -> None:
+        self.names = _Names(connection)
+        self.own = store.workspace.codebooks
+        self.books: dict[str, Codebook] = {}
+        self.units = {
+            (trajectory, kind, event): unit
+            for trajectory, kind, event, unit in connection.execute(
+                "SELECT trajectory_id, kind, event, hash FROM units"
+            ).fetchall()
+        }
+
+    def rating(self, line: dict[str, Any]) -> Rating:
+        given = Rating.model_validate({"rater_kind": "human", **line})
+        book = self._book(given.codebook)
+        code = self._code(book, given.code)
+        trajectory = self.names.resolve(given.trajectory)
+        unit = self.units.get((trajectory, book.unit, given.event))
+        if unit is None:
+            where = "the whole trajectory" if given.event is None else f"event {given.event}"
+            raise ValueError(f"{where} is no unit of codebook {book.name!r}, which rates each {book.unit}")
+        return given.model_copy(
+            update={
+                "trajectory": trajectory,
+                "code": code,
+                "label": None if given.label is None else book.label(given.label),
+                "unit_hash": given.unit_hash or unit,
+                "codebook_version": given.codebook_version or book.version,
+                "created": given.created or ledger.now(),
+            }
+        )
+
+    def _book(self, name: str) -> Codebook:
+        if name not in self.books:
+            self.books[name] = codebooks.load(name, self.own)
+        return self.books[name]
+
+    @staticmethod
+    def _code(book: Codebook, name: str) -> str:
+        try:
+            return book.code(name).code
+        except KeyError as error:
+            raise ValueError(error.args[0]) from error
+
+
+def ratings(store: Store, path: Path) -> Imported:
+    """Import the ratings of a JSON Lines file; a line that does not fit is quarantined with the reason."""
+    result = Imported()
+    with store.reading() as connection:
+        checker = _Checker(store, connection)
+        known = _known(connection)
+    fresh: list[Rating] = []
+    for number, line in _objects(path, result):
+        try:
+            rating = checker.rating(line)
+        except (ValueError, ValidationError) as error:
+            result.quarantined.append(Quarantined(source=str(path), line=number, reason=_reason(error)))
+            continue
+        if known.get(_key(rating)) == _said(rating):
+            result.unchanged += 1
+            continue
+        known[_key(rating)] = _said(rating)
+        fresh.append(rating)
+    _append(store, fresh)
+    result.imported = len(fresh)
+    return result
+
+
+def outcomes(store: Store, path: Path) -> Imported:
+    """Import outcomes that people gave; a line that does not fit is quarantined with the reason."""
+    result = Imported()
+    with store.reading() as connection:
+        names = _Names(connection)
+    known = _given(store)
+    fresh = []
+    for number, line in _objects(path, result):
+        try:
+            given = GivenOutcome.model_validate(line)
+            given = given.model_copy(update={"trajectory": names.resolve(given.trajectory)})
+        except (ValueError, ValidationError) as error:
+            result.quarantined.append(Quarantined(source=str(path), line=number, reason=_reason(error)))
+            continue
+        about = (given.trajectory, given.name, given.baseline)
+        if known.get(about) == given:
+            result.unchanged += 1
+            continue
+        known[about] = given
+        fresh.append(given)
+    if fresh:
+        store.workspace.create()
+        ledger.append(store.workspace.outcomes, [given.model_dump_json() for given in fresh])
+        store.sync(lags=True)
+    result.imported = len(fresh)
+    return result
+
+
+def _given(store: Store) -> dict[tuple[str, str, str | None], GivenOutcome]:
+    """What the ledger of outcomes holds, the last of each."""
+    found = [item for _, item in ledger.outcomes(store.workspace.outcomes)]
+    return {
+        (one.trajectory, one.name, one.baseline): one for one in found if not isinstance(one, Quarantined)
+    }
+
+
+def exported(store: Store) -> Iterator[str]:
+    """Every rating that holds, as the lines `ratings import` reads."""
+    query = (
+        "SELECT r.ledger, r.line FROM current_ratings r ORDER BY codebook, code, rater, trajectory_id, event"
+    )
+    with store.reading() as connection:
+        wanted = connection.execute(query).fetchall()
+    lines = {
+        (path.name, number): item
+        for path in ledger.files(store.workspace.ratings)
+        for number, (item, _) in enumerate(ledger.ratings(path), start=1)
+    }
+    for place in wanted:
+        item = lines[place]
+        if isinstance(item, Rating):
+            yield item.model_dump_json(exclude_defaults=True) + "\n"
+
+
+def _append(store: Store, fresh: list[Rating]) -> None:
+    if not fresh:
+        return
+    store.workspace.create()
+    with ledger.RatingLedger(store.workspace.ratings) as file:
+        file.append(fresh)
+    store.sync(lags=True)
+
+
+def _objects(path: Path, result: Imported) -> Iterator[tuple[int, dict[str, Any]]]:
+    if not path.is_file():
+        raise SourceError(f"{path}: no such file")
+    for number, value in json_lines(path):
+        line = only_object(value, str(path), number)
+        if isinstance(line, Quarantined):
+            result.quarantined.append(line)
+        else:
+            yield number, line
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        return "; ".join(f"{'.'.join(map(str, e['loc'])) or 'line'}: {e['msg']}" for e in error.errors())
+    return str(error)
+
+
+def _key(rating: Rating) -> tuple[object, ...]:
+    return (
+        rating.trajectory,
+        rating.event,
+        rating.codebook,
+        rating.codebook_version,
+        rating.code,
+        rating.rater,
+    )
+
+
+def _said(rating: Rating) -> tuple[object, ...]:
+    return tuple(getattr(rating, name) for name in PAIR)
+
+
+def _known(connection: duckdb.DuckDBPyConnection) -> dict[tuple[object, ...], tuple[object, ...]]:
+    columns = "trajectory_id, event, codebook, codebook_version, code, rater, " + ", ".join(PAIR)
+    found = dictionaries(connection, f"SELECT {columns} FROM current_ratings")
+    return {tuple(row.values())[:6]: tuple(row.values())[6:] for row in found}

@@ -1,0 +1,20 @@
+"""What an ingest did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ...schemas import Quarantined
+
+
+@dataclass
+class Ingested:
+    """What an ingest did. `trajectories` and `events` are new or updated, `unchanged` counts trajectories."""
+
+    trajectories: int = 0
+    events: int = 0
+    unchanged: int = 0
+    quarantined: list[Quarantined] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    found: int = 0
+    """Sources in which a reader recognised its system."""

@@ -1,0 +1,249 @@
+"""From logs to the audit tables: find sources, read them, store what is new or has grown."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+
+from ...schemas import Quarantined, Trajectory
+from ..errors import SourceError
+from ..store import Store, execute, insert, ledger
+from ..systems import ReadOptions
+from . import sources as provenance
+from .archives import is_archive, unpacked
+from .discover import Tree, discover, recognised, unrecognised
+from .identity import settled
+from .measure import read_references, save
+from .result import Ingested
+from .sources import Place, Source, known_sources, note_sources
+
+BATCH_EVENTS = 20_000
+SHOWN = 3
+"""So many trajectories tell whether logs are read as meant."""
+
+
+Progress = Callable[[str, int, int], None]
+"""Called with what is being read, how many sources are done, and of how many."""
+
+
+def ingest(
+    store: Store,
+    paths: Sequence[Path],
+    options: ReadOptions,
+    *,
+    system: str = "auto",
+    reference: Path | None = None,
+    copy: bool = False,
+    progress: Progress | None = None,
+) -> Ingested:
+    """Read every source at or below `paths` and store what is new or has grown.
+
+    What cannot be read, a path that does not exist included, is quarantined with its address, and nothing
+    else is lost.
+    """
+    with _few_collections():
+        return _ingested(store, paths, options, system, reference, copy, progress)
+
+
+@contextmanager
+def _few_collections() -> Iterator[None]:
+    """Look for reference cycles once a batch only: thousands of events wait there, and none is in a cycle."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+def _ingested(
+    store: Store,
+    paths: Sequence[Path],
+    options: ReadOptions,
+    system: str,
+    reference: Path | None,
+    copy: bool,
+    progress: Progress | None,
+) -> Ingested:
+    result = Ingested()
+    if reference is not None:
+        if not reference.exists():
+            raise SourceError(f"{reference}: no such file or folder")
+        _take_references(store, reference, result)
+    for given in paths:
+        path = Path(os.path.abspath(given))
+        if not path.exists():
+            result.quarantined.append(Quarantined(source=str(given), reason="no such file or folder"))
+        elif is_archive(path) and recognised(path, system) is None:
+            with unpacked(path) as (folder, refused):
+                result.quarantined.extend(refused)
+                # What was unpacked is gone afterwards, so it is always kept.
+                tree = Tree(folder, str(path), archive=True)
+                _ingest_tree(store, tree, options, system, True, progress, result)
+        else:
+            _ingest_tree(store, Tree(path, str(path)), options, system, copy, progress, result)
+    return result
+
+
+def preview(
+    paths: Sequence[Path], options: ReadOptions, system: str = "auto", count: int = SHOWN
+) -> list[Trajectory | Quarantined]:
+    """The first trajectories as they would be read, with what could not be on the way there."""
+    found: list[Trajectory | Quarantined] = []
+    left = count
+    for item in _read_all(paths, options, system):
+        found.append(item)
+        left -= isinstance(item, Trajectory)
+        if not left:
+            break
+    return found
+
+
+def _read_all(paths: Sequence[Path], options: ReadOptions, system: str) -> Iterator[Trajectory | Quarantined]:
+    for given in paths:
+        path = Path(os.path.abspath(given))
+        if not path.exists():
+            yield Quarantined(source=str(given), reason="no such file or folder")
+        elif is_archive(path) and recognised(path, system) is None:
+            with unpacked(path) as (folder, refused):
+                yield from refused
+                yield from _read_tree(Tree(folder, str(path), archive=True), options, system)
+        else:
+            yield from _read_tree(Tree(path, str(path)), options, system)
+
+
+def _read_tree(tree: Tree, options: ReadOptions, system: str) -> Iterator[Trajectory | Quarantined]:
+    empty = True
+    for path, found in discover(tree.root, system):
+        empty = False
+        yield from provenance.read(Place(path, tree.called(path), found), options)
+    if empty:
+        yield Quarantined(source=tree.name, reason=unrecognised(tree.root, system))
+
+
+def _ingest_tree(
+    store: Store,
+    tree: Tree,
+    options: ReadOptions,
+    system: str,
+    copy: bool,
+    progress: Progress | None,
+    result: Ingested,
+) -> None:
+    def unreadable(path: Path, error: OSError) -> None:
+        reason = f"cannot be read: {error.strerror or error}"
+        result.quarantined.append(Quarantined(source=tree.called(path), reason=reason))
+
+    sources = list(discover(tree.root, system, unreadable))
+    if not sources:
+        reason = unrecognised(tree.root, system)
+        result.quarantined.append(Quarantined(source=tree.name, reason=reason))
+        return
+    result.found += len(sources)
+    known = known_sources(store)
+    batch = Batch(store, result)
+    for done, (path, found) in enumerate(sources):
+        place = Place(path, tree.called(path), found)
+        if progress:
+            progress(place.name, done, len(sources))
+        try:
+            source = _source(place, options)
+            if ids := known.get(source.key):
+                result.unchanged += len(ids)
+                continue
+            if copy:
+                kept = provenance.copied(store.workspace, place, source.content_hash)
+                source = source.model_copy(update={"copied": kept})
+        except OSError as error:
+            unreadable(path, error)
+            continue
+        batch.add(source, place)
+    batch.flush()
+    if progress:
+        progress(tree.name, len(sources), len(sources))
+
+
+def _source(place: Place, options: ReadOptions) -> Source:
+    content = provenance.content(place)
+    return Source(
+        path=place.name, system=place.system, content_hash=content, options=options, ingested=ledger.now()
+    )
+
+
+def _take_references(store: Store, folder: Path, result: Ingested) -> None:
+    """Keep the reference trajectories of a folder, and note it in the ledger unless it is there already."""
+    result.quarantined.extend(read_references(store, folder))
+    place = Place(folder, os.path.abspath(folder), "overcooked")
+    source = _source(place, ReadOptions()).model_copy(update={"reference": True})
+    if source.key not in {one.key for one in provenance.noted(store.workspace)[0] if one.reference}:
+        provenance.note(store.workspace, [source])
+
+
+class Batch:
+    """Trajectories on their way into the store: many a transaction, and sources noted with them."""
+
+    def __init__(self, store: Store, result: Ingested) -> None:
+        self.store = store
+        self.result = result
+        self.trajectories: dict[str, tuple[Trajectory, ReadOptions]] = {}
+        self.sources: list[Source] = []
+        self.fresh: list[Source] = []
+        self.quarantined: list[Quarantined] = []
+        self.size = 0
+
+    def add(self, source: Source, place: Place, *, fresh: bool = True) -> None:
+        """Read a source; a `fresh` one is not in the ledger yet."""
+        ids = []
+        for item in provenance.read(place, source.options):
+            if isinstance(item, Quarantined):
+                self.quarantined.append(item)
+                continue
+            if item.id in self.trajectories or self.size >= BATCH_EVENTS:
+                self.flush()
+            self.trajectories[item.id] = (item, source.options)
+            ids.append(item.id)
+            self.size += len(item.events)
+        if ids:  # a source that gave nothing is read again next time, and says again why
+            self.sources.append(source.model_copy(update={"trajectory_ids": tuple(ids)}))
+            self.fresh.extend(self.sources[-1:] if fresh else [])
+
+    def flush(self) -> None:
+        """Store what has come together; nobody waits where that is nothing."""
+        if not (self.trajectories or self.sources or self.quarantined) and self.store.is_made:
+            return
+        with self.store.writing() as connection:
+            self._save(connection)
+            note_sources(connection, self.sources)
+            insert(connection, "quarantine", [q.model_dump() for q in self.quarantined])
+            # On disk in the ledger before it is in the database, which a kill in between leaves behind.
+            provenance.note(self.store.workspace, self.fresh)
+        self.result.quarantined.extend(self.quarantined)
+        self.trajectories, self.sources, self.fresh, self.quarantined, self.size = {}, [], [], [], 0
+        gc.collect(0)
+
+    def _save(self, connection: duckdb.DuckDBPyConnection) -> None:
+        fresh = []
+        known = _stored(connection, self.trajectories)
+        for trajectory, options in self.trajectories.values():
+            found: Trajectory | None = trajectory
+            if trajectory.id in known:
+                found = settled(self.store, connection, trajectory, options, self.result)
+            if found is None:
+                self.result.unchanged += 1
+                continue
+            fresh.append(found)
+            self.result.events += sum(not e.live_only for e in found.events)
+        self.result.trajectories += len(fresh)
+        save(self.store, fresh, connection)
+
+
+def _stored(connection: duckdb.DuckDBPyConnection, ids: Collection[str]) -> set[str]:
+    """Those of the ids that the store has."""
+    query = "SELECT id FROM trajectories WHERE id IN (SELECT unnest(?))"
+    return {row[0] for row in execute(connection, query, [list(ids)]).fetchall()}

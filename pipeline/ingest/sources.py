@@ -1,0 +1,196 @@
+"""Where trajectories came from: sources.jsonl, copies of logs under raw/, and reading either."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+
+import duckdb
+from pydantic import ValidationError
+
+from ...schemas import Model, Quarantined, Trajectory, content_hash
+from ..errors import StoreError
+from ..store import Store, Workspace, delete, insert, ledger
+from ..systems import ReadOptions, system_of
+
+_FOLDERS_KEPT = 4
+"""Parts of a source's path that its copy keeps: names above it say condition and task."""
+
+
+class Source(Model):
+    """One line of sources.jsonl: what was ingested, from where, how."""
+
+    path: str
+    """Its own path, or `archive!path inside`."""
+    system: str | None = None
+    content_hash: str
+    options: ReadOptions
+    trajectory_ids: tuple[str, ...] = ()
+    ingested: str
+    reference: bool = False
+    """True for a folder of reference trajectories, which `--reference` gave."""
+    copied: str | None = None
+    """Where under the workspace a copy lies."""
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What must be the same for a source to hold nothing new."""
+        return self.path, self.content_hash, content_hash(self.options.model_dump())
+
+
+@dataclass(frozen=True)
+class Place:
+    """A source where it can be read now (`path`), and what it is called (its own path, when it is a copy)."""
+
+    path: Path
+    name: str
+    system: str
+
+
+def read(place: Place, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
+    """What a source holds, under its own name. A source that its reader fails on costs only itself."""
+    try:
+        for item in system_of(place.system).read(place.path, options):
+            yield item.model_copy(update={"source": _called(item.source, place)})
+    except OSError as error:
+        yield Quarantined(source=place.name, reason=f"cannot be read: {error.strerror or error}")
+    except Exception as error:  # one log that nobody thought of must not stop the other thousand
+        reason = f"its reader failed: {type(error).__name__}: {str(error)[:200]}"
+        yield Quarantined(source=place.name, reason=reason)
+
+
+def content(place: Place) -> str:
+    """Hash of a source's files, names included, with what its reading depends on beside it."""
+    path, state = place.path, blake2b(digest_size=16)
+    inside = [path] if path.is_file() else sorted(p for p in path.rglob("*") if _is_own_file(p))
+    for file in [*inside, *_beside(place)]:
+        state.update(os.path.relpath(file, path.parent).encode("utf-8", "surrogateescape"))
+        with file.open("rb") as opened:
+            while block := opened.read(1 << 20):
+                state.update(block)
+    return state.hexdigest()
+
+
+def copied(workspace: Workspace, place: Place, content: str) -> str:
+    """Copy a source under raw/, whole or not at all; where it lies then, relative to the workspace."""
+    kept = [part for part in re.split(r"[/!]", place.name) if part][-_FOLDERS_KEPT:]
+    final = workspace.raw / "copied" / content
+    if not final.exists():
+        part = final.with_name(f"{content}.{os.getpid()}.part")
+        shutil.rmtree(part, ignore_errors=True)
+        _copy(place.path, part.joinpath(*kept))
+        for file in _beside(place):
+            target = part.joinpath(*kept, os.path.relpath(file, place.path))
+            if Path(os.path.normpath(target)).is_relative_to(part):
+                _copy(file, Path(os.path.normpath(target)))
+        try:
+            part.rename(final)
+        except OSError:  # another process was faster
+            shutil.rmtree(part)
+    return str(final.joinpath(*kept).relative_to(workspace.path))
+
+
+def found_again(workspace: Workspace, source: Source) -> Place | None:
+    """Where a source can be read now: its copy, which is as it was, else its own place."""
+    copy = workspace.path / source.copied if source.copied else None
+    for path in (copy, Path(source.path)):
+        if path is not None and path.exists() and source.system is not None:
+            return Place(path, source.path, source.system)
+    return None
+
+
+def noted(workspace: Workspace) -> tuple[list[Source], list[Quarantined]]:
+    """The sources of the ledger as they were last ingested, in that order, and lines that are none.
+
+    A place is there once for each set of options, and once for each copy of what it held over time.
+    """
+    last: dict[tuple[str, str, str | None], Source] = {}
+    broken = []
+    for number, line in ledger.lines(workspace.sources):
+        try:
+            source = Source.model_validate_json(line)
+        except ValidationError as error:
+            if error.errors()[0]["type"] == "extra_forbidden":
+                raise StoreError(
+                    f"{workspace.sources}:{number}: written by a newer coaudit; update it"
+                ) from error
+            reason = "a line that was cut off; what it noted is not known"
+            broken.append(Quarantined(source=str(workspace.sources), line=number, reason=reason))
+            continue
+        key = (source.path, content_hash(source.options.model_dump()), source.copied)
+        last.pop(key, None)
+        last[key] = source
+    return list(last.values()), broken
+
+
+def note(workspace: Workspace, sources: Iterable[Source]) -> None:
+    """Have sources on disk in the ledger."""
+    lines = [source.model_dump_json(exclude_defaults=True) for source in sources]
+    if lines:
+        ledger.append(workspace.sources, lines)
+
+
+def _called(source: str, place: Place) -> str:
+    """A path at or beside `place` as it would read where the source was found."""
+    own, above = str(place.path), str(place.path.parent)
+    if source.startswith(own):
+        return place.name + source[len(own) :]
+    if source.startswith(above):
+        return re.sub(r"[/!][^/!]*$", "", place.name) + source[len(above) :]
+    return source
+
+
+def _beside(place: Place) -> list[Path]:
+    return list(system_of(place.system).beside(place.path))
+
+
+def _copy(path: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_dir():
+        shutil.copytree(path, target, ignore=_links)
+    else:
+        shutil.copy2(path, target)
+
+
+def _links(folder: str, names: list[str]) -> set[str]:
+    return {name for name in names if (Path(folder) / name).is_symlink()}
+
+
+def _is_own_file(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()
+
+
+def known_sources(store: Store) -> dict[tuple[str, str, str], tuple[str, ...]]:
+    """The key of every source in the store -> the ids of its trajectories."""
+    if not store.is_made or not store.workspace.exists():
+        return {}
+    with store.reading() as connection:
+        found = connection.execute(
+            "SELECT path, content_hash, options, trajectory_ids FROM sources"
+        ).fetchall()
+    return {(path, content, options): tuple(ids) for path, content, options, ids in found}
+
+
+def note_sources(connection: duckdb.DuckDBPyConnection, sources: Sequence[Source]) -> None:
+    """Keep where trajectories came from, each place as it was last read."""
+    last = {source.path: source for source in sources}
+    delete(connection, "sources", "path", list(last))
+    rows = []
+    for source in last.values():
+        path, content, options = source.key
+        rows.append(
+            {
+                "path": path,
+                "system": source.system,
+                "content_hash": content,
+                "options": options,
+                "trajectory_ids": list(source.trajectory_ids),
+                "ingested": source.ingested,
+            }
+        )
+    insert(connection, "sources", rows)

@@ -1,0 +1,84 @@
+"""What is wrong with a codebook file, in words that say what would be right."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import ValidationError
+
+from ...judges.llm.answers import answer_of
+from ...judges.llm.context import estimate
+from ...judges.llm.prompts import rubric
+from ...schemas import Code, Codebook, Model
+from ...schemas.codebook import Category, ContextKind, Example, Level, UnitKind
+from ..errors import SourceError
+
+_HELP = {
+    "name": "lower case letters, digits and _, beginning with a letter; the file's name without .toml",
+    "title": "a text",
+    "unit": f"what is rated as one: one of {', '.join(get_args(UnitKind))}",
+    "context": f"one of {', '.join(get_args(ContextKind))}",
+    "level": f"one of {', '.join(get_args(Level))}",
+    "labels": 'a list of two texts or more, such as ["yes", "no"]',
+    "question": "one sentence that asks about a unit",
+    "codes": "one [[codes]] table or more, each with code, name and definition",
+}
+_LONG = 20_000
+"""Tokens of a prompt that many models' contexts do not hold."""
+
+
+def check(file: Path) -> tuple[list[str], list[str]]:
+    """The problems of a file (none: it is a codebook), and notes on what could be better."""
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise SourceError(f"{file}: cannot be read: {error.strerror}") from error
+    try:
+        given = tomllib.loads(content.decode("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        return [f"{file}: not TOML: {error}"], []
+    problems = []
+    book = None
+    try:
+        book = Codebook.model_validate(given)
+    except ValidationError as error:
+        problems = [_problem(file, given, found) for found in error.errors()]
+    if isinstance(given.get("name"), str) and given["name"] != file.stem:
+        problems.append(f"{file}: name: is {given['name']!r}, must be {file.stem!r} as the file is called")
+    return problems, _notes(file, book) if book and not problems else []
+
+
+def _problem(file: Path, given: dict[str, Any], found: Any) -> str:
+    path = [str(part) for part in found["loc"]]
+    place = ".".join(path) or "codebook"
+    field = path[-1] if path else ""
+    if found["type"] == "extra_forbidden":
+        return f"{file}: {place}: is not known here, expected {', '.join(_fields(path))}"
+    message = found["msg"].removeprefix("Value error, ")
+    help_ = f" (expected {_HELP[field]})" if field in _HELP and len(path) == 1 else ""
+    if found["type"] == "missing":
+        return f"{file}: {place}: is missing{help_}"
+    got = f", got {str(found['input'])[:60]!r}" if path and found["type"] != "value_error" else ""
+    return f"{file}: {place}: {message}{got}{help_}"
+
+
+def _fields(path: list[str]) -> list[str]:
+    shapes: dict[str, type[Model]] = {"codes": Code, "categories": Category, "examples": Example}
+    shape: type[Model] = next((shapes[part] for part in reversed(path[:-1]) if part in shapes), Codebook)
+    return list(shape.model_fields)
+
+
+def _notes(file: Path, book: Codebook) -> list[str]:
+    notes = []
+    for code in book.codes:
+        if not code.examples:
+            notes.append(f"{file}: note: code {code.code} has no examples; raters agree better with some")
+        missing = set(book.labels) - {example.label for example in code.examples}
+        if code.examples and book.binary and missing:
+            notes.append(f"{file}: note: code {code.code} has no example of {', '.join(sorted(missing))}")
+    tokens = estimate(rubric(book, answer_of(book)))
+    if tokens > _LONG:
+        notes.append(f"{file}: note: its prompt takes about {tokens} tokens before anything is rated")
+    return notes

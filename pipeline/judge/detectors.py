@@ -1,0 +1,98 @@
+"""Detectors that need more than a unit: what came back to each step, or the order's reference trajectories.
+
+They rate on codebooks of their own, each for one system, as rater `detectors`: `present` with the events
+that show it, else `absent`; trajectories of other systems get no rating.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from ...judges import Maker
+from ...judges.rules.detectors import NAME
+from ...schemas import Codebook, Finding, Rating, Trajectory, Unit, Verdict, content_hash
+from ..store import Store, execute
+from ..store.trajectories import reference_rows
+from ..systems import References
+from ..systems.registry import DETECTED, findings, parsed_references
+
+VERSION = content_hash(NAME, {book: system.name for book, system in DETECTED.items()}, 1)[:12]
+AHEAD = 200
+"""Trajectories fetched at once."""
+
+
+def books_of(store: Store) -> tuple[str, ...]:
+    """The codebooks whose systems the store has trajectories of."""
+    with store.reading() as connection:
+        found = {row[0] for row in connection.execute("SELECT DISTINCT system FROM trajectories").fetchall()}
+    return tuple(book for book, system in DETECTED.items() if system.name in found)
+
+
+class Trajectories(Protocol):
+    """Where the trajectories of a codebook's system are, with their states and what they are held against."""
+
+    @property
+    def references(self) -> Mapping[str, References]: ...
+
+    def get(self, key: str) -> Trajectory | None: ...
+
+
+class Ahead:
+    """A system's trajectories with their states, fetched in the order in which judging asks for them."""
+
+    def __init__(self, store: Store, system: str) -> None:
+        self.store = store
+        query = "SELECT id FROM trajectories WHERE system = ? ORDER BY started, native_id, id"
+        with store.reading() as connection:
+            self.ids = [row[0] for row in execute(connection, query, [system]).fetchall()]
+            self.references = parsed_references(reference_rows(connection))
+        self.place = {key: place for place, key in enumerate(self.ids)}
+        self.held: dict[str, Trajectory] = {}
+
+    @classmethod
+    def of(cls, store: Store, book: Codebook) -> Ahead:
+        """The trajectories that a codebook is for."""
+        return cls(store, DETECTED[book.name].name)
+
+    def get(self, key: str) -> Trajectory | None:
+        """The trajectory of that id; None where it is another system's."""
+        if key not in self.place:
+            return None
+        if key not in self.held:
+            start = self.place[key]
+            with self.store.reading(synced=True) as connection:
+                found = self.store.load(connection, self.ids[start : start + AHEAD], states=True)
+            self.held = {trajectory.id: trajectory for trajectory in found}
+        return self.held[key]
+
+
+@dataclass(frozen=True)
+class SystemDetectors:
+    """The detectors of one codebook."""
+
+    codebook: Codebook
+    trajectories: Trajectories
+
+    def rate(self, unit: Unit) -> Iterator[Rating]:
+        """A rating for each code, for a trajectory of the codebook's system."""
+        trajectory = self.trajectories.get(unit.trajectory_id)
+        if trajectory is None:
+            return
+        found = findings(self.codebook.name, trajectory, self.trajectories.references)
+        if found is None:
+            return
+        listed, maker = list(found), Maker(NAME, "rule", VERSION, self.codebook)
+        for code in self.codebook.codes:
+            yield maker.rating(unit, _verdict(self.codebook, code.code, listed))
+
+
+def _verdict(book: Codebook, code: str, found: list[Finding]) -> Verdict:
+    own = [finding for finding in found if finding.code == code]
+    if not own:
+        return Verdict(code, book.labels[1], rationale="the detector of this code found nothing")
+    cites = tuple(sorted({seq for finding in own for seq in finding.cites}))
+    return Verdict(
+        code, book.positive, cites=cites, rationale="; ".join(finding.why for finding in own)[:1000]
+    )

@@ -1,0 +1,90 @@
+"""The raters that need no endpoint, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from ...judges import JudgeError
+from ...judges.rules import detectors, lexical
+from ...schemas import Codebook
+from ..errors import UsageError
+from ..store import Store
+from ..systems.registry import DETECTED
+from . import scope as judging
+from . import training
+from .detectors import VERSION, Ahead, SystemDetectors, Trajectories, books_of
+from .scope import LocalRater, Say, Scope, Summary
+
+EMBEDDED = (lexical.NAME, detectors.NAME)
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """A rater of one codebook that comes with the package."""
+
+    rater: LocalRater
+    maker: tuple[str, str]
+    """Its name and version."""
+
+
+def embedded(book: Codebook, name: str, logs: Callable[[Codebook], Trajectories]) -> Embedded:
+    """The rules or the detectors of a codebook; UsageError where they have none for it.
+
+    `logs` is where detectors that need more than a unit find the trajectories.
+    """
+    try:
+        if name == lexical.NAME:
+            return Embedded(lexical.Rules(book), (name, lexical.VERSION))
+        if book.name in DETECTED:
+            return Embedded(SystemDetectors(book, logs(book)), (name, VERSION))
+        return Embedded(detectors.Detectors(book), (name, detectors.VERSION))
+    except JudgeError as error:
+        raise UsageError(str(error)) from error
+
+
+def judge(store: Store, rater: str, names: Sequence[str], scope: Scope, say: Say) -> Summary:
+    """Rate with an embedded or a trained rater; UsageError names the ones there are."""
+    if rater == lexical.NAME:
+        return _embedded(store, rater, scope.on(judging.chosen(store, names)), say)
+    if rater == detectors.NAME:
+        return _detectors(store, names, scope, say)
+    known = training.trained_names(store)
+    if not rater.startswith(training.PREFIX) and rater not in known:
+        trained = "".join(f", {training.PREFIX}{name}" for name in known)
+        raise UsageError(
+            f"unknown rater {rater!r}, expected {', '.join(EMBEDDED)}, jury{trained or ', trained:FILE'}; "
+            "a language model needs --model"
+        )
+    return _trained(store, rater, names, scope, say)
+
+
+def _detectors(store: Store, names: Sequence[str], scope: Scope, say: Say) -> Summary:
+    """Those of any system's logs on `failures`, and those of one system on codebooks of its own."""
+    books = judging.chosen(store, names, (detectors.CODEBOOK, *books_of(store)))
+    general = tuple(book for book in books if book.name not in DETECTED)
+    special = tuple(book for book in books if book.name in DETECTED)
+    summary = Summary()
+    if general:
+        summary = _embedded(store, detectors.NAME, scope.on(general), say)
+    if special:
+        left = scope.less(summary.rated).on(special)
+        summary = summary.plus(_embedded(store, detectors.NAME, left, say))
+    return summary
+
+
+def _embedded(store: Store, name: str, scope: Scope, say: Say) -> Summary:
+    found = [embedded(book, name, lambda book: Ahead.of(store, book)) for book in scope.books]
+    return judging.judge_locally(store, scope, [one.rater for one in found], found[0].maker, say)
+
+
+def _trained(store: Store, rater: str, names: Sequence[str], scope: Scope, say: Say) -> Summary:
+    found = training.trained(store, rater)
+    books = judging.chosen(store, names, (found.codebook.name,))
+    if [book.name for book in books] != [found.codebook.name]:
+        raise UsageError(
+            f"rater {rater!r} was trained on codebook {found.codebook.name!r} and rates only that"
+        )
+    # Its features look at what went before a unit, whatever context the codebook gives a reader.
+    wider = replace(scope, books=books, context="transcript")
+    return judging.judge_locally(store, wider, [found], (found.maker.rater, found.version), say)

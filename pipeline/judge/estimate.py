@@ -1,0 +1,84 @@
+"""What a run will take, before it begins: counted in the store, priced by a sample of its prompts."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+from ...judges.llm.context import Context
+from ...judges.llm.prices import Price
+from ...schemas import Codebook
+from ..store import Store, execute
+from .model import Model
+from .questions import Planner
+from .scope import Scope, Summary, batches
+
+SAMPLE = 100
+TOKENS_OF_A_CHOICE = 8
+TOKENS_OF_A_FINDING = 30
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Units that are left and what asking about them takes, about."""
+
+    units: int
+    prompt_tokens: int
+    completion_tokens: int
+    price: Price | None
+
+    @property
+    def cost(self) -> float | None:
+        """Dollars without any caching, None where the model has no price."""
+        if self.price is None:
+            return None
+        return self.price.of(self.prompt_tokens, 0, self.completion_tokens)
+
+    def __str__(self) -> str:
+        cost = "no known price" if self.cost is None else f"about ${self.cost:.2f}"
+        return (
+            f"{self.units} units to rate: about {self.units} requests, {self.prompt_tokens:,} prompt tokens "
+            f"and {self.completion_tokens:,} completion tokens, {cost}"
+        )
+
+
+def estimate(store: Store, scope: Scope, model: Model) -> Estimate:
+    """What is left for a model to rate under all codebooks of a scope."""
+    units = prompt = completion = 0
+    for book in scope.books:
+        left = _left(store, book, scope, model.rater)
+        if scope.limit is not None:
+            left = min(left, scope.limit - units)
+        sizes = _sample(store, book, scope, model) if left > 0 else []
+        mean = sum(sizes) / len(sizes) if sizes else 0
+        units += left
+        prompt += int(left * mean)
+        codes = len(book.codes)
+        completion += left * (TOKENS_OF_A_CHOICE if codes == 1 else TOKENS_OF_A_FINDING * codes)
+    return Estimate(units, prompt, completion, model.price)
+
+
+def _left(store: Store, book: Codebook, scope: Scope, rater: str) -> int:
+    query = """
+        SELECT count(*) FROM units u
+        WHERE u.kind = ? AND (? OR NOT u.opening)
+            AND NOT EXISTS (
+                SELECT 1 FROM current_ratings r
+                WHERE r.trajectory_id = u.trajectory_id AND r.event IS NOT DISTINCT FROM u.event
+                    AND r.unit_hash = u.hash AND r.codebook = ? AND r.codebook_version = ? AND r.rater = ?
+                    AND NOT (? AND r.error IS NOT NULL)
+            )
+    """
+    given = [book.unit, scope.include_query, book.name, book.version, rater, scope.retry_errors]
+    with store.reading(synced=True) as connection:
+        row = execute(connection, query, given).fetchone()
+    return int(row[0]) if row else 0
+
+
+def _sample(store: Store, book: Codebook, scope: Scope, model: Model) -> list[int]:
+    judge = model.judge(book, scope)
+    planner = Planner(judge, model.maker(judge), scope, b"", Summary())
+    context = Context()
+    jobs = (job for batch in batches(store, book) for job in planner.jobs(batch.units(scope)))
+    questions = (judge.whole(job.case).question for job in itertools.islice(jobs, SAMPLE))
+    return [context.tokens(question) - question.form.max_tokens for question in questions]

@@ -1,0 +1,119 @@
+"""Juries over the ratings that count."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ...judges import Maker, jury
+from ...schemas import Codebook, Rating, Verdict, content_hash
+from ...schemas.rating import RaterKind
+from ..errors import UsageError
+from ..store import Store, dictionaries, execute
+from ..store.ledger import RatingLedger, now
+from .scope import Scope, Summary
+
+NAME = "jury"
+
+
+@dataclass
+class Tried:
+    """What a jury did, and for each pair of members (agreed, both labelled)."""
+
+    summary: Summary
+    agreement: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
+
+
+def rated_by(store: Store, members: Sequence[str]) -> list[str]:
+    """The codebooks on which at least two of these raters have ratings that count."""
+    query = """
+        SELECT codebook FROM counted_ratings WHERE rater IN (SELECT unnest(?)) AND label IS NOT NULL
+        GROUP BY codebook HAVING count(DISTINCT rater) >= ? ORDER BY codebook
+    """
+    with store.reading() as connection:
+        rows = execute(connection, query, [list(members), jury.FEWEST]).fetchall()
+    return [str(row[0]) for row in rows]
+
+
+def judge(store: Store, scope: Scope, members: Sequence[str], rater: str = NAME) -> Tried:
+    """Rate what at least two members have rated; UsageError names the raters that there are."""
+    began = time.monotonic()
+    kinds = _kinds(store, members, rater)
+    kind: RaterKind = kinds.pop() if len(kinds) == 1 else "rule"
+    version = content_hash("jury", 1, sorted(members))[:12]
+    tried = Tried(Summary())
+    with RatingLedger(store.workspace.ratings) as ledger:
+        for book in scope.books:
+            maker = Maker(rater, kind, version, book, {"parameters": {"members": sorted(members)}})
+            ledger.append(_rated(store, book, members, maker, tried))
+    store.sync()
+    tried.summary.seconds = round(time.monotonic() - began, 3)
+    return tried
+
+
+def _rated(store: Store, book: Codebook, members: Sequence[str], maker: Maker, tried: Tried) -> list[Rating]:
+    query = """
+        SELECT trajectory_id, event, unit_hash, code, rater, rater_version, label FROM counted_ratings
+        WHERE codebook = ? AND rater IN (SELECT unnest(?)) AND label IS NOT NULL
+        ORDER BY trajectory_id, event, code, rater
+    """
+    with store.reading(synced=True) as connection:
+        rows = dictionaries(connection, query, [book.name, [*members, maker.rater]])
+    said: dict[tuple[str, int | None, str, str], dict[str, str]] = {}
+    before: dict[tuple[str, int | None, str, str], tuple[str, str]] = {}
+    for row in rows:
+        key = (row["trajectory_id"], row["event"], row["unit_hash"], row["code"])
+        if row["rater"] == maker.rater:
+            before[key] = (row["rater_version"], row["label"])
+        else:
+            said.setdefault(key, {})[row["rater"]] = row["label"]
+    for pair, (same, n) in jury.agreement(list(said.values())).items():
+        old = tried.agreement.get(pair, (0, 0))
+        tried.agreement[pair] = (old[0] + same, old[1] + n)
+    fresh, rated, already = [], set(), set()
+    for key, votes in said.items():
+        verdict = jury.verdict(key[3], votes, book.answers)
+        if verdict is None:
+            continue
+        if before.get(key) == (maker.version, verdict.label):
+            already.add(key[:2])
+        else:
+            rated.add(key[:2])
+            fresh.append(_rating(maker, key, verdict))
+    tried.summary.rated += len(rated)
+    tried.summary.already += len(already - rated)
+    return fresh
+
+
+def _rating(maker: Maker, key: tuple[str, int | None, str, str], verdict: Verdict) -> Rating:
+    trajectory, event, unit_hash, code = key
+    return Rating(
+        trajectory=trajectory,
+        event=event,
+        unit_hash=unit_hash,
+        codebook=maker.book.name,
+        codebook_version=maker.book_version,
+        code=code,
+        rater=maker.rater,
+        rater_kind=maker.kind,
+        rater_version=maker.version,
+        label=verdict.label,
+        rationale=verdict.rationale,
+        created=now(),
+        **maker.made,
+    )
+
+
+def _kinds(store: Store, members: Sequence[str], rater: str) -> set[RaterKind]:
+    with store.reading() as connection:
+        rows = connection.execute("SELECT DISTINCT rater, rater_kind FROM counted_ratings").fetchall()
+    found = dict(rows)
+    unknown = [name for name in members if name not in found]
+    if unknown or len(set(members)) < jury.FEWEST or rater in members:
+        there = ", ".join(sorted(name for name in found if name != rater)) or "none yet"
+        what = (
+            f"no ratings by {', '.join(unknown)}" if unknown else "a jury has two members or more, not itself"
+        )
+        raise UsageError(f"{what}: give --members a,b,c of {there}")
+    return {found[name] for name in members}

@@ -1,0 +1,150 @@
+"""From units to questions: what a language model still has to be asked.
+
+A question is known by the hash of its prompt with the parameters it is sent with. One that this rater
+asked before is `already` rated; one that another rater asked of the same model is answered from the
+ledger; units with the very same prompt (a "Yes." said twice in a trajectory) are asked once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...judges import Maker
+from ...judges.llm import Case, LLMJudge
+from ...judges.llm.ask import Outcome
+from ...judges.llm.quoting import nonce
+from ...schemas import Rating, Trajectory, Unit, Verdict, canonical_json
+from .scope import Known, Scope, Summary
+
+
+@dataclass
+class Job:
+    """One question for one or more units that it is the same for."""
+
+    judge: LLMJudge
+    maker: Maker
+    case: Case
+    prompt_hash: str
+    units: list[Unit] = field(default_factory=list)
+
+    def ratings(self, outcome: Outcome) -> list[list[Rating]]:
+        """The ratings of each unit. What the request took is shared out, so that sums over ratings hold."""
+        codes = len(outcome.verdicts)
+        external = {"windows": outcome.windows} if outcome.windows > 1 else {}
+        shares = [
+            {
+                "prompt_tokens": _share(outcome.prompt_tokens, codes, i),
+                "cached_tokens": _share(outcome.cached_tokens, codes, i),
+                "completion_tokens": _share(outcome.completion_tokens, codes, i),
+                "cost_usd": None if outcome.cost_usd is None else outcome.cost_usd / codes,
+                "external": external,
+            }
+            for i in range(codes)
+        ]
+        first, *same = self.units
+        return [
+            self._rated(first, outcome, shares),
+            *(self._rated(u, outcome, [{"external": {"same_prompt_as": first.event}}] * codes) for u in same),
+        ]
+
+    def _rated(self, unit: Unit, outcome: Outcome, made: list[dict[str, Any]]) -> list[Rating]:
+        shared = {"prompt_hash": self.prompt_hash, "model": outcome.model, "seconds": outcome.seconds}
+        pairs = zip(outcome.verdicts, made, strict=True)
+        return [self.maker.rating(unit, v, **shared, **m) for v, m in pairs]
+
+
+@dataclass
+class Planner:
+    """Turns units into jobs; counts what needs none."""
+
+    judge: LLMJudge
+    maker: Maker
+    scope: Scope
+    secret: bytes
+    summary: Summary
+    copied: list[Rating] = field(default_factory=list)
+    """Ratings that the ledger answered under another rater's name."""
+    queued: int = 0
+
+    @property
+    def full(self) -> bool:
+        """Whether --limit is reached."""
+        return self.scope.limit is not None and self.queued >= self.scope.limit
+
+    def jobs(self, units: Iterable[tuple[Trajectory, Unit, list[Known]]]) -> Iterator[Job]:
+        """The questions that are left of units with what is known of them, those of a trajectory together."""
+        waiting: dict[str, Job] = {}
+        current = ""
+        for trajectory, unit, known in units:
+            if trajectory.id != current:  # the marker differs, so only units of one trajectory share a prompt
+                yield from waiting.values()
+                waiting.clear()
+                current = trajectory.id
+            if self.full:
+                break
+            case = Case(unit, nonce(self.secret, trajectory.id), result_of(trajectory))
+            key = prompt_hash(self.judge, case)
+            if self._is_known(unit, key, known):
+                continue
+            self.queued += 1
+            job = waiting.setdefault(key, Job(self.judge, self.maker, case, key))
+            job.units.append(unit)
+        yield from waiting.values()
+
+    def _is_known(self, unit: Unit, key: str, known: list[Known]) -> bool:
+        asked = [k for k in known if k.prompt_hash == key and k.parameters == self._parameters]
+        mine = [k for k in asked if k.rater == self.maker.rater and k.current]
+        if self._covers(mine):
+            if self.scope.retry_errors and any(k.failed for k in mine):
+                return False
+            self.summary.already += 1
+            return True
+        usable = [k for k in asked if not k.failed]
+        if not self._covers(usable):
+            return False
+        by_code = {k.rest["code"]: k for k in usable}
+        self.copied += [self._copy(unit, k) for k in by_code.values()]
+        self.queued += 1
+        self.summary.rated += 1
+        return True
+
+    def _covers(self, known: list[Known]) -> bool:
+        return {code.code for code in self.judge.codebook.codes} <= {k.rest["code"] for k in known}
+
+    def _copy(self, unit: Unit, known: Known) -> Rating:
+        rest = known.rest
+        verdict = Verdict(
+            code=rest["code"],
+            label=known.label,
+            cites=tuple(rest["cites"] or ()),
+            quote=rest["quote"],
+            error_source=rest["error_source"],
+            rationale=rest["rationale"],
+            probability=rest["probability"],
+        )
+        made = {"model": rest["model"], "prompt_hash": known.prompt_hash}
+        return self.maker.rating(unit, verdict, **made, external={"answered_for": known.rater})
+
+    @property
+    def _parameters(self) -> str:
+        return canonical_json(self.maker.made["parameters"])
+
+
+def prompt_hash(judge: LLMJudge, case: Case) -> str:
+    """Hash of the whole prompt, as it would be in a context of any length; its rubric is hashed once."""
+    asked = judge.whole(case).question.messages[1:]
+    digest = judge.start.copy()
+    for message in asked:
+        digest.update(f"\0{message.role}\0{message.content}".encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
+
+
+def result_of(trajectory: Trajectory) -> str | None:
+    """The final text of the team's work, where the log holds it."""
+    return next((o.text for o in trajectory.outcomes if o.name == "result" and o.text is not None), None)
+
+
+def _share(total: int, parts: int, index: int) -> int:
+    return total // parts + (index < total % parts)

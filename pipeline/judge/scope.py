@@ -1,0 +1,229 @@
+"""What is to be rated, and by whom: between the store, the ledger and the judges.
+
+The database is open only while trajectories are fetched, a few hundred at a time, never while a rater
+works. The ledger is the memory of what was rated: a unit that a rater has rated in this very way before
+is not rated again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Protocol
+
+from ...schemas import Codebook, Rating, Trajectory, Unit, canonical_json
+from ...schemas.codebook import ContextKind
+from .. import codebooks
+from ..store import Store, dictionaries
+from ..store.ledger import RatingLedger
+from ..store.locks import exclusive
+from ..units import cut
+
+PROCESS = ("initiative", "confirmation", "halting")
+"""The codebooks that are judged where none is asked for."""
+BATCH = 100
+"""Trajectories that are in memory at a time."""
+Say = Callable[[str], None]
+
+
+class LocalRater(Protocol):
+    """A rater that needs no endpoint: one verb, any number of ratings."""
+
+    def rate(self, unit: Unit) -> Iterable[Rating]: ...
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Which units are rated."""
+
+    books: tuple[Codebook, ...]
+    context: ContextKind | None = None
+    """In place of each codebook's own."""
+    include_query: bool = False
+    limit: int | None = None
+    """At most so many units in this run."""
+    retry_errors: bool = False
+
+    def on(self, books: tuple[Codebook, ...]) -> Scope:
+        """The same for these codebooks."""
+        return replace(self, books=books)
+
+    def less(self, units: int) -> Scope:
+        """The scope that is left after some units."""
+        return self if self.limit is None else replace(self, limit=self.limit - units)
+
+
+@dataclass
+class Summary:
+    """What a run did; the document of `judge --json`."""
+
+    rated: int = 0
+    already: int = 0
+    errors: int = 0
+    requests: int = 0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    completion_tokens: int = 0
+    cost_usd: float | None = None
+    seconds: float = 0.0
+
+    def plus(self, more: Summary) -> Summary:
+        """Two runs of a local rater as one."""
+        return Summary(
+            rated=self.rated + more.rated,
+            already=self.already + more.already,
+            errors=self.errors + more.errors,
+            seconds=round(self.seconds + more.seconds, 3),
+        )
+
+    def document(self) -> dict[str, Any]:
+        """As `judge --json` prints it."""
+        return asdict(self)
+
+    def count(self, ratings: Sequence[Rating]) -> None:
+        """One unit's ratings: `rated` with a usable answer, `errors` with a failed one (both may hold)."""
+        self.rated += any(r.error is None for r in ratings)
+        self.errors += any(r.error is not None for r in ratings)
+        for rating in ratings:
+            self.prompt_tokens += rating.prompt_tokens or 0
+            self.cached_tokens += rating.cached_tokens or 0
+            self.completion_tokens += rating.completion_tokens or 0
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the ledger says of one unit and code: how it was rated last, or with these very parameters."""
+
+    rater: str
+    rater_version: str | None
+    unit_hash: str | None
+    prompt_hash: str | None
+    parameters: str
+    failed: bool
+    current: bool
+    """Whether it is its rater's last word."""
+    label: str | None
+    rest: dict[str, Any] = field(compare=False)
+
+
+KnownUnits = dict[int | None, list[Known]]
+"""seq of the unit's first event -> what is known of it."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some trajectories with what is known of them under one codebook."""
+
+    book: Codebook
+    trajectories: list[Trajectory]
+    known: dict[str, KnownUnits]
+
+    def units(self, scope: Scope) -> Iterator[tuple[Trajectory, Unit, list[Known]]]:
+        """Each unit with what is known of it as it is now."""
+        context = scope.context or self.book.context
+        seen = self.book.model_copy(update={"context": context})
+        for trajectory in self.trajectories:
+            known = self.known.get(trajectory.id, {})
+            for unit in cut(trajectory, seen, include_query=scope.include_query):
+                said = known.get(unit.event, [])
+                yield trajectory, unit, [k for k in said if k.unit_hash == unit.hash] if said else []
+
+
+def chosen(store: Store, names: Sequence[str], default: Sequence[str] = PROCESS) -> tuple[Codebook, ...]:
+    """The codebooks of these names (commas part them too); UsageError names the choices."""
+    wanted = [name.strip() for given in names for name in given.split(",") if name.strip()]
+    return tuple(codebooks.load(n, store.workspace.codebooks) for n in dict.fromkeys(wanted or default))
+
+
+def batches(store: Store, book: Codebook) -> Iterator[Batch]:
+    """Every trajectory of the store, in the order they began, with what is known of it."""
+    with store.reading(synced=True) as connection:
+        query = "SELECT id FROM trajectories ORDER BY started, native_id, id"
+        ids = [row[0] for row in connection.execute(query).fetchall()]
+    for some in _batched(ids):
+        with store.reading(synced=True) as connection:
+            found = store.load(connection, some)
+            said = known(connection, book, some)
+        yield Batch(book, found, said)
+
+
+def judge_locally(
+    store: Store, scope: Scope, raters: Sequence[LocalRater], maker: tuple[str, str], say: Say
+) -> Summary:
+    """Rate with a rater that needs no endpoint, one for each codebook; `maker` is its name and version."""
+    began = time.monotonic()
+    summary = Summary()
+    store.sync()
+    name, version = maker
+    with (
+        exclusive(store.workspace.path / "locks", f"judge {name}", waiting_for(name, say)),
+        RatingLedger(store.workspace.ratings) as ledger,
+    ):
+        store.sync()  # what a run before us wrote while we waited
+        for book, rater in zip(scope.books, raters, strict=True):
+            for batch in batches(store, book):
+                ledger.append(_rated(batch, scope, rater, (name, version), summary))
+    store.sync()
+    summary.seconds = round(time.monotonic() - began, 3)
+    return summary
+
+
+def waiting_for(rater: str, say: Say) -> Callable[[str], None]:
+    """What is said where another run holds the rater's lock."""
+    return lambda holder: say(
+        f"another run ({holder}) is judging as rater {rater!r} in this workspace; waiting for it to end, "
+        "so that nothing is rated twice"
+    )
+
+
+def _rated(
+    batch: Batch, scope: Scope, rater: LocalRater, maker: tuple[str, str], summary: Summary
+) -> list[Rating]:
+    fresh: list[Rating] = []
+    for _, unit, known in batch.units(scope):
+        said = [k for k in known if k.current and (k.rater, k.rater_version) == maker]
+        if said and not (scope.retry_errors and any(k.failed for k in said)):
+            summary.already += 1
+        elif scope.limit is None or summary.rated + summary.errors < scope.limit:
+            ratings = list(rater.rate(unit))
+            summary.count(ratings)
+            fresh += ratings
+    return fresh
+
+
+def known(connection: Any, book: Codebook, ids: Sequence[str]) -> dict[str, KnownUnits]:
+    """Trajectory -> what is known of its units under a codebook."""
+    query = """
+        SELECT r.trajectory_id, r.event, r.rater, r.rater_version, r.unit_hash, r.prompt_hash, r.parameters,
+            r.error, r.label, r.code, r.cites, r.quote, r.error_source, r.rationale, r.probability, r.model,
+            r.seed, c.line IS NOT NULL AS current
+        FROM ratings r
+        LEFT JOIN current_ratings c
+            ON c.trajectory_id = r.trajectory_id AND c.ledger = r.ledger AND c.line = r.line
+        WHERE r.codebook = ? AND r.codebook_version = ? AND NOT r.retracted
+            AND r.trajectory_id IN (SELECT unnest(?))
+    """
+    found: dict[str, KnownUnits] = {}
+    for row in dictionaries(connection, query, [book.name, book.version, list(ids)]):
+        known = Known(
+            rater=row["rater"],
+            rater_version=row["rater_version"],
+            unit_hash=row["unit_hash"],
+            prompt_hash=row["prompt_hash"],
+            parameters=row["parameters"] or canonical_json({}),
+            failed=row["error"] is not None,
+            current=row["current"],
+            label=row["label"],
+            rest={key: row[key] for key in _REST},
+        )
+        found.setdefault(row["trajectory_id"], {}).setdefault(row["event"], []).append(known)
+    return found
+
+
+_REST = ("code", "cites", "quote", "error_source", "rationale", "probability", "model", "seed", "error")
+
+
+def _batched(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(ids), BATCH):
+        yield ids[start : start + BATCH]

@@ -1,0 +1,125 @@
+"""`coaudit train`: from the ratings that count to a trained judge, and back to the store's units."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...judges import JudgeError
+from ...judges.trained import Example, Learnt, Trained
+from ...judges.trained.features import Features, features
+from ...judges.trained.judge import learn, load, save
+from ...schemas import GOLD, UNCLEAR, Codebook
+from .. import codebooks
+from ..errors import CoauditError, UsageError
+from ..store import Store, execute
+from .scope import Scope, batches
+
+PREFIX = "trained:"
+SUFFIX = ".skops"
+Labels = dict[tuple[str, int | None, str], str]
+"""(trajectory, event, code) -> label."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """A judge that was trained, and how well."""
+
+    codebook: str
+    rater: str
+    file: Path
+    rows: list[Learnt]
+
+
+def models(store: Store) -> Path:
+    """Where the workspace keeps its trained judges."""
+    return store.workspace.path / "models"
+
+
+def trained_names(store: Store) -> list[str]:
+    """The trained judges of the workspace."""
+    return sorted(path.stem for path in models(store).glob(f"*{SUFFIX}"))
+
+
+def train(store: Store, book: Codebook, rater: str | None, out: Path | None) -> Training:
+    """Learn from one rater's ratings; CoauditError where they teach nothing."""
+    teacher = _teacher(store, book, rater)
+    labels = _labels(store, book, teacher)
+    examples = _examples(store, book, labels)
+    learnt = [learn(book, code.code, examples.get(code.code, [])) for code in book.codes]
+    found = {about.code: model for model, about in learnt if model is not None}
+    if not found:
+        reasons = "; ".join(f"{about.code}: {about.reason}" for _, about in learnt[:5])
+        raise CoauditError(f"rater {teacher!r} teaches nothing about codebook {book.name!r}: {reasons}")
+    path = out or models(store) / f"{book.name}{SUFFIX}"
+    save(path, book, found, [about for _, about in learnt])
+    return Training(book.name, teacher, path, [about for _, about in learnt])
+
+
+def trained(store: Store, name: str) -> Trained:
+    """The trained judge of that name or file; UsageError names the ones there are."""
+    given = name.removeprefix(PREFIX)
+    path = Path(given) if given.endswith(SUFFIX) else models(store) / f"{given}{SUFFIX}"
+    if not path.is_file():
+        names = ", ".join(trained_names(store)) or "none yet: run `coaudit train`"
+        raise UsageError(f"no trained judge {given!r}, expected a {SUFFIX} file or one of {names}")
+    try:
+        about, _, _ = load(path)
+        book = codebooks.load(about, store.workspace.codebooks)
+        _, found, version = load(path, book)
+    except (JudgeError, codebooks.CodebookError) as error:
+        raise UsageError(str(error)) from error
+    return Trained(book, path.stem, version, found)
+
+
+def _teacher(store: Store, book: Codebook, rater: str | None) -> str:
+    query = (
+        "SELECT DISTINCT rater FROM counted_ratings WHERE codebook = ? AND label IS NOT NULL ORDER BY rater"
+    )
+    with store.reading() as connection:
+        raters = [row[0] for row in execute(connection, query, [book.name]).fetchall()]
+    if not raters:
+        raise CoauditError(f"no ratings on codebook {book.name!r} to learn from")
+    if rater is None and GOLD in raters:
+        return GOLD
+    if rater is None and len(raters) == 1:
+        return str(raters[0])
+    if rater is None or rater not in raters:
+        raise UsageError(f"whose ratings are to be learnt? Give --rater, one of {', '.join(raters)}")
+    return rater
+
+
+def _labels(store: Store, book: Codebook, rater: str) -> Labels:
+    query = """
+        SELECT trajectory_id, event, code, label FROM counted_ratings
+        WHERE codebook = ? AND rater = ? AND label IS NOT NULL
+    """
+    with store.reading(synced=True) as connection:
+        rows = execute(connection, query, [book.name, rater]).fetchall()
+    return {(t, e, code): label for t, e, code, label in rows if label in book.labels or label != UNCLEAR}
+
+
+def _examples(store: Store, book: Codebook, labels: Labels) -> dict[str, list[Example]]:
+    wanted = {(trajectory, event) for trajectory, event, _ in labels}
+    found: dict[str, list[Example]] = {}
+    for seen, trajectory, event in _seen(store, book, wanted):
+        for code in book.codes:
+            label = labels.get((trajectory, event, code.code))
+            if label is not None:
+                found.setdefault(code.code, []).append(Example(seen, label, trajectory))
+    return found
+
+
+def _seen(
+    store: Store, book: Codebook, wanted: set[tuple[str, int | None]]
+) -> list[tuple[Features, str, int | None]]:
+    scope = Scope((book,), context="transcript", include_query=True)
+    ids: Sequence[Any] = [
+        (features(unit), trajectory.id, unit.event)
+        for batch in batches(store, book)
+        for trajectory, unit, _ in batch.units(scope)
+        if (trajectory.id, unit.event) in wanted
+    ]
+    return list(ids)

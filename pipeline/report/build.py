@@ -1,0 +1,305 @@
+"""The report: what a workspace says, as tables, and as HTML, Markdown, JSON or text.
+
+`build` reads the store once; the formats only draw. Every table stands in every format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ...annotation.statistics import Comparison
+from ...schemas import Metric
+from .. import codebooks
+from ..analyze import compare, metrics, rates
+from ..analyze import failures as findings
+from ..store import Selection, Store, ledger
+from ..store.selection import COLUMNS
+from . import methods, trust
+from .tables import Cell, Number, Report, Table, column_names, of_metric, plain
+
+TABLE_2 = {
+    "delivery_rate": "Delivery rate",
+    "task_performance": "Task perf.",
+    "collab_score": "Collab score",
+    "initiative_entropy": "H_init",
+    "effective_confirmations": "CA+",
+    "halting_messages": "CA−",
+}
+TABLE_3 = {
+    "collab_score automatic": "Collab score (automatic rating)",
+    "collab_score human": "Collab score (human rating)",
+    "win_rate": "Win rate against the autonomous agent",
+    "initiative_entropy": "Initiative entropy (H_init)",
+    "effective_confirmations": "Effective confirmations (CA+)",
+    "halting_messages": "Halting messages (CA−)",
+    "satisfaction": "Overall satisfaction (1–5)",
+    "delivery_rate": "Delivery rate",
+}
+AUTONOMOUS = "autonomous"
+"""The condition of Co-Gym's agents that work alone."""
+AUDIT = ("system", "setting", "condition", "task", "agent_model")
+
+
+def build(store: Store, *, only: Selection | None = None, rater: str | None = None) -> Report:
+    """Everything a report shows; a part that lacks its data says what to run instead."""
+    audit, raters = collaboration(store, only, rater)
+    return Report(
+        created=ledger.now(),
+        workspace=str(store.workspace.path),
+        facts=methods.facts(store, only),
+        tables=(
+            methods.contents(store, only),
+            *audit,
+            failures(store, only),
+            *trust.tables(store),
+            methods.judged(store),
+        ),
+        methods=methods.words(store, raters),
+    )
+
+
+def collaboration(
+    store: Store, only: Selection | None = None, rater: str | None = None
+) -> tuple[tuple[Table, Table, Table], list[str]]:
+    """Tables 2 and 3 and the one of all other systems, and whose ratings stand in them."""
+    rows = one_rater(metrics.metrics(store, by=AUDIT, only=only, rater=rater))
+    pooled = one_rater(metrics.metrics(store, by=AUDIT[:-1], only=only, rater=rater))
+    better = compare.improved(store, "task_performance", AUTONOMOUS, only=only)
+    raters = [row.rater for row in rows if row.rater]
+    return (simulated(rows, better), real(pooled), elsewhere(pooled)), raters
+
+
+def one_rater(rows: Sequence[Metric]) -> list[Metric]:
+    """Of metrics that rest on ratings, those of one rater each: gold, else who could rate most."""
+    values: dict[tuple[str, str], int] = {}
+    for row in rows:
+        if row.rater:
+            values[row.metric, row.rater] = values.get((row.metric, row.rater), 0) + row.n
+    best: dict[str, str] = {}
+    for (metric, rater), _ in sorted(
+        values.items(), key=lambda item: (item[0][1] != "gold", -item[1], item[0])
+    ):
+        best.setdefault(metric, rater)
+    return [row for row in rows if row.rater is None or best[row.metric] == row.rater]
+
+
+def simulated(rows: Sequence[Metric], better: Mapping[tuple[str, str, str], Comparison]) -> Table:
+    """Table 2 of the Co-Gym paper: a row an arm and model, the tasks side by side.
+
+    `better` has each arm against the autonomous one: (condition, task, agent model) -> comparison.
+    """
+    found = {
+        (_group(row, "condition", "agent_model"), _group(row, "task"), row.metric): of_metric(row)
+        for row in rows
+        if _cogym(row, real=False) and row.metric in TABLE_2 and row.scoring in (None, "automatic")
+    }
+    for (condition, task, model), compared in better.items():
+        key = ((condition, model), (task,), "task_performance")
+        if key in found and compared.better:
+            found[key] = replace(found[key], mark="*")
+    arms = sorted({key[0] for key in found})
+    tasks = sorted({key[1] for key in found})
+    return Table(
+        name="simulated",
+        title="Collaboration with simulated users (Co-Gym, table 2)",
+        caption="Task performance is that of delivered results; the collab score is 0 where nothing was "
+        "delivered. * significantly better than the autonomous agent of the same model (p < 0.05, not "
+        "corrected for their number; McNemar for yes/no, else paired t, over the instances that both ran; a "
+        "bootstrap where none were). H_init, CA+ and CA− audit the process: neither higher nor lower is "
+        "better by itself. " + _rated_by(rows),
+        columns=("Condition", "Model", *(name for _ in tasks for name in TABLE_2.values())),
+        rows=tuple(
+            (*arm, *(found.get((arm, task, metric), "") for task in tasks for metric in TABLE_2))
+            for arm in arms
+        ),
+        heads=2,
+        groups=tuple((task[0], len(TABLE_2)) for task in tasks),
+        empty="No Co-Gym session without a real user: `coaudit ingest PATH`.",
+    )
+
+
+def real(rows: Sequence[Metric]) -> Table:
+    """Table 3 of the Co-Gym paper: a row a metric, a column a task (and condition, if several)."""
+    found: dict[tuple[str, tuple[str, ...]], Number] = {}
+    for row in rows:
+        name = f"{row.metric} {row.scoring}" if row.scoring else row.metric
+        if _cogym(row, real=True) and name in TABLE_3:
+            found[name, _group(row, "task", "condition")] = of_metric(row)
+    arms = sorted({arm for _, arm in found})
+    alone = len({condition for _, condition in arms}) == 1
+    return Table(
+        name="real",
+        title="Collaboration with real users (Co-Gym, table 3)",
+        caption="The human rating is the user's of the outcome, from 1 to 5, divided by 5. "
+        + _rated_by(rows),
+        columns=("Metric", *(task if alone else f"{task} · {condition}" for task, condition in arms)),
+        rows=tuple(
+            (label, *(found.get((name, arm), "") for arm in arms)) for name, label in TABLE_3.items() if arms
+        ),
+        empty="No session with a real user: `coaudit ingest PATH --setting real`.",
+    )
+
+
+def elsewhere(rows: Sequence[Metric]) -> Table:
+    """The metrics of all other systems, one row each."""
+    lines: list[tuple[Cell, ...]] = [
+        (
+            *_group(row, "system", "condition", "task"),
+            " · ".join(x for x in (row.metric, row.scoring, row.participant) if x),
+            of_metric(row),
+        )
+        for row in rows
+        if row.group and row.group["system"] != "cogym" and row.participant is None
+    ]
+    return Table(
+        name="other_systems",
+        title="Other systems",
+        caption="Metrics under the names of their papers (ReHAC, Collab-Overcooked, CoBlock).",
+        columns=("System", "Condition", "Task", "Metric", "Value"),
+        rows=tuple(sorted(lines, key=lambda line: tuple(map(str, line[:4])))),
+        heads=4,
+        empty="Only Co-Gym sessions so far; `coaudit ingest` reads ReHAC, Collab-Overcooked, CoBlock too.",
+    )
+
+
+def failures(
+    store: Store,
+    only: Selection | None = None,
+    *,
+    rater: str | None = None,
+    by: Sequence[str] = ("setting", "condition"),
+    correct: bool = True,
+) -> Table:
+    """Table 4: the share of trajectories in which a rater (the first one) found each mode, by group.
+
+    `correct`: with each rate of a judge what it becomes when people's labels, if there are any, correct it.
+    """
+    book = codebooks.load(findings.FAILURES, store.workspace.codebooks)
+    who = findings.raters(store, only=only)
+    rater = rater or (who[0]["rater"] if who else None)
+    shares = [s for s in findings.shares(store, by=by, only=only) if s.rater == rater]
+    found = {(s.code, s.group): s for s in shares}
+    corrected = _corrected(store, who, rater, by, only) if correct else {}
+    groups = sorted({s.group for s in shares})
+    lines: list[tuple[Any, ...]] = []
+    for category in book.categories if shares else ():
+        rows = [(category.category, f"{category.name} (any)", "")]
+        rows += [
+            (code.code, code.name, code.error_source or "")
+            for code in book.codes
+            if code.category == category.category
+        ]
+        lines += [
+            (*row, *(_share(found.get((row[0], g)), by, corrected.get((row[0], g))) for g in groups))
+            for row in rows
+        ]
+    others = [w["rater"] for w in who if w["rater"] != rater]
+    beside = f" Also rated by {', '.join(others)}: see the dashboard." if others else ""
+    return Table(
+        name="failures",
+        title="Failure modes (Co-Gym, table 4)",
+        caption=f"Share of trajectories in which {rater} found the mode, with Wilson's 95 % interval. A "
+        "category is the union of its modes, not their sum. "
+        f"{'Corrected' if corrected else 'Not corrected'} by people's labels.{beside}",
+        columns=("Code", "Failure mode", "Usual source", *(" · ".join(group) for group in groups)),
+        rows=tuple(lines),
+        heads=3,
+        shaded=True,
+        empty="No failure is rated: `coaudit judge --codebook failures`.",
+    )
+
+
+def _corrected(
+    store: Store, who: list[dict[str, Any]], rater: str | None, by: Sequence[str], only: Selection | None
+) -> dict[tuple[str, tuple[str, ...]], Number]:
+    """(Code or category, group) -> the corrected rate of a judge, where people labelled."""
+    kinds = {row["rater"]: row["kind"] for row in who}
+    if rater is None or kinds[rater] == "human" or "human" not in kinds.values():
+        return {}
+    return {
+        (row.code, tuple(value or "–" for value in (row.group or {}).values())): Number(
+            row.rate, row.low, row.high, row.n_human, reason=row.reason, percent=True
+        )
+        for row in rates.rates(store, [findings.FAILURES], by=by, judge=rater, only=only)
+        if row.n_human
+    }
+
+
+def _share(share: findings.Share | None, by: Sequence[str], corrected: Number | None = None) -> Number | str:
+    if share is None:
+        return ""
+    reason = None if share.n else "unclear or failed in every trajectory"
+    of = [
+        (name, value) if name in COLUMNS else ("tags", f"{name}={value}")
+        for name, value in zip(by, share.group, strict=True)
+        if value != "–"
+    ]
+    of += [("code", share.code), ("found_by", share.rater)]
+    return Number(
+        share.rate,
+        *share.interval,
+        share.n,
+        share.missing,
+        reason,
+        percent=True,
+        corrected=corrected,
+        of=tuple(of),
+    )
+
+
+def _cogym(row: Metric, *, real: bool) -> bool:
+    group = row.group or {}
+    return group["system"] == "cogym" and (group["setting"] == "real") == real
+
+
+def _group(row: Metric, *names: str) -> tuple[str, ...]:
+    group = row.group or {}
+    return tuple(group[name] or "–" for name in names)
+
+
+def _rated_by(rows: Sequence[Metric]) -> str:
+    raters = sorted({f"{row.metric} by {row.rater}" for row in rows if row.rater})
+    return f"Ratings: {', '.join(raters)}." if raters else "No ratings yet: `coaudit judge`."
+
+
+def document(report: Report) -> dict[str, Any]:
+    """The report as one JSON document."""
+    return {
+        "created": report.created,
+        "workspace": report.workspace,
+        "facts": dict(report.facts),
+        "tables": {
+            table.name: {
+                "title": table.title,
+                "caption": table.caption,
+                "columns": column_names(table),
+                "rows": [dict(zip(column_names(table), map(plain, row), strict=True)) for row in table.rows],
+                **({"empty": table.empty} if not table.rows else {}),
+            }
+            for table in report.tables
+        },
+        "methods": list(report.methods),
+    }
+
+
+def to_html(report: Report) -> str:
+    """One self-contained page: no script, nothing loaded from elsewhere."""
+    from .html import draw
+
+    return draw(report)
+
+
+def to_markdown(report: Report) -> str:
+    """For a paper's appendix."""
+    from .text import markdown
+
+    return markdown(report)
+
+
+def to_terminal(report: Report, width: int = 120) -> str:
+    """For reading on a terminal."""
+    from .text import terminal
+
+    return terminal(report, width)

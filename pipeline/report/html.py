@@ -1,0 +1,38 @@
+"""The report as one HTML page that opens offline: style and charts are inside, and there is no script."""
+
+from __future__ import annotations
+
+from importlib import resources
+from typing import TYPE_CHECKING
+
+from .tables import Cell, Table
+
+if TYPE_CHECKING:
+    from .tables import Report
+
+
+def draw(report: Report) -> str:
+    """The page; every word of a log is escaped by the template engine."""
+    from jinja2 import Environment, StrictUndefined
+
+    engine = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    engine.filters["shade"] = shade
+    engine.filters["marked"] = _marked
+    source = (resources.files("coaudit.pipeline.report") / "report.html.jinja").read_text(encoding="utf-8")
+    return engine.from_string(source).render(report=report, wide=_wide)
+
+
+def shade(cell: Cell, table: Table) -> str:
+    """The strength of a heatmap cell's tint, from 0 to 1, as a CSS value; nothing elsewhere."""
+    if not table.shaded or isinstance(cell, str) or cell.value is None:
+        return ""
+    return f"--tint: {min(1.0, max(0.0, cell.value)):.2f}"
+
+
+def _wide(table: Table) -> bool:
+    return len(table.columns) - table.heads > 8
+
+
+def _marked(text: str) -> list[tuple[bool, str]]:
+    """Pieces of our own sentences: (whether it is a command, text)."""
+    return [(bool(i % 2), piece) for i, piece in enumerate(text.split("`")) if piece]

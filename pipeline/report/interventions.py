@@ -1,0 +1,156 @@
+"""Where a person's step helped and where it was wasted, by what the same state led to without it.
+
+Source: ReHAC's Monte-Carlo return and advantage. States are shared by the text so far, within a condition.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...schemas import Trajectory
+from ..store import Selection, Store, execute
+from ..systems.rehac import metrics
+from ..systems.rehac.metrics import State
+from .tables import Cell, Number, Table, count
+
+
+def interventions(
+    store: Store, penalty: float, top: int, *, only: Selection | None = None
+) -> list[dict[str, Any]]:
+    """One document a condition: its states, and the `top` ones where a human step was worth most and least.
+
+    None where no ReHAC trajectory is among those selected.
+    """
+    wanted, values = (only or Selection()).where()
+    query = f"SELECT t.id FROM trajectories t WHERE t.system = 'rehac' AND {wanted} ORDER BY t.id"
+    with store.reading() as connection:
+        rows = execute(connection, query, values).fetchall()
+        found = store.load(connection, [row[0] for row in rows], states=True)
+    by_condition: dict[str | None, list[Trajectory]] = {}
+    for trajectory in found:
+        by_condition.setdefault(trajectory.condition, []).append(trajectory)
+    by_id = {trajectory.id: trajectory for trajectory in found}
+    return [
+        _condition(name, metrics.monte_carlo(many, penalty), penalty, top, by_id)
+        for name, many in sorted(by_condition.items(), key=lambda item: str(item[0]))
+    ]
+
+
+def _condition(
+    name: str | None, states: list[State], penalty: float, top: int, by_id: dict[str, Trajectory]
+) -> dict[str, Any]:
+    defined = [state for state in states if state.advantage is not None]
+    advantages = [state.advantage or 0.0 for state in defined]
+    undefined: dict[str, int] = {}
+    for state in states:
+        if state.reason is not None:
+            undefined[state.reason] = undefined.get(state.reason, 0) + 1
+    return {
+        "condition": name,
+        "penalty": penalty,
+        "states": len(states),
+        "with_both": len(defined),
+        "undefined": undefined,
+        "human_better": sum(state.human_better for state in defined),
+        "ties": sum(state.tie for state in defined),
+        "mean_advantage": sum(advantages) / len(advantages) if advantages else None,
+        "sum_absolute_advantage": sum(abs(value) for value in advantages),
+        "helped": [_state(state, by_id) for state in metrics.helped(states)[:top]],
+        "wasted": [_state(state, by_id) for state in metrics.wasted(states)[:top]],
+    }
+
+
+def _state(state: State, by_id: dict[str, Trajectory]) -> dict[str, Any]:
+    """A state with the steps that a person took from it; `advantage` is that of the person."""
+    steps = [{"trajectory": t, "event": seq, "step": _step(by_id[t], seq)} for t, seq in state.human_steps]
+    return {
+        "instance": state.instance,
+        "question": _question(by_id[state.human_steps[0][0]]),
+        "depth": state.depth,
+        "advantage": state.advantage,
+        "reward_human": state.human and state.human.reward,
+        "reward_agent": state.agent and state.agent.reward,
+        "n_human": state.human and state.human.n,
+        "n_agent": state.agent and state.agent.n,
+        "human_steps": steps,
+    }
+
+
+def _question(trajectory: Trajectory) -> str | None:
+    text = trajectory.events[0].text
+    return text.strip().splitlines()[-1] if text and text.strip() else None
+
+
+def _step(trajectory: Trajectory, seq: int) -> str:
+    event = next(e for e in trajectory.events if e.seq == seq)
+    if event.action is None:
+        return event.text or ""
+    arguments = ", ".join(str(value) for value in event.action.arguments.values())
+    return f"{event.action.name}[{arguments}]"
+
+
+def table(store: Store, penalty: float, top: int, *, only: Selection | None = None) -> Table:
+    """The states where a person's step was worth most and least, each leading to one of those steps."""
+    documents = interventions(store, penalty, top, only=only)
+    with_both = sum(document["with_both"] for document in documents)
+    better = sum(document["human_better"] for document in documents)
+    return Table(
+        name="interventions",
+        title="Where people helped, and where they were not needed",
+        caption="Reward: the mean of the runs that went on from the same state with a person's step, or the "
+        f"agent's, at λ = {penalty:g}. Advantage: the former less the mean of both (ReHAC). States are "
+        "shared by what was seen so far, within a condition; "
+        f"{with_both:,} states saw both, in {better:,} of them the person was better. "
+        "`coaudit interventions` lists more.",
+        columns=("Condition", "Step was", "Question", "What the person did", *_FIGURES),
+        rows=tuple(
+            _row(document["condition"], kind, state)
+            for document in documents
+            for kind in ("helped", "wasted")
+            for state in document[kind]
+        ),
+        heads=4,
+        empty="No ReHAC run in which a state saw both: `coaudit ingest PATH --system rehac`.",
+    )
+
+
+LONGEST = 200
+"""Characters of a question or step in a table."""
+_FIGURES = ("Advantage", "Reward, person", "Reward, agent", "Runs, person", "Runs, agent")
+
+
+def _row(condition: str | None, kind: str, state: dict[str, Any]) -> tuple[Cell, ...]:
+    step = state["human_steps"][0]
+    place = (("trajectory", step["trajectory"]), ("event", str(step["event"])))
+    return (
+        condition or "–",
+        kind,
+        (state["question"] or state["instance"] or "–")[:LONGEST],
+        step["step"][:LONGEST],
+        Number(state["advantage"], of=place),
+        Number(state["reward_human"]),
+        Number(state["reward_agent"]),
+        count(state["n_human"]),
+        count(state["n_agent"]),
+    )
+
+
+def lines(document: dict[str, Any]) -> list[str]:
+    """A condition's document as text."""
+    head = (
+        f"{document['condition']}: {document['states']} states, {document['with_both']} with both actions; "
+        f"a human step was better in {document['human_better']}, as good in {document['ties']} "
+        f"(λ = {document['penalty']})"
+    )
+    shown = [head, *(f"  {n} states without a comparison: {why}" for why, n in document["undefined"].items())]
+    for kind, title in (("helped", "helped most"), ("wasted", "was wasted")):
+        shown.append(f"  where a person's step {title}:")
+        shown.extend(f"    {_line(state)}" for state in document[kind])
+    return shown
+
+
+def _line(state: dict[str, Any]) -> str:
+    step = state["human_steps"][0]
+    where = f"step {state['depth']}  {state['question'] or state['instance']}"
+    what = f"{step['step']}  ({step['trajectory']} event {step['event']})"
+    return f"A = {state['advantage']:+.3f}  {where}  -> {what}"

@@ -1,0 +1,176 @@
+"""Tables of a report: cells that are words or numbers with their interval and n, drawn by each format."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ...schemas import Metric
+
+PERCENT = ("delivery_rate", "success_rate", "win_rate", "human_intervention_rate")
+"""Metrics that are shares of trajectories and read best as per cent."""
+
+
+@dataclass(frozen=True)
+class Number:
+    """A value with its 95 % interval and n; `reason` says why it is None."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    n: int | None = None
+    missing: int = 0
+    reason: str | None = None
+    percent: bool = False
+    plain: bool = False
+    """A count or a name of a number: no interval, no n."""
+    mark: str = ""
+    """Stands behind the value, such as the * of a significant difference."""
+    corrected: Number | None = None
+    """Of a judge's rate: what it becomes when people's labels of some correct it; its n are those labels."""
+    of: tuple[tuple[str, str], ...] = ()
+    """What the trajectories behind it have in common, such as ("task", "related_work")."""
+
+    @property
+    def text(self) -> str:
+        """The value alone, for reading; a dash where it is undefined."""
+        return figure(self.value, percent=self.percent, whole=self.plain) + self.mark
+
+    @property
+    def interval(self) -> str:
+        """`low – high`, or nothing where there is none."""
+        if self.low is None or self.high is None:
+            return ""
+        return f"{figure(self.low, percent=self.percent)} – {figure(self.high, percent=self.percent)}"
+
+    @property
+    def note(self) -> str:
+        """Interval and n, or the reason for there being no value."""
+        if self.plain:
+            return ""
+        if self.value is None:
+            return self.reason or ""
+        count = f"n = {self.n}" if self.n is not None else ""
+        lacking = f"{self.missing} missing" if self.missing else ""
+        words = ", ".join(part for part in (self.interval, count, lacking) if part)
+        return f"{words}; {self.corrected._correction}" if self.corrected else words
+
+    @property
+    def _correction(self) -> str:
+        labelled = f"{self.n} labelled"
+        if self.value is None:
+            return f"not corrected ({labelled}): {self.reason}"
+        return f"corrected {self.text} ({self.interval}, {labelled})"
+
+
+Cell = str | Number
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under columns; `groups` span columns (name, how many) after the first `heads` ones."""
+
+    name: str
+    title: str
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    heads: int = 1
+    groups: tuple[tuple[str, int], ...] = ()
+    shaded: bool = False
+    """Whether cells are tinted by their value, as in a heatmap."""
+    empty: str = ""
+    """What to run, where there are no rows."""
+
+    def parts(self) -> list[tuple[str, Table]]:
+        """One table a group, for formats without room for columns side by side."""
+        if not self.groups:
+            return [("", self)]
+        found, at = [], self.heads
+        for name, width in self.groups:
+            keep = [*range(self.heads), *range(at, at + width)]
+            rows = tuple(
+                row
+                for row in (tuple(whole[i] for i in keep) for whole in self.rows)
+                if _says(row, self.heads)
+            )
+            columns = tuple(self.columns[i] for i in keep)
+            found.append(
+                (name, Table(self.name, self.title, "", columns, rows, self.heads, shaded=self.shaded))
+            )
+            at += width
+        return found
+
+
+def _says(row: tuple[Cell, ...], heads: int) -> bool:
+    return any(cell != "" for cell in row[heads:])
+
+
+def figure(value: float | None, *, percent: bool = False, whole: bool = False) -> str:
+    """A number for reading: per cent, a count, or with two or three digits; a dash where undefined."""
+    if value is None:
+        return "–"
+    if percent:
+        return f"{100 * value:.0f} %"
+    if whole:
+        return f"{value:,.0f}" if value == int(value) else f"{value:,.4g}"
+    return f"{value:.3f}" if abs(value) <= 1 else f"{value:,.2f}"
+
+
+def of_metric(metric: Metric) -> Number:
+    """A metric as a cell."""
+    return Number(
+        metric.value,
+        metric.low,
+        metric.high,
+        metric.n,
+        metric.missing,
+        metric.reason,
+        percent=metric.metric in PERCENT,
+        of=tuple((key, value) for key, value in (metric.group or {}).items() if value is not None),
+    )
+
+
+def count(value: float | None) -> Number:
+    """A plain number as a cell."""
+    return Number(value, plain=True)
+
+
+def plain(cell: Cell) -> dict[str, Any] | str:
+    """A cell as JSON."""
+    if isinstance(cell, str):
+        return cell
+    said = {
+        key: value
+        for key, value in vars(cell).items()
+        if key == "value" or (value not in (None, False, 0, "") and key not in ("percent", "plain", "of"))
+    }
+    return said | ({"corrected": plain(cell.corrected)} if cell.corrected else {})
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a workspace says at one moment."""
+
+    created: str
+    workspace: str
+    facts: tuple[tuple[str, str], ...]
+    tables: tuple[Table, ...]
+    methods: tuple[str, ...]
+
+    def table(self, name: str) -> Table:
+        """The table of that name; KeyError names the ones there are."""
+        for table in self.tables:
+            if table.name == name:
+                return table
+        raise KeyError(f"no table {name!r}, expected one of {', '.join(t.name for t in self.tables)}")
+
+
+def column_names(table: Table) -> list[str]:
+    """The columns, each with its group in front, so that no two are the same."""
+    names = list(table.columns[: table.heads])
+    at = table.heads
+    for group, width in table.groups:
+        names += [f"{group} · {name}" for name in table.columns[at : at + width]]
+        at += width
+    return names + list(table.columns[at:])

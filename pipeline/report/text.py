@@ -1,0 +1,97 @@
+"""The report as Markdown and as text for a terminal."""
+
+from __future__ import annotations
+
+import io
+import re
+from html import escape
+from typing import TYPE_CHECKING
+
+from .tables import Cell, Table
+
+if TYPE_CHECKING:
+    from .tables import Report
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~$])")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def markdown(report: Report) -> str:
+    """Pipe tables under headings; words from logs are escaped."""
+    facts = [f"* {_escaped(label)}: {_escaped(value)}" for label, value in report.facts]
+    parts = ["# Audit of human–agent collaboration", f"Made {report.created}.", "\n".join(facts)]
+    for table in report.tables:
+        parts += [f"## {_escaped(table.title)}", _sentence(table.caption if table.rows else table.empty)]
+        for name, part in table.parts() if table.rows else []:
+            parts += [f"### {_escaped(name)}"] if name else []
+            parts.append(_pipes(part))
+    parts += ["## Methods", "\n".join(f"* {_sentence(line)}" for line in report.methods)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _pipes(table: Table) -> str:
+    rule = ["---"] * table.heads + ["---:"] * (len(table.columns) - table.heads)
+    lines = [[_escaped(name) for name in table.columns], rule]
+    lines += [[_escaped(_spoken(cell)) for cell in row] for row in table.rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _escaped(text: str) -> str:
+    return _SPECIAL.sub(r"\\\1", escape(_CONTROL.sub(" ", text), quote=False))
+
+
+def _sentence(text: str) -> str:
+    """Our own words, whose code marks are kept; the rest is escaped."""
+    pieces = text.split("`")
+    return "`".join(piece if i % 2 else _escaped(piece) for i, piece in enumerate(pieces))
+
+
+def _spoken(cell: Cell) -> str:
+    """A cell in one line: the value, and in brackets its interval and n or why there is none."""
+    if isinstance(cell, str):
+        return cell
+    return f"{cell.text} ({cell.note})" if cell.note else cell.text
+
+
+def terminal(report: Report, width: int) -> str:
+    """Tables of at most `width` columns; nothing in them is taken for markup or escape codes."""
+    from rich.console import Console
+    from rich.text import Text
+
+    out = io.StringIO()
+    console = Console(file=out, width=width, no_color=True, highlight=False, legacy_windows=False)
+    console.print(Text("Audit of human–agent collaboration"))
+    console.print(Text(_safe(" · ".join(f"{label} {value}" for label, value in report.facts))), "")
+    for table in report.tables:
+        console.rule(Text(_safe(table.title)), align="left", characters="─")
+        console.print(Text(_safe(table.caption if table.rows else table.empty)), "")
+        for name, part in table.parts() if table.rows else []:
+            console.print(_grid(_safe(name), part), "")
+    console.rule(Text("Methods"), align="left", characters="─")
+    for line in report.methods:
+        console.print(Text(_safe(f"• {line}")))
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+
+
+def _grid(name: str, table: Table) -> object:
+    from rich.table import Table as Grid
+    from rich.text import Text
+
+    drawn = Grid(title=Text(name) if name else None, title_justify="left", box=None, pad_edge=False)
+    for i, column in enumerate(table.columns):
+        drawn.add_column(Text(_safe(column)), justify="left" if i < table.heads else "right", overflow="fold")
+    for row in table.rows:
+        drawn.add_row(*(Text(_safe(_stacked(cell))) for cell in row))
+    return drawn
+
+
+def _stacked(cell: Cell) -> str:
+    if isinstance(cell, str):
+        return cell
+    if cell.plain or cell.value is None:
+        return cell.text
+    return f"{cell.text}\n{cell.interval or f'n={cell.n}'}" if cell.interval or cell.n else cell.text
+
+
+def _safe(text: str) -> str:
+    return "\n".join(_CONTROL.sub(lambda m: f"\\x{ord(m[0]):02x}", line) for line in text.split("\n"))

@@ -1,0 +1,87 @@
+"""How far the judges can be trusted, as tables: agreement (Co-Gym, table 5) and corrected rates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...schemas import Agreement, Rate
+from ..analyze import agreement, rates
+from ..store import Store
+from .tables import Cell, Number, Table, count
+
+COEFFICIENTS = {
+    "percent_agreement": "Agreement",
+    "kappa": "Cohen's κ (mean)",
+    "fleiss_kappa": "Fleiss' κ",
+    "krippendorff_alpha": "Krippendorff's α",
+    "gwet_ac1": "Gwet's AC1",
+}
+_KAPPAS = ("cohen_kappa", "mean_cohen_kappa", "mean_judge_human_kappa", "macro_cohen_kappa")
+
+
+def tables(store: Store) -> tuple[Table, ...]:
+    """Agreement and rates of every codebook that has ratings."""
+    return agreement_table(agreement.of_workspace(store)), rate_table(rates.rates(store))
+
+
+def agreement_table(rows: Iterable[Agreement]) -> Table:
+    """A row for each code and set of raters, a column for each coefficient."""
+    found: dict[tuple[str, tuple[str, ...]], dict[str, Agreement]] = {}
+    for row in rows:
+        name = "kappa" if row.coefficient in _KAPPAS else row.coefficient
+        if name in COEFFICIENTS:
+            found.setdefault((row.code, row.raters), {})[name] = row
+    whole = {key: row for key, row in found.items() if len(row) > 1 or "kappa" not in row}
+    lines = [
+        (code, " · ".join(raters), *(_coefficient(row.get(name)) for name in COEFFICIENTS), _units(row))
+        for (code, raters), row in whole.items()
+    ]
+    return Table(
+        name="agreement",
+        title="Agreement (Co-Gym, table 5)",
+        caption="People with people, each judge with people, judges with judges. Cohen's κ is the mean over "
+        "the judge–person pairs where a judge takes part. Intervals: bootstrap over trajectories. Undefined "
+        "where only one label was used.",
+        columns=("Code", "Raters", *COEFFICIENTS.values(), "Units"),
+        rows=tuple(lines),
+        heads=2,
+        empty="No unit was rated by two raters: `coaudit judge`, then labels by people.",
+    )
+
+
+def _coefficient(row: Agreement | None) -> Cell:
+    if row is None:
+        return ""
+    percent = row.coefficient == "percent_agreement"
+    return Number(row.value, row.low, row.high, None, 0, row.reason, percent=percent)
+
+
+def _units(row: dict[str, Agreement]) -> Number:
+    return count(max(one.n_units for one in row.values()))
+
+
+def rate_table(rows: Iterable[Rate]) -> Table:
+    """The judge's own rate beside the one that people's labels correct; only where people labelled."""
+    labelled = tuple(_rate(row) for row in rows if row.n_human)
+    return Table(
+        name="rates",
+        title="Corrected rates",
+        caption="How common each code is: what the judge says of all units, and what that becomes when "
+        "people's labels of some of them correct it. Categories are unions of their codes.",
+        columns=("Code", "Judge", "Judge's rate", "Corrected rate", "Estimator", "Labelled", "Judged"),
+        rows=labelled,
+        heads=2,
+        empty="Nobody has labelled yet, so how far a judge's own rates are off is unknown: `coaudit sample`.",
+    )
+
+
+def _rate(row: Rate) -> tuple[Cell, ...]:
+    return (
+        row.code,
+        row.judge or "people alone",
+        Number(row.judge_rate, n=row.n_judged, percent=True, reason="no judge"),
+        Number(row.rate, row.low, row.high, reason=row.reason, percent=True),
+        row.estimator or "–",
+        count(row.n_human),
+        count(row.n_judged),
+    )

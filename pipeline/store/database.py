@@ -1,0 +1,292 @@
+"""The store: the only place that opens the database. Every connection is short and retried.
+
+DuckDB admits no reader beside a writer in another process, so `reading` and `writing` open, work and
+close; the database is derived from logs and ledgers and may be deleted at any time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from ...schemas import Trajectory
+from ..errors import StoreError
+from . import derived, lake, rows, sync
+from .connection import VERSION, Row, connect, delete, dictionaries, execute, insert, version
+from .locks import exclusive
+from .workspace import Workspace
+
+READER_MEMORY = "500MB"
+"""For all connections of a process that only looks, such as the dashboard."""
+VIEWS = ("ratings.sql", "teamwork.sql", "measures.sql", "serving.sql", "dashboard.sql")
+
+
+class Store:
+    """The tables of one workspace."""
+
+    def __init__(self, workspace: Workspace, *, read_only: bool = False) -> None:
+        self.workspace = workspace
+        self._lake_made = False
+        self.read_only = read_only
+        """Never write: what the ledgers hold beyond the database is then not seen (`behind` tells)."""
+
+    @property
+    def is_file(self) -> bool:
+        """Whether the tables lie in the workspace's own DuckDB file."""
+        return self.workspace.store_url == str(self.workspace.database)
+
+    @contextmanager
+    def reading(self, *, synced: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A read-only connection that sees every line the ledgers hold; `synced` ones take that as done."""
+        if not (synced or self.is_made):
+            self.sync()
+        # One open where nothing is new: beside a writer, each open is a turn to wait for.
+        with self._open(read_only=True) as connection:
+            if synced or self.read_only or not sync.lags(self.workspace, connection):
+                yield connection
+                return
+        self.sync(lags=True)
+        with self._open(read_only=True) as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A connection inside one transaction: all of it is stored, or nothing."""
+        self.workspace.create()
+        with self._turn(), self._open(read_only=False) as connection:
+            made = version(connection) is not None
+            connection.begin()
+            if not made:
+                _make_tables(connection)
+            try:
+                yield connection
+            except BaseException:
+                connection.rollback()
+                raise
+            connection.commit()
+
+    @property
+    def is_made(self) -> bool:
+        """Whether the tables are there; those of a lake are made at the first look."""
+        return self.workspace.database.exists() if self.is_file else True
+
+    def has_tables(self) -> bool:
+        """Whether anything was ever stored; a kill may leave a file without tables."""
+        if not self.is_made:
+            return False
+        with self._open(read_only=True) as connection:
+            return version(connection) is not None
+
+    def clear(self) -> None:
+        """Throw the tables away, to make them anew."""
+        if self.is_file:
+            for path in (self.workspace.database, self.workspace.database.with_suffix(".duckdb.wal")):
+                path.unlink(missing_ok=True)
+            return
+        with self._turn(), self._open(read_only=False) as connection:
+            query = (
+                "SELECT table_name, table_type FROM information_schema.tables WHERE table_catalog = 'lake'"
+            )
+            for name, kind in connection.execute(query).fetchall():
+                connection.execute(f'DROP {"VIEW" if kind == "VIEW" else "TABLE"} "{name}"')
+
+    def sync(self, *, lags: bool | None = None) -> None:
+        """Bring what the ledgers hold beyond the database into it. A read-only workspace stays as it is.
+
+        Whether there is anything is looked up, unless the caller knows.
+        """
+        if not self.workspace.exists():
+            raise StoreError(f"{self.workspace.path}: no workspace here; `coaudit ingest PATH` makes one")
+        if self.read_only:
+            if self.is_file and not self.workspace.database.exists():
+                raise StoreError(f"{self.workspace.database}: no database; `coaudit rebuild` makes one")
+            return
+        if not self.is_made or (self.behind() if lags is None else lags):
+            if not os.access(self.workspace.path, os.W_OK):
+                if self.is_made:
+                    return
+                raise StoreError(f"{self.workspace.path}: the workspace is read-only and has no database")
+            with self.writing() as connection:
+                self.catch_up(connection)
+
+    def catch_up(self, connection: duckdb.DuckDBPyConnection, changed: Collection[str] = ()) -> None:
+        """Load what the ledgers hold beyond the database, within a transaction that is open already.
+
+        Refreshes what is derived from that and from the `changed` trajectories.
+        """
+        waiting = connection.execute("SELECT DISTINCT trajectory_id FROM postponed").fetchall()
+        connection.execute("DELETE FROM postponed")
+        everything = sync.load_codebooks(self.workspace, connection)
+        fresh = sync.load_ledgers(self.workspace, connection)
+        touched = {*changed, *fresh, *(row[0] for row in waiting)}
+        derived.refresh(connection, None if everything else touched)
+
+    def postpone(self, connection: duckdb.DuckDBPyConnection, changed: Collection[str], until: float) -> None:
+        """Load what the ledgers hold; what is derived from it and the `changed` waits for a `catch_up`.
+
+        Should none have come by `until` (Unix seconds), the next one who reads does it.
+        """
+        late = {*changed, *sync.load_ledgers(self.workspace, connection)}
+        delete(connection, "postponed", "trajectory_id", list(late))
+        insert(connection, "postponed", [{"trajectory_id": key, "until": until} for key in late])
+
+    def save(self, trajectories: Sequence[Trajectory], connection: duckdb.DuckDBPyConnection) -> None:
+        """Store trajectories whole, in place of what was stored under their ids.
+
+        The caller sees to their measures and to what is derived from them.
+        """
+        ids = [t.id for t in trajectories]
+        tables: dict[str, list[Row]] = {}
+        for trajectory in trajectories:
+            for table, more in rows.of_trajectory(trajectory).items():
+                tables.setdefault(table, []).extend(more)
+        for table in ("participants", "events", "units", "computed"):
+            delete(connection, table, "trajectory_id", ids)
+        delete(connection, "trajectories", "id", ids)
+        execute(
+            connection,
+            "DELETE FROM outcomes WHERE NOT imported AND trajectory_id IN (SELECT unnest(?))",
+            [ids],
+        )
+        for table, more in tables.items():
+            insert(connection, table, more)
+        self._save_states(connection, trajectories)
+
+    def load(
+        self, connection: duckdb.DuckDBPyConnection, ids: Sequence[str], *, states: bool = False
+    ) -> list[Trajectory]:
+        """The trajectories of these ids, in this order; unknown ids are left out."""
+        by_id = {row["id"]: row for row in _where(connection, "trajectories", "id", ids)}
+        parts = {
+            table: _grouped(_where(connection, table, "trajectory_id", ids, order))
+            for table, order in (("participants", "rowid"), ("events", "seq, sub"), ("outcomes", "rowid"))
+        }
+        contents = _states(connection, parts["events"]) if states else {}
+        return [
+            rows.to_trajectory(
+                by_id[key],
+                parts["participants"].get(key, []),
+                parts["events"].get(key, []),
+                parts["outcomes"].get(key, []),
+                contents.get(key, {}),
+            )
+            for key in ids
+            if key in by_id
+        ]
+
+    def _save_states(self, connection: duckdb.DuckDBPyConnection, trajectories: Iterable[Trajectory]) -> None:
+        states = {h: s for t in trajectories for h, s in t.states.items()}
+        hashes = list(states)
+        known = {
+            row[0]
+            for row in execute(
+                connection, "SELECT hash FROM states WHERE hash IN (SELECT unnest(?))", [hashes]
+            ).fetchall()
+        }
+        fresh = [
+            {"hash": h, "content": json.dumps(states[h], ensure_ascii=False)}
+            for h in hashes
+            if h not in known
+        ]
+        insert(connection, "states", fresh)
+
+    def behind(self) -> bool:
+        """Whether the ledgers or codebooks hold what the database does not have yet."""
+        with self._open(read_only=True) as connection:
+            return sync.lags(self.workspace, connection)
+
+    def _limits(self) -> dict[str, str]:
+        """Settings of a process that only looks: what does not fit in memory spills outside the workspace."""
+        if not self.read_only:
+            return {}
+        spill = f"{tempfile.gettempdir()}/coaudit-{os.getpid()}"
+        return {"memory_limit": READER_MEMORY, "temp_directory": spill}
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Wait for other writers where the store admits one at a time and does not queue them itself."""
+        if not lake.takes_turns(self.workspace.store_url):
+            yield
+            return
+        with exclusive(self.workspace.path / "locks", "store", lambda holder: None):
+            yield
+
+    def _connected(self, *, read_only: bool) -> duckdb.DuckDBPyConnection:
+        url = self.workspace.store_url
+        if not lake.is_lake(url):
+            return connect(url, read_only=read_only, **self._limits())
+        data = Path(self.workspace.settings.get("data", self.workspace.path / "lake"))
+        connection = lake.connect(url, data, read_only=read_only and self._lake_made)
+        if not self._lake_made:
+            if version(connection) is None:
+                _make_tables(connection)
+            self._lake_made = True
+        return connection
+
+    @contextmanager
+    def _open(self, *, read_only: bool) -> Iterator[duckdb.DuckDBPyConnection]:
+        connection = self._connected(read_only=read_only)
+        try:
+            _check_version(connection, self.workspace.store_url)
+            yield connection
+        finally:
+            connection.close()
+
+
+def _check_version(connection: duckdb.DuckDBPyConnection, url: str) -> None:
+    found = version(connection)
+    if found is None:
+        return
+    if found > VERSION:
+        raise StoreError(
+            f"{url}: written by a newer coaudit (tables {found}, this one knows {VERSION}); update it"
+        )
+    if found < VERSION:
+        raise StoreError(f"{url}: written by an older coaudit (tables {found}); run `coaudit rebuild`")
+
+
+def _make_tables(connection: duckdb.DuckDBPyConnection) -> None:
+    folder = resources.files("coaudit.pipeline.store.sql")
+    for name in ("tables.sql", *VIEWS):
+        connection.execute((folder / name).read_text())
+    insert(connection, "meta", [{"key": "version", "value": str(VERSION)}])
+
+
+def _where(
+    connection: duckdb.DuckDBPyConnection,
+    table: str,
+    column: str,
+    values: Sequence[str],
+    order: str = "rowid",
+) -> list[dict[str, Any]]:
+    query = f"SELECT * FROM {table} WHERE {column} IN (SELECT unnest(?)) ORDER BY {order}"
+    return dictionaries(connection, query, [list(values)])
+
+
+def _grouped(many: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for row in many:
+        groups.setdefault(row["trajectory_id"], []).append(row)
+    return groups
+
+
+def _states(
+    connection: duckdb.DuckDBPyConnection, events: dict[str, list[dict[str, Any]]]
+) -> dict[str, dict[str, Any]]:
+    """Trajectory -> hash -> state, of every state that its events point at."""
+    hashes = {
+        key: {h for row in many if row["states"] for h in json.loads(row["states"]).values()}
+        for key, many in events.items()
+    }
+    query = "SELECT hash, content FROM states WHERE hash IN (SELECT unnest(?))"
+    found = dict(execute(connection, query, [sorted(set().union(*hashes.values()))]).fetchall())
+    contents = {key: json.loads(content) for key, content in found.items()}
+    return {key: {h: contents[h] for h in own if h in contents} for key, own in hashes.items()}

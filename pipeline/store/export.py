@@ -1,0 +1,101 @@
+"""Out of the store: tables as Parquet or CSV, trajectories as coaudit's own JSON Lines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+
+from ..errors import StoreError, UsageError
+from .database import Store
+
+TABLES = (
+    "trajectories",
+    "participants",
+    "events",
+    "states",
+    "outcomes",
+    "units",
+    "ratings",
+    "measures",
+    "samples",
+)
+FORMATS = ("parquet", "csv", "jsonl")
+AT_ONCE = 200
+
+
+def export(
+    store: Store, out: Path, form: str, tables: tuple[str, ...] = TABLES, *, hidden: bool = False
+) -> list[Path]:
+    """Write the tables into the folder `out` (parquet, csv), or the trajectories into the file (jsonl).
+
+    What only the human knew stays out, but for JSON Lines where `hidden` asks for it.
+    """
+    if form not in FORMATS:
+        raise UsageError(f"--format must be one of {', '.join(FORMATS)}, got {form!r}")
+    unknown = [name for name in tables if name not in TABLES]
+    if unknown:
+        raise UsageError(f"no table {unknown[0]!r}, expected one of {', '.join(TABLES)}")
+    try:
+        if form == "jsonl":
+            return [_trajectories(store, out, hidden)]
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(f"{out}: cannot write: {error.strerror}") from error
+    with store.reading() as connection:
+        return [_table(connection, name, out / f"{name}.{form}", form) for name in tables]
+
+
+def lines(store: Store, *, hidden: bool = False) -> Iterator[str]:
+    """Every trajectory as lines of coaudit's own format: its head, then its states, events and outcomes."""
+    left_out = {"events", "outcomes", "states", *(() if hidden else ("hidden",))}
+    with store.reading() as connection:
+        ids = [
+            row[0]
+            for row in connection.execute("SELECT id FROM trajectories ORDER BY started, id").fetchall()
+        ]
+    for start in range(0, len(ids), AT_ONCE):
+        with store.reading() as connection:
+            batch = store.load(connection, ids[start : start + AT_ONCE], states=True)
+        for trajectory in batch:
+            head = trajectory.model_dump(mode="json", exclude=left_out, exclude_defaults=True)
+            yield _line("trajectory", head)
+            for key, content in trajectory.states.items():
+                yield _line("state", {"hash": key, "content": content})
+            for kind, many in (("event", trajectory.events), ("outcome", trajectory.outcomes)):
+                for one in many:
+                    rest = one.model_dump(mode="json", exclude_defaults=True)
+                    yield _line(kind, {"trajectory": trajectory.id, **rest})
+
+
+def _line(kind: str, rest: dict[str, object]) -> str:
+    return json.dumps({"type": kind, **rest}, ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
+def _trajectories(store: Store, out: Path, hidden: bool) -> Path:
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with out.open("w", encoding="utf-8") as file:
+        file.writelines(lines(store, hidden=hidden))
+    return out
+
+
+def _table(connection: duckdb.DuckDBPyConnection, name: str, path: Path, form: str) -> Path:
+    column = _plain if form == "parquet" else _harmless
+    described = connection.execute(f"DESCRIBE {name}").fetchall()
+    wanted = ", ".join(column(n, kind) for n, kind, *_ in described if n != "hidden")
+    target = str(path).replace("'", "''")
+    connection.execute(f"COPY (SELECT {wanted} FROM {name}) TO '{target}' (FORMAT {form})")
+    return path
+
+
+def _plain(name: str, kind: str) -> str:
+    return f'"{name}"'
+
+
+def _harmless(name: str, kind: str) -> str:
+    """Text that a spreadsheet would run as a formula gets an apostrophe before it."""
+    if kind != "VARCHAR":
+        return f'"{name}"'
+    return f"""regexp_replace("{name}", '^([=+\\-@\\t\\r])', '''\\1') AS "{name}" """

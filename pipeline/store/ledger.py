@@ -1,0 +1,163 @@
+"""Append-only ledgers: JSON Lines that are on disk before anything counts as done.
+
+Every writer has a file of its own, so that a line cut off by a kill never runs into another's.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO
+
+from pydantic import ValidationError
+
+from ...schemas import Quarantined, Rating
+from ...schemas.trajectory import GivenOutcome
+from ..errors import StoreError
+
+LIVE = ".live.jsonl"
+"""Ends the name of a ledger whose writer brings it into the store itself."""
+SOON = 5.0
+"""Seconds that readers leave to it; then it is taken to be gone, and whoever reads does it."""
+
+
+def now() -> str:
+    """This moment in UTC, ISO 8601 with milliseconds."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def append(path: Path, lines: Iterable[str]) -> None:
+    """Append whole lines to a ledger that one process writes at a time, and have them on disk."""
+    with _opened(path) as file:
+        if file.tell() and not _ends_with_newline(path):
+            file.write(b"\n")
+        file.write("".join(f"{line}\n" for line in lines).encode("utf-8", "replace"))
+        _to_disk(file.fileno())
+
+
+class RatingLedger:
+    """This process's own file among the workspace's ratings; a `live` one is brought into the store soon."""
+
+    def __init__(self, folder: Path, *, live: bool = False) -> None:
+        moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+        name = f"{moment}-{os.getpid()}-{secrets.token_hex(4)}"
+        self.path = folder / f"{name}{LIVE if live else '.jsonl'}"
+        folder.mkdir(parents=True, exist_ok=True)
+        self._file = _opened(self.path)
+
+    def __enter__(self) -> RatingLedger:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def append(self, ratings: Iterable[Rating]) -> None:
+        """Write ratings and return once they are on disk."""
+        self.write(ratings)
+        self.flush()
+
+    def write(self, ratings: Iterable[Rating]) -> None:
+        """Hand ratings to the system: a kill of this process loses none. They count after `flush` only."""
+        text = "".join(f"{rating.model_dump_json(exclude_defaults=True)}\n" for rating in ratings)
+        self._file.write(text.encode("utf-8", "replace"))
+        self._file.flush()
+
+    def flush(self) -> None:
+        """Return once everything written is on disk."""
+        _to_disk(self._file.fileno())
+
+    def close(self) -> None:
+        """Close the file; one that never got a rating is removed."""
+        self._file.close()
+        if self.path.exists() and not self.path.stat().st_size:
+            self.path.unlink()
+
+
+def ratings(path: Path, offset: int = 0) -> Iterator[tuple[Rating | Quarantined, int]]:
+    """Ratings of one ledger file from a byte offset on, each with the offset behind it.
+
+    A last line without its end was cut off by a kill: it never counted, and reading stops before it.
+    """
+    with path.open("rb") as file:
+        file.seek(offset)
+        for line in file:
+            if not line.endswith(b"\n"):
+                return
+            offset += len(line)
+            if line.strip():
+                yield _rating(line, path), offset
+
+
+def outcomes(path: Path) -> Iterator[tuple[int, GivenOutcome | Quarantined]]:
+    """The imported outcomes of a ledger with their lines, and what could not be read of it."""
+    for number, line in lines(path):
+        try:
+            yield number, GivenOutcome.model_validate_json(line)
+        except ValidationError as error:
+            yield number, _quarantined(error, path)
+
+
+def lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The lines of a ledger from 1; a last one without its end was cut off by a kill and never counted."""
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if line.endswith(b"\n") and line.strip():
+                yield number, line
+
+
+def grown(path: Path, offset: int) -> bool:
+    """Whether a ledger holds a whole line from a byte offset on."""
+    if path.stat().st_size <= offset:
+        return False
+    with path.open("rb") as file:
+        file.seek(offset)
+        return any(line.endswith(b"\n") for line in file)
+
+
+def is_left(path: Path) -> bool:
+    """Whether nobody is about to bring a ledger into the store: true of all but live ones just written."""
+    return not path.name.endswith(LIVE) or time.time() - path.stat().st_mtime > SOON
+
+
+def files(folder: Path) -> list[Path]:
+    """The ledger files of a folder, oldest first."""
+    return sorted(folder.glob("*.jsonl")) if folder.is_dir() else []
+
+
+def _rating(line: bytes, path: Path) -> Rating | Quarantined:
+    try:
+        return Rating.model_validate_json(line)
+    except ValidationError as error:
+        return _quarantined(error, path)
+
+
+def _quarantined(error: ValidationError, path: Path) -> Quarantined:
+    first = error.errors()[0]
+    place = ".".join(map(str, first["loc"])) or "line"
+    return Quarantined(source=str(path), reason=f"{place}: {first['msg']}")
+
+
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return path.open("ab")
+    except OSError as error:
+        raise StoreError(f"{path}: cannot write the ledger: {error.strerror}") from error
+
+
+def _ends_with_newline(path: Path) -> bool:
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) == b"\n"
+
+
+def _to_disk(descriptor: int) -> None:
+    os.fsync(descriptor)

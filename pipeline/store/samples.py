@@ -1,0 +1,159 @@
+"""Samples: which units people are asked about, kept as a ledger each (`samples/NAME.jsonl`).
+
+The first line is the design, then comes a line for each unit in the order in which to ask, with its inclusion
+probability. A sample is written once and never changed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+from pydantic import Field, ValidationError
+
+from ...schemas import Model, content_hash
+from ..errors import SourceError, UsageError
+from . import ledger
+from .connection import Row
+from .workspace import Workspace
+
+ADJUDICATION = "disagreements"
+"""The method that takes what people disagree on; what is said of it settles it and is the gold rating."""
+
+
+class Design(Model):
+    """How a sample was drawn: with the same design from the same corpus it is drawn again."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,39}$")
+    codebooks: dict[str, str]
+    """Name -> version when the sample was drawn."""
+    method: str
+    unit: str
+    size: int
+    seed: int
+    strata: tuple[str, ...] = ()
+    judge: str | None = None
+    pilot: str | None = None
+    overlap: float
+    annotators: int
+    corpus: dict[str, int] = Field(default_factory=dict)
+    """Codebook -> how many units there were to draw from."""
+    created: str
+    coaudit: str
+
+    @property
+    def identity(self) -> str:
+        """What tells two samples of one name apart."""
+        return content_hash(self.model_dump(mode="json"))[:12]
+
+
+class Drawn(Model):
+    """A unit that people are asked about."""
+
+    codebook: str
+    trajectory: str
+    event: int | None = None
+    unit_hash: str
+    probability: float | None = Field(default=None, gt=0, le=1)
+    stratum: str | None = None
+    overlap: int = Field(default=1, ge=1)
+    """How many annotators are to label it."""
+
+
+class Sample(Model):
+    """A design and what was drawn under it."""
+
+    design: Design
+    units: tuple[Drawn, ...]
+
+
+def this_version() -> str:
+    """coaudit's version, for the design."""
+    return version("coaudit")
+
+
+def path(workspace: Workspace, name: str) -> Path:
+    """Where a sample lies; UsageError for a name that is no file name."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}", name):
+        raise UsageError(f"a sample's name has letters, digits, '.', '_' and '-', at most 40, got {name!r}")
+    return workspace.samples / f"{name}.jsonl"
+
+
+def names(workspace: Workspace) -> list[str]:
+    """The samples there are."""
+    return [file.stem for file in ledger.files(workspace.samples)]
+
+
+def save(workspace: Workspace, sample: Sample) -> Path:
+    """Write a new sample; one that exists is never overwritten."""
+    target = path(workspace, sample.design.name)
+    if target.exists():
+        raise UsageError(f"{target}: this sample exists; choose another --name")
+    if not sample.units:
+        raise UsageError("the sample is empty: no unit of the codebook to draw from")
+    workspace.samples.mkdir(parents=True, exist_ok=True)
+    partial = target.with_suffix(".partial")
+    ledger.append(partial, [line.model_dump_json() for line in (sample.design, *sample.units)])
+    partial.rename(target)
+    return target
+
+
+def load(workspace: Workspace, name: str | None) -> Sample:
+    """The sample of that name, or the only one there is."""
+    known = names(workspace)
+    if name is None:
+        if len(known) != 1:
+            raise UsageError(f"--sample must name one of {', '.join(known) or '(none yet: coaudit sample)'}")
+        name = known[0]
+    if name not in known:
+        raise UsageError(f"no sample {name!r}, expected one of {', '.join(known) or '(none yet)'}")
+    return read(path(workspace, name))
+
+
+def read(file: Path) -> Sample:
+    """A sample from its file; SourceError names the line that isn't one."""
+    units = []
+    design: Design | None = None
+    for number, line in enumerate(file.read_bytes().splitlines(), start=1):
+        try:
+            if design is None:
+                design = Design.model_validate_json(line)
+            else:
+                units.append(Drawn.model_validate_json(line))
+        except ValidationError as error:
+            raise SourceError(f"{file}:{number}: {error.errors()[0]['msg']}") from error
+    if design is None:
+        raise SourceError(f"{file}: an empty file is no sample")
+    return Sample(design=design, units=tuple(units))
+
+
+def rows(sample: Sample) -> Iterator[Row]:
+    """The rows of the table `samples`."""
+    design = sample.design
+    how = json.dumps({"method": design.method, "unit": design.unit, "strata": design.strata})
+    for unit in sample.units:
+        yield {
+            "sample": design.name,
+            "trajectory_id": unit.trajectory,
+            "event": unit.event,
+            "codebook": unit.codebook,
+            "unit_hash": unit.unit_hash,
+            "probability": unit.probability,
+            "stratum": unit.stratum,
+            "overlap": unit.overlap,
+            "design": how,
+            "seed": design.seed,
+            "created": design.created,
+        }
+
+
+def changed(workspace: Workspace, loaded: dict[str, int]) -> Sequence[Path]:
+    """The sample files that are not in the table as they are now, by their size."""
+    return [
+        file
+        for file in ledger.files(workspace.samples)
+        if loaded.get(f"samples/{file.name}") != file.stat().st_size
+    ]

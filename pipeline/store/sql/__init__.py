@@ -1,0 +1,3 @@
+"""The tables, and the views that are named SQL."""
+
+__all__: list[str] = []

@@ -1,0 +1,132 @@
+"""What the ledgers hold beyond the database: noticed, and brought into it within the caller's transaction."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import duckdb
+
+from ...schemas import Quarantined
+from .. import codebooks
+from . import ledger, rows, samples
+from .connection import Row, execute, insert, version
+from .workspace import Workspace
+
+LEDGER_BATCH = 2000
+"""Ratings held at once: a ledger of a million must not be in memory."""
+
+
+def lags(workspace: Workspace, connection: duckdb.DuckDBPyConnection) -> bool:
+    """Whether the ledgers, samples or codebooks hold what the database does not have yet."""
+    # A kill in the very first transaction leaves a database without tables.
+    if version(connection) is None:
+        return True
+    loaded = dict(connection.execute("SELECT path, bytes FROM ledgers").fetchall())
+    late = execute(connection, "SELECT 1 FROM postponed WHERE until < ?", [time.time()]).fetchone()
+    if late or _loaded_codebooks(connection) != codebooks.state(workspace.codebooks):
+        return True
+    if samples.changed(workspace, loaded):
+        return True
+    files = [*ledger.files(workspace.ratings), *_outcome_ledger(workspace)]
+    return any(ledger.is_left(path) and ledger.grown(path, loaded.get(path.name, 0)) for path in files)
+
+
+def load_ledgers(workspace: Workspace, connection: duckdb.DuckDBPyConnection) -> set[str]:
+    """Load ratings, outcomes and samples beyond the database; the trajectories that they are about."""
+    touched = set[str]()
+    for path in ledger.files(workspace.ratings):
+        touched |= _load_ratings(path, connection)
+    for path in _outcome_ledger(workspace):
+        touched |= _load_outcomes(path, connection)
+    _load_samples(workspace, connection)
+    return touched
+
+
+def load_codebooks(workspace: Workspace, connection: duckdb.DuckDBPyConnection) -> bool:
+    """Load the codebooks; whether they have changed."""
+    own = workspace.codebooks
+    state = codebooks.state(own)
+    if _loaded_codebooks(connection) == state:
+        return False
+    books = [codebooks.load(name, own) for name in codebooks.names(own)]
+    connection.execute("DELETE FROM codebooks")
+    insert(connection, "codebooks", [row for book in books for row in rows.codes(book)])
+    connection.execute("DELETE FROM meta WHERE key = 'codebooks'")
+    insert(connection, "meta", [{"key": "codebooks", "value": state}])
+    return True
+
+
+def _loaded_codebooks(connection: duckdb.DuckDBPyConnection) -> str | None:
+    row = connection.execute("SELECT value FROM meta WHERE key = 'codebooks'").fetchone()
+    return row[0] if row else None
+
+
+def _outcome_ledger(workspace: Workspace) -> list[Path]:
+    return [workspace.outcomes] if workspace.outcomes.exists() else []
+
+
+def _load_ratings(path: Path, connection: duckdb.DuckDBPyConnection) -> set[str]:
+    row = execute(connection, "SELECT bytes, lines FROM ledgers WHERE path = ?", [path.name]).fetchone()
+    offset, line = row or (0, 0)
+    fresh: list[Row] = []
+    broken: list[tuple[int, Quarantined]] = []
+    touched: set[str] = set()
+    for item, behind in ledger.ratings(path, offset):
+        if len(fresh) >= LEDGER_BATCH:
+            insert(connection, "ratings", fresh)
+            fresh.clear()
+        line, offset = line + 1, behind
+        if isinstance(item, Quarantined):
+            broken.append((line, item))
+        else:
+            fresh.append(rows.rating(item, path.name, line))
+            touched.add(item.trajectory)
+    insert(connection, "ratings", fresh)
+    _quarantine(connection, path.name, broken)
+    _note(connection, path.name, offset, line)
+    return touched
+
+
+def _load_outcomes(path: Path, connection: duckdb.DuckDBPyConnection) -> set[str]:
+    """The last outcome of a name for a trajectory and baseline; nothing where the ledger is as it was."""
+    size = path.stat().st_size
+    row = execute(connection, "SELECT bytes FROM ledgers WHERE path = ?", [path.name]).fetchone()
+    if row == (size,):
+        return set()
+    lines = list(ledger.outcomes(path))
+    last = {(o.trajectory, o.name, o.baseline): o for _, o in lines if not isinstance(o, Quarantined)}
+    execute(connection, "DELETE FROM quarantine WHERE read_from = ?", [path.name])
+    _quarantine(connection, path.name, [(n, q) for n, q in lines if isinstance(q, Quarantined)])
+    connection.execute("DELETE FROM outcomes WHERE imported")
+    imported = [rows.outcome(o.trajectory, o.outcome(), imported=True) for o in last.values()]
+    insert(connection, "outcomes", imported)
+    _note(connection, path.name, size, len(imported))
+    return {o.trajectory for o in last.values()}
+
+
+def _load_samples(workspace: Workspace, connection: duckdb.DuckDBPyConnection) -> None:
+    """A sample is written once, so one that changed is read whole."""
+    loaded = dict(connection.execute("SELECT path, bytes FROM ledgers").fetchall())
+    for path in samples.changed(workspace, loaded):
+        size, drawn = path.stat().st_size, list(samples.rows(samples.read(path)))
+        execute(connection, "DELETE FROM samples WHERE sample = ?", [path.stem])
+        insert(connection, "samples", drawn)
+        _note(connection, f"samples/{path.name}", size, len(drawn))
+
+
+def _quarantine(
+    connection: duckdb.DuckDBPyConnection, name: str, broken: Sequence[tuple[int, Quarantined]]
+) -> None:
+    insert(
+        connection,
+        "quarantine",
+        [{"source": q.source, "line": line, "reason": q.reason, "read_from": name} for line, q in broken],
+    )
+
+
+def _note(connection: duckdb.DuckDBPyConnection, name: str, offset: int, lines: int) -> None:
+    """How far a ledger was read."""
+    execute(connection, "DELETE FROM ledgers WHERE path = ?", [name])
+    insert(connection, "ledgers", [{"path": name, "bytes": offset, "lines": lines}])

@@ -1,0 +1,79 @@
+"""Trajectories out of the store: the list, one whole, and as text."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import duckdb
+
+from ...schemas import Event, Trajectory
+from ..errors import UsageError
+from .connection import dictionaries, execute
+from .database import Store
+
+HEAD = (
+    "id, native_id, source, system, setting, condition, task, instance, agent, agent_model, tags, "
+    "started, ended, n_events AS events"
+)
+
+
+def heads(store: Store) -> list[dict[str, Any]]:
+    """Every trajectory without its events, in the order they began."""
+    with store.reading() as connection:
+        found = dictionaries(connection, f"SELECT {HEAD} FROM trajectories ORDER BY started, native_id, id")
+    return [{**row, "tags": json.loads(row["tags"] or "{}")} for row in found]
+
+
+def one(store: Store, name: str, *, states: bool = False) -> Trajectory:
+    """The trajectory of that id, beginning of an id, or unique native_id; UsageError names what is near."""
+    with store.reading() as connection:
+        found = store.load(connection, [resolve(connection, name)], states=states)
+    return found[0]
+
+
+def resolve(connection: Any, name: str) -> str:
+    """The id that a name means; UsageError where it means none, or several."""
+    exact = execute(connection, "SELECT id FROM trajectories WHERE id = ?", [name]).fetchall()
+    if exact:
+        return str(exact[0][0])
+    rows = execute(
+        connection,
+        "SELECT id, native_id, condition FROM trajectories "
+        "WHERE native_id = ? OR starts_with(id, ?) ORDER BY id",
+        [name, name],
+    ).fetchall()
+    if len(rows) == 1:
+        return str(rows[0][0])
+    if rows:
+        listed = ", ".join(f"{row[0]} ({row[2]})" for row in rows[:8])
+        raise UsageError(f"{name!r} is the name of {len(rows)} trajectories, give an id: {listed}")
+    raise UsageError(f"no trajectory {name!r}; `coaudit trajectory list` shows the ones there are")
+
+
+def document(trajectory: Trajectory, *, hidden: bool = False, states: bool = False) -> dict[str, Any]:
+    """The trajectory as `trajectory show --json` prints it; what only the human knew only where asked for."""
+    shown = trajectory.model_dump(mode="json", exclude={"outcomes", "hidden", "states"})
+    shown["outcome"] = {o.name: o.text if o.value is None else o.value for o in trajectory.outcomes}
+    if hidden:
+        shown["hidden"] = trajectory.hidden
+    if states:
+        shown["states"] = trajectory.states
+    return shown
+
+
+def line(event: Event) -> str:
+    """An event on one line, for reading."""
+    parts: list[str] = [] if event.kind == "message" and event.text else [event.kind]
+    if event.action:
+        arguments = ", ".join(f"{key}={value}" for key, value in event.action.arguments.items())
+        parts = [f"{event.action.name}({arguments})"]
+    shown = ": ".join([*parts, *([event.text] if event.text else [])]).replace("\n", " ")
+    failed = f"  [failed: {event.error}]" if event.status == "failed" else ""
+    return f"{event.seq:>4}  {event.time or '':19}  {event.actor[:26]:26}  {shown[:160]}{failed}"
+
+
+def reference_rows(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str, str]]:
+    """(system, task, content) of what runs are measured against, as their system wrote it."""
+    rows: list[tuple[str, str, str]] = connection.execute("SELECT system, name, content FROM refs").fetchall()
+    return rows

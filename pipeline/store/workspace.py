@@ -1,0 +1,95 @@
+"""The workspace: one folder with the ledgers that are kept and the database that is derived from them."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import tomllib
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ..errors import StoreError
+
+DEFAULT = Path("workspace")
+VARIABLE = "COAUDIT_WORKSPACE"
+
+
+class Workspace:
+    """Paths and settings of a workspace; nothing is created before it is needed."""
+
+    def __init__(self, path: Path, *, database: str = "coaudit.duckdb") -> None:
+        self.path = path
+        self.database = path / database
+
+    @classmethod
+    def at(cls, path: Path | None) -> Workspace:
+        """The workspace that is named, else the one in the environment, else ./workspace."""
+        return cls(path or Path(os.environ.get(VARIABLE) or DEFAULT))
+
+    @property
+    def raw(self) -> Path:
+        return self.path / "raw"
+
+    @property
+    def ratings(self) -> Path:
+        return self.path / "ratings"
+
+    @property
+    def samples(self) -> Path:
+        return self.path / "samples"
+
+    @property
+    def codebooks(self) -> Path:
+        """The workspace's own codebooks."""
+        return self.path / "codebooks"
+
+    @property
+    def sources(self) -> Path:
+        return self.path / "sources.jsonl"
+
+    @property
+    def outcomes(self) -> Path:
+        return self.path / "outcomes.jsonl"
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """coaudit.toml, or {} where there is none. Secrets are never read from it."""
+        path = self.path / "coaudit.toml"
+        if not path.is_file():
+            return {}
+        try:
+            return tomllib.loads(path.read_text(encoding="utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise StoreError(f"{path}: not TOML: {error}") from error
+
+    @property
+    def store_url(self) -> str:
+        """Where the tables live: `store` of coaudit.toml, else the DuckDB file of the workspace."""
+        return str(self.settings.get("store", self.database))
+
+    def exists(self) -> bool:
+        """Whether anything was ever ingested or rated here."""
+        return self.sources.exists() or self.ratings.exists() or self.database.exists()
+
+    def create(self) -> None:
+        """Make the folder; StoreError where that is not allowed."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(f"{self.path}: cannot make the workspace: {error.strerror}") from error
+        if not os.access(self.path, os.W_OK):
+            raise StoreError(f"{self.path}: the workspace is read-only")
+
+    def secret(self) -> bytes:
+        """32 random bytes that only this workspace has, made at first use."""
+        path = self.path / "secret"
+        if not path.exists():
+            self.create()
+            try:
+                descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            except FileExistsError:
+                return path.read_bytes()
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(secrets.token_bytes(32))
+        return path.read_bytes()

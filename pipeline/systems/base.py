@@ -1,0 +1,203 @@
+"""What every reader is: a module that finds its system's sources below a folder and reads one.
+
+A reader never raises for what is inside a source: it yields what it could read, and a `Quarantined`
+with an address for every piece that it could not.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import ConfigDict, Field
+from pydantic_core import from_json
+
+from ...schemas import Finding, JsonValue, Measure, Model, Quarantined, Trajectory
+from ...schemas.trajectory import Setting
+
+MAX_LINE = 64 * 1024 * 1024
+"""Bytes; a longer line is quarantined without being held in memory."""
+
+
+class ReadOptions(Model):
+    """What a person adds to what the logs say."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    setting: Setting | None = None
+    condition: str | None = None
+    agent: str | None = None
+    tags: dict[str, str] = Field(default_factory=dict)
+    map: str | None = None
+    """Text of a mapping file for logs of no known system; the text, so that a rebuild needs no file."""
+
+    def given(self) -> dict[str, object]:
+        """What stands in a trajectory's head whatever its log says."""
+        return self.model_dump(include={"setting", "condition", "agent", "tags"})
+
+
+References = Mapping[str, Model]
+"""Task -> what the runs on it are measured against, as the system's own type."""
+
+
+@dataclass(frozen=True)
+class TimeLimit:
+    """How long a run may take: `gamma` times its task's optimal steps, `optimal` in place of known ones."""
+
+    gamma: float = 1.5
+    optimal: Mapping[str, int] = dataclasses.field(default_factory=dict)
+
+
+LIMIT = TimeLimit()
+
+
+def _nothing_beside(path: Path) -> Iterable[Path]:
+    return ()
+
+
+def _no_measures(trajectory: Trajectory, references: References, limit: TimeLimit) -> Iterator[Measure]:
+    return iter(())
+
+
+def _no_references(folder: Path) -> tuple[Mapping[str, Model], list[Quarantined]]:
+    return {}, []
+
+
+@dataclass(frozen=True)
+class System:
+    """All that coaudit knows of one system. Its folder's face fills it in, registry.py lists it."""
+
+    name: str
+    """As `--system` takes it."""
+    recognises: Callable[[Path], bool]
+    """Whether a file or folder is one of this system's sources, from a short look inside."""
+    read: Callable[[Path, ReadOptions], Iterator[Trajectory | Quarantined]]
+    """The trajectories of one source, and what could not be read of it."""
+    beside: Callable[[Path], Iterable[Path]] = _nothing_beside
+    """Files outside a source on which its reading depends."""
+    on_request: bool = False
+    """Read only where `--system` asks for it: such logs are whatever their mapping says."""
+    measures: Callable[[Trajectory, References, TimeLimit], Iterator[Measure]] = _no_measures
+    """What a trajectory measures beyond what SQL says of any team."""
+    findings: Mapping[str, Callable[[Trajectory, References], Iterable[Finding] | None]] = dataclasses.field(
+        default_factory=dict
+    )
+    """Codebook -> its detector, which needs more than a unit; None where it can't tell."""
+    reference: type[Model] | None = None
+    """What `read_references` finds."""
+    read_references: Callable[[Path], tuple[Mapping[str, Model], list[Quarantined]]] = _no_references
+    """Task -> reference of all files below a folder, and the files that were not understood."""
+
+
+def walk(root: Path) -> Iterator[Path]:
+    """`root` itself, then all below it in sorted order; links to folders are not followed."""
+    yield root
+    if not root.is_dir():
+        return
+    for folder, folders, files in os.walk(root):
+        folders.sort()
+        for name in [*folders, *sorted(files)]:
+            yield Path(folder) / name
+
+
+def json_lines(path: Path, *, name: str | None = None) -> Iterator[tuple[int, JsonValue | Quarantined]]:
+    """Each non-empty line of a JSON Lines file as (1-based number, value or what is wrong with it).
+
+    Lines over MAX_LINE, that are not UTF-8, not JSON, cut off, or nested too deeply are quarantined.
+    """
+    source = name or str(path)
+    for number, line in numbered_lines(path):
+        yield number, parsed(line, source, number)
+
+
+def numbered_lines(path: Path) -> Iterator[tuple[int, bytes | None]]:
+    """Each non-empty line of a file as (1-based number, bytes); None for one longer than MAX_LINE."""
+    with path.open("rb") as file:
+        for number, line in enumerate(_bounded_lines(file), start=1):
+            if line is None or not line.isspace():
+                yield number, line
+
+
+def first_lines(path: Path, count: int) -> list[JsonValue]:
+    """The values of a JSON Lines file's first lines, for a short look; empty where they are not JSON."""
+    found: list[JsonValue] = []
+    for _, value in json_lines(path):
+        if isinstance(value, Quarantined):
+            return []
+        found.append(value)
+        if len(found) == count:
+            break
+    return found
+
+
+def json_file(path: Path) -> JsonValue | Quarantined:
+    """The value of a whole JSON file, or what is wrong with it."""
+    return parsed(path.read_bytes(), str(path), None)
+
+
+def parsed(line: bytes | None, source: str, number: int | None) -> JsonValue | Quarantined:
+    """The value of a line, or of a whole file (`number` None), or what is wrong with it."""
+    if line is None:
+        return Quarantined(source=source, line=number, reason=f"longer than {MAX_LINE // 2**20} MiB")
+    try:
+        value: JsonValue = from_json(line.removeprefix(b"\xef\xbb\xbf").rstrip(), allow_inf_nan=True)
+    except ValueError as error:
+        cut = "" if number is None or line.endswith(b"\n") else " (the last line is cut off)"
+        place = str(error) if number is None else str(error).replace("at line 1 column", "at column")
+        return Quarantined(source=source, line=number, reason=f"not JSON: {place}{cut}")
+    return value
+
+
+def _bounded_lines(file: Iterable[bytes]) -> Iterator[bytes | None]:
+    """Lines with their ends; None for one that is too long, which is skipped in pieces."""
+    readline = file.readline  # type: ignore[attr-defined]
+    while line := readline(MAX_LINE):
+        if len(line) < MAX_LINE or line.endswith(b"\n"):
+            yield line
+            continue
+        while (rest := readline(MAX_LINE)) and not rest.endswith(b"\n"):
+            pass
+        yield None
+
+
+def only_object(
+    value: JsonValue | Quarantined, source: str, line: int | None
+) -> dict[str, JsonValue] | Quarantined:
+    """`value` where it is a JSON object, else what is wrong with it."""
+    if isinstance(value, (dict, Quarantined)):
+        return value
+    kind = "null" if value is None else type(value).__name__
+    return Quarantined(source=source, line=line, reason=f"expected a JSON object, got {kind}")
+
+
+T = TypeVar("T", bound="str | int | float | bool | list[JsonValue] | dict[str, JsonValue]")
+
+
+_NAMES = {dict: "an object", list: "a list", str: "a text", int: "a whole number", bool: "true or false"}
+
+
+def expect(value: JsonValue, kind: type[T], where: str) -> T:
+    """`value` as a `kind`; true and false are no numbers."""
+    if isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
+        return value
+    there = "null" if value is None else _NAMES.get(type(value), type(value).__name__)
+    raise ValueError(f"{where}: expected {_NAMES.get(kind, kind.__name__)}, got {there}")
+
+
+def field(record: Mapping[str, JsonValue], key: str, kind: type[T], where: str = "") -> T:
+    """`record[key]` as a `kind`; `where` says whose field it is."""
+    place = f"{where}.{key}" if where else key
+    if key not in record:
+        raise ValueError(f"{place}: missing")
+    return expect(record[key], kind, place)
+
+
+def objects(record: Mapping[str, JsonValue], key: str, where: str = "") -> list[dict[str, JsonValue]]:
+    """`record[key]` as a list of objects."""
+    place = f"{where}.{key}" if where else key
+    items = field(record, key, list, where)
+    return [expect(item, dict, f"{place}[{number}]") for number, item in enumerate(items)]

@@ -1,0 +1,193 @@
+"""CoBlock's two exports as games: `manage.py dumpdata` (a list of rows) and REST records."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from ....schemas import JsonValue
+from ..base import field, objects
+
+Json = dict[str, JsonValue]
+_APP = "minestructure."
+
+
+@dataclass(frozen=True, slots=True)
+class Game:
+    """One stored record with the session it belongs to, whichever the export."""
+
+    record_id: str
+    session_id: str | None
+    created: str | None
+    record: Json
+    session: Json
+    blueprint: Json
+    backend: str | None = None
+    feedback: tuple[Json, ...] = ()
+    copy_of: str | None = None
+    """Another record of the session that begins with everything this one holds."""
+
+    @property
+    def config(self) -> Json:
+        """The session's task configuration; empty where the export lacks it."""
+        return _object(self.session.get("task_config"))
+
+    def history(self) -> list[JsonValue]:
+        """The actions in order."""
+        return field(self.record, "actionHistory", list, f"record {self.record_id}")
+
+
+def games(value: JsonValue) -> list[Game | str]:
+    """Every game of an export, and what is wrong with each that cannot be read.
+
+    Raises ValueError where the value is neither kind of export.
+    """
+    found: list[Game | str]
+    if isinstance(value, list) and any(_is_row(item) for item in value):
+        found = list(_dumped([item for item in value if isinstance(item, dict)]))
+    else:
+        found = list(_served(value if isinstance(value, list) else [value]))
+    return _copies_marked(found)
+
+
+def _is_row(item: JsonValue) -> bool:
+    return isinstance(item, dict) and str(item.get("model")).startswith(_APP)
+
+
+def _object(value: JsonValue) -> Json:
+    """An object, also where it was posted as JSON text; else an empty one."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _dumped(rows: Iterable[Json]) -> Iterator[Game | str]:
+    tables: dict[str, dict[str, Json]] = defaultdict(dict)
+    for row in rows:
+        tables[str(row.get("model")).removeprefix(_APP)][str(row.get("pk"))] = _object(row.get("fields"))
+    backends, feedback = _backends(tables), _feedback(tables)
+    for pk, fields in tables["collaborationrecordmodel"].items():
+        session_id = str(fields.get("session"))
+        session = tables["collaborationsessionmodel"].get(session_id, {})
+        blueprint = tables["blueprintmodel"].get(str(session.get("blueprint")), {})
+        game = _game(pk, session_id, fields, session, blueprint)
+        if isinstance(game, Game):
+            game = replace(game, backend=backends.get(session_id), feedback=tuple(feedback[pk]))
+        yield game
+
+
+def _backends(tables: dict[str, dict[str, Json]]) -> dict[str, str]:
+    """Session -> language model, where all its experiments name the same."""
+    named: dict[str, set[str]] = defaultdict(set)
+    for experiment in tables["collaborationexperimentmodel"].values():
+        if isinstance(model := experiment.get("backend_version"), str) and model:
+            named[str(experiment.get("session"))].add(model)
+    return {session: models.pop() for session, models in named.items() if len(models) == 1}
+
+
+def _feedback(tables: dict[str, dict[str, Json]]) -> dict[str, list[Json]]:
+    given: dict[str, list[Json]] = defaultdict(list)
+    for row in tables["collaborationexperimentfeedbackmodel"].values():
+        given[str(row.get("record"))].append(row | {"spec": _object(row.get("spec"))})
+    return given
+
+
+def _served(records: Iterable[JsonValue]) -> Iterator[Game | str]:
+    for number, item in enumerate(records):
+        if not isinstance(item, dict) or "record" not in item:
+            raise ValueError(f"item {number} is neither a row of dumpdata nor a record of /api/record/")
+        session = _object(item.get("session"))
+        session_id = session.get("id", item.get("session"))
+        known = None if session_id is None or isinstance(session_id, dict) else str(session_id)
+        yield _game(str(item.get("id")), known, item, session, _object(session.get("blueprint")))
+
+
+def _game(pk: str, session_id: str | None, row: Json, session: Json, blueprint: Json) -> Game | str:
+    record = _object(row.get("record"))
+    created = row.get("created_at")
+    game = Game(pk, session_id, created if isinstance(created, str) else None, record, session, blueprint)
+    try:
+        game.history()
+    except ValueError as error:
+        return str(error)
+    return game
+
+
+def _copies_marked(found: list[Game | str]) -> list[Game | str]:
+    """Mark records that hold no more than another of their session: several first saves go out at once."""
+    sessions: dict[str | None, list[Game]] = defaultdict(list)
+    for game in found:
+        if isinstance(game, Game) and game.session_id is not None:
+            sessions[game.session_id].append(game)
+    return [_marked(game, sessions[game.session_id]) if isinstance(game, Game) else game for game in found]
+
+
+def _marked(game: Game, others: Iterable[Game]) -> Game:
+    mine = game.history()
+    for other in others:
+        theirs = other.history()
+        longer = len(theirs) > len(mine) or (len(theirs) == len(mine) and other.record_id > game.record_id)
+        if longer and theirs[: len(mine)] == mine:
+            return replace(game, copy_of=other.record_id)
+    return game
+
+
+def target(game: Game) -> list[JsonValue] | None:
+    """The blocks of the structure to build; None where the export does not say."""
+    for blueprint in (game.config.get("baseBlueprint"), game.blueprint):
+        blocks = _object(_object(blueprint).get("spec")).get("blocks")
+        if isinstance(blocks, list) and blocks:
+            return blocks
+    return None
+
+
+def initial(game: Game) -> Json:
+    """The world before the first action; empty where no turn was saved."""
+    turns = game.record.get("turns")
+    first = _object(turns[0]) if isinstance(turns, list) and turns else {}
+    return _object(_object(first.get("checkpoint")).get("state"))
+
+
+def agents(game: Game) -> list[Json]:
+    """Role, name, inventory and motives of each agent, the world's word before the task's."""
+    configured = {str(a.get("name")): a for a in _listed(game.config, "agents")}
+    started = {
+        str(_object(state.get("agent")).get("name")): state
+        for state in _listed(initial(game), "initialAgentStates")
+    }
+    listed = _listed(initial(game), "agents") or list(configured.values())
+    found = []
+    for agent in listed:
+        name = str(agent.get("name"))
+        config, state = configured.get(name, {}), started.get(name, {})
+        inventory = state.get("inventory") or config.get("inventory") or []
+        found.append(config | {"role": agent.get("role"), "name": name, "inventory": inventory})
+    return found
+
+
+def _listed(value: Json, key: str) -> list[Json]:
+    return objects(value, key, "record") if key in value else []
+
+
+def goal(agent: Json, blocks: list[JsonValue] | None) -> list[JsonValue]:
+    """The blocks of one agent's own motives, each once."""
+    own = _object(_object(agent.get("blueprint")).get("spec")).get("blocks")
+    source = own if isinstance(own, list) and own else blocks or []
+    found: list[JsonValue] = []
+    for motive in _listed(agent, "motives"):
+        indices = _object(motive.get("config")).get("blockIndices")
+        shown = _object(motive.get("description")).get("blocks")
+        chosen = [source[i] for i in _indices(indices, len(source))] or (
+            shown if isinstance(shown, list) else []
+        )
+        found += [block for block in chosen if block not in found]
+    return found
+
+
+def _indices(indices: JsonValue, length: int) -> list[int]:
+    return [i for i in indices if isinstance(i, int) and 0 <= i < length] if isinstance(indices, list) else []

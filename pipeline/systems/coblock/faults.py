@@ -1,0 +1,87 @@
+"""CoBlock's team faults as the paper describes them: who stopped early, who forgot their own goal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ....schemas import Event, Finding, Trajectory
+from .metrics import Task, apply, block_of, final, task
+from .world import Block, World
+
+IDLE = 2
+"""So many waits in a row up to the end are a stop."""
+
+
+def stopped_early(trajectory: Trajectory) -> Iterator[Finding]:
+    """Who stopped while a missing block of the target was of a colour that they still held.
+
+    To stop is to end the session, or to do nothing but wait at the end, at least twice. The finding cites
+    what they did last and the events in which they stopped.
+    """
+    given = task(trajectory)
+    for participant in trajectory.team():
+        own = [event for event in trajectory.events if event.actor == participant.name]
+        idle = _idle(own)
+        if not idle:
+            continue
+        left = _left(trajectory, given, participant.name, idle[0].seq)
+        if left:
+            last = [event.seq for event in own if event.seq < idle[0].seq][-1:]
+            cites = (*last, *(event.seq for event in idle))
+            why = f"{participant.name} stopped with {len(left)} blocks left that they could place"
+            yield Finding("stopped_early", trajectory.id, cites, why)
+
+
+def _idle(own: list[Event]) -> list[Event]:
+    """The waits and session ends with which an agent ended, where they amount to a stop."""
+    tail: list[Event] = []
+    for event in reversed(own):
+        if event.kind not in ("wait", "finish"):
+            break
+        tail.insert(0, event)
+    return tail if len(tail) >= IDLE or any(event.kind == "finish" for event in tail) else []
+
+
+def _left(trajectory: Trajectory, given: Task, name: str, seq: int) -> list[Block]:
+    """Target blocks that were missing before `seq` in colours that the agent still held."""
+    world, held = World(list(given.initial)), given.inventories[name].copy()
+    for event in trajectory.events[1:]:
+        if event.seq >= seq:
+            break
+        apply(event, world)
+        block = block_of(event)
+        if block is not None and event.actor == name:
+            held[block.colour] -= 1
+    return [block for block in world.missing(given.target) if held[block.colour] > 0]
+
+
+def neglected_own_goal(trajectory: Trajectory) -> Iterator[Finding]:
+    """Who left their own goal unfinished and placed more blocks for the partner's goal than for it.
+
+    A block that both goals want counts as one's own. The finding cites the blocks placed for the partner.
+    """
+    given = task(trajectory)
+    names = [participant.name for participant in trajectory.team()]
+    world = final(trajectory, given.initial)
+    for name in names:
+        own = given.goals.get(name, [])
+        theirs = [block for other in names if other != name for block in given.goals.get(other, [])]
+        missing = world.missing(own)
+        for_own, for_them = _served(trajectory, name, own, theirs)
+        if missing and len(for_them) > len(for_own):
+            why = f"{name} placed {len(for_them)} blocks for the partner and {len(for_own)} of {len(own)} own"
+            yield Finding("neglected_own_goal", trajectory.id, for_them, why)
+
+
+def _served(
+    trajectory: Trajectory, name: str, own: list[Block], theirs: list[Block]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """seqs of the places that fit one's own goal, and of those that fit only the partner's."""
+    mine, yours = World(own).cells(), World(theirs).cells()
+    placed = [
+        (event.seq, (block.colour, block.position))
+        for event in trajectory.events
+        if event.actor == name and event.status == "succeeded" and (block := block_of(event))
+    ]
+    fits_own = tuple(seq for seq, cell in placed if cell in mine)
+    return fits_own, tuple(seq for seq, cell in placed if cell in yours and cell not in mine)

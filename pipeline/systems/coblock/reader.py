@@ -1,0 +1,232 @@
+"""CoBlock: the games of a `dumpdata` or REST export.
+
+Events: seq 0 is the start; then `actionHistory`, which alone is canonical, at seq 1, 2, ...: `place` and
+`break` as `action`, `message`, `null` as `wait`, `end_session` as `finish`. A place or break that changes
+nothing has failed. The start's states hold what each agent had and wanted (only that agent sees it) and,
+as view `environment`, the target and the first blocks; the world itself comes by replay
+(`blocks_world`). A machine's raw reply is a state that only it sees.
+
+Identity: of session, record and the record's creation time to the millisecond; a record only grows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from ....schemas import Action, Event, JsonValue, Outcome, Participant, Quarantined, Trajectory, content_hash
+from ....schemas.trajectory import EventKind
+from ..base import ReadOptions, expect, field, json_file
+from . import export
+from . import world as blocks_world
+from .export import Game, Json
+from .world import World
+
+SYSTEM = "coblock"
+LOOK = 1024 * 1024
+KINDS: dict[str, EventKind] = {
+    "place": "action",
+    "break": "action",
+    "message": "message",
+    "end_session": "finish",
+    "null": "wait",
+}
+ARGUMENTS = ("blockType", "blockPos", "uid")
+
+
+def recognises(path: Path) -> bool:
+    """Whether a file begins as one of the two exports does."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        head = file.read(LOOK)
+    rows = b'"minestructure.' in head and b'"model"' in head
+    return rows or (b'"session"' in head and (b'"task_config"' in head or b'"actionHistory"' in head))
+
+
+def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
+    """The games of one export, and what could not be read of it."""
+    value = json_file(path)
+    if isinstance(value, Quarantined):
+        yield value
+        return
+    try:
+        found = export.games(value)
+    except ValueError as error:
+        yield Quarantined(source=str(path), reason=str(error))
+        return
+    for game in found:
+        bad: list[str] = []
+        try:
+            trajectory = game if isinstance(game, str) else _trajectory(path, game, options, bad)
+        except ValueError as error:
+            trajectory = str(error)
+        for reason in bad:
+            yield Quarantined(source=str(path), reason=reason)
+        if isinstance(trajectory, str):
+            yield Quarantined(source=str(path), reason=trajectory)
+        else:
+            yield trajectory
+
+
+def _trajectory(path: Path, game: Game, options: ReadOptions, bad: list[str]) -> Trajectory:
+    spec = {key: value for key, value in _spec(game).items() if isinstance(value, str)}
+    agents = export.agents(game)
+    people = any(agent.get("role") == "human" for agent in agents)
+    told = _Told(game, [str(agent["name"]) for agent in agents], bad)
+    events = (_start(game, agents, told.states), *told.events())
+    own = spec | ({} if game.copy_of is None else {"copy_of": game.copy_of})
+    checkpoint = game.session.get("prompt_checkpoint")
+    own |= {} if checkpoint is None else {"prompt_checkpoint": str(checkpoint)}
+    return Trajectory(
+        id=content_hash(SYSTEM, game.session_id, game.record_id, _created(game)),
+        native_id=game.record_id,
+        source=str(path),
+        system=SYSTEM,
+        setting=options.setting or ("real" if people else None),
+        condition=options.condition or path.resolve().parent.name,
+        task=spec.get("motiveType"),
+        instance=_instance(game),
+        agent=options.agent,
+        agent_model=game.backend,
+        tags=own | options.tags,
+        participants=_participants(agents, game.backend),
+        events=events,
+        outcomes=tuple(_outcomes(game, told.world)),
+        states=told.states,
+    )
+
+
+def _created(game: Game) -> str | None:
+    """To the millisecond, since dumpdata and REST print the same time to different digits."""
+    whole, dot, fraction = (game.created or "").rstrip("Z").partition(".")
+    return f"{whole}{dot}{fraction[:3]}Z" if whole else None
+
+
+def _spec(game: Game) -> Json:
+    spec = game.config.get("spec")
+    return spec if isinstance(spec, dict) else {}
+
+
+def _instance(game: Game) -> str | None:
+    for blueprint in (game.config.get("baseBlueprint"), game.blueprint):
+        if isinstance(blueprint, dict) and blueprint.get("name"):
+            return str(blueprint["name"])
+    return game.session_id and f"session {game.session_id}"
+
+
+def _participants(agents: list[Json], backend: str | None) -> tuple[Participant, ...]:
+    team = [
+        Participant(name=str(agent["name"]), kind="human")
+        if agent.get("role") == "human"
+        else Participant(name=str(agent["name"]), kind="agent", model=backend)
+        for agent in agents
+    ]
+    return (*team, Participant(name="environment", kind="environment"))
+
+
+def _start(game: Game, agents: list[Json], states: Json) -> Event:
+    target = export.target(game)
+    first = export.initial(game).get("initiablocks")
+    seen: dict[str, Json] = {"environment": {"target": target, "initial": first or []}}
+    for agent in agents:
+        kept: Json = {key: agent[key] for key in ("role", "inventory", "views", "motives") if key in agent}
+        seen[str(agent["name"])] = {**kept, "goal": export.goal(agent, target)}
+    hashes = {view: content_hash(state) for view, state in seen.items()}
+    states.update({hashes[view]: state for view, state in seen.items()})
+    return Event(
+        seq=0, time=_created(game), actor="environment", kind="start", text=_instance(game), states=hashes
+    )
+
+
+@dataclass
+class _Told:
+    """The events of a game's history; what is wrong with an action goes to `bad`, its seq stays free."""
+
+    game: Game
+    names: list[str]
+    bad: list[str]
+
+    def __post_init__(self) -> None:
+        self.states: Json = {}
+        first = export.initial(self.game).get("initiablocks")
+        self.world = World(blocks_world.blocks(first, f"record {self.game.record_id}: initiablocks"))
+        self.replies = dict(_replies(self.game))
+
+    def events(self) -> Iterator[Event]:
+        for number, item in enumerate(self.game.history()):
+            where = f"record {self.game.record_id}: actionHistory[{number}]"
+            try:
+                yield self._event(number, expect(item, dict, where), where)
+            except ValueError as error:
+                self.bad.append(str(error))
+
+    def _event(self, number: int, item: Json, where: str) -> Event:
+        name, actor = field(item, "actionType", str, where), field(item, "agentName", str, where)
+        if name not in KINDS:
+            raise ValueError(f"{where}.actionType: expected one of {', '.join(KINDS)}, got {name!r:.40}")
+        if actor not in self.names:
+            raise ValueError(f"{where}.agentName: expected one of {', '.join(self.names)}, got {actor!r:.40}")
+        words = expect(item.get("message", ""), str, f"{where}.message")
+        error = self._done(name, item, where)
+        done: Literal["failed", "succeeded"] = "failed" if error else "succeeded"
+        arguments: Json = {key: value for key, value in item.items() if key in ARGUMENTS}
+        return Event(
+            seq=number + 1,
+            actor=actor,
+            kind=KINDS[name],
+            text=words if name in ("message", "end_session") else None,
+            action=Action(name=name, arguments=arguments),
+            status=done if KINDS[name] == "action" else None,
+            error=error,
+            states=self._reply(number, actor),
+        )
+
+    def _done(self, name: str, item: Json, where: str) -> str | None:
+        """Carry an action out; why it changed nothing, where it did."""
+        if name == "place":
+            return self.world.place(blocks_world.block(item, where, "blockPos"))
+        return self.world.break_(field(item, "uid", str, where)) if name == "break" else None
+
+    def _reply(self, number: int, actor: str) -> dict[str, str]:
+        reply = self.replies.get((number, actor))
+        if reply is None:
+            return {}
+        hashed = content_hash(reply)
+        self.states[hashed] = reply
+        return {actor: hashed}
+
+
+def _replies(game: Game) -> Iterator[tuple[tuple[int, str], Json]]:
+    """(number of actions before, machine) -> its raw reply; `agentIndex` counts machines only."""
+    machines = [str(a["name"]) for a in export.agents(game) if a.get("role") != "human"]
+    records = game.record.get("chatGPTRecords")
+    for record in records if isinstance(records, list) else []:
+        index = record.get("agentIndex") if isinstance(record, dict) else None
+        if not isinstance(record, dict) or not isinstance(index, int) or not 0 <= index < len(machines):
+            continue
+        turns = record.get("turns")
+        for turn in turns if isinstance(turns, list) else []:
+            if isinstance(turn, dict) and isinstance(before := turn.get("index"), int):
+                yield (before, machines[index]), {"reply": turn.get("response")}
+
+
+def _outcomes(game: Game, world: World) -> Iterator[Outcome]:
+    target = blocks_world.blocks(export.target(game), f"record {game.record_id}: target")
+    value = float(world.complete(target)) if target else None
+    reason = None if target else "the export does not say what was to be built"
+    if game.copy_of is not None:
+        value, reason = None, f"a shorter copy of record {game.copy_of}"
+    extra: list[JsonValue] = [f"{b.colour} at {b.position}" for b in world.extra(target)] if target else []
+    yield Outcome(name="success", value=value, reason=reason, data={"extra_blocks": extra})
+    if game.feedback:
+        words = [row["content"] for row in game.feedback if isinstance(row.get("content"), str)]
+        yield Outcome(
+            name="feedback", text="\n".join(map(str, words)), data=[_details(row) for row in game.feedback]
+        )
+
+
+def _details(row: Json) -> JsonValue:
+    return {key: row[key] for key in ("spec", "is_complete", "participant_code") if key in row}

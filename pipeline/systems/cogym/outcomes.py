@@ -1,0 +1,242 @@
+"""What came of a Co-Gym session: the files beside its log, and what follows from its last state."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ....schemas import Event, JsonValue, Outcome, Quarantined
+from ....schemas.trajectory import ParticipantKind
+from ..base import json_file, json_lines, only_object
+
+PERFORMANCE = "task_performance.json"
+SIMULATED_USER = "simulated_user"
+_HIDDEN_MARK = "Additional information that you know"
+_RATED = {
+    "outcomeRating": "outcome_rating",
+    "agentRating": "satisfaction",
+    "communicationRating": "communication_rating",
+}
+_STALE_SECONDS = 60.0
+"""A file this much older than its log was left by an earlier run in the same folder."""
+
+
+class SessionFiles:
+    """The files beside an event log; None for a session that is one file. Stale ones are set aside."""
+
+    def __init__(self, folder: Path | None, final_state: dict[str, Any]) -> None:
+        self.folder = folder
+        self.final_state = final_state
+        self.quarantined: list[Quarantined] = []
+        self.performance = self._performance()
+        self.simulated_user = folder is not None and (folder / SIMULATED_USER).is_dir()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the session came to its end, as the file that Co-Gym writes then tells."""
+        return self.performance is not None
+
+    def delivered(self) -> bool | None:
+        """Whether the last state holds a result: a text, and for related work a library too."""
+        return delivered(self.final_state)
+
+    def played_by(self, name: str, kind: ParticipantKind) -> dict[str, Any]:
+        """The model, tokens and simulated mark of a participant, from its info.json."""
+        if self.folder is None or kind == "environment":
+            return {}
+        if kind == "human":
+            return self._simulated_human() if self.simulated_user else {}
+        if name in ("", ".", "..") or "/" in name or "\0" in name:
+            return {}
+        info = self._object(self.folder / name / "info.json")
+        return {"model": _text(info.get("lm")), "tokens": _tokens(info.get("token_usage"))}
+
+    @cached_property
+    def hidden(self) -> JsonValue:
+        """What only the simulated human was told, out of the prompts it was played with."""
+        calls = self.folder and self.folder / SIMULATED_USER / "llm_call_history.jsonl"
+        if not calls or not calls.is_file():
+            return None
+        for _, call in json_lines(calls):
+            prompt = call.get("prompt") if isinstance(call, dict) else None
+            if isinstance(prompt, str) and _HIDDEN_MARK in prompt:
+                return _object_after(prompt, _HIDDEN_MARK)
+        return None
+
+    def _simulated_human(self) -> dict[str, Any]:
+        info = self._object(self._folder / SIMULATED_USER / "info.json")
+        usage = info.get("token_usage")
+        parts = [_tokens(part) for part in usage.values()] if isinstance(usage, dict) else []
+        total = {key: sum(part.get(key, 0) for part in parts) for key in parts[0]} if parts else {}
+        return {"model": _text(info.get("planning_lm")), "simulated": True, "tokens": total}
+
+    def _performance(self) -> dict[str, Any] | None:
+        if self.folder is None or not (self.folder / PERFORMANCE).is_file():
+            return None
+        stale = self._stale(self.folder / PERFORMANCE)
+        performance = {} if stale else self._object(self.folder / PERFORMANCE)
+        if stale or not _same_result(performance, self.final_state):
+            self._set_aside(PERFORMANCE, "stale: it belongs to an earlier run in the same folder")
+            return None
+        return performance or None
+
+    def _object(self, path: Path) -> dict[str, Any]:
+        if not _is_file(path) or self._stale(path):
+            return {}
+        value = only_object(json_file(path), str(path), None)
+        if isinstance(value, Quarantined):
+            self.quarantined.append(value)
+            return {}
+        return value
+
+    def _stale(self, path: Path) -> bool:
+        log = self._folder / "event_log.jsonl"
+        return path.stat().st_mtime < log.stat().st_mtime - _STALE_SECONDS
+
+    def _set_aside(self, name: str, reason: str) -> None:
+        self.quarantined.append(Quarantined(source=str(self._folder / name), reason=reason))
+
+    @property
+    def _folder(self) -> Path:
+        if self.folder is None:
+            raise ValueError("a session that is one file has no files beside it")
+        return self.folder
+
+
+def outcomes(events: Sequence[Event], files: SessionFiles, max_steps: int | None) -> Iterator[Outcome]:
+    """end_reason, delivered, task_performance and the result, each null with a reason where unknown."""
+    reason = end_reason(events, files, max_steps)
+    yield Outcome(name="end_reason", text=reason)
+    performance = files.performance or {}
+    yield _delivered(performance, reason, files)
+    yield _task_performance(performance)
+    result = performance.get("outcome")
+    yield Outcome(name="result", text=result if isinstance(result, str) else editor_text(files.final_state))
+
+
+def rated_outcomes(released: dict[str, JsonValue]) -> Iterator[Outcome]:
+    """The ratings that a person gave after a released real-user session (1-5)."""
+    for key, name in _RATED.items():
+        value = _number(released.get(key))
+        if value is not None:
+            yield Outcome(name=name, value=value)
+    feedback = released.get("agentFeedback")
+    if isinstance(feedback, str):
+        yield Outcome(name="agent_feedback", text=feedback)
+
+
+def end_reason(events: Sequence[Event], files: SessionFiles, max_steps: int | None) -> str:
+    """Why the session ended, which Co-Gym does not store: finished, step_limit, time_out, or unfinished.
+
+    A released file is known to have ended; where neither FINISH nor the limit shows why, it is `unknown`.
+    """
+    last = events[-1]
+    if last.kind == "finish" and last.status == "succeeded":
+        return "finished"
+    if max_steps is not None and _steps(events) >= max_steps:
+        return "step_limit"
+    if files.folder is None:
+        return "unknown"
+    return "time_out" if files.ended else "unfinished"
+
+
+def _steps(events: Sequence[Event]) -> int:
+    """Records of the party that has most, by Co-Gym's substring rule; the opening query is not one."""
+    records = [e.actor for e in events if e.kind != "start" and e.status is not None]
+    return max(sum("agent" in actor for actor in records), sum("user" in actor for actor in records))
+
+
+def delivered(public: dict[str, Any]) -> bool | None:
+    """Whether a state holds a result; None for an environment whose result Co-Gym does not define.
+
+    Whitespace counts as delivered, except for related work, which needs a paper in the library too.
+    """
+    if "related_works_editor" in public:
+        return bool(public.get("library")) and bool(str(public["related_works_editor"]).strip())
+    text = editor_text(public)
+    return None if text is None else len(text) > 0
+
+
+def editor_text(public: dict[str, Any]) -> str | None:
+    """The text of whichever editor the task has."""
+    for key in ("travel_plan_editor", "related_works_editor", "result_editor"):
+        if isinstance(public.get(key), str):
+            return str(public[key])
+    return None
+
+
+def _delivered(performance: dict[str, Any], reason: str, files: SessionFiles) -> Outcome:
+    completion = performance.get("task_completion")
+    if isinstance(completion, (bool, int, float)):
+        return Outcome(name="delivered", value=float(bool(completion)))
+    if reason == "unfinished":
+        return Outcome(name="delivered", reason="the session did not come to an end")
+    found = files.delivered()
+    if found is None:
+        return Outcome(name="delivered", reason="this task has no flag for delivery")
+    return Outcome(name="delivered", value=float(found))
+
+
+def _task_performance(performance: dict[str, Any]) -> Outcome:
+    rating = performance.get("performance_rating")
+    details = {k: v for k, v in performance.items() if k not in ("outcome", "performance_rating")} or None
+    value = _number(rating)
+    if value is not None:
+        return Outcome(name="task_performance", value=value, data=details)
+    reason = "its evaluation found no score" if rating == "" else "the log has no performance rating"
+    return Outcome(name="task_performance", reason=reason, data=details)
+
+
+def _same_result(performance: dict[str, Any], public: dict[str, Any]) -> bool:
+    """Whether a recorded result can be that of this log's last state."""
+    text = editor_text(public)
+    recorded = performance.get("pure_text", performance.get("outcome"))
+    if text is None or not isinstance(recorded, str) or "related_works_editor" in public:
+        return True
+    return recorded == text
+
+
+def _object_after(text: str, mark: str) -> JsonValue:
+    start = text.find("{", text.index(mark))
+    if start < 0:
+        return None
+    try:
+        value: JsonValue = json.JSONDecoder().raw_decode(text, start)[0]
+    except (ValueError, RecursionError):
+        return None
+    return value
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a role's name may be longer than a file's may be
+        return False
+
+
+def _number(value: object) -> float | None:
+    """A finite number, or None for everything else."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:
+        return None
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _tokens(usage: object) -> dict[str, int]:
+    if not isinstance(usage, dict):
+        return {}
+    return {
+        str(k): v
+        for k, v in usage.items()
+        if isinstance(v, int) and not isinstance(v, bool) and 0 <= v < 2**62
+    }

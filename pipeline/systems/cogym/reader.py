@@ -1,0 +1,178 @@
+"""Reader for Co-Gym: session folders of every kind, and the released real-user trajectories.
+
+A folder's trajectory id is a hash of system, folder name and first record, because the log grows and
+because Co-Gym gives the same folder name to every condition. A released file is finished: its id is a
+hash of its content. seq is the record's place in the log, the opening query being number 1; a record
+that cannot be read keeps its number free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from ....schemas import Participant, Quarantined, Trajectory, content_hash
+from ....schemas.trajectory import Setting
+from ..base import ReadOptions, json_file, json_lines, only_object
+from .actions import start_arguments
+from .outcomes import SessionFiles, outcomes, rated_outcomes
+from .recording import is_recording
+from .records import (
+    ENVIRONMENT,
+    SYSTEM,
+    Record,
+    Session,
+    agent_of,
+    condition_of,
+    config_of,
+    max_steps,
+    opening_of,
+    participant_kind,
+    record_of,
+    session_id,
+    session_of,
+    task_of,
+)
+
+LOG = "event_log.jsonl"
+_RELEASED_KEYS = ("modelName", "outcomeRating")
+_LOOK = 1 << 20
+"""Bytes of a file's beginning, and of its end, that are enough to recognise it."""
+
+
+def recognises(path: Path) -> bool:
+    """A folder with an event log, the log itself, a released trajectory file, or recorded live traffic."""
+    if path.is_dir():
+        return (path / LOG).is_file() or is_recording(path)
+    if path.name == LOG or is_recording(path):
+        return True
+    if path.suffix != ".json" or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        look = file.read(_LOOK)
+        file.seek(max(file.tell(), path.stat().st_size - _LOOK))  # the keys may stand behind a long log
+        look += file.read(_LOOK)
+    return b'"event_log"' in look and any(f'"{key}"'.encode() in look for key in _RELEASED_KEYS)
+
+
+def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
+    """The trajectory of a session folder or released file, or those of a recording, and what is broken."""
+    if path.suffix == ".json":
+        yield from _read_released(path, options)
+    elif is_recording(path):
+        from . import replay
+
+        yield from replay.read(path, options)
+    else:
+        yield from _read_folder(path if path.is_dir() else path.parent, options)
+
+
+def _read_folder(folder: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
+    log = folder / LOG
+    records: list[tuple[int, Record]] = []
+    for line, value in json_lines(log):
+        record = record_of(value, str(log), line)
+        if isinstance(record, Quarantined):
+            yield record
+        else:
+            records.append((line - 1, record))
+    if not records:
+        yield Quarantined(source=str(log), reason="no record of a session in it")
+        return
+    session = session_of(records)
+    files = SessionFiles(folder, final_state=session.last.current_observation.public)
+    participants = _participants(session, files)
+    yield from files.quarantined
+    config = config_of(folder)
+    if isinstance(config, Quarantined):
+        yield config
+        config = {}
+    task, instance = task_of(folder.name, session, config)
+    yield Trajectory(
+        id=_grown_id(folder.name, session),
+        native_id=folder.name,
+        source=str(folder),
+        system=SYSTEM,
+        setting=options.setting or _setting(session, files),
+        condition=options.condition or condition_of(folder),
+        task=task,
+        instance=instance,
+        agent=options.agent or agent_of(session.first.team),
+        agent_model=next((p.model for p in participants if p.kind == "agent" and p.model), None),
+        tags=options.tags,
+        participants=participants,
+        events=tuple(session.events),
+        outcomes=tuple(outcomes(session.events, files, max_steps(config, session.first.team))),
+        states=session.states,
+        hidden=files.hidden,
+    )
+
+
+def _read_released(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
+    content = only_object(json_file(path), str(path), None)
+    if isinstance(content, Quarantined):
+        yield content
+        return
+    log = content.get("event_log")
+    if not isinstance(log, list):
+        yield Quarantined(source=str(path), reason="event_log must be a list of records")
+        return
+    records: list[tuple[int, Record]] = []
+    for index, value in enumerate(log):
+        record = record_of(value, f"{path}: event_log[{index}]", None)
+        if isinstance(record, Quarantined):
+            yield record
+        else:
+            records.append((index, record))
+    if not records:
+        yield Quarantined(source=str(path), reason="no record of a session in it")
+        return
+    session = session_of(records)
+    model = content.get("modelName")
+    task = content.get("task")
+    named = tuple(
+        p.model_copy(update={"model": str(model)}) if p.kind == "agent" and model else p
+        for p in _participants(session, None)
+    )
+    files = SessionFiles(None, final_state=session.last.current_observation.public)
+    yield Trajectory(
+        id=content_hash(SYSTEM, log)[:16],
+        native_id=path.stem,
+        source=str(path),
+        system=SYSTEM,
+        setting=options.setting or "real",
+        condition=options.condition or path.parent.name or None,
+        task=str(task) if task else task_of(path.stem, session, {})[0],
+        agent=options.agent or agent_of(session.first.team),
+        agent_model=str(model) if model else None,
+        tags=options.tags,
+        participants=named,
+        events=tuple(session.events),
+        outcomes=(*outcomes(session.events, files, None), *rated_outcomes(content)),
+        states=session.states,
+    )
+
+
+def _grown_id(name: str, session: Session) -> str:
+    first = session.first
+    description = start_arguments(first.action)["task_description"]
+    if first.role != ENVIRONMENT:
+        description = f"{first.role} {first.action}"
+    return session_id(name, first.team, description, opening_of(first), first.timestamp)
+
+
+def _participants(session: Session, files: SessionFiles | None) -> tuple[Participant, ...]:
+    names = list(dict.fromkeys([*session.first.team, *(r.role for _, r in session.records)]))
+    found = []
+    for name in [n for n in names if n != ENVIRONMENT] + [ENVIRONMENT]:
+        kind = participant_kind(name)
+        known = files.played_by(name, kind) if files else {}
+        found.append(Participant(name=name, kind=kind, **known))
+    return tuple(found)
+
+
+def _setting(session: Session, files: SessionFiles) -> Setting | None:
+    if files.simulated_user:
+        return "simulated"
+    # The GUI server names its people user_<id>; the simulated user's role is "user".
+    return "real" if any(name.startswith("user_") for name in session.first.team) else None

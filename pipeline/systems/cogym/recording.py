@@ -1,0 +1,188 @@
+"""Recordings: what was received, as received, on disk before anything is made of it.
+
+A stream (one Redis server and database) has a folder of recordings, numbered in the order in which
+they were made: raw/live/<server>/<number>-<date>-<pid>.jsonl. A line is a message (time, channel,
+payload) or a note of the follower's own (time, note). One process at a time records a stream.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ....schemas import Quarantined
+from ...errors import StoreError
+from ..base import json_lines
+from .messages import Received
+
+FILES = "[0-9][0-9][0-9][0-9][0-9][0-9]-*.jsonl"
+
+
+class BusyError(StoreError):
+    """Another process records this stream."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What the follower itself wrote between the messages."""
+
+    content: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """Where a line stands: the recording's number in its stream and the line's (1-based)."""
+
+    number: int
+    line: int
+
+
+Line = Received | Note | Quarantined
+
+
+class Recorder:
+    """Appends to a stream; every write has left the process when it returns, `sync` has it on disk."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._lock = _locked(folder)
+        self.number = max((number(path) for path in files(folder)), default=0) + 1
+        moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+        self.path = folder / f"{self.number:06d}-{moment}-{os.getpid()}.jsonl"
+        self.line = 0
+        self._file: int | None = None
+        self._dirty = False
+
+    def write(self, message: Received) -> Place:
+        """Append a message and return its place."""
+        return self._append({"time": message.time, "channel": message.channel, "payload": message.payload})
+
+    def note(self, **content: Any) -> Place:
+        """Append a note."""
+        return self._append({"time": time.time(), "note": content})
+
+    def sync(self) -> None:
+        """Have everything on disk."""
+        if self._file is not None and self._dirty:
+            os.fsync(self._file)
+            self._dirty = False
+
+    def close(self) -> None:
+        """Have everything on disk, and let another process record this stream."""
+        self.sync()
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+        os.close(self._lock)
+
+    def _append(self, content: dict[str, Any]) -> Place:
+        data = json.dumps(content).encode() + b"\n"
+        try:
+            if self._file is None:
+                self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+            while data:
+                data = data[os.write(self._file, data) :]
+        except OSError as error:
+            why = f"{self.path}: cannot record: {error.strerror}; what came before is safe, follow again"
+            raise StoreError(why) from error
+        self._dirty = True
+        self.line += 1
+        return Place(self.number, self.line)
+
+
+def files(folder: Path) -> list[Path]:
+    """The recordings of a stream in the order in which they were made."""
+    return sorted(folder.glob(FILES))
+
+
+def is_recording(path: Path) -> bool:
+    """Whether a file is a recording, or a folder a stream of them."""
+    if path.is_dir():
+        return any(is_recording(file) for file in files(path)[:1])
+    if path.suffix != ".jsonl" or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        first = file.readline(1 << 20)
+    if b'"channel"' not in first and b'"note"' not in first:
+        return False
+    try:
+        value = json.loads(first)
+    except ValueError:
+        return False
+    return isinstance(value, dict) and set(value) in ({"time", "channel", "payload"}, {"time", "note"})
+
+
+def lines(
+    path: Path, since: Place | None = None
+) -> Iterator[tuple[Path, int, Received | Note | Quarantined]]:
+    """The lines of a recording or stream, from a place on; a last line that a kill cut off never counted."""
+    for file in files(path) if path.is_dir() else [path]:
+        place = number(file) if path.is_dir() else 0
+        if since and place < since.number:
+            continue
+        for line, value in json_lines(file):
+            if since and (place, line) < (since.number, since.line):
+                continue
+            found = _line(file, line, value)
+            if found is not None:
+                yield file, line, found
+
+
+def last_checkpoint(folder: Path) -> Place | None:
+    """From where on a stream has to be replayed to know what was open when it broke off."""
+    for file in reversed(files(folder)):
+        found = [n["checkpoint"] for _, n in notes(file) if "checkpoint" in n]
+        if found:
+            return Place(*found[-1])
+    return None
+
+
+def notes(path: Path) -> Iterator[tuple[float, dict[str, Any]]]:
+    """The notes of a recording or stream with their times, without looking into its messages."""
+    for file in files(path) if path.is_dir() else [path]:
+        with file.open("rb") as content:
+            for line in content:
+                if b'"note": {' in line and line.endswith(b"\n"):
+                    value = json.loads(line)
+                    if "note" in value:
+                        yield value["time"], value["note"]
+
+
+def _line(file: Path, line: int, value: object) -> Received | Note | Quarantined | None:
+    if isinstance(value, Quarantined):
+        return None if value.reason.endswith("(the last line is cut off)") else value
+    if isinstance(value, dict) and isinstance(value.get("time"), (int, float)):
+        if isinstance(value.get("note"), dict):
+            return Note(value["note"])
+        channel, payload = value.get("channel"), value.get("payload")
+        if isinstance(channel, str) and isinstance(payload, str):
+            return Received(float(value["time"]), channel, payload)
+    return Quarantined(
+        source=str(file), line=line, reason="neither a message (time, channel, payload) nor a note"
+    )
+
+
+def _locked(folder: Path) -> int:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise StoreError(f"{folder}: cannot record here: {error.strerror}") from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(descriptor)
+        raise BusyError(f"{folder}: another process records this stream") from error
+    return descriptor
+
+
+def number(path: Path) -> int:
+    """A recording's place in its stream."""
+    return int(path.name.partition("-")[0])

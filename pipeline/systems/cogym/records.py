@@ -1,0 +1,301 @@
+"""The records of a Co-Gym log, and the events they amount to."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from ....schemas import Action, Event, JsonValue, Quarantined, content_hash
+from ....schemas.trajectory import EventKind, Notice, ParticipantKind
+from ..base import only_object
+from .actions import COLLABORATIVE, parse, start_arguments
+
+SYSTEM = "cogym"
+
+
+ENVIRONMENT = "environment"
+
+
+# Public keys that only one task's environment shows.
+TASK_KEYS = {
+    "travel_plan_editor": "travel_planning",
+    "related_works_editor": "related_work",
+    "library": "related_work",
+    "result_editor": "tabular_analysis",
+    "jupyter_history": "tabular_analysis",
+}
+
+
+TASK_NAMES = {"lit_survey": "related_work"}
+
+
+_FOLDER = re.compile(r"env_(?P<task>[a-z][a-z_]*)_(?P<index>\d+)")
+
+
+class ChatItem(BaseModel):
+    """One line of the chat, as every record repeats it."""
+
+    model_config = ConfigDict(strict=True)
+    role: str
+    timestamp: str
+    message: str
+
+
+class Observation(BaseModel):
+    """The state after a record: what all see, and what each member alone sees."""
+
+    model_config = ConfigDict(strict=True)
+    public: dict[str, Any]
+    private: dict[str, Any]
+
+
+class Record(BaseModel):
+    """One line of event_log.jsonl."""
+
+    model_config = ConfigDict(strict=True)
+    role: str
+    timestamp: str
+    action: str
+    action_status: str
+    action_type: str
+    current_chat_history: list[Any]
+    current_observation: Observation
+
+    @property
+    def team(self) -> list[str]:
+        """The members, in the order the environment lists them."""
+        return list(self.current_observation.private)
+
+
+@dataclass
+class Session:
+    """What the records of one log, added one by one, amount to."""
+
+    records: list[tuple[int, Record]] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    states: dict[str, JsonValue] = field(default_factory=dict)
+    opening: ChatItem | None = None
+    chat_seen: int = 0
+    accepted: bool = False
+    """Whether the last record accepted an action, which the next one then carries out."""
+
+    def add(self, index: int, record: Record) -> None:
+        """Take in the record at that place of the log.
+
+        The opening query is number 1, behind the start, also where the start's own record is broken. Logs
+        older than the START record begin with the query.
+        """
+        begins, starts = not self.records, index == 0 and _is_start(record)
+        if begins:
+            self.opening = opening_of(record)
+        seq = index if self.opening is None or starts else index + 1
+        heard = record.current_chat_history[self.chat_seen :]
+        events = [_event(seq, record, self.states, heard, accepted=self.accepted)]
+        if begins and self.opening:
+            events.append(_query(self.opening, 0 if index == 0 and not starts else 1))
+        self.records.append((index, record))
+        self.events.extend(sorted(events, key=lambda event: event.seq))
+        self.chat_seen = len(record.current_chat_history)
+        self.accepted = record.action.startswith("ACCEPT_CONFIRMATION(")
+
+    @property
+    def first(self) -> Record:
+        return self.records[0][1]
+
+    @property
+    def last(self) -> Record:
+        return self.records[-1][1]
+
+
+def record_of(value: JsonValue | Quarantined, source: str, line: int | None) -> Record | Quarantined:
+    logged = only_object(value, source, line)
+    if isinstance(logged, Quarantined):
+        return logged
+    try:
+        record = Record.model_validate(logged)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"])) or "record"
+        return Quarantined(source=source, line=line, reason=f"{place}: {first['msg']}")
+    if record.role != ENVIRONMENT and record.team and record.role not in record.team:
+        expected = ", ".join([*record.team, ENVIRONMENT])
+        return Quarantined(
+            source=source, line=line, reason=f"unknown role {record.role[:80]!r}, expected one of {expected}"
+        )
+    return record
+
+
+def session_of(records: list[tuple[int, Record]]) -> Session:
+    session = Session()
+    for index, record in records:
+        session.add(index, record)
+    return session
+
+
+def _is_start(record: Record) -> bool:
+    return record.role == ENVIRONMENT and record.action.startswith("START(")
+
+
+def _query(opening: ChatItem, seq: int) -> Event:
+    return Event(
+        seq=seq, time=_iso(opening.timestamp), actor=opening.role, kind="message", text=opening.message
+    )
+
+
+def opening_of(first: Record) -> ChatItem | None:
+    """The opening query: what a human had in the chat before anything was done."""
+    try:
+        items = [ChatItem.model_validate(item) for item in first.current_chat_history[:1]]
+    except ValidationError:
+        return None
+    return items[0] if items and participant_kind(items[0].role) == "human" else None
+
+
+def _event(
+    seq: int, record: Record, states: dict[str, JsonValue], heard: list[Any], *, accepted: bool
+) -> Event:
+    """`heard` is what the chat got since the record before, which `accepted` this one's action or not."""
+    kind, text, action = _what(record)
+    notices, own_error = _notices(record, heard)
+    status, error = _status(record.action_status)
+    if own_error is not None and accepted:
+        # Co-Gym logs every accepted action as a success; the chat says what came of it.
+        status, error = "failed", own_error
+    return Event(
+        seq=seq,
+        time=_iso(record.timestamp),
+        actor=record.role,
+        kind=kind,
+        text=text,
+        action=action,
+        status=status,
+        error=error,
+        states=_stored(record.current_observation, states),
+        notices=notices,
+    )
+
+
+def _what(record: Record) -> tuple[EventKind, str | None, Action | None]:
+    if _is_start(record):
+        arguments = start_arguments(record.action)
+        return "start", arguments["task_description"], Action(name="START", arguments=dict(arguments))
+    action = parse(record.action)
+    # action_type "collaborative" also covers confirmations; only the action itself tells.
+    if record.action_type == "collaborative" and action.name in COLLABORATIVE:
+        kind = COLLABORATIVE[action.name]
+        if kind == "message":
+            return kind, str(action.arguments["message"]), None
+        return kind, None, action
+    return ("finish" if action.name == "FINISH" else "action"), None, action
+
+
+def _status(logged: str) -> tuple[Any, str | None]:
+    if logged == "succeeded":
+        return "succeeded", None
+    error = logged.removeprefix("failed").strip()
+    if error.startswith("(action_error: "):
+        error = error.removeprefix("(action_error: ").removesuffix(")")
+    return "failed", error or None
+
+
+def _stored(observation: Observation, states: dict[str, JsonValue]) -> dict[str, str]:
+    """View -> hash of its state; the state itself goes into `states` once."""
+    views: dict[str, Any] = {"public": observation.public, **observation.private}
+    hashes = {}
+    for view, state in views.items():
+        if state in ({}, None):
+            continue
+        hashes[view] = content_hash(state)
+        states.setdefault(hashes[view], state)
+    return hashes
+
+
+def _notices(record: Record, heard: list[Any]) -> tuple[tuple[Notice, ...], str | None]:
+    """What the environment wrote since the record before, and apart from it this record's own error."""
+    own = f"[{record.role}] takes an action but fails: "
+    said = [item for item in heard if isinstance(item, dict) and item.get("role") == ENVIRONMENT]
+    lines = [(_iso(str(item.get("timestamp"))), str(item.get("message"))) for item in said]
+    errors = [text.removeprefix(own) for _, text in lines if text.startswith(own)]
+    notices = tuple(Notice(time=time, text=text) for time, text in lines if not text.startswith(own))
+    return notices, errors[-1] if errors else None
+
+
+def _iso(timestamp: str) -> str:
+    """Co-Gym's local "YYYY-MM-DD HH:MM:SS" as ISO 8601; anything else stays as it was."""
+    return timestamp.replace(" ", "T", 1)
+
+
+def session_id(
+    native_id: str, team: list[str], description: str, opening: ChatItem | None, started: str
+) -> str:
+    """The id of a session that may still grow, from what its first record and its live start both tell."""
+    moment = (opening.role, opening.timestamp, opening.message) if opening else (started,)
+    return content_hash(SYSTEM, native_id, sorted(team), description, moment)[:16]
+
+
+def participant_kind(name: str) -> ParticipantKind:
+    """What a role is, by the substring rule that Co-Gym itself uses."""
+    if name == ENVIRONMENT:
+        return "environment"
+    return "human" if "user" in name else "agent"
+
+
+def agent_of(team: Sequence[str]) -> str | None:
+    return next((name for name in team if participant_kind(name) == "agent"), None)
+
+
+def condition_of(folder: Path) -> str | None:
+    above = folder.absolute().parent
+    # Co-Gym's experiment scripts write {task}/{tag}/results/env_*: there the tag is the arm.
+    task = above.parent.parent.name
+    known = {*TASK_KEYS.values(), *TASK_NAMES}
+    if above.name == "results" and (task in known or folder.name.startswith(f"env_{task}_")):
+        return above.parent.name
+    return above.name or None
+
+
+def task_of(name: str, session: Session, config: dict[str, Any]) -> tuple[str | None, str | None]:
+    """(task, instance): from the folder's name, else from what the environment shows."""
+    if match := _FOLDER.fullmatch(name):
+        return TASK_NAMES.get(match["task"], match["task"]), match["index"]
+    public = session.last.current_observation.public
+    task = next((task for key, task in TASK_KEYS.items() if key in public), None)
+    if task is None and (env := config.get("env_class")):
+        task = TASK_NAMES.get(str(env), str(env))
+    return task, None
+
+
+def beside(path: Path) -> list[Path]:
+    """The environment's configuration, which Co-Gym leaves outside the session's folder."""
+    if path.suffix == ".json":
+        return []
+    folder = path if path.is_dir() else path.parent
+    above = folder.absolute().parent
+    name = folder.name.removeprefix("env_")
+    places = (above / f"{folder.name}_config.toml", above.parent / "env_config_tmp" / f"{name}.toml")
+    return [place for place in places if place.is_file()][:1]
+
+
+def config_of(folder: Path) -> dict[str, Any] | Quarantined:
+    """The environment's configuration where Co-Gym left it beside the session; {} where it did not."""
+    for path in beside(folder):
+        try:
+            return tomllib.loads(path.read_text(encoding="utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+            return Quarantined(source=str(path), reason=f"not TOML: {error}")
+    return {}
+
+
+def max_steps(config: dict[str, Any], team: Sequence[str]) -> int:
+    """Logged records a party may have; 30 in the experiments, 100 in the graphical server."""
+    arguments = config.get("env_args")
+    configured = arguments.get("max_steps") if isinstance(arguments, dict) else None
+    if isinstance(configured, int):
+        return configured
+    return 100 if any(name.startswith("user_") for name in team) else 30

@@ -1,0 +1,56 @@
+"""A recording read like any other source: the same messages give the same trajectories."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from ....schemas import Quarantined, Trajectory
+from ..base import ReadOptions
+from . import recording
+from .messages import Received
+from .recording import Note
+from .sessions import Sessions, trajectory
+
+
+def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
+    """The sessions of a recording or stream, and the messages that could not be read."""
+    sessions = Sessions()
+    known = known_ids(path)
+    for item in replayed(path, sessions):
+        if isinstance(item, Quarantined):
+            yield item
+        # A session that fell silent may go on; one that ended is complete.
+        for key in [k for k, s in sessions.changed.items() if s.ended == "end"]:
+            session = sessions.changed.pop(key)
+            if session.log.records:
+                yield trajectory(session, str(path), options, known.get(key))
+    for key, session in sessions.changed.items():
+        if session.log.records:
+            yield trajectory(session, str(path), options, known.get(key))
+
+
+def replayed(path: Path, sessions: Sessions) -> Iterator[Quarantined | None]:
+    """Feed a recording to `sessions`; yields after each line, with what was wrong with it."""
+    for file, line, item in recording.lines(path):
+        if isinstance(item, Received):
+            yield feed(sessions, item, file, line)
+        elif isinstance(item, Note):
+            sessions.noted(item.content)
+            yield None
+        else:
+            yield item
+
+
+def feed(sessions: Sessions, message: Received, file: Path, line: int) -> Quarantined | None:
+    """Feed one message; what is wrong with it comes back with its address in the recording."""
+    try:
+        sessions.feed(message)
+    except ValueError as error:
+        return Quarantined(source=str(file), line=line, reason=f"{message.channel}: {error}")
+    return None
+
+
+def known_ids(path: Path) -> dict[str, str]:
+    """Session -> id of the folder that turned out to be its, as noted when the folder was read."""
+    return {str(n["session"]): str(n["id"]) for _, n in recording.notes(path) if "session" in n}

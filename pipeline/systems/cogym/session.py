@@ -1,0 +1,461 @@
+"""A Co-Gym session as it is heard: channel messages become the records that its log will hold.
+
+Steps wait in a queue, in the order in which the environment handles them, until a later message shows
+what came of them: the chat a message, the actor's next observation an action. So the records, and with
+them seq, come out as in event_log.jsonl; what the log never holds (waits, late reminders) is live_only.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from ....schemas import Action, Event
+from ....schemas.trajectory import EventKind
+from . import records
+from .actions import COLLABORATIVE, parse
+from .messages import ChatLine, Shown, Start
+
+PRIVATE_VIEWS = {"TravelSearchInterface", "DistanceMatrix", "PaperSearchInterface"}
+"""Observation types that the actor alone sees."""
+UNKNOWN = "unknown"
+_ANSWERS = ("confirm_accept", "confirm_reject")
+_CONTROLS = {"PUT_AGENT_ASLEEP": True, "WAKE_AGENT_UP": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A step whose outcome is not known yet. `hint` is its result as a teammate was shown it."""
+
+    time: float
+    role: str
+    logged: str
+    kind: EventKind
+    action: Action
+    hint: Shown | None = None
+
+    @property
+    def text(self) -> str:
+        return str(self.action.arguments.get("message"))
+
+    @property
+    def request(self) -> str:
+        return str(self.action.arguments.get("request_id"))
+
+    @property
+    def for_environment(self) -> bool:
+        return self.kind in ("action", "finish")
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What shows that a step was handled: how much chat there was before, when, with what result."""
+
+    chat: int
+    timestamp: str | None = None
+    result: str = "succeeded"
+
+
+@dataclass
+class LiveSession:
+    """What was heard of one session since its start, or since it was joined."""
+
+    name: str
+    opened: float
+    team: list[str] = field(default_factory=list)
+    description: str = ""
+    hidden: Any = None
+    collaborative: bool = True
+    late: bool = False
+    gaps: int = 0
+    """How often something was missed: messages that the chat shows and nobody heard being sent."""
+    ended: str | None = None
+    """Why no more is expected: `end` or `abandoned`."""
+    result_dir: str | None = None
+    cut_short: bool = False
+    """Whether the end came right after a step."""
+    log: records.Session = field(default_factory=records.Session)
+    chat: list[ChatLine] = field(default_factory=list)
+    queue: deque[Pending] = field(default_factory=deque)
+    asides: list[tuple[int, float, Event]] = field(default_factory=list)
+    """(seq after which, place in the chat, event) of what only live traffic knows."""
+    pending: dict[str, Any] = field(default_factory=dict)
+    asleep: bool = False
+    _public: dict[str, Any] = field(default_factory=dict)
+    _private: dict[str, Any] = field(default_factory=dict)
+    _spoken: int = 0
+    _offset: float | None = None
+    _last_result: tuple[dict[str, Any], set[str | None]] = field(default_factory=lambda: ({}, set()))
+    _next: int = 0
+    _shown_at: float = 0.0
+
+    @classmethod
+    def started(cls, name: str, time: float, start: Start) -> LiveSession:
+        """A session heard from its start."""
+        return cls(
+            name,
+            time,
+            team=list(start.team_members),
+            description=start.task_description,
+            hidden=start.additional_task_info or None,
+            collaborative=start.collaborative,
+        )
+
+    @classmethod
+    def joined(cls, name: str, time: float, role: str | None, state: Shown) -> LiveSession:
+        """A session that ran already when it was first heard of; the chat tells what was said before."""
+        session = cls(name, time, description=state.task_description or "", late=True)
+        said = (line["role"] for line in state.chat_history)
+        members = dict.fromkeys([*said, *([role] if role else [])])
+        session.team = [m for m in members if m != records.ENVIRONMENT]
+        session.shown(time, role, state)
+        return session
+
+    @property
+    def key(self) -> str:
+        """Names this session among all of one recording."""
+        return f"{self.name}@{self.opened!r}"
+
+    @property
+    def anonymous(self) -> bool:
+        """Whether its folder's id cannot be told from what was heard."""
+        return self.late or self.log.opening is None
+
+    @property
+    def last_seq(self) -> int:
+        """seq of the last event that the log holds so far."""
+        return self.log.events[-1].seq if self.log.events else 0
+
+    def step(self, time: float, role: str, logged: str) -> None:
+        """A member sent a step."""
+        self._meet(role)
+        action = parse(logged)
+        kind: EventKind = "finish" if action.name == "FINISH" else "action"
+        # Co-Gym takes a collaborative act only where the whole string is one.
+        if self.collaborative and action.raw is None and action.name in COLLABORATIVE:
+            kind = COLLABORATIVE[action.name]
+        self.queue.append(Pending(time, role, logged, kind, action))
+        self._drain()
+
+    def shown(self, time: float, role: str | None, shown: Shown) -> None:
+        """A member was shown the state: after a step, a tick, or because somebody asked."""
+        if role:
+            self._meet(role)
+        self._shown_at = time
+        self._tell_time(time, shown.chat_history)
+        if not self.log.records:
+            self._learn(role, shown)
+            self._open(shown)
+        known, self.chat = len(self.chat), shown.chat_history
+        self._settle(role, shown, known)
+        self._learn(role, shown)
+        self.pending, self.asleep = shown.pending_confirmations, shown.agent_asleep
+        self._drain()
+
+    def end(self, time: float, result_dir: str | None, max_steps: int) -> None:
+        """The environment closed the session; what it handled last is shown to nobody."""
+        self.ended, self.result_dir = "end", result_dir
+        # After the last step of a limit nothing is shown; a time-out leaves nothing unanswered.
+        self.cut_short = bool(self.queue)
+        if not self.log.records:
+            self._open(Shown(observation={}, chat_history=[]))
+        while self.queue:
+            step = self.queue.popleft()
+            self._complete(step, self._last_proof(step))
+            if step.kind == "finish" or self.steps() >= max_steps:
+                break
+        while self.queue:
+            step = self.queue.popleft()
+            self._aside(step.time, step.role, step.kind, step.action)
+
+    def steps(self) -> int:
+        """Records of the party that has most, as Co-Gym counts them against its limit."""
+        actors = [e.actor for e in self.log.events if e.kind != "start" and e.status is not None]
+        return max(sum("agent" in a for a in actors), sum("user" in a for a in actors))
+
+    def events(self) -> tuple[Event, ...]:
+        """Every event so far, live_only ones after the logged event that they follow."""
+        logged = [*self.log.events, *self._expected()]
+        late = [(self.last_seq, float(place), note) for place, note in self._reminders()]
+        beside = sorted([*self.asides, *late], key=lambda aside: aside[:2])
+        placed = []
+        for seq, group in itertools.groupby(beside, key=lambda aside: aside[0]):
+            for sub, (_, _, event) in enumerate(group, start=1):
+                placed.append(event.model_copy(update={"seq": seq, "sub": sub}))
+        return tuple(sorted([*logged, *placed], key=lambda event: (event.seq, event.sub)))
+
+    def moment(self, time: float, *, exact: bool = False) -> str:
+        """A time of receipt on the environment's own clock, which is the log's."""
+        local = self._offset if self._offset is not None else _zone(time)
+        there = datetime.fromtimestamp(time + local, UTC).replace(tzinfo=None)
+        return there.isoformat(sep="T" if exact else " ", timespec="milliseconds" if exact else "seconds")
+
+    def _meet(self, role: str) -> None:
+        if role not in self.team and role != records.ENVIRONMENT:
+            self.team.append(role)
+
+    def _open(self, shown: Shown) -> None:
+        """The START record, and what was said before a late join."""
+        chat = shown.chat_history
+        opening = chat[:1] if chat and chat[0]["role"] != records.ENVIRONMENT else []
+        query = f", query={opening[0]['message']}" if opening else ""
+        at = opening[0]["timestamp"] if opening else self.moment(self.opened)
+        action = f"START(task_description={self.description}{query})"
+        now = self._public, self._private
+        if self.late:
+            self._public, self._private = {}, {}
+        self._spoken = len(opening)
+        self._record(records.ENVIRONMENT, at, action, "succeeded", "environment", list(opening))
+        for place, line in enumerate(chat) if self.late else ():
+            if place >= self._spoken and line["role"] != records.ENVIRONMENT:
+                self._say(line, chat[:place])
+                self._spoken = place + 1
+        self._public, self._private = now
+
+    def _say(self, line: ChatLine, before: list[ChatLine]) -> None:
+        action = f"SEND_TEAMMATE_MESSAGE(message={line['message']})"
+        self._record(line["role"], line["timestamp"], action, "succeeded", "collaborative", before)
+
+    def _settle(self, role: str | None, shown: Shown, known: int) -> None:
+        """Complete every step that this message proves to be handled, and those before it."""
+        proofs = self._heard_in_chat(shown.chat_history)
+        self._proved_by_result(role, shown, proofs)
+        for place, step in enumerate(self.queue):
+            if place in proofs:
+                continue
+            if not self._visible(step, shown):
+                break
+            # A line that is new here was written after it: each is shown to somebody at once.
+            proofs[place] = Proof(min(known, len(shown.chat_history)))
+            self._last_result = (shown.info, {role})
+        for place in range(max(proofs, default=-1) + 1):
+            step = self.queue.popleft()
+            self._complete(step, proofs.get(place) or self._presumed(step, shown), (role, shown))
+
+    def _heard_in_chat(self, chat: list[ChatLine]) -> dict[int, Proof]:
+        """Messages found in the chat; one that nobody was heard sending is put into the queue."""
+        proofs: dict[int, Proof] = {}
+        after = 0
+        for place in range(self._spoken, len(chat)):
+            line = chat[place]
+            if line["role"] == records.ENVIRONMENT:
+                continue
+            at = self._sender(line, after)
+            if at is None:
+                at = after
+                self.gaps += 1
+                self.queue.insert(at, self._missed(line))
+            proofs[at] = Proof(place, line["timestamp"])
+            after = at + 1
+            self._spoken = place + 1
+        return proofs
+
+    def _sender(self, line: ChatLine, after: int) -> int | None:
+        for place, step in enumerate(self.queue):
+            same = step.kind == "message" and step.role == line["role"] and step.text == line["message"]
+            if place >= after and same:
+                return place
+        return None
+
+    def _missed(self, line: ChatLine) -> Pending:
+        action = f"SEND_TEAMMATE_MESSAGE(message={line['message']})"
+        return Pending(self.opened, line["role"], action, "message", parse(action))
+
+    def _proved_by_result(self, role: str | None, shown: Shown, proofs: dict[int, Proof]) -> None:
+        if not shown.tells_result:
+            return
+        place = next((n for n, step in enumerate(self.queue) if _fits(step, shown)), None)
+        if self._is_copy(role, shown, None if place is None else self.queue[place]) or place is None:
+            return
+        step = self.queue[place]
+        # While the agent sleeps, only its teammates are shown what came of its shared action.
+        if step.role == role or (self.asleep and "agent" in step.role):
+            proofs[place] = Proof(len(shown.chat_history), result=shown.result)
+            self._last_result = (shown.info, {role})
+        else:
+            self.queue[place] = replace(step, hint=shown)
+
+    def _is_copy(self, role: str | None, shown: Shown, step: Pending | None) -> bool:
+        """Whether a teammate is shown the result that was already taken in."""
+        info, receivers = self._last_result
+        if info != shown.info or role in receivers:
+            return False
+        # The same mistake made by another member; what succeeded has its own time.
+        if step is not None and step.role == role and "action_start_time" not in info:
+            return False
+        receivers.add(role)
+        return True
+
+    def _visible(self, step: Pending, shown: Shown) -> bool:
+        name = step.action.name
+        if step.kind == "confirm_request":
+            found = shown.pending_confirmations.get(step.request)
+            asked = step.action.arguments.get("pending_action")
+            if step.request not in shown.pending_confirmations:
+                return any(s.request == step.request for s in self.queue if s.kind in _ANSWERS)
+            return isinstance(found, dict) and found.get("pending_action") == asked
+        if step.kind in _ANSWERS:
+            return step.request not in shown.pending_confirmations
+        return step.kind == "control" and shown.agent_asleep == _CONTROLS.get(name)
+
+    def _presumed(self, step: Pending, shown: Shown) -> Proof:
+        """What came of a step that was handled, as something later shows, without being shown itself."""
+        if step.hint:
+            return Proof(len(step.hint.chat_history), result=step.hint.result)
+        return Proof(min(self.log.chat_seen, len(shown.chat_history)), result=self._unseen(step))
+
+    def _last_proof(self, step: Pending) -> Proof:
+        return Proof(len(self.chat), result="succeeded" if step.kind == "finish" else self._unseen(step))
+
+    @staticmethod
+    def _unseen(step: Pending) -> str:
+        return UNKNOWN if step.for_environment else "succeeded"
+
+    def _drain(self) -> None:
+        """Complete what stands first and shows itself to nobody."""
+        while self.log.records and self.queue and self._silent(self.queue[0]):
+            step = self.queue.popleft()
+            self._complete(step, Proof(len(self.chat)))
+            if step.kind == "message":
+                at = self.moment(max(step.time, self._shown_at))
+                self.chat = [*self.chat, ChatLine(role=step.role, timestamp=at, message=step.text)]
+                self._spoken = len(self.chat)
+
+    def _silent(self, step: Pending) -> bool:
+        if step.kind in _ANSWERS:
+            return step.request not in self.pending
+        if step.kind in ("message", "confirm_request"):
+            awake = (m for m in self.team if not (self.asleep and "agent" in m))
+            return all(member == step.role for member in awake)
+        return step.kind == "wait" or self._idle_control(step)
+
+    def _idle_control(self, step: Pending) -> bool:
+        return step.kind == "control" and _CONTROLS.get(step.action.name) == self.asleep
+
+    def _complete(self, step: Pending, proof: Proof, after: tuple[str | None, Shown] | None = None) -> None:
+        """Make a step's record; `after` is what was shown when it was done, which only actions change."""
+        if step.kind == "wait" or self._idle_control(step):
+            self._aside(step.time, step.role, step.kind, step.action)
+            return
+        chat = self.chat[: proof.chat]
+        # Handled once it was sent and what came before it was done.
+        at = proof.timestamp or self.moment(max(step.time, self._shown_at))
+        kind = "environment" if step.for_environment else "collaborative"
+        if after and step.for_environment:
+            self._learn(*after)
+        self._record(step.role, at, step.logged, proof.result, kind, chat)
+        if step.kind == "confirm_accept" and step.request in self.pending:
+            asked = self.pending[step.request]
+            if isinstance(asked, dict):
+                action = str(asked.get("pending_action"))
+                if after:
+                    self._learn(*after)
+                # The log says so even where the action failed.
+                self._record(str(asked.get("requester")), at, action, "succeeded", "environment", chat)
+        if step.kind == "confirm_request":
+            request = {"requester": step.role, "pending_action": step.action.arguments.get("pending_action")}
+            self.pending = {**self.pending, step.request: request}
+        elif step.kind in _ANSWERS:
+            self.pending = {k: v for k, v in self.pending.items() if k != step.request}
+        elif step.kind == "control":
+            self.asleep = _CONTROLS[step.action.name]
+
+    def _record(self, role: str, at: str, action: str, result: str, kind: str, chat: list[ChatLine]) -> None:
+        record = records.Record(
+            role=role,
+            timestamp=at,
+            action=action,
+            action_status=result,
+            action_type=kind,
+            current_chat_history=list(chat),
+            current_observation=records.Observation(
+                public=self._public, private={m: self._private.get(m, {}) for m in self.team}
+            ),
+        )
+        self.log.add(self._next, record)
+        self._next += 1
+        if result == UNKNOWN:
+            self.log.events[-1] = self.log.events[-1].model_copy(update={"status": None, "error": None})
+        # The chat of every record but the first and last would make memory grow with its square.
+        del self.log.records[1:-1]
+
+    def _aside(self, time: float, role: str, kind: EventKind, action: Action | None) -> None:
+        moment = self.moment(time, exact=True)
+        event = Event(seq=0, live_only=True, time=moment, actor=role, kind=kind, action=action)
+        self.asides.append((self.last_seq, len(self.chat) - 0.5, event))
+
+    def _expected(self) -> list[Event]:
+        """Steps that are on their way: their place in the log is known, what came of them is not."""
+        events = []
+        seq = self.last_seq
+        for step in self.queue if self.log.records else ():
+            if step.kind == "wait":
+                continue
+            seq += 1
+            message = step.kind == "message"
+            events.append(
+                Event(
+                    seq=seq,
+                    time=self.moment(step.time).replace(" ", "T"),
+                    actor=step.role,
+                    kind=step.kind,
+                    text=step.text if message else None,
+                    action=None if message else step.action,
+                )
+            )
+        return events
+
+    def _reminders(self) -> list[tuple[int, Event]]:
+        """What the environment wrote since the last record: part of the next one, should there be one."""
+        found = []
+        for place, line in enumerate(self.chat[self.log.chat_seen :], start=self.log.chat_seen):
+            if line["role"] == records.ENVIRONMENT and "] takes an action but fails: " not in line["message"]:
+                time = line["timestamp"].replace(" ", "T", 1)
+                text = line["message"]
+                note = Event(seq=0, live_only=True, time=time, actor=line["role"], kind="note", text=text)
+                found.append((place, note))
+        return found
+
+    def _learn(self, role: str | None, shown: Shown) -> None:
+        """Part what a member is shown into what all see and what only they see."""
+        private = {k: v for k, v in shown.observation.items() if _is_private(shown, k)}
+        self._public = {k: v for k, v in shown.observation.items() if k not in private}
+        if role is None:
+            return
+        if not self.log.records:
+            # At the start all members see the same.
+            self._private = {member: self._private.get(member, private) for member in self.team}
+        self._private[role] = private
+
+    def _tell_time(self, time: float, chat: list[ChatLine]) -> None:
+        """How far the environment's clock is from ours, from a line that was just written."""
+        if len(chat) <= len(self.chat) or (self.late and not self.chat):
+            return
+        try:
+            there = datetime.fromisoformat(chat[-1]["timestamp"]).replace(tzinfo=UTC).timestamp()
+        except ValueError:
+            return
+        zone = round((there - time) / 900) * 900
+        self._offset = zone if abs(there - time - zone) < 30 else there - time
+
+
+def _fits(step: Pending, shown: Shown) -> bool:
+    """Whether a result can be that of a step: it names the action, or its error quotes it."""
+    if not step.for_environment:
+        return False
+    name, error = shown.info.get("action"), shown.info.get("action_error")
+    if isinstance(name, str):
+        return name == step.action.name
+    return not isinstance(error, str) or step.logged in error or repr(step.logged)[1:-1] in error
+
+
+def _is_private(shown: Shown, view: str) -> bool:
+    return shown.observation_type.get(view) in PRIVATE_VIEWS
+
+
+def _zone(time: float) -> float:
+    offset = datetime.fromtimestamp(time).astimezone().utcoffset()
+    return offset.total_seconds() if offset else 0.0

@@ -1,0 +1,194 @@
+"""Co-Gym's live traffic as trajectories: messages are dealt to sessions, sessions become trajectories.
+
+A session's id is that of its folder: both are made from the first record (see `cogym.session_id`). What
+its folder holds takes precedence over what was heard, see `joining`.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ....schemas import Outcome, Participant, Trajectory, content_hash
+from ..base import ReadOptions
+from ..merge import heard
+from . import outcomes, records
+from .messages import End, Heard, Received, Shown, Start, Step, understood
+from .session import LiveSession
+
+KEPT = 200
+"""Sessions that are over are remembered, so that what comes after their end is not taken for a late join."""
+
+
+@dataclass
+class Sessions:
+    """The sessions of one stream of messages."""
+
+    open: dict[str, LiveSession] = field(default_factory=dict)
+    over: OrderedDict[str, LiveSession | None] = field(default_factory=OrderedDict)
+    """By name; None for one that came to its end, a session that only fell silent may go on."""
+    changed: dict[str, LiveSession] = field(default_factory=dict)
+    """By key; whoever stores them clears this."""
+    strangers: dict[str, str] = field(default_factory=dict)
+    """Session -> member, of sessions that run already: their state should be asked for."""
+    fresh: list[LiveSession] = field(default_factory=list)
+    """Sessions that were just opened; whoever looks at them clears this."""
+    foreign: int = 0
+    """Messages on channels of something else."""
+
+    def feed(self, message: Received) -> LiveSession | None:
+        """Take in a message and return its session; ValueError where the payload cannot be read."""
+        heard = understood(message)
+        if heard is None:
+            self.foreign += 1
+            return None
+        if heard.kind == "tick":
+            return None
+        session = self._session(heard)
+        if session is None:
+            return None
+        self._apply(session, heard)
+        if session.log.records:
+            self.changed[session.key] = session
+        return session
+
+    def close(self, name: str) -> LiveSession | None:
+        """End a session that fell silent; should it speak again, it goes on."""
+        session = self.open.pop(name, None)
+        if session is not None:
+            session.ended = "abandoned"
+            self._remember(session)
+        return session
+
+    def noted(self, note: dict[str, Any]) -> None:
+        """Heed what the follower wrote between the messages."""
+        if "closed" in note:
+            self.close(str(note["closed"]))
+        if "follows" in note or "away" in note:
+            for session in self.open.values():
+                session.gaps += 1
+                self.changed[session.key] = session
+
+    def _session(self, heard: Heard) -> LiveSession | None:
+        """The session that a message belongs to; None where there is none to speak of (yet)."""
+        name = heard.session
+        if isinstance(heard.payload, Start):
+            self.close(name)
+            self.strangers.pop(name, None)
+            return self._opened(LiveSession.started(name, heard.time, heard.payload))
+        if name in self.open:
+            return self.open[name]
+        if name not in self.over:
+            return self._stranger(heard)
+        silent = self.over[name]
+        if silent is not None:
+            silent.ended = None
+            self.open[name] = silent
+            del self.over[name]
+        return silent
+
+    def _stranger(self, heard: Heard) -> LiveSession | None:
+        if isinstance(heard.payload, Shown) and heard.payload.task_description is not None:
+            self.strangers.pop(heard.session, None)
+            joined = LiveSession.joined(heard.session, heard.time, heard.role, heard.payload)
+            self.changed[joined.key] = self._opened(joined)
+            return None
+        if isinstance(heard.payload, End):
+            self.strangers.pop(heard.session, None)
+        role = heard.payload.role if isinstance(heard.payload, Step) else heard.role
+        if role and not isinstance(heard.payload, End):
+            self.strangers.setdefault(heard.session, role)
+        return None
+
+    def _opened(self, session: LiveSession) -> LiveSession:
+        self.open[session.name] = session
+        self.fresh.append(session)
+        return session
+
+    def _apply(self, session: LiveSession, heard: Heard) -> None:
+        if isinstance(heard.payload, Step):
+            session.step(heard.time, heard.payload.role, heard.payload.action)
+        elif isinstance(heard.payload, Shown):
+            session.shown(heard.time, heard.role, heard.payload)
+        elif isinstance(heard.payload, End):
+            config = records.config_of(Path(heard.payload.result_dir or session.name))
+            limit = records.max_steps(config if isinstance(config, dict) else {}, session.team)
+            session.end(heard.time, heard.payload.result_dir, limit)
+            del self.open[session.name]
+            self._remember(session)
+
+    def _remember(self, session: LiveSession) -> None:
+        self.changed[session.key] = session
+        self.over[session.name] = session if session.ended == "abandoned" else None
+        self.over.move_to_end(session.name)
+        while len(self.over) > KEPT:
+            self.over.popitem(last=False)
+
+
+def trajectory(
+    session: LiveSession, source: str, options: ReadOptions, known_as: str | None = None
+) -> Trajectory:
+    """The session as it stands. `known_as` is its folder's id, where only the folder could tell."""
+    task, instance = records.task_of(session.name, session.log, {})
+    above = records.condition_of(Path(session.result_dir)) if session.result_dir else None
+    real = any(name.startswith("user_") for name in session.team)
+    return Trajectory(
+        id=known_as or session_id(session),
+        native_id=session.name,
+        source=source,
+        system=records.SYSTEM,
+        setting=options.setting or ("real" if real else None),
+        condition=options.condition or above,
+        task=task,
+        instance=instance,
+        agent=options.agent or records.agent_of(session.team),
+        tags=options.tags,
+        participants=tuple(_participants(session)),
+        events=session.events(),
+        outcomes=(*_outcomes(session), heard(session.late, session.gaps)),
+        states=session.log.states,
+        hidden=session.hidden,
+    )
+
+
+def session_id(session: LiveSession) -> str:
+    """The id that the session's folder has; of a session joined late one of its own, until that is read."""
+    if session.late:
+        return content_hash(records.SYSTEM, "joined late", session.name, session.description, session.opened)[
+            :16
+        ]
+    opening = session.log.opening
+    started = session.log.first.timestamp
+    return records.session_id(session.name, session.log.first.team, session.description, opening, started)
+
+
+def _participants(session: LiveSession) -> Iterator[Participant]:
+    for name in [*session.team, records.ENVIRONMENT]:
+        yield Participant(name=name, kind=records.participant_kind(name))
+
+
+def _outcomes(session: LiveSession) -> Iterator[Outcome]:
+    """As the folder's, as far as live traffic tells: the final state and the score are only there."""
+    last = session.log.events[-1]
+    finished = last.kind == "finish" and last.status == "succeeded"
+    yield Outcome(name="end_reason", text=_end_reason(session, finished))
+    final = session.log.last.current_observation.public if finished else {}
+    delivered = outcomes.delivered(final) if final else None
+    why = None
+    if delivered is None:
+        why = "the last state is only in the session's folder" if session.ended == "end" else "not ended"
+    value = None if delivered is None else float(delivered)
+    yield Outcome(name="delivered", value=value, reason=why)
+    yield Outcome(name="task_performance", reason="the score is only in the session's folder")
+    yield Outcome(name="result", text=outcomes.editor_text(final))
+
+
+def _end_reason(session: LiveSession, finished: bool) -> str:
+    if session.ended != "end":
+        return session.ended or "unfinished"
+    if finished:
+        return "finished"
+    return "step_limit" if session.cut_short else "time_out"

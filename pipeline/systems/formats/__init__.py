@@ -1,0 +1,16 @@
+"""Open formats: logs of no published system, each a system of its own name."""
+
+from __future__ import annotations
+
+from ..base import System
+from . import chat, inspect, mapped, native, otlp
+
+__all__ = ["SYSTEMS"]
+
+SYSTEMS = (
+    System(native.SYSTEM, native.recognises, native.read),
+    System(inspect.SYSTEM, inspect.recognises, inspect.read),
+    System(otlp.SYSTEM, otlp.recognises, otlp.read),
+    System(chat.SYSTEM, chat.recognises, chat.read),
+    System(mapped.SYSTEM, mapped.recognises, mapped.read, on_request=True),
+)

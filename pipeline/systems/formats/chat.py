@@ -1,0 +1,179 @@
+"""Message lists as OpenAI's API has them: a JSON file with one, or JSON Lines with one a line.
+
+A list is either the value itself or stands under `messages` beside what is known of the conversation: `id`
+(or conversation_id, session_id, thread_id), `model`, `task`, `instance`, `condition`, `tags` or `metadata`,
+`outcomes`, `usage`, and `choices`, the response whose message comes last. A message may have a `timestamp`.
+Contents are texts or lists of parts; tool calls may be `tool_calls`, the old `function_call`, or items of the
+Responses API. See talk.py for what becomes of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ....schemas import JsonValue, Quarantined, Trajectory
+from ..base import ReadOptions, expect, field, json_file, json_lines
+from . import conversation
+from .conversation import Answer, Call, Said, Talk
+
+SYSTEM = "chat"
+LOOK = 64 * 1024
+"""Bytes that are enough to recognise a file."""
+IDS = ("id", "conversation_id", "session_id", "thread_id")
+_ROLE = re.compile(r'"role"\s*:\s*"(?:system|developer|user|assistant|tool)"')
+_MESSAGES = re.compile(r'"messages"\s*:\s*\[')
+
+
+def recognises(path: Path) -> bool:
+    """A file that begins like a list of messages, or like an object with one."""
+    if path.suffix not in (".json", ".jsonl", ".ndjson") or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        head = file.read(LOOK).decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
+    if not _ROLE.search(head):
+        return False
+    return head.startswith("[") or (head.startswith("{") and _MESSAGES.search(head) is not None)
+
+
+def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
+    """The conversations of a file; a message that cannot be read is quarantined and the rest is kept."""
+    whole = path.suffix == ".json"
+    value = json_file(path) if whole else None
+    if whole and not isinstance(value, Quarantined):
+        yield from _several(value, path, options)
+        return
+    # A .json file that is none may still hold one object a line.
+    for number, line in json_lines(path):
+        yield from _conversation(line, path, number, f"{path.stem}:{number}", options)
+
+
+def message(given: JsonValue) -> Said:
+    """One message of the API; ValueError names the field that is not as it should be."""
+    item = expect(given, dict, "message")
+    kind = item.get("type", "message")
+    if kind in ("function_call", "custom_tool_call"):
+        call = Call(field(item, "name", str), item.get("arguments", item.get("input")), _id(item, "call_id"))
+        return Said("assistant", calls=[call])
+    if kind in ("function_call_output", "custom_tool_call_output"):
+        return Said("tool", answers=[_answer(item.get("output"), _id(item, "call_id"))])
+    role = field(item, "role", str)
+    name, time = item.get("name"), item.get("created_at", item.get("timestamp", item.get("created")))
+    said = Said(role, name=name if isinstance(name, str) else None, time=moment(time))
+    content = item.get("content")
+    if role in ("tool", "function"):
+        said.answers = [_answer(content, _id(item, "tool_call_id"))]
+        return said
+    if content is not None and not isinstance(content, (str, list)):
+        raise ValueError(f"content: expected a text or a list of parts, got {type(content).__name__}")
+    refusal = item.get("refusal")
+    said.text = conversation.plain(content) or (refusal if isinstance(refusal, str) else None)
+    said.calls = [_call(call) for call in _calls(item)]
+    return said
+
+
+def moment(value: JsonValue) -> str | None:
+    """ISO 8601 of a time in seconds since 1970; a text stays as it is."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return datetime.fromtimestamp(value, UTC).isoformat()
+    return value if isinstance(value, str) else None
+
+
+def _several(value: JsonValue, path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
+    """A file's value: a conversation, or a list of them."""
+    first = value[0] if isinstance(value, list) and value else None
+    if not isinstance(value, list) or (isinstance(first, dict) and "messages" not in first):
+        yield from _conversation(value, path, None, path.stem, options)
+        return
+    for number, one in enumerate(value):
+        yield from _conversation(one, path, None, f"{path.stem}:{number + 1}", options)
+
+
+def _conversation(
+    value: JsonValue | Quarantined, path: Path, line: int | None, place: str, options: ReadOptions
+) -> Iterator[Trajectory | Quarantined]:
+    if isinstance(value, Quarantined):
+        yield value
+        return
+    head: dict[str, Any] = value if isinstance(value, dict) else {}
+    messages = head.get("messages") if isinstance(value, dict) else value
+    if not isinstance(messages, list):
+        reason = "expected a list of messages, or an object with `messages`"
+        yield Quarantined(source=str(path), line=line, reason=reason)
+        return
+    told = Talk()
+    for number, given in enumerate([*messages, *_responses(head)]):
+        try:
+            told.take(message(given))
+        except ValueError as error:
+            yield Quarantined(source=str(path), line=line, reason=f"messages[{number}]: {error}")
+    if not told.events:
+        yield Quarantined(source=str(path), line=line, reason="no messages in it")
+        return
+    _count(told, head.get("usage"))
+    yield told.trajectory(source=str(path), options=options, **_head(head, place))
+
+
+def _head(head: dict[str, Any], place: str) -> dict[str, Any]:
+    named = next((str(head[key]) for key in IDS if isinstance(head.get(key), (str, int))), None)
+    tags = head.get("tags", head.get("metadata"))
+    results = head.get("outcomes")
+    said = {key: head[key] for key in ("task", "instance", "condition") if isinstance(head.get(key), str)}
+    return {
+        "native_id": named or place,
+        "named": named is not None,
+        "system": SYSTEM,
+        "agent_model": head["model"] if isinstance(head.get("model"), str) else None,
+        "tags": {k: str(v) for k, v in tags.items() if v is not None} if isinstance(tags, dict) else {},
+        "outcomes": conversation.outcomes(results) if isinstance(results, dict) else (),
+        **said,
+    }
+
+
+def _responses(head: dict[str, Any]) -> Iterator[JsonValue]:
+    """The message of a response that stands beside its request."""
+    choices = head.get("choices")
+    if isinstance(choices, list) and choices and isinstance(choices[0], dict) and "message" in choices[0]:
+        yield choices[0]["message"]
+
+
+def _count(told: Talk, usage: JsonValue) -> None:
+    agents = [name for name, kind in told.kinds.items() if kind == "agent"]
+    if isinstance(usage, dict) and len(agents) == 1:
+        counts = [usage.get(key) for key in ("prompt_tokens", "completion_tokens")]
+        prompt, completion = (c if isinstance(c, int) else 0 for c in counts)
+        told.used(agents[0], prompt, completion)
+
+
+def _calls(item: dict[str, JsonValue]) -> list[JsonValue]:
+    calls = item.get("tool_calls")
+    if calls is None:
+        old = item.get("function_call")
+        return [] if old is None else [{"function": old}]
+    return expect(calls, list, "tool_calls")
+
+
+def _call(given: JsonValue) -> Call:
+    call = expect(given, dict, "tool_calls[]")
+    asked = call.get("function", call.get("custom", call))
+    function = expect(asked, dict, "tool_calls[].function")
+    name = field(function, "name", str, "tool_calls[].function")
+    return Call(name, function.get("arguments", function.get("input")), _id(call, "id"))
+
+
+def _answer(content: JsonValue, call: str | None) -> Answer:
+    """A tool's answer; one that is an object with `error` says that it failed."""
+    text = conversation.plain(content) if isinstance(content, list) else content
+    parsed = (
+        conversation.arguments(text)[0] if isinstance(text, str) and text.lstrip().startswith("{") else text
+    )
+    error = parsed.get("error") if isinstance(parsed, dict) else None
+    return Answer(text, call, bool(error), error if isinstance(error, str) else None)
+
+
+def _id(item: dict[str, JsonValue], key: str) -> str | None:
+    value = item.get(key)
+    return value if isinstance(value, str) else None

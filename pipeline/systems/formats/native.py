@@ -1,0 +1,162 @@
+"""Reader for coaudit's own JSON Lines: what `export --format jsonl` writes, and anybody may write.
+
+Each line has a `type`:
+
+* `trajectory`: the head (`native_id` and `participants` at least); it may hold its `events`, `outcomes`
+  and `states` right away,
+* `event`, `outcome`: one of them, with `trajectory` naming the head's `id` (or `native_id`),
+* `state`: `hash` and `content`.
+
+Lines of several trajectories may be interleaved, so a live log only appends. A head without an `id` gets
+one from its system, native_id and team; events without a `seq` are numbered in their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import JsonValue, ValidationError
+
+from ....schemas import Event, Outcome, Participant, Quarantined, Trajectory, content_hash
+from ..base import ReadOptions, first_lines, json_lines, only_object
+
+SYSTEM = "coaudit"
+TYPES = ("trajectory", "event", "outcome", "state")
+_HEAD = tuple(
+    name for name in Trajectory.model_fields if name not in ("participants", "events", "outcomes", "states")
+)
+_PARTS: dict[str, type] = {"participants": list, "events": list, "outcomes": list, "states": dict}
+
+
+@dataclass
+class _Growing:
+    """A trajectory whose lines are still coming in."""
+
+    head: dict[str, Any]
+    participants: tuple[Participant, ...]
+    events: list[Event] = field(default_factory=list)
+    outcomes: list[Outcome] = field(default_factory=list)
+    places: set[tuple[int, int]] = field(default_factory=set)
+
+    def add_event(self, given: dict[str, Any]) -> None:
+        if "seq" not in given:
+            given = {**given, "seq": self.events[-1].seq + 1 if self.events else 0}
+        event = Event.model_validate(given)
+        names = [p.name for p in self.participants]
+        if event.actor not in names:
+            raise ValueError(f"unknown actor {event.actor[:80]!r}, expected one of {', '.join(names)}")
+        if (event.seq, event.sub) in self.places:
+            raise ValueError(f"event {event.seq} is there already")
+        self.places.add((event.seq, event.sub))
+        self.events.append(event)
+
+    def finished(self, states: dict[str, JsonValue]) -> Trajectory:
+        hashes = {key for event in self.events for key in event.states.values()}
+        return Trajectory(
+            **self.head,
+            participants=self.participants,
+            events=tuple(sorted(self.events, key=lambda event: (event.seq, event.sub))),
+            outcomes=tuple(self.outcomes),
+            states={key: states[key] for key in hashes if key in states},
+        )
+
+
+def recognises(path: Path) -> bool:
+    """A .jsonl file whose first line is one of ours."""
+    if path.suffix not in (".jsonl", ".ndjson") or not path.is_file():
+        return False
+    return any(
+        isinstance(line, dict)
+        and line.get("type") in TYPES
+        and not {"native_id", "trajectory", "hash"}.isdisjoint(line)
+        for line in first_lines(path, 1)
+    )
+
+
+def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
+    """The trajectories of one file, after what could not be read of it."""
+    lines = json_lines(path)
+    yield from gathered(lines, str(path), options)
+
+
+def gathered(
+    lines: Iterator[tuple[int, JsonValue | Quarantined]], source: str, options: ReadOptions
+) -> Iterator[Trajectory | Quarantined]:
+    """Trajectories from numbered lines; what does not fit is quarantined with its line."""
+    growing: dict[str, _Growing] = {}
+    states: dict[str, JsonValue] = {}
+    for number, value in lines:
+        line = only_object(value, source, number)
+        if isinstance(line, Quarantined):
+            yield line
+            continue
+        try:
+            _take(line, growing, states, source, options)
+        except (ValueError, ValidationError) as error:
+            yield Quarantined(source=source, line=number, reason=_reason(error))
+    yield from (one.finished(states) for one in {id(g): g for g in growing.values()}.values())
+
+
+def _take(
+    line: dict[str, Any],
+    growing: dict[str, _Growing],
+    states: dict[str, JsonValue],
+    source: str,
+    options: ReadOptions,
+) -> None:
+    kind = line.get("type")
+    rest = {key: value for key, value in line.items() if key != "type"}
+    if kind == "trajectory":
+        one = _opened(rest, states, source, options)
+        growing[one.head["id"]] = growing[one.head["native_id"]] = one
+    elif kind == "state":
+        if not isinstance(rest.get("hash"), str):
+            raise ValueError("a state needs a hash")
+        states[rest["hash"]] = rest.get("content")
+    elif kind in ("event", "outcome"):
+        name = rest.pop("trajectory", None)
+        if not isinstance(name, str) or name not in growing:
+            raise ValueError(f"{kind} of trajectory {name!r}, of which no line came before")
+        if kind == "event":
+            growing[name].add_event(rest)
+        else:
+            growing[name].outcomes.append(Outcome.model_validate(rest))
+    else:
+        raise ValueError(f"type must be one of {', '.join(TYPES)}, got {str(kind)[:80]!r}")
+
+
+def _opened(
+    given: dict[str, Any], states: dict[str, JsonValue], source: str, options: ReadOptions
+) -> _Growing:
+    for key, kind in _PARTS.items():
+        if not isinstance(given.get(key, kind()), kind):
+            raise ValueError(f"{key} must be {'an object' if kind is dict else 'a list'}")
+    participants = tuple(Participant.model_validate(p) for p in given.get("participants", ()))
+    head = {key: given[key] for key in _HEAD if key in given}
+    unknown = sorted(set(given) - set(_HEAD) - {"participants", "events", "outcomes", "states"})
+    if unknown:
+        raise ValueError(f"a trajectory has no {', '.join(unknown)}")
+    if not isinstance(head.get("native_id"), str):
+        raise ValueError("a trajectory needs a native_id")
+    head.setdefault("system", SYSTEM)
+    head.setdefault("source", source)
+    team = sorted(p.name for p in participants)
+    head.setdefault("id", content_hash(head["system"], head["native_id"], team)[:16])
+    head |= {key: value for key, value in options.given().items() if value}
+    Trajectory(**head, participants=participants, events=())  # says what does not fit while its line is known
+    one = _Growing(head, participants)
+    for event in given.get("events", ()):
+        one.add_event(event)
+    one.outcomes.extend(Outcome.model_validate(outcome) for outcome in given.get("outcomes", ()))
+    states.update(given.get("states", {}))
+    return one
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors()[0]
+        return f"{'.'.join(map(str, first['loc'])) or 'line'}: {first['msg']}"
+    return str(error)

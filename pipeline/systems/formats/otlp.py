@@ -1,0 +1,208 @@
+"""OpenTelemetry traces as OTLP/JSON with the GenAI semantic conventions: one object, or one a line.
+
+A conversation is what shares a `gen_ai.conversation.id`, else a trace. Its spans are taken in order of their
+start. A model call (chat, generate_content, text_completion) says its output, and of its input whatever was
+not said before, since each call repeats the history; where a call gives no history, its input is all new.
+`execute_tool` spans give arguments, result and status of a tool call, `invoke_agent` spans name the agent,
+and say its messages where no model call below them does.
+
+Messages may be attributes (`gen_ai.input.messages`, `gen_ai.output.messages`, `gen_ai.system_instructions`),
+the same on an event of the span, or of conventions up to 1.36 events a message (`gen_ai.user.message` ...,
+`gen_ai.choice`) and indexed attributes (`gen_ai.prompt.0.content`). All spans of a file are held, since those
+of one trace may be anywhere in it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ....schemas import Quarantined, Trajectory
+from ..base import ReadOptions
+from .conversation import ROLES, Answer, Call, Said, Talk
+from .otlp_spans import Span, moment_of, objects_of, spans_of, value_of
+
+SYSTEM = "otlp"
+LOOK = 64 * 1024
+MODEL_CALLS = ("chat", "generate_content", "text_completion")
+
+
+def recognises(path: Path) -> bool:
+    """A file that begins with `resourceSpans`."""
+    if path.suffix not in (".json", ".jsonl", ".ndjson") or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        head = file.read(LOOK)
+    return b'"resourceSpans"' in head or b'"resource_spans"' in head
+
+
+def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
+    """The conversations of a file, after what could not be read of it."""
+    spans: dict[tuple[str, str], Span] = {}
+    for line, value in objects_of(path):
+        for item in spans_of(value, str(path), line):
+            if isinstance(item, Quarantined):
+                yield item
+            else:
+                spans.setdefault((item.trace, item.id), item)
+    for span in spans.values():
+        span.above = _above(span, spans)
+    found = False
+    for name, many in _conversations(spans.values()).items():
+        conversation = _Conversation(str(path))
+        for span in sorted(many, key=lambda span: (span.start, -span.end)):
+            conversation.take(span, many)
+        yield from conversation.wrong
+        if conversation.talk.events:
+            found = True
+            yield conversation.trajectory(name, options)
+    if not found:
+        reason = (
+            "no messages of a GenAI conversation in its spans; were they recorded "
+            "(OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT)?"
+        )
+        yield Quarantined(source=str(path), reason=reason)
+
+
+class _Conversation:
+    """The spans of one conversation on their way to a trajectory."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.talk = Talk()
+        self.said: Counter[str] = Counter()
+        self.first: str | None = None
+        self.wrong: list[Quarantined] = []
+        self.services: list[str] = []
+        self.agent: str | None = None
+
+    def take(self, span: Span, others: list[Span]) -> None:
+        """Add what a span says; what cannot be read is noted with the span's id."""
+        if span.service and span.service not in self.services:
+            self.services.append(span.service)
+        try:
+            if span.operation == "execute_tool":
+                self._tool(span)
+            elif _speaks(span, others):
+                self._model_call(span)
+        except ValueError as error:
+            self.wrong.append(Quarantined(source=self.source, reason=f"span {span.id}: {error}"))
+
+    def trajectory(self, name: str, options: ReadOptions) -> Trajectory:
+        """What was taken."""
+        tags = {"service": ", ".join(self.services)} if self.services else {}
+        return self.talk.trajectory(name, self.source, options, system=SYSTEM, agent=self.agent, tags=tags)
+
+    def _model_call(self, span: Span) -> None:
+        name = span.agents[0] if span.agents else None
+        self.agent = self.agent or (span.agents[-1] if span.agents else None)
+        model = span.attributes.get("gen_ai.response.model") or span.attributes.get("gen_ai.request.model")
+        instructions = span.instructions()
+        history = ([instructions] if instructions else []) + span.messages("input")
+        for said in self._new(history):
+            self._take(said, span, moment_of(span.start))
+        actor = self.talk.known(name or "assistant", "agent", str(model) if model else None)
+        for said in span.messages("output"):
+            self.said[said.key()] += 1
+            said.name = name
+            self._take(said, span, moment_of(span.end))
+        self.talk.used(actor, _tokens(span, "input", "prompt"), _tokens(span, "output", "completion"))
+        if span.failed:
+            failed = Answer(f"{span.operation} failed", call="", failed=True, error=span.failed)
+            self.talk.answered(failed, moment_of(span.end))
+
+    def _take(self, said: Said, span: Span, time: str) -> None:
+        said.time = said.time or time
+        if ROLES.get(said.role) == "human" and len(span.agents) > 1:
+            # Inside an agent that another one called, the "user" is the one that called.
+            said.role, said.name = "assistant", span.agents[1]
+        elif ROLES.get(said.role) == "agent" and said.name is None and span.agents:
+            said.name = span.agents[0]
+        self.talk.take(said)
+
+    def _new(self, history: list[Said]) -> Iterator[Said]:
+        """Those of a history that were not said before."""
+        keys = [said.key() for said in history]
+        spoken = [key for key, said in zip(keys, history, strict=True) if ROLES.get(said.role) == "human"]
+        theirs = [key for key, said in zip(keys, history, strict=True) if _answers(said)]
+        repeats = self.first in spoken[:1] or any(self.said[key] for key in theirs)
+        self.first = self.first or next(iter(spoken), None)
+        here: Counter[str] = Counter()
+        for key, said in zip(keys, history, strict=True):
+            here[key] += 1
+            known = self.said[key] >= (here[key] if repeats or said.role == "system" else self.said[key] + 1)
+            if not known:
+                self.said[key] += 1
+                yield said
+
+    def _tool(self, span: Span) -> None:
+        given = span.attributes
+        name, call = str(given.get("gen_ai.tool.name", "tool")), given.get("gen_ai.tool.call.id")
+        asked = self._asked(str(call) if call else None, name)
+        if asked is None:
+            asked = str(call) if call else f"span {span.id}"
+            wanted = Call(name, value_of(given.get("gen_ai.tool.call.arguments")), asked)
+            actor = span.agents[0] if span.agents else None
+            said = Said("assistant", name=actor, time=moment_of(span.start), calls=[wanted])
+            self.said[said.key()] += 1
+            self.talk.take(said)
+        result = value_of(given.get("gen_ai.tool.call.result"))
+        self.talk.answered(Answer(result, asked, span.failed is not None, span.failed), moment_of(span.end))
+
+    def _asked(self, call: str | None, name: str) -> str | None:
+        """The id of the call that a tool span carries out, as the talk knows it."""
+        if call is not None:
+            return call if call in self.talk.calls else None
+        for known, place in self.talk.calls.items():
+            event = self.talk.events[place]
+            if event.status is None and event.action and event.action.name == name:
+                return known
+        return None
+
+
+def _above(span: Span, spans: dict[tuple[str, str], Span]) -> list[Span]:
+    found: list[Span] = []
+    parent = span.parent
+    while parent and (one := spans.get((span.trace, parent))) and one not in found and one is not span:
+        found.append(one)
+        parent = one.parent
+    return found
+
+
+def _conversations(spans: Any) -> dict[str, list[Span]]:
+    """Conversation -> its spans; a span that names none is of the one conversation of its trace."""
+    key = "gen_ai.conversation.id"
+    named: dict[str, set[str]] = {}
+    for span in spans:
+        if span.attributes.get(key):
+            named.setdefault(span.trace, set()).add(str(span.attributes[key]))
+    found: dict[str, list[Span]] = {}
+    for span in spans:
+        own = span.attributes.get(key) or next(
+            (s.attributes[key] for s in span.above if s.attributes.get(key)), None
+        )
+        only = named.get(span.trace, set())
+        name = str(own) if own else next(iter(only)) if len(only) == 1 else span.trace
+        found.setdefault(name, []).append(span)
+    return found
+
+
+def _answers(said: Said) -> bool:
+    """Whether a message is the agent's or a tool's, so that a history has it only from before."""
+    return ROLES.get(said.role) == "agent" or bool(said.answers)
+
+
+def _speaks(span: Span, others: list[Span]) -> bool:
+    """Whether a span's messages count: a model call's, or an agent's where no model call below has any."""
+    if span.operation != "invoke_agent":
+        return span.operation in MODEL_CALLS
+    below = (one for one in others if any(span is above for above in one.above))
+    return not any(one.operation in MODEL_CALLS and one.said_any() for one in below)
+
+
+def _tokens(span: Span, name: str, old: str) -> int:
+    usage = "gen_ai.usage.{}_tokens".format
+    given = span.attributes.get(usage(name), span.attributes.get(usage(old)))
+    return given if isinstance(given, int) else 0

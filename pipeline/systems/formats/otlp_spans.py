@@ -1,0 +1,228 @@
+"""OpenTelemetry spans out of OTLP's JSON, in its two notations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from pydantic_core import from_json
+
+from ....schemas import JsonValue, Quarantined
+from ..base import expect, json_file, json_lines
+from . import chat
+from . import conversation as talk
+from .conversation import Answer, Call, Said
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+_INDEXED = re.compile(r"gen_ai\.(prompt|completion)\.(\d+)\.(.+)")
+
+
+_MESSAGE = re.compile(r"gen_ai\.(system|user|assistant|tool)\.message")
+
+
+@dataclass
+class Span:
+    """One span of a conversation with its attributes as plain values."""
+
+    trace: str
+    id: str
+    parent: str | None
+    start: int
+    end: int
+    attributes: dict[str, Any]
+    events: list[tuple[str, dict[str, Any]]]
+    failed: str | None
+    """Why the operation failed, where it did."""
+    service: str | None
+    above: list[Span] = field(default_factory=list)
+    """The spans around it, the nearest first."""
+
+    @property
+    def operation(self) -> str:
+        named = self.attributes.get("gen_ai.operation.name")
+        if named is None and ("gen_ai.request.model" in self.attributes or self.said_any()):
+            return "chat"
+        return str(named or "")
+
+    @property
+    def agents(self) -> list[str]:
+        """Names of the agents at work, the innermost first."""
+        named = [span.attributes.get("gen_ai.agent.name") for span in (self, *self.above)]
+        return list(dict.fromkeys(str(name) for name in named if name))
+
+    def said_any(self) -> bool:
+        """Whether the span carries messages."""
+        return any(key.startswith(("gen_ai.prompt", "gen_ai.completion")) for key in self.attributes) or any(
+            part for part in (self.messages("input"), self.messages("output"))
+        )
+
+    def messages(self, side: str) -> list[Said]:
+        """The messages of a side, `input` or `output`; ValueError where they are not as they should be."""
+        name = f"gen_ai.{side}.messages"
+        found = next((a[name] for a in (self.attributes, *(e[1] for e in self.events)) if name in a), None)
+        if found is not None:
+            return [_message(one) for one in expect(value_of(found), list, name)]
+        return [*self._old_events(side), *self._indexed("prompt" if side == "input" else "completion")]
+
+    def instructions(self) -> Said | None:
+        """What the model was told apart from the chat."""
+        name = "gen_ai.system_instructions"
+        found = next((a[name] for a in (self.attributes, *(e[1] for e in self.events)) if name in a), None)
+        text = talk.plain(value_of(found)) if found is not None else ""
+        return Said("system", text) if text else None
+
+    def _old_events(self, side: str) -> Iterator[Said]:
+        for name, given in self.events:
+            body = given.get("gen_ai.event.content", given)
+            body = value_of(body) if isinstance(body, str) else body
+            if not isinstance(body, dict):
+                continue
+            if side == "input" and (match := _MESSAGE.fullmatch(name)):
+                yield chat.message(_old(body, match[1]))
+            elif side == "output" and name == "gen_ai.choice":
+                inner = value_of(body.get("message", body))
+                yield chat.message(_old(inner if isinstance(inner, dict) else body, "assistant"))
+
+    def _indexed(self, side: str) -> Iterator[Said]:
+        """OpenLLMetry's `gen_ai.prompt.0.role`, `gen_ai.prompt.0.tool_calls.0.name` ..."""
+        found: dict[int, dict[str, Any]] = {}
+        for key, value in self.attributes.items():
+            if (match := _INDEXED.fullmatch(key)) and match[1] == side:
+                found.setdefault(int(match[2]), {})[match[3]] = value
+        for _, parts in sorted(found.items()):
+            role = str(parts.get("role", "user" if side == "prompt" else "assistant"))
+            calls = {key.split(".")[1] for key in parts if key.startswith("tool_calls.")}
+            body = {"role": role, **{k: v for k, v in parts.items() if "." not in k}}
+            if calls:
+                body["tool_calls"] = [
+                    {part: parts.get(f"tool_calls.{n}.{part}") for part in ("id", "name", "arguments")}
+                    for n in sorted(calls, key=int)
+                ]
+            yield chat.message(body)
+
+
+def objects_of(path: Path) -> Iterator[tuple[int | None, JsonValue | Quarantined]]:
+    whole = json_file(path) if path.suffix == ".json" else None
+    if whole is None or isinstance(whole, Quarantined):
+        yield from json_lines(path)
+        return
+    for one in whole if isinstance(whole, list) else [whole]:
+        yield None, one
+
+
+def spans_of(value: JsonValue | Quarantined, source: str, line: int | None) -> Iterator[Span | Quarantined]:
+    if isinstance(value, Quarantined):
+        yield value
+        return
+    if not isinstance(value, dict) or not isinstance(_either(value, "resourceSpans"), list):
+        yield Quarantined(source=source, line=line, reason="expected an object with a list resourceSpans")
+        return
+    for resource in _either(value, "resourceSpans"):
+        try:
+            service = _attributes(resource.get("resource", {})).get("service.name")
+            for scope in _either(resource, "scopeSpans") or []:
+                for given in scope.get("spans") or []:
+                    yield _span(given, service, source, line)
+        except (AttributeError, TypeError) as error:
+            yield Quarantined(source=source, line=line, reason=f"resourceSpans: not as OTLP has it: {error}")
+
+
+def _span(given: Any, service: Any, source: str, line: int | None) -> Span | Quarantined:
+    try:
+        attributes = _attributes(given)
+        status = given.get("status") or {}
+        failed = status.get("code") in (2, "STATUS_CODE_ERROR") or "error.type" in attributes
+        why = status.get("message") or attributes.get("error.type") or "error"
+        return Span(
+            trace=str(_either(given, "traceId")),
+            id=str(_either(given, "spanId")),
+            parent=_either(given, "parentSpanId") or None,
+            start=int(_either(given, "startTimeUnixNano")),
+            end=int(_either(given, "endTimeUnixNano") or _either(given, "startTimeUnixNano")),
+            attributes=attributes,
+            events=[(str(e.get("name")), _attributes(e)) for e in given.get("events") or []],
+            failed=str(why) if failed else None,
+            service=str(service) if service else None,
+        )
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        name = given.get("spanId", "?") if isinstance(given, dict) else "?"
+        return Quarantined(source=source, line=line, reason=f"span {name}: not as OTLP has it: {error!r}")
+
+
+def _either(given: Any, key: str) -> Any:
+    """A field in lowerCamelCase, as OTLP wants it, or in the snake_case that some write."""
+    return given.get(key, given.get(re.sub("([A-Z])", r"_\1", key).lower()))
+
+
+def _attributes(given: dict[str, Any]) -> dict[str, Any]:
+    return {item["key"]: _any(item.get("value", {})) for item in given.get("attributes") or []}
+
+
+def _any(value: dict[str, Any]) -> Any:
+    """OTLP's AnyValue as a plain one."""
+    inner: Any
+    kind, inner = next(iter(value.items()), ("", None))
+    match kind:
+        case "intValue":
+            return int(inner)
+        case "arrayValue":
+            return [_any(one) for one in inner.get("values", [])]
+        case "kvlistValue":
+            return {item["key"]: _any(item.get("value", {})) for item in inner.get("values", [])}
+    return inner
+
+
+def value_of(given: Any) -> Any:
+    """A value that may have been recorded as JSON in a text."""
+    if isinstance(given, str) and given[:1] in ("[", "{"):
+        try:
+            return from_json(given)
+        except ValueError:
+            return given
+    return given
+
+
+def _message(given: JsonValue) -> Said:
+    """One message of the current conventions: a role and parts."""
+    item = expect(given, dict, "message")
+    if "parts" not in item:
+        return chat.message(item)
+    said = Said(str(item.get("role", "user")))
+    texts = []
+    for part in expect(item["parts"], list, "parts"):
+        inner = expect(part, dict, "parts[]")
+        match inner.get("type"):
+            case "tool_call" | "function_call":
+                call = inner.get("id")
+                wanted = Call(str(inner.get("name")), value_of(inner.get("arguments")), call and str(call))
+                said.calls.append(wanted)
+            case "tool_call_response":
+                call = inner.get("id")
+                content = inner.get("response", inner.get("result"))
+                said.answers.append(Answer(content, str(call).strip() if call else None))
+            case _:
+                texts.append(part)
+    said.text = talk.plain(texts) or None
+    return said
+
+
+def _old(body: dict[str, Any], role: str) -> dict[str, Any]:
+    """A message event of conventions up to 1.36 as the API's message that it was made of."""
+    message = {**body, "role": body.get("role") or role, "content": value_of(body.get("content"))}
+    if isinstance(message["content"], dict):
+        message["content"] = str(body["content"])
+    if role == "tool":
+        message["tool_call_id"] = body.get("id")
+    if "tool_calls" in body:
+        message["tool_calls"] = value_of(body["tool_calls"])
+    return {key: value for key, value in message.items() if value is not None and key != "name"}
+
+
+def moment_of(nanoseconds: int) -> str:
+    return (_EPOCH + timedelta(microseconds=nanoseconds // 1000)).isoformat()

@@ -1,0 +1,139 @@
+"""One session known twice: from live traffic and from its folder. The log says what was logged.
+
+What only live traffic knows (waits, late reminders, hidden information) is kept beside it. Which of the
+two is read first makes no difference.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import datetime
+from difflib import SequenceMatcher
+
+from ...schemas import Event, Outcome, Trajectory, canonical_json
+
+HEARD = "heard"
+"""Outcome that every trajectory with live knowledge in it has."""
+CLOCK = 3.0
+"""Seconds by which our clock and the environment's may differ where a start shows no time of its own."""
+
+
+def heard(late: bool, gaps: int) -> Outcome:
+    """How well a session was heard: `whole`, `with gaps`, or `joined late`."""
+    text = "joined late" if late else "with gaps" if gaps else "whole"
+    return Outcome(name=HEARD, text=text, data={"gaps": gaps, "joined": False})
+
+
+def is_heard(trajectory: Trajectory) -> bool:
+    """Whether all that is known of a trajectory comes from live traffic."""
+    found = _heard(trajectory)
+    return found is not None and isinstance(found.data, dict) and not found.data.get("joined")
+
+
+def settled(stored: Trajectory, read: Trajectory) -> Trajectory | None:
+    """What two readings of one session amount to; None where neither is live, or they are not one session."""
+    if _heard(stored) is None and _heard(read) is None:
+        return None
+    if is_heard(read):
+        return _longer(stored, read) if is_heard(stored) else join(stored, read)
+    if _heard(stored) is None:
+        return read
+    together = join(read, stored)
+    return together and together.model_copy(update={"tags": read.tags or stored.tags})
+
+
+def join(log: Trajectory, live: Trajectory) -> Trajectory | None:
+    """The trajectory of a log, with what live traffic knew beside it; None where they are not one session."""
+    logged = [e for e in log.events if not e.live_only]
+    places = _places(logged, [e for e in live.events if not e.live_only])
+    if places is None:
+        return None
+    beside = [e for e in _moved(live.events, places) if not _is_notice(e, logged)]
+    outcome = _heard(live)
+    joined = () if outcome is None else (_joined(outcome),)
+    kept = [o for o in log.outcomes if o.name != HEARD]
+    events = sorted([*logged, *_numbered(beside)], key=lambda e: (e.seq, e.sub))
+    found = {"events": tuple(events), "outcomes": (*kept, *joined), "hidden": log.hidden or live.hidden}
+    return log.model_copy(update=found)
+
+
+def _longer(stored: Trajectory, read: Trajectory) -> Trajectory:
+    """Of two hearings of one session the one that heard more, the later one among equals."""
+    return stored if len(read.events) < len(stored.events) else read
+
+
+def same_start(log: Trajectory, live: Trajectory) -> bool:
+    """Whether a log begins as a session did whose id could not be known: joined late, or without a query."""
+    first, second = log.events[0], live.events[0]
+    if log.native_id != live.native_id or first.text != second.text:
+        return False
+    ours, theirs = _opening(log), _opening(live)
+    if ours or theirs:
+        return ours == theirs
+    return abs(_seconds(first.time) - _seconds(second.time)) <= CLOCK
+
+
+def _opening(trajectory: Trajectory) -> tuple[str | None, ...]:
+    found = [e for e in trajectory.events[1:2] if e.kind == "message" and e.status is None]
+    return tuple(text for e in found for text in (e.actor, e.time, e.text))
+
+
+def _seconds(time: str | None) -> float:
+    try:
+        return datetime.fromisoformat(time or "").timestamp()
+    except ValueError:
+        return -math.inf
+
+
+def _places(logged: Sequence[Event], live: Sequence[Event]) -> dict[int, int] | None:
+    """seq of a live event -> seq of the same event in the log; None where they have little in common."""
+    ours, theirs = [_likeness(e) for e in logged], [_likeness(e) for e in live]
+    short = min(len(ours), len(theirs))
+    if ours[:short] == theirs[:short]:
+        return {b.seq: a.seq for a, b in zip(logged, live, strict=False)}
+    if ours[:1] != theirs[:1]:
+        return None
+    blocks = SequenceMatcher(None, ours, theirs, autojunk=False).get_matching_blocks()
+    return {live[b + n].seq: logged[a + n].seq for a, b, size in blocks for n in range(size)}
+
+
+def _likeness(event: Event) -> tuple[object, ...]:
+    action = canonical_json(event.action.model_dump()) if event.action else None
+    return (event.actor, event.kind, event.text, action)
+
+
+def _moved(events: Sequence[Event], places: dict[int, int]) -> list[Event]:
+    """The live_only events, each after the log's counterpart of the event that it followed."""
+    found, last = [], 0
+    for event in events:
+        if event.live_only:
+            found.append(event.model_copy(update={"seq": last}))
+        else:
+            last = places.get(event.seq, last)
+    return found
+
+
+def _is_notice(event: Event, logged: Sequence[Event]) -> bool:
+    """Whether a reminder that was late when it was heard turned out to be in the log after all."""
+    if event.kind != "note":
+        return False
+    return any(n.text == event.text and n.time == event.time for e in logged for n in e.notices)
+
+
+def _numbered(events: Sequence[Event]) -> list[Event]:
+    counts: dict[int, int] = {}
+    numbered = []
+    for event in events:
+        counts[event.seq] = counts.get(event.seq, 0) + 1
+        numbered.append(event.model_copy(update={"sub": counts[event.seq]}))
+    return numbered
+
+
+def _heard(trajectory: Trajectory) -> Outcome | None:
+    return next((o for o in trajectory.outcomes if o.name == HEARD), None)
+
+
+def _joined(outcome: Outcome) -> Outcome:
+    data = outcome.data if isinstance(outcome.data, dict) else {}
+    return outcome.model_copy(update={"data": {**data, "joined": True}})

@@ -1,0 +1,49 @@
+"""Collab-Overcooked: two agents that must cooperate to serve an order, held against references."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import get_args
+
+from ....schemas.metric import Measure
+from ....schemas.trajectory import Finding, Trajectory
+from ..base import References, System, TimeLimit
+from . import collaboration, metrics, reader
+from .efficiency import Definition
+from .references import Reference, references
+
+__all__ = ["SYSTEM"]
+
+
+def _reference(trajectory: Trajectory, known: References) -> Reference | None:
+    reference = known.get(trajectory.task or "")
+    return reference if isinstance(reference, Reference) else None
+
+
+def _measures(trajectory: Trajectory, known: References, limit: TimeLimit) -> Iterator[Measure]:
+    """Under each definition; what the released code and the paper both define comes once."""
+    reference, optimal = _reference(trajectory, known), limit.optimal.get(trajectory.task or "")
+    for definition in get_args(Definition):
+        for measure in metrics.measures(trajectory, reference, definition, limit.gamma, optimal):
+            if measure.definition is not None or definition == "released":
+                yield measure
+
+
+def _collaborative_errors(trajectory: Trajectory, known: References) -> Iterable[Finding] | None:
+    """None without the order's reference, which requests are judged against."""
+    reference = _reference(trajectory, known)
+    if reference is None:
+        return None
+    dialogues = metrics.assessed(metrics.run(trajectory, metrics.time_limit(reference)), reference)
+    return collaboration.errors(dialogues, reference)
+
+
+SYSTEM = System(
+    reader.SYSTEM,
+    reader.recognises,
+    reader.read,
+    measures=_measures,
+    findings={"collaborative_errors": _collaborative_errors},
+    reference=Reference,
+    read_references=references,
+)

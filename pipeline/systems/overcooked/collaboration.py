@@ -1,0 +1,176 @@
+"""Asking and answering in Collab-Overcooked: was a request right, was the answer, and if not, how not.
+
+With H the responder's completed actions, R what was requested and R̂ what the responder planned:
+c1 = ITES(H + R, H) judges the request, c3 = ITES(H + R̂, H) the answer, c2 = ITES(H + R, H + R̂) compares
+them; ITES is the difference of the best TES over the responder's references.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ....schemas import Event, Finding, Trajectory
+from .efficiency import Definition, best, can, known, tes, walked
+from .reader import AGENTS
+from .references import Reference, bare
+
+_REQUEST = re.compile(r"request\((.+?)\)")
+_CALL = re.compile(r"\w+\(.*?\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Collaboration:
+    """One dialogue, judged. `request_cites` and `answer_cites` are the seqs that it rests on."""
+
+    trajectory: str
+    timestep: int
+    initiator: int
+    responder: int
+    requested: tuple[str, ...]
+    answered: tuple[str, ...]
+    history: tuple[str, ...]
+    initiating: float
+    """c1"""
+    comparison: float
+    """c2"""
+    responding: float
+    """c3"""
+    request_cites: tuple[int, ...] = ()
+    answer_cites: tuple[int, ...] = ()
+
+    @property
+    def initiated(self) -> bool:
+        """The request furthers the task."""
+        return self.initiating > 0
+
+    @property
+    def responded(self) -> bool:
+        """The answer furthers the task."""
+        return self.responding > 0
+
+    @property
+    def agreement(self) -> str:
+        """The sign of c2: `>0` where the answer does less than was asked, `<0` where it does better."""
+        return ">0" if self.comparison > 0 else "<0" if self.comparison < 0 else "=0"
+
+    @property
+    def code(self) -> int:
+        """As released: 0 both right, 1 only the request, 2 only the answer, 3 neither."""
+        return (not self.initiated) * 2 + (not self.responded)
+
+
+def ites(
+    longer: Iterable[str],
+    shorter: Iterable[str],
+    references: Sequence[Sequence[str]],
+    definition: Definition = "released",
+) -> float | None:
+    """How much the best TES of one history is above the other's; None where there is no reference."""
+    one, other = tes(longer, references, definition), tes(shorter, references, definition)
+    return None if one is None or other is None else one - other
+
+
+def compare(
+    requested: Sequence[str],
+    answered: Sequence[str],
+    history: Sequence[str],
+    references: Sequence[Sequence[str]],
+    definition: Definition = "released",
+) -> tuple[float, float, float] | None:
+    """(c1, c2, c3), or None where there is no reference."""
+    asked, done = [*history, *requested], [*history, *answered]
+    c1 = ites(asked, history, references, definition)
+    c2 = ites(asked, done, references, definition)
+    c3 = ites(done, history, references, definition)
+    return None if c1 is None or c2 is None or c3 is None else (c1, c2, c3)
+
+
+def collaborations(
+    trajectory: Trajectory,
+    opened: Iterable[tuple[int, int]],
+    histories: Mapping[int, tuple[Sequence[str], Sequence[str]]],
+    reference: Reference,
+    definition: Definition = "released",
+) -> Iterator[Collaboration]:
+    """Judge each dialogue (timestep, opener) with both agents' histories up to then.
+
+    The initiator is the first who speaks, whoever opened. A dialogue in which nobody spoke is one in
+    which nothing was asked.
+    """
+    for step, opener in opened:
+        entries = _entries(trajectory, step, opener)
+        initiator = next((AGENTS.index(e.actor) for e in entries if e.kind == "message"), opener)
+        responder = 1 - initiator
+        asking = [e for e in entries if e.actor == AGENTS[initiator]]
+        answer = next((e for e in entries if e.actor == AGENTS[responder] and _CALL.search(plan(e))), None)
+        requested = tuple(action for e in asking for action in requests(plan(e)) if can(responder, action))
+        planned = calls(plan(answer)) if answer else ()
+        answered = tuple(action for action in planned if can(responder, action))
+        history = histories[step][responder]
+        judged = compare(requested, answered, history, reference.of(responder), definition)
+        if judged is not None:
+            yield Collaboration(
+                trajectory.id, step, initiator, responder, requested, answered, tuple(history), *judged,
+                request_cites=tuple(e.seq for e in asking if requests(plan(e)) or e.kind == "message"),
+                answer_cites=(answer.seq,) if answer else (),
+            )  # fmt: skip
+
+
+def _entries(trajectory: Trajectory, step: int, opener: int) -> list[Event]:
+    return [
+        event
+        for event in trajectory.events
+        if event.kind in ("message", "note")
+        and event.action
+        and event.action.arguments.get("timestep") == step
+        and event.action.arguments.get("opener") == AGENTS[opener]
+    ]
+
+
+def plan(event: Event) -> str:
+    """The plan line of what an agent said or noted."""
+    return str(event.action.arguments.get("plan") or "") if event.action else ""
+
+
+def requests(line: str) -> tuple[str, ...]:
+    """The actions that a plan requests, as the released pattern finds them."""
+    return tuple(bare(inside).strip("'\"") + ")" for inside in _REQUEST.findall(line))
+
+
+def calls(line: str) -> tuple[str, ...]:
+    """The actions that a plan takes on itself: all calls but requests and waits."""
+    found = (bare(call) for call in _CALL.findall(line))
+    return tuple(call for call in found if "request" not in call and "wait" not in call)
+
+
+def errors(found: Iterable[Collaboration], reference: Reference) -> Iterator[Finding]:
+    """Requests that further nothing, as the paper's annotators sorted them; a request for nothing is none.
+
+    `irrelevant`: in no reference of the responder. `repetitive`: done already and not needed again.
+    `premature`: needed, but not yet. The first requested action that is none of what comes next decides.
+    """
+    for collaboration in found:
+        if collaboration.initiated or not collaboration.requested:
+            continue
+        code, action = _error(collaboration, reference)
+        why = f"{action} is {code} at timestep {collaboration.timestep}"
+        yield Finding(code, collaboration.trajectory, collaboration.request_cites, why)
+
+
+def _error(collaboration: Collaboration, reference: Reference) -> tuple[str, str]:
+    references = reference.of(collaboration.responder)
+    history = known(collaboration.history)
+    right = best(history, references) or ()
+    done = walked(history, right) if right else 0
+    for action in collaboration.requested:
+        if action == (right[done] if done < len(right) else None):
+            done += 1
+        elif not any(action in sequence for sequence in references):
+            return "irrelevant", action
+        elif action in right[done:]:
+            return "premature", action
+        else:
+            return "repetitive", action
+    return "repetitive", collaboration.requested[0]

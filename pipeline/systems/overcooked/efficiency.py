@@ -1,0 +1,97 @@
+"""TES and ITES of Collab-Overcooked: how much of a reference action trajectory a history has done.
+
+`released` walks the reference in order and stops at its first action that the history lacks (the longest
+prefix that is a subsequence); `paper` takes the longest order-preserving common subsequence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from .references import bare
+
+Definition = Literal["released", "paper"]
+History = Sequence[str]
+BETA = 0.95
+_SHARED = r"place_obj_on_counter\(\)|pickup\(\w+,counter\)"
+ACTION_SPACE = (
+    re.compile(
+        _SHARED + r"|check_recipe\(\)|deliver_soup\(\)|cook\(pot0\)|bake\(oven0\)"
+        r"|fill_dish_with_food\((pot0|oven0|chopping_board0|blender0)?\)"
+        r"|put_obj_in_utensil\((pot0|oven0)\)|pickup\(\w+,(pot0|oven0)\)"
+    ),
+    re.compile(
+        _SHARED + r"|cut\(chopping_board0\)|stir\(blender0\)|put_obj_in_utensil\((chopping_board0|blender0)\)"
+        r"|pickup\(\w+,(ingredient_dispenser|dish_dispenser|chopping_board0|blender0)\)"
+    ),
+)
+"""What the chef and the assistant can do at all. The released list also limits what may be picked up."""
+
+
+def can(agent: int, action: str) -> bool:
+    """Whether an action is in the action space of that agent."""
+    return ACTION_SPACE[agent].fullmatch(action) is not None
+
+
+def known(actions: Iterable[str]) -> list[str]:
+    """The actions without spaces, those that neither agent can do left out; `[NONE]` where none is left."""
+    kept = [action for action in map(bare, actions) if can(0, action) or can(1, action)]
+    return kept or ["[NONE]"]
+
+
+def tes(
+    actions: Iterable[str],
+    references: Iterable[History],
+    definition: Definition = "released",
+    beta: float = BETA,
+) -> float | None:
+    """Trajectory efficiency score: (1 + β²)·D / (|g| + β²·|h|), the best over the references g.
+
+    None where there is no reference. 1 is a history that is a reference, 0 one that has nothing of it.
+    """
+    history, weight = known(actions), beta**2
+    match = MATCH[definition]
+    scores = [
+        (1 + weight) * match(history, reference) / (len(reference) + weight * len(history))
+        for reference in references
+        if reference
+    ]
+    return max(scores, default=None)
+
+
+def best(history: Iterable[str], references: Sequence[History]) -> History | None:
+    """The reference with the highest score, the first of equals; None where there is none."""
+    actions = list(history)
+    return max((g for g in references if g), key=lambda g: tes(actions, [g]) or 0.0, default=None)
+
+
+def walked(history: History, reference: History) -> int:
+    """D as released: the longest prefix of the reference found in order, from any start in the history."""
+    longest = 0
+    for start, action in enumerate(history):
+        if action == reference[0]:
+            longest = max(longest, _prefix(history[start:], reference))
+    return longest
+
+
+def _prefix(history: History, reference: History) -> int:
+    done = 0
+    for action in history:
+        if done < len(reference) and action == reference[done]:
+            done += 1
+    return done
+
+
+def common(history: History, reference: History) -> int:
+    """D as in the paper: the length of the longest common subsequence."""
+    row = [0] * (len(reference) + 1)
+    for action in history:
+        above = row.copy()
+        for place, wanted in enumerate(reference, start=1):
+            row[place] = above[place - 1] + 1 if action == wanted else max(above[place], row[place - 1])
+    return row[-1]
+
+
+MATCH = {"released": walked, "paper": common}

@@ -1,0 +1,183 @@
+"""A Collab-Overcooked experiment log as typed values, and what in it could not be read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
+
+from ....schemas import JsonValue
+from ..base import expect, field, objects
+
+Json = dict[str, JsonValue]
+INVALID_ACTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("format", ("please check your plan", "There is no action")),
+    ("argument", ("Wrong ",)),
+    ("wait", ("Too long wait time", "Wait time is not valid")),
+    ("utensil_state", ("is cooking, and you should wait", "is ready, and you should", "is busy")),
+    ("dish", ("need a dish", "does not need dish", "There is no dish in hand", "can not put dish into")),
+    ("hand", ("There is object .*hand", "There is no object .*hand", "Your hand is empty")),
+    ("access", ("can not reach", "can not directly access dispenser", "There is no .* on counter")),
+    ("delivery", ("Item in your hand is not finished food",)),
+    ("fill", ("is not ready or cooking for filled",)),
+    ("recipe", ("can not check recipe", "You have get the recipe")),
+    ("utensil_move", ("can not move utensil",)),
+    ("counter_full", ("no empty counter",)),
+    ("ingredient", ("There is no .* in ", "not enough to begin")),
+)
+"""Classes of refused plans by patterns in the validator's message; the first that fits."""
+
+
+def invalid_class(message: str) -> str:
+    """The class of a validator's message; `other` where no known part is in it."""
+    for name, patterns in INVALID_ACTIONS:
+        if any(re.search(pattern, message, re.IGNORECASE) for pattern in patterns):
+            return name
+    return "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One turn at speech: what an agent thought, said and planned; stored under who opened the dialogue."""
+
+    opener: int
+    speaker: int
+    analysis: str
+    say: str
+    plan: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A reply that the validator (or, as class `format`, the parser) sent back."""
+
+    agent: int
+    kind: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """An action that the environment finished, at the timestep where the log noticed it."""
+
+    timestep: int
+    agent: int
+    action: str
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One timestep."""
+
+    timestep: int
+    map: JsonValue
+    orders: tuple[str, ...]
+    calls: tuple[int, int]
+    """How often each agent opened a dialogue."""
+    entries: tuple[Entry, ...]
+    refused: tuple[Refused, ...]
+    prompts: tuple[str | None, str | None]
+    """What each agent was shown, where it thought."""
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """One run."""
+
+    turns: tuple[Turn, ...]
+    completed: tuple[Completed, ...]
+    finished: tuple[str, ...]
+    score: float | None
+    bad: list[str] = dataclass_field(default_factory=list)
+
+
+def parse(log: Json) -> Log:
+    """The run in a log; raises ValueError where the log as a whole is not one.
+
+    A turn or action that is not as it should be is left out and named in `bad`.
+    """
+    bad: list[str] = []
+    turns = tuple(_turns(field(log, "content", list), bad))
+    completed = tuple(_completed(field(log, "total_action_list", list), bad))
+    finished = tuple(str(order) for order in field(log, "total_order_finished", list))
+    score = log.get("total_score")
+    return Log(turns, completed, finished, float(score) if isinstance(score, (int, float)) else None, bad)
+
+
+def _turns(turns: Iterable[JsonValue], bad: list[str]) -> Iterable[Turn]:
+    for number, turn in enumerate(turns):
+        try:
+            yield _turn(expect(turn, dict, f"content[{number}]"), f"content[{number}]")
+        except ValueError as error:
+            bad.append(str(error))
+
+
+def _turn(turn: Json, where: str) -> Turn:
+    inner = field(turn, "content", dict, where)
+    statistics = field(turn, "statistical_data", dict, where)
+    place = f"{where}.statistical_data"
+    calls = [
+        field(c, "call", int, f"{place}.communication") for c in _pair(statistics, "communication", place)
+    ]
+    orders = turn.get("order_list")
+    return Turn(
+        timestep=field(turn, "timestamp", int, where),
+        map=turn.get("map"),
+        orders=tuple(str(order) for order in orders) if isinstance(orders, list) else (),
+        calls=(calls[0], calls[1]),
+        entries=tuple(_entries(inner, f"{where}.content")),
+        refused=tuple(_refused(statistics, place)),
+        prompts=_prompts(inner),
+    )
+
+
+def _pair(record: Mapping[str, JsonValue], key: str, where: str) -> list[Json]:
+    pair = objects(record, key, where)
+    if len(pair) != 2:
+        raise ValueError(f"{where}.{key}: expected an item for either agent, got {len(pair)}")
+    return pair
+
+
+def _entries(inner: Json, where: str) -> Iterable[Entry]:
+    for opener, said in enumerate(field(inner, "content", list, where)):
+        for number, item in enumerate(expect(said, list, f"{where}.content[{opener}]")):
+            place = f"{where}.content[{opener}][{number}]"
+            entry = expect(item, dict, place)
+            speaker = field(entry, "agent", int, place)
+            if speaker not in (0, 1):
+                raise ValueError(f"{place}.agent: expected 0 or 1, got {speaker}")
+            words = [_words(entry.get(key)) for key in ("analysis", "say", "plan")]
+            yield Entry(opener, speaker, *words)
+
+
+def _words(value: JsonValue) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _refused(statistics: Json, where: str) -> Iterable[Refused]:
+    for agent, errors in enumerate(_pair(statistics, "error", where)):
+        for key in ("format_error", "validator_error"):
+            place = f"{where}.error[{agent}]"
+            for message in field(field(errors, key, dict, place), "error_message", list, f"{place}.{key}"):
+                kind = "format" if key == "format_error" else invalid_class(str(message))
+                yield Refused(agent, kind, str(message))
+
+
+def _prompts(inner: Json) -> tuple[str | None, str | None]:
+    seen = inner.get("observation")
+    texts = [text if isinstance(text, str) else None for text in seen] if isinstance(seen, list) else []
+    first, second, *_ = [*texts, None, None]
+    return first, second
+
+
+def _completed(lists: list[JsonValue], bad: list[str]) -> Iterable[Completed]:
+    for agent, actions in enumerate(lists[:2]):
+        for number, item in enumerate(expect(actions, list, f"total_action_list[{agent}]")):
+            place = f"total_action_list[{agent}][{number}]"
+            try:
+                entry = expect(item, dict, place)
+                timestep = field(entry, "timestamp", int, place)
+                yield Completed(timestep, agent, field(entry, "action", str, place))
+            except ValueError as error:
+                bad.append(str(error))

@@ -1,0 +1,186 @@
+"""Collab-Overcooked's metrics of one run: success in time, TES, progress, initiating and responding.
+
+`released` is what the repository computes, `paper` what the text says: see `trajectory_efficiency` for
+D, and `collaborations` for what is counted. An undefined value (no reference, no dialogue) is None.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ....schemas import Event, Measure, Trajectory
+from ....schemas.trajectory import recorded
+from .collaboration import Collaboration, collaborations
+from .efficiency import Definition, tes
+from .reader import AGENTS
+from .references import Reference
+
+GAMMA = 1.5
+"""A task may take this many times its optimal number of steps."""
+OPTIMAL_STEPS = {1: 16, 2: 23, 3: 35, 4: 32, 5: 55, 6: 64}
+"""By level."""
+
+
+def time_limit(reference: Reference | None, gamma: float = GAMMA, optimal: int | None = None) -> int | None:
+    """Steps within which the order must be out; None where the optimal number is not known."""
+    steps = optimal if optimal is not None else OPTIMAL_STEPS.get(reference.level) if reference else None
+    return None if steps is None else int(gamma * steps)
+
+
+def timestep(event: Event) -> int | None:
+    """At which step of its run something happened."""
+    step = event.action.arguments.get("timestep") if event.action else None
+    return step if isinstance(step, int) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run as far as its time limit counts it."""
+
+    trajectory: Trajectory
+    events: tuple[Event, ...]
+    success: bool
+    last: int | None
+
+    def actions(self, agent: int, until: int | None = None) -> list[str]:
+        """What an agent completed, up to and including a step."""
+        return [
+            event.action.raw or ""
+            for event in self.events
+            if event.actor == AGENTS[agent]
+            and event.kind == "action"
+            and event.status == "succeeded"
+            and event.action
+            and (until is None or (timestep(event) or 0) <= until)
+        ]
+
+    def dialogues(self) -> list[tuple[int, int]]:
+        """(timestep, opener) of every dialogue."""
+        opened = recorded(self.trajectory, "dialogues").data
+        found = [item for item in opened if isinstance(item, dict)] if isinstance(opened, list) else []
+        places = [(int(str(item["timestep"])), AGENTS.index(str(item["opener"]))) for item in found]
+        return [place for place in places if self.last is None or place[0] <= self.last]
+
+
+def run(trajectory: Trajectory, limit: int | None) -> Run:
+    """The run cut at its limit, as the released `time_step.py` cuts it: a success at the limit is kept."""
+    success = recorded(trajectory, "success").value == 1
+    value = recorded(trajectory, "last_timestep").value
+    last = None if value is None else int(value)
+    if limit is None or last is None or (success and last <= limit):
+        return Run(trajectory, trajectory.events, success, last)
+    kept = tuple(e for e in trajectory.events if (step := timestep(e)) is None or step < limit)
+    return Run(trajectory, kept, False, min(last, limit - 1))
+
+
+def measures(
+    trajectory: Trajectory,
+    reference: Reference | None,
+    definition: Definition = "released",
+    gamma: float = GAMMA,
+    optimal: int | None = None,
+) -> Iterator[Measure]:
+    """Every metric of one run against its order's reference."""
+    seen = run(trajectory, time_limit(reference, gamma, optimal))
+    yield Measure("success_rate", trajectory.id, float(seen.success))
+    late = None if seen.success else "the order was not finished in time"
+    yield Measure("timesteps", trajectory.id, float(seen.last or 0) if seen.success else None, reason=late)
+    for name in AGENTS:
+        refused = sum(e.actor == name and e.status == "failed" for e in seen.events)
+        yield Measure("invalid_actions", trajectory.id, float(refused), participant=name)
+    if reference is None or not reference.trajectories:
+        yield from _without_reference(trajectory, definition)
+        return
+    yield from _efficiency(seen, reference, definition)
+    yield from _capabilities(seen, reference, definition)
+
+
+def _without_reference(trajectory: Trajectory, definition: Definition) -> Iterator[Measure]:
+    reason = f"no reference action trajectories for {trajectory.task!r} (--reference DIR)"
+    for metric in ("tes", "ites"):
+        for name in AGENTS:
+            yield Measure(metric, trajectory.id, None, reason=reason, participant=name, definition=definition)
+    for metric in ("progress_completeness", "initiating_capability", "responding_capability"):
+        yield Measure(metric, trajectory.id, None, reason=reason, definition=definition)
+
+
+def _efficiency(seen: Run, reference: Reference, definition: Definition) -> Iterator[Measure]:
+    scores = [tes(seen.actions(agent), reference.of(agent), definition) for agent in (0, 1)]
+    for name, score in zip(AGENTS, scores, strict=True):
+        reason = None if score is not None else "the reference has no action for this agent"
+        yield Measure(
+            "tes", seen.trajectory.id, score, reason=reason, participant=name, definition=definition
+        )
+    there = [score for score in scores if score is not None]
+    mean = sum(there) / len(there) if there else None
+    reason = None if there else "the reference has no action"
+    yield Measure("progress_completeness", seen.trajectory.id, mean, reason=reason, definition=definition)
+
+
+def _capabilities(seen: Run, reference: Reference, definition: Definition) -> Iterator[Measure]:
+    found = list(assessed(seen, reference, definition))
+    for agent, name in enumerate(AGENTS):
+        gains = [c.initiating for c in found if c.initiator == agent]
+        gains += [c.responding for c in found if c.responder == agent]
+        mean = sum(gains) / len(gains) if gains else None
+        yield Measure(
+            "ites",
+            seen.trajectory.id,
+            mean,
+            weight=float(len(gains)),
+            reason=None if gains else "took part in no dialogue",
+            participant=name,
+            definition=definition,
+        )
+    n = len(found) if definition == "released" else reference.required_collaborations
+    none = "the chef opened no dialogue" if definition == "released" else "the reference needs no hand-over"
+    for metric, good in (
+        ("initiating_capability", sum(c.initiated for c in found)),
+        ("responding_capability", sum(c.responded for c in found)),
+    ):
+        # In the paper's reading a required collaboration counts once, however often it was tried.
+        value = min(good, n) / n if n else None
+        reason = None if n else none
+        yield Measure(
+            metric, seen.trajectory.id, value, weight=float(n), reason=reason, definition=definition
+        )
+
+
+def assessed(seen: Run, reference: Reference, definition: Definition = "released") -> Iterator[Collaboration]:
+    """The collaborations of a run; as released only those in dialogues that the chef opened."""
+    opened = [(step, opener) for step, opener in seen.dialogues() if definition == "paper" or opener == 0]
+    histories = {step: (seen.actions(0, step), seen.actions(1, step)) for step, _ in opened}
+    yield from collaborations(seen.trajectory, opened, histories, reference, definition)
+
+
+def confusion(found: Iterable[Collaboration]) -> Counter[tuple[str, bool, bool]]:
+    """How often (sign of c2, initiating right, responding right) occurred; the sign is >0, =0 or <0."""
+    return Counter((c.agreement, c.initiated, c.responded) for c in found)
+
+
+def over_time(
+    trajectory: Trajectory, reference: Reference, definition: Definition = "released"
+) -> list[tuple[int, float | None, float | None]]:
+    """(timestep, the chef's TES, the assistant's TES) after every timestep that completed an action."""
+    seen = run(trajectory, None)
+    steps = sorted({timestep(e) or 0 for e in seen.events if e.kind == "action" and e.status == "succeeded"})
+    return [(step, *_scores(seen, step, reference, definition)) for step in steps]
+
+
+def _scores(
+    seen: Run, step: int, reference: Reference, definition: Definition
+) -> tuple[float | None, float | None]:
+    chef, assistant = (tes(seen.actions(agent, step), reference.of(agent), definition) for agent in (0, 1))
+    return chef, assistant
+
+
+def invalid_actions(trajectories: Sequence[Trajectory]) -> Counter[tuple[str, str]]:
+    """How often each agent's plan was refused, by class."""
+    return Counter(
+        (event.actor, str(event.action.arguments.get("class")))
+        for trajectory in trajectories
+        for event in trajectory.events
+        if event.status == "failed" and event.action
+    )

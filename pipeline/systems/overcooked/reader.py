@@ -1,0 +1,198 @@
+"""Collab-Overcooked: one experiment log a run, rewritten after every timestep.
+
+Events, timestep by timestep: what each agent said (`message`, the words as text) or planned in silence
+(`note`), in speaking order and by its true speaker, with analysis, plan and who opened the dialogue as
+arguments; then each refused plan as a failed `action` named `plan`, with its class; then each completed
+action. All carry their `timestep`. The map is the public state; a prompt is a state that only its agent
+sees.
+
+Identity: of the file's name (the experiment's time and order) and of what was shown and said in the
+first timestep, which later ones leave as it is. The condition is the model's folder.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ....schemas import Action, Event, JsonValue, Outcome, Participant, Quarantined, Trajectory, content_hash
+from ..base import ReadOptions, json_file, only_object
+from .log import Completed, Entry, Log, Refused, Turn, parse
+
+SYSTEM = "overcooked"
+AGENTS = ("chef", "assistant")
+"""In the log's order: agent 0 and agent 1."""
+SILENCE = "[NOTHING]"
+MAX_ERROR = 500
+"""Characters; a format error quotes the whole prompt."""
+_NAME = re.compile(r"experiment_\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d_(.+)")
+_CALL = re.compile(r"(\w+)\((.*)\)\s*\Z", re.DOTALL)
+
+
+def recognises(path: Path) -> bool:
+    """Whether a file begins as an experiment log does."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        head = file.read(64 * 1024)
+    return b'"total_timestamp"' in head or b'"total_order_finished"' in head
+
+
+def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
+    """The run in one log, after what could not be read of it."""
+    value = only_object(json_file(path), str(path), None)
+    if isinstance(value, Quarantined):
+        yield value
+        return
+    try:
+        log = parse(value)
+    except ValueError as error:
+        yield Quarantined(source=str(path), reason=str(error))
+        return
+    for reason in log.bad:
+        yield Quarantined(source=str(path), reason=reason)
+    yield _trajectory(path, log, options)
+
+
+def _trajectory(path: Path, log: Log, options: ReadOptions) -> Trajectory:
+    order = _order(path, log)
+    model = _model(path, order)
+    people = model == "human"
+    events, states = _events(log, order)
+    first = log.turns[0] if log.turns else None
+    shown = first and (first.map, [(e.speaker, e.say, e.plan) for e in first.entries])
+    return Trajectory(
+        id=content_hash(SYSTEM, path.stem, shown),
+        native_id=path.stem,
+        source=str(path),
+        system=SYSTEM,
+        setting=options.setting or ("real" if people else None),
+        condition=options.condition or model,
+        task=order,
+        instance=order,
+        agent=options.agent,
+        agent_model=None if people else model,
+        tags=options.tags,
+        participants=_participants(model, people),
+        events=events,
+        outcomes=tuple(_outcomes(log)),
+        states=states,
+    )
+
+
+def _order(path: Path, log: Log) -> str | None:
+    orders = [order for turn in log.turns for order in turn.orders] or list(log.finished)
+    name = _NAME.fullmatch(path.stem)
+    return orders[0] if orders else name and name[1]
+
+
+def _model(path: Path, order: str | None) -> str | None:
+    """The folder above the order's; below `src/data` all folders, since a model's name may hold a slash."""
+    above = list(path.resolve().parts[1:-1])
+    if above and above[-1] == order:
+        above.pop()
+    for place in range(len(above) - 2, 0, -1):
+        if above[place - 1 : place + 1] == ["src", "data"]:
+            return "/".join(above[place + 1 :])
+    return above[-1] if above else None
+
+
+def _participants(model: str | None, people: bool) -> tuple[Participant, ...]:
+    environment = Participant(name="environment", kind="environment")
+    if people:
+        return (*(Participant(name=name, kind="human") for name in AGENTS), environment)
+    return (*(Participant(name=name, kind="agent", model=model) for name in AGENTS), environment)
+
+
+def _events(log: Log, order: str | None) -> tuple[tuple[Event, ...], dict[str, JsonValue]]:
+    states: dict[str, JsonValue] = {}
+    drafts = [_draft("environment", "start", text=order and f"Order: {order}")]
+    turns = {turn.timestep: turn for turn in log.turns}
+    for timestep in sorted(turns.keys() | {done.timestep for done in log.completed}):
+        turn = turns.get(timestep)
+        made = [] if turn is None else [*_dialogue(turn, states), *_refusals(turn)]
+        made += [_done(done) for done in log.completed if done.timestep == timestep]
+        public = {} if turn is None else {"public": _store(states, {"map": turn.map})}
+        drafts += [draft | {"states": public | draft["states"]} for draft in made]
+    if log.finished:
+        drafts.append(_draft("environment", "finish", text=log.finished[0]))
+    return tuple(Event(seq=seq, **draft) for seq, draft in enumerate(drafts)), states
+
+
+def _draft(actor: str, kind: str, **fields: object) -> dict[str, Any]:
+    return {"actor": actor, "kind": kind, "states": {}} | fields
+
+
+def _store(states: dict[str, JsonValue], state: dict[str, JsonValue]) -> str:
+    hashed = content_hash(state)
+    states[hashed] = state
+    return hashed
+
+
+def _dialogue(turn: Turn, states: dict[str, JsonValue]) -> Iterator[dict[str, Any]]:
+    shown: set[int] = set()
+    for entry in turn.entries:
+        prompt = turn.prompts[entry.speaker]
+        private = {}
+        if prompt and entry.speaker not in shown:
+            private = {AGENTS[entry.speaker]: _store(states, {"prompt": prompt})}
+        shown.add(entry.speaker)
+        silent = entry.say.strip() in ("", SILENCE)
+        yield _draft(
+            AGENTS[entry.speaker],
+            "note" if silent else "message",
+            text=None if silent else entry.say,
+            action=Action(name="plan" if silent else "say", arguments=_arguments(turn, entry)),
+            states=private,
+        )
+
+
+def _arguments(turn: Turn, entry: Entry) -> dict[str, JsonValue]:
+    return {
+        "timestep": turn.timestep,
+        "opener": AGENTS[entry.opener],
+        "dialogue": turn.calls[entry.opener] != 0,
+        "analysis": entry.analysis,
+        "plan": entry.plan,
+    }
+
+
+def _refusals(turn: Turn) -> Iterator[dict[str, Any]]:
+    for refused in turn.refused:
+        plans = [entry.plan for entry in turn.entries if entry.speaker == refused.agent]
+        earlier = [r for r in turn.refused if r.agent == refused.agent and r.kind != "format"]
+        number = earlier.index(refused) if refused in earlier else None
+        tried = plans[number] if number is not None and number < len(plans) else None
+        yield _refusal(turn, refused, tried)
+
+
+def _refusal(turn: Turn, refused: Refused, tried: str | None) -> dict[str, Any]:
+    cut = refused.message if len(refused.message) <= MAX_ERROR else refused.message[:MAX_ERROR] + "…"
+    arguments: dict[str, JsonValue] = {"timestep": turn.timestep, "class": refused.kind}
+    action = Action(name="plan", arguments=arguments, raw=tried)
+    return _draft(AGENTS[refused.agent], "action", action=action, status="failed", error=cut)
+
+
+def _done(done: Completed) -> dict[str, Any]:
+    call = _CALL.match(done.action)
+    name, inside = call.groups() if call else ("other", "")
+    objects: list[JsonValue] = [part.strip() for part in inside.split(",") if part.strip()]
+    action = Action(name=name, arguments={"timestep": done.timestep, "objects": objects}, raw=done.action)
+    return _draft(AGENTS[done.agent], "action", action=action, status="succeeded")
+
+
+def _outcomes(log: Log) -> Iterator[Outcome]:
+    yield Outcome(name="success", value=float(bool(log.finished)))
+    yield Outcome(name="score", value=log.score, reason=None if log.score is not None else "not logged")
+    last = max((turn.timestep for turn in log.turns), default=None)
+    reason = None if last is not None else "the log has no timestep"
+    yield Outcome(name="last_timestep", value=None if last is None else float(last), reason=reason)
+    opened: list[JsonValue] = [
+        {"timestep": turn.timestep, "opener": AGENTS[opener]}
+        for turn in log.turns
+        for opener in (0, 1)
+        if turn.calls[opener]
+    ]
+    yield Outcome(name="dialogues", value=float(len(opened)), data=opened)

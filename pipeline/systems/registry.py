@@ -1,0 +1,60 @@
+"""The systems there are: one line for each, in the order in which `auto` asks whose logs these are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from ...schemas import Finding, Measure, Trajectory
+from ..errors import UsageError
+from . import coblock, cogym, formats, overcooked, rehac
+from .base import LIMIT, References, System, TimeLimit
+
+SYSTEMS: dict[str, System] = {
+    system.name: system
+    for system in (cogym.SYSTEM, rehac.SYSTEM, overcooked.SYSTEM, coblock.SYSTEM, *formats.SYSTEMS)
+}
+DETECTED = {codebook: system for system in SYSTEMS.values() for codebook in system.findings}
+"""Codebook -> the system whose detectors rate on it."""
+OF_ONE = {"success_rate": "success"}
+"""A rate over many -> the 0/1 of one trajectory that stands behind it."""
+AT_QUERY = ("reward",)
+"""Metrics with a parameter that only the reader of a report chooses; made from stored ones."""
+
+
+def system_of(name: str) -> System:
+    """The system of that name; UsageError names the ones there are."""
+    if name not in SYSTEMS:
+        raise UsageError(f"unknown system {name!r}, expected one of auto, {', '.join(SYSTEMS)}")
+    return SYSTEMS[name]
+
+
+def measures(
+    trajectory: Trajectory, references: Mapping[str, References], limit: TimeLimit = LIMIT
+) -> Iterator[Measure]:
+    """What a trajectory's own system measures, given the references of each system."""
+    system = SYSTEMS.get(trajectory.system)
+    if system is None:
+        return
+    for measure in system.measures(trajectory, references.get(system.name, {}), limit):
+        if measure.metric not in AT_QUERY:
+            yield replace(measure, metric=OF_ONE.get(measure.metric, measure.metric))
+
+
+def findings(
+    codebook: str, trajectory: Trajectory, references: Mapping[str, References]
+) -> Iterable[Finding] | None:
+    """What a codebook's detector finds; None where the trajectory is another system's or it can't tell."""
+    system = DETECTED[codebook]
+    if trajectory.system != system.name:
+        return None
+    return system.findings[codebook](trajectory, references.get(system.name, {}))
+
+
+def parsed_references(rows: Iterable[tuple[str, str, str]]) -> dict[str, References]:
+    """System -> its references, from rows of (system, task, content)."""
+    references: dict[str, dict[str, object]] = {}
+    for name, task, content in rows:
+        if (kind := SYSTEMS[name].reference) is not None:
+            references.setdefault(name, {})[task] = kind.model_validate_json(content)
+    return references  # type: ignore[return-value]

@@ -1,0 +1,191 @@
+"""ReHAC's metrics: what the team earned, how often a person stepped in, and what each step was worth.
+
+T is the recorded task reward, C the number of human steps, R = T - λ·C. The human intervention rate is
+pooled over steps. Monte-Carlo values follow the released code: R(s, a) is the mean R over all
+trajectories that share the text s up to a choice and then choose a.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import string
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from ....schemas import Event, Measure, Trajectory
+from ....schemas.trajectory import recorded
+from . import reader as source
+
+PENALTY = 0.08
+MAX_STATE = 5041
+"""Characters; the released code leaves out longer states. Here they are reported as such."""
+TIE = 1e-12
+
+
+def steps(trajectory: Trajectory) -> tuple[Event, ...]:
+    """The steps of the agent and the human, in order."""
+    return tuple(event for event in trajectory.events if event.actor in ("agent", "human"))
+
+
+def interventions(trajectory: Trajectory) -> int:
+    """C: how many steps the human took."""
+    return sum(event.actor == "human" for event in steps(trajectory))
+
+
+def measures(trajectory: Trajectory, penalty: float = PENALTY) -> Iterator[Measure]:
+    """Every metric of one trajectory; `penalty` is λ, the price of one human step."""
+    count, human = len(steps(trajectory)), interventions(trajectory)
+    share = human / count if count else None
+    earned = recorded(trajectory, "task_reward")
+    reward = None if earned.value is None else earned.value - penalty * human
+    exact = recorded(trajectory, "em")
+    success = recorded(trajectory, "success")
+    for metric, value, reason in (
+        ("task_reward", earned.value, earned.reason),
+        ("reward", reward, earned.reason),
+        ("exact_match", exact.value, exact.reason),
+        ("success_rate", success.value, success.reason),
+        ("interventions", float(human), None),
+        ("steps", float(count), None),
+    ):
+        yield Measure(metric, trajectory.id, value, reason=reason)
+    reason = None if count else "no steps"
+    yield Measure("human_intervention_rate", trajectory.id, share, weight=float(count), reason=reason)
+
+
+def normalised(answer: str) -> str:
+    """Lower case, without punctuation, articles and extra space."""
+    bare = "".join(letter for letter in answer.lower() if letter not in string.punctuation)
+    return " ".join(re.sub(r"\b(a|an|the)\b", " ", bare).split())
+
+
+def exact_match(answer: str, gold: str) -> bool:
+    """Whether the two say the same after normalisation."""
+    return normalised(answer) == normalised(gold)
+
+
+def answer_f1(answer: str, gold: str) -> float:
+    """Token F1; 0 where exactly one is, or both are different ones of, yes, no, noanswer."""
+    said, right = normalised(answer), normalised(gold)
+    if said != right and {said, right} & {"yes", "no", "noanswer"}:
+        return 0.0
+    common = (Counter(said.split()) & Counter(right.split())).total()
+    if not common:
+        return 0.0
+    precision, recall = common / len(said.split()), common / len(right.split())
+    return 2 * precision * recall / (precision + recall)
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """R(s, a) for one action in one state."""
+
+    n: int
+    task_reward: float
+    reward: float
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A point where the next step was the agent's in some trajectories and the human's in others.
+
+    `advantage` is the human's A(s, human) = (R(s, human) - R(s, agent)) / 2; the agent's is its negative.
+    `human_steps` and `agent_steps` are the (trajectory, seq) that started from here.
+    """
+
+    key: str
+    instance: str | None
+    depth: int
+    characters: int
+    agent: Value | None
+    human: Value | None
+    advantage: float | None
+    reason: str | None
+    agent_steps: tuple[tuple[str, int], ...]
+    human_steps: tuple[tuple[str, int], ...]
+
+    @property
+    def tie(self) -> bool:
+        """Neither is better, up to rounding."""
+        return self.advantage is not None and abs(self.advantage) <= TIE
+
+    @property
+    def human_better(self) -> bool:
+        """A human step is worth more than the agent's, its price included."""
+        return self.advantage is not None and self.advantage > TIE
+
+
+@dataclass(frozen=True, slots=True)
+class _Visit:
+    trajectory: str
+    seq: int
+    task_reward: float
+    reward: float
+
+
+def monte_carlo(trajectories: Iterable[Trajectory], penalty: float = PENALTY) -> list[State]:
+    """The value of every state that the trajectories pass through, in the order of first appearance.
+
+    A trajectory without a recorded task reward is left out. States with one action only, or too long
+    for the released code, are there with a reason and without an advantage.
+    """
+    visits: dict[str, dict[str, list[_Visit]]] = defaultdict(lambda: {"agent": [], "human": []})
+    places: dict[str, tuple[str | None, int, int]] = {}
+    for trajectory in trajectories:
+        earned = recorded(trajectory, "task_reward").value
+        if earned is None:
+            continue
+        reward = earned - penalty * interventions(trajectory)
+        for depth, (key, characters, event) in enumerate(_prefixes(trajectory)):
+            places.setdefault(key, (trajectory.instance, depth, characters))
+            visits[key][event.actor].append(_Visit(trajectory.id, event.seq, earned, reward))
+    return [_state(key, *places[key], taken) for key, taken in visits.items()]
+
+
+def _prefixes(trajectory: Trajectory) -> Iterator[tuple[str, int, Event]]:
+    """Before each step: hash and length of the text up to and including its `<solver>`."""
+    preamble = (trajectory.events[0].text or "").lstrip()
+    hashed = hashlib.blake2b(digest_size=16)
+    hashed.update((preamble or f"{trajectory.condition}/{trajectory.instance}").encode())
+    characters = len(preamble) + len("<solver>")
+    for number, event in enumerate(steps(trajectory), start=1):
+        yield hashed.hexdigest(), characters, event
+        said = source.logged(trajectory.states, event, number) + "<solver>"
+        hashed.update(said.encode("utf-8", "surrogatepass"))
+        characters += len(said)
+
+
+def _state(
+    key: str, instance: str | None, depth: int, characters: int, taken: dict[str, list[_Visit]]
+) -> State:
+    agent, human = _value(taken["agent"]), _value(taken["human"])
+    reason = None
+    if agent is None or human is None:
+        reason = f"only the {'human' if agent is None else 'agent'} acted here"
+    elif characters > MAX_STATE:
+        reason = f"longer than {MAX_STATE} characters"
+    advantage = None
+    if agent is not None and human is not None and reason is None:
+        advantage = (human.reward - agent.reward) / 2
+    cites = [tuple((v.trajectory, v.seq) for v in taken[actor]) for actor in ("agent", "human")]
+    return State(key, instance, depth, characters, agent, human, advantage, reason, *cites)
+
+
+def _value(visits: list[_Visit]) -> Value | None:
+    if not visits:
+        return None
+    n = len(visits)
+    return Value(n, sum(v.task_reward for v in visits) / n, sum(v.reward for v in visits) / n)
+
+
+def helped(states: Iterable[State]) -> list[State]:
+    """States where a human step was worth more than the agent's, the greatest gain first."""
+    return sorted((s for s in states if s.human_better), key=lambda s: -(s.advantage or 0.0))
+
+
+def wasted(states: Iterable[State]) -> list[State]:
+    """States where a human step was worth no more than the agent's, the greatest loss first."""
+    defined = [s for s in states if s.advantage is not None and not s.human_better]
+    return sorted(defined, key=lambda s: s.advantage or 0.0)

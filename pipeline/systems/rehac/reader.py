@@ -1,0 +1,266 @@
+"""ReHAC: trajectory files (data sets and results) and tree files of HotpotQA, StrategyQA and InterCode.
+
+Events: seq 0 is the start with the question block byte for byte; then one event a step, by `agent` or
+`human`: `text` is the thought, `action` what was done, and the public state after it holds the
+`observation` (and, where a step is irregular, the step as `logged`), so that `text(trajectory)`
+rebuilds the log byte for byte. A tree file holds no questions, so its trajectories start with none.
+
+Identity: of the content, with the file's own name and the trajectory's place in the tree of choices,
+since one file is one experiment and two policies may well produce the same text. The condition is the
+file's name for the same reason.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ....schemas import Action, Event, JsonValue, Outcome, Participant, Quarantined, Trajectory, content_hash
+from ....schemas.trajectory import Setting
+from ..base import ReadOptions, json_file, json_lines, only_object
+from . import text as rehac_text
+from . import tree as rehac_tree
+from .text import Step
+
+SYSTEM = "rehac"
+LOOK = 256 * 1024
+"""Bytes that are enough to recognise a file."""
+SAMPLE = 200
+"""Records that are enough to tell the task."""
+_RECORD = re.compile(r'"trajectory"\s*:\s*"')
+_ANSWERS = {"true", "false", "unknown", "answer"}
+
+
+def recognises(path: Path) -> bool:
+    """Whether a file's beginning holds a trajectory record or a node of a tree."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        head = file.read(LOOK).decode("utf-8", "replace")
+    return rehac_tree.looks_like_one(head) or (_RECORD.search(head) is not None and rehac_text.SOLVER in head)
+
+
+def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
+    """The trajectories of one file, and what could not be read of it."""
+    with path.open("rb") as file:
+        head = file.read(LOOK).decode("utf-8", "replace")
+    tree = rehac_tree.looks_like_one(head)
+    records = _tree(path) if tree else _lines(path)
+    sample = [r for r in itertools.islice(records, SAMPLE) if isinstance(r, _Record)]
+    build = _Builder(path, options, infer_task(sample, path), tree)
+    for record in _tree(path) if tree else _lines(path):
+        yield record if isinstance(record, Quarantined) else build.trajectory(record)
+
+
+def text(trajectory: Trajectory, preamble: str | None = None) -> str:
+    """The trajectory's text as logged; `preamble` is for trees, whose files hold no questions."""
+    start, *steps = trajectory.events
+    said = [start.text or "" if preamble is None else preamble]
+    for number, event in enumerate(steps, start=1):
+        said += [rehac_text.SOLVER, logged(trajectory.states, event, number)]
+    return "".join(said)
+
+
+def logged(states: Mapping[str, JsonValue], event: Event, number: int) -> str:
+    """What the log holds of step `number` (from 1) after its `<solver>`."""
+    state = states[event.states["public"]]
+    assert isinstance(state, dict)
+    if "logged" in state:
+        return str(state["logged"])
+    assert event.action is not None
+    action = rehac_text.action_text(event.action)
+    return rehac_text.regular(event.actor, number, event.text, action, str(state["observation"]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """One trajectory as its file has it, whichever the kind of file."""
+
+    row: int
+    idx: int | None
+    preamble: str | None
+    steps: list[Step]
+    em: float | None
+    f1: float | None
+
+
+def _lines(path: Path) -> Iterator[_Record | Quarantined]:
+    for number, value in json_lines(path):
+        record = only_object(value, str(path), number)
+        if isinstance(record, Quarantined):
+            yield record
+            continue
+        try:
+            yield _record(record, number)
+        except ValueError as error:
+            yield Quarantined(source=str(path), line=number, reason=str(error))
+
+
+def _record(value: dict[str, JsonValue], row: int) -> _Record:
+    words = value.get("trajectory")
+    if not isinstance(words, str):
+        raise ValueError(f'"trajectory" must be a text, got {_kind(value, "trajectory")}')
+    idx = value.get("idx")
+    if idx is not None and (not isinstance(idx, int) or isinstance(idx, bool)):
+        raise ValueError(f'"idx" must be a whole number, got {idx!r}')
+    preamble, steps = rehac_text.split(words)
+    return _Record(row, idx, preamble, steps, _number(value, "em"), _number(value, "f1"))
+
+
+def _number(value: Mapping[str, JsonValue], key: str) -> float | None:
+    number = value.get(key)
+    if number is None:
+        return None
+    if not isinstance(number, (int, float)) or not math.isfinite(number):
+        raise ValueError(f'"{key}" must be a finite number, got {number!r:.60}')
+    return float(number)
+
+
+def _kind(value: Mapping[str, JsonValue], key: str) -> str:
+    return type(value[key]).__name__ if key in value else "none"
+
+
+def _tree(path: Path) -> Iterator[_Record | Quarantined]:
+    value = only_object(json_file(path), str(path), None)
+    if isinstance(value, Quarantined):
+        yield value
+        return
+    for row, leaf in enumerate(rehac_tree.leaves(value), start=1):
+        if isinstance(leaf, str):
+            yield Quarantined(source=str(path), reason=leaf)
+        else:
+            yield _Record(row, leaf.idx, None, leaf.steps, leaf.em, leaf.f1)
+
+
+def infer_task(records: Iterable[_Record], path: Path) -> str | None:
+    """Which data set the records are of: from their actions and answers, else from the path, else None."""
+    names: Counter[str] = Counter()
+    answers: Counter[bool] = Counter()
+    for step in (step for record in records for step in record.steps if step.action is not None):
+        action = rehac_text.parse_action(step.action or "")
+        names[action.name] += 1
+        if action.name == "Finish" and "argument" in action.arguments:
+            answers[str(action.arguments["argument"]).strip().lower() in _ANSWERS] += 1
+    if names["SQL"] > names["Search"]:
+        return "intercode"
+    if answers:
+        return "strategyqa" if answers[True] >= 4 * answers[False] else "hotpotqa"
+    named = [task for task in ("hotpotqa", "strategyqa", "intercode") if task in str(path).lower()]
+    return named[0] if len(named) == 1 else None
+
+
+@dataclass
+class _Builder:
+    """Makes the trajectories of one file."""
+
+    path: Path
+    options: ReadOptions
+    task: str | None
+    tree: bool
+
+    def __post_init__(self) -> None:
+        self.setting = self.options.setting or _setting(self.path, self.task, self.tree)
+        self.seen: Counter[str] = Counter()
+
+    def trajectory(self, record: _Record) -> Trajectory:
+        events, states = _events(record)
+        native = self._native_id(record)
+        words = [record.preamble, *(step.logged for step in record.steps)]
+        return Trajectory(
+            id=content_hash(SYSTEM, native, words),
+            native_id=native,
+            source=str(self.path),
+            system=SYSTEM,
+            setting=self.setting,
+            condition=self.options.condition or self.path.stem,
+            task=self.task,
+            instance=_instance(record),
+            agent=self.options.agent,
+            tags=self.options.tags | ({} if record.idx is None else {"idx": str(record.idx)}),
+            participants=_participants(self.setting),
+            events=events,
+            outcomes=tuple(_outcomes(record)),
+            states=states,
+        )
+
+    def _native_id(self, record: _Record) -> str:
+        bits = "".join("01"[step.actor == "human"] for step in record.steps)
+        place = f"row {record.row}" if record.idx is None else f"{record.idx}"
+        name = f"{self.path.stem}/{place}/{bits}"
+        self.seen[name] += 1
+        return name if self.seen[name] == 1 else f"{name}#{self.seen[name]}"
+
+
+def _setting(path: Path, task: str | None, tree: bool) -> Setting | None:
+    """As released: people wrote only what lies in a folder `human`; trees and the other tasks are GPT-4's."""
+    folder = path.resolve().parent.name
+    if folder == "human":
+        return "real"
+    return "simulated" if tree or folder == "gpt4" or task in ("strategyqa", "intercode") else None
+
+
+def _instance(record: _Record) -> str:
+    return str(record.idx) if record.preamble is None else content_hash(record.preamble.strip())[:16]
+
+
+def _participants(setting: Setting | None) -> tuple[Participant, ...]:
+    return (
+        Participant(name="agent", kind="agent"),
+        Participant(name="human", kind="human", simulated=setting == "simulated"),
+        Participant(name="environment", kind="environment"),
+    )
+
+
+def _events(record: _Record) -> tuple[tuple[Event, ...], dict[str, JsonValue]]:
+    events = [Event(seq=0, actor="environment", kind="start", text=record.preamble)]
+    states: dict[str, JsonValue] = {}
+    for seq, step in enumerate(record.steps, start=1):
+        action = None if step.action is None else rehac_text.parse_action(step.action)
+        state = _state(step, seq)
+        hashed = content_hash(state)
+        states[hashed] = state
+        events.append(_event(step, seq, action, hashed))
+    return tuple(events), states
+
+
+def _state(step: Step, number: int) -> dict[str, JsonValue]:
+    state: dict[str, JsonValue] = {"observation": step.observation}
+    if step.action is None or step.observation is None:
+        return state | {"logged": step.logged}
+    written = rehac_text.regular(step.actor, number, step.thought, step.action, step.observation)
+    return state if written == step.logged else state | {"logged": step.logged}
+
+
+def _event(step: Step, seq: int, action: Action | None, state: str) -> Event:
+    seen = step.observation or ""
+    failed = action is None or seen.startswith(("Invalid action", "Error"))
+    done = action is not None and action.name == "Finish" and seen.startswith(rehac_text.FINISHED)
+    reason = "the step has no action" if action is None else seen.partition("\n")[0][:500]
+    return Event(
+        seq=seq,
+        actor=step.actor,
+        kind="finish" if done else "action",
+        text=step.thought,
+        action=action,
+        status="failed" if failed else "succeeded",
+        error=reason if failed else None,
+        states={"public": state},
+    )
+
+
+def _outcomes(record: _Record) -> Iterator[Outcome]:
+    last = record.steps[-1]
+    finished = (last.observation or "").startswith(rehac_text.FINISHED) or last.reward == "1"
+    for name, value in (
+        ("em", record.em),
+        ("f1", record.f1),
+        ("task_reward", record.f1 if record.f1 is not None or finished else 0.0),
+        ("success", None if record.em is None else float(record.em == 1)),
+    ):
+        yield Outcome(name=name, value=value, reason=None if value is not None else "not logged")
+    yield Outcome(name="finished", value=float(finished))
