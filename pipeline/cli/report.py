@@ -11,6 +11,8 @@ import typer
 from ...schemas import canonical_json
 from ..errors import CoauditError, UsageError
 from ..report import build as reporting
+from ..report.html import html
+from ..report.text import markdown, terminal
 from .console import say, store
 
 app = typer.Typer(rich_markup_mode=None)
@@ -35,13 +37,13 @@ def report(
     chosen = _format(format, out)
     made = reporting.build(store(ctx), rater=rater)
     if chosen == "html":
-        text = reporting.to_html(made)
+        text = html(made)
     elif chosen == "md":
-        text = reporting.to_markdown(made)
+        text = markdown(made)
     elif chosen == "json":
         text = canonical_json(reporting.document(made)) + "\n"
     else:
-        text = reporting.to_terminal(made, _width(shutil.get_terminal_size().columns))
+        text = terminal(made, _width(shutil.get_terminal_size().columns))
     if out is None:
         sys.stdout.write(text)
         return
