@@ -21,6 +21,8 @@ from tests.structure import house
 
 STREAMLIT_SCRIPT = ("dashboards.app",)
 """Run by path, so it has no package around it."""
+ACROSS = ("test_browser.py",)
+"""Of several modules at once: pages in a browser."""
 OPENS_DATABASE = {"pipeline.store.connection", "pipeline.store.lake"}
 HEAVY = (
     "altair",
@@ -97,6 +99,16 @@ def test_imports_are_relative_inside_the_product_and_absolute_outside() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             name = node.module or "" if isinstance(node, ast.ImportFrom) else ""
             assert name.split(".")[0] not in set(house.TOP) - {"coaudit"}, f"{path}:{name}"
+
+
+def test_tests_lie_where_what_they_test_lies() -> None:
+    wrong = [
+        path
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        if path.parent != ROOT / "tests" and path.name not in ACROSS
+        if not (ROOT / path.parent.relative_to(ROOT / "tests") / path.name.removeprefix("test_")).exists()
+    ]
+    assert not wrong
 
 
 def test_only_the_store_opens_the_database() -> None:
