@@ -1,4 +1,4 @@
-"""The examples of docs/formats.md are read as the page says."""
+"""What the documents say is so: the examples of docs/formats.md, the paths that CONTRIBUTING.md names."""
 
 from __future__ import annotations
 
@@ -38,3 +38,10 @@ def test_what_the_page_maps_is_what_comes_out(tmp_path: Path) -> None:
     assert (found.condition, found.tags, found.setting) == ("b", {"group": "g"}, "real")
     booked = found.events[1]
     assert booked.action and booked.action.arguments == {"seats": 2, "target": "train"}
+
+
+def test_every_path_that_contributing_names_exists() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = re.findall(r"[`(]((?:\w+/)+[\w.]*)[`)]", text)
+    assert len(named) > 30
+    assert [path for path in named if "NAME" not in path and not (ROOT / path).exists()] == []
