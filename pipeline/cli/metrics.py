@@ -45,7 +45,7 @@ def metrics(
     if json:
         emit({"rows": [row.model_dump(exclude_unset=True) for row in rows]})
         return
-    columns = ["metric", "of", "rater", "value", "95 %", "n", "missing", "why null"]
+    columns = ["metric", "of", "rater", "value", "95 %", "n", "missing", "remark"]
     table("Metrics", columns, [measuring.cells(row, number) for row in rows])
 
 
