@@ -9,7 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .console import Commands, ConditionOption, Groups, Json, SettingOption, TagOption, emit, say, store, tags
+from .console import (
+    Commands,
+    ConditionOption,
+    Groups,
+    Json,
+    MaxSteps,
+    SettingOption,
+    TagOption,
+    emit,
+    say,
+    store,
+    tags,
+)
 from .data import checked_setting
 from .judge import ApiBase, Concurrency, MaxCost, MaxRequests, ModelName, Yes, consent
 
@@ -76,6 +88,7 @@ def follow(
     setting: SettingOption = None,
     condition: ConditionOption = None,
     tag: TagOption = None,
+    max_steps: MaxSteps = None,
     json: Json = False,
 ) -> None:
     """Follow live sessions and growing logs into the workspace until interrupted.
@@ -95,7 +108,9 @@ def follow(
 
     plan = Plan(
         targets=tuple(targets),
-        options=ReadOptions(setting=checked_setting(setting), condition=condition, tags=tags(tag or [])),
+        options=ReadOptions(
+            setting=checked_setting(setting), condition=condition, tags=tags(tag or []), max_steps=max_steps
+        ),
         system=system,
         results=results,
         stop_when_idle=stop_when_idle,

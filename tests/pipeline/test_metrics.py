@@ -310,8 +310,8 @@ def test_events_messages_actions_and_errors_are_counted_per_participant(store: S
     log.act(AGENT, "SCREENSHOT()").collaborate(USER, "ACCEPT_CONFIRMATION(request_id=x)").finish()
     take(store, log.folder(tmp_path / "env_x"))
     found = metrics(store)
-    # The opening query is an event of the user's, but no message of the dialogue.
-    for participant, counts in ((AGENT, (4, 1, 3, 1)), (USER, (4, 2, 0, 0))):
+    # The opening query is no record of the log: neither an event of the user's nor a message.
+    for participant, counts in ((AGENT, (4, 1, 3, 1)), (USER, (3, 2, 0, 0))):
         shown = [
             metric(found, name, participant=participant).value
             for name in ("events", "messages", "actions", "errors")
