@@ -37,7 +37,9 @@ BOUNDS = {
     **dict.fromkeys(("human_intervention_rate", "error_rate", "repeated_action_rate"), (0.0, 1.0)),
     **dict.fromkeys(("message_share", "task_reward", "exact_match", "progress"), (0.0, 1.0)),
     **dict.fromkeys(("tes", "progress_completeness", "initiating_capability"), (0.0, 1.0)),
-    **dict.fromkeys(("responding_capability",), (0.0, 1.0)),
+    **dict.fromkeys(
+        ("responding_capability", "partial_structure", "collaboration", "initiation_errors"), (0.0, 1.0)
+    ),
     "workload_balance": (0.0, 0.5),
     "time_to_first_human_message": (0.0, math.inf),
 }
