@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from ...annotation.statistics.intervals import student, wilson
 from ...schemas import Metric
@@ -56,11 +56,11 @@ def checked_per(per: str | None) -> bool:
     return per == "trajectory"
 
 
-def checked_definition(definition: str) -> str:
+def checked_definition(definition: str) -> Literal["released", "paper"]:
     """`released` or `paper`, else UsageError."""
-    if definition not in ("released", "paper"):
-        raise UsageError(f"--definition must be released or paper, got {definition!r}")
-    return definition
+    if definition == "released" or definition == "paper":
+        return definition  # type: ignore[return-value]
+    raise UsageError(f"--definition must be released or paper, got {definition!r}")
 
 
 def checked_steps(given: Mapping[str, str]) -> dict[str, int]:

@@ -60,10 +60,23 @@ def interventions(
     ctx: typer.Context,
     penalty: Annotated[float, typer.Option(help="λ, the price of one human step.")] = 0.08,
     top: Annotated[int, typer.Option(min=1, help="How many states to show.")] = 5,
+    definition: Annotated[
+        str, typer.Option(help="released: the whole run's cost; paper: that from the step on.")
+    ] = "released",
+    longest_state: Annotated[
+        int | None,
+        typer.Option(min=0, help="Characters; 0: any. Else 5041 as released, any in the paper."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """ReHAC: where a person's step helped most and where it was wasted."""
-    documents = finding.interventions(store(ctx), penalty, top)
+    documents = finding.interventions(
+        store(ctx),
+        penalty,
+        top,
+        definition=measuring.checked_definition(definition),
+        longest=longest_state,
+    )
     if not documents:
         raise CoauditError("no ReHAC trajectories in the workspace; `coaudit ingest PATH` reads them")
     if json:
