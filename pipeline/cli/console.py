@@ -28,6 +28,10 @@ ConditionOption = Annotated[
 TagOption = Annotated[
     list[str] | None, typer.Option("--tag", help="key=value, kept with each trajectory; repeatable.")
 ]
+MaxSteps = Annotated[
+    int | None,
+    typer.Option(min=1, help="Co-Gym's step limit; else as configured beside a session, else 30 or 100."),
+]
 Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else there.")
 ]

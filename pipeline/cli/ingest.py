@@ -18,6 +18,7 @@ from ..systems.formats import mapping
 from .console import (
     ConditionOption,
     Json,
+    MaxSteps,
     SettingOption,
     TagOption,
     emit,
@@ -42,6 +43,7 @@ def ingest(
     condition: ConditionOption = None,
     agent: Annotated[str | None, typer.Option(help="Name of the agent's scaffolding.")] = None,
     tag: TagOption = None,
+    max_steps: MaxSteps = None,
     reference: Annotated[
         Path | None, typer.Option(help="Folder of Collab-Overcooked's reference action trajectories.")
     ] = None,
@@ -69,6 +71,7 @@ def ingest(
         agent=agent,
         tags=tags(tag or []),
         map=checked_mapping(map),
+        max_steps=max_steps,
     )
     if dry_run:
         _preview(ingesting.preview(paths, options, system), json)

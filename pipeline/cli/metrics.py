@@ -53,7 +53,7 @@ def metrics(
     if json:
         emit({"rows": [row.model_dump(exclude_unset=True) for row in rows]})
         return
-    columns = ["metric", "of", "rater", "value", "95 %", "n", "missing", "why null"]
+    columns = ["metric", "of", "rater", "value", "95 %", "n", "missing", "remark"]
     table("Metrics", columns, [measuring.cells(row, number) for row in rows])
 
 
@@ -62,10 +62,23 @@ def interventions(
     ctx: typer.Context,
     penalty: Annotated[float, typer.Option(help="λ, the price of one human step.", callback=finite)] = 0.08,
     top: Annotated[int, typer.Option(min=1, help="How many states to show.")] = 5,
+    definition: Annotated[
+        str, typer.Option(help="released: the whole run's cost; paper: that from the step on.")
+    ] = "released",
+    longest_state: Annotated[
+        int | None,
+        typer.Option(min=0, help="Characters; 0: any. Else 5041 as released, any in the paper."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """ReHAC: where a person's step helped most and where it was wasted."""
-    documents = finding.interventions(store(ctx), penalty, top)
+    documents = finding.interventions(
+        store(ctx),
+        penalty,
+        top,
+        definition=measuring.checked_definition(definition),
+        longest=longest_state,
+    )
     if not documents:
         raise CoauditError("no ReHAC trajectories in the workspace; `coaudit ingest PATH` reads them")
     if json:
