@@ -9,18 +9,21 @@ import sys
 import tomllib
 import zipfile
 from fnmatch import fnmatch
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+import typer.main
 
-from coaudit.pipeline.cli import reference
+from coaudit.pipeline.cli import main, reference
 from tests.conftest import ROOT
-from tests.structure import house
+from tests.structure import draw, house
 
-STREAMLIT_SCRIPT = ("dashboards.app",)
-"""Run by path, so it has no package around it."""
+NO_PACKAGE_AROUND = ("coaudit", "dashboards.app")
+"""The face, whose other folders lie elsewhere, and the script that Streamlit runs by its path."""
+ACROSS = ("test_browser.py",)
+"""Of several modules at once: pages in a browser."""
 OPENS_DATABASE = {"pipeline.store.connection", "pipeline.store.lake"}
-# pydantic is not among them: typer itself loads it for a command's help.
 HEAVY = (
     "altair",
     "duckdb",
@@ -39,6 +42,8 @@ HEAVY = (
     "streamlit",
     "vllm",
 )
+HEAVY_FOR_A_FACE = tuple(sorted(set(HEAVY) - {"duckdb", "numpy", "rich"}))
+"""A face may load what its own modules cannot do without: DuckDB's are .1 s, httpx brings rich."""
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 SETUPTOOLS = PROJECT["tool"]["setuptools"]
 WRITTEN = reference.documents()
@@ -63,6 +68,20 @@ def test_every_folder_with_modules_is_a_package() -> None:
     assert not without
 
 
+def test_the_picture_of_the_structure_is_in_step_with_it() -> None:
+    assert (ROOT / "docs" / "structure.svg").read_text(encoding="utf-8") == draw.svg(), "run `make docs`"
+
+
+def test_the_face_hands_on_its_names_and_opens_a_store(tmp_path: Path) -> None:
+    import coaudit
+
+    assert all(hasattr(coaudit, name) for name in coaudit.__all__)
+    assert coaudit.__version__ == PROJECT["project"]["version"]
+    assert coaudit.open(tmp_path).workspace.path == tmp_path
+    with pytest.raises(AttributeError, match="nothing_of_it"):
+        _ = coaudit.nothing_of_it
+
+
 def test_coaudit_is_its_face_alone() -> None:
     assert [path.name for path in (ROOT / "coaudit").glob("*.py")] == ["__init__.py"]
 
@@ -85,7 +104,7 @@ def test_imports_are_relative_inside_the_product_and_absolute_outside() -> None:
     inside = [
         f"{module}:{node.lineno}"
         for module in house.modules()
-        if module not in STREAMLIT_SCRIPT
+        if module not in NO_PACKAGE_AROUND
         for node in ast.walk(house.tree_of(module))
         if isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").startswith("coaudit")
     ]
@@ -94,6 +113,16 @@ def test_imports_are_relative_inside_the_product_and_absolute_outside() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             name = node.module or "" if isinstance(node, ast.ImportFrom) else ""
             assert name.split(".")[0] not in set(house.TOP) - {"coaudit"}, f"{path}:{name}"
+
+
+def test_tests_lie_where_what_they_test_lies() -> None:
+    wrong = [
+        path
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        if path.parent != ROOT / "tests" and path.name not in ACROSS
+        if not (ROOT / path.parent.relative_to(ROOT / "tests") / path.name.removeprefix("test_")).exists()
+    ]
+    assert not wrong
 
 
 def test_only_the_store_opens_the_database() -> None:
@@ -142,7 +171,19 @@ def test_the_types_import_pydantic_only() -> None:
     assert not wrong
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["ingest", "--help"], ["labelstudio", "--help"]])
+def test_every_face_lists_its_names_and_loads_nothing_heavy() -> None:
+    faces = [f"coaudit.{name}" for name in sorted(packages()) if name.split(".")[0] != "coaudit"]
+    script = (
+        "import sys\nfrom importlib import import_module\n"
+        f"faces = [import_module(name) for name in {faces!r}]\n"
+        "print('lacking', *[(f.__name__, n) for f in faces for n in f.__all__ if not hasattr(f, n)])\n"
+        f"print('loaded', *[name for name in {HEAVY_FOR_A_FACE!r} if name in sys.modules])\n"
+    )
+    done = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["lacking", "loaded"]
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"]])
 def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     script = (
         "import sys\nfrom coaudit.pipeline.cli.main import app\n"
@@ -150,8 +191,27 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
         f"print('loaded', *[name for name in {HEAVY!r} if name in sys.modules])\n"
     )
     done = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, text=True, check=True)
-    assert "Usage: " in done.stdout
+    assert len(done.stdout.splitlines()) > 1
     assert done.stdout.splitlines()[-1] == "loaded", "nothing"
+
+
+def test_the_help_lists_every_command_of_every_module_by_its_own_first_words() -> None:
+    modules = {module for module, _ in main.COMMANDS.values()}
+    brought = {
+        name
+        for module in modules
+        for name in typer.main.get_group(import_module(f"coaudit.pipeline.cli.{module}").app).commands
+    }
+    assert brought == set(main.COMMANDS)
+    for name, (_, line) in main.COMMANDS.items():
+        words = (main.Commands()[name].help or "").split()
+        assert words[:3] == line.split()[:3], name
+
+
+def test_a_mistyped_command_is_told_the_one_that_was_meant(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main.app(["ingst"])
+    assert "ingest" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", sorted(WRITTEN))

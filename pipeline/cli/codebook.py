@@ -1,0 +1,98 @@
+"""Commands about what raters are: train, codebook list, show and check."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...judges.llm.answers import answer_of
+from ...judges.llm.prompts import rubric
+from .. import codebooks
+from ..errors import CoauditError, UsageError
+from ..judge import codebook_check
+from .console import Json, emit, safe, say, table, workspace
+
+app = typer.Typer(rich_markup_mode=None)
+
+codebook_app = typer.Typer(
+    help="What is rated: list codebooks, show one, check a file.", no_args_is_help=True, rich_markup_mode=None
+)
+app.add_typer(codebook_app, name="codebook")
+
+
+@codebook_app.command("list")
+def list_codebooks(ctx: typer.Context, json: Json = False) -> None:
+    """The codebooks there are, the workspace's own included."""
+    own = workspace(ctx).codebooks
+    rows = []
+    for name in codebooks.names(own):
+        try:
+            book = codebooks.load(name, own)
+        except codebooks.CodebookError as error:
+            say(str(error))
+            continue
+        rows.append(
+            {
+                "name": book.name,
+                "title": book.title,
+                "unit": book.unit,
+                "level": book.level,
+                "labels": list(book.labels),
+                "codes": len(book.codes),
+                "version": book.version,
+                "own": (own / f"{name}.toml").is_file(),
+            }
+        )
+    if json:
+        emit({"rows": rows})
+        return
+    columns = ["name", "title", "unit", "level", "labels", "codes", "version"]
+    cells = [[_cell(row[column]) for column in columns] for row in rows]
+    table(f"{len(rows)} codebooks", columns, cells)
+
+
+@codebook_app.command("show")
+def show_codebook(
+    ctx: typer.Context,
+    name: Annotated[str, typer.Argument(help="Its name.")],
+    prompt: Annotated[bool, typer.Option("--prompt", help="What a language model is told.")] = False,
+    json: Json = False,
+) -> None:
+    """One codebook: its question, labels and codes."""
+    try:
+        book = codebooks.load(name, workspace(ctx).codebooks)
+    except codebooks.CodebookError as error:
+        raise UsageError(str(error)) from error
+    if json:
+        emit(book.model_dump(mode="json"))
+    elif prompt:
+        print(safe(rubric(book, answer_of(book))))
+    else:
+        print(safe(f"{book.name}  {book.title}  ({book.unit}, {', '.join(book.labels)}, {book.version})"))
+        print(safe(f"{book.question}\n{book.guidance.strip()}"))
+        for code in book.codes:
+            print(safe(f"\n{code.code}  {code.name}\n    {code.definition}"))
+
+
+@codebook_app.command("check")
+def check_codebook(
+    file: Annotated[Path, typer.Argument(help="A TOML file.")],
+    json: Json = False,
+) -> None:
+    """Say everything that is wrong with a codebook, and what would be right."""
+    problems, notes = codebook_check.check(file)
+    if json:
+        emit({"problems": problems, "notes": notes})
+    else:
+        for line in [*problems, *notes]:
+            print(safe(line))
+    if problems:
+        raise CoauditError(f"{file}: {len(problems)} problem{'s' * (len(problems) > 1)}")
+    if not json:
+        print(f"{file}: a codebook")
+
+
+def _cell(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,0 +1,214 @@
+"""Commands for people in the loop: sample, plan, labelstudio up, push, pull, status, export, import."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ...annotation.labelstudio import Server, server
+from ..annotate import pull as pulling
+from ..annotate import push as annotating
+from ..annotate import status as progressing
+from ..annotate.project import reported
+from ..annotate.reconcile import Pulled
+from ..errors import CoauditError, UsageError
+from ..store import samples
+from .console import Json, emit, progress, say, store, table
+
+app = typer.Typer(rich_markup_mode=None)
+
+URL = "http://127.0.0.1:8080"
+
+labelstudio_app = typer.Typer(
+    help="Send samples to Label Studio and take the labels back.", no_args_is_help=True, rich_markup_mode=None
+)
+app.add_typer(labelstudio_app, name="labelstudio")
+
+SampleName = Annotated[str | None, typer.Option("--sample", help="Which sample; else the only one.")]
+Context = Annotated[
+    str,
+    typer.Option(help="What annotators see: transcript, preceding (nothing after the unit), unit (only it)."),
+]
+
+
+@labelstudio_app.command("up")
+def up(
+    port: Annotated[int, typer.Option(help="On 127.0.0.1.")] = 8080,
+    env: Annotated[
+        Path | None, typer.Option(help="Environment for label-studio; else ~/.cache/coaudit/label-studio.")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Its database; else ~/.local/share/coaudit/label-studio.")
+    ] = None,
+) -> None:
+    """Start a Label Studio of your own, installed on first use, and keep it until Ctrl-C."""
+    environment = env or server.default_environment()
+    folder = data or Path.home() / ".local" / "share" / "coaudit" / "label-studio"
+    folder.mkdir(parents=True, exist_ok=True)
+    log = folder / "label-studio.log"
+    if server.healthy(f"http://{server.HOST}:{port}"):
+        raise CoauditError(f"http://{server.HOST}:{port}: a server answers there already; choose --port")
+    try:
+        server.install(environment, say)
+        process = server.start(environment, port, folder, log)
+        say("starting Label Studio; the first time takes half a minute")
+        url = server.wait(process, port, log)
+    except server.InstallError as error:
+        raise CoauditError(str(error)) from error
+    say(
+        f"Label Studio is at {url} (log: {log}). Sign up there; your token is under Account & Settings, "
+        f"Access Token. Then, in another shell:\n"
+        f"  export LABEL_STUDIO_URL={url}\n  read -rs LABEL_STUDIO_API_KEY && export LABEL_STUDIO_API_KEY\n"
+        f"  coaudit labelstudio push"
+    )
+    try:
+        process.wait()
+    except KeyboardInterrupt:
+        server.stop(process)
+
+
+@labelstudio_app.command("push")
+def push(
+    ctx: typer.Context,
+    sample: SampleName = None,
+    context: Context = "transcript",
+    with_predictions: Annotated[
+        bool, typer.Option("--with-predictions", help="Show a judge's labels; people are then not blind.")
+    ] = False,
+    judge: Annotated[
+        str | None, typer.Option(help="With --with-predictions: which judge; else the only one.")
+    ] = None,
+    reset_config: Annotated[
+        bool, typer.Option("--reset-config", help="Undo changes made by hand to a project's configuration.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Make the sample's projects and the tasks they lack. Repeat it whenever in doubt: nothing doubles."""
+    found = store(ctx)
+    chosen = samples.load(found.workspace, sample)
+    if judge and not with_predictions:
+        raise UsageError("--judge goes with --with-predictions")
+    with _server() as server, progress("pushing") as report:
+        done = annotating.push(
+            found,
+            server,
+            chosen,
+            context=context,
+            judge=annotating.only_judge(found, chosen, judge) if with_predictions else None,
+            reset_config=reset_config,
+            progress=report,
+        )
+    if json:
+        emit({"sample": chosen.design.name, "projects": [asdict(one) for one in done]})
+    for one in done:
+        for note in (*one.notes, *(f"left out: {text}" for text in one.left_out)):
+            say(note)
+        if not json:
+            print(f"{one.codebook}: {one.sent} tasks sent, {one.already} were there  {one.url}")
+
+
+@labelstudio_app.command("pull")
+def pull(ctx: typer.Context, sample: SampleName = None, json: Json = False) -> None:
+    """Take over what people labelled, changed or took back since the last pull."""
+    found = store(ctx)
+    with _server() as server:
+        _report(pulling.pull(found, server, samples.load(found.workspace, sample)), json)
+
+
+@labelstudio_app.command("status")
+def status(ctx: typer.Context, sample: SampleName = None, json: Json = False) -> None:
+    """How far annotation is, by project and by annotator."""
+    found = store(ctx)
+    with _server() as server:
+        rows = progressing.status(found, server, samples.load(found.workspace, sample))
+    if json:
+        emit({"rows": rows})
+        return
+    columns = [
+        "project",
+        "codebook",
+        "tasks",
+        "missing",
+        "annotated",
+        "finished",
+        "skipped",
+        "by",
+        "last pull",
+    ]
+    table("Label Studio", columns, [_status_cells(row) for row in rows])
+    for row in rows:
+        for note in row["notes"]:
+            say(note)
+
+
+@labelstudio_app.command("export")
+def export(
+    ctx: typer.Context,
+    folder: Annotated[Path, typer.Argument(help="Where the files go.", file_okay=False)],
+    sample: SampleName = None,
+    context: Context = "transcript",
+) -> None:
+    """Write tasks, configuration and instruction as files, for a Label Studio that we can't reach."""
+    found = store(ctx)
+    for path in annotating.export(found, samples.load(found.workspace, sample), folder, context):
+        print(path)
+
+
+@labelstudio_app.command("import")
+def import_export(
+    ctx: typer.Context,
+    file: Annotated[Path, typer.Argument(help="Label Studio's JSON export.")],
+    sample: SampleName = None,
+    annotator: Annotated[
+        list[str] | None, typer.Option(help="ID=EMAIL: whom a number in the file stands for; repeatable.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Take over the annotations in a JSON export of Label Studio."""
+    found = store(ctx)
+    chosen = samples.load(found.workspace, sample)
+    _report(pulling.import_file(found, chosen, file, _people(annotator or [])), json)
+
+
+def _people(given: list[str]) -> dict[int, str]:
+    people = {}
+    for item in given:
+        number, _, email = item.partition("=")
+        if not number.strip().isdigit() or not email:
+            raise UsageError(f"--annotator must be ID=EMAIL, got {item!r}")
+        people[int(number)] = email
+    return people
+
+
+def _report(done: Pulled, json: bool) -> None:
+    if json:
+        emit(asdict(done))
+    else:
+        print(
+            f"{done.annotations} annotations read: {done.rated} new ratings, {done.errors} without a label, "
+            f"{done.retracted} taken back, {done.unchanged} unchanged"
+        )
+    for report in done.reports:
+        say(report)
+
+
+def _status_cells(row: dict[str, Any]) -> list[str]:
+    by = ", ".join(f"{name} {n}" for name, n in row["annotators"].items()) or "–"
+    names = ("project", "codebook", "tasks", "missing", "annotated", "finished", "skipped")
+    return [*(str(row[name]) for name in names), by, row["last_pull"] or "never"]
+
+
+def _server() -> Server:
+    """The server that the environment names; the token is never printed."""
+    token = os.environ.get("LABEL_STUDIO_API_KEY", "").strip()
+    if not token:
+        raise UsageError("LABEL_STUDIO_API_KEY is not set: Label Studio, Account & Settings, Access Token")
+    url = os.environ.get("LABEL_STUDIO_URL", "").strip() or URL
+    if not url.startswith(("http://", "https://")):
+        raise UsageError(f"LABEL_STUDIO_URL must begin with http:// or https://, got {url!r}")
+    with reported():
+        return Server(url, token)

@@ -1,0 +1,66 @@
+"""Commands that show: the report and the dashboard."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...schemas import canonical_json
+from ..errors import CoauditError, UsageError
+from ..report import build as reporting
+from ..report.html import html
+from ..report.text import markdown, terminal
+from .console import say, store
+
+app = typer.Typer(rich_markup_mode=None)
+
+FORMATS = ("html", "md", "json", "text")
+
+
+@app.command("report")
+def report(
+    ctx: typer.Context,
+    format: Annotated[
+        str | None, typer.Option(help=f"{', '.join(FORMATS)}; else by the file's ending, else text.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="File to write; else stdout.")] = None,
+    rater: Annotated[
+        str | None, typer.Option(help="Whose ratings the process metrics use; else gold where complete.")
+    ] = None,
+) -> None:
+    """Tables, failure modes, agreement, rates and methods: as one HTML page, Markdown, JSON or text."""
+    import shutil
+
+    chosen = _format(format, out)
+    made = reporting.build(store(ctx), rater=rater)
+    if chosen == "html":
+        text = html(made)
+    elif chosen == "md":
+        text = markdown(made)
+    elif chosen == "json":
+        text = canonical_json(reporting.document(made)) + "\n"
+    else:
+        text = terminal(made, _width(shutil.get_terminal_size().columns))
+    if out is None:
+        sys.stdout.write(text)
+        return
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise CoauditError(f"{out}: cannot write the report: {error.strerror}") from error
+    say(f"{out}: {len(made.tables)} tables")
+
+
+def _format(given: str | None, out: Path | None) -> str:
+    ending = {".html": "html", ".htm": "html", ".md": "md", ".json": "json"}
+    chosen = given or (ending.get(out.suffix.lower(), "text") if out else "text")
+    if chosen not in FORMATS:
+        raise UsageError(f"--format must be one of {', '.join(FORMATS)}, got {chosen!r}")
+    return chosen
+
+
+def _width(columns: int) -> int:
+    return max(100, columns) if sys.stdout.isatty() else 140

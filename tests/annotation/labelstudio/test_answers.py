@@ -1,0 +1,189 @@
+"""Label Studio without a server: configurations, tasks, answers, and samples on disk."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from coaudit.annotation.labelstudio import answers as labelstudio_answers
+from coaudit.annotation.labelstudio import client, tasks
+from coaudit.annotation.labelstudio import config as label_config
+from coaudit.pipeline import codebooks
+from coaudit.schemas import Action, Code, Codebook, Event, Participant, Rating, Trajectory
+from tests.conftest import ROOT, Coaudit
+
+FAILURES = codebooks.load("failures")
+
+
+def small(*events: Event) -> Trajectory:
+    people = (
+        Participant(name="ann", kind="human"),
+        Participant(name="basic_agent_gpt", kind="agent", model="gpt"),
+    )
+    return Trajectory(
+        id="t", native_id="t", source="x", system="x", participants=people, events=events, condition="secret"
+    )
+
+
+def said(seq: int, text: str, actor: str = "basic_agent_gpt") -> Event:
+    return Event(seq=seq, actor=actor, kind="message", text=text)
+
+
+def asked(trajectory: Trajectory, event: Event, context: str = "transcript") -> dict[str, Any]:
+    subject = tasks.Subject("s", "t", event.seq, "h", "initiative", "1")
+    book = codebooks.load("initiative")
+    return tasks.task(subject, trajectory, [event], book, context)["data"]  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("name", codebooks.names())
+def test_every_codebook_makes_a_configuration_that_label_studio_takes(name: str) -> None:
+    client.check_config(label_config.label_config(codebooks.load(name)))
+
+
+def test_a_codebook_cannot_break_out_of_the_configuration_or_name_task_data() -> None:
+    evil = '"/><Choices name="x"/> $transcript <script>alert(1)</script>'
+    code = Code(code="a", name=evil, definition=evil, counts=(evil,))
+    book = Codebook(
+        name="evil",
+        title=evil,
+        unit="utterance",
+        labels=("yes", "no"),
+        question=evil,
+        guidance=evil,
+        codes=(code,),
+    )
+    config = label_config.label_config(book)
+    tree = ElementTree.fromstring(config)
+    assert [e.get("name") for e in tree.iter("Choices")] == ["answer"]
+    allowed = {"$transcript", "$unit"}
+    values = [v for e in tree.iter() for k, v in e.attrib.items() if k in ("value", "hint") and "$" in v]
+    assert set(values) <= allowed
+    markdown = "".join(e.get("value", "") for e in tree.iter("Markdown"))
+    assert "<script" not in markdown and "<script" not in label_config.instruction(book)
+    client.check_config(config)
+
+
+def test_annotators_see_neither_model_nor_condition_nor_names_and_messages_byte_for_byte() -> None:
+    message = said(1, 'He said "<b>no</b>"\nTwice.')
+    data = asked(small(said(0, "Hello?", "ann"), message), message)
+    assert data["transcript"][1] == {"author": "▶ RATE THIS · Agent", "text": f"[1] {message.text}"}
+    assert data["unit"] == [data["transcript"][1]]
+    assert "gpt" not in json.dumps(data) and "secret" not in json.dumps(data)
+
+
+def test_preceding_context_never_shows_the_future() -> None:
+    events = [said(n, f"message {n}") for n in range(4)]
+    for context, shown in (("transcript", [0, 1, 2, 3]), ("preceding", [0, 1]), ("unit", [1])):
+        assert asked(small(*events), events[1], context)["seqs"] == shown
+
+
+def test_actions_failures_and_what_they_changed_are_lines_of_their_own() -> None:
+    edit = Event(
+        seq=0,
+        actor="basic_agent_gpt",
+        kind="action",
+        action=Action(name="RUN", arguments={"code": "1/0"}),
+        status="failed",
+        error="ZeroDivisionError",
+        states={"public": "h1"},
+    )
+    trajectory = small(edit).model_copy(update={"states": {"h1": {"editor": "a draft", "empty": ""}}})
+    lines = list(tasks.lines(trajectory, {}))
+    assert lines[0].text == "[0] ▸ RUN(code=1/0)\n✗ FAILED: ZeroDivisionError"
+    assert [line.text for line in lines[1:]] == ["[0] shared state · editor:\na draft"]
+    assert tasks.final_state(trajectory) == "editor:\na draft\n\nempty:\n"
+
+
+def test_a_checklist_that_was_not_read_to_its_end_says_nothing_about_what_is_not_marked() -> None:
+    read = labelstudio_answers.read(FAILURES, {"result": []}, [0])
+    assert {answer.label for answer in read.verdicts} == {None}
+    assert {answer.error for answer in read.verdicts} == {labelstudio_answers.UNREAD}
+
+
+def test_a_judges_ratings_as_a_prediction_read_back_as_the_same_ratings() -> None:
+    lines = [{"author": "Agent", "text": f"[{n}] line {n}"} for n in range(4)]
+    seqs = [0, 1, 1, 2]
+    labels = {"C.1": "present", "P.3": "unclear", "SA.2": "absent"}
+    given = [
+        Rating(
+            trajectory="t",
+            codebook="failures",
+            code=code,
+            rater="j",
+            rater_kind="llm",
+            label=label,
+            cites=(1,),
+        )
+        for code, label in labels.items()
+    ]
+    result = labelstudio_answers.prediction(FAILURES, given, lines, seqs)
+    client.check_config(label_config.label_config(FAILURES), [result])
+    done = {"from_name": "read", "to_name": "transcript", "type": "choices"}
+    ticked = {**done, "value": {"choices": [label_config.READ_TO_THE_END]}}
+    read = labelstudio_answers.read(FAILURES, {"result": [*result, ticked]}, seqs)
+    answers = {answer.code: answer for answer in read.verdicts}
+    assert {code: answers[code].label for code in labels} == labels
+    assert (answers["C.1"].cites, answers["C.1"].quote, read.problems) == ((1,), "line 1", [])
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        [None, 7, {"from_name": "answer"}, {"from_name": "answer", "value": "yes"}],
+        [{"from_name": "answer", "value": {"choices": ["yes", "no"]}}],
+        [{"from_name": "answer", "value": {"choices": [["yes"]]}}],
+    ],
+)
+def test_a_result_of_another_shape_is_an_error_and_never_a_no(result: list[Any]) -> None:
+    (answer,) = labelstudio_answers.read(codebooks.load("halting"), {"result": result}, []).verdicts
+    assert answer.label is None and answer.error
+
+
+def test_a_prediction_outside_the_codebook_is_refused_before_it_is_sent() -> None:
+    wrong = {
+        "from_name": "answer",
+        "to_name": "transcript",
+        "type": "choices",
+        "value": {"choices": ["maybe"]},
+    }
+    with pytest.raises(client.LabelStudioError, match="prediction does not fit"):
+        client.check_config(label_config.label_config(codebooks.load("halting")), [[wrong]])
+
+
+def test_a_sample_keeps_probabilities_and_seed_and_is_never_overwritten(
+    coaudit: Coaudit, workspace: Path
+) -> None:
+    coaudit("ingest", ROOT / "data" / "cogym")
+    options = ("sample", "--codebook", "initiative", "--size", "20", "--overlap", "0.25", "--json")
+    drawn = coaudit(*options, "--seed", "7").json
+    path = workspace / "samples" / "sample.jsonl"
+    design, *units = [json.loads(line) for line in path.read_text().splitlines()]
+    assert (design["seed"], design["method"], drawn["rows"][0]["units"]) == (7, "simple", 20)
+    assert {unit["probability"] for unit in units} == {20 / drawn["rows"][0]["of"]}
+    assert sum(unit["overlap"] == 2 for unit in units) == 5
+    assert "exists" in coaudit(*options, status=2).err
+    coaudit(*options, "--name", "again", "--seed", "7")
+    assert path.read_text().splitlines()[1:] == path.with_name("again.jsonl").read_text().splitlines()[1:]
+
+
+def test_wrong_options_name_the_right_ones(coaudit: Coaudit) -> None:
+    coaudit("ingest", ROOT / "data" / "cogym")
+    sample = ("sample", "--codebook", "initiative")
+    assert "simple, stratified, neyman" in coaudit(*sample, "--method", "best", status=2).err
+    assert "needs --pilot" in coaudit(*sample, "--method", "neyman", status=2).err
+    assert "coaudit judge" in coaudit(*sample, "--method", "stratified", status=2).err
+    assert "coaudit sample" in coaudit("labelstudio", "push", status=2, LABEL_STUDIO_API_KEY="x").err
+    coaudit(*sample)
+    assert (
+        "LABEL_STUDIO_API_KEY is not set"
+        in coaudit("labelstudio", "push", status=2, LABEL_STUDIO_API_KEY="").err
+    )
+
+
+def test_the_plan_is_the_published_one(coaudit: Coaudit) -> None:
+    rows = coaudit("plan", "--half-width", "0.1", "--kappa", "0.6", "--json").json["rows"]
+    assert [row["units_for_kappa"] for row in rows] == [246, 296, 705, 1347, 3281]
