@@ -287,7 +287,11 @@ CHANCES = dict(enumerate([1.0, 1.0, 1.0, 1.0, 0.25, 0.25, 0.25, 0.25, 0.25]))
 
 def test_a_label_outside_the_samples_leaves_the_weights_of_the_others_alone(tmp_path: Path) -> None:
     apart = labelled(tmp_path / "a", UNEVEN, probability=CHANCES)
-    alone = labelled(tmp_path / "b", {r: said[:9] for r, said in UNEVEN.items()}, probability=CHANCES)
+    alone = labelled(
+        tmp_path / "b",
+        {**{r: s[:9] for r, s in UNEVEN.items()}, "judge": UNEVEN["judge"]},
+        probability=CHANCES,
+    )
     found, without = agreement.of_workspace(apart), agreement.of_workspace(alone)
     inside, outside = people(found, "percent_agreement", "ann", "bob")
     (only,) = people(without, "percent_agreement", "ann", "bob")
