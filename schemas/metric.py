@@ -23,13 +23,15 @@ class Metric(Model):
     scoring: str | None = None
     """For collab_score: `automatic` or `human`."""
     definition: str | None = None
-    """`released` or `paper`, where a system's code and its paper differ."""
+    """`released` or `paper`, where a system's code and its paper differ (Co-Gym's initiative entropy too)."""
     value: float | None
     n: int
     missing: int = 0
     low: float | None = None
     high: float | None = None
     reason: str | None = None
+    note: str | None = None
+    """What a value rests on by its definition, such as sessions that it counts as 0."""
 
 
 class Agreement(Model):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from ...annotation.statistics.intervals import student, wilson
 from ...schemas import Metric
@@ -37,12 +37,16 @@ BOUNDS = {
     **dict.fromkeys(("human_intervention_rate", "error_rate", "repeated_action_rate"), (0.0, 1.0)),
     **dict.fromkeys(("message_share", "task_reward", "exact_match", "progress"), (0.0, 1.0)),
     **dict.fromkeys(("tes", "progress_completeness", "initiating_capability"), (0.0, 1.0)),
-    **dict.fromkeys(("responding_capability",), (0.0, 1.0)),
+    **dict.fromkeys(
+        ("responding_capability", "partial_structure", "collaboration", "initiation_errors"), (0.0, 1.0)
+    ),
     "workload_balance": (0.0, 0.5),
     "time_to_first_human_message": (0.0, math.inf),
 }
 """Values that a metric can take; an interval never leaves them."""
 _FIELDS = ("participant", "rater", "scoring", "definition")
+SILENT = "nobody took the initiative"
+"""Of such sessions Eq. 2 says nothing: `released` counts them as 0, `paper` leaves them out."""
 
 
 def checked_per(per: str | None) -> bool:
@@ -52,11 +56,11 @@ def checked_per(per: str | None) -> bool:
     return per == "trajectory"
 
 
-def checked_definition(definition: str) -> str:
+def checked_definition(definition: str) -> Literal["released", "paper"]:
     """`released` or `paper`, else UsageError."""
-    if definition not in ("released", "paper"):
-        raise UsageError(f"--definition must be released or paper, got {definition!r}")
-    return definition
+    if definition == "released" or definition == "paper":
+        return definition  # type: ignore[return-value]
+    raise UsageError(f"--definition must be released or paper, got {definition!r}")
 
 
 def checked_steps(given: Mapping[str, str]) -> dict[str, int]:
@@ -170,7 +174,7 @@ def _quoted(text: str) -> str:
 def _per_trajectory(connection: Any) -> list[Metric]:
     query = """
         SELECT m.metric, m.trajectory_id AS trajectory, t.native_id, m.participant, m.rater, m.scoring,
-            m.definition, m.value, m.reason
+            m.definition, m.value, m.reason, CASE WHEN m.value IS NOT NULL THEN m.reason END AS note
         FROM chosen m JOIN selected t ON t.id = m.trajectory_id
         ORDER BY t.started, t.native_id, t.id, m.metric, m.participant, m.rater, m.scoring
     """
@@ -178,7 +182,7 @@ def _per_trajectory(connection: Any) -> list[Metric]:
 
 
 def _single(row: dict[str, Any]) -> Metric:
-    given = {key: value for key, value in row.items() if key not in _FIELDS or value is not None}
+    given = {k: value for k, value in row.items() if k not in (*_FIELDS, "note") or value is not None}
     if row["value"] is not None:
         given.pop("reason")
     defined = row["value"] is not None
@@ -194,6 +198,7 @@ def _aggregate(keys: list[tuple[str, str]]) -> str:
                 fsum(value * weight) / nullif(fsum(weight) FILTER (value IS NOT NULL), 0) AS value,
                 count(value) AS n, count(*) - count(value) AS missing,
                 fsum(weight) FILTER (value IS NOT NULL) AS total, mode(reason) AS reason,
+                count(*) FILTER (reason = {_quoted(SILENT)}) AS silent,
                 fsum(weight * weight * value * value) AS squares, fsum(weight * weight * value) AS products,
                 fsum(weight * weight) FILTER (value IS NOT NULL) AS weights
             FROM chosen m JOIN selected t ON t.id = m.trajectory_id
@@ -236,6 +241,9 @@ def _metric(row: dict[str, Any], keys: list[str]) -> Metric:
     given = {name: row[name] for name in _FIELDS if row[name] is not None}
     if row["value"] is None:
         given["reason"] = row["reason"] or "no trajectory has a value"
+    elif row["silent"]:
+        treated = "counted as 0" if row["definition"] == "released" else "left out"
+        given["note"] = f"{SILENT} in {row['silent']} of {row['n'] + row['missing']}: {treated}"
     return Metric(
         metric=RATES.get(metric, metric),
         group={name: row[f"key_{i}"] for i, name in enumerate(keys)},
@@ -269,9 +277,10 @@ def _order(metric: Metric) -> tuple[Any, ...]:
 
 
 def cells(metric: Metric, number: Callable[[float | None], str]) -> list[str]:
-    """A metric as the cells of a table: metric, of, rater, value, interval, n, missing, why null."""
+    """A metric as the cells of a table: metric, of, rater, value, interval, n, missing, remark."""
     group = " · ".join(str(v) for v in (metric.group or {}).values())
-    of = " · ".join(x for x in (metric.native_id or group, metric.participant, metric.scoring) if x)
+    parts = (metric.native_id or group, metric.participant, metric.scoring, metric.definition)
+    of = " · ".join(part for part in parts if part)
     interval = "" if metric.low is None else f"{number(metric.low)} – {number(metric.high)}"
     counts = [str(metric.n), str(metric.missing)]
     return [
@@ -281,5 +290,5 @@ def cells(metric: Metric, number: Callable[[float | None], str]) -> list[str]:
         number(metric.value),
         interval,
         *counts,
-        metric.reason or "",
+        metric.reason or metric.note or "",
     ]

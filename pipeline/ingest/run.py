@@ -13,14 +13,14 @@ import duckdb
 from ...schemas import Quarantined, Trajectory
 from ..errors import SourceError
 from ..store import Store, execute, insert, ledger
-from ..systems import ReadOptions
+from ..systems import ReadOptions, merge
 from . import sources as provenance
 from .archives import is_archive, unpacked
 from .discover import Tree, discover, recognised, unrecognised
-from .identity import settled
+from .identity import may_be_one, settled
 from .measure import read_references, save
 from .result import Ingested
-from .sources import Place, Source, known_sources, note_sources
+from .sources import Place, Source, known_sources
 
 BATCH_EVENTS = 20_000
 SHOWN = 3
@@ -182,7 +182,8 @@ def _take_references(store: Store, folder: Path, result: Ingested) -> None:
     place = Place(folder, os.path.abspath(folder), "overcooked")
     source = _source(place, ReadOptions()).model_copy(update={"reference": True})
     if source.key not in {one.key for one in provenance.noted(store.workspace)[0] if one.reference}:
-        provenance.note(store.workspace, [source])
+        with store.writing() as connection:
+            provenance.keep(store, connection, (), [source])
 
 
 class Batch:
@@ -192,6 +193,7 @@ class Batch:
         self.store = store
         self.result = result
         self.trajectories: dict[str, tuple[Trajectory, ReadOptions]] = {}
+        self.names: dict[str, list[str]] = {}
         self.sources: list[Source] = []
         self.fresh: list[Source] = []
         self.quarantined: list[Quarantined] = []
@@ -204,14 +206,22 @@ class Batch:
             if isinstance(item, Quarantined):
                 self.quarantined.append(item)
                 continue
-            if item.id in self.trajectories or self.size >= BATCH_EVENTS:
+            if self._meets(item) or self.size >= BATCH_EVENTS:
                 self.flush()
             self.trajectories[item.id] = (item, source.options)
+            self.names.setdefault(item.native_id, []).append(item.id)
             ids.append(item.id)
             self.size += len(item.events)
         if ids:  # a source that gave nothing is read again next time, and says again why
             self.sources.append(source.model_copy(update={"trajectory_ids": tuple(ids)}))
             self.fresh.extend(self.sources[-1:] if fresh else [])
+
+    def _meets(self, item: Trajectory) -> bool:
+        """Whether what waits has to be stored first, since it may be the same session."""
+        if item.id in self.trajectories:
+            return True
+        others = self.names.get(item.native_id, ())
+        return any(may_be_one(item, self.trajectories[other][0]) for other in others)
 
     def flush(self) -> None:
         """Store what has come together; nobody waits where that is nothing."""
@@ -219,20 +229,20 @@ class Batch:
             return
         with self.store.writing() as connection:
             self._save(connection)
-            note_sources(connection, self.sources)
             insert(connection, "quarantine", [q.model_dump() for q in self.quarantined])
-            # On disk in the ledger before it is in the database, which a kill in between leaves behind.
-            provenance.note(self.store.workspace, self.fresh)
+            provenance.keep(self.store, connection, self.sources, self.fresh)
         self.result.quarantined.extend(self.quarantined)
-        self.trajectories, self.sources, self.fresh, self.quarantined, self.size = {}, [], [], [], 0
+        self.trajectories, self.names, self.size = {}, {}, 0
+        self.sources, self.fresh, self.quarantined = [], [], []
         gc.collect(0)
 
     def _save(self, connection: duckdb.DuckDBPyConnection) -> None:
         fresh = []
         known = _stored(connection, self.trajectories)
+        heard = _heard(connection, self.trajectories.values())
         for trajectory, options in self.trajectories.values():
             found: Trajectory | None = trajectory
-            if trajectory.id in known:
+            if trajectory.id in known or trajectory.native_id in heard:
                 found = settled(self.store, connection, trajectory, options, self.result)
             if found is None:
                 self.result.unchanged += 1
@@ -247,3 +257,16 @@ def _stored(connection: duckdb.DuckDBPyConnection, ids: Collection[str]) -> set[
     """Those of the ids that the store has."""
     query = "SELECT id FROM trajectories WHERE id IN (SELECT unnest(?))"
     return {row[0] for row in execute(connection, query, [list(ids)]).fetchall()}
+
+
+def _heard(
+    connection: duckdb.DuckDBPyConnection, trajectories: Collection[tuple[Trajectory, ReadOptions]]
+) -> set[str]:
+    """Names of sessions that were heard, now or before: their ids may not be those of their logs."""
+    query = """
+        SELECT native_id FROM trajectories JOIN outcomes ON trajectory_id = id
+        WHERE name = ? AND native_id IN (SELECT unnest(?))
+    """
+    names = [trajectory.native_id for trajectory, _ in trajectories]
+    stored = {row[0] for row in execute(connection, query, [merge.HEARD, names]).fetchall()}
+    return stored | {trajectory.native_id for trajectory, _ in trajectories if merge.was_heard(trajectory)}

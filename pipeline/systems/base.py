@@ -32,6 +32,8 @@ class ReadOptions(Model):
     condition: str | None = None
     agent: str | None = None
     tags: dict[str, str] = Field(default_factory=dict)
+    max_steps: int | None = Field(default=None, gt=0)
+    """Co-Gym: how many logged records a party may have."""
     map: str | None = None
     """Text of a mapping file for logs of no known system; the text, so that a rebuild needs no file."""
 

@@ -21,6 +21,7 @@ from ....schemas.trajectory import EventKind
 from ..base import ReadOptions, expect, field, json_file
 from . import export
 from . import world as blocks_world
+from .dependence import TaskType, task_type
 from .export import Game, Json
 from .world import World
 
@@ -80,6 +81,8 @@ def _trajectory(path: Path, game: Game, options: ReadOptions, bad: list[str]) ->
     own = spec | ({} if game.copy_of is None else {"copy_of": game.copy_of})
     checkpoint = game.session.get("prompt_checkpoint")
     own |= {} if checkpoint is None else {"prompt_checkpoint": str(checkpoint)}
+    kind = _task_type(game, agents)
+    own |= {} if kind is None else {"task_type": kind}
     return Trajectory(
         id=content_hash(SYSTEM, game.session_id, game.record_id, _created(game)),
         native_id=game.record_id,
@@ -108,6 +111,14 @@ def _created(game: Game) -> str | None:
 def _spec(game: Game) -> Json:
     spec = game.config.get("spec")
     return spec if isinstance(spec, dict) else {}
+
+
+def _task_type(game: Game, agents: list[Json]) -> TaskType | None:
+    target = export.target(game)
+    goals = {str(a["name"]): blocks_world.blocks(export.goal(a, target), "goal") for a in agents}
+    inventories = {str(a["name"]): blocks_world.counts(a.get("inventory")) for a in agents}
+    first = blocks_world.blocks(export.initial(game).get("initiablocks"), "initiablocks")
+    return task_type(goals, inventories, first)
 
 
 def _instance(game: Game) -> str | None:
