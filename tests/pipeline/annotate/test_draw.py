@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from coaudit.pipeline import codebooks
+from coaudit.pipeline.analyze import matrix
 from coaudit.pipeline.annotate import draw
 from coaudit.pipeline.ingest.measure import save
 from coaudit.pipeline.store import Store, samples
@@ -63,3 +65,28 @@ def test_a_stratified_sample_takes_of_each_stratum_its_share_of_the_corpus(store
     sample = draw.draw(store, draw.Wish(("initiative",), "first", size=20, method="stratified"))
     flagged = [unit for unit in sample.units if unit.stratum == "judge=yes"]
     assert (len(flagged), len(sample.units)) == (5, 20)
+
+
+def test_a_share_by_people_alone_varies_within_the_strata_that_the_sample_took_numbers_of(
+    store: Store,
+) -> None:
+    units = rows(store, "SELECT trajectory_id, event FROM units WHERE kind = 'utterance' AND NOT opening")
+    said = ["yes" if number % 2 == 0 else "no" for number in range(len(units))]
+    of = dict(zip([(u["trajectory_id"], u["event"]) for u in units], said, strict=True))
+    more = {"rater": "judge", "rater_kind": "llm"}
+    rate(store, [verdict(t, e, "initiative", label, **more) for (t, e), label in of.items()])
+    for method, fixed in (("stratified", True), ("simple", False)):
+        sample = draw.draw(store, draw.Wish(("initiative",), method, size=20, method=method))
+        rate(
+            store,
+            [verdict(u.trajectory, u.event, "initiative", of[u.trajectory, u.event]) for u in sample.units],
+        )
+        with store.reading() as connection:
+            (code,) = matrix.rated(connection, codebooks.load("initiative", None))
+        drawn = ~np.isnan(code.inclusion)
+        assert bool((code.strata[drawn] >= 0).all()) is fixed
+        for path in store.workspace.samples.glob("*"):
+            path.unlink()
+        with store.writing() as connection:
+            connection.execute("DELETE FROM samples")
+            connection.execute("DELETE FROM frames")
