@@ -55,7 +55,8 @@ def shares(
     most = sums**2 / squared * _repeated(labels, strata) + prior
     effect = design_effect((weights * (whole / sums)[strata]) * (labels - means[strata]), clusters)
     held = np.bincount(strata)
-    unbiased = 1 - (1 - np.minimum(prior, 1.0)) / held  # n − 1 for n, in so far as no prior makes up for it
+    # A Beta of size m has the variance p(1 − p)/(m + 1): it takes n − 2 where no prior adds to them.
+    unbiased = np.maximum(0.0, 1 - 2 * (1 - np.minimum(prior, 1.0)) / held)
     sizes = (np.minimum(own, most) - prior) * unbiased / effect + prior
     return Shares(means, held, centres, np.maximum(sizes, prior))
 
