@@ -47,8 +47,7 @@ class RatingLedger:
     """This process's own file among the workspace's ratings; a `live` one is brought into the store soon."""
 
     def __init__(self, folder: Path, *, live: bool = False) -> None:
-        moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
-        name = f"{moment}-{os.getpid()}-{secrets.token_hex(4)}"
+        name = f"{_moment(folder)}-{os.getpid()}-{secrets.token_hex(4)}"
         self.path = folder / f"{name}{LIVE if live else '.jsonl'}"
         folder.mkdir(parents=True, exist_ok=True)
         self._file = AppendOnly(self.path)
@@ -138,6 +137,16 @@ def is_left(path: Path) -> bool:
 def files(folder: Path) -> list[Path]:
     """The ledger files of a folder, oldest first."""
     return sorted(folder.glob("*.jsonl")) if folder.is_dir() else []
+
+
+def _moment(folder: Path) -> str:
+    """What a new ledger's name begins with: now, but behind every ledger there is, whatever clocks say.
+
+    The order of names is the order in which ratings count.
+    """
+    now = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
+    last = max((path.name.split("-")[0] for path in files(folder)), default="")
+    return now if now > last else f"{last}~"
 
 
 def _rating(line: bytes, path: Path) -> Rating | Quarantined:
