@@ -150,8 +150,8 @@ def lines(samples: int) -> Iterator[str]:
     yield "| ICC | trajectories | units in each | drift, rate .05 | rate .3 | alternative annotator test |"
     yield "|---|---|---|---|---|---|"
     for icc, (trajectories, size) in product((0.0, 0.3), ((12, 10), (25, 8), (60, 5), (200, 4))):
-        errors = [drift_error(rate, icc, trajectories, size, 2 * samples) for rate in (0.05, 0.3)]
-        errors.append(passing_error(icc, trajectories, size, 2 * samples))
+        errors = [drift_error(rate, icc, trajectories, size, 4 * samples) for rate in (0.05, 0.3)]
+        errors.append(passing_error(icc, trajectories, size, 4 * samples))
         yield f"| {icc} | {trajectories} | {size} | {' | '.join(f'{error:.3f}' for error in errors)} |"
     yield ""
     yield "| units asked three times | answered at random | prevalence | flip rate |"

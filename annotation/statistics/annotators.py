@@ -99,7 +99,7 @@ def _unidentified(audit: Audit, given: Ints, with_judge: bool) -> str | None:
         return f"an annotator model needs {FEWEST_RATERS} raters of the same units, got {meet}{more}"
     agreed = [int(((given == label).sum(1) >= 2).sum()) for label in (1, 0)]
     if min(agreed) < FEWEST:
-        kind = "have" if agreed[0] < FEWEST else "lack"
+        kind = "have" if agreed[0] <= agreed[1] else "lack"
         said = f"two annotators agree that {min(agreed)} units {kind} it"
         return f"{said}: too few to tell misses from false alarms, which takes {FEWEST}"
     return None

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...annotation.statistics import Audit
 from ...annotation.statistics.annotators import dawid_skene
@@ -86,14 +87,11 @@ def _grouped(
                 yield row
 
 
-def _rate(
-    code: Rated,
-    judge: str | None,
-    group: dict[str, str | None] | None,
-    estimator: str | None,
-    labels: str,
-) -> Rate | None:
-    """One row; None where neither the judge nor people said anything in this group."""
+def audit(code: Rated, judge: str | None) -> tuple[Audit, NDArray[np.bool_], str] | None:
+    """One code as what a judge and people said, the units (units,) it is of, and what was assumed.
+
+    None where neither the judge nor people said anything.
+    """
     human, of_people = presence(code)
     said = None if judge is None else code.of(judge)
     # Only units that the judge was asked about are its corpus.
@@ -103,10 +101,24 @@ def _rate(
     human, inclusion, assumed = _weighed(human[corpus], code.inclusion[corpus])
     clusters = None if code.clusters is None else code.clusters[corpus]
     strata = None if said is None else _presence(said[corpus])
-    audit = Audit(human, strata, inclusion, clusters, design=code.strata[corpus])
-    found = rate(audit, estimator)
+    return Audit(human, strata, inclusion, clusters, design=code.strata[corpus]), corpus, assumed + of_people
+
+
+def _rate(
+    code: Rated,
+    judge: str | None,
+    group: dict[str, str | None] | None,
+    estimator: str | None,
+    labels: str,
+) -> Rate | None:
+    """One row; None where neither the judge nor people said anything in this group."""
+    given = audit(code, judge)
+    if given is None:
+        return None
+    own, corpus, assumed = given
+    found = rate(own, estimator)
     if labels != MEAN:
-        found, of_people = _modelled(audit, code.where(corpus), labels, found), ""
+        found, assumed = _modelled(own, code.where(corpus), labels, found), ""
     return Rate(
         codebook=code.book.name,
         code=code.code,
@@ -117,7 +129,7 @@ def _rate(
         low=found.low,
         high=found.high,
         estimator=found.estimator,
-        design=found.design + assumed + of_people,
+        design=found.design + assumed,
         n_human=found.n_human,
         n_judged=found.n_judged,
         n_unclear=found.n_unclear,
@@ -132,11 +144,11 @@ def _presence(said: Ints) -> Ints:
     return np.where(said >= 0, (said == 0).astype(np.int64), said)
 
 
-def _modelled(audit: Audit, code: Rated, labels: str, found: Estimated) -> Estimated:
+def _modelled(own: Audit, code: Rated, labels: str, found: Estimated) -> Estimated:
     """The row with the rate of the annotator model in place of that of the mean label."""
     columns = [code.raters.index(rater) for rater in code.humans]
-    said = np.where(audit.human[:, None] == MISSING, MISSING, _presence(code.matrix[:, columns]))
-    value, interval = dawid_skene(audit, said, with_judge=labels == WITH_JUDGE)
+    said = np.where(own.human[:, None] == MISSING, MISSING, _presence(code.matrix[:, columns]))
+    value, interval = dawid_skene(own, said, with_judge=labels == WITH_JUDGE)
     return replace(
         found,
         estimator=labels.replace("-", "_"),
