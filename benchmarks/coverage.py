@@ -1,6 +1,6 @@
 """How often the 95 % intervals of agreement hold the truth, by simulation.
 
-    python benchmarks/coverage.py [--samples 500] [--resamples 1000]
+    python benchmarks/coverage.py [--samples 500] [--resamples 1000] [--only weighted]
 
 A unit's true label is drawn from margins with the given prevalence (five labels: halving from one rare
 label to the next); each rater sees it with probability √kappa and else answers from the margins, so that
@@ -140,6 +140,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--samples", type=int, default=500)
     parser.add_argument("--resamples", type=int, default=1000)
+    parser.add_argument(
+        "--only", default="", help="settings of which a row names this: overlap, weighted, 15"
+    )
     options = parser.parse_args()
     print("| labels | raters | prevalence | sample |", " | ".join(WANTED), "|")
     print("|---|---|---|---|" + "---|" * len(WANTED))
@@ -150,11 +153,14 @@ def main() -> None:
         *product((2, 5), (3,), (0.05, 0.2), lacking),
     ]
     for labels, raters, prevalence, (units, trajectories, design) in settings:
+        where = f"{units} units" + (f" in {trajectories} trajectories" if trajectories else "")
+        where += f", {design}" if design else ""
+        if options.only not in where:
+            continue
         setting = Setting(labels, raters, prevalence, units, trajectories, design)
         found = coverage(setting, options.samples, options.resamples, 1)
-        where = f"{units} units" + (f" in {trajectories} trajectories" if trajectories else "")
         cells = " | ".join(found.get(name, "undefined") for name in WANTED)
-        print(f"| {labels} | {raters} | {prevalence} | {where} {design} | {cells} |", flush=True)
+        print(f"| {labels} | {raters} | {prevalence} | {where} | {cells} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -140,7 +140,7 @@ def rogan_gladen(audit: Audit, resamples: int, seed: int) -> Estimate:
 
 
 def _unseen(audit: Audit, found: Shares, share: Floats, theta: Floats) -> Floats:
-    """(resamples,) rates from draws (G, resamples) of the strata's shares, closer by what is known of them."""
+    """(resamples,) rates from draws (G, resamples) of strata's shares, closer by what is known of them."""
     part = 0.0 if audit.divided else found.held / np.maximum(np.rint(share * len(audit.human)), found.held)
     left = np.sqrt(1 - part) * np.ones(len(share))
     rates: Floats = share @ (found.means[:, None] + left[:, None] * (theta - found.means[:, None]))
