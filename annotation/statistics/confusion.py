@@ -13,6 +13,8 @@ from .intervals import Floats, Ints, around
 from .strata import shares
 
 RESAMPLES = 4000
+NONE_SEEN = "no exception was seen: the middle of what the labels allow"
+"""Of a share that is 1 or 0 in a weighted sample, where each unit that it lacks would stand for many."""
 Bools = NDArray[np.bool_]
 
 
@@ -89,9 +91,10 @@ def confusion(
 
     Intervals are those of the estimator core. With weights the sample knows little of the judge's misses,
     each of which stands for many: all four are then quotients of sums of W_j·θ_jk over judge labels j, the
-    share θ_jk of people's label k in each having the posterior of `strata`, wide also where no miss was
-    seen. W_j is how many units of the `corpus` (q,) the judge gave label j, itself a draw of a larger one;
-    without it the sum of the weights, as if the sample had taken fixed numbers of each.
+    share θ_jk of people's label k in each having the posterior of `strata`. Where the sample has no exception
+    the median of that is given, not a 1.000. W_j is how many units of the `corpus` (q,) the judge gave label
+    j, itself a draw of a larger one; without it the sum of the weights, as if the sample had taken fixed
+    numbers of each.
     """
     q = len(labels)
     votes = _votes(human, q)
@@ -201,8 +204,9 @@ def _drawn(numerator: Floats, denominator: Floats, among: Bools, reason: str) ->
         return Share(None, None, None, 0, reason)
     values = np.clip(numerator.sum(0) / whole, 0, 1)
     low, high, why, _ = around(float(values[0]), values[1:])
-    none_seen = "no exception was seen; the interval says how many there may be"
-    return Share(float(values[0]), low, high, n, none_seen if values[0] in (0, 1) else why)
+    if values[0] in (0, 1):
+        return Share(float(np.median(values[1:])), low, high, n, NONE_SEEN)
+    return Share(float(values[0]), low, high, n, why)
 
 
 def _sums(index: Ints, weights: Floats, size: int) -> Floats:
