@@ -1,12 +1,16 @@
 """How often the 95 % intervals of agreement hold the truth, by simulation.
 
-    python benchmarks/coverage.py [--samples 500] [--resamples 1000]
+    python benchmarks/coverage.py [--samples 500] [--resamples 1000] [--only weighted]
 
-A unit's true label is drawn from margins with the given prevalence (five labels: halving from one rare label
-to the next); each rater sees it with probability √kappa and else answers from the margins, so that Cohen's
-kappa is .6 for every pair. In clustered samples a trajectory has its own margins (Dirichlet, intraclass
-correlation .15), its own kappa (Beta, mean .6) and a geometric number of units. The truth is the coefficient
-of the pattern distribution itself.
+A unit's true label is drawn from margins with the given prevalence (five labels: halving from one rare
+label to the next); each rater sees it with probability √kappa and else answers from the margins, so that
+Cohen's kappa is .6 for every pair. In clustered samples a trajectory has its own margins (Dirichlet,
+intraclass correlation .15), its own kappa (Beta, mean .6) and a geometric number of units. The truth is the
+coefficient of the pattern distribution itself.
+
+Ratings may lack: with "overlap" each unit is rated by two of the raters, with "alone" the last one has
+rated four times as many units by itself; "weighted" samples hold all units that the last rater flags and a
+fifth of the others, with weights 1/π. A cell is coverage / mean width / bias.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ from coaudit.annotation.statistics import Ratings
 from coaudit.annotation.statistics import coefficients as formula
 from coaudit.annotation.statistics.agreement import agreement
 from coaudit.annotation.statistics.coefficients import Tally
-from coaudit.annotation.statistics.intervals import Floats, Ints
+from coaudit.annotation.statistics.intervals import MISSING, Floats, Ints
 
 KAPPA, INTRACLASS = 0.6, 0.15
 WANTED = (
@@ -67,8 +71,17 @@ def truth(cells: Ints, probabilities: Floats, labels: int) -> dict[str, float]:
 class Setting:
     """Where samples come from: `units` independent ones, or about as many in `trajectories`."""
 
-    def __init__(self, labels: int, raters: int, prevalence: float, units: int, trajectories: int | None):
+    def __init__(
+        self,
+        labels: int,
+        raters: int,
+        prevalence: float,
+        units: int,
+        trajectories: int | None = None,
+        design: str = "",
+    ):
         self.labels, self.raters, self.units, self.trajectories = labels, raters, units, trajectories
+        self.design = design
         self.base = margins(labels, prevalence)
         self.cells = np.array(list(product(range(labels), repeat=raters)))
         if trajectories is None:
@@ -80,6 +93,19 @@ class Setting:
     def sample(self, rng: np.random.Generator) -> Ratings:
         names = tuple(str(k) for k in range(self.labels))
         raters = tuple("abc"[: self.raters])
+        if self.design == "weighted":
+            drawn = np.where(self.cells[:, -1] > 0, 1.0, 0.2)
+            chance = self.mean * drawn
+            rows = rng.choice(len(self.cells), self.units, p=chance / chance.sum())
+            return Ratings(self.cells[rows], names, raters, weights=1 / drawn[rows])
+        if self.design:
+            alone = 4 * self.units if self.design == "alone" else 0
+            rows = rng.choice(len(self.cells), self.units + alone, p=self.mean / self.mean.sum())
+            matrix = self.cells[rows].copy()
+            matrix[self.units :, :-1] = MISSING
+            if self.design == "overlap":
+                matrix[np.arange(self.units), rng.integers(self.raters, size=self.units)] = MISSING
+            return Ratings(matrix, names, raters)
         if self.trajectories is None:
             rows = rng.choice(len(self.cells), self.units, p=self.mean / self.mean.sum())
             return Ratings(self.cells[rows], names, raters)
@@ -95,36 +121,45 @@ class Setting:
         )
 
 
-def coverage(setting: Setting, samples: int, resamples: int, seed: int) -> dict[str, float]:
-    """The share of samples with a defined coefficient whose interval holds the truth."""
+def coverage(setting: Setting, samples: int, resamples: int, seed: int) -> dict[str, str]:
+    """Of the samples that define a coefficient: how often the interval holds it, its width, the bias."""
     rng = np.random.default_rng(seed)
-    held: dict[str, list[bool]] = {name: [] for name in WANTED}
+    held: dict[str, list[tuple[bool, float, float]]] = {name: [] for name in WANTED}
     pairs = [(0, 1)]
     for number in range(samples):
         for row in agreement(setting.sample(rng), WANTED, pairs=pairs, resamples=resamples, seed=number):
             if row.low is not None and row.high is not None:
-                held[row.coefficient].append(
-                    row.low - 1e-9 <= setting.truth[row.coefficient] <= row.high + 1e-9
-                )
-    return {name: float(np.mean(values)) for name, values in held.items()}
+                truth, value = setting.truth[row.coefficient], row.value or 0.0
+                inside = row.low - 1e-9 <= truth <= row.high + 1e-9
+                held[row.coefficient].append((inside, row.high - row.low, value - truth))
+    means = {name: np.mean(values, axis=0) for name, values in held.items() if values}
+    return {name: f"{hit:.3f} / {width:.2f} / {bias:+.3f}" for name, (hit, width, bias) in means.items()}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--samples", type=int, default=500)
     parser.add_argument("--resamples", type=int, default=1000)
+    parser.add_argument(
+        "--only", default="", help="settings of which a row names this: overlap, weighted, 15"
+    )
     options = parser.parse_args()
     print("| labels | raters | prevalence | sample |", " | ".join(WANTED), "|")
     print("|---|---|---|---|" + "---|" * len(WANTED))
-    sizes = ((60, None), (200, None), (200, 20), (300, 60))
-    for labels, raters, prevalence, (units, trajectories) in product(
-        (2, 5), (2, 3), (0.05, 0.1, 0.3, 0.5), sizes
-    ):
-        found = coverage(
-            Setting(labels, raters, prevalence, units, trajectories), options.samples, options.resamples, 1
-        )
+    sizes = ((60, None, ""), (200, None, ""), (200, 20, ""), (300, 60, ""))
+    lacking = ((100, None, "overlap"), (100, None, "alone"), (200, None, "weighted"), (15, None, ""))
+    settings = [
+        *product((2, 5), (2, 3), (0.05, 0.1, 0.3, 0.5), sizes),
+        *product((2, 5), (3,), (0.05, 0.2), lacking),
+    ]
+    for labels, raters, prevalence, (units, trajectories, design) in settings:
         where = f"{units} units" + (f" in {trajectories} trajectories" if trajectories else "")
-        cells = " | ".join(f"{found[name]:.3f}" for name in WANTED)
+        where += f", {design}" if design else ""
+        if options.only not in where:
+            continue
+        setting = Setting(labels, raters, prevalence, units, trajectories, design)
+        found = coverage(setting, options.samples, options.resamples, 1)
+        cells = " | ".join(found.get(name, "undefined") for name in WANTED)
         print(f"| {labels} | {raters} | {prevalence} | {where} | {cells} |", flush=True)
 
 

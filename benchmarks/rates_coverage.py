@@ -3,70 +3,177 @@
     python benchmarks/rates_coverage.py [--samples 500]
 
 Corpora of 2,000 units and a judge of the sensitivity and specificity shown; about n units are drawn for
-people: evenly ("even"), by the judge's label and another code's wishes ("uneven"), evenly from trajectories
-of 8 ("clustered", intraclass correlation .2), whole trajectories ("whole"), or unevenly from them.
+people: evenly ("even"), by the judge's label ("by judge"), by that and another code's wishes ("uneven"),
+evenly from trajectories of 8 ("clustered", intraclass correlation .2), whole trajectories ("whole"), or
+unevenly from them; a pilot and a second sample by the judge's label ("two samples"); ten of each of twenty
+tasks and no judge ("strata"). The first table's people see what is so.
+
+In the second table two people of sensitivity .7 and specificity .97 label; of a share of the units
+(overlap) both do, of the others one. The truth is the label that they give on average, 0.7·p + 0.03·(1 −
+p); where gold settles what they dispute, it is what is then settled; for the annotator model ("model": with
+the judge, a third rater) it is what is so. Bias is relative to the truth; undefined is the share of samples
+that give no interval.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Iterator
 from itertools import product
 
 import numpy as np
 
 from coaudit.annotation.statistics import Audit
+from coaudit.annotation.statistics.annotators import dawid_skene
 from coaudit.annotation.statistics.estimators import ESTIMATORS
-from coaudit.annotation.statistics.intervals import MISSING
+from coaudit.annotation.statistics.intervals import MISSING, Floats, Interval, Ints
 from coaudit.annotation.statistics.rates import choose
+from coaudit.pipeline.analyze.matrix import joint_inclusion
 
 N, SIZE = 2000, 8
 SETTINGS = ((0.02, 0.7, 0.98), (0.05, 0.7, 0.97), (0.05, 0.95, 0.995), (0.2, 0.8, 0.9), (0.5, 0.8, 0.8))
-DESIGNS = ("even", "uneven", "clustered", "whole", "clustered uneven")
-CHOSEN = [(design, None) for design in DESIGNS]
-OTHERS = [("even", "ppi"), ("even", "rogan_gladen"), ("even", "human_only"), ("uneven", "hajek")]
+DESIGNS = ("even", "by judge", "uneven", "two samples", "clustered", "whole", "clustered uneven", "strata")
+OTHERS = (("even", "ppi"), ("even", "rogan_gladen"), ("even", "human_only"), ("uneven", "hajek"))
+Result = tuple[float, float | None, Interval]
+"""The truth, the estimate and its interval."""
 
 
-def corpus(design: str, prevalence: float, se: float, sp: float, n: int, rng: np.random.Generator) -> Audit:
-    """An audit whose `score` carries the true labels."""
-    clustered = design != "even" and design != "uneven"
-    clusters = np.arange(N) // SIZE if clustered else None
+def corpus(
+    prevalence: float, se: float, sp: float, clustered: bool, rng: np.random.Generator
+) -> tuple[Ints, Ints]:
+    """What is so of each unit, and what the judge says."""
     chance = rng.beta(prevalence * 4, (1 - prevalence) * 4, N // SIZE)[np.arange(N) // SIZE]
     truth = (rng.random(N) < (chance if clustered else prevalence)).astype(np.int64)
-    judge = (rng.random(N) < np.where(truth == 1, se, 1 - sp)).astype(np.int64)
-    inclusion = np.full(N, n / N)
+    return truth, (rng.random(N) < np.where(truth == 1, se, 1 - sp)).astype(np.int64)
+
+
+def drawn(
+    design: str, truth: Ints, judge: Ints, n: int, rng: np.random.Generator
+) -> tuple[Floats, Floats, Ints]:
+    """Which units, with what probability, from which strata."""
+    inclusion, strata = np.full(N, n / N), np.zeros(N, dtype=np.int64)
     if "uneven" in design:
         other = np.where(rng.random(N) > 0.8, np.where(truth == 1, 0.3, 0.21), 0)
         wish = np.where(judge == 1, 0.6, 0.08) + other
         inclusion = np.minimum(1, wish * n / wish.sum())
-        drawn = rng.random(N) < inclusion
-    elif design == "whole":
-        drawn = np.isin(np.arange(N) // SIZE, rng.permutation(N // SIZE)[: n // SIZE])
-    else:
-        drawn = np.isin(np.arange(N), rng.permutation(N)[:n])
-    return Audit(np.where(drawn, truth, MISSING), judge, inclusion, clusters, truth.astype(np.float64))
+        return (rng.random(N) < inclusion).astype(np.float64), inclusion, strata
+    if design == "whole":
+        units = np.isin(np.arange(N) // SIZE, rng.permutation(N // SIZE)[: n // SIZE])
+        return units.astype(np.float64), inclusion, strata
+    if design == "two samples":
+        first, chance, _ = drawn("even", truth, judge, n // 2, rng)
+        second, more, _ = drawn("by judge", truth, judge, n // 2, rng)
+        everyone = np.ones(N, dtype=bool)
+        joint = joint_inclusion([first > 0, second > 0], [chance, more], everyone)
+        return ((first + second) > 0).astype(np.float64), np.where(np.isnan(joint), 1.0, joint), strata
+    if design in ("by judge", "strata"):
+        strata = judge if design == "by judge" else np.arange(N) % 20
+        taken = np.zeros(N)
+        for stratum in np.unique(strata):
+            own = np.flatnonzero(strata == stratum)
+            size = min(len(own), n // 3 if stratum else n - n // 3) if design == "by judge" else n // 20
+            taken[rng.permutation(own)[:size]] = 1
+            inclusion[own] = size / len(own)
+        return taken, inclusion, strata
+    return np.isin(np.arange(N), rng.permutation(N)[:n]).astype(np.float64), inclusion, strata
+
+
+def plain(
+    design: str, asked: str | None, setting: tuple[float, float, float], n: int
+) -> Callable[[int], Result]:
+    """People who see what is so."""
+    clustered = "clustered" in design or design == "whole"
+    rng = np.random.default_rng(1)
+
+    def once(seed: int) -> Result:
+        truth, judge = corpus(*setting, clustered, rng)
+        units, inclusion, strata = drawn(design, truth, judge, n, rng)
+        audit = Audit(
+            np.where(units > 0, truth, MISSING),
+            None if design == "strata" else judge,
+            inclusion,
+            np.arange(N) // SIZE if clustered else None,
+            design=np.where(units > 0, strata, -1) if design == "strata" else None,
+        )
+        value, interval = ESTIMATORS[asked or choose(audit)[0]](audit, 1000, seed)
+        return float(truth.mean()), value, interval
+
+    return once
+
+
+def labelled(design: str, kind: str, prevalence: float, overlap: float, n: int) -> Callable[[int], Result]:
+    """Two people who err; `kind` is mean, adjudicated or model."""
+    clustered, rng = "clustered" in design, np.random.default_rng(2)
+
+    def once(seed: int) -> Result:
+        so, judge = corpus(prevalence, 0.7, 0.97, clustered, rng)
+        units, inclusion, _ = drawn(design, so, judge, n, rng)
+        said = (rng.random((N, 2)) < np.where(so == 1, 0.7, 0.03)[:, None]).astype(np.int64)
+        alone = rng.random(N) >= overlap
+        said[alone, rng.integers(2, size=N)[alone]] = MISSING
+        said[units == 0] = MISSING
+        label = np.where(said >= 0, said, 0).sum(1) / np.maximum((said >= 0).sum(1), 1)
+        truth = float(np.where(so == 1, 0.7, 0.03).mean())
+        if kind == "adjudicated":
+            label = np.where(label == 0.5, so, label)
+            truth = float(np.where(so == 1, 0.7**2 + 2 * 0.7 * 0.3, 0.03**2).mean())
+        clusters = np.arange(N) // SIZE if clustered else None
+        audit = Audit(np.where(units > 0, label, MISSING), judge, inclusion, clusters)
+        if kind == "model":
+            value, interval = dawid_skene(audit, said, with_judge=True, resamples=300, seed=seed)
+            return float(so.mean()), value, interval
+        value, interval = ESTIMATORS[choose(audit)[0]](audit, 1000, seed)
+        return truth, value, interval
+
+    return once
+
+
+def line(once: Callable[[int], Result], samples: int) -> str:
+    results = [once(number) for number in range(samples)]
+    told = [(t, v, i.low, i.high) for t, v, i in results if v is not None and i.low is not None]
+    if not told:
+        return "– | – | – | 1.00"
+    truth, value, low, high = np.array(told, dtype=np.float64).T
+    held = float(((low - 1e-9 <= truth) & (truth <= high + 1e-9)).mean())
+    bias = float((value.mean() - truth.mean()) / truth.mean())
+    return f"{held:.3f} | {(high - low).mean():.3f} | {bias:+.3f} | {1 - len(told) / samples:.2f}"
+
+
+def rows(samples: int) -> Iterator[str]:
+    yield "| sample | estimator | prevalence | Se, Sp | n | coverage | width | bias | undefined |"
+    yield "|---|---|---|---|---|---|---|---|---|"
+    chosen = [(design, None) for design in DESIGNS]
+    for (design, asked), setting, n in product([*chosen, *OTHERS], SETTINGS, (80, 200)):
+        shown = f"{design} | {asked or 'by design'} | {setting[0]} | {setting[1]}, {setting[2]} | {n}"
+        yield f"| {shown} | {line(plain(design, asked, setting, n), samples)} |"
+    for setting, n in product(((0.005, 0.7, 0.98), (0.02, 0.7, 0.98)), (20, 40)):
+        for design in ("even", "by judge"):
+            shown = f"{design}, few | by design | {setting[0]} | {setting[1]}, {setting[2]} | {n}"
+            yield f"| {shown} | {line(plain(design, None, setting, n), samples)} |"
+    yield ""
+    yield "| sample | people's label | prevalence | overlap | n | coverage | width | bias | undefined |"
+    yield "|---|---|---|---|---|---|---|---|---|"
+    kinds = [
+        *product(
+            ("even", "by judge", "uneven", "clustered"),
+            ("mean",),
+            (0.02, 0.05, 0.2),
+            (0.0, 0.25, 0.5, 1.0),
+            (200,),
+        ),
+        *product(("even", "by judge"), ("adjudicated",), (0.02, 0.05, 0.2), (1.0,), (200,)),
+        *product(("even",), ("model",), (0.02, 0.05, 0.2), (0.5, 1.0), (200, 600)),
+    ]
+    for design, kind, prevalence, overlap, n in kinds:
+        shown = f"{design} | {kind} | {prevalence} | {overlap} | {n}"
+        yield f"| {shown} | {line(labelled(design, kind, prevalence, overlap, n), samples)} |"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--samples", type=int, default=500)
-    samples = parser.parse_args().samples
-    print("| sample | estimator | prevalence | Se, Sp | n | coverage | width | defined |")
-    print("|---|---|---|---|---|---|---|---|")
-    for (design, asked), (prevalence, se, sp), n in product([*CHOSEN, *OTHERS], SETTINGS, (80, 200)):
-        rng = np.random.default_rng(1)
-        held, widths, name = [], [], ""
-        for number in range(samples):
-            audit = corpus(design, prevalence, se, sp, n, rng)
-            assert audit.score is not None
-            truth = float(audit.score.mean())
-            blind = Audit(audit.human, audit.judge, audit.inclusion, audit.clusters)
-            name = asked or choose(blind)[0]
-            _, interval = ESTIMATORS[name](blind, 1000, number)
-            if interval.low is not None and interval.high is not None:
-                held.append(interval.low - 1e-9 <= truth <= interval.high + 1e-9)
-                widths.append(interval.high - interval.low)
-        shown = f"{np.mean(held):.3f} | {np.mean(widths):.3f} | {len(held) / samples:.2f}"
-        print(f"| {design} | {name} | {prevalence} | {se}, {sp} | {n} | {shown} |", flush=True)
+    for row in rows(parser.parse_args().samples):
+        print(row, flush=True)
 
 
 if __name__ == "__main__":

@@ -63,6 +63,11 @@ class Audit:
         return self.human[self.labelled].astype(np.float64)
 
     @property
+    def divided(self) -> bool:
+        """Whether people differ on a unit, so that one's label is not all there is to know of it."""
+        return bool(((self.labels > 0) & (self.labels < 1)).any())
+
+    @property
     def strata(self) -> Ints:
         """(N,) the judge's label; all the same where no judge ran."""
         return np.zeros(len(self.human), dtype=np.int64) if self.judge is None else self.judge

@@ -13,6 +13,8 @@ from .intervals import Floats, Ints, around
 from .strata import shares
 
 RESAMPLES = 4000
+NONE_SEEN = "no exception was seen: the middle of what the labels allow"
+"""Of a share that is 1 or 0 in a weighted sample, where each unit that it lacks would stand for many."""
 Bools = NDArray[np.bool_]
 
 
@@ -79,6 +81,7 @@ def confusion(
     labels: Sequence[str],
     weights: Floats | None = None,
     clusters: Ints | None = None,
+    corpus: Floats | None = None,
 ) -> Confusion:
     """Compare a judge's label indices (n,) with people's where both are usable (not negative).
 
@@ -88,8 +91,10 @@ def confusion(
 
     Intervals are those of the estimator core. With weights the sample knows little of the judge's misses,
     each of which stands for many: all four are then quotients of sums of W_j·θ_jk over judge labels j, the
-    share θ_jk of people's label k in each having the posterior of `strata`, wide also where no miss was
-    seen.
+    share θ_jk of people's label k in each having the posterior of `strata`. Where the sample has no exception
+    the median of that is given, not a 1.000. W_j is how many units of the `corpus` (q,) the judge gave label
+    j, itself a draw of a larger one; without it the sum of the weights, as if the sample had taken fixed
+    numbers of each.
     """
     q = len(labels)
     votes = _votes(human, q)
@@ -99,8 +104,11 @@ def confusion(
     even = weights is None or not len(judge) or float(np.ptp(weights[usable])) < 1e-9
     own = np.ones(len(judge)) if weights is None else weights[usable]
     judged = np.eye(q)[judge]
+    held = (judged * own[:, None]).sum(0) if corpus is None else corpus
     rows = (
-        _even(name, k, judged, votes, within) if even else _weighted(name, k, judge, votes[:, k], own, within)
+        _even(name, k, judged, votes, within)
+        if even
+        else _weighted(name, k, judge, votes[:, k], own, within, held)
         for k, name in enumerate(labels)
     )
     return Confusion(tuple(labels), votes.T @ judged, (votes * own[:, None]).T @ judged, tuple(rows))
@@ -170,14 +178,15 @@ def _share(of: Floats, among: Floats, clusters: Ints | None, reason: str) -> Sha
 
 
 def _weighted(
-    label: str, k: int, judge: Ints, true: Floats, weights: Floats, clusters: Ints | None
+    label: str, k: int, judge: Ints, true: Floats, weights: Floats, clusters: Ints | None, corpus: Floats
 ) -> ClassQuality:
+    rng = np.random.default_rng(0)
     strata, of_unit = np.unique(judge, return_inverse=True)
-    held = np.bincount(of_unit, weights=weights)
+    held = corpus[strata]
     found = shares(true, weights, of_unit, clusters, held / held.sum())
-    drawn = found.draws(RESAMPLES, np.random.default_rng(0))
-    present = held[:, None] * np.column_stack([found.means, drawn])
-    absent, ours, theirs = held[:, None] - present, strata == k, strata != k
+    units = np.column_stack([held, rng.standard_gamma(held[:, None], size=(len(held), RESAMPLES))])
+    present = units * np.column_stack([found.means, found.draws(RESAMPLES, rng)])
+    absent, ours, theirs = units - present, strata == k, strata != k
     sums = (
         (present[ours], present, true > 0),
         (absent[theirs], absent, true < 1),
@@ -195,8 +204,9 @@ def _drawn(numerator: Floats, denominator: Floats, among: Bools, reason: str) ->
         return Share(None, None, None, 0, reason)
     values = np.clip(numerator.sum(0) / whole, 0, 1)
     low, high, why, _ = around(float(values[0]), values[1:])
-    none_seen = "no exception was seen; the interval says how many there may be"
-    return Share(float(values[0]), low, high, n, none_seen if values[0] in (0, 1) else why)
+    if values[0] in (0, 1):
+        return Share(float(np.median(values[1:])), low, high, n, NONE_SEEN)
+    return Share(float(values[0]), low, high, n, why)
 
 
 def _sums(index: Ints, weights: Floats, size: int) -> Floats:

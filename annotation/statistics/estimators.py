@@ -10,7 +10,7 @@ import numpy as np
 
 from .audit import Audit
 from .intervals import Floats, Interval, Ints, around, student
-from .strata import shares
+from .strata import Shares, shares
 
 Estimate = tuple[float | None, Interval]
 
@@ -20,7 +20,7 @@ def post_stratified(audit: Audit, resamples: int, seed: int) -> Estimate:
 
     In each stratum θ ~ Beta(y+½, n−y+½), and the N_h − n_h unlabelled units are Binomial(θ). For a judge with
     two labels this is PPI++ with its optimal λ: Q·PPV + (1−Q)·FOR. Labels that are means of several people's
-    have the n of `shares`.
+    have the n of `shares`, and do not settle what their units add to the corpus.
     """
     if audit.empty_stratum:
         return None, Interval(None, None, audit.empty_stratum)
@@ -30,9 +30,12 @@ def post_stratified(audit: Audit, resamples: int, seed: int) -> Estimate:
     found = shares(labels, np.ones(len(labels)), of_unit, None, share)
     unknown = np.rint(share * n).astype(np.int64) - found.held
     theta = found.draws(resamples, rng)
-    draws = labels.sum() + rng.binomial(unknown[:, None], theta).sum(0)
+    if audit.divided:
+        draws = share @ theta
+    else:
+        draws = (labels.sum() + rng.binomial(unknown[:, None], theta).sum(0)) / n
     value = float(share @ found.means)
-    return value, around(value, draws / n)
+    return value, _bounded(audit, around(value, draws))
 
 
 def human_only(audit: Audit, resamples: int, seed: int) -> Estimate:
@@ -49,11 +52,9 @@ def difference(audit: Audit, resamples: int, seed: int) -> Estimate:
         return None, Interval(None, None, audit.empty_stratum)
     _, share, of_unit = _strata(audit)
     found = shares(audit.labels, audit.weights, of_unit, _clusters(audit), share)
-    unseen = np.sqrt(1 - found.held / np.rint(share * len(audit.human)))
     theta = found.draws(resamples, np.random.default_rng(seed))
-    draws = share @ (found.means[:, None] + unseen[:, None] * (theta - found.means[:, None]))
     value = float(share @ found.means)
-    return value, around(value, draws)
+    return value, _bounded(audit, around(value, _unseen(audit, found, share, theta)))
 
 
 def hajek(audit: Audit, resamples: int, seed: int) -> Estimate:
@@ -71,10 +72,8 @@ def hajek(audit: Audit, resamples: int, seed: int) -> Estimate:
     prior = np.bincount(of_unit) / len(labels)
     found = shares(labels, weights, of_unit, _clusters(alone), share, prior)
     theta = found.draws(resamples, np.random.default_rng(seed))
-    unseen = np.sqrt(np.maximum(0, 1 - found.held / (share * len(audit.human))))
-    draws = share @ (found.means[:, None] + unseen[:, None] * (theta - found.means[:, None]))
     value = float(share @ found.means)
-    return value, around(value, draws)
+    return value, _bounded(audit, around(value, _unseen(audit, found, share, theta)))
 
 
 def judge_only(audit: Audit, resamples: int, seed: int) -> Estimate:
@@ -138,6 +137,29 @@ def rogan_gladen(audit: Audit, resamples: int, seed: int) -> Estimate:
     draws = np.full(resamples, np.nan)
     draws[informed] = (measured + drawn[0] - 1)[informed] / (drawn[0] + drawn[1] - 1)[informed]
     return value, around(value, np.clip(draws, 0, 1))
+
+
+def _unseen(audit: Audit, found: Shares, share: Floats, theta: Floats) -> Floats:
+    """(resamples,) rates from draws (G, resamples) of strata's shares, closer by what is known of them."""
+    part = 0.0 if audit.divided else found.held / np.maximum(np.rint(share * len(audit.human)), found.held)
+    left = np.sqrt(1 - part) * np.ones(len(share))
+    rates: Floats = share @ (found.means[:, None] + left[:, None] * (theta - found.means[:, None]))
+    return rates
+
+
+def _bounded(audit: Audit, interval: Interval) -> Interval:
+    """The interval down to what is known where one positive label at most was seen, up where one other was.
+
+    A single find in a sample that may well hold none says little of how rare a code is: Jeffreys' lower end
+    is above the truth too often there, and Brown, Cai and DasGupta (2001) put it to 0.
+    """
+    low, high, reason, undefined = interval
+    labels, n = audit.labels, len(audit.human)
+    if low is not None and labels.sum() <= 1:
+        low = min(low, float(labels.sum()) / n)
+    if high is not None and (1 - labels).sum() <= 1:
+        high = max(high, 1 - float((1 - labels).sum()) / n)
+    return Interval(low, high, reason, undefined)
 
 
 def _strata(audit: Audit) -> tuple[Ints, Floats, Ints]:

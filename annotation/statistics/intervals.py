@@ -153,7 +153,7 @@ class Patterns:
             draws *= self._scales
         else:
             draws = rng.standard_gamma(self._prior, size=(resamples, len(self.cells)))
-            draws *= _design_effect(self._by_cluster)
+            draws *= _design_effect(self._by_cluster) * self._scales
             draws += cluster_weights(self._by_cluster.sum(1), resamples, seed) @ self._by_cluster
         with np.errstate(invalid="ignore"):  # 0/0 is nan, and counted as undefined
             draws *= self.counts.sum() / draws.sum(1, keepdims=True)
@@ -170,28 +170,46 @@ def patterns(
     """
     n = len(matrix)
     weights = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64) * n / np.sum(weights)
-    _, weight_codes = np.unique(weights, return_inverse=True)
-    rows, first, inverse, counts = np.unique(
-        np.column_stack([matrix, weight_codes]),
-        axis=0,
-        return_index=True,
-        return_inverse=True,
-        return_counts=True,
+    level, usual, often = _levels(weights)
+    distinct, weight_codes = np.unique(weights, return_inverse=True)
+    rows, inverse, counts = np.unique(
+        np.column_stack([matrix, level, weight_codes]), axis=0, return_inverse=True, return_counts=True
     )
-    seen = rows[:, :-1]
-    prior, unseen, unseen_prior = _prior(seen, counts, n_labels, np.random.default_rng(seed))
-    padding = np.zeros(len(unseen))
+    cells, of_row = np.unique(rows[:, :-2], axis=0, return_inverse=True)
+    of_row = of_row.ravel()
+    units = np.bincount(of_row, weights=counts).astype(np.int64)
+    mass, unseen, unseen_mass = _prior(cells, units, n_labels, np.random.default_rng(seed))
+    held = np.zeros((len(cells), len(usual)))
+    np.add.at(held, (of_row, rows[:, -2]), 1)
+    prior = (mass[of_row] * often[rows[:, -2]]) / held[of_row, rows[:, -2]]
+    lacking, at = np.nonzero(held == 0)
+    more = np.concatenate([cells[lacking], *[unseen] * len(usual)])
+    more_mass = np.concatenate([mass[lacking] * often[at], *[unseen_mass * share for share in often]])
+    more_scale = np.concatenate([usual[at], np.repeat(usual, len(unseen))])
+    padding = np.zeros(len(more))
+    scales = distinct[rows[:, -1]]
     by_cluster = (
-        None if clusters is None else _by_cluster(clusters, inverse.ravel(), weights, len(seen), len(unseen))
+        None if clusters is None else _by_cluster(clusters, inverse.ravel(), weights, len(rows), len(more))
     )
     return Patterns(
-        cells=np.concatenate([seen, unseen]),
-        counts=np.concatenate([counts * weights[first], padding]),
+        cells=np.concatenate([rows[:, :-2], more]),
+        counts=np.concatenate([counts * scales, padding]),
         _shapes=np.concatenate([counts, padding]),
-        _scales=np.concatenate([weights[first], padding + 1]),
-        _prior=np.concatenate([prior, unseen_prior]),
+        _scales=np.concatenate([scales, more_scale]),
+        _prior=np.concatenate([prior, more_mass]),
         _by_cluster=by_cluster,
     )
+
+
+def _levels(weights: Floats) -> tuple[Ints, Floats, Floats]:
+    """The level (n,) of each unit's weight, at most four, and each level's mean weight and share of units.
+
+    A pattern that was not seen may have any of them: those of heavy units are what a weighted sample lacks.
+    """
+    edges = np.unique(np.quantile(weights, (0.25, 0.5, 0.75), method="lower"))
+    _, level = np.unique(np.searchsorted(edges, weights, side="right"), return_inverse=True)
+    held = np.bincount(level).astype(np.float64)
+    return level.astype(np.int64), np.bincount(level, weights=weights) / held, held / len(weights)
 
 
 def _design_effect(by_cluster: Floats) -> float:

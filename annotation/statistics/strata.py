@@ -54,8 +54,11 @@ def shares(
     own = centres * (1 - centres) * (sums + usual) ** 2 / spread
     most = sums**2 / squared * _repeated(labels, strata) + prior
     effect = design_effect((weights * (whole / sums)[strata]) * (labels - means[strata]), clusters)
-    sizes = (np.minimum(own, most) - prior) / effect + prior
-    return Shares(means, np.bincount(strata), centres, np.maximum(sizes, prior))
+    held = np.bincount(strata)
+    # A Beta of size m has the variance p(1 − p)/(m + 1): it takes n − 2 where no prior adds to them.
+    unbiased = np.maximum(0.0, 1 - 2 * (1 - np.minimum(prior, 1.0)) / held)
+    sizes = (np.minimum(own, most) - prior) * unbiased / effect + prior
+    return Shares(means, held, centres, np.maximum(sizes, prior))
 
 
 def design_effect(residuals: Floats, clusters: Ints | None) -> float:

@@ -119,7 +119,9 @@ def qualities(code: Rated, judge: str) -> Iterator[dict[str, Any]]:
         if not ((said >= 0) & (votes.sum(1) > 0)).any():
             continue
         weights = None if part.weights is None else part.weights[part.units]
-        found = confusing.confusion(said, votes, code.book.labels, weights, own.clusters)
+        labels, judged = code.book.labels, code.of(judge)
+        corpus = np.bincount(judged[judged >= 0], minlength=len(labels)).astype(np.float64)
+        found = confusing.confusion(said, votes, labels, weights, own.clusters, corpus)
         yield {
             "population": part.name,
             "labels": list(found.labels),

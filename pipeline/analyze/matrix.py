@@ -231,8 +231,9 @@ _RATINGS = """
     FROM counted_ratings WHERE codebook = ? AND NOT opening
 """
 _DRAWN = """
-    SELECT sample, trajectory_id, event, probability, stratum FROM samples
-    WHERE codebook = ? AND probability IS NOT NULL
+    SELECT sample, trajectory_id, event, probability, stratum,
+        (design->>'$.method') = 'stratified' AND (design->>'$.unit') = 'unit' AS fixed
+    FROM samples WHERE codebook = ? AND probability IS NOT NULL
 """
 _FRAMES = "SELECT sample, trajectory_id, event, probability FROM frames WHERE codebook = ?"
 _ASKED = """
@@ -244,20 +245,22 @@ _ASKED = """
 def _design(
     connection: duckdb.DuckDBPyConnection, book: Codebook, index: dict[Unit, int]
 ) -> tuple[Floats, Ints]:
-    """(units,) inclusion probability, nan where no sample holds the unit, and design stratum, −1 there."""
+    """(units,) inclusion probability, nan where no sample holds the unit, and stratum of the design.
+
+    The stratum is −1 outside the sample, and everywhere unless one sample alone took fixed numbers of strata.
+    """
     drawn: dict[str, NDArray[np.bool_]] = {}
     chance: dict[str, Floats] = {}
     strata: dict[str, Ints] = {}
     numbers: dict[str | None, int] = {}
-    for sample, trajectory, event, probability, stratum in execute(
-        connection, _DRAWN, [book.name]
-    ).fetchall():
+    found = execute(connection, _DRAWN, [book.name]).fetchall()
+    for sample, trajectory, event, probability, stratum, fixed in found:
         place = index.get((trajectory, event))
         if place is not None:
             drawn.setdefault(sample, np.zeros(len(index), dtype=bool))[place] = True
             chance.setdefault(sample, np.zeros(len(index)))[place] = probability
             of_unit = strata.setdefault(sample, np.full(len(index), -1, dtype=np.int64))
-            of_unit[place] = numbers.setdefault(stratum, len(numbers))
+            of_unit[place] = numbers.setdefault(stratum, len(numbers)) if fixed else -1
     for sample, trajectory, event, probability in execute(connection, _FRAMES, [book.name]).fetchall():
         if (trajectory, event) in index and sample in chance:
             chance[sample][index[trajectory, event]] = probability

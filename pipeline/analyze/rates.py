@@ -6,16 +6,23 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...annotation.statistics import Audit
+from ...annotation.statistics.annotators import dawid_skene
 from ...annotation.statistics.audit import UNCLEAR, any_mode
 from ...annotation.statistics.estimators import ESTIMATORS
 from ...annotation.statistics.intervals import MISSING, Floats, Ints
+from ...annotation.statistics.rates import Rate as Estimated
 from ...annotation.statistics.rates import rate
 from ...schemas import GOLD, Rate
 from ..errors import UsageError
 from ..store import Selection, Store
 from .matrix import Rated, chosen_books, groups, rated
+
+MEAN, MODEL, WITH_JUDGE = "mean", "dawid-skene", "dawid-skene-judge"
+LABELS = (MEAN, MODEL, WITH_JUDGE)
+"""What people's label of a unit is."""
 
 
 def rates(
@@ -25,6 +32,7 @@ def rates(
     by: Sequence[str] = (),
     judge: str | None = None,
     estimator: str | None = None,
+    labels: str = MEAN,
     only: Selection | None = None,
 ) -> list[Rate]:
     """A row for each code of each two-label codebook with ratings, each judge and each group.
@@ -32,8 +40,13 @@ def rates(
     `only` and `by` are domains of whatever was sampled: inclusion probabilities stay those of the draw.
 
     A category's row is the rate of the union of its codes per trajectory, never their sum. Where no judge
-    rated, people's labels stand alone. UsageError for an unknown judge, group or estimator.
+    rated, people's labels stand alone. `labels` says what people's label of a unit is: the mean of its
+    annotators', or the hidden class of an annotator model. UsageError for an unknown judge, group, estimator
+    or kind of label.
     """
+    if labels not in LABELS or (labels != MEAN and estimator is not None):
+        other = ", without --estimator," if labels in LABELS else ""
+        raise UsageError(f"--labels must{other} be one of {', '.join(LABELS)}, got {labels!r}")
     if estimator is not None and estimator not in ESTIMATORS:
         raise UsageError(f"unknown estimator {estimator!r}, expected one of {', '.join(ESTIMATORS)}")
     rows: list[Rate] = []
@@ -46,7 +59,7 @@ def rates(
             group_of = groups(connection, by, only)
         seen.update(name for code in codes for name in code.judges)
         for code in (*codes, *_categories(codes)):
-            rows.extend(_grouped(code, group_of, by, judge, estimator))
+            rows.extend(_grouped(code, group_of, by, judge, estimator, labels))
     if judge is not None and judge not in seen:
         raise UsageError(f"no judge {judge!r}, expected one of {', '.join(sorted(seen)) or 'none yet'}")
     return rows
@@ -58,6 +71,7 @@ def _grouped(
     by: Sequence[str],
     judge: str | None,
     estimator: str | None,
+    labels: str,
 ) -> Iterator[Rate]:
     of_unit = [
         tuple(group_of[trajectory].values()) if trajectory in group_of else None
@@ -68,15 +82,16 @@ def _grouped(
         group = dict(zip(by, values, strict=True)) if by else None
         judges: list[str | None] = [name for name in own.judges if judge in (None, name)]
         for name in judges or ([] if judge else [None]):
-            row = _rate(own, name, group, estimator)
+            row = _rate(own, name, group, estimator, labels)
             if row is not None:
                 yield row
 
 
-def _rate(
-    code: Rated, judge: str | None, group: dict[str, str | None] | None, estimator: str | None
-) -> Rate | None:
-    """One row; None where neither the judge nor people said anything in this group."""
+def audit(code: Rated, judge: str | None) -> tuple[Audit, NDArray[np.bool_], str] | None:
+    """One code as what a judge and people said, the units (units,) it is of, and what was assumed.
+
+    None where neither the judge nor people said anything.
+    """
     human, of_people = presence(code)
     said = None if judge is None else code.of(judge)
     # Only units that the judge was asked about are its corpus.
@@ -86,7 +101,24 @@ def _rate(
     human, inclusion, assumed = _weighed(human[corpus], code.inclusion[corpus])
     clusters = None if code.clusters is None else code.clusters[corpus]
     strata = None if said is None else _presence(said[corpus])
-    found = rate(Audit(human, strata, inclusion, clusters, design=code.strata[corpus]), estimator)
+    return Audit(human, strata, inclusion, clusters, design=code.strata[corpus]), corpus, assumed + of_people
+
+
+def _rate(
+    code: Rated,
+    judge: str | None,
+    group: dict[str, str | None] | None,
+    estimator: str | None,
+    labels: str,
+) -> Rate | None:
+    """One row; None where neither the judge nor people said anything in this group."""
+    given = audit(code, judge)
+    if given is None:
+        return None
+    own, corpus, assumed = given
+    found = rate(own, estimator)
+    if labels != MEAN:
+        found, assumed = _modelled(own, code.where(corpus), labels, found), ""
     return Rate(
         codebook=code.book.name,
         code=code.code,
@@ -97,7 +129,7 @@ def _rate(
         low=found.low,
         high=found.high,
         estimator=found.estimator,
-        design=found.design + assumed + of_people,
+        design=found.design + assumed,
         n_human=found.n_human,
         n_judged=found.n_judged,
         n_unclear=found.n_unclear,
@@ -110,6 +142,24 @@ def _rate(
 def _presence(said: Ints) -> Ints:
     """1 for the positive (first) label, 0 for the other, and UNCLEAR, ERROR, MISSING as they are."""
     return np.where(said >= 0, (said == 0).astype(np.int64), said)
+
+
+def _modelled(own: Audit, code: Rated, labels: str, found: Estimated) -> Estimated:
+    """The row with the rate of the annotator model in place of that of the mean label."""
+    columns = [code.raters.index(rater) for rater in code.humans]
+    said = np.where(own.human[:, None] == MISSING, MISSING, _presence(code.matrix[:, columns]))
+    value, interval = dawid_skene(own, said, with_judge=labels == WITH_JUDGE)
+    return replace(
+        found,
+        estimator=labels.replace("-", "_"),
+        design="what is so behind what people say, by an annotator model",
+        rate=value,
+        low=interval.low,
+        high=interval.high,
+        reason=interval.reason,
+        rate_if_unclear_absent=None,
+        rate_if_unclear_present=None,
+    )
 
 
 def presence(code: Rated) -> tuple[Floats, str]:

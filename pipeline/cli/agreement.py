@@ -57,10 +57,19 @@ def rates(
     by: Annotated[str, typer.Option(help="Comma-separated groups, as in `metrics`.")] = "",
     judge: Annotated[str | None, typer.Option(help="Only this judge.")] = None,
     estimator: Annotated[str | None, typer.Option(help="In place of the one that fits the design.")] = None,
+    labels: Annotated[
+        str,
+        typer.Option(
+            help="Of a unit: mean of its annotators', or of an annotator model, dawid-skene, or "
+            "dawid-skene-judge with the judge as one more rater."
+        ),
+    ] = "mean",
     json: Json = False,
 ) -> None:
     """How common each code is: the judge's own rate beside the one corrected by people's labels."""
-    rows = estimating.rates(store(ctx), codebook or [], by=split(by), judge=judge, estimator=estimator)
+    rows = estimating.rates(
+        store(ctx), codebook or [], by=split(by), judge=judge, estimator=estimator, labels=labels
+    )
     if json:
         emit({"rows": [row.model_dump() for row in rows]})
         return

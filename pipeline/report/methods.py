@@ -7,6 +7,7 @@ from typing import Any
 
 from ..store import Selection, Store, dictionaries
 from .tables import Table, count
+from .trust import METHODS
 
 PROCESS = ("initiative", "confirmation", "halting")
 
@@ -130,6 +131,9 @@ def words(store: Store, raters: Sequence[str]) -> tuple[str, ...]:
         bad = dictionaries(
             connection, "SELECT reason, count(*) AS n FROM quarantine GROUP BY reason ORDER BY n DESC LIMIT 5"
         )
+        people = connection.execute(
+            "SELECT 1 FROM counted_ratings WHERE rater_kind = 'human' LIMIT 1"
+        ).fetchall()
     who = ", ".join(sorted(set(raters))) or "nobody yet"
     return (
         f"Process metrics rest on ratings by {who}; raters are never mixed within a number. `unclear` and "
@@ -139,6 +143,7 @@ def words(store: Store, raters: Sequence[str]) -> tuple[str, ...]:
         "independent; none below two trajectories.",
         "Initiative entropy is H = −Σ pᵢ log_N pᵢ over the N members of the team, the environment never "
         "being one; it is 0 where a party is silent and undefined where nobody takes the initiative.",
+        *(METHODS if people else ()),
         *(_design(row) for row in designs),
         *(f"Left out: {row['n']:,} ratings, because {row['reason']}." for row in left_out),
         *(f"Not read: {row['n']:,} lines or files ({row['reason'][:160]})." for row in bad),

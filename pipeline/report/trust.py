@@ -24,6 +24,20 @@ _COLUMN = {
     "intra_rater_alpha": "krippendorff_alpha",
 }
 
+METHODS = (
+    "Agreement is measured on the units that two raters rated: observed agreement and margins come from "
+    "the same ones. Cohen (1960), Fleiss (1971) for any number of ratings, Krippendorff (2011), Gwet's "
+    "AC1 (2008). Intervals are those of the posterior of the rating patterns (Dirichlet), or of a "
+    "Bayesian bootstrap of trajectories (Rubin 1981) where units are smaller.",
+    "A unit's label by people is gold's where there is one, else the mean of its annotators' labels: a "
+    "rate is what one of these people says on average. Rates are post-stratified by the judge's label "
+    "with Jeffreys intervals for the finite corpus; where inclusion is uneven or units lie within "
+    "trajectories by the difference estimator (Särndal et al. 1992), without a judge by Hájek's (1971). A "
+    "unit that several samples could take is weighed by the probability that any does; labels outside the "
+    "samples are left out of rates and stand apart elsewhere.",
+)
+"""How agreement and rates are estimated, in sentences with their sources."""
+
 
 def tables(store: Store) -> tuple[Table, ...]:
     """Agreement and rates of every codebook that has ratings."""

@@ -1,5 +1,5 @@
--- The last word, by the order in which they were appended, of each rater on each unit, code and codebook version, each time it was asked; what was
--- taken back is gone.
+-- The last word, by the order in which they were appended, of each rater on each unit, code and codebook
+-- version, each time it was asked; what was taken back is gone.
 CREATE OR REPLACE VIEW current_ratings AS
 SELECT * EXCLUDE (place)
 FROM (

@@ -394,3 +394,25 @@ def test_set_alpha_without_variation_or_second_rating_is_null() -> None:
     assert set_alpha(empty, np.ones((4, 2), dtype=bool), ("a", "b")).reason == "one label only"
     alone = np.array([[True, False]] * 4)
     assert set_alpha(empty, alone, ("a", "b")).reason == "a single rater"
+
+
+def test_design_weights_restore_the_alpha_of_sets_too() -> None:
+    rng = np.random.default_rng(5)
+    rare = rng.random(4000) < 0.1
+    chosen = (rng.random((4000, 2, 3)) < np.where(rare, 0.7, 0.02)[:, None, None]) & True
+    everyone = np.ones((4000, 2), dtype=bool)
+    kept = rare | (rng.random(4000) < 0.2)
+    weights = np.where(rare, 1.0, 5.0)[kept]
+    whole = set_alpha(chosen, everyone, ("a", "b"), resamples=20).value
+    weighted = set_alpha(chosen[kept], everyone[kept], ("a", "b"), weights=weights, resamples=20).value
+    plain = set_alpha(chosen[kept], everyone[kept], ("a", "b"), resamples=20).value
+    assert weighted == pytest.approx(whole, abs=0.05)
+    assert plain != pytest.approx(whole, abs=0.05)
+
+
+def test_what_a_weighted_sample_lacks_may_be_heavy() -> None:
+    # nobody disagrees on 30 units of weight 1 and 30 of weight 9: the next who would may be on one of these
+    matrix = from_table([[30, 0], [0, 30]])
+    even = one("percent_agreement", matrix, resamples=2000)
+    heavy = one("percent_agreement", matrix, weights=np.repeat([1.0, 9.0], 30), resamples=2000)
+    assert even.low is not None and heavy.low is not None and heavy.low < even.low - 0.008

@@ -55,3 +55,37 @@ def test_calibration_without_units_is_null_and_wrong_probabilities_are_refused()
     assert calibration(np.array([]), np.array([])).reason == "no unit with a probability and a human label"
     with pytest.raises(ValueError, match=r"in 0\.\.1"):
         calibration(np.array([1.2]), np.array([1]))
+
+
+def test_where_a_weighted_sample_saw_no_miss_sensitivity_is_not_one() -> None:
+    # 40 of 50 units that the judge flags are in the sample, 100 of 1,950 others: 20 hits, no miss
+    judge = np.repeat([1, 0], [40, 100])
+    human = np.concatenate([np.repeat([1, 0], 20), np.zeros(100, dtype=np.int64)])
+    weights = np.repeat([50 / 40, 19.5], [40, 100])
+    yes = confusion(judge, human, ("no", "yes"), weights, corpus=np.array([1950.0, 50.0])).classes[1]
+    assert yes.sensitivity.reason == "no exception was seen: the middle of what the labels allow"
+    # the median of Beta(½, 100½) is .00226, 4.4 misses
+    assert yes.sensitivity.value == pytest.approx(25 / (25 + 4.4), abs=0.03)
+    # a miss in 100 others would stand for 19.5: at 2.5 % there are 1950 · 0.0247 = 48 beside 25 hits
+    assert yes.sensitivity.low == pytest.approx(25 / (25 + 48), abs=0.03)
+    assert yes.sensitivity.high == 1.0
+
+
+def test_a_unit_that_people_label_differently_counts_in_part_for_each_label() -> None:
+    votes = np.array([[1, 0], [0.5, 0.5], [0, 1], [0, 1], [1, 0]])
+    yes = confusion(np.array([0, 1, 1, 0, 0]), votes, ("no", "yes")).classes[1]
+    assert yes.sensitivity.value == pytest.approx(1.5 / 2.5)
+    assert yes.ppv.value == pytest.approx(1.5 / 2)
+    assert confusion(np.array([0, 1]), votes[:2], ("no", "yes")).counts.tolist() == [[1, 0.5], [0, 0.5]]
+
+
+def test_units_of_a_trajectory_are_not_independent() -> None:
+    judge, human = np.repeat([[1, 0], [0, 0]], 100, axis=0).ravel(), np.tile([1, 0], 200)
+    clusters = np.repeat(np.arange(20), 20)
+    apart = confusion(judge, human, ("no", "yes")).classes[1].sensitivity
+    within = confusion(judge, human, ("no", "yes"), clusters=clusters).classes[1].sensitivity
+    assert apart.value == within.value == 0.5
+    assert apart.low and apart.high and within.low and within.high
+    assert within.high - within.low > 2.5 * (
+        apart.high - apart.low
+    )  # ten trajectories found whole, ten missed

@@ -187,3 +187,49 @@ def test_the_interval_holds_the_corpus_rate_in_95_of_100_samples(clustered: bool
     rng = np.random.default_rng(1)
     held = np.mean([covers(rng, clustered, uneven) for _ in range(300)])
     assert 0.925 <= held <= 0.985
+
+
+def test_a_label_that_is_the_mean_of_several_counts_as_such() -> None:
+    human = np.concatenate([[1.0] * 4, [0.5] * 8, [0.0] * 88, np.full(900, MISSING)])
+    found = rate(Audit(human))
+    assert found.rate == pytest.approx(0.08)
+    whole = rate(Audit(np.where(human == 0.5, 1, human)))
+    assert (
+        found.low is not None and found.high is not None and whole.low is not None and whole.high is not None
+    )
+    # 12 of 100 units have a positive label: relative to its rate, it is known about as well as 12 are.
+    assert 0.75 < (found.high - found.low) / 0.08 / ((whole.high - whole.low) / 0.12) < 1.25
+
+
+@pytest.mark.parametrize("estimator", ["post_stratified", "difference", "hajek", "human_only"])
+def test_a_corpus_without_a_positive_label_may_still_have_some(estimator: str) -> None:
+    human = np.concatenate([np.zeros(100), np.full(900, MISSING)])
+    found = rate(Audit(human, np.zeros(1000, dtype=np.int64)), estimator)
+    assert found.rate == 0 and found.low is not None and found.high is not None
+    assert found.low == pytest.approx(0, abs=1e-4) and 0.01 < found.high < 0.04
+
+
+def test_ppi_has_no_interval_where_no_positive_was_seen() -> None:
+    human = np.concatenate([np.zeros(100), np.full(900, MISSING)])
+    found = rate(Audit(human, np.zeros(1000, dtype=np.int64)), "ppi")
+    assert (found.rate, found.low, found.high) == (0, None, None)
+    assert found.reason == "ppi has no interval where the judge fits every label seen"
+
+
+def test_a_stratified_sample_varies_only_within_its_strata() -> None:
+    # every unit of stratum 1 has the code, none of stratum 0: 50 labels of each of 500
+    human = np.tile(np.concatenate([np.ones(50), np.full(450, MISSING)]), 2)
+    human[500:] = np.where(human[500:] == MISSING, MISSING, 0)
+    design = np.where(human == MISSING, -1, np.repeat([1, 0], 500))
+    within, without = rate(Audit(human, design=design)), rate(Audit(human), "hajek")
+    assert within.estimator == "hajek" and within.design == "a stratified sample: variance within its strata"
+    assert within.rate == without.rate == 0.5
+    assert within.low and within.high and without.low and without.high
+    assert within.high - within.low < 0.25 * (without.high - without.low)
+
+
+def test_the_stratified_share_weighs_strata_by_their_share() -> None:
+    labels, strata = np.array([1, 0, 0, 1, 1, 0, 0, 0, 1, 0]), np.repeat([0, 1], [4, 6])
+    weights = np.repeat([10.0, 5.0], [4, 6])
+    found = rate(Audit(labels, None, 1 / weights, design=strata), "hajek")
+    assert found.rate == pytest.approx((10 * 2 + 5 * 2) / 70)

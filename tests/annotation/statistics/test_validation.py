@@ -1,10 +1,12 @@
 """The alternative annotator test and its trap; drift between versions of a judge."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from coaudit.annotation.statistics.intervals import Ints
-from coaudit.annotation.statistics.validation import alternative_annotator_test, drift
+from coaudit.annotation.statistics.validation import alternative_annotator_test, clustered_mcnemar, drift
 
 ANNOTATORS = ("ann", "ben", "cay")
 
@@ -94,3 +96,69 @@ def test_drift_without_common_units_is_null() -> None:
         None,
         "no unit labelled by both",
     )
+
+
+def test_mcnemar_of_single_units_as_trajectories_is_the_mid_p_test() -> None:
+    new, old = np.repeat([1.0, 0.0, 1.0], [9, 2, 30]), np.repeat([0.0, 1.0, 1.0], [9, 2, 30])
+    found = clustered_mcnemar(new, old, np.arange(41))
+    # 2·(P(X ≤ 2) − P(X = 2)/2) for X ~ Binomial(11, ½)
+    assert found.p_value == pytest.approx(2 * (1 + 11 + 55 / 2) / 2**11)
+    assert found.effect == pytest.approx(7 / 41)
+
+
+def test_mcnemar_of_trajectories_flips_their_sums_by_hand() -> None:
+    # sums 3, 2, −1: of the eight signs ±6 and ±4 reach |4|, the latter half
+    new = np.array([1, 1, 1, 1, 1, 0], dtype=np.float64)
+    found = clustered_mcnemar(new, 1 - new, np.array([0, 0, 0, 1, 1, 2]))
+    assert found.p_value == pytest.approx((2 + 2 / 2) / 8)
+
+
+def test_a_drift_that_one_trajectory_makes_is_none() -> None:
+    old, new = np.zeros(200, dtype=np.int64), np.zeros(200, dtype=np.int64)
+    new[:20] = 1
+    clusters = np.arange(200) // 20
+    within, apart = drift(old, new, positive=1, clusters=clusters).rate, drift(old, new, positive=1).rate
+    assert apart.p_value is not None and apart.p_value < 1e-4
+    assert within.p_value is not None and within.p_value > 0.3
+    assert within.effect == apart.effect == 0.1
+
+
+def rejections(test: Any, runs: int, seed: int) -> float:
+    rng = np.random.default_rng(seed)
+    return float(np.mean([test(rng) < 0.05 for _ in range(runs)]))
+
+
+def erring(rng: np.random.Generator, clusters: Ints, share: float) -> Any:
+    """Units (n,) that err so often, with an intraclass correlation of .3 in trajectories."""
+    own = rng.beta(share * 7 / 3, (1 - share) * 7 / 3, clusters.max() + 1)
+    return rng.random(len(clusters)) < own[clusters]
+
+
+@pytest.mark.slow
+def test_versions_with_equal_rates_drift_in_five_of_a_hundred_samples_of_trajectories() -> None:
+    clusters = np.repeat(np.arange(40), 8)
+
+    def p_value(rng: np.random.Generator) -> float:
+        old, new = (erring(rng, clusters, 0.2).astype(np.int64) for _ in range(2))
+        found = drift(old, new, positive=1, clusters=clusters).rate.p_value
+        assert found is not None
+        return found
+
+    assert 0.03 <= rejections(p_value, 600, 1) <= 0.07
+
+
+@pytest.mark.slow
+def test_a_judge_at_the_margin_passes_for_five_of_a_hundred_samples_of_trajectories() -> None:
+    clusters = np.repeat(np.arange(40), 5)
+
+    def p_value(rng: np.random.Generator) -> float:
+        truth = erring(rng, clusters, 0.3)
+        people = [truth ^ erring(rng, clusters, 0.1) for _ in range(3)]
+        judge = truth ^ erring(rng, clusters, 0.35)  # people agree better by .2, the margin
+        humans = np.stack(people, axis=1).astype(np.int64)
+        found = alternative_annotator_test(
+            judge.astype(np.int64), humans, ANNOTATORS, positive=1, clusters=clusters
+        )
+        return found.annotators[0].p_value
+
+    assert 0.03 <= rejections(p_value, 600, 2) <= 0.07

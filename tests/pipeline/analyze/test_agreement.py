@@ -287,7 +287,11 @@ CHANCES = dict(enumerate([1.0, 1.0, 1.0, 1.0, 0.25, 0.25, 0.25, 0.25, 0.25]))
 
 def test_a_label_outside_the_samples_leaves_the_weights_of_the_others_alone(tmp_path: Path) -> None:
     apart = labelled(tmp_path / "a", UNEVEN, probability=CHANCES)
-    alone = labelled(tmp_path / "b", {r: said[:9] for r, said in UNEVEN.items()}, probability=CHANCES)
+    alone = labelled(
+        tmp_path / "b",
+        {**{r: s[:9] for r, s in UNEVEN.items()}, "judge": UNEVEN["judge"]},
+        probability=CHANCES,
+    )
     found, without = agreement.of_workspace(apart), agreement.of_workspace(alone)
     inside, outside = people(found, "percent_agreement", "ann", "bob")
     (only,) = people(without, "percent_agreement", "ann", "bob")
@@ -428,3 +432,17 @@ def test_versions_of_a_judge_are_never_mixed_under_its_name(tmp_path: Path) -> N
         more: dict[str, Any] = {"rater": "judge", "rater_kind": "llm", "rater_version": version}
         rate(store, [verdict(NAME, seq, "initiative", "yes", **more) for seq in seqs])
     assert [(row.judge, row.n_judged) for row in rates.rates(store)] == [("judge", 6), ("judge (v1)", 4)]
+
+
+def test_an_annotator_model_is_null_with_the_reason_where_two_people_cannot_identify_it(store: Store) -> None:
+    (row,) = rates.rates(store, labels="dawid-skene")
+    assert (row.estimator, row.rate, row.judge_rate) == ("dawid_skene", None, 0.7)
+    assert row.reason == (
+        "an annotator model needs 3 raters of the same units, got 2; the judge may be one more"
+    )
+    (row,) = rates.rates(store, labels="dawid-skene-judge")
+    assert row.reason is not None and row.reason.startswith("two annotators agree that 3 units lack it")
+    with pytest.raises(UsageError, match="--labels must be one of mean, dawid-skene, dawid-skene-judge"):
+        rates.rates(store, labels="majority")
+    with pytest.raises(UsageError, match="--labels must, without --estimator, be one of"):
+        rates.rates(store, labels="dawid-skene", estimator="hajek")

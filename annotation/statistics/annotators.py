@@ -1,0 +1,105 @@
+"""An annotator model: what is so behind what people say, where they err each in their own way.
+
+Dawid and Skene (1979), fitted by EM: a unit has the code or not, and each annotator has a sensitivity and a
+specificity, with errors that are independent given which. The judge may be one more rater: then the share
+that has the code differs between its labels, which says the same of it without a further parameter. What is
+estimated is the share of this hidden class, not the label that a person gives on average.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .audit import Audit
+from .intervals import MISSING, Floats, Interval, Ints, around, cluster_weights
+
+Bools = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
+FEWEST_RATERS = 3
+FEWEST = 20
+"""Units of which two annotators both say that they have the code, and as many that they don't: with fewer the
+model mistakes chance for misses, and finds twice what there is."""
+_PSEUDO = 0.05
+_STEPS = 200
+
+
+def dawid_skene(
+    audit: Audit, said: Ints, *, with_judge: bool, resamples: int = 400, seed: int = 0
+) -> tuple[float | None, Interval]:
+    """The share of the corpus that has the code, by the model, with a bootstrap interval over units.
+
+    `said` (N, annotators) is 1, 0 or negative where an annotator gave no label. With the judge, Σ W_h·π_h
+    over its labels; without it, of the annotators alone with weights 1/π. Null with the reason where fewer
+    than three raters meet, or too few units of either kind are agreed on to tell misses from false alarms.
+    """
+    rated = (said >= 0).any(1)
+    given = np.where(said[rated] >= 0, said[rated], MISSING)
+    if reason := _unidentified(audit, given, with_judge):
+        return None, Interval(None, None, reason)
+    strata = audit.strata if with_judge else np.zeros(len(said), dtype=np.int64)
+    names, of_unit, held = np.unique(strata, return_inverse=True, return_counts=True)
+    lacking = np.setdiff1d(np.arange(len(names)), of_unit[rated])
+    if len(lacking):
+        return None, Interval(None, None, audit.empty_stratum or "a judge label that nobody checked")
+    weights = np.ones(int(rated.sum())) if audit.inclusion is None else 1 / audit.inclusion[rated]
+    cells, of_row = np.unique(np.column_stack([of_unit[rated], given]), axis=0, return_inverse=True)
+    rows = np.zeros((1, len(given))) + weights / weights.mean()
+    clusters = audit.clusters[rated] if audit.clusters is not None and audit.clustered else None
+    draws = rows * _chances(len(given), clusters, resamples, seed)
+    counts = np.concatenate([rows, draws]) @ np.eye(len(cells))[of_row.ravel()]
+    present, sound = fit(counts, cells[:, 1:], cells[:, 0])
+    if not sound[0]:
+        return None, Interval(None, None, "an annotator no better than chance")
+    share = held / held.sum()
+    each = [share[g] * _mean(counts, present, cells[:, 0] == g) for g in range(len(names))]
+    rates = np.where(sound, sum(each), np.nan)
+    return float(rates[0]), around(float(rates[0]), rates[1:])
+
+
+def fit(counts: Floats, said: Ints, strata: Ints) -> tuple[Floats, Bools]:
+    """EM for many weightings `counts` (B, P) of the patterns `said` (P, raters) in `strata` (P,) at once.
+
+    Returns the probability (B, P) that a pattern comes from a unit with the code, and (B,) whether every
+    annotator does better than chance. A twentieth of an answer of either kind is added to an annotator's own,
+    and the start is the share of a pattern's raters who say so.
+    """
+    seen, yes = (said >= 0).astype(np.float64), (said == 1).astype(np.float64)
+    groups = np.eye(int(strata.max()) + 1)[strata]
+    present = np.clip(yes.sum(1) / seen.sum(1), 0.05, 0.95) * np.ones_like(counts)
+    for _ in range(_STEPS):
+        held, rest = counts * present, counts * (1 - present)
+        hit = (held @ yes + _PSEUDO) / (held @ seen + 2 * _PSEUDO)
+        alarm = (rest @ yes + _PSEUDO) / (rest @ seen + 2 * _PSEUDO)
+        common = (held @ groups + _PSEUDO) / (counts @ groups + 2 * _PSEUDO)
+        odds = np.log(common / (1 - common)) @ groups.T
+        odds += np.log(hit / alarm) @ yes.T + np.log((1 - hit) / (1 - alarm)) @ (seen - yes).T
+        present = 1 / (1 + np.exp(-np.clip(odds, -500, 500)))
+    return present, (hit > alarm).all(1)
+
+
+def _mean(counts: Floats, present: Floats, cells: Bools) -> Floats:
+    held: Floats = (counts * present)[:, cells].sum(1) / counts[:, cells].sum(1)
+    return held
+
+
+def _chances(units: int, clusters: Ints | None, resamples: int, seed: int) -> Floats:
+    """(resamples, units) random weights with mean 1, the same within a trajectory."""
+    if clusters is None:
+        return np.random.default_rng(seed).standard_exponential((resamples, units))
+    _, codes = np.unique(clusters, return_inverse=True)
+    drawn: Floats = cluster_weights(np.bincount(codes).astype(np.float64), resamples, seed)[:, codes]
+    return drawn
+
+
+def _unidentified(audit: Audit, given: Ints, with_judge: bool) -> str | None:
+    if with_judge and audit.judge is None:
+        return "no judge to be one more rater"
+    meet = int((given >= 0).sum(1).max(initial=0)) + with_judge
+    if meet < FEWEST_RATERS:
+        more = "" if with_judge else "; the judge may be one more"
+        return f"an annotator model needs {FEWEST_RATERS} raters of the same units, got {meet}{more}"
+    agreed = [int(((given == label).sum(1) >= 2).sum()) for label in (1, 0)]
+    if min(agreed) < FEWEST:
+        kind = "have" if agreed[0] <= agreed[1] else "lack"
+        said = f"two annotators agree that {min(agreed)} units {kind} it"
+        return f"{said}: too few to tell misses from false alarms, which takes {FEWEST}"
+    return None

@@ -1,0 +1,92 @@
+"""Drawing samples from a store: what a sample must say for a second one to be weighed with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from coaudit.pipeline import codebooks
+from coaudit.pipeline.analyze import matrix
+from coaudit.pipeline.annotate import draw
+from coaudit.pipeline.ingest.measure import save
+from coaudit.pipeline.store import Store, samples
+from tests.judges.teams import team
+from tests.pipeline.stores import made, rate, rows, verdict
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """A session of forty-one utterances, the first of which opens it."""
+    found = made(tmp_path / "workspace")
+    log = team(*[(("human", "agent")[i % 2], f"Message {i}") for i in range(41)], key="t")
+    with found.writing() as connection:
+        save(found, [log], connection)
+    return found
+
+
+def events(sample: samples.Sample) -> set[int | None]:
+    return {unit.event for unit in sample.units}
+
+
+def test_samples_of_other_names_are_independent_and_of_the_same_one_the_same(store: Store) -> None:
+    wish = draw.Wish(("initiative",), "first", size=20)
+    drawn = events(draw.draw(store, wish))
+    (store.workspace.samples / "first.jsonl").unlink()
+    assert events(draw.draw(store, wish)) == drawn
+    shared = [
+        len(events(draw.draw(store, draw.Wish(("initiative",), f"s{k}", size=20))) & drawn) for k in range(9)
+    ]
+    assert 7 < np.mean(shared) < 13, "half of the half"
+
+
+def test_a_sample_says_with_what_probability_it_could_have_taken_each_unit(store: Store) -> None:
+    sample = draw.draw(store, draw.Wish(("initiative",), "first", size=10))
+    n = rows(store, "SELECT count(*) AS n FROM units WHERE kind = 'utterance' AND NOT opening")[0]["n"]
+    (frame,) = sample.frames
+    assert frame.probability == pytest.approx(10 / n)
+    assert sum(map(len, frame.units.values())) == n
+    assert samples.load(store.workspace, "first") == sample
+    assert rows(store, "SELECT count(*) AS n FROM frames") == [{"n": n}]
+
+
+def test_a_stratified_sample_takes_of_each_stratum_its_share_of_the_corpus(store: Store) -> None:
+    units = rows(store, "SELECT trajectory_id, event FROM units WHERE kind = 'utterance' AND NOT opening")
+    more = {"rater": "judge", "rater_kind": "llm"}
+    labels = ["yes" if number % 4 == 0 else "no" for number in range(len(units))]
+    rate(
+        store,
+        [
+            verdict(unit["trajectory_id"], unit["event"], "initiative", label, **more)
+            for unit, label in zip(units, labels, strict=True)
+        ],
+    )
+    sample = draw.draw(store, draw.Wish(("initiative",), "first", size=20, method="stratified"))
+    flagged = [unit for unit in sample.units if unit.stratum == "judge=yes"]
+    assert (len(flagged), len(sample.units)) == (5, 20)
+
+
+def test_a_share_by_people_alone_varies_within_the_strata_that_the_sample_took_numbers_of(
+    store: Store,
+) -> None:
+    units = rows(store, "SELECT trajectory_id, event FROM units WHERE kind = 'utterance' AND NOT opening")
+    said = ["yes" if number % 2 == 0 else "no" for number in range(len(units))]
+    of = dict(zip([(u["trajectory_id"], u["event"]) for u in units], said, strict=True))
+    more = {"rater": "judge", "rater_kind": "llm"}
+    rate(store, [verdict(t, e, "initiative", label, **more) for (t, e), label in of.items()])
+    for method, fixed in (("stratified", True), ("simple", False)):
+        sample = draw.draw(store, draw.Wish(("initiative",), method, size=20, method=method))
+        rate(
+            store,
+            [verdict(u.trajectory, u.event, "initiative", of[u.trajectory, u.event]) for u in sample.units],
+        )
+        with store.reading() as connection:
+            (code,) = matrix.rated(connection, codebooks.load("initiative", None))
+        drawn = ~np.isnan(code.inclusion)
+        assert bool((code.strata[drawn] >= 0).all()) is fixed
+        for path in store.workspace.samples.glob("*"):
+            path.unlink()
+        with store.writing() as connection:
+            connection.execute("DELETE FROM samples")
+            connection.execute("DELETE FROM frames")

@@ -1,0 +1,78 @@
+"""`judge --repeats`: the same questions asked again, which never count twice."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+from coaudit.pipeline.annotate import draw
+from coaudit.pipeline.ingest.measure import save
+from coaudit.pipeline.store import Store
+from tests.conftest import Coaudit
+from tests.judges.endpoint import Endpoint
+from tests.judges.teams import team
+from tests.pipeline.stores import made, rows
+
+
+def fill(workspace: Path, messages: int = 6) -> Store:
+    """Two sessions whose messages all differ."""
+    store = made(workspace)
+    logs = [
+        team(
+            *[(("human", "agent")[i % 2], f"Please check item {i} of {session}?") for i in range(messages)],
+            key=f"t{session}",
+        )
+        for session in range(2)
+    ]
+    with store.writing() as connection:
+        save(store, logs, connection)
+    return store
+
+
+def asked(endpoint: Endpoint, *options: str) -> list[str]:
+    """A run on initiative."""
+    wanted = ["judge", "--json", "--model", "hosted_vllm/judge", "--api-base", endpoint.url]
+    return [*wanted, "--codebook", "initiative", *options]
+
+
+@pytest.mark.slow
+def test_a_question_is_asked_so_often_and_its_first_answer_counts(coaudit: Coaudit, workspace: Path) -> None:
+    store, turn = fill(workspace), itertools.count()
+    units = rows(store, "SELECT count(*) AS n FROM units WHERE kind = 'utterance' AND NOT opening")[0]["n"]
+    answers = Endpoint(answer=lambda body: ("yes", "no")[next(turn) % 2])
+    with answers.serving() as endpoint:
+        done = coaudit(*asked(endpoint, "--repeats", "3")).json
+        assert (done["rated"], done["requests"]) == (3 * units, 3 * units)
+        assert coaudit(*asked(endpoint, "--repeats", "3")).json["already"] == 3 * units
+        assert coaudit(*asked(endpoint)).json["already"] == units
+    stored = rows(store, "SELECT repeat, count(*) AS n FROM ratings GROUP BY repeat ORDER BY repeat")
+    assert [(row["repeat"], row["n"]) for row in stored] == [(0, units), (1, units), (2, units)]
+    assert rows(store, "SELECT count(*) AS n FROM counted_ratings") == [{"n": units}]
+    assert rows(store, "SELECT count(*) AS n FROM uncounted_ratings") == [{"n": 0}]
+    assert rows(store, "SELECT answers FROM rater_provenance") == [{"answers": units}]
+    found = coaudit("agreement", "--json").json["rows"]
+    assert {row["coefficient"]: row["n_units"] for row in found} == {
+        "intra_rater_alpha": units,
+        "flip_rate": units,
+    }
+
+
+@pytest.mark.slow
+def test_a_sample_is_asked_again_and_the_rest_is_left_alone(coaudit: Coaudit, workspace: Path) -> None:
+    store = fill(workspace)
+    draw.draw(store, draw.Wish(("initiative",), "few", size=4))
+    with Endpoint(answer=lambda body: "yes").serving() as endpoint:
+        assert coaudit(*asked(endpoint, "--sample", "few", "--repeats", "2")).json["rated"] == 8
+        everything = coaudit(*asked(endpoint)).json
+        assert everything["already"] == 4 and everything["rated"] > 0
+        assert (
+            "no sample 'many', expected one of few"
+            in coaudit(*asked(endpoint, "--sample", "many"), status=2).err
+        )
+
+
+def test_only_a_model_can_be_asked_again(coaudit: Coaudit, workspace: Path) -> None:
+    fill(workspace)
+    assert "--repeats asks a model again" in coaudit("judge", "--repeats", "2", status=2).err
