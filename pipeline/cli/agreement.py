@@ -12,7 +12,7 @@ from ..analyze import agreement as measuring
 from ..analyze import compare as comparing
 from ..analyze import rates as estimating
 from ..analyze import validate as validating
-from .console import Json, emit, number, split, store, table
+from .console import Json, emit, number, split, store, table, tell
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -26,19 +26,22 @@ def agreement(
     ratings: Annotated[Path | None, typer.Option(help="A long CSV: unit,rater,label.")] = None,
     labels: Annotated[str, typer.Option(help="With --ratings: the declared labels in order, a,b,c.")] = "",
     level: Annotated[str, typer.Option(help="With --ratings: nominal, ordinal or interval.")] = "nominal",
+    margins: Annotated[
+        str, typer.Option(help="Of joint coefficients: paired units, or all rated ones (Gwet's convention).")
+    ] = "paired",
     disagreements: Annotated[bool, typer.Option("--disagreements", help="List units to discuss.")] = False,
     json: Json = False,
 ) -> None:
     """How far raters agree: people with people, judges with people, judges with judges."""
-    names = codebook or []
+    names, chosen = codebook or [], measuring.margins_named(margins)
     if disagreements:
         _report_disagreements(measuring.disagreements(store(ctx), names), json)
         return
     confusions: list[dict[str, Any]] = []
     if ratings is not None:
-        rows = measuring.of_csv(ratings, split(labels), level)
+        rows = measuring.of_csv(ratings, split(labels), level, chosen)
     else:
-        rows = measuring.of_workspace(store(ctx), names)
+        rows = measuring.of_workspace(store(ctx), names, chosen)
         confusions = measuring.confusions(store(ctx), names)
     if json:
         emit({"rows": [row.model_dump() for row in rows], "confusions": confusions})
@@ -80,7 +83,7 @@ def compare(
         emit({"rows": rows})
         return
     for row in rows:
-        print(row["statement"])
+        tell(row["statement"])
 
 
 @app.command("validate")
@@ -97,7 +100,7 @@ def validate(
     if json:
         emit(page)
     else:
-        print("\n".join(validating.lines(page)))
+        tell("\n".join(validating.lines(page)))
 
 
 def _report_disagreements(rows: list[dict[str, Any]], json: bool) -> None:
@@ -123,7 +126,8 @@ def _interval(low: float | None, high: float | None) -> str:
 
 def _agreement_cells(row: Agreement) -> list[str]:
     shown = [", ".join(row.raters), number(row.value), _interval(row.low, row.high)]
-    return [row.code, row.coefficient, *shown, str(row.n_units), str(row.n_ratings), row.reason or ""]
+    note = "; ".join(text for text in (row.reason, row.population) if text)
+    return [row.code, row.coefficient, *shown, str(row.n_units), str(row.n_ratings), note]
 
 
 def _rate_cells(row: Rate) -> list[str]:

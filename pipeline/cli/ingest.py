@@ -26,6 +26,7 @@ from .console import (
     say,
     store,
     tags,
+    tell,
     workspace,
 )
 from .trajectory import show
@@ -97,7 +98,7 @@ def ingest(
             }
         )
     else:
-        print(f"{result.trajectories} trajectories with {result.events} events; {result.unchanged} unchanged")
+        tell(f"{result.trajectories} trajectories with {result.events} events; {result.unchanged} unchanged")
     if not json or not result.found:
         for item in result.quarantined:
             place = f"{item.source}:{item.line}" if item.line else item.source
@@ -150,4 +151,4 @@ def rebuild(ctx: typer.Context, json: Json = False) -> None:
     if json:
         emit({"trajectories": result.trajectories, "events": result.events})
     else:
-        print(f"{result.trajectories} trajectories with {result.events} events")
+        tell(f"{result.trajectories} trajectories with {result.events} events")

@@ -12,13 +12,14 @@ from ...judges import JudgeError
 from ...judges.clients import Parameters
 from ...judges.clients.engines import client
 from ...schemas.codebook import ContextKind
+from ...schemas.text import visible
 from ..errors import CoauditError, UsageError
 from ..judge import Scope, Summary, embedded, jury, run
 from ..judge import scope as judging
 from ..judge.estimate import Estimate
 from ..judge.model import Model, State
 from ..store import Store
-from .console import Json, emit, safe, say, store
+from .console import Json, emit, say, store, tell
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -73,12 +74,20 @@ def judge(
     context_tokens: Annotated[
         int | None, typer.Option(min=256, help="The model's context; else what the endpoint says.")
     ] = None,
+    repeats: Annotated[
+        int,
+        typer.Option(min=1, help="Ask each question so often, to see how far the model agrees with itself."),
+    ] = 1,
+    sample: Annotated[str | None, typer.Option(help="Only the units of this sample.")] = None,
     json: Json = False,
 ) -> None:
     """Rate units with rules or a model. What was rated in the same way before is not rated again."""
     found = store(ctx)
-    scope = judging.Scope((), checked_context(context), include_query, limit, retry_errors)
+    scope = judging.Scope((), checked_context(context), include_query, limit, retry_errors, repeats)
+    scope = scope.of_sample(found, sample)
     if model is None:
+        if repeats > 1:
+            raise UsageError("--repeats asks a model again: give --model; the other raters never vary")
         report(_without_model(found, rater or "rules", codebook or [], members, scope), json)
         return
     asked = Model(
@@ -117,7 +126,7 @@ def shown() -> Callable[[State], None]:
         nonlocal turns
         turns += 1
         if sys.stderr.isatty():
-            print(f"\r\x1b[K{safe(state.line())}", end="", file=sys.stderr, flush=True)
+            print(f"\r\x1b[K{visible(state.line())}", end="", file=sys.stderr, flush=True)
         elif turns % 10 == 0:
             say(state.line())
 
@@ -133,7 +142,7 @@ def report(summary: Summary, json: bool) -> None:
         return
     cost = "" if summary.cost_usd is None else f", ${summary.cost_usd:.4f}"
     asked = f"; {summary.requests} requests{cost}" if summary.requests else ""
-    print(
+    tell(
         f"{summary.rated} rated, {summary.already} already, {summary.errors} errors"
         f"{asked}; {summary.seconds:.1f} s"
     )
@@ -175,6 +184,8 @@ def _without_model(found: Store, rater: str, names: list[str], members: str, sco
 
     if rater != jury.NAME and not rater.startswith(f"{jury.NAME}:"):
         return embedded.judge(found, rater, names, scope, say)
+    if scope.sample:
+        raise UsageError("--sample is no option of a jury, which rates whatever its members have rated")
     chosen = [name.strip() for name in members.split(",") if name.strip()]
     books = judging.chosen(found, names, jury.rated_by(found, chosen))
     tried = jury.judge(found, scope.on(books), chosen, rater)

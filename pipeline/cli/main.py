@@ -16,6 +16,7 @@ import typer
 import typer.core
 import typer.main
 
+from ...schemas.text import visible
 from ..errors import CoauditError, UsageError
 
 DEBUG = "COAUDIT_DEBUG"
@@ -120,10 +121,10 @@ def main() -> None:
     try:
         app()
     except UsageError as error:
-        print(f"coaudit: {error}", file=sys.stderr)
+        _told(str(error))
         sys.exit(2)
     except CoauditError as error:
-        print(f"coaudit: {error}", file=sys.stderr)
+        _told(str(error))
         sys.exit(1)
     except BrokenPipeError:
         sys.stderr.close()
@@ -131,8 +132,12 @@ def main() -> None:
     except Exception as error:
         if os.environ.get(DEBUG):
             raise
-        print(f"coaudit: {explained(error)}", file=sys.stderr)
+        _told(explained(error))
         sys.exit(1)
+
+
+def _told(message: str) -> None:
+    print(visible(f"coaudit: {message}"), file=sys.stderr)
 
 
 def explained(error: Exception) -> str:

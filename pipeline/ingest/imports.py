@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from ..errors import SourceError
 from ..store import Store, dictionaries, ledger
 from ..systems.base import json_lines, only_object
 
+AHEAD = timedelta(minutes=5)
+"""By so much another machine's clock may be ahead of ours."""
 PAIR = ("error_source", "rationale", "probability", "quote", "label", "error")
 """What must be the same for an imported rating to say nothing new."""
 
@@ -27,6 +30,8 @@ class Imported:
 
     imported: int = 0
     unchanged: int = 0
+    changed: int = 0
+    """Those of the imported that replace another label of the same rater."""
     quarantined: list[Quarantined] = field(default_factory=list)
 
 
@@ -64,6 +69,8 @@ class _Checker:
                 "SELECT trajectory_id, kind, event, hash FROM units"
             ).fetchall()
         }
+        query = "SELECT trajectory_id, list(seq) FROM events WHERE NOT live_only GROUP BY ALL"
+        self.events = {key: set(seqs) for key, seqs in connection.execute(query).fetchall()}
 
     def rating(self, line: dict[str, Any]) -> Rating:
         given = Rating.model_validate({"rater_kind": "human", **line})
@@ -74,16 +81,28 @@ class _Checker:
         if unit is None:
             where = "the whole trajectory" if given.event is None else f"event {given.event}"
             raise ValueError(f"{where} is no unit of codebook {book.name!r}, which rates each {book.unit}")
+        self._check_counts(given, trajectory, unit, book)
         return given.model_copy(
             update={
                 "trajectory": trajectory,
                 "code": code,
                 "label": None if given.label is None else book.label(given.label),
-                "unit_hash": given.unit_hash or unit,
-                "codebook_version": given.codebook_version or book.version,
-                "created": given.created or ledger.now(),
+                "unit_hash": unit,
+                "codebook_version": book.version,
+                "created": _utc(given.created) if given.created else ledger.now(),
             }
         )
+
+    def _check_counts(self, given: Rating, trajectory: str, unit: str, book: Codebook) -> None:
+        """ValueError for what would be stored and never count."""
+        if given.unit_hash not in (None, unit):
+            raise ValueError(f"unit_hash: the unit has changed, it is {unit} now, got {given.unit_hash!r}")
+        if given.codebook_version not in (None, book.version):
+            now = f"codebook {book.name!r} is {book.version} now"
+            raise ValueError(f"codebook_version: {now}, got {given.codebook_version!r}")
+        there = self.events.get(trajectory, set())
+        if strange := [seq for seq in given.cites if seq not in there]:
+            raise ValueError(f"cites: trajectory {trajectory} has no event {strange[0]}")
 
     def _book(self, name: str) -> Codebook:
         if name not in self.books:
@@ -114,6 +133,7 @@ def ratings(store: Store, path: Path) -> Imported:
         if known.get(_key(rating)) == _said(rating):
             result.unchanged += 1
             continue
+        result.changed += _key(rating) in known
         known[_key(rating)] = _said(rating)
         fresh.append(rating)
     _append(store, fresh)
@@ -201,6 +221,18 @@ def _reason(error: Exception) -> str:
     return str(error)
 
 
+def _utc(moment: str) -> str:
+    """A time in UTC, with milliseconds; ValueError for one that is none, or that is still to come."""
+    try:
+        parsed = datetime.fromisoformat(moment)
+    except ValueError as error:
+        raise ValueError(f"created: expected an ISO 8601 time, got {moment[:40]!r}") from error
+    parsed = parsed.astimezone(UTC) if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+    if parsed > datetime.now(UTC) + AHEAD:
+        raise ValueError(f"created: {moment[:40]!r} is still to come")
+    return parsed.isoformat(timespec="milliseconds")
+
+
 def _key(rating: Rating) -> tuple[object, ...]:
     return (
         rating.trajectory,
@@ -209,6 +241,7 @@ def _key(rating: Rating) -> tuple[object, ...]:
         rating.codebook_version,
         rating.code,
         rating.rater,
+        rating.repeat,
     )
 
 
@@ -217,6 +250,6 @@ def _said(rating: Rating) -> tuple[object, ...]:
 
 
 def _known(connection: duckdb.DuckDBPyConnection) -> dict[tuple[object, ...], tuple[object, ...]]:
-    columns = "trajectory_id, event, codebook, codebook_version, code, rater, " + ", ".join(PAIR)
+    columns = "trajectory_id, event, codebook, codebook_version, code, rater, repeat, " + ", ".join(PAIR)
     found = dictionaries(connection, f"SELECT {columns} FROM current_ratings")
-    return {tuple(row.values())[:6]: tuple(row.values())[6:] for row in found}
+    return {tuple(row.values())[:7]: tuple(row.values())[7:] for row in found}

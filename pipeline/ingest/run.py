@@ -20,7 +20,7 @@ from .discover import Tree, discover, recognised, unrecognised
 from .identity import may_be_one, settled
 from .measure import read_references, save
 from .result import Ingested
-from .sources import Place, Source, known_sources, note_sources
+from .sources import Place, Source, known_sources
 
 BATCH_EVENTS = 20_000
 SHOWN = 3
@@ -182,7 +182,8 @@ def _take_references(store: Store, folder: Path, result: Ingested) -> None:
     place = Place(folder, os.path.abspath(folder), "overcooked")
     source = _source(place, ReadOptions()).model_copy(update={"reference": True})
     if source.key not in {one.key for one in provenance.noted(store.workspace)[0] if one.reference}:
-        provenance.note(store.workspace, [source])
+        with store.writing() as connection:
+            provenance.keep(store, connection, (), [source])
 
 
 class Batch:
@@ -228,10 +229,8 @@ class Batch:
             return
         with self.store.writing() as connection:
             self._save(connection)
-            note_sources(connection, self.sources)
             insert(connection, "quarantine", [q.model_dump() for q in self.quarantined])
-            # On disk in the ledger before it is in the database, which a kill in between leaves behind.
-            provenance.note(self.store.workspace, self.fresh)
+            provenance.keep(self.store, connection, self.sources, self.fresh)
         self.result.quarantined.extend(self.quarantined)
         self.trajectories, self.names, self.size = {}, {}, 0
         self.sources, self.fresh, self.quarantined = [], [], []

@@ -50,6 +50,9 @@ KRIPPENDORFF_2011 = (
     - 1
 )
 
+# irrCAC, CAC(frame of those ratings): fleiss(), gwet(), bp(), krippendorff()["est"]["coefficient_value"].
+IRRCAC = {"fleiss_kappa": 0.76117, "gwet_ac1": 0.77544, "pabak": 0.77273, "krippendorff_alpha": 0.74342}
+
 # Fleiss (1971) as printed in Fleiss, Levin and Paik: 10 subjects, 14 raters, 5 categories (kappa .210).
 FLEISS_TABLE = [
     [0, 0, 0, 0, 14],
@@ -126,12 +129,54 @@ def test_pabak_and_ac1_count_the_declared_labels_not_the_used_ones() -> None:
     assert one("gwet_ac1", matrix, "abc").value == pytest.approx((0.7 - chance) / (1 - chance))
 
 
-def test_fleiss_keeps_incomplete_units_with_unit_weighted_agreement_and_margins() -> None:
-    # units: 0 0 1 | 1 1 – | 0 – – ; agreement (1/3 + 1)/2 ; margin of 1: (1/3 + 1 + 0)/3
-    row = one("fleiss_kappa", [[0, 0, 1], [1, 1, NAN], [0, NAN, NAN]])
-    chance = (4 / 9) ** 2 + (5 / 9) ** 2
+UNEVEN = [[0, 0, 1], [1, 1, NAN], [0, NAN, NAN]]
+
+
+def test_margins_come_from_the_units_that_two_raters_have_seen() -> None:
+    # units: 0 0 1 | 1 1 – | 0 – – ; agreement (1/3 + 1)/2 ; margin of 1: (1/3 + 1)/2
+    row = one("fleiss_kappa", UNEVEN)
+    chance = (2 / 3) ** 2 + (1 / 3) ** 2
     assert row.value == pytest.approx((2 / 3 - chance) / (1 - chance))
     assert (row.n_units, row.n_ratings) == (2, 5)
+
+
+def test_gwets_convention_takes_margins_of_all_rated_units_and_counts_them() -> None:
+    # margin of 1: (1/3 + 1 + 0)/3
+    for name, chance in (("fleiss_kappa", (4 / 9) ** 2 + (5 / 9) ** 2), ("gwet_ac1", 2 * 4 / 9 * 5 / 9)):
+        (row,) = agreement(ratings(UNEVEN), [name], margins="all", resamples=50)
+        assert row.value == pytest.approx((2 / 3 - chance) / (1 - chance))
+        assert (row.n_units, row.n_ratings) == (3, 6)
+    with pytest.raises(ValueError, match="unknown margins 'some', expected one of paired, all"):
+        agreement(ratings(UNEVEN), margins="some")  # type: ignore[arg-type]
+
+
+def test_with_gwets_convention_the_coefficients_are_those_of_irrcac() -> None:
+    found = agreement(ratings(KRIPPENDORFF_2011, "12345"), list(IRRCAC), margins="all", resamples=50)
+    assert {row.coefficient: row.value for row in found} == pytest.approx(IRRCAC, abs=5e-6)
+
+
+def test_units_that_a_judge_alone_has_rated_change_no_coefficient() -> None:
+    rng = np.random.default_rng(4)
+    truth = rng.random(1000) < 0.1
+    said = np.stack(
+        [np.where(rng.random(1000) < 0.9, truth, rng.random(1000) < 0.4) for _ in range(3)], axis=1
+    )
+    shared = said[:200].astype(np.int64)
+    whole = said.astype(np.int64)
+    whole[200:, 1:] = NAN  # two people on 200 units, the judge on all
+    assert agreement(ratings(whole), resamples=100) == agreement(ratings(shared), resamples=100)
+
+
+def test_uneven_numbers_of_raters_weigh_units_alike() -> None:
+    # 1 1 | 0 0 0 | 0 1 0: agreement (1 + 1 + 1/3)/3 = 7/9, margin of 1 (1 + 0 + 1/3)/3 = 4/9
+    row = one("fleiss_kappa", [[1, 1, NAN], [0, 0, 0], [0, 1, 0]])
+    assert row.value == pytest.approx((7 / 9 - 41 / 81) / (40 / 81))
+
+
+def test_the_mean_of_a_judges_kappas_counts_the_units_that_it_shares_with_a_person() -> None:
+    matrix = [[0, 0, NAN], [1, NAN, 1], [NAN, 1, 1], [0, 1, 1], [1, NAN, NAN]]
+    (row,) = agreement(ratings(matrix), ["mean_cohen_kappa"], pairs=[(0, 1), (0, 2)], resamples=50)
+    assert (row.n_units, row.n_ratings) == (3, 7)
 
 
 def test_the_mean_of_pairwise_kappas_is_over_the_defined_pairs() -> None:

@@ -157,7 +157,7 @@ def test_an_estimator_asked_for_against_the_design_is_said_to_be() -> None:
     [
         ({"judge": np.zeros(3)}, "one value for each of 100 units, got 3"),
         ({"inclusion": np.zeros(100)}, "above 0: a unit never drawn"),
-        ({"human": np.full(100, 2)}, "must be 1, 0"),
+        ({"human": np.full(100, 2)}, r"must be in 0\.\.1, MISSING"),
     ],
 )
 def test_an_audit_refuses_what_has_no_meaning(change: Any, message: str) -> None:

@@ -6,13 +6,16 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from coaudit.pipeline.analyze import agreement, compare, rates, validate
+from coaudit.pipeline import codebooks
+from coaudit.pipeline.analyze import agreement, compare, matrix, rates, validate
+from coaudit.pipeline.analyze.matrix import joint_inclusion
 from coaudit.pipeline.errors import SourceError, UsageError
-from coaudit.pipeline.store import Store
+from coaudit.pipeline.store import Store, samples
 from coaudit.schemas import Agreement
-from tests.pipeline.stores import made, rate, take, verdict
+from tests.pipeline.stores import made, rate, rows, take, verdict
 from tests.pipeline.systems.cogym.folders import AGENT, BEGAN, USER, Log, performance
 
 NAME = "env_0"
@@ -212,3 +215,216 @@ def test_ordinal_labels_are_ordered_as_numbers(tmp_path: Path) -> None:
     # Ranks 0, 1, 2 against 0, 2, 2. Linear weights: observed disagreement (1/2)/3 = 1/6. Expected, of the
     # nine pairs 0-0, 0-2, 0-2, 1-0, 1-2, 1-2, 2-0, 2-2, 2-2: (0 + 1 + 1 + 1/2 + 1/2 + 1/2 + 1)/9 = 1/2.
     assert value(found, "cohen_kappa_linear") == pytest.approx(1 - (1 / 6) / (4.5 / 9))
+
+
+# Which units a figure stands on.
+
+
+def labelled(folder: Path, said: dict[str, str], *, probability: dict[int, float] | None = None) -> Store:
+    """A session of utterances that raters label y, n, u(nclear) or not at all (–); some drawn by a sample."""
+    log = Log()
+    for number in range(max(map(len, said.values()))):
+        log.say((AGENT, USER)[number % 2], f"Message {number}")
+    found = made(folder / "workspace")
+    take(found, log.folder(folder / "logs" / NAME))
+    words = {"y": "yes", "n": "no", "u": "unclear"}
+    lines = [
+        verdict(NAME, seq, "initiative", words[label], rater=rater, rater_kind=_kind(rater))
+        for rater, labels in said.items()
+        for seq, label in enumerate(labels, start=2)
+        if label in words
+    ]
+    assert not rate(found, lines).quarantined
+    if probability:
+        sampled(found, "drawn", probability)
+    return found
+
+
+def sampled(store: Store, name: str, drawn: dict[int, float], frame: dict[int, float] | None = None) -> None:
+    """Write a sample that drew these utterances, by number, with these probabilities."""
+    wanted = "kind = 'utterance' AND event > 1"
+    units = rows(store, f"SELECT trajectory_id, event, hash FROM units WHERE {wanted} ORDER BY event")
+    design = samples.Design(
+        name=name,
+        codebooks={},
+        method="neyman",
+        unit="unit",
+        size=len(drawn),
+        seed=0,
+        overlap=1,
+        annotators=2,
+        created="",
+        coaudit="",
+    )
+    of = [
+        samples.Drawn(
+            codebook="initiative",
+            trajectory=units[number]["trajectory_id"],
+            event=units[number]["event"],
+            unit_hash=units[number]["hash"],
+            probability=probability,
+        )
+        for number, probability in drawn.items()
+    ]
+    frames = [
+        samples.Frame(
+            frame="initiative",
+            probability=probability,
+            units={units[number]["trajectory_id"]: (units[number]["event"],)},
+        )
+        for number, probability in (frame or drawn).items()
+    ]
+    samples.save(store.workspace, samples.Sample(design=design, units=tuple(of), frames=tuple(frames)))
+
+
+def people(found: list[Agreement], coefficient: str, *raters: str) -> list[Agreement]:
+    return [row for row in found if row.coefficient == coefficient and row.raters == raters]
+
+
+UNEVEN = {"ann": "yyyynnnnnn", "bob": "yynnnnnyyn", "judge": "yyyynnnnyn"}
+CHANCES = dict(enumerate([1.0, 1.0, 1.0, 1.0, 0.25, 0.25, 0.25, 0.25, 0.25]))
+
+
+def test_a_label_outside_the_samples_leaves_the_weights_of_the_others_alone(tmp_path: Path) -> None:
+    apart = labelled(tmp_path / "a", UNEVEN, probability=CHANCES)
+    alone = labelled(tmp_path / "b", {r: said[:9] for r, said in UNEVEN.items()}, probability=CHANCES)
+    found, without = agreement.of_workspace(apart), agreement.of_workspace(alone)
+    inside, outside = people(found, "percent_agreement", "ann", "bob")
+    (only,) = people(without, "percent_agreement", "ann", "bob")
+    # weights 1 and 4: agreed 1 1 0 0 | 1 1 1 0 0
+    assert inside.value == only.value == pytest.approx((2 + 3 * 4) / (4 + 5 * 4))
+    assert (inside.n_units, outside.n_units, outside.value) == (9, 1, 1.0)
+    assert inside.population == "units that two people labelled; units of the samples, weighted by 1/π"
+    assert outside.population is not None and outside.population.endswith("outside the samples, unweighted")
+    confused = agreement.confusions(apart)
+    assert [sum(map(sum, row["counts"])) for row in confused] == [9, 1]
+    assert confused[0]["classes"] == agreement.confusions(alone)[0]["classes"]
+    page = validate.validate(apart, "judge")["codes"][0]
+    assert page["confusion"] == {k: v for k, v in confused[0].items() if k in page["confusion"]}
+    assert page["outside_the_samples"]["population"] == "labelled units outside the samples, unweighted"
+
+
+def test_a_rate_leaves_out_labels_from_outside_the_samples_and_says_so(tmp_path: Path) -> None:
+    store = labelled(tmp_path, UNEVEN, probability=CHANCES)
+    (row,) = rates.rates(store)
+    # judge yes: 1 1 ½ ½ of weight 1, ½ of weight 4; judge no: 0 0 0 ½ of one weight. Five units yes, five no.
+    assert row.rate == pytest.approx((5 * (3 + 2) / 8 + 5 * 0.125) / 10)
+    assert row.n_human == 9
+    assert row.design is not None and "; 1 labelled units outside the samples left out" in row.design
+
+
+def test_ties_between_two_people_count_as_the_mean_of_their_labels(tmp_path: Path) -> None:
+    store = labelled(tmp_path, {"ann": "yyyynnnnnn", "bob": "ynnn–nnnnn"})
+    (row,) = rates.rates(store)
+    assert row.rate == pytest.approx((1 + 0.5 * 3) / 10)
+    assert row.n_human == 10
+    assert row.design is not None and "3 on which people differ count as the mean" in row.design
+
+
+def test_a_judge_is_held_against_gold_and_where_there_is_none_against_what_people_agree_on(
+    tmp_path: Path,
+) -> None:
+    # bob and ann dispute units 2 to 4; gold settles two of them
+    said = {"ann": "yyyyynnnnn", "bob": "yynnnnnnnn", "gold": "––yn", "judge": "yynynnnnnn"}
+    found = agreement.of_workspace(labelled(tmp_path, said))
+    (row,) = people(found, "percent_agreement", "judge", "gold")
+    assert row.n_units == 9 and row.value == pytest.approx(7 / 9)
+    assert row.population == "settled units: 2 by gold, 7 on which people agree (1 disputed ones left out)"
+    (between,) = people(found, "percent_agreement", "ann", "bob")
+    assert between.population == "units that two people labelled"
+
+
+def test_people_and_judges_say_that_they_meet_on_different_units(tmp_path: Path) -> None:
+    found = agreement.of_workspace(labelled(tmp_path, {"ann": "yynn", "bob": "y–n", "judge": "yyyynn"}))
+    (two,) = people(found, "fleiss_kappa", "ann", "bob")
+    (three,) = people(found, "fleiss_kappa", "judge", "ann", "bob")
+    assert (two.n_units, three.n_units) == (2, 4)
+    assert two.population != three.population
+
+
+def test_two_samples_take_a_unit_with_the_probability_that_either_does() -> None:
+    first, second = np.array([True, False, True]), np.array([False, True, True])
+    chance = [np.array([0.2, 0.2, 0.2]), np.array([0.5, 0.5, 0.25])]
+    everyone = np.ones(3, dtype=bool)
+    both = joint_inclusion([first, second], chance, everyone)
+    assert both == pytest.approx([0.6, 0.6, 0.4])
+    begun = joint_inclusion([first, second], chance, np.array([True, False, True]))
+    assert begun[[0, 2]] == pytest.approx([0.2, 0.2]), "nobody has begun the second"
+    assert np.isnan(begun[1])
+
+
+def test_a_pilot_and_a_second_sample_weigh_by_their_joint_inclusion(tmp_path: Path) -> None:
+    store = labelled(tmp_path, {"ann": "yynnnnnn–––", "judge": "yyyynnnnnnn"})
+    frame = dict.fromkeys(range(11), 0.4)
+    sampled(store, "pilot", {n: 0.4 for n in (0, 4, 5)}, frame)
+    second = {n: 0.75 if n < 4 else 0.25 for n in range(11)}
+    sampled(store, "second", {n: second[n] for n in (0, 1, 2, 3, 6, 7)}, second)
+    with store.reading() as connection:
+        (code,) = matrix.rated(connection, codebooks.load("initiative", store.workspace.codebooks))
+    assert code.inclusion[:8] == pytest.approx([0.85] * 4 + [0.55] * 4)
+    assert np.isnan(code.inclusion[8:]).all()
+
+
+@pytest.mark.parametrize("said", ["yynnyu", "yynny–"])
+def test_a_set_with_an_unclear_or_missing_answer_is_left_out_and_not_taken_for_empty(
+    tmp_path: Path, said: str
+) -> None:
+    store = made(tmp_path / "workspace")
+    names = [f"env_{number}" for number in range(6)]
+    for number, name in enumerate(names):
+        began = BEGAN + timedelta(hours=number)
+        take(store, Log(began=began).say(AGENT, f"Hello {number}").folder(tmp_path / "logs" / name))
+    book = codebooks.load("failures", store.workspace.codebooks)
+    words = dict(zip("yn", book.labels, strict=True)) | {"u": "unclear"}
+    lines = []
+    for rater, first in (("ann", "yynnyn"), ("bob", said)):
+        for name, label in zip(names, first, strict=True):
+            for code in book.codes:
+                own = label if code is book.codes[0] else "n"
+                if own in words:
+                    lines.append(verdict(name, None, "failures", words[own], code=code.code, rater=rater))
+    assert not rate(store, lines).quarantined
+    (row,) = people(agreement.of_workspace(store, ["failures"]), "krippendorff_alpha_masi", "ann", "bob")
+    assert (row.value, row.n_units) == (1.0, 5)
+    assert row.population == "1 sets with an unclear, failed or missing answer left out"
+
+
+def test_a_judge_asked_again_agrees_with_itself_so_far_and_counts_once(tmp_path: Path) -> None:
+    store = labelled(tmp_path, {"ann": "yynnyynnnn"})
+    log = Log(began=BEGAN + timedelta(days=1))
+    for number in range(10):
+        log.say((AGENT, USER)[number % 2], f"Again {number}")
+    take(store, log.folder(tmp_path / "logs" / "env_1"))
+    answers = ["yynnyynnnn", "yynnyynnny", "yynnynnnnn"]
+    words = {"y": "yes", "n": "no"}
+    more: dict[str, Any] = {"rater": "judge", "rater_kind": "llm", "rater_version": "v1"}
+    lines = [
+        verdict(name, seq, "initiative", words[label], repeat=repeat, **more)
+        for name in (NAME, "env_1")
+        for repeat, said in enumerate(answers)
+        for seq, label in enumerate(said, start=2)
+    ]
+    assert rate(store, lines).imported == 60
+    found = agreement.of_workspace(store)
+    (flips,) = people(found, "flip_rate", "judge")
+    assert flips.value == pytest.approx(
+        2 * 2 / 3 / 10
+    )  # in each session two units of three pairs, two unlike
+    assert flips.value and flips.low and flips.high and flips.low < flips.value < flips.high
+    (alpha,) = people(found, "intra_rater_alpha", "judge")
+    # 60 values, 24 of them yes; four units with coincidences 2 · 2/2 off the diagonal
+    assert alpha.value == pytest.approx(1 - 59 * 4 * 2 / (2 * 24 * 36))
+    assert (alpha.n_units, alpha.n_ratings) == (20, 60)
+    (row,) = rates.rates(store)
+    assert (row.n_judged, row.judge_rate) == (20, 0.4)
+    assert rate(store, lines).unchanged == 60
+    page = validate.validate(store, "judge")["codes"][0]
+    assert [one["coefficient"] for one in page["consistency"]] == ["intra_rater_alpha", "flip_rate"]
+
+
+def test_versions_of_a_judge_are_never_mixed_under_its_name(tmp_path: Path) -> None:
+    store = labelled(tmp_path, {"ann": "yynnyynnnn"})
+    for version, seqs in (("v1", range(2, 6)), ("v2", range(6, 12))):
+        more: dict[str, Any] = {"rater": "judge", "rater_kind": "llm", "rater_version": version}
+        rate(store, [verdict(NAME, seq, "initiative", "yes", **more) for seq in seqs])
+    assert [(row.judge, row.n_judged) for row in rates.rates(store)] == [("judge", 6), ("judge (v1)", 4)]

@@ -11,6 +11,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from coaudit.pipeline import codebooks
 from coaudit.pipeline.errors import StoreError
 from coaudit.pipeline.ingest import rebuild
 from coaudit.pipeline.store import Store, ledger
@@ -49,10 +50,18 @@ def test_a_state_that_all_sessions_show_is_stored_once(tmp_path: Path, store: St
 def test_ratings_of_a_unit_that_has_changed_are_reported_and_not_counted(
     tmp_path: Path, store: Store
 ) -> None:
-    given = [verdict(NAME, seq, "initiative", "yes") for seq in (2, 3)]
-    given.append(verdict(NAME, 4, "initiative", "no", unit_hash="0" * 16))
-    given.append(verdict(NAME, 4, "initiative", "no", rater="old", codebook_version="000000000000"))
-    assert rate(store, given).imported == 4
+    assert rate(store, [verdict(NAME, seq, "initiative", "yes") for seq in (2, 3)]).imported == 2
+    ((key,),) = [tuple(row.values()) for row in rows(store, "SELECT id FROM trajectories")]
+    version = codebooks.load("initiative").version
+    late = [
+        Rating.model_validate({**verdict(key, 4, "initiative", "no"), "rater_kind": "human", **changed})
+        for changed in (
+            {"unit_hash": "0" * 16, "codebook_version": version},
+            {"rater": "old", "codebook_version": "000000000000"},
+        )
+    ]
+    with ledger.RatingLedger(store.workspace.ratings) as file:
+        file.append(late)
     assert rows(store, "SELECT event FROM counted_ratings ORDER BY 1") == [{"event": 2}, {"event": 3}]
     assert rows(store, "SELECT event, rater, reason FROM uncounted_ratings ORDER BY rater") == [
         {"event": 4, "rater": "ann", "reason": "its unit has changed since, or is none of this codebook"},
@@ -172,7 +181,7 @@ def test_what_fails_within_a_transaction_is_not_stored_at_all(store: Store) -> N
 def test_a_database_of_a_newer_coaudit_is_refused_with_what_to_do(store: Store, coaudit: Coaudit) -> None:
     with store.writing() as connection:
         connection.execute("UPDATE meta SET value = '99' WHERE key = 'version'")
-    with pytest.raises(StoreError, match=r"written by a newer coaudit \(tables 99, this one knows 2\)"):
+    with pytest.raises(StoreError, match=r"written by a newer coaudit \(tables 99, this one knows 3\)"):
         rows(store, "SELECT 1")
     done = coaudit("metrics", "--json", status=1)
     assert (done.out, done.err.count("\n")) == ("", 1)

@@ -1,0 +1,380 @@
+"""The estimator behind every figure: a mean, a share or a ratio over rows with weight, stratum and cluster.
+
+Everything is a ratio of totals Σwy/Σwx (x = 1: a mean; y in 0, 1 besides: a share). Rows of one cluster are
+not independent, so all that follows works on clusters' totals:
+
+* Variance: delete-one-cluster jackknife within strata (JKn; Rust and Rao 1996), in closed form. It is s²/n
+  for a plain mean, and unlike linearisation not too small where a few clusters are large. Of a finite
+  population a share f of which was drawn it is 1 − f times that: 0 for a census only.
+* Degrees of freedom: (Σx)²/Σx² − strata, x being the clusters' denominators: the number of clusters less
+  strata where they are even, fewer where they are not.
+* Bounded on both sides: the effective size m(1 − m)/variance (Korn and Graubard 1998), shrunk by
+  (z/t)², in the interval of Agresti and Coull (1998), which contains Wilson's. An even sample of
+  independent 0/1 rows has its own size there. Everything else (clustered or weighted shares, means, pooled
+  ratios) gets ¼ of a cluster at either bound added to mean and variance: rows that are all alike tell of the
+  others no more than so many clusters can. All zeros thus have the size of their clusters.
+* Bounded below alone (counts, times): Student's t on the log scale, its upper reach r = t·cv stretched to
+  r(1 + r/6), the Cornish–Fisher term of a gamma mean, for such values are skewed.
+* Unbounded: Student's t.
+
+`benchmarks/coverage_metrics.py` measures what this reaches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp, inf, isfinite, log, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .intervals import Floats, Interval, Ints, Z, student
+
+Bounds = tuple[float, float]
+ANY: Bounds = (-inf, inf)
+UNIT: Bounds = (0.0, 1.0)
+LEAST = 4
+"""Clusters that an interval of a mean or a ratio needs: with three, t is 4.3."""
+LEAST_SHARE = 2
+"""Independent 0/1 values that an interval of a share needs."""
+WIDEST = 10.0
+"""An interval of a count that reaches beyond so many times its value is none."""
+_PSEUDO = 0.25  # of a cluster, at either bound
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """`value` is None exactly where `reason` says why; the 95 % interval may lack with a reason too.
+
+    `n` rows in `clusters` independent groups went into it; `effective` is how many independent evenly
+    weighted 0/1 rows would tell as much (bounded values only). `error` is the standard error, `df` its
+    degrees of freedom.
+    """
+
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+    clusters: int
+    effective: float | None = None
+    error: float | None = None
+    df: float | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Totals:
+    """What each cluster (C,) adds up to: Σwy and Σwx, its stratum, and the share of its stratum drawn.
+
+    `names` (C,) are of any kind; the same name in two samples is the same cluster. `size` is the rows'
+    effective number (Σw)²/Σw², `yes_no` whether every row is 0 or 1 with x = 1.
+    """
+
+    numerator: Floats
+    denominator: Floats
+    n: int
+    names: NDArray[Any]
+    strata: Ints
+    fraction: Floats
+    size: float
+    yes_no: bool
+    bounds: Bounds = ANY
+
+    @property
+    def value(self) -> float | None:
+        """Σwy/Σwx, in the bounds; None where the denominators are 0."""
+        total = float(self.denominator.sum())
+        if total <= 0:
+            return None
+        return float(np.clip(self.numerator.sum() / total, *self.bounds))
+
+    @property
+    def independent(self) -> float:
+        """(Σx)²/Σx²: how many clusters of one size would weigh as much."""
+        squares = float((self.denominator**2).sum())
+        return float(self.denominator.sum()) ** 2 / squares if squares > 0 else 0.0
+
+    @property
+    def df(self) -> float:
+        """Degrees of freedom of the variance, at least 1."""
+        strata = len(np.unique(self.strata)) if len(self.strata) else 1
+        return max(1.0, self.independent - min(strata, max(1, len(self.strata) // 2)))
+
+
+def totals(
+    numerator: NDArray[Any],
+    denominator: NDArray[Any] | None = None,
+    *,
+    weights: Floats | None = None,
+    strata: NDArray[Any] | None = None,
+    clusters: NDArray[Any] | None = None,
+    fraction: float | Floats = 0.0,
+    bounds: Bounds = ANY,
+) -> Totals:
+    """Add up rows (n,) by cluster (each row one of its own where `clusters` is None).
+
+    `fraction` is the share of the population's clusters that was drawn, in all or for each row's stratum: 0
+    for one without end, 1 for a census. Rows with no denominator (x = 0) are left out. ValueError for what is
+    not finite, a negative denominator, or a weight that is not positive.
+    """
+    y = np.asarray(numerator, dtype=np.float64)
+    x = np.ones(len(y)) if denominator is None else np.asarray(denominator, dtype=np.float64)
+    w = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=np.float64)
+    if not (np.isfinite(y).all() and np.isfinite(x).all() and (x >= 0).all()):
+        raise ValueError("values must be finite, denominators not negative: leave missing ones out")
+    if not (np.isfinite(w).all() and (w > 0).all()):
+        raise ValueError("`weights` must be positive")
+    kept = x > 0
+    share = np.broadcast_to(np.asarray(fraction, dtype=np.float64), y.shape)[kept]
+    y, x, w = y[kept], x[kept], w[kept]
+    names = np.arange(len(kept))[kept] if clusters is None else np.asarray(clusters)[kept]
+    unique, first, of_row = np.unique(names, return_index=True, return_inverse=True)
+    of_stratum = np.zeros(len(y), dtype=np.int64)
+    if strata is not None:
+        of_stratum = np.unique(np.asarray(strata)[kept], return_inverse=True)[1].astype(np.int64)
+    return Totals(
+        numerator=np.bincount(of_row, weights=w * y, minlength=len(unique)).astype(np.float64),
+        denominator=np.bincount(of_row, weights=w * x, minlength=len(unique)).astype(np.float64),
+        n=len(y),
+        names=unique,
+        strata=of_stratum[first],
+        fraction=np.asarray(share[first], dtype=np.float64),
+        size=float(w.sum() ** 2 / (w**2).sum()) if len(w) else 0.0,
+        yes_no=bounds == UNIT and bool((x == 1).all() and np.isin(y, (0, 1)).all()),
+        bounds=bounds,
+    )
+
+
+def estimate(sample: Totals) -> Estimate:
+    """The ratio of totals with its interval; see the module for the estimators and where they are from."""
+    value, clusters = sample.value, len(sample.names)
+    if value is None:
+        why = "no value" if not sample.n else "nothing to divide by"
+        return Estimate(None, None, None, sample.n, clusters, reason=why)
+    error = sqrt(float((influence(sample) ** 2).sum()))
+    low, high, reason, size = _interval(sample, value, error)
+    return Estimate(value, low, high, sample.n, clusters, size, error, sample.df, reason)
+
+
+def mean(
+    values: NDArray[Any],
+    *,
+    weights: Floats | None = None,
+    strata: NDArray[Any] | None = None,
+    clusters: NDArray[Any] | None = None,
+    fraction: float | Floats = 0.0,
+    bounds: Bounds = ANY,
+) -> Estimate:
+    """The weighted mean of values (n,); a share where the bounds are 0 and 1 and no value lies between."""
+    return estimate(
+        totals(values, weights=weights, strata=strata, clusters=clusters, fraction=fraction, bounds=bounds)
+    )
+
+
+def share(
+    yes: NDArray[Any],
+    *,
+    weights: Floats | None = None,
+    strata: NDArray[Any] | None = None,
+    clusters: NDArray[Any] | None = None,
+    fraction: float | Floats = 0.0,
+) -> Estimate:
+    """The weighted share of rows (n,) that are 1."""
+    return mean(yes, weights=weights, strata=strata, clusters=clusters, fraction=fraction, bounds=UNIT)
+
+
+def ratio(
+    numerator: NDArray[Any],
+    denominator: NDArray[Any],
+    *,
+    weights: Floats | None = None,
+    strata: NDArray[Any] | None = None,
+    clusters: NDArray[Any] | None = None,
+    fraction: float | Floats = 0.0,
+    bounds: Bounds = ANY,
+) -> Estimate:
+    """Σwy/Σwx: the pooled ratio. `bounds` are those of y/x."""
+    return estimate(
+        totals(
+            numerator,
+            denominator,
+            weights=weights,
+            strata=strata,
+            clusters=clusters,
+            fraction=fraction,
+            bounds=bounds,
+        )
+    )
+
+
+def influence(sample: Totals) -> Floats:
+    """How far each cluster (C,) moves the ratio, scaled so that the squares sum to its variance.
+
+    The stratified jackknife: cluster c of stratum h (n_h clusters) is left out and the others of its stratum
+    weigh n_h/(n_h − 1) as much. A stratum of one cluster is compared with the whole.
+    """
+    held, x = float(sample.denominator.sum()), sample.denominator
+    if held <= 0:
+        return np.zeros(len(x))
+    residual = sample.numerator - sample.numerator.sum() / held * x
+    sizes = np.bincount(sample.strata)
+    n = sizes[sample.strata].astype(np.float64)
+    alone = n == 1
+    centre = [np.bincount(sample.strata, weights=v)[sample.strata] / n for v in (residual, x)]
+    n = np.where(alone, np.maximum(len(x), 2), n)
+    mean_x = np.where(alone, held / max(len(x), 1), centre[1])
+    moved = (residual - np.where(alone, 0.0, centre[0])) * n / (n - 1)
+    left = np.maximum(held - (x - mean_x) * n / (n - 1), 1e-300)
+    pull: Floats = moved / left * np.sqrt((n - 1) / n * (1 - sample.fraction))
+    return pull
+
+
+def difference(first: Totals, second: Totals) -> Estimate:
+    """The first ratio minus the second, of two samples of the same kind that may share clusters.
+
+    A cluster in both moves both, so its two influences are subtracted before they are squared: paired where
+    all clusters are shared, Welch's two samples where none is, and everything between, without leaving a row
+    out. Student's t, with Satterthwaite's degrees of freedom; where values are bounded on both sides the
+    intervals of the two samples joined (MOVER with their correlation; Newcombe 1998, Zou and Donner 2008),
+    so that no limit is impossible.
+    """
+    one, other = estimate(first), estimate(second)
+    n, clusters = first.n + second.n, len(np.union1d(first.names, second.names))
+    if one.value is None or other.value is None:
+        place, side = ("first", one) if one.value is None else ("second", other)
+        return Estimate(None, None, None, n, clusters, reason=f"{place} sample: {side.reason}")
+    pulls = influence(first), influence(second)
+    _, here, there = np.intersect1d(first.names, second.names, assume_unique=True, return_indices=True)
+    shared = float(pulls[0][here] @ pulls[1][there])
+    variances = [float((pull**2).sum()) for pull in pulls]
+    error = sqrt(max(0.0, sum(variances) - 2 * shared))
+    df = _joint_df(first, second, pulls, (here, there))
+    effect = one.value - other.value
+    low, high, reason = None, None, _too_few(first, second)
+    if reason is None and isfinite(first.bounds[0]) and isfinite(first.bounds[1]):
+        alike = shared / sqrt(_with_pseudo(variances[0], first) * _with_pseudo(variances[1], second))
+        low, high = _joined(one, other, max(-1.0, min(1.0, alike)))
+        reason = one.reason or other.reason
+    elif reason is None and error <= 1e-12 * max(1.0, abs(effect)):
+        reason = "no interval: all differences are equal"
+    elif reason is None:
+        low, high = effect - student(df) * error, effect + student(df) * error
+    return Estimate(effect, low, high, n, clusters, error=error, df=df, reason=reason)
+
+
+def _too_few(first: Totals, second: Totals) -> str | None:
+    for sample in (first, second):
+        least = LEAST_SHARE if _plain(sample) else LEAST
+        if len(sample.names) < least:
+            return f"too few for an interval: {len(sample.names)} independent of {least}"
+    return None
+
+
+def _with_pseudo(variance: float, sample: Totals) -> float:
+    """A variance with half a cluster at either bound: samples that agree throughout need not always do."""
+    return variance + 2 * _PSEUDO * ((sample.bounds[1] - sample.bounds[0]) / len(sample.names)) ** 2
+
+
+def _joined(one: Estimate, other: Estimate, alike: float) -> tuple[float | None, float | None]:
+    """MOVER: the distances to the opposite limits, joined by the law of cosines."""
+    if None in (one.value, one.low, one.high, other.value, other.low, other.high):
+        return None, None
+    assert one.value is not None and one.low is not None and one.high is not None
+    assert other.value is not None and other.low is not None and other.high is not None
+    effect = one.value - other.value
+    down, up = (
+        (one.value - one.low, other.high - other.value),
+        (one.high - one.value, other.value - other.low),
+    )
+    low, high = (sqrt(max(0.0, a**2 + b**2 - 2 * alike * a * b)) for a, b in (down, up))
+    return effect - low, effect + high
+
+
+def _joint_df(
+    first: Totals, second: Totals, pulls: tuple[Floats, Floats], shared: tuple[Ints, Ints]
+) -> float:
+    """Welch–Satterthwaite over the clusters of the first sample alone, of the second alone, and of both."""
+    here, there = shared
+    parts = [
+        np.delete(pulls[0], here),
+        np.delete(pulls[1], there),
+        pulls[0][here] - pulls[1][there],
+    ]
+    variances = [float((part**2).sum()) for part in parts]
+    uneven = (
+        first.independent / max(len(first.names), 1),
+        second.independent / max(len(second.names), 1),
+    )
+    evenness = (uneven[0], uneven[1], min(uneven))
+    spread = sum(
+        v**2 / max(1.0, len(part) * even - 1)
+        for v, part, even in zip(variances, parts, evenness, strict=True)
+    )
+    return sum(variances) ** 2 / spread if spread > 0 else max(1.0, min(first.df, second.df))
+
+
+def _plain(sample: Totals) -> bool:
+    """Whether the rows are 0 or 1, independent and evenly weighted."""
+    return sample.yes_no and len(sample.names) == sample.n and sample.size > sample.n - 1e-9
+
+
+def _interval(
+    sample: Totals, value: float, error: float
+) -> tuple[float | None, float | None, str | None, float | None]:
+    """Low, high, why not, and the effective size where the values are bounded."""
+    clusters, (lowest, highest) = len(sample.names), sample.bounds
+    if bool((sample.fraction == 1).all()):
+        return value, value, None, None
+    plain = _plain(sample)
+    if clusters < (least := LEAST_SHARE if plain else LEAST):
+        return None, None, f"too few for an interval: {clusters} independent of {least}", None
+    reach = student(sample.df) * error
+    if isfinite(lowest) and isfinite(highest):
+        size = _effective(sample, value, error, plain)
+        low, high, *_ = agresti_coull((value - lowest) / (highest - lowest), size)
+        assert low is not None and high is not None
+        if low <= 0 and high >= 1:
+            return None, None, f"too few for an interval: {clusters} leave everything possible", size
+        return lowest + low * (highest - lowest), lowest + high * (highest - lowest), None, size
+    if error <= 1e-12 * max(1.0, abs(value)):
+        return None, None, f"no interval: all {clusters} are alike, and nothing bounds the others", None
+    if isfinite(lowest):
+        return *_skewed(value - lowest, reach, lowest), None
+    return value - reach, value + reach, None, None
+
+
+def _effective(sample: Totals, value: float, error: float, plain: bool) -> float:
+    """The effective size, for a value within finite bounds."""
+    lowest, highest = sample.bounds
+    unsampled = 1 - float(sample.fraction.mean())
+    if plain:
+        return sample.n / unsampled
+    m, c = (value - lowest) / (highest - lowest), len(sample.names)
+    variance = (error / (highest - lowest)) ** 2 + unsampled * _PSEUDO * (m**2 + (1 - m) ** 2) / c**2
+    shrunk = (c * m + _PSEUDO) / (c + 2 * _PSEUDO)
+    known = student(max(sample.size - 1, sample.df)) if sample.yes_no else Z
+    size = shrunk * (1 - shrunk) / variance * (known / student(sample.df)) ** 2
+    return min(size, sample.size / unsampled) if sample.yes_no else size
+
+
+def agresti_coull(value: float, size: float) -> Interval:
+    """The interval of a share: Wilson's centre with the spread there (1998), cut at 0 and 1.
+
+    It contains Wilson's, and unlike it does not fall below .93 for n of 10 and more.
+    """
+    if size <= 0:
+        return Interval(None, None, "no observation")
+    total = size + Z * Z
+    centre = (value * size + Z * Z / 2) / total
+    half = Z * sqrt(centre * (1 - centre) / total)
+    return Interval(max(0.0, centre - half), min(1.0, centre + half))
+
+
+def _skewed(distance: float, reach: float, lowest: float) -> tuple[float | None, float | None, str | None]:
+    """The interval of a value above its bound by `distance`, on the log scale."""
+    relative = reach / distance
+    upward = relative * (1 + relative / 6)
+    if upward > log(WIDEST):
+        return None, None, f"too few for an interval: it would reach beyond {WIDEST:g} times the value"
+    return lowest + distance * exp(-relative), lowest + distance * exp(upward), None
