@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
+from ...schemas.text import visible
 from ..analyze.metrics import checked_definition
 from ..report import replicate as replication
-from .console import Json, emit, safe, store, table
+from .console import Json, emit, store, table
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -28,11 +29,11 @@ def replicate(
         return
     print(f"{found.paper.title}. {found.paper.source}.")
     for one in found.tables:
-        print(safe(f"\n{one.name} ({one.place}): {one.about}."))
+        print(visible(f"\n{one.name} ({one.place}): {one.about}."))
         if rows := replication.lines(one):
             table("", list(replication.COLUMNS), rows)
         for remark in replication.remarks(one):
-            print(safe(remark))
+            print(visible(remark))
     for left in found.left_out:
-        print(safe(f"\nIn no cell, {left.reason}: {len(left.records)} of the records."))
+        print(visible(f"\nIn no cell, {left.reason}: {len(left.records)} of the records."))
     print(f"\n{found.paper.records}")

@@ -89,6 +89,12 @@ def same_start(log: Trajectory, live: Trajectory) -> bool:
     return apart(log, live) <= CLOCK
 
 
+def agree(one: Trajectory, other: Trajectory) -> bool:
+    """Whether two trajectories logged much the same, as two readings of one session do."""
+    logged = [[event for event in t.events if not event.live_only] for t in (one, other)]
+    return _places(*logged) is not None
+
+
 def apart(one: Trajectory, other: Trajectory) -> float:
     """Seconds between the starts of two trajectories; infinite where one does not say when it began."""
     between = abs(_seconds(one.events[0].time) - _seconds(other.events[0].time))
@@ -108,7 +114,7 @@ def _seconds(time: str | None) -> float:
 
 
 def _places(logged: Sequence[Event], live: Sequence[Event]) -> dict[int, int] | None:
-    """seq of a live event -> seq of the same event in the log; None where they have little in common."""
+    """seq of a live event -> seq of the same event in the log; None where not half of the shorter agrees."""
     ours, theirs = [_likeness(e) for e in logged], [_likeness(e) for e in live]
     short = min(len(ours), len(theirs))
     if ours[:short] == theirs[:short]:
@@ -116,7 +122,8 @@ def _places(logged: Sequence[Event], live: Sequence[Event]) -> dict[int, int] | 
     if ours[:1] != theirs[:1]:
         return None
     blocks = SequenceMatcher(None, ours, theirs, autojunk=False).get_matching_blocks()
-    return {live[b + n].seq: logged[a + n].seq for a, b, size in blocks for n in range(size)}
+    places = {live[b + n].seq: logged[a + n].seq for a, b, size in blocks for n in range(size)}
+    return places if 2 * len(places) >= short else None
 
 
 def _likeness(event: Event) -> tuple[object, ...]:
