@@ -6,10 +6,9 @@ from typing import Annotated
 
 import typer
 
-from ...schemas.text import visible
 from ..analyze.metrics import checked_definition
 from ..report import replicate as replication
-from .console import Json, emit, store, table
+from .console import Json, emit, store, table, tell
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -27,13 +26,13 @@ def replicate(
     if json:
         emit(found.document())
         return
-    print(f"{found.paper.title}. {found.paper.source}.")
+    tell(f"{found.paper.title}. {found.paper.source}.")
     for one in found.tables:
-        print(visible(f"\n{one.name} ({one.place}): {one.about}."))
+        tell(f"\n{one.name} ({one.place}): {one.about}.")
         if rows := replication.lines(one):
             table("", list(replication.COLUMNS), rows)
         for remark in replication.remarks(one):
-            print(visible(remark))
+            tell(remark)
     for left in found.left_out:
-        print(visible(f"\nIn no cell, {left.reason}: {len(left.records)} of the records."))
-    print(f"\n{found.paper.records}")
+        tell(f"\nIn no cell, {left.reason}: {len(left.records)} of the records.")
+    tell(f"\n{found.paper.records}")

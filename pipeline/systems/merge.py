@@ -68,9 +68,9 @@ def join(log: Trajectory, live: Trajectory) -> Trajectory | None:
 
 def _end(log: Trajectory, live: Trajectory) -> Outcome | None:
     """Why the session ended as it was heard, where its folder only implies it; None where neither is so."""
-    ends = [next((o for o in t.outcomes if o.name == END_REASON), None) for t in (log, live)]
-    implied, known = (o.data if o and isinstance(o.data, dict) else {} for o in ends)
-    return ends[1] if "inferred" in implied and "heard" in known else None
+    ours, theirs = (next((o for o in t.outcomes if o.name == END_REASON), None) for t in (log, live))
+    was_heard = theirs is not None and isinstance(theirs.data, dict) and "heard" in theirs.data
+    return theirs if ours is not None and ours.inferred and was_heard else None
 
 
 def _longer(stored: Trajectory, read: Trajectory) -> Trajectory:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ....schemas import Trajectory
 from ...store import Selection
@@ -79,10 +80,14 @@ def left_out(records: Records, paper: Paper) -> tuple[LeftOut, ...]:
 
 
 def _why(record: Record) -> str:
-    name = (record.condition or "").lower()
-    if "train" in name:
+    if "train" in _file(record):
         return "a tree of training questions: the paper's training set is its sampled part"
-    return f"{record.condition} is no set of the paper by its name (train, test or dev tree, lambda0.08)"
+    return f"{_file(record)} is no set of the paper by its name (train, test or dev tree, lambda0.08)"
+
+
+def _file(record: Record) -> str:
+    """The name of its file, which says what it is whatever the condition was called."""
+    return record.native_id.partition("/")[0].lower()
 
 
 def _split(row: str) -> tuple[str, str]:
@@ -102,7 +107,7 @@ def _sets(records: Records, paper: Paper) -> dict[str, Sets]:
         own = [record for record in records.all if record.task == task]
         train, tree, ours = [], [], []
         for record in own:
-            said = (record.condition or "").lower()
+            said = _file(record)
             training = "train" in said or said == task
             if training and not _is_tree(record):
                 train.append(record)
@@ -133,8 +138,8 @@ def _methods(records: Records, paper: Paper) -> Iterator[tuple[tuple[str, str], 
 
 def _sizes(records: Records, paper: Paper) -> Iterator[tuple[tuple[str, str], Estimate]]:
     for dataset, sets in _sets(records, paper).items():
-        for setting, row in (("real", f"{dataset} (real)"), ("sim", f"{dataset} (sim)")):
-            train = [r for r in sets.train if (r.setting == "real") == (setting == "real")]
+        for setting, train in _by_setting(sets.train):
+            row = f"{dataset} ({setting})"
             if train:
                 questions = _questions(train)
                 yield (row, "train questions"), Estimate(questions, len(train), note="n counts trajectories")
@@ -151,20 +156,32 @@ def _questions(records: Sequence[Record]) -> int:
 
 
 def _advantages(records: Records, paper: Paper) -> Iterator[tuple[tuple[str, str], Estimate]]:
-    ids = tuple(record.id for sets in _sets(records, paper).values() for record in sets.train)
     both: tuple[Definition, ...] = ("released", "paper")
-    for definition in both if ids else ():
-        for document in interventions(
-            records.store, PENALTY, 1, definition=definition, only=Selection(ids=ids)
-        ):
-            row = f"{document['condition']} · {definition}"
-            left = ", ".join(f"{n} {why}" for why, n in document["undefined"].items()) or None
-            for column in ("states", "with_both", "human_better", "ties"):
-                yield (row, column), Estimate(document[column], document["states"], note=left)
-            mean_advantage = document["mean_advantage"]
-            reason = None if mean_advantage is not None else "no state saw both"
-            found = Estimate(mean_advantage, document["with_both"], reason=reason)
-            yield (row, "mean A(human)"), found
+    for dataset, sets in _sets(records, paper).items():
+        for setting, train in _by_setting(sets.train):
+            for definition in both if train else ():
+                only = Selection(ids=tuple(record.id for record in train))
+                found = interventions(records.store, PENALTY, 1, definition=definition, only=only)
+                for document in found:
+                    row = f"{dataset} ({setting}) · {definition}"
+                    yield from (((row, column), here) for column, here in _of_states(document))
+
+
+def _of_states(document: dict[str, Any]) -> Iterator[tuple[str, Estimate]]:
+    left = ", ".join(f"{n} {why}" for why, n in document["undefined"].items()) or None
+    for column in ("states", "with_both", "human_better", "ties"):
+        yield column, Estimate(document[column], document["states"], note=left)
+    value = document["mean_advantage"]
+    reason = None if value is not None else "no state saw both"
+    yield "mean A(human)", Estimate(value, document["with_both"], reason=reason)
+
+
+def _by_setting(train: Sequence[Record]) -> list[tuple[str, list[Record]]]:
+    """Those with people, then those with a model in their place."""
+    return [
+        ("real", [record for record in train if record.setting == "real"]),
+        ("sim", [record for record in train if record.setting != "real"]),
+    ]
 
 
 def _intercode(records: Records) -> Iterator[tuple[tuple[str, str], Estimate]]:

@@ -100,7 +100,7 @@ def test_rehacs_rows_come_out_to_the_printed_digits_on_the_published_records(sto
     assert remarks(two)[-1] == "15 of its 24 figures have no record here."
     advantages = cells(found, "Advantages")
     for definition in ("released", "paper"):
-        assert advantages[f"strategyqa_train · {definition}", "human_better"].here.value == 457
+        assert advantages[f"StrategyQA (sim) · {definition}", "human_better"].here.value == 457
 
 
 @pytest.mark.slow
