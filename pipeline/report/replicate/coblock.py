@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ....annotation.statistics.intervals import wilson
 from ....schemas import Trajectory
 from ....schemas.trajectory import recorded
 from ...systems import coblock
@@ -75,4 +76,5 @@ def _stopped(game: Trajectory) -> bool:
 def _share(present: list[bool], none: str) -> Estimate:
     if not present:
         return Estimate(None, reason=none)
-    return Estimate(PER_CENT * sum(present) / len(present), len(present))
+    low, high, *_ = wilson(sum(present), len(present))
+    return Estimate(sum(present) / len(present), len(present), low, high).times(PER_CENT)
