@@ -55,6 +55,8 @@ def store(ctx: typer.Context, *, for_ingest: bool = False) -> Store:
             catch_up(opened, report)
     if not for_ingest:
         opened.sync()
+    for line in opened.set_aside():
+        say(line)
     return opened
 
 

@@ -41,6 +41,7 @@ COMMANDS = {
     "dashboard": ("dashboard", "Look at the workspace in the browser."),
     "demo": ("demo", "Audit the sample logs: ingest, judge with the embedded rules, metrics, report."),
     "trajectory": ("trajectory", "List trajectories, or show one."),
+    "quarantine": ("quarantine", "What could not be read, and why."),
     "outcomes": ("outcomes", "Bring in what logs lack."),
     "codebook": ("codebook", "What is rated: list codebooks, show one, check a file."),
     "labelstudio": ("labelstudio", "Send samples to Label Studio and take the labels back."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -16,7 +17,7 @@ from ...schemas.trajectory import GivenOutcome
 from .. import codebooks
 from ..errors import SourceError
 from ..store import Store, dictionaries, ledger
-from ..systems.base import json_lines, only_object
+from ..systems.base import numbered_lines, only_object, parsed
 
 AHEAD = timedelta(minutes=5)
 """By so much another machine's clock may be ahead of ours."""
@@ -207,12 +208,28 @@ def _append(store: Store, fresh: list[Rating]) -> None:
 def _objects(path: Path, result: Imported) -> Iterator[tuple[int, dict[str, Any]]]:
     if not path.is_file():
         raise SourceError(f"{path}: no such file")
-    for number, value in json_lines(path):
-        line = only_object(value, str(path), number)
+    for number, raw in numbered_lines(path):
+        line = only_object(parsed(raw, str(path), number), str(path), number)
         if isinstance(line, Quarantined):
             result.quarantined.append(line)
+        elif twice := _said_twice(raw or b""):
+            reason = f"{twice}: said twice in one object; which one holds?"
+            result.quarantined.append(Quarantined(source=str(path), line=number, reason=reason))
         else:
             yield number, line
+
+
+def _said_twice(line: bytes) -> str | None:
+    """A key that an object of the line has twice, of which a parser keeps the last without a word."""
+    twice: list[str] = []
+
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        keys = [key for key, _ in items]
+        twice.extend(key for key in dict.fromkeys(keys) if keys.count(key) > 1)
+        return dict(items)
+
+    json.loads(line.removeprefix(b"\xef\xbb\xbf"), object_pairs_hook=pairs)
+    return twice[0] if twice else None
 
 
 def _reason(error: Exception) -> str:

@@ -107,7 +107,8 @@ def _filled(store: Store, sources: Sequence[Source], progress: Progress | None) 
     """Read sources into a store, and the ledgers of ratings and outcomes after them."""
     result = Ingested()
     batch = Batch(store, result)
-    batch.quarantined.extend(_references(store, (one for one in sources if one.reference)))
+    for item in _references(store, (one for one in sources if one.reference)):
+        batch.quarantined.append((item, item.source))
     logs = [source for source in sources if not source.reference]
     for done, source in enumerate(logs):
         if progress:
@@ -115,7 +116,7 @@ def _filled(store: Store, sources: Sequence[Source], progress: Progress | None) 
         place = provenance.found_again(store.workspace, source)
         if place is None:
             reason = "the log is gone; its ratings are kept"
-            batch.quarantined.append(Quarantined(source=source.path, reason=reason))
+            batch.quarantined.append((Quarantined(source=source.path, reason=reason), source.path))
         else:
             batch.add(source, place, fresh=False)
     batch.flush()

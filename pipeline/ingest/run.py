@@ -12,7 +12,7 @@ import duckdb
 
 from ...schemas import Quarantined, Trajectory
 from ..errors import SourceError
-from ..store import Store, execute, insert, ledger
+from ..store import Store, delete, execute, insert, ledger
 from ..systems import ReadOptions, merge
 from . import sources as provenance
 from .archives import is_archive, unpacked
@@ -20,7 +20,7 @@ from .discover import Tree, discover, recognised, unrecognised
 from .identity import may_be_one, settled
 from .measure import read_references, save
 from .result import Ingested
-from .sources import Place, Source, known_sources
+from .sources import Place, Source, known_sources, quarantined_sources
 
 BATCH_EVENTS = 20_000
 SHOWN = 3
@@ -138,7 +138,8 @@ def _ingest_tree(
 ) -> None:
     def unreadable(path: Path, error: OSError) -> None:
         reason = f"cannot be read: {error.strerror or error}"
-        result.quarantined.append(Quarantined(source=tree.called(path), reason=reason))
+        name = tree.called(path).encode("utf-8", "backslashreplace").decode()
+        result.quarantined.append(Quarantined(source=name, reason=reason))
 
     sources = list(discover(tree.root, system, unreadable))
     if not sources:
@@ -146,7 +147,7 @@ def _ingest_tree(
         result.quarantined.append(Quarantined(source=tree.name, reason=reason))
         return
     result.found += len(sources)
-    known = known_sources(store)
+    known, wrong = known_sources(store), quarantined_sources(store)
     batch = Batch(store, result)
     for done, (path, found) in enumerate(sources):
         place = Place(path, tree.called(path), found)
@@ -156,6 +157,7 @@ def _ingest_tree(
             source = _source(place, options)
             if ids := known.get(source.key):
                 result.unchanged += len(ids)
+                result.quarantined += wrong.get(source.path, [])  # said again as long as it is so
                 continue
             if copy:
                 kept = provenance.copied(store.workspace, place, source.content_hash)
@@ -196,15 +198,18 @@ class Batch:
         self.names: dict[str, list[str]] = {}
         self.sources: list[Source] = []
         self.fresh: list[Source] = []
-        self.quarantined: list[Quarantined] = []
+        self.quarantined: list[tuple[Quarantined, str]] = []
+        """What could not be read, and of which source."""
+        self.read: list[str] = []
         self.size = 0
 
     def add(self, source: Source, place: Place, *, fresh: bool = True) -> None:
         """Read a source; a `fresh` one is not in the ledger yet."""
         ids = []
+        self.read.append(source.path)
         for item in provenance.read(place, source.options):
             if isinstance(item, Quarantined):
-                self.quarantined.append(item)
+                self.quarantined.append((item, source.path))
                 continue
             if self._meets(item) or self.size >= BATCH_EVENTS:
                 self.flush()
@@ -229,9 +234,11 @@ class Batch:
             return
         with self.store.writing() as connection:
             self._save(connection)
-            insert(connection, "quarantine", [q.model_dump() for q in self.quarantined])
+            delete(connection, "quarantine", "read_from", self.read)
+            kept = [{**item.model_dump(), "read_from": path} for item, path in self.quarantined]
+            insert(connection, "quarantine", kept)
             provenance.keep(self.store, connection, self.sources, self.fresh)
-        self.result.quarantined.extend(self.quarantined)
+        self.result.quarantined.extend(item for item, _ in self.quarantined)
         self.trajectories, self.names, self.size = {}, {}, 0
         self.sources, self.fresh, self.quarantined = [], [], []
         gc.collect(0)

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from ...schemas import Model, Quarantined, Trajectory, content_hash
 from ..errors import StoreError
-from ..store import Store, Workspace, delete, insert, ledger
+from ..store import Store, Workspace, delete, dictionaries, insert, ledger
 from ..systems import ReadOptions, system_of
 
 LEDGER = "sources.jsonl"
@@ -207,6 +207,18 @@ def known_sources(store: Store) -> dict[tuple[str, str, str], tuple[str, ...]]:
             "SELECT path, content_hash, options, trajectory_ids FROM sources"
         ).fetchall()
     return {(path, content, options): tuple(ids) for path, content, options, ids in found}
+
+
+def quarantined_sources(store: Store) -> dict[str, list[Quarantined]]:
+    """Source -> what of it could not be read."""
+    if not store.is_made or not store.workspace.exists():
+        return {}
+    with store.reading() as connection:
+        rows = dictionaries(connection, "SELECT * FROM quarantine WHERE read_from IS NOT NULL ORDER BY ALL")
+    wrong: dict[str, list[Quarantined]] = {}
+    for row in rows:
+        wrong.setdefault(row.pop("read_from"), []).append(Quarantined(**row))
+    return wrong
 
 
 def _note(connection: duckdb.DuckDBPyConnection, sources: Sequence[Source]) -> None:

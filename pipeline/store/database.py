@@ -210,6 +210,13 @@ class Store:
         ]
         insert(connection, "states", fresh)
 
+    def set_aside(self) -> list[str]:
+        """What to say of damaged files of the workspace that everything else does without."""
+        if not self.has_tables():
+            return []
+        with self._open(read_only=True) as connection:
+            return sync.set_aside(connection)
+
     def behind(self) -> bool:
         """Whether the ledgers or codebooks hold what the database does not have yet."""
         with self._open(read_only=True) as connection:

@@ -95,6 +95,30 @@ class System:
     """Task -> reference of all files below a folder, and the files that were not understood."""
 
 
+def attempted(make: Callable[[], Item], source: str, line: int | None = None) -> Item | Quarantined:
+    """What `make` gives; where it fails, on what, with its address.
+
+    A bulkhead: what nobody foresaw in a record costs its own trajectory and no other's.
+    """
+    try:
+        return make()
+    except OSError:
+        raise
+    except Exception as error:
+        kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
+        reason = " ".join(str(error).split())[:300]
+        return Quarantined(source=source, line=line, reason=f"cannot be read: {kind}{reason}")
+
+
+def sheltered(items: Iterable[Item], source: str, line: int | None = None) -> Iterator[Item | Quarantined]:
+    """The items of one record or session; where making one fails, that in place of it and the rest."""
+    rest = iter(items)
+    while (item := attempted(lambda: next(rest, None), source, line)) is not None:
+        yield item
+        if isinstance(item, Quarantined) and item.reason.startswith("cannot be read: "):
+            return
+
+
 def walk(root: Path) -> Iterator[Path]:
     """`root` itself, then all below it in sorted order; links to folders are not followed."""
     yield root
@@ -176,6 +200,7 @@ def only_object(
     return Quarantined(source=source, line=line, reason=f"expected a JSON object, got {kind}")
 
 
+Item = TypeVar("Item")
 T = TypeVar("T", bound="str | int | float | bool | list[JsonValue] | dict[str, JsonValue]")
 
 

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from ....schemas import Action, Event, JsonValue, Outcome, Participant, Quarantined, Trajectory, content_hash
 from ....schemas.trajectory import EventKind
-from ..base import ReadOptions, expect, field, json_file
+from ..base import ReadOptions, attempted, expect, field, json_file
 from . import export
 from . import world as blocks_world
 from .dependence import TaskType, task_type
@@ -53,23 +54,18 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
     if isinstance(value, Quarantined):
         yield value
         return
-    try:
-        found = export.games(value)
-    except ValueError as error:
-        yield Quarantined(source=str(path), reason=str(error))
+    games = attempted(lambda: export.games(value), str(path))
+    if isinstance(games, Quarantined):
+        yield games
         return
-    for game in found:
+    for game in games:
+        if isinstance(game, str):
+            yield Quarantined(source=str(path), reason=game)
+            continue
         bad: list[str] = []
-        try:
-            trajectory = game if isinstance(game, str) else _trajectory(path, game, options, bad)
-        except ValueError as error:
-            trajectory = str(error)
-        for reason in bad:
-            yield Quarantined(source=str(path), reason=reason)
-        if isinstance(trajectory, str):
-            yield Quarantined(source=str(path), reason=trajectory)
-        else:
-            yield trajectory
+        trajectory = attempted(partial(_trajectory, path, game, options, bad), str(path))
+        yield from (Quarantined(source=str(path), reason=reason) for reason in bad)
+        yield trajectory
 
 
 def _trajectory(path: Path, game: Game, options: ReadOptions, bad: list[str]) -> Trajectory:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ....schemas import Participant, Quarantined, Trajectory, content_hash
 from ....schemas.trajectory import Setting
-from ..base import ReadOptions, json_file, json_lines, only_object
+from ..base import ReadOptions, json_file, json_lines, only_object, sheltered
 from . import replay
 from .actions import start_arguments
 from .outcomes import SessionFiles, outcomes, rated_outcomes
@@ -59,11 +59,12 @@ def recognises(path: Path) -> bool:
 def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
     """The trajectory of a session folder or released file, or those of a recording, and what is broken."""
     if path.suffix == ".json":
-        yield from _read_released(path, options)
+        yield from sheltered(_read_released(path, options), str(path))
     elif is_recording(path):
         yield from replay.read(path, options)
     else:
-        yield from _read_folder(path if path.is_dir() else path.parent, options)
+        folder = path if path.is_dir() else path.parent
+        yield from sheltered(_read_folder(folder, options), str(folder))
 
 
 def _read_folder(folder: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:

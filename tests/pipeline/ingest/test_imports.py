@@ -299,3 +299,12 @@ def test_a_ledger_begun_by_a_slower_clock_still_comes_last(store: Store) -> None
     rate(store, [verdict(NAME, 2, "initiative", "no")])
     rate(store, [verdict(NAME, 2, "initiative", "unclear")])
     assert rows(store, "SELECT label FROM current_ratings") == [{"label": "unclear"}]
+
+
+def test_a_key_that_is_said_twice_is_refused(store: Store) -> None:
+    path = store.workspace.path / "given.jsonl"
+    line = json.dumps(verdict(NAME, 2, "initiative", "yes"))
+    path.write_text(f'{line[:-1]}, "label": "no"}}\n{line}\n')
+    result = imports.ratings(store, path)
+    assert (result.imported, [q.line for q in result.quarantined]) == (1, [1])
+    assert result.quarantined[0].reason.startswith("label: said twice")

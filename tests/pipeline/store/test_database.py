@@ -266,3 +266,21 @@ def test_a_read_only_workspace_can_be_read_and_says_that_it_cannot_be_written(
     store.workspace.database.unlink()
     done = _read_only(store, "metrics")
     assert (done.returncode, "read-only" in done.stderr, "Traceback" in done.stderr) == (1, True, False)
+
+
+def test_a_damaged_sample_or_codebook_is_named_and_everything_else_goes_on(
+    coaudit: Coaudit, original: Store, workspace: Path
+) -> None:
+    store = copied(original, workspace)
+    (workspace / "codebooks").mkdir()
+    (workspace / "codebooks" / "mine.toml").write_text("name = 'half")
+    (workspace / "samples").mkdir()
+    (workspace / "samples" / "cut.jsonl").write_text('{"name": "cu')
+    done = coaudit("metrics", "--json")
+    assert done.json["rows"]
+    for name in ("mine.toml", "cut.jsonl:1"):
+        assert f"{name}: " in done.err and "set aside" in done.err
+    assert len(coaudit("quarantine", "list", "--json").json["rows"]) == 2
+    (workspace / "codebooks" / "mine.toml").unlink()
+    (workspace / "samples" / "cut.jsonl").unlink()
+    assert store.set_aside() == []
