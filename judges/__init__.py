@@ -1,5 +1,5 @@
 """Judges: a unit and a codebook in, ratings out. Rules, language models, trained models, juries."""
 
-from .verdict import JudgeError, Maker
+from .errors import JudgeError
 
-__all__ = ["JudgeError", "Maker"]
+__all__ = ["JudgeError"]

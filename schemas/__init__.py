@@ -3,7 +3,7 @@
 from .base import JsonValue, Model, canonical_json, content_hash, text_hash
 from .codebook import UNCLEAR, Code, Codebook
 from .metric import Agreement, Measure, Metric, Rate
-from .rating import GOLD, Rating, Verdict
+from .rating import GOLD, Maker, Rating, Verdict
 from .trajectory import Action, Event, Finding, Outcome, Participant, Quarantined, Trajectory
 from .unit import Unit
 
@@ -17,6 +17,7 @@ __all__ = [
     "Event",
     "Finding",
     "JsonValue",
+    "Maker",
     "Measure",
     "Metric",
     "Model",

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any, Literal
 
 from pydantic import Field, FiniteFloat, model_validator
 
 from .base import JsonValue, Model
-from .codebook import ErrorSource
+from .codebook import Codebook, ErrorSource
 from .trajectory import Count, Seq
+from .unit import Unit
 
 RaterKind = Literal["human", "llm", "rule", "model"]
 GOLD = "gold"
@@ -78,3 +81,40 @@ class Verdict:
     error_source: ErrorSource | None = None
     rationale: str | None = None
     probability: float | None = None
+
+
+@dataclass(frozen=True)
+class Maker:
+    """Who rates, on which codebook: what every rating of a rater says about it."""
+
+    rater: str
+    kind: RaterKind
+    version: str | None
+    book: Codebook
+    made: dict[str, Any] = field(default_factory=dict)
+    """Further fields of Rating, such as model, prompt_hash and parameters."""
+
+    @cached_property
+    def book_version(self) -> str:
+        """The codebook's version: a hash of all that it says, computed once."""
+        return self.book.version
+
+    def rating(self, unit: Unit, verdict: Verdict, **made: Any) -> Rating:
+        """The rating that a verdict on a unit is."""
+        return self.rating_at((unit.trajectory_id, unit.event, unit.hash), verdict, **made)
+
+    def rating_at(self, place: tuple[str, int | None, str | None], verdict: Verdict, **made: Any) -> Rating:
+        """The same for a unit of which only trajectory, event and hash are known."""
+        trajectory, event, unit_hash = place
+        return Rating(
+            trajectory=trajectory,
+            event=event,
+            unit_hash=unit_hash,
+            codebook=self.book.name,
+            codebook_version=self.book_version,
+            rater=self.rater,
+            rater_kind=self.kind,
+            rater_version=self.version,
+            **vars(verdict),
+            **{"created": datetime.now(UTC).isoformat(timespec="milliseconds"), **self.made, **made},
+        )

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ...schemas import UNCLEAR, Code, Codebook, JsonValue, Rating
+from ...schemas import UNCLEAR, Code, Codebook, JsonValue, Rating, Verdict
 from ...schemas.codebook import ErrorSource
 from . import config
 
@@ -21,30 +21,17 @@ QUOTE = 400
 
 
 @dataclass
-class Answer:
-    """One code's label, or why there is none."""
-
-    code: str
-    label: str | None = None
-    error: str | None = None
-    cites: tuple[int, ...] = ()
-    quote: str | None = None
-    error_source: ErrorSource | None = None
-    rationale: str | None = None
-
-
-@dataclass
 class Read:
-    """All codes' answers of one annotation, and what in it could not be used."""
+    """The verdicts of one annotation on all codes, and what in it could not be used."""
 
-    answers: list[Answer]
+    verdicts: list[Verdict]
     problems: list[str] = field(default_factory=list)
 
 
 def read(book: Codebook, annotation: dict[str, Any], seqs: Sequence[int]) -> Read:
     """The answers in an annotation whose transcript's lines show the events `seqs`."""
     if annotation.get("was_cancelled"):
-        return Read([Answer(code.code, error=SKIPPED) for code in book.codes])
+        return Read([Verdict(code.code, error=SKIPPED) for code in book.codes])
     found: dict[str, list[dict[str, Any]]] = {}
     problems = []
     known = _controls(book)
@@ -56,11 +43,13 @@ def read(book: Codebook, annotation: dict[str, Any], seqs: Sequence[int]) -> Rea
             problems.append(f"control {str(name)[:40]!r} is not one of this codebook's")
     notes = "\n".join(text for item in found.get(config.NOTES, []) for text in _texts(item, "text")) or None
     reader = _checked if config.is_checklist(book) else _asked
-    answers = reader(book, found, seqs, problems)
-    for answer in answers:
-        if notes and (len(book.codes) == 1 or answer.label == book.positive):
-            answer.rationale = notes
-    return Read(answers, problems)
+    verdicts = [
+        replace(verdict, rationale=notes)
+        if len(book.codes) == 1 or verdict.label == book.positive
+        else verdict
+        for verdict in reader(book, found, seqs, problems)
+    ]
+    return Read(verdicts, problems)
 
 
 def prediction(
@@ -95,27 +84,27 @@ def _controls(book: Codebook) -> set[str]:
 
 def _asked(
     book: Codebook, found: dict[str, list[dict[str, Any]]], seqs: Sequence[int], problems: list[str]
-) -> list[Answer]:
+) -> list[Verdict]:
     return [
         _choice(book, code, found.get(config.answer_control(book, code), []), problems) for code in book.codes
     ]
 
 
-def _choice(book: Codebook, code: Code, items: list[dict[str, Any]], problems: list[str]) -> Answer:
+def _choice(book: Codebook, code: Code, items: list[dict[str, Any]], problems: list[str]) -> Verdict:
     given = [text for item in items for text in _texts(item, "choices")]
     if len(given) != 1:
         why = "not answered" if not given else f"{len(given)} answers where one is asked for"
-        return Answer(code.code, error=why)
+        return Verdict(code.code, error=why)
     try:
-        return Answer(code.code, label=book.label(given[0]))
+        return Verdict(code.code, label=book.label(given[0]))
     except ValueError as error:
         problems.append(str(error))
-        return Answer(code.code, error=str(error))
+        return Verdict(code.code, error=str(error))
 
 
 def _checked(
     book: Codebook, found: dict[str, list[dict[str, Any]]], seqs: Sequence[int], problems: list[str]
-) -> list[Answer]:
+) -> list[Verdict]:
     """Present where marked or ticked, unclear where said so, else absent: if the log was read to its end."""
     codes = {config.code_title(code): code.code for code in book.codes}
     evidence = _regions(found, codes, seqs, problems)
@@ -123,17 +112,17 @@ def _checked(
     unclear = _ticked(found.get(config.CANNOT_TELL, []), codes, problems)
     done = any(_texts(item, "choices") for item in found.get(config.READ, []))
     absent = next(label for label in book.labels if label != book.positive)
-    answers = []
+    verdicts = []
     for code in (code.code for code in book.codes):
         if code in present:
             if code in unclear:
                 problems.append(f"{code} is both {book.positive} and unclear: taken as {book.positive}")
-            answers.append(_present(code, book.positive, evidence.get(code, [])))
+            verdicts.append(_present(code, book.positive, evidence.get(code, [])))
         elif not done:
-            answers.append(Answer(code, error=UNREAD))
+            verdicts.append(Verdict(code, error=UNREAD))
         else:
-            answers.append(Answer(code, label=UNCLEAR if code in unclear else absent))
-    return answers
+            verdicts.append(Verdict(code, label=UNCLEAR if code in unclear else absent))
+    return verdicts
 
 
 @dataclass(frozen=True)
@@ -143,12 +132,12 @@ class _Finding:
     source: ErrorSource | None
 
 
-def _present(code: str, label: str, findings: list[_Finding]) -> Answer:
+def _present(code: str, label: str, findings: list[_Finding]) -> Verdict:
     cites = tuple(sorted({seq for finding in findings for seq in finding.cites}))
     quote = " … ".join(finding.quote for finding in findings if finding.quote) or None
     sources = {finding.source for finding in findings if finding.source}
     source: ErrorSource | None = "both" if len(sources) > 1 else next(iter(sources), None)
-    return Answer(code, label=label, cites=cites, quote=quote, error_source=source)
+    return Verdict(code, label=label, cites=cites, quote=quote, error_source=source)
 
 
 def _regions(

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from ..verdict import JudgeError
+from ..errors import JudgeError
 from .protocol import ContextTooSmall, Fatal, Parameters, Question, Rejected, Reply, Token, Transient
 
 TOP_LOGPROBS = 5

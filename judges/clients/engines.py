@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 
-from ..verdict import JudgeError
+from ..errors import JudgeError
 from . import select
 from .protocol import Client, Parameters
 

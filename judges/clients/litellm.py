@@ -11,7 +11,7 @@ import os
 import re
 from typing import Any
 
-from ..verdict import JudgeError
+from ..errors import JudgeError
 from .protocol import (
     ContextTooSmall,
     Fatal,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from ..verdict import JudgeError
+from ..errors import JudgeError
 from .protocol import Client, ContextTooSmall, Offer, Parameters, Question, Reply, Token, Transient
 
 MOMENT = 0.05

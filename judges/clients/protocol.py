@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from ..verdict import JudgeError
+from ..errors import JudgeError
 
 Role = Literal["system", "user", "assistant"]
 

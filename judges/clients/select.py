@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import AbstractAsyncContextManager
 
-from ..verdict import JudgeError
+from ..errors import JudgeError
 from .openai import Endpoint, OpenAIClient
 from .protocol import Client, Parameters
 

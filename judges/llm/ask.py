@@ -23,7 +23,7 @@ from ..clients.protocol import (
     Transient,
     Unreachable,
 )
-from ..verdict import JudgeError
+from ..errors import JudgeError
 from .context import Context
 from .judge import Case, LLMJudge, Piece
 from .limits import Limiter

@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ...schemas import Codebook, Rating, Unit, Verdict, content_hash
-from ..verdict import JudgeError, Maker
+from ...schemas.rating import Maker
+from ..errors import JudgeError
 from . import breaches, repetitions, silences
 from .log import Finding, Log
 

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ...schemas import UNCLEAR, Codebook, Rating, Unit, Verdict, content_hash
-from ..verdict import JudgeError, Maker
+from ...schemas.rating import Maker
+from ..errors import JudgeError
 from . import wordings as words
 
 NAME = "rules"

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from ...schemas import Codebook, Rating, Unit, Verdict
-from ..verdict import JudgeError, Maker
+from ...schemas.rating import Maker
+from ..errors import JudgeError
 from .features import Features, features
 
 FOLDS = 5

@@ -14,7 +14,7 @@ from typing import Any
 
 from ...annotation.labelstudio import Subject, answers
 from ...annotation.labelstudio.client import Listed
-from ...schemas import GOLD, Codebook, JsonValue, Rating, canonical_json
+from ...schemas import GOLD, Codebook, JsonValue, Maker, Rating, canonical_json
 from ..store import Store, dictionaries, execute, ledger
 from ..store.samples import ADJUDICATION, Sample
 from . import project as project_module
@@ -118,25 +118,11 @@ class Pulling:
         changed_by = annotation.get("updated_by")
         if changed_by not in (None, _person(annotation.get("completed_by"))):
             at["updated_by"] = self._name(changed_by)
-        for answer in read.answers:
-            yield Rating(
-                trajectory=subject.trajectory,
-                event=subject.event,
-                unit_hash=subject.unit_hash,
-                codebook=self.book.name,
-                codebook_version=self.book.version,
-                code=answer.code,
-                rater=rater,
-                rater_kind="human",
-                label=answer.label,
-                error=answer.error,
-                cites=answer.cites,
-                quote=answer.quote,
-                error_source=answer.error_source,
-                rationale=answer.rationale,
-                seconds=annotation.get("lead_time"),
-                created=_moment(annotation),
-                external={"labelstudio": at},
+        maker = Maker(rater, "human", None, self.book, {"created": _moment(annotation)})
+        place = (subject.trajectory, subject.event, subject.unit_hash)
+        for verdict in read.verdicts:
+            yield maker.rating_at(
+                place, verdict, seconds=annotation.get("lead_time"), external={"labelstudio": at}
             )
 
     def _prefer(self, wanted: dict[Key, Rating], rating: Rating) -> None:

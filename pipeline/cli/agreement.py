@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from .console import Commands, Groups, Json, emit, number, split, store, table
+from ...schemas import Agreement, Rate
+from ..analyze import agreement as measuring
+from ..analyze import compare as comparing
+from ..analyze import rates as estimating
+from ..analyze import validate as validating
+from .console import Json, emit, number, split, store, table
 
-if TYPE_CHECKING:
-    from ...schemas import Agreement, Rate
+app = typer.Typer(rich_markup_mode=None)
 
 Codebooks = Annotated[list[str] | None, typer.Option(help="Repeatable; else all with ratings.")]
 
 
+@app.command("agreement")
 def agreement(
+    ctx: typer.Context,
     codebook: Codebooks = None,
     ratings: Annotated[Path | None, typer.Option(help="A long CSV: unit,rater,label.")] = None,
     labels: Annotated[str, typer.Option(help="With --ratings: the declared labels in order, a,b,c.")] = "",
@@ -24,18 +30,16 @@ def agreement(
     json: Json = False,
 ) -> None:
     """How far raters agree: people with people, judges with people, judges with judges."""
-    from ..analyze import agreement as measuring
-
     names = codebook or []
     if disagreements:
-        _report_disagreements(measuring.disagreements(store(), names), json)
+        _report_disagreements(measuring.disagreements(store(ctx), names), json)
         return
     confusions: list[dict[str, Any]] = []
     if ratings is not None:
         rows = measuring.of_csv(ratings, split(labels), level)
     else:
-        rows = measuring.of_workspace(store(), names)
-        confusions = measuring.confusions(store(), names)
+        rows = measuring.of_workspace(store(ctx), names)
+        confusions = measuring.confusions(store(ctx), names)
     if json:
         emit({"rows": [row.model_dump() for row in rows], "confusions": confusions})
         return
@@ -43,7 +47,9 @@ def agreement(
     table("Agreement", columns, [_agreement_cells(row) for row in rows])
 
 
+@app.command("rates")
 def rates(
+    ctx: typer.Context,
     codebook: Codebooks = None,
     by: Annotated[str, typer.Option(help="Comma-separated groups, as in `metrics`.")] = "",
     judge: Annotated[str | None, typer.Option(help="Only this judge.")] = None,
@@ -51,9 +57,7 @@ def rates(
     json: Json = False,
 ) -> None:
     """How common each code is: the judge's own rate beside the one corrected by people's labels."""
-    from ..analyze import rates as estimating
-
-    rows = estimating.rates(store(), codebook or [], by=split(by), judge=judge, estimator=estimator)
+    rows = estimating.rates(store(ctx), codebook or [], by=split(by), judge=judge, estimator=estimator)
     if json:
         emit({"rows": [row.model_dump() for row in rows]})
         return
@@ -61,7 +65,9 @@ def rates(
     table("Rates", columns, [_rate_cells(row) for row in rows])
 
 
+@app.command("compare")
 def compare(
+    ctx: typer.Context,
     by: Annotated[str, typer.Option(help="What to compare: condition, agent_model, task, a tag ...")],
     metric: Annotated[list[str] | None, typer.Option(help="Only these metrics or codes; repeatable.")] = None,
     rater: Annotated[str | None, typer.Option(help="Whose ratings; else each rater's.")] = None,
@@ -69,9 +75,7 @@ def compare(
     json: Json = False,
 ) -> None:
     """Differences between groups with intervals: paired where task instances are shared."""
-    from ..analyze import compare as comparing
-
-    rows = comparing.compare(store(), by, metrics=metric or [], rater=rater, correction=correction)
+    rows = comparing.compare(store(ctx), by, metrics=metric or [], rater=rater, correction=correction)
     if json:
         emit({"rows": rows})
         return
@@ -79,7 +83,9 @@ def compare(
         print(row["statement"])
 
 
+@app.command("validate")
 def validate(
+    ctx: typer.Context,
     judge: Annotated[str, typer.Argument(help="The judge to hold against people.")],
     codebook: Codebooks = None,
     margin: Annotated[float, typer.Option(help="ε of the alternative annotator test.")] = 0.2,
@@ -87,17 +93,11 @@ def validate(
     json: Json = False,
 ) -> None:
     """One page on a judge: agreement with people beside people's own, errors, calibration, drift."""
-    from ..analyze import validate as validating
-
-    page = validating.validate(store(), judge, codebook or [], margin=margin, previous=previous)
+    page = validating.validate(store(ctx), judge, codebook or [], margin=margin, previous=previous)
     if json:
         emit(page)
     else:
         print("\n".join(validating.lines(page)))
-
-
-COMMANDS: Commands = {"agreement": agreement, "rates": rates, "compare": compare, "validate": validate}
-GROUPED: Groups = {}
 
 
 def _report_disagreements(rows: list[dict[str, Any]], json: bool) -> None:

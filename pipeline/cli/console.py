@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-if TYPE_CHECKING:
-    from ..ingest import Progress
-    from ..store import Store, Workspace
+from ..errors import UsageError
+from ..ingest import rebuild
+from ..ingest.run import Progress
+from ..store import Store, Workspace
 
 SettingOption = Annotated[
     str | None, typer.Option("--setting", help="real or simulated, where the log does not say.")
@@ -29,39 +29,24 @@ Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else there.")
 ]
 
-Commands = dict[str, Callable[..., None]]
-"""Name -> function of the commands that a module brings; Groups has those with commands of their own."""
-Groups = dict[str, typer.Typer]
-
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-_chosen: list[Path | None] = [None]
 
 
-def remember(workspace: Path | None) -> None:
-    """Keep the workspace that was named before the command."""
-    _chosen[0] = workspace
+def workspace(ctx: typer.Context) -> Workspace:
+    """The workspace of this call, which `--workspace` names."""
+    return Workspace.at(ctx.obj)
 
 
-def workspace() -> Workspace:
-    """The workspace of this call."""
-    from ..store import Workspace
-
-    return Workspace.at(_chosen[0])
-
-
-def store(*, for_ingest: bool = False) -> Store:
+def store(ctx: typer.Context, *, for_ingest: bool = False) -> Store:
     """The store of this call. A database that was deleted is made again from the ledgers first."""
-    from ..ingest import rebuild
-    from ..store import Store
-
-    found = Store(workspace())
-    if found.workspace.sources.exists() and found.is_file and not found.has_tables():
-        say(f"{found.workspace.database}: no database; making it anew from the ledgers")
+    opened = Store(workspace(ctx))
+    if opened.workspace.sources.exists() and opened.is_file and not opened.has_tables():
+        say(f"{opened.workspace.database}: no database; making it anew from the ledgers")
         with progress("rebuilding") as report:
-            rebuild(found, report)
+            rebuild(opened, report)
     elif not for_ingest:
-        found.sync()
-    return found
+        opened.sync()
+    return opened
 
 
 def emit(document: Any) -> None:
@@ -89,10 +74,11 @@ def progress(title: str) -> Iterator[Progress]:
     import time
 
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    bar = Bar(*columns, console=Console(stderr=True), transient=True)
     task = bar.add_task(title, total=None, visible=False)
     began = time.monotonic()
 
@@ -135,8 +121,6 @@ def split(given: str) -> list[str]:
 
 def tags(given: list[str]) -> dict[str, str]:
     """`key=value` options as a dictionary; UsageError for one without a `=`."""
-    from ..errors import UsageError
-
     for item in given:
         if "=" not in item.strip("="):
             raise UsageError(f"expected key=value, got {item!r}")

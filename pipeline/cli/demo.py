@@ -7,19 +7,17 @@ from typing import Annotated
 
 import typer
 
-from .console import Commands, Groups, say
+from . import sample_audit as running
+from .console import say
+
+app = typer.Typer(rich_markup_mode=None)
 
 
+@app.command("demo")
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the demo's workspace and report.")] = Path("demo"),
 ) -> None:
     """Audit the sample logs: ingest, judge with the embedded rules, metrics, report."""
-    from . import sample_audit as running
-
     page, text = running.run(out, say)
     print(text)
     say(f"The same as one page: {page}\nLook around: coaudit --workspace {out / 'workspace'} trajectory list")
-
-
-COMMANDS: Commands = {"demo": demo}
-GROUPED: Groups = {}

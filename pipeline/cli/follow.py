@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from .console import Commands, ConditionOption, Groups, Json, SettingOption, TagOption, emit, say, store, tags
-from .data import checked_setting
+from ...judges import JudgeError
+from ...judges.clients import Parameters, select
+from ...judges.rules.lexical import halts
+from ...schemas import Codebook
+from ..errors import UsageError
+from ..follow import Follower, Plan
+from ..follow.alerts import Alerts, Webhook, line
+from ..follow.model_judge import PATIENCE, ModelJudge
+from ..follow.rule_judge import LiveJudge
+from ..judge import Scope, run
+from ..judge.model import Model
+from ..judge.scope import chosen
+from ..store import Store
+from ..systems import ReadOptions
+from .console import ConditionOption, Json, SettingOption, TagOption, emit, say, store, tags
+from .ingest import checked_setting
 from .judge import ApiBase, Concurrency, MaxCost, MaxRequests, ModelName, Yes, consent
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
-
-    from ...schemas import Codebook
-    from ..follow import Follower
-    from ..follow.model_judge import ModelJudge
-    from ..follow.rule_judge import LiveJudge
-    from ..judge.model import Model
-    from ..store import Store
+app = typer.Typer(rich_markup_mode=None)
 
 
 @dataclass(frozen=True)
@@ -34,7 +41,9 @@ class Asked:
     api_base: str | None = None
 
 
+@app.command("follow")
 def follow(
+    ctx: typer.Context,
     targets: Annotated[
         list[str], typer.Argument(help="redis://host:port/db, folders whose logs grow, or - (JSON Lines).")
     ],
@@ -86,13 +95,6 @@ def follow(
     """
     import asyncio
 
-    from ...judges.clients import Parameters
-    from ..errors import UsageError
-    from ..follow import Plan
-    from ..judge import run
-    from ..judge.model import Model
-    from ..systems import ReadOptions
-
     plan = Plan(
         targets=tuple(targets),
         options=ReadOptions(setting=checked_setting(setting), condition=condition, tags=tags(tag or [])),
@@ -112,7 +114,7 @@ def follow(
     if model:
         asked = Model(model, rater or model, Parameters(), concurrency, max_requests, max_cost)
         asked = _approved(run.priced(asked), yes=yes)
-    done = asyncio.run(_follow(plan, Asked(books, rater, asked, api_base), alerts, webhook, unanswered))
+    done = asyncio.run(_follow(ctx, plan, Asked(books, rater, asked, api_base), alerts, webhook, unanswered))
     if json:
         emit(done)
     else:
@@ -120,13 +122,10 @@ def follow(
 
 
 async def _follow(
-    plan: Any, asked: Asked, lines: bool, webhook: str | None, unanswered: float
+    ctx: typer.Context, plan: Any, asked: Asked, lines: bool, webhook: str | None, unanswered: float
 ) -> dict[str, float]:
     """Put the pieces together and run them."""
-    from ..follow import Follower
-    from ..follow.alerts import Alerts, Webhook, line
-
-    found = store(for_ingest=True)
+    found = store(ctx, for_ingest=True)
     follower = Follower(plan, found, say)
     sent = Webhook(webhook, say) if webhook else None
     if sent:
@@ -141,8 +140,6 @@ async def _follow(
     async with AsyncExitStack() as stack:
         judge = await stack.enter_async_context(_judging(follower, asked)) if asked.books else None
         if lines or sent:
-            from ...judges.rules.lexical import halts
-
             follower.watchers.append(Alerts(emitted, unanswered, halts, frozenset(_ids(found))))
         await follower.run()
     return follower.summary() | (judge.summary() if judge else {})
@@ -151,9 +148,6 @@ async def _follow(
 @asynccontextmanager
 async def _judging(follower: Follower, asked: Asked) -> AsyncIterator[LiveJudge | ModelJudge]:
     """A judge that looks on."""
-    from ..follow.rule_judge import LiveJudge
-    from ..judge.scope import chosen
-
     books = chosen(follower.sink.store, asked.books)
     judge: LiveJudge | ModelJudge
     async with AsyncExitStack() as stack:
@@ -173,12 +167,6 @@ async def _model_judge(
 ) -> ModelJudge:
     """A language model, once it is clear that it is there."""
     from dataclasses import replace
-
-    from ...judges import JudgeError
-    from ...judges.clients import select
-    from ..errors import UsageError
-    from ..follow.model_judge import PATIENCE, ModelJudge
-    from ..judge import Scope, run
 
     run.named(follower.sink.store, model.rater)
     try:
@@ -203,7 +191,3 @@ def _ids(found: Store) -> list[str]:
         return []
     with found.reading() as connection:
         return [row[0] for row in connection.execute("SELECT id FROM trajectories").fetchall()]
-
-
-COMMANDS: Commands = {"follow": follow}
-GROUPED: Groups = {}

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import Annotated, cast
 
 import typer
 
+from ...judges import JudgeError
+from ...judges.clients import Parameters
+from ...judges.clients.engines import client
+from ...schemas.codebook import ContextKind
 from ..errors import CoauditError, UsageError
-from .console import Commands, Groups, Json, emit, safe, say, store
+from ..judge import Scope, Summary, embedded, jury, run
+from ..judge import scope as judging
+from ..judge.estimate import Estimate
+from ..judge.model import Model, State
+from ..store import Store
+from .console import Json, emit, safe, say, store
 
-if TYPE_CHECKING:
-    from ...schemas.codebook import ContextKind
-    from ..judge import Scope, Summary
-    from ..judge.estimate import Estimate
-    from ..judge.model import Model, State
-    from ..store import Store
+app = typer.Typer(rich_markup_mode=None)
 
 Codebooks = Annotated[
     list[str] | None, typer.Option("--codebook", help="What to rate; repeatable. Else what the rater rates.")
@@ -38,7 +42,9 @@ MaxRequests = Annotated[int | None, typer.Option(min=0, help="Ask at most so oft
 MaxCost = Annotated[float | None, typer.Option(min=0, help="Spend at most so many dollars.")]
 
 
+@app.command("judge")
 def judge(
+    ctx: typer.Context,
     codebook: Codebooks = None,
     rater: Rater = None,
     model: ModelName = None,
@@ -70,11 +76,7 @@ def judge(
     json: Json = False,
 ) -> None:
     """Rate units with rules or a model. What was rated in the same way before is not rated again."""
-    from ...judges.clients import Parameters
-    from ..judge import scope as judging
-    from ..judge.model import Model
-
-    found = store()
+    found = store(ctx)
     scope = judging.Scope((), checked_context(context), include_query, limit, retry_errors)
     if model is None:
         report(_without_model(found, rater or "rules", codebook or [], members, scope), json)
@@ -141,8 +143,6 @@ def checked_context(given: str | None) -> ContextKind | None:
     """none, preceding, transcript or None; UsageError for anything else."""
     from typing import get_args
 
-    from ...schemas.codebook import ContextKind
-
     if given is None:
         return None
     for kind in get_args(ContextKind):
@@ -154,9 +154,6 @@ def checked_context(given: str | None) -> ContextKind | None:
 def _with_model(
     found: Store, scope: Scope, asked: Model, where: tuple[str, str | None, float], *, yes: bool, json: bool
 ) -> None:
-    from ...judges import JudgeError
-    from ...judges.clients.engines import client
-    from ..judge import run
 
     engine, api_base, timeout = where
     asked = run.priced(asked)
@@ -175,8 +172,6 @@ def _with_model(
 
 
 def _without_model(found: Store, rater: str, names: list[str], members: str, scope: Scope) -> Summary:
-    from ..judge import embedded, jury
-    from ..judge import scope as judging
 
     if rater != jury.NAME and not rater.startswith(f"{jury.NAME}:"):
         return embedded.judge(found, rater, names, scope, say)
@@ -186,7 +181,3 @@ def _without_model(found: Store, rater: str, names: list[str], members: str, sco
     for (one, other), (same, n) in tried.agreement.items():
         say(f"{one} and {other} agree on {same} of {n} ({same / n:.0%}); `coaudit agreement` says more")
     return tried.summary
-
-
-COMMANDS: Commands = {"judge": judge}
-GROUPED: Groups = {}

@@ -1,61 +1,117 @@
 """The command line: every command parses, calls a library function and reports.
 
-Commands live in pipeline/commands/; they import what is heavy when they run, so that --help answers at once.
+A command's module is imported when the command runs, so that `coaudit --help` answers at once.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+import typer.core
+import typer.main
 
 from ..errors import CoauditError, UsageError
-from . import agreement, annotate, codebooks, data, demo, follow, judge, metrics, ratings, show
-from .console import remember
 
 DEBUG = "COAUDIT_DEBUG"
+COMMANDS = {
+    "ingest": ("ingest", "Read logs into the workspace."),
+    "rebuild": ("ingest", "Make the database anew from the ledgers and the logs they name."),
+    "export": ("export", "Write the audit tables, or the trajectories, for other programs."),
+    "generate": ("generate", "Write Co-Gym result folders with planted truth."),
+    "follow": ("follow", "Follow live sessions and growing logs into the workspace until interrupted."),
+    "judge": ("judge", "Rate units with rules or a model."),
+    "train": ("train", "Train a judge on existing ratings."),
+    "sample": ("sample", "Draw units for people to label, with their inclusion probabilities."),
+    "plan": ("sample", "How many units people must label for an interval of the wanted width."),
+    "metrics": ("metrics", "The papers' metrics with their intervals, over all or by group."),
+    "interventions": ("metrics", "ReHAC: where a person's step helped most and where it was wasted."),
+    "agreement": ("agreement", "How far raters agree."),
+    "rates": ("agreement", "How common each code is: the judge's own rate beside the corrected one."),
+    "compare": ("agreement", "Differences between groups with intervals."),
+    "validate": ("agreement", "One page on a judge."),
+    "report": ("report", "Tables, failure modes, agreement, rates and methods as one document."),
+    "dashboard": ("dashboard", "Look at the workspace in the browser."),
+    "demo": ("demo", "Audit the sample logs: ingest, judge with the embedded rules, metrics, report."),
+    "trajectory": ("trajectory", "List trajectories, or show one."),
+    "outcomes": ("outcomes", "Bring in what logs lack."),
+    "codebook": ("codebook", "What is rated: list codebooks, show one, check a file."),
+    "labelstudio": ("labelstudio", "Send samples to Label Studio and take the labels back."),
+    "ratings": ("ratings", "Bring ratings in, or take them out."),
+}
+"""Command -> its module here, and what `coaudit --help` says of it."""
+
+
+class Commands(Mapping[str, Any]):
+    """Name -> command, its module imported when it is asked for."""
+
+    def __getitem__(self, name: str) -> Any:
+        module = import_module(f".{COMMANDS[name][0]}", __package__)
+        return typer.main.get_group(module.app).commands[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+
+class LazyGroup(typer.core.TyperGroup):
+    """A group whose help loads none of its commands."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = Commands()  # type: ignore[assignment]  # nothing is added to them
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Their names, in the order of the help."""
+        return list(COMMANDS)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """A line a command."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+
 app = typer.Typer(
     name="coaudit",
+    cls=LazyGroup,
     help="How did the team of people and agents work, where did it fail, how far can the judge be trusted?",
     rich_markup_mode=None,
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
 )
 
 
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"coaudit {version('coaudit')}")
+        raise typer.Exit
+
+
 @app.callback()
 def common(
+    ctx: typer.Context,
     workspace: Annotated[
         Path | None,
         typer.Option(
             help="Folder of the workspace; else COAUDIT_WORKSPACE, else ./workspace.", file_okay=False
         ),
     ] = None,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
+    ] = False,
 ) -> None:
     """What stands before every command."""
-    remember(workspace)
-
-
-for module in (
-    data,
-    follow,
-    codebooks,
-    judge,
-    annotate,
-    ratings,
-    metrics,
-    agreement,
-    show,
-    demo,
-):
-    for name, function in module.COMMANDS.items():
-        app.command(name)(function)
-    for name, group in module.GROUPED.items():
-        app.add_typer(group, name=name)
+    ctx.obj = workspace
 
 
 def main() -> None:

@@ -6,12 +6,21 @@ from typing import Annotated
 
 import typer
 
-from .console import Commands, Groups, Json, emit, number, split, store, table, tags
+from ..analyze import load
+from ..analyze import metrics as measuring
+from ..errors import CoauditError
+from ..report import interventions as finding
+from ..systems import TimeLimit
+from .console import Json, emit, number, safe, split, store, table, tags
+
+app = typer.Typer(rich_markup_mode=None)
 
 GROUPS = ("system", "setting", "condition", "task", "instance", "agent", "agent_model")
 
 
+@app.command("metrics")
 def metrics(
+    ctx: typer.Context,
     by: Annotated[str, typer.Option(help=f"Comma-separated: {', '.join(GROUPS)}, or a tag.")] = "",
     per: Annotated[str | None, typer.Option(help="`trajectory`: one row a trajectory.")] = None,
     rater: Annotated[
@@ -27,14 +36,11 @@ def metrics(
     json: Json = False,
 ) -> None:
     """The papers' metrics with their intervals, over all or by group."""
-    from ..analyze import metrics as measuring
-    from ..systems import TimeLimit
-
     if serving:
-        report_serving(json)
+        report_serving(ctx, json)
         return
     rows = measuring.metrics(
-        store(),
+        store(ctx),
         by=split(by),
         per_trajectory=measuring.checked_per(per),
         rater=rater,
@@ -49,17 +55,15 @@ def metrics(
     table("Metrics", columns, [measuring.cells(row, number) for row in rows])
 
 
+@app.command("interventions")
 def interventions(
+    ctx: typer.Context,
     penalty: Annotated[float, typer.Option(help="λ, the price of one human step.")] = 0.08,
     top: Annotated[int, typer.Option(min=1, help="How many states to show.")] = 5,
     json: Json = False,
 ) -> None:
     """ReHAC: where a person's step helped most and where it was wasted."""
-    from ..errors import CoauditError
-    from ..report import interventions as finding
-    from .console import safe
-
-    documents = finding.interventions(store(), penalty, top)
+    documents = finding.interventions(store(ctx), penalty, top)
     if not documents:
         raise CoauditError("no ReHAC trajectories in the workspace; `coaudit ingest PATH` reads them")
     if json:
@@ -69,11 +73,9 @@ def interventions(
         print(safe("\n".join(finding.lines(document))))
 
 
-def report_serving(json: bool) -> None:
+def report_serving(ctx: typer.Context, json: bool) -> None:
     """What people and agents did while the model server was idle, busy, or had a queue."""
-    from ..analyze import load
-
-    rows = load.measures(store())
+    rows = load.measures(store(ctx))
     if json:
         emit({"rows": rows})
         return
@@ -90,7 +92,3 @@ def report_serving(json: bool) -> None:
         for row in rows
     ]
     table("Metrics by load of the model server", columns, cells)
-
-
-COMMANDS: Commands = {"metrics": metrics, "interventions": interventions}
-GROUPED: Groups = {}

@@ -6,14 +6,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import typer.main
 from pydantic import BaseModel
 
 from ...schemas import Agreement, Codebook, Metric, Quarantined, Rate, Rating, Trajectory, Unit
 from ...schemas.trajectory import GivenOutcome
+from .main import app
 
 WIDTH = 100
 """Columns of the help texts, so that they look the same in every terminal."""
@@ -47,15 +49,13 @@ def commands() -> str:
 
 
 def _helps() -> Iterator[str]:
-    import typer.main
-
-    from .main import app
-
     def walk(command: Any, context: Any, depth: int) -> Iterator[str]:
         text = command.get_help(context)
         plain = "\n".join(line.rstrip() for line in text.splitlines())
         yield f"{'#' * depth} {context.command_path}\n\n```text\n{plain}\n```\n"
-        for name, inner in getattr(command, "commands", {}).items():
+        inside: Mapping[str, Any] = getattr(command, "commands", {})
+        for name in inside:
+            inner = inside[name]
             yield from walk(inner, _context(inner, name, context), depth + 1)
 
     root = typer.main.get_command(app)

@@ -10,6 +10,8 @@ from ..errors import CoauditError
 from ..ingest import imports, ingest
 from ..judge import Scope, embedded
 from ..report import build
+from ..report.html import html
+from ..report.text import terminal
 from ..store import Store, Workspace
 from ..systems import ReadOptions
 
@@ -45,5 +47,5 @@ def run(folder: Path, say: Callable[[str], None]) -> tuple[Path, str]:
     imports.outcomes(store, data / "cogym" / "real" / "outcomes.jsonl")
     made = build.build(store)
     page = folder / "report.html"
-    page.write_text(build.to_html(made), encoding="utf-8")
-    return page, build.to_terminal(made)
+    page.write_text(html(made), encoding="utf-8")
+    return page, terminal(made)

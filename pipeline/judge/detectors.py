@@ -10,9 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from ...judges import Maker
 from ...judges.rules.detectors import NAME
-from ...schemas import Codebook, Finding, Rating, Trajectory, Unit, Verdict, content_hash
+from ...schemas import Codebook, Finding, Maker, Rating, Trajectory, Unit, Verdict, content_hash
 from ..store import Store, execute
 from ..store.trajectories import reference_rows
 from ..systems import References

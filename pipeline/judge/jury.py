@@ -6,12 +6,12 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ...judges import Maker, jury
-from ...schemas import Codebook, Rating, Verdict, content_hash
+from ...judges import jury
+from ...schemas import Codebook, Maker, Rating, content_hash
 from ...schemas.rating import RaterKind
 from ..errors import UsageError
 from ..store import Store, dictionaries, execute
-from ..store.ledger import RatingLedger, now
+from ..store.ledger import RatingLedger
 from .scope import Scope, Summary
 
 NAME = "jury"
@@ -80,29 +80,10 @@ def _rated(store: Store, book: Codebook, members: Sequence[str], maker: Maker, t
             already.add(key[:2])
         else:
             rated.add(key[:2])
-            fresh.append(_rating(maker, key, verdict))
+            fresh.append(maker.rating_at(key[:3], verdict))
     tried.summary.rated += len(rated)
     tried.summary.already += len(already - rated)
     return fresh
-
-
-def _rating(maker: Maker, key: tuple[str, int | None, str, str], verdict: Verdict) -> Rating:
-    trajectory, event, unit_hash, code = key
-    return Rating(
-        trajectory=trajectory,
-        event=event,
-        unit_hash=unit_hash,
-        codebook=maker.book.name,
-        codebook_version=maker.book_version,
-        code=code,
-        rater=maker.rater,
-        rater_kind=maker.kind,
-        rater_version=maker.version,
-        label=verdict.label,
-        rationale=verdict.rationale,
-        created=now(),
-        **maker.made,
-    )
 
 
 def _kinds(store: Store, members: Sequence[str], rater: str) -> set[RaterKind]:

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from ...judges import Maker
 from ...judges.clients import Complete, Parameters
 from ...judges.clients.protocol import Fatal
 from ...judges.llm import Asker, Budget, LLMJudge, Patience
@@ -22,7 +21,7 @@ from ...judges.llm.ask import Stopped
 from ...judges.llm.context import Context
 from ...judges.llm.limits import Limiter
 from ...judges.llm.prices import Price
-from ...schemas import Codebook, Rating, content_hash
+from ...schemas import Codebook, Maker, Rating, content_hash
 from ..store import Store
 from ..store.ledger import RatingLedger
 from .questions import Job, Planner

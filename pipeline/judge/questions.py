@@ -11,11 +11,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...judges import Maker
 from ...judges.llm import Case, LLMJudge
 from ...judges.llm.ask import Outcome
 from ...judges.llm.quoting import nonce
-from ...schemas import Rating, Trajectory, Unit, Verdict, canonical_json
+from ...schemas import Maker, Rating, Trajectory, Unit, Verdict, canonical_json
 from .scope import Known, Scope, Summary
 
 

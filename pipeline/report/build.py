@@ -282,24 +282,3 @@ def document(report: Report) -> dict[str, Any]:
         },
         "methods": list(report.methods),
     }
-
-
-def to_html(report: Report) -> str:
-    """One self-contained page: no script, nothing loaded from elsewhere."""
-    from .html import draw
-
-    return draw(report)
-
-
-def to_markdown(report: Report) -> str:
-    """For a paper's appendix."""
-    from .text import markdown
-
-    return markdown(report)
-
-
-def to_terminal(report: Report, width: int = 120) -> str:
-    """For reading on a terminal."""
-    from .text import terminal
-
-    return terminal(report, width)

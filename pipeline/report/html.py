@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from .tables import Report
 
 
-def draw(report: Report) -> str:
-    """The page; every word of a log is escaped by the template engine."""
+def html(report: Report) -> str:
+    """One self-contained page without scripts; the template engine escapes every word of a log."""
     from jinja2 import Environment, StrictUndefined
 
     engine = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)

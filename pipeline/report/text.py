@@ -53,7 +53,7 @@ def _spoken(cell: Cell) -> str:
     return f"{cell.text} ({cell.note})" if cell.note else cell.text
 
 
-def terminal(report: Report, width: int) -> str:
+def terminal(report: Report, width: int = 120) -> str:
     """Tables of at most `width` columns; nothing in them is taken for markup or escape codes."""
     from rich.console import Console
     from rich.text import Text

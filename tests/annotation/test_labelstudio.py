@@ -100,8 +100,8 @@ def test_actions_failures_and_what_they_changed_are_lines_of_their_own() -> None
 
 def test_a_checklist_that_was_not_read_to_its_end_says_nothing_about_what_is_not_marked() -> None:
     read = labelstudio_answers.read(FAILURES, {"result": []}, [0])
-    assert {answer.label for answer in read.answers} == {None}
-    assert {answer.error for answer in read.answers} == {labelstudio_answers.UNREAD}
+    assert {answer.label for answer in read.verdicts} == {None}
+    assert {answer.error for answer in read.verdicts} == {labelstudio_answers.UNREAD}
 
 
 def test_a_judges_ratings_as_a_prediction_read_back_as_the_same_ratings() -> None:
@@ -125,7 +125,7 @@ def test_a_judges_ratings_as_a_prediction_read_back_as_the_same_ratings() -> Non
     done = {"from_name": "read", "to_name": "transcript", "type": "choices"}
     ticked = {**done, "value": {"choices": [label_config.READ_TO_THE_END]}}
     read = labelstudio_answers.read(FAILURES, {"result": [*result, ticked]}, seqs)
-    answers = {answer.code: answer for answer in read.answers}
+    answers = {answer.code: answer for answer in read.verdicts}
     assert {code: answers[code].label for code in labels} == labels
     assert (answers["C.1"].cites, answers["C.1"].quote, read.problems) == ((1,), "line 1", [])
 
@@ -139,7 +139,7 @@ def test_a_judges_ratings_as_a_prediction_read_back_as_the_same_ratings() -> Non
     ],
 )
 def test_a_result_of_another_shape_is_an_error_and_never_a_no(result: list[Any]) -> None:
-    (answer,) = labelstudio_answers.read(codebooks.load("halting"), {"result": result}, []).answers
+    (answer,) = labelstudio_answers.read(codebooks.load("halting"), {"result": result}, []).verdicts
     assert answer.label is None and answer.error
 
 

@@ -12,8 +12,9 @@ import pytest
 from coaudit.pipeline.analyze import rates
 from coaudit.pipeline.ingest.measure import save
 from coaudit.pipeline.report import Number, Table, build, tables
+from coaudit.pipeline.report.html import html
 from coaudit.pipeline.report.tables import figure
-from coaudit.pipeline.report.text import _escaped
+from coaudit.pipeline.report.text import _escaped, markdown, terminal
 from coaudit.pipeline.store import Selection, Store, Workspace
 from coaudit.schemas import Event, Outcome, Participant, Trajectory
 from tests.conftest import ROOT, Coaudit
@@ -31,7 +32,7 @@ def audited(workspace: Path, coaudit: Coaudit) -> Store:
 
 def test_every_table_stands_in_every_format(audited: Store) -> None:
     made = build.build(audited)
-    page, text, words = build.to_html(made), build.to_markdown(made), build.to_terminal(made)
+    page, text, words = html(made), markdown(made), terminal(made)
     document = build.document(made)
     assert {"contents", "simulated", "real", "failures", "agreement", "rates", "raters"} <= set(
         document["tables"]
@@ -43,7 +44,7 @@ def test_every_table_stands_in_every_format(audited: Store) -> None:
 
 
 def test_the_page_opens_offline_and_has_no_script(audited: Store) -> None:
-    page = build.to_html(build.build(audited))
+    page = html(build.build(audited))
     assert "<script" not in page and "javascript:" not in page
     assert not re.findall(r"""(?:src|href)=["'](?!#)""", page)
     assert "default-src 'none'" in page
@@ -159,9 +160,9 @@ def test_words_of_a_log_are_escaped_in_html_and_markdown() -> None:
     evil = "<script>1</script>|**x**\u202e"
     table = Table("t", evil, evil, (evil, "n"), ((evil, Number(1.0, n=1)),))
     made = tables.Report("now", evil, ((evil, evil),), (table,), (evil,))
-    assert "<script" not in build.to_html(made)
-    assert "<script" not in build.to_markdown(made) and "|**" not in build.to_markdown(made)
-    assert "\u202e" not in build.to_terminal(made)
+    assert "<script" not in html(made)
+    assert "<script" not in markdown(made) and "|**" not in markdown(made)
+    assert "\u202e" not in terminal(made)
 
 
 def test_numbers_are_written_for_reading() -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from ....schemas import Participant, Quarantined, Trajectory, content_hash
 from ....schemas.trajectory import Setting
 from ..base import ReadOptions, json_file, json_lines, only_object
+from . import replay
 from .actions import start_arguments
 from .outcomes import SessionFiles, outcomes, rated_outcomes
 from .recording import is_recording
@@ -60,8 +61,6 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
     if path.suffix == ".json":
         yield from _read_released(path, options)
     elif is_recording(path):
-        from . import replay
-
         yield from replay.read(path, options)
     else:
         yield from _read_folder(path if path.is_dir() else path.parent, options)

@@ -14,7 +14,7 @@ from pydantic_core import from_json
 from ....schemas import Action, Event, JsonValue, Outcome, Participant, Quarantined, Trajectory, content_hash
 from ....schemas.trajectory import EventKind, ParticipantKind
 from ..base import ReadOptions
-from .mapping import ROLES, Getter, Mapping, fits, getter
+from .mapping import ROLES, Getter, Mapping, fits, getter, steps
 
 _HEAD = ("condition", "task", "instance", "agent", "agent_model", "setting")
 
@@ -128,8 +128,6 @@ def _completed(
 
 
 def _with(record: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
-    from .mapping import steps
-
     keys = steps(path)
     inner = value
     for key in reversed(keys[1:]):

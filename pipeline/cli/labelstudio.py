@@ -5,128 +5,34 @@ from __future__ import annotations
 import os
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from ...annotation.labelstudio import Server, server
+from ..annotate import pull as pulling
+from ..annotate import push as annotating
+from ..annotate import status as progressing
+from ..annotate.project import reported
+from ..annotate.reconcile import Pulled
 from ..errors import CoauditError, UsageError
-from .console import Commands, Groups, Json, emit, progress, say, split, store, table
+from ..store import samples
+from .console import Json, emit, progress, say, store, table
 
-if TYPE_CHECKING:
-    from ...annotation.labelstudio import Server
-    from ..annotate.reconcile import Pulled
+app = typer.Typer(rich_markup_mode=None)
 
 URL = "http://127.0.0.1:8080"
 
 labelstudio_app = typer.Typer(
     help="Send samples to Label Studio and take the labels back.", no_args_is_help=True, rich_markup_mode=None
 )
+app.add_typer(labelstudio_app, name="labelstudio")
 
 SampleName = Annotated[str | None, typer.Option("--sample", help="Which sample; else the only one.")]
 Context = Annotated[
     str,
     typer.Option(help="What annotators see: transcript, preceding (nothing after the unit), unit (only it)."),
 ]
-
-
-def sample(
-    codebook: Annotated[list[str], typer.Option(help="What people are to rate; repeatable.")],
-    name: Annotated[str, typer.Option(help="Of the sample: samples/NAME.jsonl.")] = "sample",
-    size: Annotated[int, typer.Option(min=1, help="Units a codebook; with --unit trajectory, those.")] = 100,
-    method: Annotated[
-        str, typer.Option(help="simple, stratified, neyman (needs --pilot), disagreements.")
-    ] = "simple",
-    by: Annotated[str, typer.Option(help="Strata, comma-separated: judge, task, condition ...")] = "",
-    judge: Annotated[str | None, typer.Option(help="The rater whose labels stratify.")] = None,
-    pilot: Annotated[
-        str | None, typer.Option(help="A labelled sample, from which neyman learns how rare codes are.")
-    ] = None,
-    overlap: Annotated[float, typer.Option(min=0, max=1, help="Share of units that two people label.")] = 0.5,
-    annotators: Annotated[int, typer.Option(min=1, help="How many people there are.")] = 2,
-    unit: Annotated[str, typer.Option(help="unit, or trajectory: all units of the drawn ones.")] = "unit",
-    seed: Annotated[int, typer.Option(help="The same seed draws the same sample.")] = 0,
-    json: Json = False,
-) -> None:
-    """Draw units for people to label, with their inclusion probabilities."""
-    from ..annotate import draw
-
-    wish = draw.Wish(
-        codebooks=tuple(codebook),
-        name=name,
-        size=size,
-        method=method,
-        by=tuple(split(by)),
-        judge=judge,
-        pilot=pilot,
-        overlap=overlap,
-        annotators=annotators,
-        unit=unit,
-        seed=seed,
-    )
-    found = store()
-    drawn = draw.draw(found, wish)
-    path = found.workspace.samples / f"{name}.jsonl"
-    rows = [
-        {
-            "codebook": book,
-            "units": len(units),
-            "of": drawn.design.corpus[book],
-            "trajectories": len({u.trajectory for u in units}),
-            "labels": sum(u.overlap for u in units),
-        }
-        for book in drawn.design.codebooks
-        for units in [[u for u in drawn.units if u.codebook == book]]
-    ]
-    if json:
-        emit({"sample": name, "path": str(path), "seed": seed, "rows": rows})
-        return
-    columns = ["codebook", "units", "of", "trajectories", "labels"]
-    table(f"{path}", columns, [[str(value) for value in row.values()] for row in rows])
-
-
-def plan(
-    half_width: Annotated[float, typer.Option(min=0.001, max=0.5, help="Half of the wanted interval.")] = 0.1,
-    prevalence: Annotated[str, typer.Option(help="How common the code is; several, comma-separated.")] = (
-        "0.5,0.3,0.1,0.05,0.02"
-    ),
-    kappa: Annotated[float, typer.Option(min=-1, max=1, help="The agreement expected.")] = 0.6,
-    corpus: Annotated[int | None, typer.Option(min=1, help="How many units there are.")] = None,
-    json: Json = False,
-) -> None:
-    """How many units people must label for an interval of the wanted width."""
-    from ...annotation.statistics import planning
-
-    rows = []
-    for text in split(prevalence):
-        try:
-            share = float(text)
-            units = planning.units_for_kappa(half_width, share, kappa)
-            rate = planning.units_for_rate(half_width, share, corpus)
-        except ValueError as error:
-            raise UsageError(f"--prevalence {text!r}: {error}") from error
-        rows.append(
-            {
-                "prevalence": share,
-                "units_for_kappa": units,
-                "positives": round(units * share),
-                "units_for_rate": rate,
-            }
-        )
-    if json:
-        emit({"half_width": half_width, "kappa": kappa, "corpus": corpus, "rows": rows})
-        return
-    columns = [
-        "prevalence",
-        "units two people label, for kappa",
-        "positives among them",
-        "units for the rate",
-    ]
-    title = f"95 % intervals of ± {half_width:g}; kappa {kappa:g}"
-    table(title, columns, [[f"{value:g}" for value in row.values()] for row in rows])
-
-
-COMMANDS: Commands = {"sample": sample, "plan": plan}
-GROUPED: Groups = {"labelstudio": labelstudio_app}
 
 
 @labelstudio_app.command("up")
@@ -140,8 +46,6 @@ def up(
     ] = None,
 ) -> None:
     """Start a Label Studio of your own, installed on first use, and keep it until Ctrl-C."""
-    from ...annotation.labelstudio import server
-
     environment = env or server.default_environment()
     folder = data or Path.home() / ".local" / "share" / "coaudit" / "label-studio"
     folder.mkdir(parents=True, exist_ok=True)
@@ -169,6 +73,7 @@ def up(
 
 @labelstudio_app.command("push")
 def push(
+    ctx: typer.Context,
     sample: SampleName = None,
     context: Context = "transcript",
     with_predictions: Annotated[
@@ -183,10 +88,7 @@ def push(
     json: Json = False,
 ) -> None:
     """Make the sample's projects and the tasks they lack. Repeat it whenever in doubt: nothing doubles."""
-    from ..annotate import push as annotating
-    from ..store import samples
-
-    found = store()
+    found = store(ctx)
     chosen = samples.load(found.workspace, sample)
     if judge and not with_predictions:
         raise UsageError("--judge goes with --with-predictions")
@@ -210,23 +112,17 @@ def push(
 
 
 @labelstudio_app.command("pull")
-def pull(sample: SampleName = None, json: Json = False) -> None:
+def pull(ctx: typer.Context, sample: SampleName = None, json: Json = False) -> None:
     """Take over what people labelled, changed or took back since the last pull."""
-    from ..annotate import pull as pulling
-    from ..store import samples
-
-    found = store()
+    found = store(ctx)
     with _server() as server:
         _report(pulling.pull(found, server, samples.load(found.workspace, sample)), json)
 
 
 @labelstudio_app.command("status")
-def status(sample: SampleName = None, json: Json = False) -> None:
+def status(ctx: typer.Context, sample: SampleName = None, json: Json = False) -> None:
     """How far annotation is, by project and by annotator."""
-    from ..annotate import status as progressing
-    from ..store import samples
-
-    found = store()
+    found = store(ctx)
     with _server() as server:
         rows = progressing.status(found, server, samples.load(found.workspace, sample))
     if json:
@@ -251,21 +147,20 @@ def status(sample: SampleName = None, json: Json = False) -> None:
 
 @labelstudio_app.command("export")
 def export(
+    ctx: typer.Context,
     folder: Annotated[Path, typer.Argument(help="Where the files go.", file_okay=False)],
     sample: SampleName = None,
     context: Context = "transcript",
 ) -> None:
     """Write tasks, configuration and instruction as files, for a Label Studio that we can't reach."""
-    from ..annotate import push as annotating
-    from ..store import samples
-
-    found = store()
+    found = store(ctx)
     for path in annotating.export(found, samples.load(found.workspace, sample), folder, context):
         print(path)
 
 
 @labelstudio_app.command("import")
 def import_export(
+    ctx: typer.Context,
     file: Annotated[Path, typer.Argument(help="Label Studio's JSON export.")],
     sample: SampleName = None,
     annotator: Annotated[
@@ -274,10 +169,7 @@ def import_export(
     json: Json = False,
 ) -> None:
     """Take over the annotations in a JSON export of Label Studio."""
-    from ..annotate import pull as pulling
-    from ..store import samples
-
-    found = store()
+    found = store(ctx)
     chosen = samples.load(found.workspace, sample)
     _report(pulling.import_file(found, chosen, file, _people(annotator or [])), json)
 
@@ -312,9 +204,6 @@ def _status_cells(row: dict[str, Any]) -> list[str]:
 
 def _server() -> Server:
     """The server that the environment names; the token is never printed."""
-    from ...annotation.labelstudio import Server
-    from ..annotate.project import reported
-
     token = os.environ.get("LABEL_STUDIO_API_KEY", "").strip()
     if not token:
         raise UsageError("LABEL_STUDIO_API_KEY is not set: Label Studio, Account & Settings, Access Token")

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from ...schemas import canonical_json
 from ..errors import CoauditError, UsageError
-from .console import Commands, Groups, say, store, workspace
+from ..report import build as reporting
+from ..report.html import html
+from ..report.text import markdown, terminal
+from .console import say, store
+
+app = typer.Typer(rich_markup_mode=None)
 
 FORMATS = ("html", "md", "json", "text")
 
 
+@app.command("report")
 def report(
+    ctx: typer.Context,
     format: Annotated[
         str | None, typer.Option(help=f"{', '.join(FORMATS)}; else by the file's ending, else text.")
     ] = None,
@@ -27,19 +34,16 @@ def report(
     """Tables, failure modes, agreement, rates and methods: as one HTML page, Markdown, JSON or text."""
     import shutil
 
-    from ...schemas import canonical_json
-    from ..report import build as reporting
-
     chosen = _format(format, out)
-    made = reporting.build(store(), rater=rater)
+    made = reporting.build(store(ctx), rater=rater)
     if chosen == "html":
-        text = reporting.to_html(made)
+        text = html(made)
     elif chosen == "md":
-        text = reporting.to_markdown(made)
+        text = markdown(made)
     elif chosen == "json":
         text = canonical_json(reporting.document(made)) + "\n"
     else:
-        text = reporting.to_terminal(made, _width(shutil.get_terminal_size().columns))
+        text = terminal(made, _width(shutil.get_terminal_size().columns))
     if out is None:
         sys.stdout.write(text)
         return
@@ -60,34 +64,3 @@ def _format(given: str | None, out: Path | None) -> str:
 
 def _width(columns: int) -> int:
     return max(100, columns) if sys.stdout.isatty() else 140
-
-
-def dashboard(
-    port: Annotated[int, typer.Option(help="Port on 127.0.0.1.", min=1, max=65535)] = 8501,
-) -> None:
-    """Look at the workspace in the browser, at http://127.0.0.1:PORT. It reads only; Ctrl-C ends it."""
-    from importlib import resources
-
-    found = workspace()
-    if not found.exists():
-        raise CoauditError(f"{found.path}: no workspace here; `coaudit ingest PATH` makes one")
-    store()
-    app = resources.files("coaudit.dashboards") / "app.py"
-    flags = {
-        "server.address": "127.0.0.1",
-        "server.port": str(port),
-        "server.headless": "true",
-        "server.fileWatcherType": "none",
-        "browser.gatherUsageStats": "false",
-        "client.showErrorDetails": "none",
-        "client.toolbarMode": "minimal",
-    }
-    command = [sys.executable, "-P", "-m", "streamlit", "run", str(app)]
-    command += [part for name, value in flags.items() for part in (f"--{name}", value)]
-    say(f"http://127.0.0.1:{port}  (Ctrl-C ends it)")
-    os.environ["COAUDIT_WORKSPACE"] = str(found.path.resolve())
-    os.execv(sys.executable, command)
-
-
-COMMANDS: Commands = {"report": report, "dashboard": dashboard}
-GROUPED: Groups = {}

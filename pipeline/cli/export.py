@@ -1,0 +1,31 @@
+"""The command `export`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..store import export as exporting
+from .console import Json, emit, store
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+@app.command("export")
+def export(
+    ctx: typer.Context,
+    out: Annotated[Path, typer.Argument(help="Folder for parquet and csv, file for jsonl.")],
+    format: Annotated[str, typer.Option(help="parquet, csv, or jsonl (what `ingest` reads).")] = "parquet",
+    tables: Annotated[str | None, typer.Option(help="Comma-separated; else all.")] = None,
+    hidden: Annotated[bool, typer.Option("--hidden", help="jsonl: with what only the human knew.")] = False,
+    json: Json = False,
+) -> None:
+    """Write the audit tables, or the trajectories, for other programs."""
+    chosen = tuple(tables.split(",")) if tables else exporting.TABLES
+    written = [str(path) for path in exporting.export(store(ctx), out, format, chosen, hidden=hidden)]
+    if json:
+        emit({"files": written})
+    else:
+        print("\n".join(written))

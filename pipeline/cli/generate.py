@@ -1,0 +1,29 @@
+"""The command `generate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..systems.cogym import generate as generating
+from .console import Json, emit, progress
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+@app.command("generate")
+def generate(
+    folder: Annotated[Path, typer.Argument(help="Where to write; it must be empty or new.")],
+    sessions: Annotated[int, typer.Option(min=1, help="How many sessions.")],
+    seed: Annotated[int, typer.Option(help="The same seed gives the same bytes.")] = 0,
+    json: Json = False,
+) -> None:
+    """Write Co-Gym result folders with planted truth (truth.jsonl, which `ratings import` reads)."""
+    with progress("generating") as report:
+        written = generating.generate(folder, sessions, seed, report)
+    if json:
+        emit(written)
+    else:
+        print(f"{written['sessions']} sessions with {written['utterances']} utterances in {folder}")

@@ -1,0 +1,150 @@
+"""Commands that move data: ingest, rebuild, trajectory, export, outcomes, generate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...schemas import Quarantined, Trajectory
+from ...schemas.trajectory import Setting
+from ..errors import CoauditError, UsageError
+from ..ingest import rebuild as make_anew
+from ..ingest import run as ingesting
+from ..store import Store, trajectories
+from ..systems import ReadOptions, system_of
+from ..systems.formats import mapping
+from .console import (
+    ConditionOption,
+    Json,
+    SettingOption,
+    TagOption,
+    emit,
+    progress,
+    say,
+    store,
+    tags,
+    workspace,
+)
+from .trajectory import show
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+@app.command("ingest")
+def ingest(
+    ctx: typer.Context,
+    paths: Annotated[list[Path], typer.Argument(help="Log files, folders above them, or archives.")],
+    system: Annotated[str, typer.Option(help="Whose logs they are; auto looks.")] = "auto",
+    setting: SettingOption = None,
+    condition: ConditionOption = None,
+    agent: Annotated[str | None, typer.Option(help="Name of the agent's scaffolding.")] = None,
+    tag: TagOption = None,
+    reference: Annotated[
+        Path | None, typer.Option(help="Folder of Collab-Overcooked's reference action trajectories.")
+    ] = None,
+    copy: Annotated[
+        bool, typer.Option("--copy", help="Archive the logs under raw/ of the workspace.")
+    ] = False,
+    map: Annotated[
+        str | None, typer.Option(help="Mapping file for any JSON Lines, or the name of a shipped one.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the first trajectories as they would be read.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Read logs into the workspace. Running it again changes nothing; what has grown is updated."""
+    if map is not None and system == "auto":
+        system = "mapped"
+    if (map is None) == (system == "mapped"):
+        raise UsageError(f"--map FILE and --system mapped go together, got --system {system}")
+    if system != "auto":
+        system_of(system)
+    options = ReadOptions(
+        setting=checked_setting(setting),
+        condition=condition,
+        agent=agent,
+        tags=tags(tag or []),
+        map=checked_mapping(map),
+    )
+    if dry_run:
+        _preview(ingesting.preview(paths, options, system), json)
+        return
+    with progress("reading") as report:
+        result = ingesting.ingest(
+            store(ctx, for_ingest=True),
+            paths,
+            options,
+            system=system,
+            reference=reference,
+            copy=copy,
+            progress=report,
+        )
+    for note in result.notes:
+        say(note)
+    if json:
+        emit(
+            {
+                "trajectories": result.trajectories,
+                "events": result.events,
+                "unchanged": result.unchanged,
+                "quarantined": [q.model_dump() for q in result.quarantined],
+            }
+        )
+    else:
+        print(f"{result.trajectories} trajectories with {result.events} events; {result.unchanged} unchanged")
+    if not json or not result.found:
+        for item in result.quarantined:
+            place = f"{item.source}:{item.line}" if item.line else item.source
+            say(f"{place}: {item.reason}")
+    if result.trajectories + result.unchanged == 0:
+        raise CoauditError("nothing could be read")
+
+
+def checked_mapping(name: str | None) -> str | None:
+    """The text of a mapping file, which is sound; SourceError names the file, the key and the rule."""
+    if name is None:
+        return None
+    text, place = mapping.text_of(name)
+    mapping.parse(text, place)
+    return text
+
+
+def _preview(found: list[Trajectory | Quarantined], json: bool) -> None:
+    """Trajectories as they would be read, and what would not be."""
+    shown = [item for item in found if isinstance(item, Trajectory)]
+    for item in found:
+        if not isinstance(item, Trajectory):
+            say(f"{item.source}:{item.line}: {item.reason}" if item.line else f"{item.source}: {item.reason}")
+    if json:
+        emit({"trajectories": [trajectories.document(trajectory) for trajectory in shown]})
+    else:
+        for trajectory in shown:
+            show(trajectory)
+    if not shown:
+        raise CoauditError("nothing could be read")
+
+
+def checked_setting(setting: str | None) -> Setting | None:
+    """real, simulated or None; UsageError for anything else."""
+    if setting is None or setting == "real" or setting == "simulated":
+        return setting  # type: ignore[return-value]
+    raise UsageError(f"--setting must be real or simulated, got {setting!r}")
+
+
+@app.command("rebuild")
+def rebuild(ctx: typer.Context, json: Json = False) -> None:
+    """Make the database anew from the ledgers and the logs they name."""
+    found = Store(workspace(ctx))
+    if not found.workspace.exists():
+        raise CoauditError(f"{found.workspace.path}: no workspace here; `coaudit ingest PATH` makes one")
+    with progress("rebuilding") as report:
+        result = make_anew(found, report)
+    for item in result.quarantined:
+        say(f"{item.source}: {item.reason}")
+    if json:
+        emit({"trajectories": result.trajectories, "events": result.events})
+    else:
+        print(f"{result.trajectories} trajectories with {result.events} events")

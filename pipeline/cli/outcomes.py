@@ -1,0 +1,40 @@
+"""The command `outcomes import`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import CoauditError
+from ..ingest import imports
+from ..ingest.imports import Imported
+from .console import Json, emit, say, store
+
+app = typer.Typer(rich_markup_mode=None)
+outcomes_app = typer.Typer(help="Bring in what logs lack.", no_args_is_help=True, rich_markup_mode=None)
+app.add_typer(outcomes_app, name="outcomes")
+
+
+@outcomes_app.command("import")
+def import_outcomes(
+    ctx: typer.Context,
+    file: Annotated[Path, typer.Argument(help="JSON Lines: trajectory, name, value, baseline?")],
+    json: Json = False,
+) -> None:
+    """Ratings and preferences that people gave, such as outcome_rating, satisfaction, preferred."""
+    report_import(imports.outcomes(store(ctx), file), json)
+
+
+def report_import(result: Imported, json: bool) -> None:
+    """What an import took in, and an error where no line could be read."""
+    if json:
+        quarantined = [item.model_dump() for item in result.quarantined]
+        emit({"imported": result.imported, "unchanged": result.unchanged, "quarantined": quarantined})
+    else:
+        print(f"{result.imported} imported; {result.unchanged} unchanged")
+        for item in result.quarantined:
+            say(f"{item.source}:{item.line}: {item.reason}")
+    if result.quarantined and not result.imported + result.unchanged:
+        raise CoauditError("nothing could be imported")

@@ -1,0 +1,109 @@
+"""The commands `sample` and `plan`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ...annotation.statistics import planning
+from ..annotate import draw
+from ..errors import UsageError
+from .console import Json, emit, split, store, table
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+@app.command("sample")
+def sample(
+    ctx: typer.Context,
+    codebook: Annotated[list[str], typer.Option(help="What people are to rate; repeatable.")],
+    name: Annotated[str, typer.Option(help="Of the sample: samples/NAME.jsonl.")] = "sample",
+    size: Annotated[int, typer.Option(min=1, help="Units a codebook; with --unit trajectory, those.")] = 100,
+    method: Annotated[
+        str, typer.Option(help="simple, stratified, neyman (needs --pilot), disagreements.")
+    ] = "simple",
+    by: Annotated[str, typer.Option(help="Strata, comma-separated: judge, task, condition ...")] = "",
+    judge: Annotated[str | None, typer.Option(help="The rater whose labels stratify.")] = None,
+    pilot: Annotated[
+        str | None, typer.Option(help="A labelled sample, from which neyman learns how rare codes are.")
+    ] = None,
+    overlap: Annotated[float, typer.Option(min=0, max=1, help="Share of units that two people label.")] = 0.5,
+    annotators: Annotated[int, typer.Option(min=1, help="How many people there are.")] = 2,
+    unit: Annotated[str, typer.Option(help="unit, or trajectory: all units of the drawn ones.")] = "unit",
+    seed: Annotated[int, typer.Option(help="The same seed draws the same sample.")] = 0,
+    json: Json = False,
+) -> None:
+    """Draw units for people to label, with their inclusion probabilities."""
+    wish = draw.Wish(
+        codebooks=tuple(codebook),
+        name=name,
+        size=size,
+        method=method,
+        by=tuple(split(by)),
+        judge=judge,
+        pilot=pilot,
+        overlap=overlap,
+        annotators=annotators,
+        unit=unit,
+        seed=seed,
+    )
+    found = store(ctx)
+    drawn = draw.draw(found, wish)
+    path = found.workspace.samples / f"{name}.jsonl"
+    rows = [
+        {
+            "codebook": book,
+            "units": len(units),
+            "of": drawn.design.corpus[book],
+            "trajectories": len({u.trajectory for u in units}),
+            "labels": sum(u.overlap for u in units),
+        }
+        for book in drawn.design.codebooks
+        for units in [[u for u in drawn.units if u.codebook == book]]
+    ]
+    if json:
+        emit({"sample": name, "path": str(path), "seed": seed, "rows": rows})
+        return
+    columns = ["codebook", "units", "of", "trajectories", "labels"]
+    table(f"{path}", columns, [[str(value) for value in row.values()] for row in rows])
+
+
+@app.command("plan")
+def plan(
+    half_width: Annotated[float, typer.Option(min=0.001, max=0.5, help="Half of the wanted interval.")] = 0.1,
+    prevalence: Annotated[str, typer.Option(help="How common the code is; several, comma-separated.")] = (
+        "0.5,0.3,0.1,0.05,0.02"
+    ),
+    kappa: Annotated[float, typer.Option(min=-1, max=1, help="The agreement expected.")] = 0.6,
+    corpus: Annotated[int | None, typer.Option(min=1, help="How many units there are.")] = None,
+    json: Json = False,
+) -> None:
+    """How many units people must label for an interval of the wanted width."""
+    rows = []
+    for text in split(prevalence):
+        try:
+            share = float(text)
+            units = planning.units_for_kappa(half_width, share, kappa)
+            rate = planning.units_for_rate(half_width, share, corpus)
+        except ValueError as error:
+            raise UsageError(f"--prevalence {text!r}: {error}") from error
+        rows.append(
+            {
+                "prevalence": share,
+                "units_for_kappa": units,
+                "positives": round(units * share),
+                "units_for_rate": rate,
+            }
+        )
+    if json:
+        emit({"half_width": half_width, "kappa": kappa, "corpus": corpus, "rows": rows})
+        return
+    columns = [
+        "prevalence",
+        "units two people label, for kappa",
+        "positives among them",
+        "units for the rate",
+    ]
+    title = f"95 % intervals of ± {half_width:g}; kappa {kappa:g}"
+    table(title, columns, [[f"{value:g}" for value in row.values()] for row in rows])

@@ -1,0 +1,51 @@
+"""The command `train`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..judge import scope, training
+from .console import Json, emit, number, say, store, table
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+@app.command("train")
+def train(
+    ctx: typer.Context,
+    codebook: Annotated[str, typer.Option(help="What is to be learnt.")],
+    rater: Annotated[
+        str | None, typer.Option(help="Whose ratings teach; else gold, or the only rater there is.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="File to write; else models/CODEBOOK.skops of the workspace.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Train a judge on existing ratings; its agreement is that on trajectories which it had not seen."""
+    from dataclasses import asdict
+
+    found = store(ctx)
+    (book,) = scope.chosen(found, [codebook])
+    done = training.train(found, book, rater, out)
+    if json:
+        rows = [asdict(row) for row in done.rows]
+        emit({"codebook": done.codebook, "rater": done.rater, "file": str(done.file), "rows": rows})
+        return
+    columns = ["code", "kappa", "n", "trajectories", "labels", "why null"]
+    rows_ = [
+        [
+            row.code,
+            number(row.kappa),
+            str(row.n),
+            str(row.trajectories),
+            ", ".join(f"{label} {count}" for label, count in sorted(row.labels.items())),
+            row.reason or "",
+        ]
+        for row in done.rows
+    ]
+    table(f"Learnt from {done.rater}, cross-validated by trajectory", columns, rows_)
+    say(f"saved as {done.file}; `coaudit judge --rater trained:{done.file}` rates with it")

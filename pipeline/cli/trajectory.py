@@ -1,0 +1,56 @@
+"""The commands `trajectory list` and `trajectory show`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ...schemas import Trajectory
+from ..store import trajectories
+from .console import Json, emit, number, safe, store, table
+
+app = typer.Typer(rich_markup_mode=None)
+trajectory_app = typer.Typer(
+    help="List trajectories, or show one.", no_args_is_help=True, rich_markup_mode=None
+)
+app.add_typer(trajectory_app, name="trajectory")
+
+
+@trajectory_app.command("list")
+def list_trajectories(ctx: typer.Context, json: Json = False) -> None:
+    """What is in the workspace, one line each."""
+    found = trajectories.heads(store(ctx))
+    if json:
+        emit({"rows": found})
+        return
+    columns = ["id", "native_id", "system", "setting", "condition", "task", "agent_model", "events"]
+    rows = [[str(row.get(name) if row.get(name) is not None else "–") for name in columns] for row in found]
+    table(f"{len(found)} trajectories", columns, rows)
+
+
+@trajectory_app.command("show")
+def show_trajectory(
+    ctx: typer.Context,
+    id: Annotated[str, typer.Argument(help="Its id, the beginning of it, or a native_id that is unique.")],
+    hidden: Annotated[bool, typer.Option("--hidden", help="With what only the human knew.")] = False,
+    states: Annotated[bool, typer.Option("--states", help="With every state the events point at.")] = False,
+    json: Json = False,
+) -> None:
+    """One trajectory with all its events."""
+    found = trajectories.one(store(ctx), id, states=states)
+    if json:
+        emit(trajectories.document(found, hidden=hidden, states=states))
+        return
+    show(found)
+
+
+def show(found: Trajectory) -> None:
+    """A trajectory for reading: a line of what it is, then a line an event."""
+    team = ", ".join(f"{p.name} ({p.kind})" for p in found.team())
+    print(safe(f"{found.native_id}  {found.id}\n{found.system} · {found.condition} · {found.task} · {team}"))
+    for event in found.events:
+        print(safe(trajectories.line(event)))
+    for outcome in found.outcomes:
+        value = outcome.text if outcome.value is None else number(outcome.value)
+        print(safe(f"{outcome.name}: {outcome.reason if value is None else value}"))
