@@ -10,8 +10,8 @@ import sys
 import time
 from pathlib import Path
 
+from coaudit.pipeline.ingest.measure import TEAMWORK
 from coaudit.pipeline.store import Store, Workspace, derived
-from coaudit.pipeline.store.database import TEAMWORK
 
 LONG = "t0000007"
 STATEMENTS = (

@@ -51,7 +51,7 @@ def metrics(
     if json:
         emit({"rows": [row.model_dump(exclude_unset=True) for row in rows]})
         return
-    columns = ["metric", "of", "rater", "value", "95 %", "n", "missing", "why null"]
+    columns = ["metric", "of", "rater", "value", "95 %", "n", "missing", "note"]
     table("Metrics", columns, [measuring.cells(row, number) for row in rows])
 
 
