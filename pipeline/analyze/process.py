@@ -99,28 +99,40 @@ def estimates(
     connection: Any, metric: str, rater: str, keys: Sequence[str], *, instances: bool
 ) -> Iterator[tuple[tuple[str | None, ...], Process]]:
     """(Key values, estimate) of each group of the `selected` trajectories; see `totals.groups`."""
-    names = "".join(f", {expression} AS key_{i}" for i, expression in enumerate(keys))
-    order = ", ".join(f"key_{i}" for i in range(len(keys))) or "1"
-    connection.execute(
-        f"CREATE OR REPLACE TEMP TABLE places AS SELECT *, dense_rank() OVER (ORDER BY {order}) - 1 AS place "
-        f"FROM (SELECT t.id, {CLUSTER if instances else 'hash(t.id)'} AS cluster{names} FROM selected t)"
-    )
-    columns = "".join(f", any_value(key_{i})" for i in range(len(keys)))
-    groups = connection.execute(f"SELECT place{columns} FROM places GROUP BY place ORDER BY place").fetchall()
+    groups = _places(connection, keys, CLUSTER if instances else "hash(t.id)")
     counts, place, _ = _counts(connection, CODEBOOKS[metric], rater)
     solve = entropy if metric == "initiative_entropy" else events
-    for group in groups:
-        own = np.flatnonzero(place == group[0])
-        if len(own):
-            yield tuple(group[1:]), solve(counts.where(own), metric)
+    order = np.argsort(place, kind="stable")
+    ends = np.searchsorted(place[order], np.arange(len(groups) + 1))
+    for group, start, end in zip(groups, ends, ends[1:], strict=False):
+        if end > start:
+            yield group, solve(counts.where(order[start:end]), metric)
+
+
+def _places(connection: Any, keys: Sequence[str], cluster: str) -> list[tuple[str | None, ...]]:
+    """The groups' key values; `places` has the numbers of each selected trajectory and group, and its cluster."""
+    names = "".join(f", {expression} AS key_{i}" for i, expression in enumerate(keys))
+    columns = [f"key_{i}" for i in range(len(keys))]
+    same = " AND ".join(f"t.{name} IS NOT DISTINCT FROM g.{name}" for name in columns) or "true"
+    connection.execute(
+        "CREATE OR REPLACE TEMP TABLE keyed AS "
+        f"SELECT t.id, row_number() OVER (ORDER BY t.id) - 1 AS session, {cluster} AS cluster{names} FROM selected t"
+    )
+    listed = ", ".join(columns) or "0"
+    found = connection.execute(f"SELECT DISTINCT {listed} FROM keyed ORDER BY ALL").fetchall()
+    connection.execute(
+        "CREATE OR REPLACE TEMP TABLE places AS SELECT t.id, t.session, t.cluster, g.place FROM keyed t "
+        f"JOIN (SELECT row_number() OVER (ORDER BY {listed}) - 1 AS place, * "
+        f"FROM (SELECT DISTINCT {listed} FROM keyed)) g ON {same}"
+    )
+    return [tuple(row) if columns else () for row in found]
 
 
 def ranges(connection: Any, metric: str, rater: str) -> dict[str, tuple[float, float | None, float | None]]:
     """Id of each selected trajectory with unrated units -> share answered, and least and greatest value."""
-    connection.execute(
-        "CREATE OR REPLACE TEMP TABLE places AS SELECT id, hash(id) AS cluster, 0 AS place FROM selected"
-    )
-    counts, _, ids = _counts(connection, CODEBOOKS[metric], rater)
+    _places(connection, (), "hash(t.id)")
+    counts, _, numbers = _counts(connection, CODEBOOKS[metric], rater)
+    ids = dict(connection.execute("SELECT session, id FROM places").fetchall())
     rest = np.flatnonzero((counts.answered < counts.units).any(1))
     own = counts.where(rest)
     units, answered = own.units.sum(1), own.answered.sum(1)
@@ -131,7 +143,7 @@ def ranges(connection: Any, metric: str, rater: str) -> dict[str, tuple[float, f
         told = np.asarray(own.human.any(1))
     limits = zip((answered / units).tolist(), lows.tolist(), highs.tolist(), told.tolist(), strict=True)
     return {
-        ids[session]: (share, low if known else None, high if known else None)
+        ids[int(numbers[session])]: (share, low if known else None, high if known else None)
         for session, (share, low, high, known) in zip(rest.tolist(), limits, strict=True)
     }
 
@@ -147,11 +159,9 @@ _COUNTS = """
         WHERE c.label <> 'unclear' AND NOT c.opening
         GROUP BY ALL
     )
-    SELECT dense_rank() OVER (ORDER BY p.trajectory_id) - 1 AS session,
-        row_number() OVER (PARTITION BY p.trajectory_id ORDER BY p.participant) - 1 AS column,
-        g.id, g.place, g.cluster, p.party = 'human' AS human, p.units, p.answered, p.positives,
-        coalesce(d.answered, 0) AS weighted_answered, coalesce(d.positives, 0) AS weighted_positives,
-        coalesce(d.units, 0) AS drawn
+    SELECT g.session, p.seat, g.place, g.cluster, p.party = 'human' AS human,
+        p.units, p.answered, p.positives, coalesce(d.answered, 0) AS weighted_answered,
+        coalesce(d.positives, 0) AS weighted_positives, coalesce(d.units, 0) AS drawn
     FROM processed p JOIN wanted ON p.codebook = book AND p.rater = who
     JOIN places g ON g.id = p.trajectory_id
     LEFT JOIN drawn d ON d.trajectory_id = p.trajectory_id AND d.actor = p.participant
@@ -159,10 +169,12 @@ _COUNTS = """
 
 
 def _counts(connection: Any, codebook: str, rater: str) -> tuple[Counts, Ints, NDArray[Any]]:
-    """The counts of every session in `places`, the place of its group, and its id."""
+    """The counts of every session in `places`, the place of its group, and its number."""
     rows = execute(connection, _COUNTS, [codebook, rater]).fetchnumpy()
-    session, column = rows["session"].astype(np.int64), rows["column"].astype(np.int64)
-    shape = (int(session.max(initial=-1)) + 1, int(column.max(initial=0)) + 1)
+    # Numbers of sessions that have units; others are in no row.
+    numbers, session = np.unique(rows["session"], return_inverse=True)
+    column = rows["seat"].astype(np.int64)
+    shape = (len(numbers), int(column.max(initial=0)) + 1)
 
     def wide(name: str) -> Floats:
         table = np.zeros(shape)
@@ -175,8 +187,7 @@ def _counts(connection: Any, codebook: str, rater: str) -> tuple[Counts, Ints, N
     member = np.zeros(shape, dtype=bool)
     member[session, column] = True
     place, clusters = np.zeros(shape[0], dtype=np.int64), np.zeros(shape[0], dtype=np.uint64)
-    ids = np.empty(shape[0], dtype=object)
-    place[session], clusters[session], ids[session] = rows["place"], rows["cluster"], rows["id"]
+    place[session], clusters[session] = rows["place"], rows["cluster"]
     counts = Counts(
         units=wide("units"),
         answered=answered,
@@ -188,7 +199,7 @@ def _counts(connection: Any, codebook: str, rater: str) -> tuple[Counts, Ints, N
         clusters=clusters,
         design=BY_SAMPLE if sampled else BY_SHARE,
     )
-    return counts, place, ids
+    return counts, place, numbers
 
 
 def events(counts: Counts, metric: str) -> Process:

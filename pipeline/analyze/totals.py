@@ -85,6 +85,8 @@ def groups(
     names = "".join(f", {expression} AS key_{i}" for i, expression in enumerate(keys))
     cluster = CLUSTER if instances else "hash('t', t.id)"
     wanted = "" if only is None else "WHERE m.metric IN (SELECT unnest(?))"
+    named = "p." in participant
+    party = "JOIN participants p ON p.trajectory_id = m.trajectory_id AND p.name = m.participant"
     query = f"""
         WITH per_cluster AS (
             SELECT m.metric, {participant} AS participant, m.rater, m.scoring, m.definition{names},
@@ -93,8 +95,7 @@ def groups(
                 count(*) - count(m.value) AS missing, mode(m.reason) AS reason,
                 bool_and(m.value IN (0, 1) AND m.weight = 1) FILTER (m.value IS NOT NULL) AS yes_no
             FROM {table} m JOIN selected t ON t.id = m.trajectory_id
-            LEFT JOIN participants p ON p.trajectory_id = m.trajectory_id AND p.name = m.participant
-            {wanted} GROUP BY ALL
+            {"LEFT " + party if named else ""} {wanted} GROUP BY ALL
         )
         SELECT * EXCLUDE (cluster, y, x, n, missing, reason, yes_no), sum(n)::BIGINT AS n,
             sum(missing)::BIGINT AS missing, mode(reason) AS reason, bool_and(yes_no) AS yes_no,

@@ -93,6 +93,10 @@ WITH books AS (
 ),
 raters AS (SELECT DISTINCT codebook, rater FROM counted_ratings),
 audited AS (SELECT DISTINCT trajectory_id FROM units),
+seats AS (
+    SELECT trajectory_id, name, kind, row_number() OVER (PARTITION BY trajectory_id ORDER BY name) - 1 AS seat
+    FROM participants WHERE kind <> 'environment'
+),
 per_kind AS (
     SELECT trajectory_id, kind, actor, count(*) AS units FROM units WHERE NOT opening GROUP BY ALL
 ),
@@ -101,16 +105,15 @@ said AS (
         count(*) FILTER (label = positive) AS positives
     FROM counted_ratings WHERE NOT opening GROUP BY ALL
 )
-SELECT b.codebook, r.rater, p.trajectory_id, p.name AS participant, p.kind AS party, coalesce(k.units, 0) AS units,
-    coalesce(s.answered, 0) AS answered, coalesce(s.positives, 0) AS positives
+SELECT b.codebook, r.rater, p.trajectory_id, p.name AS participant, p.kind AS party, p.seat,
+    coalesce(k.units, 0) AS units, coalesce(s.answered, 0) AS answered, coalesce(s.positives, 0) AS positives
 FROM books b
 JOIN raters r ON r.codebook = b.codebook
-CROSS JOIN participants p
+CROSS JOIN seats p
 JOIN audited a ON a.trajectory_id = p.trajectory_id
 LEFT JOIN per_kind k ON k.trajectory_id = p.trajectory_id AND k.kind = b.kind AND k.actor = p.name
 LEFT JOIN said s
-    ON s.trajectory_id = p.trajectory_id AND s.codebook = b.codebook AND s.rater = r.rater AND s.actor = p.name
-WHERE p.kind <> 'environment';
+    ON s.trajectory_id = p.trajectory_id AND s.codebook = b.codebook AND s.rater = r.rater AND s.actor = p.name;
 
 CREATE TABLE IF NOT EXISTS processed AS FROM processing WITH NO DATA;
 
