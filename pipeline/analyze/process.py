@@ -110,13 +110,14 @@ def estimates(
 
 
 def _places(connection: Any, keys: Sequence[str], cluster: str) -> list[tuple[str | None, ...]]:
-    """The groups' key values; `places` has the numbers of each selected trajectory and group, and its cluster."""
+    """The groups' key values; `places` numbers selected trajectories and their groups, and has clusters."""
     names = "".join(f", {expression} AS key_{i}" for i, expression in enumerate(keys))
     columns = [f"key_{i}" for i in range(len(keys))]
     same = " AND ".join(f"t.{name} IS NOT DISTINCT FROM g.{name}" for name in columns) or "true"
     connection.execute(
         "CREATE OR REPLACE TEMP TABLE keyed AS "
-        f"SELECT t.id, row_number() OVER (ORDER BY t.id) - 1 AS session, {cluster} AS cluster{names} FROM selected t"
+        "SELECT t.id, row_number() OVER (ORDER BY t.id) - 1 AS session, "
+        f"{cluster} AS cluster{names} FROM selected t"
     )
     listed = ", ".join(columns) or "0"
     found = connection.execute(f"SELECT DISTINCT {listed} FROM keyed ORDER BY ALL").fetchall()
