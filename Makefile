@@ -2,7 +2,7 @@ PYTHON ?= python3
 PY := .venv/bin/python
 LINKS := schemas pipeline judges annotation dashboards data
 
-.PHONY: setup demo test test-fast lint bench docs clean
+.PHONY: setup demo test test-fast test-newest test-oldest lint bench docs clean
 
 setup: .venv/.stamp
 
@@ -28,6 +28,15 @@ test: setup lint
 test-fast: setup
 	$(PY) -P -m pytest -q -n auto --dist loadgroup -m "not slow"
 
+# The fast suite once more with the newest versions that pyproject.toml admits, and with the oldest.
+test-newest: RESOLUTION := highest
+test-oldest: RESOLUTION := lowest-direct
+test-newest test-oldest: test-%:
+	@command -v uv >/dev/null || { echo "$@ needs uv: pip install uv" >&2; exit 1; }
+	@uv venv -q --clear --python "$$(command -v $(PYTHON))" .venv-$*
+	@uv pip install -q --python .venv-$*/bin/python --resolution $(RESOLUTION) -e '.[dev]'
+	.venv-$*/bin/python -P -m pytest -q -n auto --dist loadgroup -m "not slow"
+
 lint: setup
 	$(PY) -m ruff check . && $(PY) -m ruff format --check . && $(PY) -m mypy
 
@@ -36,6 +45,7 @@ demo: setup
 
 docs: setup
 	$(PY) -P -m coaudit.pipeline.cli.reference
+	$(PY) -m tests.structure.draw
 
 BENCHMARKS := agreement_speed ingest judging labelstudio dashboard live
 
@@ -43,4 +53,4 @@ bench: setup
 	@for name in $(BENCHMARKS); do echo "== $$name"; $(PY) -P benchmarks/$$name.py || exit 1; done
 
 clean:
-	rm -rf .venv .typecheck build .pytest_cache .mypy_cache .ruff_cache demo
+	rm -rf .venv .venv-newest .venv-oldest .typecheck build .pytest_cache .mypy_cache .ruff_cache demo

@@ -27,7 +27,7 @@ from coaudit.pipeline.ingest import run as ingest
 from coaudit.pipeline.ingest.measure import save
 from coaudit.pipeline.store import Store, Workspace, samples
 from coaudit.pipeline.systems import ReadOptions
-from tests.annotation.labelstudio_fixture import TOKEN, Running, choice, started
+from tests.annotation.labelstudio.running import TOKEN, Running, choice, started
 
 T = TypeVar("T")
 LOGS = Path(__file__).resolve().parents[1] / "data" / "cogym"

@@ -124,7 +124,7 @@ def soak(seconds: float, rate: float, workspace: Path, *, length: int = 40) -> S
 def _publish(port: int, measured: Soak, length: int) -> None:
     """Sessions of `length` messages, 20 at a time, at a steady rate of messages."""
     sys.path.insert(0, str(ROOT))
-    from tests.pipeline.live.emulator import AGENT, USER, Env
+    from tests.pipeline.follow.emulator import AGENT, USER, Env
 
     began, sent, number = time.monotonic(), 0, 0
     with Redis(port=port) as client:

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .pipeline.store.database import Store
-    from .schemas import Codebook, Event, Measure, Metric, Rating, Trajectory, Unit, Verdict
+    from coaudit.pipeline.store.database import Store
+    from coaudit.schemas import Codebook, Event, Measure, Metric, Rating, Trajectory, Unit, Verdict
 
     __version__: str
 
-# Its other folders are mapped into this package at install time; a Python that starts in the repository's
-# root, with an install that is not editable, would find this folder alone.
+# Its other folders are mapped into this package at install time, so they go by their whole names. Python
+# started in the repository's root, with an install that is not editable, would find this folder alone.
 __path__ = pkgutil.extend_path(__path__, __name__)
 __all__ = [
     "Codebook",
@@ -37,8 +37,8 @@ def open(path: str | Path | None = None) -> Store:
 
     Nothing is created. StoreError where what is there cannot be used.
     """
-    from .pipeline.store.database import Store  # DuckDB takes a tenth of a second
-    from .pipeline.store.workspace import Workspace
+    from coaudit.pipeline.store.database import Store  # DuckDB takes a tenth of a second
+    from coaudit.pipeline.store.workspace import Workspace
 
     return Store(Workspace.at(None if path is None else Path(path)))
 
@@ -50,7 +50,7 @@ def __getattr__(name: str) -> object:
 
         return version("coaudit")
     if name in __all__:
-        from . import schemas
+        from coaudit import schemas
 
         return getattr(schemas, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

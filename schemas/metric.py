@@ -52,6 +52,8 @@ class Agreement(Model):
     high: float | None = None
     n_units: int
     n_ratings: int
+    population: str | None = None
+    """Which units these are, where not simply all that they rated."""
     reason: str | None = None
 
 

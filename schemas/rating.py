@@ -34,6 +34,9 @@ class Rating(Model):
     rater: str
     rater_kind: RaterKind
     rater_version: str | None = None
+    repeat: int = Field(default=0, ge=0, lt=2**31)
+    """0 is the rating that counts; a higher one answers the same question once more and only tells how far
+    the rater agrees with itself."""
     label: str | None = None
     error: str | None = None
     retracted: bool = False

@@ -83,20 +83,28 @@ def shared() -> Path:
     return SHARED
 
 
-SLOW = ("test_pages.py", "test_report.py", "test_tail.py", "test_labelstudio.py", "test_system_detectors.py")
+SLOW = (
+    "dashboards/test_app.py",
+    "pipeline/report/test_build.py",
+    "pipeline/follow/test_tail.py",
+    "annotation/labelstudio/test_answers.py",
+    "pipeline/judge/test_detectors.py",
+)
 """Files whose tests take over a second each, most of it for a workspace of their own."""
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """The fast suite does not import what it leaves out: Streamlit alone takes a second a worker."""
-    return True if collection_path.name in SLOW and config.option.markexpr == "not slow" else None
+    return (
+        True if collection_path.as_posix().endswith(SLOW) and config.option.markexpr == "not slow" else None
+    )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """One worker runs all tests that share a server or a browser, one after the other, and imports libraries
     that others do without."""
     for item in items:
-        if item.path.name in SLOW:
+        if item.path.as_posix().endswith(SLOW):
             item.add_marker(pytest.mark.slow)
         if item.get_closest_marker("library"):
             item.add_marker(pytest.mark.xdist_group("library"))

@@ -17,10 +17,12 @@ import typer.main
 
 from coaudit.pipeline.cli import main, reference
 from tests.conftest import ROOT
-from tests.structure import house
+from tests.structure import draw, house
 
-STREAMLIT_SCRIPT = ("dashboards.app",)
-"""Run by path, so it has no package around it."""
+NO_PACKAGE_AROUND = ("coaudit", "dashboards.app")
+"""The face, whose other folders lie elsewhere, and the script that Streamlit runs by its path."""
+ACROSS = ("test_browser.py",)
+"""Of several modules at once: pages in a browser."""
 OPENS_DATABASE = {"pipeline.store.connection", "pipeline.store.lake"}
 HEAVY = (
     "altair",
@@ -66,6 +68,20 @@ def test_every_folder_with_modules_is_a_package() -> None:
     assert not without
 
 
+def test_the_picture_of_the_structure_is_in_step_with_it() -> None:
+    assert (ROOT / "docs" / "structure.svg").read_text(encoding="utf-8") == draw.svg(), "run `make docs`"
+
+
+def test_the_face_hands_on_its_names_and_opens_a_store(tmp_path: Path) -> None:
+    import coaudit
+
+    assert all(hasattr(coaudit, name) for name in coaudit.__all__)
+    assert coaudit.__version__ == PROJECT["project"]["version"]
+    assert coaudit.open(tmp_path).workspace.path == tmp_path
+    with pytest.raises(AttributeError, match="nothing_of_it"):
+        _ = coaudit.nothing_of_it
+
+
 def test_coaudit_is_its_face_alone() -> None:
     assert [path.name for path in (ROOT / "coaudit").glob("*.py")] == ["__init__.py"]
 
@@ -88,7 +104,7 @@ def test_imports_are_relative_inside_the_product_and_absolute_outside() -> None:
     inside = [
         f"{module}:{node.lineno}"
         for module in house.modules()
-        if module not in STREAMLIT_SCRIPT
+        if module not in NO_PACKAGE_AROUND
         for node in ast.walk(house.tree_of(module))
         if isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").startswith("coaudit")
     ]
@@ -97,6 +113,16 @@ def test_imports_are_relative_inside_the_product_and_absolute_outside() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             name = node.module or "" if isinstance(node, ast.ImportFrom) else ""
             assert name.split(".")[0] not in set(house.TOP) - {"coaudit"}, f"{path}:{name}"
+
+
+def test_tests_lie_where_what_they_test_lies() -> None:
+    wrong = [
+        path
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        if path.parent != ROOT / "tests" and path.name not in ACROSS
+        if not (ROOT / path.parent.relative_to(ROOT / "tests") / path.name.removeprefix("test_")).exists()
+    ]
+    assert not wrong
 
 
 def test_only_the_store_opens_the_database() -> None:

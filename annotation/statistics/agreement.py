@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, Literal, get_args
 
@@ -15,6 +15,8 @@ from .coefficients import Tally
 from .intervals import MISSING, Floats, Interval, Ints, around, patterns
 
 Level = Literal["nominal", "ordinal", "interval"]
+Margins = Literal["paired", "all"]
+"""Where joint coefficients take their margins from: units with two ratings, or all (Gwet's convention)."""
 Pair = tuple[int, int]
 Formula = Callable[[Floats, Tally], Floats]
 
@@ -89,9 +91,11 @@ class Ratings:
 class Coefficient:
     """One row of a report.
 
-    `n_units` counts units with two ratings (of the pair, for Cohen), `n_ratings` theirs. `value` is None
-    where it is undefined, with the `reason`; AC1 and PABAK carry one also where they are 1 because only one
-    label was used. The interval covers 95 %; `undefined_resamples` of the draws had no value.
+    `n_units` counts the units that `value` compares raters on: with two ratings, of the pair for Cohen's
+    kappa and of one of the pairs for their mean; `n_ratings` counts theirs. With margins of all units it
+    counts those too. `value` is None where it is undefined, with the `reason`; AC1 and PABAK carry one also
+    where they are 1 because only one label was used. The interval covers 95 %;
+    `undefined_resamples` of the draws had no value.
     """
 
     coefficient: str
@@ -110,10 +114,15 @@ def agreement(
     wanted: Iterable[str] = COEFFICIENTS,
     *,
     pairs: Sequence[Pair] | None = None,
+    margins: Margins = "paired",
     resamples: int = 2000,
     seed: int = 0,
 ) -> list[Coefficient]:
     """Each wanted coefficient, in the order asked; Cohen's kappas once a pair of raters.
+
+    `margins` of Fleiss' kappa, AC1 and the others of all raters come from the units with two ratings or
+    more: units that one rater alone has seen, such as a judge's whole corpus, are another population and say
+    nothing of agreement by chance on these. "all" takes them from every rated unit (Gwet 2014, and irrCAC).
 
     `pairs` (column indices; default: all) are those of Cohen's kappas and their mean, for instance only the
     judge with each human. Positive and negative agreement are there for two labels with `positive` declared.
@@ -121,6 +130,8 @@ def agreement(
     columns = np.arange(len(ratings.raters))
     chosen = list(combinations(columns.tolist(), 2)) if pairs is None else list(pairs)
     names = list(wanted)
+    if margins not in get_args(Margins):
+        raise ValueError(f"unknown margins {margins!r}, expected one of {', '.join(get_args(Margins))}")
     if unknown := set(names) - set(COEFFICIENTS):
         raise ValueError(
             f"unknown coefficient {sorted(unknown)[0]!r}, expected one of {', '.join(COEFFICIENTS)}"
@@ -130,9 +141,24 @@ def agreement(
     q = len(ratings.labels)
     kappas = {name: _cohen(formula.rank_distance(q, PAIRWISE[name])) for name in names if name in PAIRWISE}
     everyone = range(len(ratings.raters))
-    tables = [_measure(ratings, everyone, of_all, resamples, seed)]
-    tables += [_measure(ratings, pair, kappas, resamples, seed) for pair in chosen]
+    whole = _measure(ratings, everyone, of_all, margins, resamples, seed)
+    if "mean_cohen_kappa" in whole:
+        whole["mean_cohen_kappa"] = _of_pairs(whole["mean_cohen_kappa"], ratings.matrix, chosen)
+    tables = [whole, *(_measure(ratings, pair, kappas, "paired", resamples, seed) for pair in chosen)]
     return [found[name] for name in names for found in tables if name in found]
+
+
+def _of_pairs(row: Coefficient, matrix: Ints, pairs: list[Pair]) -> Coefficient:
+    """The mean of kappas with the counts of what it compares: units that one of its pairs has rated."""
+    rated = matrix != MISSING
+    units = np.zeros(len(matrix), dtype=bool)
+    for one, other in pairs:
+        units |= rated[:, one] & rated[:, other]
+    n_ratings = int(rated[units].sum())
+    reason = (
+        row.reason if units.any() or row.reason in _NOT_COMPARABLE.values() else "no unit with two ratings"
+    )
+    return replace(row, n_units=int(units.sum()), n_ratings=n_ratings, reason=reason)
 
 
 def label_counts(ratings: Ratings) -> Ints:
@@ -178,7 +204,12 @@ def _alpha(ratings: Ratings) -> Formula:
 
 
 def _measure(
-    ratings: Ratings, raters: Sequence[int], formulas: dict[str, Formula], resamples: int, seed: int
+    ratings: Ratings,
+    raters: Sequence[int],
+    formulas: dict[str, Formula],
+    margins: Margins,
+    resamples: int,
+    seed: int,
 ) -> dict[str, Coefficient]:
     return measure(
         ratings.matrix[:, list(raters)],
@@ -187,6 +218,7 @@ def _measure(
         formulas,
         ratings.weights,
         ratings.clusters,
+        margins=margins,
         resamples=resamples,
         seed=seed,
     )
@@ -212,21 +244,24 @@ def measure(
     weights: Floats | None = None,
     clusters: Ints | None = None,
     *,
+    margins: Margins = "paired",
     resamples: int,
     seed: int,
 ) -> dict[str, Coefficient]:
     """Evaluate all formulas on the sample and on the same draws of its pattern counts."""
     per_unit = (matrix != MISSING).sum(1)
-    paired, rated = per_unit >= 2, per_unit > 0
-    n_units, n_ratings = int(paired.sum()), int(per_unit[paired].sum())
+    paired = per_unit >= 2
+    used = paired if margins == "paired" else per_unit > 0
+    counted = used if paired.any() else paired
+    n_units, n_ratings = int(counted.sum()), int(per_unit[counted].sum())
 
     def row(name: str, value: float | None, interval: Interval, reason: str | None) -> Coefficient:
         low, high, _, undefined = interval
         return Coefficient(name, raters, value, low, high, n_units, n_ratings, reason, undefined)
 
-    if not n_units:
+    if not paired.any():
         return {name: row(name, None, Interval(None, None), _not_comparable(matrix)) for name in formulas}
-    found = patterns(matrix[rated], n_labels, _at(weights, rated), _at(clusters, rated), seed=seed)
+    found = patterns(matrix[used], n_labels, _at(weights, used), _at(clusters, used), seed=seed)
     tally = Tally.of(found.cells, n_labels)
     draws = found.draw(resamples, seed) if found.independent > 1 else None
     one_label = _ONE_LABEL if len(np.unique(matrix[paired])) == 1 else None
@@ -245,6 +280,9 @@ def _at(values: NDArray[Any] | None, units: NDArray[np.bool_]) -> NDArray[Any] |
     return None if values is None else values[units]
 
 
+_NOT_COMPARABLE = {0: "no rating", 1: "a single rater", 2: "no unit with two ratings"}
+"""By the number of raters, where no unit has two ratings."""
+
+
 def _not_comparable(matrix: Ints) -> str:
-    raters = int((matrix != MISSING).any(0).sum())
-    return {0: "no rating", 1: "a single rater"}.get(raters, "no unit with two ratings")
+    return _NOT_COMPARABLE[min(int((matrix != MISSING).any(0).sum()), 2)]

@@ -18,27 +18,31 @@ Bools = NDArray[np.bool_]
 class Audit:
     """One code over N units.
 
-    `human` (N,) is 1, 0, UNCLEAR, or MISSING where nobody was asked. `judge` (N,) is 1 for the code, another
+    `human` (N,) is the label from 0 to 1 that people give a unit (the mean of its annotators' labels where
+    there are several), UNCLEAR, or MISSING where nobody was asked. `judge` (N,) is 1 for the code, another
     non-negative number for each other label, and UNCLEAR, ERROR or MISSING, each a stratum of its own; None
     where no judge ran. `inclusion` (N,) are the probabilities with which units were drawn for people (None:
     equal; those of units not drawn are not looked at), `clusters` (N,) their trajectories where units are
-    smaller, `score` (N,) the judge's probability of 1 where it gives one (for PPI).
+    smaller, `score` (N,) the judge's probability of 1 where it gives one (for PPI), `design` (N,) the strata
+    that the sample took fixed numbers of.
     """
 
-    human: Ints
+    human: Floats | Ints
     judge: Ints | None = None
     inclusion: Floats | None = None
     clusters: Ints | None = None
     score: Floats | None = None
+    design: Ints | None = None
 
     def __post_init__(self) -> None:
         n = len(self.human)
-        for name in ("judge", "inclusion", "clusters", "score"):
+        for name in ("judge", "inclusion", "clusters", "score", "design"):
             values = getattr(self, name)
             if values is not None and len(values) != n:
                 raise ValueError(f"`{name}` must have one value for each of {n} units, got {len(values)}")
-        if not np.isin(self.human, (0, 1, MISSING, UNCLEAR)).all():
-            raise ValueError("`human` must be 1, 0, MISSING (-1) or UNCLEAR (-2)")
+        usable = (self.human >= 0) & (self.human <= 1)
+        if not (usable | np.isin(self.human, (MISSING, UNCLEAR))).all():
+            raise ValueError("`human` must be in 0..1, MISSING (-1) or UNCLEAR (-2)")
         drawn = self.drawn_with
         if drawn is not None and not np.all((drawn > 0) & (drawn <= 1)):
             raise ValueError("`inclusion` must be probabilities above 0: a unit never drawn has no weight")
@@ -54,6 +58,11 @@ class Audit:
         return self.human >= 0
 
     @property
+    def labels(self) -> Floats:
+        """(labelled,) what people say of the units that they labelled."""
+        return self.human[self.labelled].astype(np.float64)
+
+    @property
     def strata(self) -> Ints:
         """(N,) the judge's label; all the same where no judge ran."""
         return np.zeros(len(self.human), dtype=np.int64) if self.judge is None else self.judge
@@ -67,6 +76,14 @@ class Audit:
     @property
     def clustered(self) -> bool:
         return self.clusters is not None and len(np.unique(self.clusters)) < len(self.clusters)
+
+    @property
+    def stratified(self) -> bool:
+        """Whether the sample took fixed numbers of several strata, which then is known of each label."""
+        if self.design is None:
+            return False
+        strata = self.design[self.labelled]
+        return bool((strata >= 0).all()) and len(np.unique(strata)) > 1
 
     @property
     def even_within_strata(self) -> bool:

@@ -7,7 +7,8 @@ unit i with label k and r_i in all, every chance-corrected coefficient is 1 − 
 
 * observed disagreement of a unit: the share of its rater pairs that differ; units weigh the same
   (Krippendorff: r_i − 1 times the ratings), and a unit with one rating has none;
-* the margin π_k averages r_ik/r_i over all units with a rating (Gwet 2014, ch. 2 and 5).
+* the margin π_k averages r_ik/r_i over the units of the weighting (Gwet 2014, ch. 2 and 5): whether those
+  that one rater alone has seen are among them is for whoever makes it to say.
 """
 
 from __future__ import annotations

@@ -8,12 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .intervals import Floats, Ints, wilson
+from .estimate import UNIT, ratio
+from .intervals import Floats, Ints, around
+from .strata import shares
+
+RESAMPLES = 4000
+Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class Share:
-    """A proportion of `n` units with its Wilson interval (of Kish's effective n where weighted)."""
+    """A proportion of what `n` units show, with its 95 % interval."""
 
     value: float | None
     low: float | None
@@ -35,10 +40,13 @@ class ClassQuality:
 
 @dataclass(frozen=True, eq=False)
 class Confusion:
-    """`counts` (q, q) of units by human label (rows) and judge label (columns); `weighted` by 1/π."""
+    """`counts` (q, q) of units by human label (rows) and judge label (columns); `weighted` by 1/π.
+
+    A unit that people label differently counts in part for each of their labels.
+    """
 
     labels: tuple[str, ...]
-    counts: Ints
+    counts: Floats
     weighted: Floats
     classes: tuple[ClassQuality, ...]
 
@@ -65,23 +73,37 @@ class Calibration:
     reason: str | None = None
 
 
-def confusion(judge: Ints, human: Ints, labels: Sequence[str], weights: Floats | None = None) -> Confusion:
-    """Compare two raters' label indices (n,) where both are usable (not negative).
+def confusion(
+    judge: Ints,
+    human: Ints | Floats,
+    labels: Sequence[str],
+    weights: Floats | None = None,
+    clusters: Ints | None = None,
+) -> Confusion:
+    """Compare a judge's label indices (n,) with people's where both are usable (not negative).
 
-    On a sample that looked at the judge (stratified by its label) sensitivity and specificity are wrong
-    without `weights` (n,) 1/π; the predictive values are not.
+    `human` is (n,) indices or (n, q) shares of people's labels, rows of 0 where there is none. `clusters`
+    (n,) are trajectories where units are smaller. On a sample that looked at the judge (stratified by its
+    label) sensitivity and specificity are wrong without `weights` (n,) 1/π; the predictive values are not.
+
+    Intervals are those of the estimator core. With weights the sample knows little of the judge's misses,
+    each of which stands for many: all four are then quotients of sums of W_j·θ_jk over judge labels j, the
+    share θ_jk of people's label k in each having the posterior of `strata`, wide also where no miss was
+    seen.
     """
-    usable = (judge >= 0) & (human >= 0)
-    judge, human = judge[usable], human[usable]
-    weights = np.ones(len(judge)) if weights is None else weights[usable]
     q = len(labels)
-    cell = human * q + judge
-    return Confusion(
-        labels=tuple(labels),
-        counts=np.bincount(cell, minlength=q * q).reshape(q, q),
-        weighted=_sums(cell, weights, q * q).reshape(q, q),
-        classes=tuple(_quality(name, judge == k, human == k, weights) for k, name in enumerate(labels)),
+    votes = _votes(human, q)
+    usable = (judge >= 0) & (votes.sum(1) > 0)
+    judge, votes = judge[usable], votes[usable]
+    within = None if clusters is None else clusters[usable]
+    even = weights is None or not len(judge) or float(np.ptp(weights[usable])) < 1e-9
+    own = np.ones(len(judge)) if weights is None else weights[usable]
+    judged = np.eye(q)[judge]
+    rows = (
+        _even(name, k, judged, votes, within) if even else _weighted(name, k, judge, votes[:, k], own, within)
+        for k, name in enumerate(labels)
     )
+    return Confusion(tuple(labels), votes.T @ judged, (votes * own[:, None]).T @ judged, tuple(rows))
 
 
 def calibration(
@@ -115,24 +137,66 @@ def calibration(
     return Calibration(ece, brier, tuple(rows), n)
 
 
-def _quality(label: str, judged: NDArray[np.bool_], true: NDArray[np.bool_], weights: Floats) -> ClassQuality:
-    return ClassQuality(
-        label,
-        sensitivity=_share(judged, true, weights, f"no human label {label!r}"),
-        specificity=_share(~judged, ~true, weights, f"no human label other than {label!r}"),
-        ppv=_share(true, judged, weights, f"no judge label {label!r}"),
-        npv=_share(~true, ~judged, weights, f"no judge label other than {label!r}"),
+def _votes(human: Ints | Floats, q: int) -> Floats:
+    if human.ndim == 2:
+        return human.astype(np.float64)
+    given = np.zeros((len(human), q))
+    usable = human >= 0
+    given[usable, human[usable].astype(np.int64)] = 1
+    return given
+
+
+def _even(label: str, k: int, judged: Floats, votes: Floats, clusters: Ints | None) -> ClassQuality:
+    yes, true = judged[:, k], votes[:, k]
+    pairs = ((yes, true), (1 - yes, 1 - true), (true, yes), (1 - true, 1 - yes))
+    rows = (_share(*pair, clusters, why) for pair, why in zip(pairs, _none(label), strict=True))
+    return ClassQuality(label, *rows)
+
+
+def _none(label: str) -> tuple[str, str, str, str]:
+    return (
+        f"no human label {label!r}",
+        f"no human label other than {label!r}",
+        f"no judge label {label!r}",
+        f"no judge label other than {label!r}",
     )
 
 
-def _share(of: NDArray[np.bool_], among: NDArray[np.bool_], weights: Floats, reason: str) -> Share:
-    own = weights[among]
-    if not len(own):
+def _share(of: Floats, among: Floats, clusters: Ints | None, reason: str) -> Share:
+    if not among.any():
         return Share(None, None, None, 0, reason)
-    value = float(own @ of[among] / own.sum())
-    effective = float(own.sum() ** 2 / (own**2).sum())
-    low, high, _, _ = wilson(min(value, 1.0) * effective, effective)
-    return Share(value, low, high, len(own))
+    found = ratio(of * among, among, clusters=clusters, bounds=UNIT)
+    return Share(found.value, found.low, found.high, int((among > 0).sum()), found.reason)
+
+
+def _weighted(
+    label: str, k: int, judge: Ints, true: Floats, weights: Floats, clusters: Ints | None
+) -> ClassQuality:
+    strata, of_unit = np.unique(judge, return_inverse=True)
+    held = np.bincount(of_unit, weights=weights)
+    found = shares(true, weights, of_unit, clusters, held / held.sum())
+    drawn = found.draws(RESAMPLES, np.random.default_rng(0))
+    present = held[:, None] * np.column_stack([found.means, drawn])
+    absent, ours, theirs = held[:, None] - present, strata == k, strata != k
+    sums = (
+        (present[ours], present, true > 0),
+        (absent[theirs], absent, true < 1),
+        (present[ours], (present + absent)[ours], judge == k),
+        (absent[theirs], (present + absent)[theirs], judge != k),
+    )
+    rows = (_drawn(*one, why) for one, why in zip(sums, _none(label), strict=True))
+    return ClassQuality(label, *rows)
+
+
+def _drawn(numerator: Floats, denominator: Floats, among: Bools, reason: str) -> Share:
+    """A ratio (strata, 1 + draws) of sums over strata; the first column is the sample itself."""
+    whole, n = denominator.sum(0), int(among.sum())
+    if not n or whole[0] <= 0:
+        return Share(None, None, None, 0, reason)
+    values = np.clip(numerator.sum(0) / whole, 0, 1)
+    low, high, why, _ = around(float(values[0]), values[1:])
+    none_seen = "no exception was seen; the interval says how many there may be"
+    return Share(float(values[0]), low, high, n, none_seen if values[0] in (0, 1) else why)
 
 
 def _sums(index: Ints, weights: Floats, size: int) -> Floats:

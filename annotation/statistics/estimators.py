@@ -9,7 +9,8 @@ from math import sqrt
 import numpy as np
 
 from .audit import Audit
-from .intervals import Floats, Interval, Ints, Z, around, student
+from .intervals import Floats, Interval, Ints, around, student
+from .strata import shares
 
 Estimate = tuple[float | None, Interval]
 
@@ -18,22 +19,19 @@ def post_stratified(audit: Audit, resamples: int, seed: int) -> Estimate:
     """Σ W_h·p_h over the judge's labels h, with the Jeffreys predictive interval of the finite corpus.
 
     In each stratum θ ~ Beta(y+½, n−y+½), and the N_h − n_h unlabelled units are Binomial(θ). For a judge with
-    two labels this is PPI++ with its optimal λ: Q·PPV + (1−Q)·FOR.
+    two labels this is PPI++ with its optimal λ: Q·PPV + (1−Q)·FOR. Labels that are means of several people's
+    have the n of `shares`.
     """
     if audit.empty_stratum:
         return None, Interval(None, None, audit.empty_stratum)
     rng = np.random.default_rng(seed)
-    total, draws = 0.0, np.zeros(resamples)
-    for stratum in np.unique(audit.strata):
-        units = audit.strata == stratum
-        labels = audit.human[units & audit.labelled]
-        unknown = int(units.sum()) - len(labels)
-        present = int(labels.sum())
-        theta = rng.beta(present + 0.5, len(labels) - present + 0.5, resamples)
-        draws += present + rng.binomial(unknown, theta)
-        total += units.sum() * present / len(labels)
+    labels, (_, share, of_unit) = audit.labels, _strata(audit)
     n = len(audit.human)
-    value = float(total / n)
+    found = shares(labels, np.ones(len(labels)), of_unit, None, share)
+    unknown = np.rint(share * n).astype(np.int64) - found.held
+    theta = found.draws(resamples, rng)
+    draws = labels.sum() + rng.binomial(unknown[:, None], theta).sum(0)
+    value = float(share @ found.means)
     return value, around(value, draws / n)
 
 
@@ -45,33 +43,38 @@ def human_only(audit: Audit, resamples: int, seed: int) -> Estimate:
 def difference(audit: Audit, resamples: int, seed: int) -> Estimate:
     """(Σ ŷ + Σ_s w(y − ŷ))/N with ŷ the weighted mean of the judge's label: Σ W_h·ȳ_h (Särndal et al. 1992).
 
-    Each ȳ_h has a Beta posterior on its effective sample size, divided by the design effect of trajectories
-    on the residuals and by the ratio of t to normal tails for few trajectories. Deviations shrink by
-    √(1 − n_h/N_h). A Wald interval instead would be empty where the sample shows no judge's error.
+    The interval is that of `shares`; deviations shrink by √(1 − n_h/N_h).
     """
     if audit.empty_stratum:
         return None, Interval(None, None, audit.empty_stratum)
-    rng = np.random.default_rng(seed)
-    labels, weights = audit.human[audit.labelled], audit.weights
-    strata, share, of_unit = _strata(audit)
-    sums = np.bincount(of_unit, weights=weights)
-    means = np.bincount(of_unit, weights=weights * labels) / sums
-    calibrated = weights * (share / sums)[of_unit]  # sums to each stratum's share of the corpus
-    effect = _design_effect(calibrated * (labels - means[of_unit]), _clusters(audit))
-    draws = np.zeros(resamples)
-    for stratum in range(len(strata)):
-        own = weights[of_unit == stratum]
-        size = _effective_size(own, labels[of_unit == stratum], means[stratum]) / effect
-        theta = rng.beta(means[stratum] * size + 0.5, (1 - means[stratum]) * size + 0.5, resamples)
-        unseen = sqrt(1 - len(own) / (audit.strata == strata[stratum]).sum())
-        draws += share[stratum] * (means[stratum] + unseen * (theta - means[stratum]))
-    value = float(share @ means)
+    _, share, of_unit = _strata(audit)
+    found = shares(audit.labels, audit.weights, of_unit, _clusters(audit), share)
+    unseen = np.sqrt(1 - found.held / np.rint(share * len(audit.human)))
+    theta = found.draws(resamples, np.random.default_rng(seed))
+    draws = share @ (found.means[:, None] + unseen[:, None] * (theta - found.means[:, None]))
+    value = float(share @ found.means)
     return value, around(value, draws)
 
 
 def hajek(audit: Audit, resamples: int, seed: int) -> Estimate:
-    """Σwy/Σw of the human labels alone, with the interval of `difference` for a single stratum."""
-    return difference(replace(audit, judge=None), resamples, seed)
+    """Σwy/Σw of the human labels alone, with the variance within the strata that the design took numbers of.
+
+    A stratum's share of the corpus is Σw/Σw. One prior of ½ and ½ is spread over the strata by their labels:
+    ½ in each would outweigh the data where there are many.
+    """
+    alone = replace(audit, judge=None)
+    if not audit.stratified or audit.design is None:
+        return difference(alone, resamples, seed)
+    weights, labels = alone.weights, alone.labels
+    _, of_unit = np.unique(audit.design[audit.labelled], return_inverse=True)
+    share = np.bincount(of_unit, weights=weights) / weights.sum()
+    prior = np.bincount(of_unit) / len(labels)
+    found = shares(labels, weights, of_unit, _clusters(alone), share, prior)
+    theta = found.draws(resamples, np.random.default_rng(seed))
+    unseen = np.sqrt(np.maximum(0, 1 - found.held / (share * len(audit.human))))
+    draws = share @ (found.means[:, None] + unseen[:, None] * (theta - found.means[:, None]))
+    value = float(share @ found.means)
+    return value, around(value, draws)
 
 
 def judge_only(audit: Audit, resamples: int, seed: int) -> Estimate:
@@ -84,7 +87,8 @@ def ppi(audit: Audit, resamples: int, seed: int) -> Estimate:
 
     ȳ − λ(f̄ − f̄_N), f being the judge's score or else its 0/1 label, λ the slope of y on f. Unlike `ppi_py` it
     takes the human sample as a part of the corpus and corrects for the finite corpus. The interval is too
-    short for rare codes: prefer `post_stratified`. Wants independent units drawn evenly.
+    short for rare codes: prefer `post_stratified`. Wants independent units drawn evenly, and has no interval
+    where the labels leave no residual, such as without a positive one.
     """
     if audit.judge is None and audit.score is None:
         return None, Interval(None, None, "ppi needs a judge")
@@ -96,13 +100,15 @@ def ppi(audit: Audit, resamples: int, seed: int) -> Estimate:
     if n < 3:
         return None, Interval(None, None, f"ppi needs three human labels, got {n}")
     score = (audit.strata == 1).astype(np.float64) if audit.score is None else audit.score
-    y, f = audit.human[labelled].astype(np.float64), score[labelled]
+    y, f = audit.labels, score[labelled]
     spread = float(f.var())
     slope = float(np.mean((y - y.mean()) * (f - f.mean()))) / spread if spread else 0.0
     residuals = y - slope * f
-    value = float(residuals.mean() + slope * score.mean())
+    value = min(1.0, max(0.0, float(residuals.mean() + slope * score.mean())))
+    if n < total and float(residuals.var()) < 1e-12:
+        return value, Interval(None, None, "ppi has no interval where the judge fits every label seen")
     half = student(n - 2) * sqrt(float(residuals.var(ddof=2)) / n * (1 - n / total))
-    return value, Interval(value - half, value + half)
+    return value, Interval(max(0.0, value - half), min(1.0, value + half))
 
 
 def rogan_gladen(audit: Audit, resamples: int, seed: int) -> Estimate:
@@ -113,14 +119,14 @@ def rogan_gladen(audit: Audit, resamples: int, seed: int) -> Estimate:
     """
     if audit.judge is None:
         return None, Interval(None, None, "rogan_gladen needs a judge")
-    labels, flagged = audit.human[audit.labelled], audit.judge[audit.labelled] == 1
-    if len(np.unique(labels)) < 2:
+    labels, flagged = audit.labels, audit.judge[audit.labelled] == 1
+    if not (labels > 0).any() or not (labels < 1).any():
         return None, Interval(None, None, "rogan_gladen needs human labels of both kinds")
     rng = np.random.default_rng(seed)
     measured = float((audit.judge == 1).mean())
     correct, drawn = [], []
-    for label in (0, 1):
-        weights, right = audit.weights[labels == label], (flagged == label)[labels == label]
+    for held, right in ((1 - labels, ~flagged), (labels, flagged)):
+        weights = audit.weights * held
         share = float(weights @ right / weights.sum())
         size = weights.sum() ** 2 / (weights**2).sum()
         correct.append(share)
@@ -142,29 +148,6 @@ def _strata(audit: Audit) -> tuple[Ints, Floats, Ints]:
 
 def _clusters(audit: Audit) -> Ints | None:
     return audit.clusters[audit.labelled] if audit.clusters is not None and audit.clustered else None
-
-
-def _effective_size(weights: Floats, labels: Ints, mean: float) -> float:
-    """Kish's (Σw)²/Σw², or p(1 − p)/variance where that is less: the sample may lack rare heavy units."""
-    kish = float(weights.sum() ** 2 / (weights**2).sum())
-    squares = float(((weights * (labels - mean)) ** 2).sum())
-    return min(kish, mean * (1 - mean) * float(weights.sum()) ** 2 / squares) if squares > 0 else kish
-
-
-def _design_effect(residuals: Floats, clusters: Ints | None) -> float:
-    """Variance of a sum of residuals by cluster over that by unit (≥ 1), times (t/z)² for few clusters."""
-    if clusters is None:
-        return 1.0
-    _, codes = np.unique(clusters, return_inverse=True)
-    n = len(np.bincount(codes))
-    if n < 2:
-        return float(len(residuals))
-    sizes = np.bincount(codes).astype(np.float64)
-    by_cluster = float((np.bincount(codes, weights=residuals) ** 2).sum()) * n / (n - 1)
-    by_unit = float((residuals**2).sum())
-    ratio = by_cluster / by_unit if by_unit > 0 else len(residuals) / n
-    effective = sizes.sum() ** 2 / (sizes**2).sum()
-    return max(1.0, ratio) * (student(max(effective - 1, 1.0)) / Z) ** 2
 
 
 ESTIMATORS: dict[str, Callable[[Audit, int, int], Estimate]] = {

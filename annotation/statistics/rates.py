@@ -80,6 +80,8 @@ def choose(audit: Audit) -> tuple[str, str]:
     if not audit.even_within_strata:
         name = "hajek" if audit.judge is None else "difference"
         return name, "unequal inclusion: weighted by 1/π"
+    if audit.judge is None and audit.stratified:
+        return "hajek", "a stratified sample: variance within its strata"
     if audit.judge is None:
         return "human_only", "no judge: human labels of an even sample"
     return "post_stratified", "inclusion even within the judge's labels, units independent"

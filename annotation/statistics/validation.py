@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .comparisons import Comparison, adjusted_p_values, mcnemar
-from .confusion import Share, confusion
-from .intervals import MISSING, Floats, Ints, wilson
+from .confusion import Bools, Share, confusion
+from .estimate import mean, share
+from .intervals import MISSING, Floats, Ints
 
 _NORMAL_FROM = 30  # units; below, Wilcoxon's signed ranks
+_EXACT_TO = 400  # trajectories that differ
 
 
 @dataclass(frozen=True)
@@ -68,28 +69,31 @@ def alternative_annotator_test(
     positive: int,
     margin: float = 0.2,
     level: float = 0.05,
+    clusters: Ints | None = None,
 ) -> AlternativeAnnotatorTest:
     """Calderon, Reichart and Dror (2025): leave each human out, and ask who agrees better with the rest.
 
     `judge` (n,) and `humans` (n, annotators) are label indices, −1 missing; `positive` is the label whose
-    sensitivity is shown, against the humans' majority. On each unit that the judge, the human and another
+    sensitivity is shown, against the humans' labels. On each unit that the judge, the human and another
     human labelled, a rater's score is the share of the other humans with the same label. The judge wins
     against a human if it is shown not to be worse by `margin` (.2 for experts, .1–.15 for crowds): one-sided
-    t, or Wilcoxon below 30 units, Benjamini–Yekutieli over humans.
+    t, or Wilcoxon below 30 units, Benjamini–Yekutieli over humans. Units of one trajectory (`clusters`) are
+    not independent: their sums are what the t-test is of.
     """
-    found = sensitivity(judge, humans, positive)
+    found = sensitivity(judge, humans, positive, clusters)
     usable = (humans != MISSING).any(0)
     if usable.sum() < 3:
         reason = f"the test needs three annotators, got {int(usable.sum())}"
         return AlternativeAnnotatorTest(None, None, None, (), found, reason)
     rows: list[tuple[str, Floats, Floats]] = []
+    p_values: list[float] = []
     for column in np.flatnonzero(usable):
-        of_judge, of_human = _scores(judge, humans, int(column))
+        units, of_judge, of_human = _scores(judge, humans, int(column))
         if len(of_judge) < 2:
             reason = f"annotator {annotators[column]} shares fewer than two units with the judge and another"
             return AlternativeAnnotatorTest(None, None, None, (), found, reason)
         rows.append((annotators[column], of_judge, of_human))
-    p_values = [_not_worse(ours, theirs, margin) for _, ours, theirs in rows]
+        p_values.append(_not_worse(of_judge, of_human, margin, None if clusters is None else clusters[units]))
     adjusted = adjusted_p_values(p_values, "benjamini_yekutieli")
     left_out = tuple(
         LeftOut(
@@ -102,45 +106,84 @@ def alternative_annotator_test(
     return AlternativeAnnotatorTest(omega, omega >= 0.5, advantage, left_out, found)
 
 
-def sensitivity(judge: Ints, humans: Ints, positive: int) -> Share:
-    """Of the units that most humans labelled `positive` (ties are left out), how many the judge found."""
-    votes = (humans == positive).sum(1)
-    against = ((humans != MISSING) & (humans != positive)).sum(1)
-    majority = np.where(votes > against, 1, np.where(against > votes, 0, MISSING))
+def sensitivity(judge: Ints, humans: Ints, positive: int, clusters: Ints | None = None) -> Share:
+    """Of what humans labelled `positive`, how much the judge found; a divided unit counts in part."""
+    present, answered = (humans == positive).sum(1), (humans != MISSING).sum(1)
+    votes = np.stack([answered - present, present], axis=1) / np.maximum(answered, 1)[:, None]
     found = np.where(judge == MISSING, MISSING, judge == positive)
-    return confusion(found, majority, ("other", "positive")).classes[1].sensitivity
+    return confusion(found, votes, ("other", "positive"), clusters=clusters).classes[1].sensitivity
 
 
-def drift(old: Ints, new: Ints, *, positive: int, human: Ints | None = None) -> Drift:
+def drift(
+    old: Ints, new: Ints, *, positive: int, human: Ints | None = None, clusters: Ints | None = None
+) -> Drift:
     """Compare the labels (n,) of two versions of a judge on the same units; negative ones are unusable.
 
-    The rate of `positive` and, with `human` (n,) labels, the accuracy are compared by McNemar's test.
+    The rate of `positive` and, with `human` (n,) labels, the accuracy are compared by McNemar's test, or by
+    that of trajectories' sums where units are smaller (`clusters`).
     """
     both = (old >= 0) & (new >= 0)
-    n, differing = int(both.sum()), int((old != new)[both].sum())
-    low, high, reason, _ = wilson(differing, n)
+    n = int(both.sum())
+    found = share(
+        (old != new)[both].astype(np.float64), clusters=None if clusters is None else clusters[both]
+    )
     accuracy = None
     if human is not None:
-        checked = both & (human >= 0)
-        accuracy = _paired(new == human, old == human, checked)
+        accuracy = _paired(new == human, old == human, both & (human >= 0), clusters)
     return Drift(
         n=n,
         only_old=int(((old >= 0) & (new < 0)).sum()),
         only_new=int(((new >= 0) & (old < 0)).sum()),
-        changed=Share(differing / n if n else None, low, high, n, reason),
-        rate=_paired(new == positive, old == positive, both),
+        changed=Share(
+            found.value, found.low, found.high, n, "no unit labelled by both" if not n else found.reason
+        ),
+        rate=_paired(new == positive, old == positive, both, clusters),
         accuracy=accuracy,
     )
 
 
-def _paired(new: NDArray[np.bool_], old: NDArray[np.bool_], units: NDArray[np.bool_]) -> Comparison:
+def clustered_mcnemar(new: Floats, old: Floats, clusters: Ints) -> Comparison:
+    """Two yes/no outcomes (n,) of the same units within trajectories: do their rates differ?
+
+    Where they don't, each trajectory's difference of sums is as likely to have either sign: the mid-p value
+    of that permutation distribution, exact up to 400 trajectories that differ, then normal (Obuchowski
+    1998). For trajectories of one unit it is McNemar's test with mid-p.
+    """
+    found = mean(new - old, clusters=clusters, bounds=(-1.0, 1.0))
+    _, codes = np.unique(clusters, return_inverse=True)
+    sums = np.rint(np.bincount(codes, weights=new - old)).astype(np.int64)
+    p = _sign_flips(sums[sums != 0])
+    one, other = float(new.mean()), float(old.mean())
+    test = "McNemar, trajectories"
+    return Comparison(test, one, other, one - other, found.low, found.high, p, len(new), found.reason)
+
+
+def _sign_flips(sums: Ints) -> float:
+    """The two-sided mid-p value of Σ|sums| under random signs."""
+    from scipy import special
+
+    if not len(sums):
+        return 1.0
+    observed = abs(int(sums.sum()))
+    if len(sums) > _EXACT_TO:
+        return float(2 * special.ndtr(-observed / sqrt(float((sums.astype(np.float64) ** 2).sum()))))
+    chances: Floats = np.ones(1, dtype=np.float64)  # of the sum of those with a plus sign
+    for size in np.abs(sums):
+        chances = 0.5 * (np.pad(chances, (0, size)) + np.pad(chances, (size, 0)))
+    reached = np.abs(2 * np.arange(len(chances)) - int(np.abs(sums).sum()))
+    p = chances[reached > observed].sum() + chances[reached == observed].sum() / 2
+    return min(1.0, float(p))
+
+
+def _paired(new: Bools, old: Bools, units: Bools, clusters: Ints | None) -> Comparison:
     if not units.any():
         return Comparison("McNemar", None, None, None, None, None, None, 0, "no unit labelled by both")
-    return mcnemar(new[units].astype(np.float64), old[units].astype(np.float64))
+    first, second = new[units].astype(np.float64), old[units].astype(np.float64)
+    return mcnemar(first, second) if clusters is None else clustered_mcnemar(first, second, clusters[units])
 
 
-def _scores(judge: Ints, humans: Ints, column: int) -> tuple[Floats, Floats]:
-    """Agreement of the judge and of one human with the others, on the units that allow the comparison."""
+def _scores(judge: Ints, humans: Ints, column: int) -> tuple[Bools, Floats, Floats]:
+    """The units that allow the comparison, and how far judge and human agree with the others there."""
     own, others = humans[:, column], np.delete(humans, column, axis=1)
     present = others != MISSING
     units = (judge >= 0) & (own != MISSING) & present.any(1)
@@ -149,21 +192,22 @@ def _scores(judge: Ints, humans: Ints, column: int) -> tuple[Floats, Floats]:
     def agreed(labels: Ints) -> Floats:
         return np.asarray((others[units] == labels[units, None]).sum(1) / rest, dtype=np.float64)
 
-    return agreed(judge), agreed(own)
+    return units, agreed(judge), agreed(own)
 
 
-def _not_worse(judge: Floats, human: Floats, margin: float) -> float:
+def _not_worse(judge: Floats, human: Floats, margin: float, clusters: Ints | None) -> float:
     """The p-value of "the human's advantage is at least `margin` above the judge's"."""
     behind = (human >= judge).astype(np.float64) - (judge >= human) - margin
-    n, error = len(behind), float(behind.std(ddof=1)) / sqrt(len(behind))
     if not behind.any():
         return 1.0
-    if n < _NORMAL_FROM:
+    if clusters is None and len(behind) < _NORMAL_FROM:
         from scipy import stats
 
         return float(stats.wilcoxon(behind, alternative="less").pvalue)
-    if error < 1e-12:  # the same on every unit: a sign test
-        return float(0.5**n) if behind[0] < 0 else 1.0
+    found = mean(behind, clusters=clusters)
+    assert found.value is not None and found.error is not None and found.df is not None
+    if found.error < 1e-12:  # the same everywhere: a sign test
+        return float(0.5**found.clusters) if found.value < 0 else 1.0
     from scipy import special
 
-    return float(special.stdtr(n - 1, float(behind.mean()) / error))
+    return float(special.stdtr(found.df, found.value / found.error))

@@ -10,6 +10,7 @@ import streamlit as st
 
 from ...annotation.statistics.planning import kappa_half_width, units_for_kappa, units_for_rate
 from ...pipeline.analyze import agreement, validate
+from ...pipeline.analyze.agreement import outside
 from ...pipeline.report import Number, Table, trust
 from ...pipeline.store import Selection
 from ...schemas import Agreement
@@ -75,7 +76,7 @@ def _forest(found: list[Agreement], coefficient: str) -> None:
             "units": row.n_units,
         }
         for row in found
-        if row.coefficient == coefficient and row.value is not None
+        if row.coefficient == coefficient and row.value is not None and not outside(row)
     ]
     several = len({row["code"] for row in rows}) > 1
     if several:

@@ -4,29 +4,32 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast, get_args
 
 import numpy as np
 
 from ...annotation.statistics import Coefficient, Ratings
 from ...annotation.statistics import agreement as measuring
 from ...annotation.statistics import confusion as confusing
-from ...annotation.statistics.agreement import COEFFICIENTS
-from ...annotation.statistics.intervals import MISSING, Floats
+from ...annotation.statistics.agreement import COEFFICIENTS, Margins
+from ...annotation.statistics.intervals import MISSING
 from ...annotation.statistics.sets import set_alpha
 from ...schemas import GOLD, Agreement
 from ..errors import SourceError, UsageError
 from ..store import Store
-from .matrix import Rated, chosen_books, rated
+from .consistency import consistency
+from .matrix import OUTSIDE, Population, Rated, chosen_books, rated
 
 NOMINAL = tuple(c for c in COEFFICIENTS if c not in ("cohen_kappa_linear", "cohen_kappa_quadratic"))
 COLUMNS = ("unit", "rater", "label")
 
 
-def of_workspace(store: Store, names: Sequence[str] = ()) -> list[Agreement]:
+def of_workspace(store: Store, names: Sequence[str] = (), margins: Margins = "paired") -> list[Agreement]:
     """Every coefficient for every code that has ratings: all people, each judge with them, all judges.
+
+    A judge that was asked repeatedly has rows on how far it agrees with itself.
 
     Sets and means over the codes of a codebook stand under the codebook's own name.
     """
@@ -34,14 +37,16 @@ def of_workspace(store: Store, names: Sequence[str] = ()) -> list[Agreement]:
     for book in chosen_books(store, names):
         with store.reading() as connection:
             codes = list(rated(connection, book))
+            repeated = list(consistency(connection, book))
         for code in codes:
-            rows.extend(of_codes(code))
+            rows.extend(of_codes(code, margins))
+        rows.extend(repeated)
         if len(book.codes) > 1:
             rows.extend(_over_codes(codes, rows))
     return rows
 
 
-def of_csv(path: Path, labels: Sequence[str], level: str) -> list[Agreement]:
+def of_csv(path: Path, labels: Sequence[str], level: str, margins: Margins = "paired") -> list[Agreement]:
     """Every coefficient for the ratings in a long CSV (unit,rater,label); an empty label is missing.
 
     `labels` are the declared ones in their order; without them those that occur, numbers in ascending order.
@@ -61,7 +66,15 @@ def of_csv(path: Path, labels: Sequence[str], level: str) -> list[Agreement]:
         if label:
             matrix[units[unit], raters.index(rater)] = declared.index(label)
     ratings = _checked(matrix, declared, raters, level)
-    return [_row(path.stem, found) for found in measuring.agreement(ratings)]
+    return [_row(path.stem, found) for found in measuring.agreement(ratings, margins=margins)]
+
+
+def margins_named(given: str) -> Margins:
+    """`paired` or `all`; UsageError for anything else."""
+    for name in get_args(Margins):
+        if name == given:
+            return cast("Margins", name)
+    raise UsageError(f"--margins must be {' or '.join(get_args(Margins))}, got {given!r}")
 
 
 def disagreements(store: Store, names: Sequence[str] = ()) -> list[dict[str, Any]]:
@@ -83,78 +96,115 @@ def disagreements(store: Store, names: Sequence[str] = ()) -> list[dict[str, Any
 
 
 def confusions(store: Store, names: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """Each judge against what people settled on, code by code: counts and the quality of each label."""
-    rows = []
+    """Each judge against people's labels, code by code: counts and the quality of each label.
+
+    Units outside the samples stand in a row of their own where others come from a sample.
+    """
+    rows: list[dict[str, Any]] = []
     for book in chosen_books(store, names):
         with store.reading() as connection:
             codes = list(rated(connection, book))
         for code in codes:
-            human = code.settled()
             for judge in code.judges:
-                if not ((code.of(judge) >= 0) & (human >= 0)).any():
-                    continue
-                found = confusing.confusion(code.of(judge), human, book.labels, design_weights(code))
                 head = {"codebook": book.name, "code": code.code, "judge": judge}
-                counts = {"labels": list(found.labels), "counts": found.counts.tolist()}
-                classes = [asdict(quality) for quality in found.classes]
-                rows.append({**head, **counts, "classes": classes})
+                rows.extend({**head, **found} for found in qualities(code, judge))
     return rows
 
 
-def design_weights(code: Rated) -> Floats | None:
-    """1/π of each unit where the sample was not drawn evenly and covers all that people rated; else None."""
-    asked = (code.matrix[:, [code.raters.index(r) for r in (*code.humans, *_gold(code))]] != MISSING).any(1)
-    drawn = code.inclusion[asked]
-    if not len(drawn) or np.isnan(drawn).any() or np.ptp(drawn) < 1e-9:
-        return None
-    weights: Floats = 1 / np.where(np.isnan(code.inclusion), 1.0, code.inclusion)
-    return weights
+def qualities(code: Rated, judge: str) -> Iterator[dict[str, Any]]:
+    """How a judge errs, in each population where it and people rated the same units."""
+    for part in code.populations:
+        own = code.where(part.units)
+        votes, said = own.votes(), own.of(judge)
+        if not ((said >= 0) & (votes.sum(1) > 0)).any():
+            continue
+        weights = None if part.weights is None else part.weights[part.units]
+        found = confusing.confusion(said, votes, code.book.labels, weights, own.clusters)
+        yield {
+            "population": part.name,
+            "labels": list(found.labels),
+            "counts": found.counts.tolist(),
+            "classes": [asdict(quality) for quality in found.classes],
+        }
 
 
-def _gold(code: Rated) -> tuple[str, ...]:
-    return (GOLD,) if GOLD in code.raters else ()
+def of_codes(code: Rated, margins: Margins = "paired") -> Iterator[Agreement]:
+    """Every coefficient for one code: all people, each judge with them and with gold, all judges.
+
+    Each row names the units it stands on: under an overlap below 1 people meet on fewer than a judge meets
+    them on, and labels from outside the samples have no weight that could be theirs.
+    """
+    for part in code.populations:
+        yield from _with_people(code, part, margins)
+    if len(code.judges) > 1:
+        everything = Population("units that two judges rated", np.ones(len(code.units), dtype=bool), None)
+        yield from _agreement(code, code.judges, everything, margins)
 
 
-def of_codes(code: Rated) -> Iterator[Agreement]:
-    """Every coefficient for one code: all people, each judge with them and with gold, all judges."""
-    weights = design_weights(code)
+def _with_people(code: Rated, part: Population, margins: Margins) -> Iterator[Agreement]:
     if len(code.humans) > 1 or (code.humans and not code.judges):
-        yield from _agreement(code, code.humans, weights)
+        yield from _agreement(code, code.humans, _named(part, "units that two people labelled"), margins)
     for judge in code.judges:
         if code.humans:
             pairs = [(0, place) for place in range(1, len(code.humans) + 1)]
-            for row in _agreement(code, (judge, *code.humans), weights, pairs):
+            where = _named(
+                part, "units that two of the judge and people rated; kappas: the judge and a person"
+            )
+            for row in _agreement(code, (judge, *code.humans), where, margins, pairs):
                 name = row.coefficient
                 renamed = "mean_judge_human_kappa" if name == "mean_cohen_kappa" else name
                 yield row.model_copy(update={"coefficient": renamed})
-        if GOLD in code.raters:
-            yield from _agreement(code, (judge, GOLD), weights)
-    if len(code.judges) > 1:
-        yield from _agreement(code, code.judges, None)
+        if code.gold:
+            yield from _agreement(_with_settled(code), (judge, GOLD), _settled(code, part), margins)
+
+
+def _named(part: Population, units: str) -> Population:
+    return replace(part, name="; ".join(name for name in (units, part.name) if name))
+
+
+def _with_settled(code: Rated) -> Rated:
+    """The code with the gold rating filled up by what people agree on, who discuss only what is disputed."""
+    matrix = code.matrix.copy()
+    matrix[:, code.raters.index(GOLD)] = code.settled()
+    return replace(code, matrix=matrix)
+
+
+def _settled(code: Rated, part: Population) -> Population:
+    settled, gold = code.settled()[part.units], code.of(GOLD)[part.units] >= 0
+    agreed = int(((settled >= 0) & ~gold).sum())
+    open_units = int(((settled < 0) & (settled != MISSING)).sum())
+    name = f"settled units: {int(gold.sum())} by gold, {agreed} on which people agree"
+    return _named(part, name + (f" ({open_units} disputed ones left out)" if open_units else ""))
 
 
 def _agreement(
-    code: Rated, raters: tuple[str, ...], weights: Floats | None, pairs: list[tuple[int, int]] | None = None
+    code: Rated,
+    raters: tuple[str, ...],
+    part: Population,
+    margins: Margins,
+    pairs: list[tuple[int, int]] | None = None,
 ) -> list[Agreement]:
     columns = [code.raters.index(rater) for rater in raters]
     matrix = np.where(code.matrix[:, columns] < 0, MISSING, code.matrix[:, columns])
-    some = (matrix != MISSING).sum(1) > 0
+    some = ((matrix != MISSING).sum(1) > 0) & part.units
     ratings = Ratings(
         matrix=matrix[some],
         labels=code.book.labels,
         raters=raters,
         level=code.book.level,
-        weights=None if weights is None else weights[some],
+        weights=None if part.weights is None else part.weights[some],
         clusters=None if code.clusters is None else code.clusters[some],
         positive=code.book.positive if code.book.binary else None,
     )
     wanted = NOMINAL if code.book.level == "nominal" else COEFFICIENTS
-    return [_row(code.code, found) for found in measuring.agreement(ratings, wanted, pairs=pairs)]
+    found = measuring.agreement(ratings, wanted, pairs=pairs, margins=margins)
+    return [_row(code.code, one, part.name) for one in found]
 
 
-def _row(code: str, found: Coefficient) -> Agreement:
+def _row(code: str, found: Coefficient, population: str | None = None) -> Agreement:
     fields = ("coefficient", "raters", "value", "low", "high", "n_units", "n_ratings", "reason")
-    return Agreement(code=code, **{name: getattr(found, name) for name in fields})
+    named = {name: getattr(found, name) for name in fields}
+    return Agreement(code=code, population=population or None, **named)
 
 
 def _over_codes(codes: list[Rated], rows: list[Agreement]) -> Iterator[Agreement]:
@@ -165,13 +215,12 @@ def _over_codes(codes: list[Rated], rows: list[Agreement]) -> Iterator[Agreement
     everyone = [codes[0].humans] if len(codes[0].humans) > 1 else []
     everyone += [(judge, *codes[0].humans) for judge in codes[0].judges if codes[0].humans]
     for raters in everyone:
-        complete = [code for code in codes if set(raters) <= set(code.raters)]
-        said = np.stack([code.matrix[:, [code.raters.index(r) for r in raters]] for code in complete], axis=2)
-        answered = np.asarray((said >= 0).any(axis=2), dtype=np.bool_)
-        yield _row(book.name, set_alpha(said == 0, answered, raters))
+        for part in _together(codes).populations:
+            yield _sets(codes, raters, part)
     names = {code.code for code in codes}
-    for pair in sorted({r.raters for r in rows if r.coefficient == "cohen_kappa" and r.code in names}):
-        own = [r for r in rows if r.coefficient == "cohen_kappa" and r.raters == pair and r.code in names]
+    kappas = [r for r in rows if r.coefficient == "cohen_kappa" and r.code in names]
+    for pair, apart in sorted({(r.raters, outside(r)) for r in kappas}):
+        own = [r for r in kappas if (r.raters, outside(r)) == (pair, apart)]
         defined = [row.value for row in own if row.value is not None]
         yield Agreement(
             code=book.name,
@@ -180,8 +229,38 @@ def _over_codes(codes: list[Rated], rows: list[Agreement]) -> Iterator[Agreement
             value=sum(defined) / len(defined) if defined else None,
             n_units=max(row.n_units for row in own),
             n_ratings=max(row.n_ratings for row in own),
+            population=own[0].population if GOLD not in pair else "settled units",
             reason=f"mean over the {len(defined)} of {len(book.codes)} codes where kappa is defined",
         )
+
+
+def outside(row: Agreement) -> bool:
+    """Whether a row stands on labels from outside the samples."""
+    return (row.population or "").endswith(OUTSIDE)
+
+
+def _together(codes: list[Rated]) -> Rated:
+    """All codes side by side, a column for each rater of each: whom people were asked about at all."""
+    raters = tuple(f"{code.code} {rater}" for code in codes for rater in code.humans)
+    columns = [code.matrix[:, [code.raters.index(r) for r in code.humans]] for code in codes]
+    kinds = dict.fromkeys(raters, "human")
+    return replace(codes[0], raters=raters, kinds=kinds, matrix=np.concatenate(columns, axis=1))
+
+
+def _sets(codes: list[Rated], raters: tuple[str, ...], part: Population) -> Agreement:
+    """Alpha of the sets of codes that raters found; one with an unclear, failed or missing answer is none."""
+    complete = [code for code in codes if set(raters) <= set(code.raters)]
+    said = np.stack([code.matrix[:, [code.raters.index(r) for r in raters]] for code in complete], axis=2)
+    said = said[part.units]
+    known = np.asarray((said >= 0).all(axis=2), dtype=np.bool_)
+    partial = int(((said != MISSING).any(axis=2) & ~known).sum())
+    clusters = None if codes[0].clusters is None else codes[0].clusters[part.units]
+    weights = None if part.weights is None else part.weights[part.units]
+    lost = f"{partial} sets with an unclear, failed or missing answer left out" if partial else ""
+    name = "; ".join(text for text in (part.name, lost) if text)
+    return _row(
+        codes[0].book.name, set_alpha(said == 0, known, raters, weights=weights, clusters=clusters), name
+    )
 
 
 def _read_csv(path: Path) -> dict[tuple[str, str], tuple[str, int]]:

@@ -20,6 +20,17 @@ from ..store import Selection, Store, dictionaries, execute
 GROUPS = ("system", "setting", "condition", "task", "instance", "agent", "agent_model")
 """Columns of `trajectories` that `--by` takes, beside any tag."""
 Unit = tuple[str, int | None]
+OUTSIDE = "labelled units outside the samples, unweighted"
+"""The population of units that people labelled though no sample holds them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """Units (units,) that a figure stands for, in words, and their design weights 1/π where they differ."""
+
+    name: str
+    units: NDArray[np.bool_]
+    weights: Floats | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +40,8 @@ class Rated:
     `matrix` (units, raters) holds indices of the codebook's labels, or MISSING, UNCLEAR, ERROR.
     `probability` has the same shape and holds what a rater gave its label, nan where it gave none.
     `inclusion` (units,) is the probability with which a unit was drawn for people, nan where no sample
-    holds it. `trajectory` (units,) numbers the trajectories.
+    holds it. `trajectory` (units,) numbers the trajectories, `strata` (units,) those of the sample's design,
+    −1 where it has none.
     """
 
     book: Codebook
@@ -41,6 +53,7 @@ class Rated:
     probability: Floats
     inclusion: Floats
     trajectory: Ints
+    strata: Ints
 
     @property
     def humans(self) -> tuple[str, ...]:
@@ -71,10 +84,47 @@ class Rated:
             probability=self.probability[units],
             inclusion=self.inclusion[units],
             trajectory=self.trajectory[units],
+            strata=self.strata[units],
         )
 
+    @property
+    def asked(self) -> NDArray[np.bool_]:
+        """(units,) whether a person or gold gave any answer."""
+        columns = [self.raters.index(rater) for rater in (*self.humans, *self.gold)]
+        asked: NDArray[np.bool_] = (self.matrix[:, columns] != MISSING).any(1)
+        return asked
+
+    @property
+    def gold(self) -> tuple[str, ...]:
+        """The gold rating, where there is one."""
+        return (GOLD,) if GOLD in self.raters else ()
+
+    @property
+    def populations(self) -> tuple[Population, ...]:
+        """The units that people labelled: those of the samples, and apart from them any others."""
+        drawn, everything = ~np.isnan(self.inclusion), np.ones(len(self.units), dtype=bool)
+        if not (self.asked & drawn).any():
+            return (Population("", everything, None),)
+        beyond = self.asked & ~drawn
+        if np.ptp(self.inclusion[self.asked & drawn]) > 1e-9:
+            weights = 1 / np.where(drawn, self.inclusion, 1.0)
+            within = Population("units of the samples, weighted by 1/π", drawn, weights)
+        else:
+            within = Population("units of the samples", ~beyond, None)
+        return (within, Population(OUTSIDE, beyond, None)) if beyond.any() else (within,)
+
+    def votes(self) -> Floats:
+        """(units, labels) the label of a unit: gold, else the shares of its annotators; 0 without one."""
+        said = self.matrix[:, [self.raters.index(rater) for rater in self.humans]]
+        counts = np.stack([(said == k).sum(1) for k in range(len(self.book.labels))], axis=1)
+        votes: Floats = counts / np.maximum(counts.sum(1), 1)[:, None]
+        for rater in self.gold:
+            settled = self.of(rater) >= 0
+            votes[settled] = np.eye(len(self.book.labels))[self.of(rater)[settled]]
+        return votes
+
     def settled(self) -> Ints:
-        """What people said (units,): gold, else their majority; a tie is UNCLEAR, no answer MISSING."""
+        """What people agree on (units,): gold, else their majority; a tie is UNCLEAR, no answer MISSING."""
         columns = [self.raters.index(rater) for rater in self.humans]
         said = self.matrix[:, columns]
         counts = np.stack([(said == k).sum(1) for k in range(len(self.book.labels))], axis=1)
@@ -107,11 +157,11 @@ def rated(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Iterator[Rat
     """Each code of a codebook that has ratings, with every unit of its kind (the opening query apart)."""
     units = execute(connection, _UNITS, [book.unit]).fetchall()
     index = {(row[0], row[1]): place for place, row in enumerate(units)}
-    inclusion = _inclusion(connection, book, index)
+    inclusion, strata = _design(connection, book, index)
     numbers: dict[str, int] = {}
     trajectory = np.array([numbers.setdefault(row[0], len(numbers)) for row in units], dtype=np.int64)
     by_code: dict[str, list[dict[str, Any]]] = {}
-    for row in dictionaries(connection, _RATINGS, [book.name]):
+    for row in _one_version(dictionaries(connection, _RATINGS, [book.name])):
         by_code.setdefault(row["code"], []).append(row)
     for code in (c.code for c in book.codes if c.code in by_code):
         rows = [row for row in by_code[code] if (row["trajectory_id"], row["event"]) in index]
@@ -125,7 +175,23 @@ def rated(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Iterator[Rat
             if row["probability"] is not None:
                 probability[place] = row["probability"]
         found = tuple((row[0], row[1]) for row in units)
-        yield Rated(book, code, found, raters, kinds, matrix, probability, inclusion, trajectory)
+        yield Rated(book, code, found, raters, kinds, matrix, probability, inclusion, trajectory, strata)
+
+
+def _one_version(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows with raters of one version each: what others than the one with the most ratings said of units
+    that it has not rated stands under `NAME (VERSION)`."""
+    versions: dict[str, dict[str | None, tuple[int, str]]] = {}
+    for row in rows:
+        if row["rater_kind"] != "human":
+            known = versions.setdefault(row["rater"], {})
+            n, last = known.get(row["rater_version"], (0, ""))
+            known[row["rater_version"]] = n + 1, max(last, row["created"] or "")
+    main = {rater: max(known, key=lambda version: known[version]) for rater, known in versions.items()}
+    for row in rows:
+        if row["rater"] in main and row["rater_version"] != main[row["rater"]]:
+            row["rater"] = f"{row['rater']} ({row['rater_version'] or 'no version'})"
+    return rows
 
 
 def groups(
@@ -161,20 +227,69 @@ _UNITS = """
     SELECT trajectory_id, event FROM units WHERE kind = ? AND NOT opening ORDER BY trajectory_id, event
 """
 _RATINGS = """
-    SELECT trajectory_id, event, code, rater, rater_kind, label, probability
+    SELECT trajectory_id, event, code, rater, rater_kind, rater_version, label, probability, created
     FROM counted_ratings WHERE codebook = ? AND NOT opening
 """
-_INCLUSION = """
-    SELECT trajectory_id, event, max(probability) FROM samples
-    WHERE codebook = ? AND probability IS NOT NULL GROUP BY ALL
+_DRAWN = """
+    SELECT sample, trajectory_id, event, probability, stratum FROM samples
+    WHERE codebook = ? AND probability IS NOT NULL
+"""
+_FRAMES = "SELECT sample, trajectory_id, event, probability FROM frames WHERE codebook = ?"
+_ASKED = """
+    SELECT DISTINCT trajectory_id, event FROM counted_ratings
+    WHERE codebook = ? AND rater_kind = 'human' AND NOT opening
 """
 
 
-def _inclusion(connection: duckdb.DuckDBPyConnection, book: Codebook, index: dict[Unit, int]) -> Floats:
-    inclusion = np.full(len(index), np.nan)
-    for trajectory, event, probability in execute(connection, _INCLUSION, [book.name]).fetchall():
-        if (trajectory, event) in index:
-            inclusion[index[trajectory, event]] = probability
+def _design(
+    connection: duckdb.DuckDBPyConnection, book: Codebook, index: dict[Unit, int]
+) -> tuple[Floats, Ints]:
+    """(units,) inclusion probability, nan where no sample holds the unit, and design stratum, −1 there."""
+    drawn: dict[str, NDArray[np.bool_]] = {}
+    chance: dict[str, Floats] = {}
+    strata: dict[str, Ints] = {}
+    numbers: dict[str | None, int] = {}
+    for sample, trajectory, event, probability, stratum in execute(
+        connection, _DRAWN, [book.name]
+    ).fetchall():
+        place = index.get((trajectory, event))
+        if place is not None:
+            drawn.setdefault(sample, np.zeros(len(index), dtype=bool))[place] = True
+            chance.setdefault(sample, np.zeros(len(index)))[place] = probability
+            of_unit = strata.setdefault(sample, np.full(len(index), -1, dtype=np.int64))
+            of_unit[place] = numbers.setdefault(stratum, len(numbers))
+    for sample, trajectory, event, probability in execute(connection, _FRAMES, [book.name]).fetchall():
+        if (trajectory, event) in index and sample in chance:
+            chance[sample][index[trajectory, event]] = probability
+    asked = np.zeros(len(index), dtype=bool)
+    asked[[index[u] for u in execute(connection, _ASKED, [book.name]).fetchall() if u in index]] = True
+    inclusion = joint_inclusion(list(drawn.values()), list(chance.values()), asked)
+    used = [sample for sample, units in drawn.items() if (units & asked).any()]
+    stratum_of = strata[used[0]] if len(used) == 1 else np.full(len(index), -1, dtype=np.int64)
+    return inclusion, stratum_of
+
+
+def joint_inclusion(drawn: list[NDArray[np.bool_]], chance: list[Floats], asked: NDArray[np.bool_]) -> Floats:
+    """The probability (units,) that any of several independent samples takes a unit, nan where none did.
+
+    `drawn` and `chance` (units,) are of each sample, 0 where it could not take a unit. 1 − Π(1 − π): for two,
+    π₁ + π₂ − π₁π₂. A sample that people have not finished counts by the share `asked` of what it alone drew,
+    for they are asked in random order; one that nobody has begun not at all.
+    """
+    if not drawn:
+        return np.full(len(asked), np.nan)
+    answered = []
+    for number, units in enumerate(drawn):
+        alone = units & ~np.any([other for k, other in enumerate(drawn) if k != number] or [~units], axis=0)
+        among = alone if alone.any() else units
+        answered.append(float(asked[among].mean()))
+    begun = [place for place, share in enumerate(answered) if share > 0]
+    if len(begun) < 2:
+        begun = begun or list(range(len(drawn)))
+        answered = [1.0] * len(drawn)
+    missed = np.prod([1 - chance[place] * answered[place] for place in begun], axis=0)
+    held = np.any([drawn[place] for place in begun], axis=0)
+    inclusion: Floats = np.where(held, 1 - missed, np.nan)
     return inclusion
 
 

@@ -6,14 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...annotation.statistics import Audit
-from ...annotation.statistics.audit import any_mode
+from ...annotation.statistics.audit import UNCLEAR, any_mode
 from ...annotation.statistics.estimators import ESTIMATORS
-from ...annotation.statistics.intervals import MISSING, Ints
+from ...annotation.statistics.intervals import MISSING, Floats, Ints
 from ...annotation.statistics.rates import rate
-from ...schemas import Rate
+from ...schemas import GOLD, Rate
 from ..errors import UsageError
 from ..store import Selection, Store
 from .matrix import Rated, chosen_books, groups, rated
@@ -78,17 +77,16 @@ def _rate(
     code: Rated, judge: str | None, group: dict[str, str | None] | None, estimator: str | None
 ) -> Rate | None:
     """One row; None where neither the judge nor people said anything in this group."""
-    human = _presence(code.settled())
+    human, of_people = presence(code)
     said = None if judge is None else code.of(judge)
     # Only units that the judge was asked about are its corpus.
     corpus = np.ones(len(human), dtype=bool) if said is None else said != MISSING
     if not corpus.any() or (said is None and not (human != MISSING).any()):
         return None
-    human = human[corpus]
-    inclusion, assumed = _inclusion(code.inclusion[corpus], human)
+    human, inclusion, assumed = _weighed(human[corpus], code.inclusion[corpus])
     clusters = None if code.clusters is None else code.clusters[corpus]
     strata = None if said is None else _presence(said[corpus])
-    found = rate(Audit(human, strata, inclusion, clusters), estimator)
+    found = rate(Audit(human, strata, inclusion, clusters, design=code.strata[corpus]), estimator)
     return Rate(
         codebook=code.book.name,
         code=code.code,
@@ -99,7 +97,7 @@ def _rate(
         low=found.low,
         high=found.high,
         estimator=found.estimator,
-        design=found.design + assumed,
+        design=found.design + assumed + of_people,
         n_human=found.n_human,
         n_judged=found.n_judged,
         n_unclear=found.n_unclear,
@@ -114,16 +112,37 @@ def _presence(said: Ints) -> Ints:
     return np.where(said >= 0, (said == 0).astype(np.int64), said)
 
 
-def _inclusion(drawn: NDArray[np.float64], human: Ints) -> tuple[NDArray[np.float64] | None, str]:
-    """Inclusion probabilities where a sample holds all that people rated, else none and why."""
-    asked = human != MISSING
+def presence(code: Rated) -> tuple[Floats, str]:
+    """(units,) gold's label, else the mean of the annotators' (1: present), UNCLEAR or MISSING; and in words.
+
+    What is estimated is the label that a person of these gives on average. Dropping the units on which two
+    disagree would leave out most of the positive ones where a code is rare.
+    """
+    votes = code.votes()
+    usable = votes.sum(1) > 0
+    human = np.where(usable, votes[:, 0], np.where(code.asked, UNCLEAR, MISSING))
+    split = int(((votes[:, 0] > 0) & (votes[:, 0] < 1)).sum())
+    settled = int((code.of(GOLD) >= 0).sum()) if code.gold else 0
+    words = f"; {settled} units as settled by gold" if settled else ""
+    if split:
+        words += f"; {split} on which people differ count as the mean of their labels"
+    return human.astype(np.float64), words
+
+
+def _weighed(human: Floats, drawn: Floats) -> tuple[Floats, Floats | None, str]:
+    """The labels that have a design, their inclusion probabilities or none, and what was assumed."""
+    asked, sampled = human != MISSING, ~np.isnan(drawn)
     if not asked.any():
-        return None, ""
-    if asked.all() and np.isnan(drawn).all():
-        return None, "; every unit was labelled"
-    if np.isnan(drawn[asked]).any():
-        return None, "; no sample on record, taken as a simple random one"
-    return np.where(np.isnan(drawn), 1.0, drawn), ""
+        return human, None, ""
+    if not (asked & sampled).any():
+        whole = bool(asked.all())
+        return human, None, "; " + ("every unit was labelled" if whole else _NO_SAMPLE)
+    beyond = int((asked & ~sampled).sum())
+    words = f"; {beyond} labelled units outside the samples left out" if beyond else ""
+    return np.where(sampled, human, MISSING), np.where(sampled, drawn, 1.0), words
+
+
+_NO_SAMPLE = "no sample on record, taken as a simple random one"
 
 
 def _categories(codes: list[Rated]) -> Iterator[Rated]:
@@ -141,7 +160,10 @@ def _union(name: str, codes: list[Rated]) -> Rated:
     raters = tuple(r for r in codes[0].raters if all(r in code.raters for code in codes))
     columns = []
     for rater in raters:
-        present = any_mode(np.stack([_presence(code.of(rater)) for code in codes], axis=1))
+        said = [code.of(rater) for code in codes]
+        if codes[0].kinds[rater] == "human" and rater != GOLD:
+            said = [_corrected(code, column) for code, column in zip(codes, said, strict=True)]
+        present = any_mode(np.stack([_presence(column) for column in said], axis=1))
         # Back to label indices, of which 0 is the positive one.
         columns.append(np.where(present >= 0, 1 - present, present))
     matrix = np.stack(columns, axis=1) if columns else np.empty((len(codes[0].units), 0), dtype=np.int64)
@@ -153,3 +175,11 @@ def _union(name: str, codes: list[Rated]) -> Rated:
         matrix=matrix,
         probability=np.full(matrix.shape, np.nan),
     )
+
+
+def _corrected(code: Rated, said: Ints) -> Ints:
+    """What a person said of a code, or gold where that has settled it."""
+    if not code.gold:
+        return said
+    settled = code.of(GOLD)
+    return np.where((settled >= 0) & (said != MISSING), settled, said)

@@ -12,9 +12,11 @@ from ...annotation.statistics.audit import ERROR, UNCLEAR
 from ...annotation.statistics.confusion import calibration, confusion
 from ...annotation.statistics.intervals import MISSING
 from ...annotation.statistics.validation import alternative_annotator_test, drift
+from ...schemas import Agreement
 from ..errors import UsageError
 from ..store import Store, dictionaries
-from .agreement import design_weights, of_codes
+from .agreement import of_codes, qualities
+from .consistency import consistency
 from .matrix import Rated, chosen_books, rated
 
 EXAMPLES = 5
@@ -36,9 +38,13 @@ def validate(
 ) -> dict[str, Any]:
     """The page as one document, code by code; UsageError for a judge without ratings."""
     codes: list[Rated] = []
+    repeated: list[tuple[str, Agreement]] = []
     for book in chosen_books(store, names):
         with store.reading() as connection:
             codes.extend(code for code in rated(connection, book) if judge in code.judges)
+            repeated.extend(
+                (book.name, row) for row in consistency(connection, book) if row.raters == (judge,)
+            )
     if not codes:
         raise UsageError(f"no ratings by judge {judge!r} on these codebooks; `coaudit judge` makes them")
     with store.reading() as connection:
@@ -47,7 +53,17 @@ def validate(
     return {
         "judge": judge,
         "versions": versions,
-        "codes": [_code(code, judge, margin, previous, texts) for code in codes],
+        "codes": [
+            {
+                **_code(code, judge, margin, previous, texts),
+                "consistency": [
+                    row.model_dump()
+                    for name, row in repeated
+                    if (name, row.code) == (code.book.name, code.code)
+                ],
+            }
+            for code in codes
+        ],
     }
 
 
@@ -56,7 +72,7 @@ def _code(
 ) -> dict[str, Any]:
     human, said = code.settled(), code.of(judge)
     own = [row for row in of_codes(code) if judge in row.raters or set(row.raters) <= set(code.humans)]
-    quality = confusion(said, human, code.book.labels, design_weights(code))
+    found = list(qualities(code, judge))
     return {
         "codebook": code.book.name,
         "code": code.code,
@@ -65,16 +81,21 @@ def _code(
         "n_errors": int((said == ERROR).sum()),
         "n_both": int(((said >= 0) & (human >= 0)).sum()),
         "agreement": [row.model_dump() for row in own],
-        "confusion": {
-            "labels": list(quality.labels),
-            "counts": quality.counts.tolist(),
-            "classes": [asdict(one) for one in quality.classes],
-        },
+        "confusion": found[0] if found else _no_confusion(code),
+        "outside_the_samples": found[1] if len(found) > 1 else None,
         "errors": _errors(code, judge, texts),
         "calibration": _calibration(code, judge),
         "alternative_annotator_test": _alternative(code, judge, margin),
         "drift": _drift(code, judge, previous),
     }
+
+
+def _no_confusion(code: Rated) -> dict[str, Any]:
+    """What `qualities` says of a judge that shares no unit with people."""
+    q, labels = len(code.book.labels), code.book.labels
+    nothing = confusion(np.empty(0, dtype=np.int64), np.empty((0, q)), labels)
+    classes = [asdict(one) for one in nothing.classes]
+    return {"population": "", "labels": list(labels), "counts": nothing.counts.tolist(), "classes": classes}
 
 
 def _errors(code: Rated, judge: str, texts: dict[Any, str | None]) -> list[dict[str, Any]]:
@@ -106,7 +127,9 @@ def _alternative(code: Rated, judge: str, margin: float) -> dict[str, Any]:
     columns = [code.raters.index(rater) for rater in code.humans]
     humans = np.where(code.matrix[:, columns] < 0, MISSING, code.matrix[:, columns])
     own = np.where(code.of(judge) < 0, MISSING, code.of(judge))
-    found = alternative_annotator_test(own, humans, code.humans, positive=0, margin=margin)
+    found = alternative_annotator_test(
+        own, humans, code.humans, positive=0, margin=margin, clusters=code.clusters
+    )
     return {**asdict(found), "margin": margin, "trap": TRAP}
 
 
@@ -114,7 +137,8 @@ def _drift(code: Rated, judge: str, previous: str | None) -> dict[str, Any] | No
     if previous is None or previous not in code.raters:
         return None
     human = code.settled()
-    return asdict(drift(code.of(previous), code.of(judge), positive=0, human=human))
+    found = drift(code.of(previous), code.of(judge), positive=0, human=human, clusters=code.clusters)
+    return asdict(found)
 
 
 def lines(page: dict[str, Any]) -> Iterator[str]:
@@ -127,8 +151,11 @@ def lines(page: dict[str, Any]) -> Iterator[str]:
         yield f"\n{code['codebook']} / {code['code']}"
         counts = (f"{name} {code[f'n_{name}']}" for name in ("judged", "unclear", "errors", "both"))
         yield f"  {', '.join(counts)}"
-        for row in code["agreement"]:
-            yield f"  {row['coefficient']} ({', '.join(row['raters'])}): {_number(row)}"
+        for row in (*code["agreement"], *code["consistency"]):
+            where = f"; {row['population']}" if row["population"] else ""
+            yield f"  {row['coefficient']} ({', '.join(row['raters'])}): {_number(row)}{where}"
+        if code["confusion"]["population"]:
+            yield f"  errors on {code['confusion']['population']}"
         for quality in code["confusion"]["classes"]:
             shown = (f"{name} {_number(quality[name])}" for name in QUALITIES)
             yield f"  {quality['label']}: {', '.join(shown)}"

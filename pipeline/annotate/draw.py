@@ -6,7 +6,7 @@ largest that any code wants, with a floor. `--unit trajectory` draws whole traje
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...annotation.statistics import sampling
-from ...schemas import GOLD, Codebook
+from ...schemas import GOLD, Codebook, content_hash
 from .. import codebooks
 from ..analyze.matrix import rated
 from ..errors import UsageError
@@ -30,6 +30,7 @@ FLOOR = 0.2
 NONE = "none"
 
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,11 @@ class Wish:
     annotators: int = 2
     unit: str = "unit"
     seed: int = 0
+
+    @property
+    def chance(self) -> int:
+        """The seed of the draw: of another name another one, so that two samples are independent."""
+        return int(content_hash(self.name, self.seed)[:12], 16)
 
     def __post_init__(self) -> None:
         _one_of("--method", self.method, METHODS)
@@ -66,12 +72,15 @@ def draw(store: Store, wish: Wish) -> samples.Sample:
     books = [codebooks.load(name, store.workspace.codebooks) for name in dict.fromkeys(wish.codebooks)]
     corpus: dict[str, int] = {}
     drawn: list[samples.Drawn] = []
+    frames: list[samples.Frame] = []
     with store.reading() as connection:
         judge = _judge(connection, wish)
         for book in books:
             frame = _frame(connection, book)
             corpus[book.name] = len(frame)
-            drawn += _drawn(connection, book, frame, wish, judge)
+            units, inclusion = _drawn(connection, book, frame, wish, judge)
+            drawn += units
+            frames += _frames(book.name, frame, inclusion)
     design = samples.Design(
         name=wish.name,
         codebooks={book.name: book.version for book in books},
@@ -88,7 +97,7 @@ def draw(store: Store, wish: Wish) -> samples.Sample:
         created=now(),
         coaudit=samples.this_version(),
     )
-    sample = samples.Sample(design=design, units=tuple(drawn))
+    sample = samples.Sample(design=design, units=tuple(drawn), frames=tuple(frames))
     samples.save(store.workspace, sample)
     store.sync()
     return sample
@@ -100,30 +109,30 @@ def _drawn(
     frame: list[dict[str, Any]],
     wish: Wish,
     judge: str | None,
-) -> list[samples.Drawn]:
+) -> tuple[list[samples.Drawn], Floats]:
+    """The units drawn, and with what probability each of the frame could have been."""
     if not frame:
-        return []
+        return [], np.empty(0)
     if wish.method == samples.ADJUDICATION:
-        return _disputed(connection, book, frame, wish.size)
+        return _disputed(connection, book, frame, wish.size), np.zeros(len(frame))
     names = np.unique([row["trajectory_id"] for row in frame], return_inverse=True)[1].astype(np.int64)
     clusters = names if wish.unit == "trajectory" and book.unit != "trajectory" else None
     strata = _strata(connection, book, frame, wish, judge)
     size = _size(len(frame), wish, clusters)
     if wish.method == "neyman":
-        taken = sampling.draw(
-            _neyman(connection, book, frame, strata, wish, size), wish.seed, clusters=clusters
-        )
+        inclusion = _neyman(connection, book, frame, strata, wish, size)
+        taken = sampling.draw(inclusion, wish.chance, clusters=clusters)
     elif wish.method == "stratified":
         texts = np.array([" | ".join(column) for column in zip(*strata.values(), strict=True)])
         _, cells, held = np.unique(texts, return_inverse=True, return_counts=True)
         sizes = sampling.neyman(held, np.zeros(len(held), np.int64), np.zeros(len(held), np.int64), size)
         wanted = {place: int(n) for place, n in enumerate(sizes)}
-        taken = sampling.stratified(cells.astype(np.int64), wanted, wish.seed, clusters=clusters)
+        taken = sampling.stratified(cells.astype(np.int64), wanted, wish.chance, clusters=clusters)
     else:
-        taken = sampling.simple_random(len(frame), size, wish.seed, clusters=clusters)
+        taken = sampling.simple_random(len(frame), size, wish.chance, clusters=clusters)
     asked = _overlaps(len(taken.units), wish, None if clusters is None else clusters[taken.units])
     said = [" | ".join(column) for column in zip(*strata.values(), strict=True)] if strata else []
-    return [
+    chosen = [
         samples.Drawn(
             codebook=book.name,
             trajectory=frame[unit]["trajectory_id"],
@@ -135,6 +144,16 @@ def _drawn(
         )
         for unit, overlap in zip(taken.units.tolist(), asked, strict=True)
     ]
+    return chosen, np.minimum(taken.inclusion, 1.0)
+
+
+def _frames(book: str, frame: list[dict[str, Any]], inclusion: Floats) -> Iterator[samples.Frame]:
+    for probability in np.unique(inclusion[inclusion > 0]):
+        units: dict[str, list[int | None]] = {}
+        for place in np.flatnonzero(inclusion == probability):
+            units.setdefault(frame[place]["trajectory_id"], []).append(frame[place]["event"])
+        named = {trajectory: tuple(events) for trajectory, events in units.items()}
+        yield samples.Frame(frame=book, probability=float(probability), units=named)
 
 
 def _disputed(
@@ -176,7 +195,7 @@ def _size(units: int, wish: Wish, clusters: Ints | None) -> int:
 def _overlaps(units: int, wish: Wish, clusters: Ints | None) -> Sequence[int]:
     people = [str(number) for number in range(wish.annotators)]
     each = min(2, wish.annotators)
-    table = sampling.overlap(units, people, wish.overlap, wish.seed, each=each, clusters=clusters)
+    table = sampling.overlap(units, people, wish.overlap, wish.chance, each=each, clusters=clusters)
     return [int(n) for n in table.sum(1)]
 
 
@@ -232,7 +251,7 @@ def _neyman(
     strata: dict[str, list[str]],
     wish: Wish,
     size: int,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Inclusion for all codes at once: each code's Neyman share of its own judge strata in the pilot."""
     judge = _judge(connection, wish)
     said = _labels(connection, book, judge) if judge else {}

@@ -26,19 +26,22 @@ def agreement(
     ratings: Annotated[Path | None, typer.Option(help="A long CSV: unit,rater,label.")] = None,
     labels: Annotated[str, typer.Option(help="With --ratings: the declared labels in order, a,b,c.")] = "",
     level: Annotated[str, typer.Option(help="With --ratings: nominal, ordinal or interval.")] = "nominal",
+    margins: Annotated[
+        str, typer.Option(help="Of joint coefficients: paired units, or all rated ones (Gwet's convention).")
+    ] = "paired",
     disagreements: Annotated[bool, typer.Option("--disagreements", help="List units to discuss.")] = False,
     json: Json = False,
 ) -> None:
     """How far raters agree: people with people, judges with people, judges with judges."""
-    names = codebook or []
+    names, chosen = codebook or [], measuring.margins_named(margins)
     if disagreements:
         _report_disagreements(measuring.disagreements(store(ctx), names), json)
         return
     confusions: list[dict[str, Any]] = []
     if ratings is not None:
-        rows = measuring.of_csv(ratings, split(labels), level)
+        rows = measuring.of_csv(ratings, split(labels), level, chosen)
     else:
-        rows = measuring.of_workspace(store(ctx), names)
+        rows = measuring.of_workspace(store(ctx), names, chosen)
         confusions = measuring.confusions(store(ctx), names)
     if json:
         emit({"rows": [row.model_dump() for row in rows], "confusions": confusions})
@@ -123,7 +126,8 @@ def _interval(low: float | None, high: float | None) -> str:
 
 def _agreement_cells(row: Agreement) -> list[str]:
     shown = [", ".join(row.raters), number(row.value), _interval(row.low, row.high)]
-    return [row.code, row.coefficient, *shown, str(row.n_units), str(row.n_ratings), row.reason or ""]
+    note = "; ".join(text for text in (row.reason, row.population) if text)
+    return [row.code, row.coefficient, *shown, str(row.n_units), str(row.n_ratings), note]
 
 
 def _rate_cells(row: Rate) -> list[str]:

@@ -73,12 +73,20 @@ def judge(
     context_tokens: Annotated[
         int | None, typer.Option(min=256, help="The model's context; else what the endpoint says.")
     ] = None,
+    repeats: Annotated[
+        int,
+        typer.Option(min=1, help="Ask each question so often, to see how far the model agrees with itself."),
+    ] = 1,
+    sample: Annotated[str | None, typer.Option(help="Only the units of this sample.")] = None,
     json: Json = False,
 ) -> None:
     """Rate units with rules or a model. What was rated in the same way before is not rated again."""
     found = store(ctx)
-    scope = judging.Scope((), checked_context(context), include_query, limit, retry_errors)
+    scope = judging.Scope((), checked_context(context), include_query, limit, retry_errors, repeats)
+    scope = scope.of_sample(found, sample)
     if model is None:
+        if repeats > 1:
+            raise UsageError("--repeats asks a model again: give --model; the other raters never vary")
         report(_without_model(found, rater or "rules", codebook or [], members, scope), json)
         return
     asked = Model(
@@ -175,6 +183,8 @@ def _without_model(found: Store, rater: str, names: list[str], members: str, sco
 
     if rater != jury.NAME and not rater.startswith(f"{jury.NAME}:"):
         return embedded.judge(found, rater, names, scope, say)
+    if scope.sample:
+        raise UsageError("--sample is no option of a jury, which rates whatever its members have rated")
     chosen = [name.strip() for name in members.split(",") if name.strip()]
     books = judging.chosen(found, names, jury.rated_by(found, chosen))
     tried = jury.judge(found, scope.on(books), chosen, rater)

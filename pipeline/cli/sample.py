@@ -21,7 +21,11 @@ def sample(
     name: Annotated[str, typer.Option(help="Of the sample: samples/NAME.jsonl.")] = "sample",
     size: Annotated[int, typer.Option(min=1, help="Units a codebook; with --unit trajectory, those.")] = 100,
     method: Annotated[
-        str, typer.Option(help="simple, stratified, neyman (needs --pilot), disagreements.")
+        str,
+        typer.Option(
+            help="simple; stratified: of each stratum its share of the corpus; neyman: more where labels are "
+            "uncertain (needs --pilot); disagreements."
+        ),
     ] = "simple",
     by: Annotated[str, typer.Option(help="Strata, comma-separated: judge, task, condition ...")] = "",
     judge: Annotated[str | None, typer.Option(help="The rater whose labels stratify.")] = None,
@@ -31,7 +35,7 @@ def sample(
     overlap: Annotated[float, typer.Option(min=0, max=1, help="Share of units that two people label.")] = 0.5,
     annotators: Annotated[int, typer.Option(min=1, help="How many people there are.")] = 2,
     unit: Annotated[str, typer.Option(help="unit, or trajectory: all units of the drawn ones.")] = "unit",
-    seed: Annotated[int, typer.Option(help="The same seed draws the same sample.")] = 0,
+    seed: Annotated[int, typer.Option(help="The same seed and name draw the same sample.")] = 0,
     json: Json = False,
 ) -> None:
     """Draw units for people to label, with their inclusion probabilities."""

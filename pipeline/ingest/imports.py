@@ -209,6 +209,7 @@ def _key(rating: Rating) -> tuple[object, ...]:
         rating.codebook_version,
         rating.code,
         rating.rater,
+        rating.repeat,
     )
 
 
@@ -217,6 +218,6 @@ def _said(rating: Rating) -> tuple[object, ...]:
 
 
 def _known(connection: duckdb.DuckDBPyConnection) -> dict[tuple[object, ...], tuple[object, ...]]:
-    columns = "trajectory_id, event, codebook, codebook_version, code, rater, " + ", ".join(PAIR)
+    columns = "trajectory_id, event, codebook, codebook_version, code, rater, repeat, " + ", ".join(PAIR)
     found = dictionaries(connection, f"SELECT {columns} FROM current_ratings")
-    return {tuple(row.values())[:6]: tuple(row.values())[6:] for row in found}
+    return {tuple(row.values())[:7]: tuple(row.values())[7:] for row in found}

@@ -60,16 +60,23 @@ def estimate(store: Store, scope: Scope, model: Model) -> Estimate:
 
 def _left(store: Store, book: Codebook, scope: Scope, rater: str) -> int:
     query = """
-        SELECT count(*) FROM units u
+        SELECT count(*) FROM units u, range(?) AS asked(repeat)
         WHERE u.kind = ? AND (? OR NOT u.opening)
+            AND (? IS NULL OR EXISTS (
+                SELECT 1 FROM samples s
+                WHERE s.sample = ? AND s.codebook = ? AND s.trajectory_id = u.trajectory_id
+                    AND s.event IS NOT DISTINCT FROM u.event
+            ))
             AND NOT EXISTS (
                 SELECT 1 FROM current_ratings r
                 WHERE r.trajectory_id = u.trajectory_id AND r.event IS NOT DISTINCT FROM u.event
                     AND r.unit_hash = u.hash AND r.codebook = ? AND r.codebook_version = ? AND r.rater = ?
+                    AND r.repeat = asked.repeat
                     AND NOT (? AND r.error IS NOT NULL)
             )
     """
-    given = [book.unit, scope.include_query, book.name, book.version, rater, scope.retry_errors]
+    where = [scope.repeats, book.unit, scope.include_query, scope.sample, scope.sample, book.name]
+    given = [*where, book.name, book.version, rater, scope.retry_errors]
     with store.reading(synced=True) as connection:
         row = execute(connection, query, given).fetchone()
     return int(row[0]) if row else 0

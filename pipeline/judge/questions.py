@@ -26,6 +26,7 @@ class Job:
     maker: Maker
     case: Case
     prompt_hash: str
+    repeat: int = 0
     units: list[Unit] = field(default_factory=list)
 
     def ratings(self, outcome: Outcome) -> list[list[Rating]]:
@@ -50,6 +51,7 @@ class Job:
 
     def _rated(self, unit: Unit, outcome: Outcome, made: list[dict[str, Any]]) -> list[Rating]:
         shared = {"prompt_hash": self.prompt_hash, "model": outcome.model, "seconds": outcome.seconds}
+        shared |= {"repeat": self.repeat} if self.repeat else {}
         pairs = zip(outcome.verdicts, made, strict=True)
         return [self.maker.rating(unit, v, **shared, **m) for v, m in pairs]
 
@@ -74,7 +76,7 @@ class Planner:
 
     def jobs(self, units: Iterable[tuple[Trajectory, Unit, list[Known]]]) -> Iterator[Job]:
         """The questions that are left of units with what is known of them, those of a trajectory together."""
-        waiting: dict[str, Job] = {}
+        waiting: dict[tuple[str, int], Job] = {}
         current = ""
         for trajectory, unit, known in units:
             if trajectory.id != current:  # the marker differs, so only units of one trajectory share a prompt
@@ -85,15 +87,17 @@ class Planner:
                 break
             case = Case(unit, nonce(self.secret, trajectory.id), result_of(trajectory))
             key = prompt_hash(self.judge, case)
-            if self._is_known(unit, key, known):
-                continue
-            self.queued += 1
-            job = waiting.setdefault(key, Job(self.judge, self.maker, case, key))
-            job.units.append(unit)
+            for repeat in range(self.scope.repeats):
+                if self._is_known(unit, key, known, repeat):
+                    continue
+                self.queued += 1
+                job = waiting.setdefault((key, repeat), Job(self.judge, self.maker, case, key, repeat))
+                job.units.append(unit)
         yield from waiting.values()
 
-    def _is_known(self, unit: Unit, key: str, known: list[Known]) -> bool:
-        asked = [k for k in known if k.prompt_hash == key and k.parameters == self._parameters]
+    def _is_known(self, unit: Unit, key: str, known: list[Known], repeat: int) -> bool:
+        same = [k for k in known if k.prompt_hash == key and k.parameters == self._parameters]
+        asked = [k for k in same if k.repeat == repeat]
         mine = [k for k in asked if k.rater == self.maker.rater and k.current]
         if self._covers(mine):
             if self.scope.retry_errors and any(k.failed for k in mine):
@@ -101,7 +105,7 @@ class Planner:
             self.summary.already += 1
             return True
         usable = [k for k in asked if not k.failed]
-        if not self._covers(usable):
+        if repeat or not self._covers(usable):
             return False
         by_code = {k.rest["code"]: k for k in usable}
         self.copied += [self._copy(unit, k) for k in by_code.values()]

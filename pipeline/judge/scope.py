@@ -8,14 +8,14 @@ is not rated again.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
 from ...schemas import Codebook, Rating, Trajectory, Unit, canonical_json
 from ...schemas.codebook import ContextKind
 from .. import codebooks
-from ..store import Store, dictionaries
+from ..store import Store, dictionaries, samples
 from ..store.ledger import RatingLedger
 from ..store.locks import exclusive
 from ..units import cut
@@ -44,6 +44,21 @@ class Scope:
     limit: int | None = None
     """At most so many units in this run."""
     retry_errors: bool = False
+    repeats: int = 1
+    """How often each question is asked; the first answer counts."""
+    sample: str | None = None
+    """Only units of this sample."""
+    sampled: Mapping[str, frozenset[tuple[str, int | None]]] = field(default_factory=dict)
+    """Its units (trajectory, event), by codebook."""
+
+    def of_sample(self, store: Store, name: str | None) -> Scope:
+        """The scope within a sample; UsageError where there is none of that name."""
+        if name is None:
+            return self
+        units: dict[str, set[tuple[str, int | None]]] = {}
+        for unit in samples.load(store.workspace, name).units:
+            units.setdefault(unit.codebook, set()).add((unit.trajectory, unit.event))
+        return replace(self, sample=name, sampled={book: frozenset(some) for book, some in units.items()})
 
     def on(self, books: tuple[Codebook, ...]) -> Scope:
         """The same for these codebooks."""
@@ -103,6 +118,7 @@ class Known:
     failed: bool
     current: bool
     """Whether it is its rater's last word."""
+    repeat: int
     label: str | None
     rest: dict[str, Any] = field(compare=False)
 
@@ -126,6 +142,8 @@ class Batch:
         for trajectory in self.trajectories:
             known = self.known.get(trajectory.id, {})
             for unit in cut(trajectory, seen, include_query=scope.include_query):
+                if scope.sample and (trajectory.id, unit.event) not in scope.sampled.get(self.book.name, ()):
+                    continue
                 said = known.get(unit.event, [])
                 yield trajectory, unit, [k for k in said if k.unit_hash == unit.hash] if said else []
 
@@ -182,7 +200,7 @@ def _rated(
 ) -> list[Rating]:
     fresh: list[Rating] = []
     for _, unit, known in batch.units(scope):
-        said = [k for k in known if k.current and (k.rater, k.rater_version) == maker]
+        said = [k for k in known if k.current and k.repeat == 0 and (k.rater, k.rater_version) == maker]
         if said and not (scope.retry_errors and any(k.failed for k in said)):
             summary.already += 1
         elif scope.limit is None or summary.rated + summary.errors < scope.limit:
@@ -197,7 +215,7 @@ def known(connection: Any, book: Codebook, ids: Sequence[str]) -> dict[str, Know
     query = """
         SELECT r.trajectory_id, r.event, r.rater, r.rater_version, r.unit_hash, r.prompt_hash, r.parameters,
             r.error, r.label, r.code, r.cites, r.quote, r.error_source, r.rationale, r.probability, r.model,
-            r.seed, c.line IS NOT NULL AS current
+            r.seed, r.repeat, c.line IS NOT NULL AS current
         FROM ratings r
         LEFT JOIN current_ratings c
             ON c.trajectory_id = r.trajectory_id AND c.ledger = r.ledger AND c.line = r.line
@@ -214,6 +232,7 @@ def known(connection: Any, book: Codebook, ids: Sequence[str]) -> dict[str, Know
             parameters=row["parameters"] or canonical_json({}),
             failed=row["error"] is not None,
             current=row["current"],
+            repeat=row["repeat"],
             label=row["label"],
             rest={key: row[key] for key in _REST},
         )

@@ -21,7 +21,9 @@ def facts(store: Store, only: Selection | None = None) -> tuple[tuple[str, str],
     """
     with store.reading() as connection:
         found = dictionaries(connection, query, values)[0]
-        ratings = connection.execute("SELECT count(*) FROM ratings WHERE NOT retracted").fetchall()[0][0]
+        ratings = connection.execute(
+            "SELECT count(*) FROM ratings WHERE NOT retracted AND repeat = 0"
+        ).fetchall()[0][0]
         sources = connection.execute("SELECT count(*), max(ingested) FROM sources").fetchall()[0]
         bad = connection.execute("SELECT count(*) FROM quarantine").fetchall()[0][0]
     return (

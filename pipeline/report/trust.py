@@ -16,7 +16,13 @@ COEFFICIENTS = {
     "krippendorff_alpha": "Krippendorff's α",
     "gwet_ac1": "Gwet's AC1",
 }
-_KAPPAS = ("cohen_kappa", "mean_cohen_kappa", "mean_judge_human_kappa", "macro_cohen_kappa")
+_COLUMN = {
+    "cohen_kappa": "kappa",
+    "mean_cohen_kappa": "kappa",
+    "mean_judge_human_kappa": "kappa",
+    "macro_cohen_kappa": "kappa",
+    "intra_rater_alpha": "krippendorff_alpha",
+}
 
 
 def tables(store: Store) -> tuple[Table, ...]:
@@ -26,23 +32,24 @@ def tables(store: Store) -> tuple[Table, ...]:
 
 def agreement_table(rows: Iterable[Agreement]) -> Table:
     """A row for each code and set of raters, a column for each coefficient."""
-    found: dict[tuple[str, tuple[str, ...]], dict[str, Agreement]] = {}
+    found: dict[tuple[str, tuple[str, ...], str], dict[str, Agreement]] = {}
     for row in rows:
-        name = "kappa" if row.coefficient in _KAPPAS else row.coefficient
+        name = _COLUMN.get(row.coefficient, row.coefficient)
         if name in COEFFICIENTS:
-            found.setdefault((row.code, row.raters), {})[name] = row
+            found.setdefault((row.code, row.raters, row.population or "all"), {})[name] = row
     whole = {key: row for key, row in found.items() if len(row) > 1 or "kappa" not in row}
     lines = [
-        (code, " · ".join(raters), *(_coefficient(row.get(name)) for name in COEFFICIENTS), _units(row))
-        for (code, raters), row in whole.items()
+        (code, " · ".join(raters), *(_coefficient(row.get(n)) for n in COEFFICIENTS), _units(row), population)
+        for (code, raters, population), row in whole.items()
     ]
     return Table(
         name="agreement",
         title="Agreement (Co-Gym, table 5)",
-        caption="People with people, each judge with people, judges with judges. Cohen's κ is the mean over "
-        "the judge–person pairs where a judge takes part. Intervals: bootstrap over trajectories. Undefined "
-        "where only one label was used.",
-        columns=("Code", "Raters", *COEFFICIENTS.values(), "Units"),
+        caption="People with people, each judge with people, judges with judges, a judge asked again with "
+        "itself. Cohen's κ is the mean over the judge–person pairs where a judge takes part. Intervals: "
+        "bootstrap over trajectories. Undefined where only one label was used. People meet on fewer units "
+        "than a judge meets them on where not every unit is labelled twice: the last column says which.",
+        columns=("Code", "Raters", *COEFFICIENTS.values(), "Units", "Which units"),
         rows=tuple(lines),
         heads=2,
         empty="No unit was rated by two raters: `coaudit judge`, then labels by people.",

@@ -63,11 +63,26 @@ class Drawn(Model):
     """How many annotators are to label it."""
 
 
+class Frame(Model):
+    """The units of a codebook that had one probability of being drawn, drawn or not.
+
+    A unit that two samples could have taken has the probability that either does, so both must say what it
+    was under them, also where it was not drawn.
+    """
+
+    frame: str
+    """The codebook."""
+    probability: float = Field(gt=0, le=1)
+    units: dict[str, tuple[int | None, ...]]
+    """Trajectory -> seq of the first event of each unit."""
+
+
 class Sample(Model):
-    """A design and what was drawn under it."""
+    """A design, what was drawn under it, and from what."""
 
     design: Design
     units: tuple[Drawn, ...]
+    frames: tuple[Frame, ...] = ()
 
 
 def this_version() -> str:
@@ -96,7 +111,9 @@ def save(workspace: Workspace, sample: Sample) -> Path:
         raise UsageError("the sample is empty: no unit of the codebook to draw from")
     workspace.samples.mkdir(parents=True, exist_ok=True)
     partial = target.with_suffix(".partial")
-    ledger.append(partial, [line.model_dump_json() for line in (sample.design, *sample.units)])
+    ledger.append(
+        partial, [line.model_dump_json() for line in (sample.design, *sample.units, *sample.frames)]
+    )
     partial.rename(target)
     return target
 
@@ -115,19 +132,21 @@ def load(workspace: Workspace, name: str | None) -> Sample:
 
 def read(file: Path) -> Sample:
     """A sample from its file; SourceError names the line that isn't one."""
-    units = []
+    units, frames = [], []
     design: Design | None = None
     for number, line in enumerate(file.read_bytes().splitlines(), start=1):
         try:
             if design is None:
                 design = Design.model_validate_json(line)
+            elif line.startswith(b'{"frame"'):
+                frames.append(Frame.model_validate_json(line))
             else:
                 units.append(Drawn.model_validate_json(line))
         except ValidationError as error:
             raise SourceError(f"{file}:{number}: {error.errors()[0]['msg']}") from error
     if design is None:
         raise SourceError(f"{file}: an empty file is no sample")
-    return Sample(design=design, units=tuple(units))
+    return Sample(design=design, units=tuple(units), frames=tuple(frames))
 
 
 def rows(sample: Sample) -> Iterator[Row]:
@@ -148,6 +167,20 @@ def rows(sample: Sample) -> Iterator[Row]:
             "seed": design.seed,
             "created": design.created,
         }
+
+
+def frame_rows(sample: Sample) -> Iterator[Row]:
+    """The rows of the table `frames`."""
+    for frame in sample.frames:
+        for trajectory, events in frame.units.items():
+            for event in events:
+                yield {
+                    "sample": sample.design.name,
+                    "codebook": frame.frame,
+                    "trajectory_id": trajectory,
+                    "event": event,
+                    "probability": frame.probability,
+                }
 
 
 def changed(workspace: Workspace, loaded: dict[str, int]) -> Sequence[Path]:

@@ -110,9 +110,12 @@ def _load_samples(workspace: Workspace, connection: duckdb.DuckDBPyConnection) -
     """A sample is written once, so one that changed is read whole."""
     loaded = dict(connection.execute("SELECT path, bytes FROM ledgers").fetchall())
     for path in samples.changed(workspace, loaded):
-        size, drawn = path.stat().st_size, list(samples.rows(samples.read(path)))
-        execute(connection, "DELETE FROM samples WHERE sample = ?", [path.stem])
+        sample = samples.read(path)
+        size, drawn = path.stat().st_size, list(samples.rows(sample))
+        for table in ("samples", "frames"):
+            execute(connection, f"DELETE FROM {table} WHERE sample = ?", [path.stem])
         insert(connection, "samples", drawn)
+        insert(connection, "frames", list(samples.frame_rows(sample)))
         _note(connection, f"samples/{path.name}", size, len(drawn))
 
 

@@ -22,7 +22,8 @@ CREATE OR REPLACE VIEW rater_provenance AS
 SELECT codebook, codebook_version, rater, any_value(rater_kind) AS rater_kind,
     list_sort(list_distinct(list(rater_version))) AS versions, list_sort(list_distinct(list(model))) AS models,
     list_sort(list_distinct(list(prompt_hash))) AS prompts, list_sort(list_distinct(list(seed))) AS seeds,
-    count(label) AS answers, count(error) AS errors, count(DISTINCT trajectory_id) AS trajectories,
+    count(label) FILTER (WHERE repeat = 0) AS answers, count(error) FILTER (WHERE repeat = 0) AS errors,
+    count(DISTINCT trajectory_id) AS trajectories,
     sum(prompt_tokens) AS prompt_tokens, sum(cached_tokens) AS cached_tokens,
     sum(completion_tokens) AS completion_tokens, sum(cost_usd) AS cost_usd, sum(seconds) AS seconds
 FROM current_ratings

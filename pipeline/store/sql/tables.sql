@@ -29,7 +29,7 @@ CREATE TABLE IF NOT EXISTS units (
 CREATE TABLE IF NOT EXISTS ratings (
     ledger VARCHAR, line INTEGER, trajectory_id VARCHAR, event INTEGER, unit_hash VARCHAR, codebook VARCHAR,
     codebook_version VARCHAR, code VARCHAR, rater VARCHAR, rater_kind VARCHAR, rater_version VARCHAR,
-    label VARCHAR, error VARCHAR, retracted BOOLEAN, cites INTEGER[], quote VARCHAR, error_source VARCHAR,
+    repeat INTEGER, label VARCHAR, error VARCHAR, retracted BOOLEAN, cites INTEGER[], quote VARCHAR, error_source VARCHAR,
     rationale VARCHAR, probability DOUBLE, model VARCHAR, prompt_hash VARCHAR, parameters VARCHAR, seed BIGINT,
     prompt_tokens BIGINT, cached_tokens BIGINT, completion_tokens BIGINT, cost_usd DOUBLE, seconds DOUBLE,
     created VARCHAR, external VARCHAR
@@ -42,6 +42,10 @@ CREATE TABLE IF NOT EXISTS codebooks (
 CREATE TABLE IF NOT EXISTS samples (
     sample VARCHAR, trajectory_id VARCHAR, event INTEGER, codebook VARCHAR, code VARCHAR, unit_hash VARCHAR,
     probability DOUBLE, stratum VARCHAR, overlap INTEGER, design VARCHAR, seed BIGINT, created VARCHAR
+);
+-- With what probability a sample could have taken each unit, drawn or not.
+CREATE TABLE IF NOT EXISTS frames (
+    sample VARCHAR, codebook VARCHAR, trajectory_id VARCHAR, event INTEGER, probability DOUBLE
 );
 CREATE TABLE IF NOT EXISTS sources (
     path VARCHAR, system VARCHAR, content_hash VARCHAR, options VARCHAR, trajectory_ids VARCHAR[], ingested VARCHAR

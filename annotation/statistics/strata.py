@@ -1,0 +1,81 @@
+"""Shares of labels within strata of a sample, as posterior draws: what rates and a judge's errors rest on.
+
+A label is a number from 0 to 1: what one person said, or the mean of what several said of the unit. In each
+stratum the share has a Beta posterior on its effective size. A Wald interval instead would be empty where the
+sample shows no error of the judge, and below its nominal coverage where it shows few.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .intervals import Floats, Ints, Z, student
+
+
+@dataclass(frozen=True, eq=False)
+class Shares:
+    """`means` (G,) weighted shares by stratum of `held` (G,) units; the posteriors' `centres` and `sizes`."""
+
+    means: Floats
+    held: Ints
+    centres: Floats
+    sizes: Floats
+
+    def draws(self, resamples: int, rng: np.random.Generator) -> Floats:
+        """(G, resamples) from the strata's Beta posteriors."""
+        present, absent = self.centres * self.sizes, (1 - self.centres) * self.sizes
+        return rng.beta(present[:, None], absent[:, None], size=(len(self.means), resamples))
+
+
+def shares(
+    labels: Floats,
+    weights: Floats,
+    strata: Ints,
+    clusters: Ints | None,
+    whole: Floats,
+    prior: Floats | float = 1.0,
+) -> Shares:
+    """Shares of `labels` (n,) in strata numbered 0..G−1, each with a unit; `whole` (G,) their true weights.
+
+    To the data comes half a unit of each kind, labelled by one person, of the stratum's usual weight (times
+    `prior`): with 0/1 labels of one weight that is Jeffreys' Beta(y + ½, n − y + ½). The size of the Beta is
+    p(1 − p)/variance of all this, no more than Kish's (Σw)²/Σw² allows, for the sample may lack rare heavy
+    units. Without the prior's units, labels that are means of several would vary less than what was not seen.
+    The data's part is divided by the design effect of trajectories and the ratio of t to normal tails.
+    """
+    sums, squared = np.bincount(strata, weights=weights), np.bincount(strata, weights=weights**2)
+    means = np.clip(np.bincount(strata, weights=weights * labels) / sums, 0, 1)
+    usual = squared / sums * prior
+    centres = (sums * means + usual / 2) / (sums + usual)
+    units = np.bincount(strata, weights=(weights * (labels - centres[strata])) ** 2)
+    spread = units + usual * squared / sums * (centres**2 + (1 - centres) ** 2) / 2
+    own = centres * (1 - centres) * (sums + usual) ** 2 / spread
+    most = sums**2 / squared * _repeated(labels, strata) + prior
+    effect = design_effect((weights * (whole / sums)[strata]) * (labels - means[strata]), clusters)
+    sizes = (np.minimum(own, most) - prior) / effect + prior
+    return Shares(means, np.bincount(strata), centres, np.maximum(sizes, prior))
+
+
+def design_effect(residuals: Floats, clusters: Ints | None) -> float:
+    """Variance of a sum of residuals by cluster over that by unit (≥ 1), times (t/z)² for few clusters."""
+    if clusters is None:
+        return 1.0
+    _, codes = np.unique(clusters, return_inverse=True)
+    n = len(np.bincount(codes))
+    if n < 2:
+        return float(len(residuals))
+    sizes = np.bincount(codes).astype(np.float64)
+    by_cluster = float((np.bincount(codes, weights=residuals) ** 2).sum()) * n / (n - 1)
+    by_unit = float((residuals**2).sum())
+    ratio = by_cluster / by_unit if by_unit > 0 else len(residuals) / n
+    effective = sizes.sum() ** 2 / (sizes**2).sum()
+    return max(1.0, ratio) * (student(max(effective - 1, 1.0)) / Z) ** 2
+
+
+def _repeated(labels: Floats, strata: Ints) -> Floats:
+    """(G,) up to how many people a unit counts for: 1 where every label is 0 or 1, else 2."""
+    divided = np.bincount(strata, weights=(labels > 0) & (labels < 1)) > 0
+    counted: Floats = np.where(divided, 2.0, 1.0)
+    return counted

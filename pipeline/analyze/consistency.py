@@ -1,0 +1,84 @@
+"""How far a judge agrees with itself: the same questions asked again, by the same version of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import duckdb
+import numpy as np
+
+from ...annotation.statistics import Coefficient, Ratings
+from ...annotation.statistics.agreement import agreement
+from ...annotation.statistics.intervals import MISSING
+from ...schemas import Agreement, Codebook
+from ..store import dictionaries
+
+Answers = dict[tuple[str, int | None], dict[int, str]]
+"""Unit -> repeat -> label."""
+
+
+def consistency(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Iterator[Agreement]:
+    """Alpha between a rater's repeats and how often two of its answers differ, code by code.
+
+    Each version of a rater has rows of its own. Answers that are unclear or failed are missing.
+    """
+    answers: dict[tuple[str, str, str], Answers] = {}
+    for row in dictionaries(connection, _REPEATED, [book.name]):
+        if row["label"] in book.labels:
+            key = (row["code"], row["rater"], row["rater_version"] or "–")
+            unit = (row["trajectory_id"], row["event"])
+            answers.setdefault(key, {}).setdefault(unit, {})[row["repeat"]] = row["label"]
+    for (code, rater, version), units in sorted(answers.items()):
+        yield from _rows(book, code, rater, version, units)
+
+
+def _rows(book: Codebook, code: str, rater: str, version: str, units: Answers) -> Iterator[Agreement]:
+    times = 1 + max(repeat for given in units.values() for repeat in given)
+    matrix = np.full((len(units), times), MISSING, dtype=np.int64)
+    for place, given in enumerate(units.values()):
+        for repeat, label in given.items():
+            matrix[place, repeat] = book.labels.index(label)
+    _, trajectories = np.unique([trajectory for trajectory, _ in units], return_inverse=True)
+    asked = Ratings(
+        matrix=matrix,
+        labels=book.labels,
+        raters=tuple(str(number + 1) for number in range(times)),
+        level=book.level,
+        clusters=None if book.unit == "trajectory" else trajectories.astype(np.int64),
+    )
+    alpha, same = agreement(asked, ["krippendorff_alpha", "percent_agreement"])
+    where = f"units that version {version} was asked about up to {times} times"
+    yield _row(code, rater, "intra_rater_alpha", alpha, where)
+    yield _row(code, rater, "flip_rate", same, where, turned=True)
+
+
+def _row(
+    code: str, rater: str, name: str, found: Coefficient, where: str, *, turned: bool = False
+) -> Agreement:
+    """A coefficient under its name for one rater; `turned` says how often answers differ, not agree."""
+    value, low, high = found.value, found.low, found.high
+    if turned:
+        value, low, high = (None if v is None else 1 - v for v in (value, high, low))
+    return Agreement(
+        code=code,
+        coefficient=name,
+        raters=(rater,),
+        value=value,
+        low=low,
+        high=high,
+        n_units=found.n_units,
+        n_ratings=found.n_ratings,
+        population=where,
+        reason=found.reason,
+    )
+
+
+_REPEATED = """
+    SELECT trajectory_id, event, code, rater, rater_version, repeat, label
+    FROM answered_ratings
+    WHERE codebook = ? AND NOT opening AND label IS NOT NULL
+        AND (rater, rater_version) IN (
+            SELECT (rater, rater_version) FROM current_ratings WHERE repeat > 0 AND NOT retracted
+        )
+    ORDER BY trajectory_id, event
+"""

@@ -1,0 +1,396 @@
+"""Agreement: published tables, hand calculation, and the libraries where their definitions coincide."""
+
+import warnings
+from typing import Any
+
+import krippendorff
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.typing import NDArray
+
+from coaudit.annotation.statistics import Coefficient, Ratings
+from coaudit.annotation.statistics.agreement import COEFFICIENTS, agreement, label_counts, macro_mean
+from coaudit.annotation.statistics.sets import set_alpha, set_distances
+
+NAN = -1
+
+
+def ratings(matrix: Any, labels: Any = ("0", "1"), **options: Any) -> Ratings:
+    matrix = np.array(matrix, dtype=np.int64)
+    raters = tuple("abcdefghijklmnop"[: matrix.shape[1]])
+    return Ratings(matrix, tuple(labels), raters, **options)
+
+
+def one(
+    name: str, matrix: Any, labels: Any = ("0", "1"), resamples: int = 200, **options: Any
+) -> Coefficient:
+    (row,) = agreement(ratings(matrix, labels, **options), [name], resamples=resamples)
+    return row
+
+
+def from_table(table: Any) -> NDArray[np.int64]:
+    """Two raters' units from their contingency table."""
+    table = np.array(table)
+    return np.repeat(np.argwhere(np.ones_like(table)), table.ravel(), axis=0)
+
+
+# Krippendorff (2011), "Computing Krippendorff's alpha-reliability", section C: 4 observers, 12 units.
+KRIPPENDORFF_2011 = (
+    np.array(
+        [
+            [1, 2, 3, 3, 2, 1, 4, 1, 2, 0, 0, 0],
+            [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, 0, 3],
+            [0, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, 0],
+            [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, 0],
+        ]
+    ).T
+    - 1
+)
+
+# irrCAC, CAC(frame of those ratings): fleiss(), gwet(), bp(), krippendorff()["est"]["coefficient_value"].
+IRRCAC = {"fleiss_kappa": 0.76117, "gwet_ac1": 0.77544, "pabak": 0.77273, "krippendorff_alpha": 0.74342}
+
+# Fleiss (1971) as printed in Fleiss, Levin and Paik: 10 subjects, 14 raters, 5 categories (kappa .210).
+FLEISS_TABLE = [
+    [0, 0, 0, 0, 14],
+    [0, 2, 6, 4, 2],
+    [0, 0, 3, 5, 6],
+    [0, 3, 9, 2, 0],
+    [2, 2, 8, 1, 1],
+    [7, 7, 0, 0, 0],
+    [3, 2, 6, 3, 0],
+    [2, 5, 3, 2, 2],
+    [6, 5, 2, 1, 0],
+    [0, 2, 2, 3, 7],
+]
+
+
+@pytest.mark.parametrize(
+    ("level", "published"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)]
+)
+def test_alpha_is_that_of_krippendorffs_own_example_at_every_level(level: Any, published: Any) -> None:
+    row = one("krippendorff_alpha", KRIPPENDORFF_2011, "12345", level=level)
+    assert row.value == pytest.approx(published, abs=5e-4)
+    assert (row.n_units, row.n_ratings) == (11, 40)
+
+
+def test_fleiss_kappa_is_that_of_the_published_table() -> None:
+    matrix = [np.repeat(np.arange(5), counts) for counts in FLEISS_TABLE]
+    assert one("fleiss_kappa", matrix, "12345").value == pytest.approx(0.2099, abs=5e-5)
+
+
+def test_two_by_two_coefficients_are_those_worked_out_by_hand() -> None:
+    matrix = from_table([[20, 5], [10, 15]])
+    rows = {
+        row.coefficient: row.value
+        for row in agreement(ratings(matrix, ("yes", "no"), positive="yes"), resamples=50)
+    }
+    assert rows["percent_agreement"] == pytest.approx(0.7)
+    assert rows["positive_agreement"] == pytest.approx(40 / 55)
+    assert rows["negative_agreement"] == pytest.approx(30 / 45)
+    assert rows["cohen_kappa"] == pytest.approx(0.4)  # chance .5·.6 + .5·.4
+    assert rows["mean_cohen_kappa"] == rows["cohen_kappa"]
+    assert rows["fleiss_kappa"] == pytest.approx((0.7 - 0.505) / 0.495)  # margins .55 and .45
+    assert rows["krippendorff_alpha"] == pytest.approx(1 - 99 * 30 / (2 * 55 * 45))
+    assert rows["gwet_ac1"] == pytest.approx((0.7 - 0.495) / 0.505)
+    assert rows["pabak"] == pytest.approx(0.4)
+
+
+def test_every_declared_coefficient_is_reported_by_its_name() -> None:
+    rows = agreement(ratings(from_table([[5, 2], [1, 4]]), positive="1"), resamples=50)
+    assert {row.coefficient for row in rows} == set(COEFFICIENTS)
+
+
+def test_the_two_rater_fleiss_is_scotts_pi_and_not_cohens_kappa() -> None:
+    matrix = from_table([[20, 5], [10, 15]])
+    assert one("fleiss_kappa", matrix).value != pytest.approx(one("cohen_kappa", matrix).value, abs=1e-3)
+
+
+@pytest.mark.library
+def test_weighted_kappa_depends_on_the_declared_labels_in_their_order() -> None:
+    from sklearn.metrics import cohen_kappa_score
+
+    table = np.zeros((11, 11), dtype=int)
+    table[0, 0], table[9, 10], table[10, 9], table[2, 10] = 5, 3, 2, 1
+    matrix = from_table(table)
+    declared = [str(k) for k in range(11)]
+    for name, weights in (("cohen_kappa_linear", "linear"), ("cohen_kappa_quadratic", "quadratic")):
+        expected = cohen_kappa_score(*matrix.T, labels=list(range(11)), weights=weights)
+        assert one(name, matrix, declared).value == pytest.approx(expected)
+
+
+def test_pabak_and_ac1_count_the_declared_labels_not_the_used_ones() -> None:
+    matrix = from_table([[20, 5], [10, 15]])
+    assert one("pabak", matrix, "abc").value == pytest.approx((3 * 0.7 - 1) / 2)
+    chance = (0.55 * 0.45 * 2) / 2
+    assert one("gwet_ac1", matrix, "abc").value == pytest.approx((0.7 - chance) / (1 - chance))
+
+
+UNEVEN = [[0, 0, 1], [1, 1, NAN], [0, NAN, NAN]]
+
+
+def test_margins_come_from_the_units_that_two_raters_have_seen() -> None:
+    # units: 0 0 1 | 1 1 – | 0 – – ; agreement (1/3 + 1)/2 ; margin of 1: (1/3 + 1)/2
+    row = one("fleiss_kappa", UNEVEN)
+    chance = (2 / 3) ** 2 + (1 / 3) ** 2
+    assert row.value == pytest.approx((2 / 3 - chance) / (1 - chance))
+    assert (row.n_units, row.n_ratings) == (2, 5)
+
+
+def test_gwets_convention_takes_margins_of_all_rated_units_and_counts_them() -> None:
+    # margin of 1: (1/3 + 1 + 0)/3
+    for name, chance in (("fleiss_kappa", (4 / 9) ** 2 + (5 / 9) ** 2), ("gwet_ac1", 2 * 4 / 9 * 5 / 9)):
+        (row,) = agreement(ratings(UNEVEN), [name], margins="all", resamples=50)
+        assert row.value == pytest.approx((2 / 3 - chance) / (1 - chance))
+        assert (row.n_units, row.n_ratings) == (3, 6)
+    with pytest.raises(ValueError, match="unknown margins 'some', expected one of paired, all"):
+        agreement(ratings(UNEVEN), margins="some")  # type: ignore[arg-type]
+
+
+def test_with_gwets_convention_the_coefficients_are_those_of_irrcac() -> None:
+    found = agreement(ratings(KRIPPENDORFF_2011, "12345"), list(IRRCAC), margins="all", resamples=50)
+    assert {row.coefficient: row.value for row in found} == pytest.approx(IRRCAC, abs=5e-6)
+
+
+def test_units_that_a_judge_alone_has_rated_change_no_coefficient() -> None:
+    rng = np.random.default_rng(4)
+    truth = rng.random(1000) < 0.1
+    said = np.stack(
+        [np.where(rng.random(1000) < 0.9, truth, rng.random(1000) < 0.4) for _ in range(3)], axis=1
+    )
+    shared = said[:200].astype(np.int64)
+    whole = said.astype(np.int64)
+    whole[200:, 1:] = NAN  # two people on 200 units, the judge on all
+    assert agreement(ratings(whole), resamples=100) == agreement(ratings(shared), resamples=100)
+
+
+def test_uneven_numbers_of_raters_weigh_units_alike() -> None:
+    # 1 1 | 0 0 0 | 0 1 0: agreement (1 + 1 + 1/3)/3 = 7/9, margin of 1 (1 + 0 + 1/3)/3 = 4/9
+    row = one("fleiss_kappa", [[1, 1, NAN], [0, 0, 0], [0, 1, 0]])
+    assert row.value == pytest.approx((7 / 9 - 41 / 81) / (40 / 81))
+
+
+def test_the_mean_of_a_judges_kappas_counts_the_units_that_it_shares_with_a_person() -> None:
+    matrix = [[0, 0, NAN], [1, NAN, 1], [NAN, 1, 1], [0, 1, 1], [1, NAN, NAN]]
+    (row,) = agreement(ratings(matrix), ["mean_cohen_kappa"], pairs=[(0, 1), (0, 2)], resamples=50)
+    assert (row.n_units, row.n_ratings) == (3, 7)
+
+
+def test_the_mean_of_pairwise_kappas_is_over_the_defined_pairs() -> None:
+    matrix = [[0, 0, 0], [1, 1, NAN], [0, 1, 0], [1, 1, NAN], [0, 0, 0]]
+    kappa = one("mean_cohen_kappa", matrix)
+    pairs = agreement(ratings(matrix), ["cohen_kappa"], resamples=50)
+    assert [row.raters for row in pairs] == [("a", "b"), ("a", "c"), ("b", "c")]
+    assert pairs[1].value is None and pairs[1].reason == "one label only"
+    defined = [row.value for row in pairs if row.value is not None]
+    assert kappa.value == pytest.approx(sum(defined) / 2)
+
+
+def test_pairs_may_be_limited_to_the_judge_and_each_human() -> None:
+    matrix = np.array([[0, 0, 1], [1, 1, 1], [0, 1, 0], [1, 0, 1]])
+    rows = agreement(
+        ratings(matrix), ["cohen_kappa", "mean_cohen_kappa"], pairs=[(0, 2), (1, 2)], resamples=50
+    )
+    assert [row.raters for row in rows] == [("a", "c"), ("b", "c"), ("a", "b", "c")]
+    pairs = [row.value for row in rows[:2] if row.value is not None]
+    assert rows[2].value == pytest.approx(sum(pairs) / 2)
+
+
+@pytest.mark.parametrize("name", ["cohen_kappa", "mean_cohen_kappa", "fleiss_kappa", "krippendorff_alpha"])
+def test_constant_data_leave_kappa_and_alpha_undefined(name: Any) -> None:
+    row = one(name, [[0, 0], [0, 0], [0, 0]])
+    assert (row.value, row.low, row.high, row.reason) == (None, None, None, "one label only")
+
+
+@pytest.mark.parametrize("name", ["gwet_ac1", "pabak"])
+def test_constant_data_give_ac1_and_pabak_of_one_with_a_warning(name: Any) -> None:
+    row = one(name, [[0, 0]] * 20)
+    assert (row.value, row.high, row.reason) == (1.0, 1.0, "one label only")
+    assert row.low is not None and row.low < 1
+
+
+def test_constant_but_different_raters_are_defined() -> None:
+    matrix = [[0, 1]] * 10
+    assert one("cohen_kappa", matrix).value == pytest.approx(0)
+    assert one("fleiss_kappa", matrix).value == pytest.approx(-1)
+    assert one("krippendorff_alpha", matrix).value == pytest.approx(1 - 19 * 20 / 200)
+
+
+@pytest.mark.parametrize("name", ["cohen_kappa", "fleiss_kappa", "krippendorff_alpha", "percent_agreement"])
+def test_perfect_agreement_on_two_labels_is_one_with_an_interval_of_some_width(name: Any) -> None:
+    row = one(name, [[0, 0]] * 10 + [[1, 1]] * 10)
+    assert row.value == pytest.approx(1)
+    assert row.high == pytest.approx(1)
+    assert row.low is not None and row.low < 0.95
+
+
+@pytest.mark.parametrize(
+    ("matrix", "reason"),
+    [
+        (np.empty((0, 2)), "no rating"),
+        ([[NAN, NAN]], "no rating"),
+        ([[0, NAN], [1, NAN]], "a single rater"),
+        ([[0], [1]], "a single rater"),
+        ([[0, NAN], [NAN, 1]], "no unit with two ratings"),
+    ],
+)
+def test_what_cannot_be_compared_is_null_with_the_reason(matrix: Any, reason: Any) -> None:
+    for row in agreement(ratings(matrix), resamples=50):
+        assert (row.value, row.low, row.high, row.reason) == (None, None, None, reason)
+        assert row.n_units == row.n_ratings == 0
+    assert {"cohen_kappa", "mean_cohen_kappa"} <= {
+        row.coefficient for row in agreement(ratings(matrix), resamples=50)
+    }
+
+
+def test_units_of_a_single_trajectory_have_no_interval() -> None:
+    row = one("cohen_kappa", [[0, 0], [1, 1], [0, 1]], clusters=np.zeros(3, dtype=np.int64))
+    assert row.value is not None
+    assert (row.low, row.reason) == (None, "no interval: a single unit or trajectory")
+
+
+def test_design_weights_restore_what_uneven_sampling_distorted() -> None:
+    population = from_table([[900, 20], [60, 20]])
+    judged_yes = population[:, 1] == 1
+    kept = judged_yes | (np.arange(len(population)) % 10 == 0)
+    weights = np.where(judged_yes, 1.0, 10.0)[kept]
+    truth = one("cohen_kappa", population).value
+    assert one("cohen_kappa", population[kept], weights=weights).value == pytest.approx(truth, abs=0.01)
+    assert one("cohen_kappa", population[kept]).value != pytest.approx(truth, abs=0.1)
+
+
+def test_equal_weights_change_nothing_and_the_scale_of_weights_does_not_matter() -> None:
+    matrix = from_table([[20, 5], [10, 15]])
+    assert one("fleiss_kappa", matrix, weights=np.full(50, 7.0)) == one("fleiss_kappa", matrix)
+
+
+def test_the_same_seed_gives_the_same_interval() -> None:
+    assert one("fleiss_kappa", KRIPPENDORFF_2011, "12345") == one("fleiss_kappa", KRIPPENDORFF_2011, "12345")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"labels": ("a",)}, "two or more"),
+        ({"labels": ("a", "a")}, "two or more"),
+        ({"level": "ratio"}, "nominal, ordinal, interval"),
+        ({"level": "interval", "labels": ("lo", "hi")}, "must be numbers"),
+        ({"matrix": np.array([[0, 2]])}, "below 2"),
+        ({"weights": np.array([0.0])}, "positive numbers"),
+        ({"clusters": np.array([0, 1])}, "each of 1 units"),
+        ({"positive": "maybe"}, "one of a, b"),
+        ({"raters": ("x",)}, "2 columns for 1 raters"),
+    ],
+)
+def test_wrong_input_is_refused_with_the_rule_and_the_value(change: Any, message: Any) -> None:
+    valid = {"matrix": np.array([[0, 1]]), "labels": ("a", "b"), "raters": ("x", "y")}
+    with pytest.raises(ValueError, match=message):
+        Ratings(**(valid | change))
+
+
+def test_an_unknown_coefficient_names_the_known_ones() -> None:
+    with pytest.raises(ValueError, match="unknown coefficient 'kappa', expected one of percent_agreement"):
+        agreement(ratings([[0, 1]]), ["kappa"])
+
+
+def test_labels_are_counted_by_rater() -> None:
+    assert label_counts(ratings([[0, 1], [0, NAN], [1, 1]])).tolist() == [[2, 1], [0, 2]]
+
+
+def test_the_macro_mean_says_how_many_codes_it_rests_on() -> None:
+    rows = [one("cohen_kappa", from_table([[20, 5], [10, 15]])), one("cohen_kappa", [[0, 0]])]
+    value, defined, codes = macro_mean(rows)
+    assert value == pytest.approx(0.4) and (defined, codes) == (1, 2)
+    assert macro_mean(rows[1:]) == (None, 0, 1)
+
+
+MATRICES = arrays(np.int64, st.tuples(st.integers(2, 25), st.integers(2, 4)), elements=st.integers(-1, 3))
+
+
+@settings(max_examples=60, deadline=None)
+@given(MATRICES, st.sampled_from(["nominal", "ordinal", "interval"]))
+def test_alpha_equals_the_krippendorff_package(matrix: Any, level: Any) -> None:
+    row = one("krippendorff_alpha", matrix, "0123", level=level, resamples=20)
+    paired = matrix[(matrix != NAN).sum(1) >= 2]
+    if len(np.unique(paired[paired != NAN])) < 2:
+        assert row.value is None and row.reason
+        return
+    data = np.where(matrix == NAN, np.nan, matrix).T
+    expected = krippendorff.alpha(data, value_domain=[0, 1, 2, 3], level_of_measurement=level)
+    assert row.value == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.library
+@settings(max_examples=40, deadline=None)
+@given(arrays(np.int64, st.tuples(st.integers(1, 25), st.integers(2, 4)), elements=st.integers(0, 3)))
+def test_fleiss_kappa_equals_statsmodels_on_complete_ratings(matrix: Any) -> None:
+    from statsmodels.stats.inter_rater import aggregate_raters, fleiss_kappa
+
+    row = one("fleiss_kappa", matrix, "0123", resamples=20)
+    if len(np.unique(matrix)) == 1:
+        assert row.value is None
+        return
+    counts, _ = aggregate_raters(matrix, 4)
+    assert row.value == pytest.approx(fleiss_kappa(counts))
+
+
+@pytest.mark.library
+@settings(max_examples=40, deadline=None)
+@given(arrays(np.int64, st.tuples(st.integers(1, 25), st.just(2)), elements=st.integers(0, 3)))
+def test_cohens_kappas_equal_scikit_learn(matrix: Any) -> None:
+    from sklearn.metrics import cohen_kappa_score
+
+    weights = {"cohen_kappa": None, "cohen_kappa_linear": "linear", "cohen_kappa_quadratic": "quadratic"}
+    for name, weight in weights.items():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            expected = cohen_kappa_score(*matrix.T, labels=[0, 1, 2, 3], weights=weight)
+        row = one(name, matrix, "0123", resamples=20)
+        assert row.value == (None if np.isnan(expected) else pytest.approx(expected))
+
+
+@settings(max_examples=60, deadline=None)
+@given(MATRICES, st.booleans())
+def test_an_interval_holds_the_value_and_has_some_width(matrix: Any, clustered: Any) -> None:
+    clusters = np.arange(len(matrix)) // 2 if clustered else None
+    for row in agreement(ratings(matrix, "0123", clusters=clusters), resamples=200):
+        if row.value is None or row.low is None or row.high is None:
+            assert row.reason and row.low is None and row.high is None
+        else:
+            assert row.low <= row.value <= row.high
+            assert row.low < row.high
+
+
+def test_set_distances_follow_the_published_rule_and_that_of_the_empty_set() -> None:
+    sets = np.array([[1, 1, 0], [1, 0, 0], [0, 1, 1], [0, 0, 1], [0, 0, 0]], dtype=bool)
+    masi = set_distances(sets, "masi")
+    assert masi[0].tolist() == pytest.approx([0, 1 - 1 / 2 * 2 / 3, 1 - 1 / 3 * 1 / 3, 1, 1])
+    jaccard = set_distances(sets, "jaccard")
+    assert jaccard[0].tolist() == pytest.approx([0, 1 / 2, 2 / 3, 1, 1])
+    assert masi[4, 4] == jaccard[4, 4] == 0
+
+
+def test_set_alpha_is_that_worked_out_by_hand() -> None:
+    # two units; {1} and {1}, then {} and {1}: one pair apart in four values, three {1} and one {}
+    chosen = np.array([[[1, 0], [1, 0]], [[0, 0], [1, 0]]], dtype=bool)
+    row = set_alpha(chosen, np.ones((2, 2), dtype=bool), ("a", "b"), "jaccard", resamples=100)
+    assert row.coefficient == "krippendorff_alpha_jaccard"
+    assert row.value == pytest.approx(1 - 3 * 2 / (2 * 3 * 1))
+
+
+def test_set_alpha_of_single_labels_is_the_nominal_alpha() -> None:
+    matrix = np.random.default_rng(0).integers(0, 4, (30, 3))
+    row = set_alpha(
+        np.eye(4, dtype=bool)[matrix], np.ones((30, 3), dtype=bool), ("a", "b", "c"), resamples=50
+    )
+    assert row.value == pytest.approx(one("krippendorff_alpha", matrix, "0123").value)
+
+
+def test_set_alpha_without_variation_or_second_rating_is_null() -> None:
+    empty = np.zeros((4, 2, 3), dtype=bool)
+    assert set_alpha(empty, np.ones((4, 2), dtype=bool), ("a", "b")).reason == "one label only"
+    alone = np.array([[True, False]] * 4)
+    assert set_alpha(empty, alone, ("a", "b")).reason == "a single rater"

@@ -1,0 +1,57 @@
+"""Confusion and calibration by hand."""
+
+import numpy as np
+import pytest
+
+from coaudit.annotation.statistics.confusion import calibration, confusion
+
+HUMAN = np.repeat([0, 0, 1, 1], [40, 10, 5, 45])
+JUDGE = np.repeat([0, 1, 0, 1], [40, 10, 5, 45])
+
+
+def test_sensitivity_specificity_and_predictive_values_are_those_of_the_table() -> None:
+    found = confusion(JUDGE, HUMAN, ("no", "yes"))
+    assert found.counts.tolist() == [[40, 10], [5, 45]]
+    yes = found.classes[1]
+    assert (yes.label, yes.sensitivity.value, yes.specificity.value) == ("yes", 0.9, 0.8)
+    assert [yes.ppv.value, yes.npv.value] == pytest.approx([45 / 55, 40 / 45])
+    # statsmodels.stats.proportion.proportion_confint(45, 50, method="agresti_coull")
+    assert [yes.sensitivity.low, yes.sensitivity.high] == pytest.approx([0.78206, 0.96086], abs=1e-5)
+
+
+def test_more_than_two_labels_are_each_held_against_the_others() -> None:
+    found = confusion(np.array([0, 1, 2, 2]), np.array([0, 1, 1, 2]), "abc")
+    assert [c.sensitivity.value for c in found.classes] == [1.0, 0.5, 1.0]
+    assert [c.ppv.value for c in found.classes] == [1.0, 1.0, 0.5]
+
+
+def test_weights_undo_a_sample_that_looked_at_the_judge() -> None:
+    weights = np.where(JUDGE == 1, 1.0, 4.0)
+    yes = confusion(JUDGE, HUMAN, ("no", "yes"), weights).classes[1]
+    assert yes.sensitivity.value == pytest.approx(45 / 65)
+    assert yes.ppv.value == pytest.approx(45 / 55)
+
+
+def test_a_share_of_nothing_is_null_with_the_reason() -> None:
+    yes = confusion(np.array([0, 0]), np.array([0, 0]), ("no", "yes")).classes[1]
+    assert (yes.sensitivity.value, yes.sensitivity.reason) == (None, "no human label 'yes'")
+    assert (yes.ppv.value, yes.ppv.reason) == (None, "no judge label 'yes'")
+
+
+def test_unusable_labels_are_left_out() -> None:
+    assert confusion(np.array([0, -2, 1]), np.array([0, 1, -1]), ("no", "yes")).counts.sum() == 1
+
+
+def test_calibration_error_and_brier_score_are_those_worked_out_by_hand() -> None:
+    found = calibration(np.array([0.05, 0.1, 0.9, 1.0]), np.array([0, 1, 1, 1]))
+    # (0, .1] holds .05 and .1: predicted .075, observed .5; (.8, .9]: .9 and 1; (.9, 1]: 1 and 1
+    assert found.ece == pytest.approx((2 * 0.425 + 0.1) / 4)
+    assert found.brier == pytest.approx((0.0025 + 0.81 + 0.01) / 4)
+    assert [b.n for b in found.bins] == [2, 0, 0, 0, 0, 0, 0, 0, 1, 1]
+    assert found.bins[1].predicted is None
+
+
+def test_calibration_without_units_is_null_and_wrong_probabilities_are_refused() -> None:
+    assert calibration(np.array([]), np.array([])).reason == "no unit with a probability and a human label"
+    with pytest.raises(ValueError, match=r"in 0\.\.1"):
+        calibration(np.array([1.2]), np.array([1]))

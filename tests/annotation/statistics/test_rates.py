@@ -1,0 +1,189 @@
+"""Rates corrected for the judge: hand calculation, identities between estimators, coverage."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from coaudit.annotation.statistics import Audit
+from coaudit.annotation.statistics.audit import ERROR, UNCLEAR, any_mode
+from coaudit.annotation.statistics.estimators import ESTIMATORS
+from coaudit.annotation.statistics.intervals import MISSING, Floats, jeffreys
+from coaudit.annotation.statistics.rates import choose, rate
+
+# 100 units: the judge says 1 of 20, 0 of 80. Labelled: 10 of each; 8 of the ten "1" are, 1 of the ten "0" is.
+JUDGE = np.repeat([1, 0], [20, 80])
+HUMAN = np.concatenate([[1] * 8, [0] * 2, [MISSING] * 10, [1], [0] * 9, [MISSING] * 70])
+EVEN = np.repeat([0.5, 0.125], [20, 80])  # inclusion, even within each judge label
+UNEVEN: Floats = np.linspace(0.1, 0.9, 100, dtype=np.float64)
+
+
+def test_the_post_stratified_rate_is_the_judges_rate_corrected_by_ppv_and_for() -> None:
+    found = rate(Audit(HUMAN, JUDGE, EVEN))
+    assert found.rate == pytest.approx(0.2 * 0.8 + 0.8 * 0.1)
+    assert (found.judge_rate, found.estimator) == (0.2, "post_stratified")
+    assert (found.n_units, found.n_human, found.n_judged, found.n_unclear) == (100, 20, 100, 0)
+    assert found.low is not None and found.high is not None and found.rate is not None
+    assert found.low < found.rate < found.high
+
+
+def test_optimal_ppi_is_post_stratification_for_a_binary_judge() -> None:
+    human = HUMAN.copy()
+    ppi = rate(Audit(human, JUDGE), "ppi")
+    assert ppi.rate == pytest.approx(0.24)
+
+
+def test_the_weighted_estimator_equals_post_stratification_where_inclusion_is_even_within_strata() -> None:
+    assert rate(Audit(HUMAN, JUDGE, EVEN), "difference").rate == pytest.approx(0.24)
+
+
+def test_rogan_gladen_weighs_sensitivity_and_specificity_by_inclusion() -> None:
+    # weights 2 and 8: Se = 16/(16+8), Sp = 72/(72+4); with them the corrected rate is the post-stratified one
+    found = rate(Audit(HUMAN, JUDGE, EVEN), "rogan_gladen")
+    se, sp = 16 / 24, 72 / 76
+    assert found.rate == pytest.approx((0.2 + sp - 1) / (se + sp - 1))
+    assert found.rate == pytest.approx(0.24)
+
+
+def test_hajek_is_the_weighted_mean_of_the_human_labels() -> None:
+    found = rate(Audit(HUMAN, None, EVEN))
+    assert found.estimator == "hajek"
+    assert found.rate == pytest.approx((8 * 2 + 8) / (10 * 2 + 10 * 8))
+
+
+def test_without_a_judge_the_interval_is_jeffreys_on_the_finite_corpus() -> None:
+    human = np.concatenate([[1] * 5, [0] * 45, [MISSING] * 100_000])
+    found = rate(Audit(human))
+    low, high, _, _ = jeffreys(5, 50)
+    assert found.estimator == "human_only"
+    assert [found.low, found.high] == pytest.approx([low, high], abs=0.01)
+
+
+def test_a_corpus_labelled_whole_has_a_rate_without_uncertainty() -> None:
+    human = np.repeat([1, 0], [3, 7])
+    found = rate(Audit(human, np.repeat([1, 0], 5)))
+    assert [found.low, found.rate, found.high] == pytest.approx([0.3, 0.3, 0.3])
+
+
+@pytest.mark.parametrize(
+    ("audit", "estimator"),
+    [
+        (Audit(HUMAN, JUDGE), "post_stratified"),
+        (Audit(HUMAN, JUDGE, EVEN), "post_stratified"),
+        (Audit(HUMAN, JUDGE, UNEVEN), "difference"),
+        (Audit(HUMAN, JUDGE, EVEN, np.arange(100) // 4), "difference"),
+        (Audit(HUMAN, JUDGE, EVEN, np.arange(100)), "post_stratified"),
+        (Audit(HUMAN, None, UNEVEN), "hajek"),
+        (Audit(HUMAN, None, None, np.arange(100) // 4), "hajek"),
+        (Audit(HUMAN), "human_only"),
+        (Audit(np.full(100, MISSING), JUDGE), "judge_only"),
+    ],
+)
+def test_the_estimator_follows_from_the_design_and_says_why(audit: Audit, estimator: str) -> None:
+    assert choose(audit)[0] == estimator
+    assert rate(audit, resamples=50).design == choose(audit)[1]
+
+
+def test_without_human_labels_the_judges_rate_stands_uncorrected_beside_a_null() -> None:
+    found = rate(Audit(np.full(100, MISSING), JUDGE))
+    assert (found.judge_rate, found.rate, found.low) == (0.2, None, None)
+    assert found.reason == "no human label tells how often the judge errs"
+    assert rate(Audit(np.full(9, MISSING)), "hajek").reason == "no human label"
+
+
+def test_the_judges_unclear_and_error_are_strata_and_not_its_no() -> None:
+    judge = np.concatenate([JUDGE, np.full(10, UNCLEAR), np.full(10, ERROR)])
+    human = np.concatenate([HUMAN, [1] * 5, [MISSING] * 5, [0] * 5, [MISSING] * 5])
+    found = rate(Audit(human, judge))
+    assert found.rate == pytest.approx((20 * 0.8 + 80 * 0.1 + 10 * 1) / 120)
+    assert (found.judge_rate, found.n_judged, found.n_units) == (0.2, 100, 120)
+
+
+@pytest.mark.parametrize("estimator", ["post_stratified", "difference"])
+def test_a_judge_label_that_nobody_checked_makes_the_rate_null(estimator: str) -> None:
+    judge = np.concatenate([JUDGE, np.full(7, ERROR)])
+    found = rate(Audit(np.concatenate([HUMAN, np.full(7, MISSING)]), judge), estimator)
+    assert found.rate is None and found.low is None
+    assert found.reason == "no human label among the 7 units with judge label 'error'"
+
+
+def test_a_humans_unclear_is_left_out_counted_and_bounded_both_ways() -> None:
+    human = np.concatenate([[1] * 6, [0] * 2, [UNCLEAR] * 2, [MISSING] * 90])
+    found = rate(Audit(human))
+    assert found.rate == pytest.approx(0.75)
+    assert (found.n_human, found.n_unclear) == (8, 2)
+    assert found.rate_if_unclear_absent == pytest.approx(0.6)
+    assert found.rate_if_unclear_present == pytest.approx(0.8)
+
+
+def test_a_category_is_present_where_any_mode_is_and_absent_only_where_all_are() -> None:
+    modes = np.array([[1, MISSING], [0, 0], [0, UNCLEAR], [MISSING, UNCLEAR], [0, ERROR], [0, MISSING]])
+    assert any_mode(modes).tolist() == [1, 0, UNCLEAR, UNCLEAR, ERROR, MISSING]
+
+
+def test_a_judge_no_better_than_chance_has_no_rogan_gladen_rate() -> None:
+    found = rate(Audit(1 - JUDGE, JUDGE), "rogan_gladen")
+    assert found.rate is None and found.reason is not None and "no better than chance" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("audit", "estimator", "reason"),
+    [
+        (Audit(HUMAN), "ppi", "ppi needs a judge"),
+        (Audit(HUMAN), "rogan_gladen", "rogan_gladen needs a judge"),
+        (Audit(HUMAN, JUDGE, EVEN), "ppi", "ppi needs independent units drawn with equal probability"),
+        (Audit(np.array([1, 0]), np.array([1, 0])), "ppi", "ppi needs three human labels, got 2"),
+        (
+            Audit(np.ones(5, dtype=np.int64), np.ones(5, dtype=np.int64)),
+            "rogan_gladen",
+            "needs human labels of both kinds",
+        ),
+    ],
+)
+def test_an_estimator_that_does_not_fit_the_data_says_so(audit: Any, estimator: str, reason: str) -> None:
+    found = rate(audit, estimator)
+    assert found.rate is None and found.reason is not None and reason in found.reason
+
+
+def test_an_estimator_asked_for_against_the_design_is_said_to_be() -> None:
+    assert rate(Audit(HUMAN, JUDGE), "human_only").design.startswith("asked for; post_stratified fits")
+    with pytest.raises(ValueError, match="unknown estimator 'magic', expected one of post_stratified"):
+        rate(Audit(HUMAN, JUDGE), "magic")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"judge": np.zeros(3)}, "one value for each of 100 units, got 3"),
+        ({"inclusion": np.zeros(100)}, "above 0: a unit never drawn"),
+        ({"human": np.full(100, 2)}, r"must be in 0\.\.1, MISSING"),
+    ],
+)
+def test_an_audit_refuses_what_has_no_meaning(change: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Audit(**({"human": HUMAN, "judge": JUDGE} | change))
+
+
+def covers(rng: np.random.Generator, clustered: bool, uneven: bool) -> bool:
+    """One corpus of 1,000 units with a code of about 5 % and an imperfect judge; 120 drawn for people."""
+    n, size = 1000, 5
+    clusters: NDArray[np.int64] | None = np.repeat(np.arange(n // size), size) if clustered else None
+    chance = rng.beta(0.2, 3.8, n // size)[np.arange(n) // size] if clustered else np.full(n, 0.05)
+    truth = (rng.random(n) < chance).astype(np.int64)
+    judge = (rng.random(n) < np.where(truth == 1, 0.7, 0.03)).astype(np.int64)
+    wish = np.where(judge == 1, 0.6, 0.08) * (1 + uneven * rng.random(n))
+    inclusion = np.minimum(1, wish * 120 / wish.sum())
+    human = np.where(rng.random(n) < inclusion, truth, MISSING)
+    audit = Audit(human, judge, inclusion, clusters)
+    value, interval = ESTIMATORS[choose(audit)[0]](audit, 400, 0)
+    assert value is not None and interval.low is not None and interval.high is not None
+    return bool(interval.low <= truth.mean() <= interval.high)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("clustered", "uneven"), [(False, False), (False, True), (True, True)])
+def test_the_interval_holds_the_corpus_rate_in_95_of_100_samples(clustered: bool, uneven: bool) -> None:
+    rng = np.random.default_rng(1)
+    held = np.mean([covers(rng, clustered, uneven) for _ in range(300)])
+    assert 0.925 <= held <= 0.985

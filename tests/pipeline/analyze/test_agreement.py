@@ -1,0 +1,430 @@
+"""Agreement, rates, comparisons and the validation page, on numbers that can be computed by hand."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from coaudit.pipeline import codebooks
+from coaudit.pipeline.analyze import agreement, compare, matrix, rates, validate
+from coaudit.pipeline.analyze.matrix import joint_inclusion
+from coaudit.pipeline.errors import SourceError, UsageError
+from coaudit.pipeline.store import Store, samples
+from coaudit.schemas import Agreement
+from tests.pipeline.stores import made, rate, rows, take, verdict
+from tests.pipeline.systems.cogym.folders import AGENT, BEGAN, USER, Log, performance
+
+NAME = "env_0"
+SAID = {
+    "ann": "yyyyyynnnn",
+    "bob": "yyyyynynnn",
+    "judge": "yyyyyyynnn",
+    "gold": "yyyyyynnnn",
+}
+"""What each rater said of the ten utterances of a session, yes or no."""
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """A session of ten utterances, rated by two people and a judge, with the gold label."""
+    folder = tmp_path_factory.mktemp("trust")
+    log = Log()
+    for number in range(10):
+        log.say((AGENT, USER)[number % 2], f"Message {number}")
+    found = made(folder / "workspace")
+    take(found, log.folder(folder / "logs" / NAME))
+    lines = [
+        verdict(NAME, seq, "initiative", {"y": "yes", "n": "no"}[label], rater=rater, rater_kind=_kind(rater))
+        for rater, labels in SAID.items()
+        for seq, label in enumerate(labels, start=2)
+    ]
+    assert rate(found, lines).imported == 40
+    return found
+
+
+def _kind(rater: str) -> str:
+    return "llm" if rater == "judge" else "human"
+
+
+def value(found: list[Agreement], coefficient: str, *raters: str) -> float | None:
+    (row,) = [r for r in found if r.coefficient == coefficient and (not raters or r.raters == raters)]
+    return row.value
+
+
+def test_agreement_of_two_people_by_hand(store: Store) -> None:
+    people = [row for row in agreement.of_workspace(store) if set(row.raters) == {"ann", "bob"}]
+    # 8 of 10 agree, both say yes 6 times: chance 0.52; alpha's expected disagreement is 192/380.
+    for coefficient, expected in {
+        "percent_agreement": 0.8,
+        "cohen_kappa": 0.28 / 0.48,
+        "fleiss_kappa": 0.28 / 0.48,
+        "krippendorff_alpha": 1 - 0.2 * 380 / 192,
+        "gwet_ac1": 0.32 / 0.52,
+        "pabak": 0.6,
+    }.items():
+        assert value(people, coefficient) == pytest.approx(expected), coefficient
+    assert {(row.n_units, row.n_ratings) for row in people} == {(10, 20)}
+
+
+def test_agreement_of_a_judge_with_people_by_hand(store: Store) -> None:
+    found = agreement.of_workspace(store)
+    # 9 of 10 with each of them; the judge says yes 7 times: chance 0.54.
+    kappa = 0.36 / 0.46
+    assert value(found, "cohen_kappa", "judge", "ann") == pytest.approx(kappa)
+    assert value(found, "cohen_kappa", "judge", "bob") == pytest.approx(kappa)
+    (mean,) = [row for row in found if row.coefficient == "mean_judge_human_kappa"]
+    assert mean.value == pytest.approx(kappa)
+    assert value(found, "cohen_kappa", "judge", "gold") == pytest.approx(kappa)
+
+
+def test_disagreements_are_the_units_to_discuss(store: Store) -> None:
+    found = agreement.disagreements(store)
+    assert [(row["event"], row["labels"]["ann"], row["labels"]["bob"]) for row in found] == [
+        (7, "yes", "no"),
+        (8, "no", "yes"),
+    ]
+
+
+def test_the_judges_own_rate_stands_beside_the_one_of_people(store: Store) -> None:
+    (row,) = rates.rates(store)
+    assert (row.judge, row.n_human, row.n_judged) == ("judge", 10, 10)
+    assert row.judge_rate == pytest.approx(0.7)
+    assert row.rate == pytest.approx(0.6)
+    assert row.low is not None and row.high is not None and row.low <= 0.6 <= row.high
+    with pytest.raises(UsageError, match="no judge 'bob', expected one of judge"):
+        rates.rates(store, judge="bob")
+    with pytest.raises(UsageError, match="unknown estimator 'best'"):
+        rates.rates(store, estimator="best")
+
+
+def test_the_page_on_a_judge_names_its_errors(store: Store) -> None:
+    page = validate.validate(store, "judge")
+    (code,) = page["codes"]
+    assert (code["n_judged"], code["n_both"], code["n_errors"], code["n_unclear"]) == (10, 10, 0, 0)
+    (kind,) = code["errors"]
+    assert (kind["people"], kind["judge"], kind["n"]) == ("no", "yes", 1)
+    assert [example["text"] for example in kind["examples"]] == ["Message 6"]
+    yes = next(one for one in code["confusion"]["classes"] if one["label"] == "yes")
+    shown = {name: yes[name]["value"] for name in ("sensitivity", "specificity", "ppv", "npv")}
+    assert shown == pytest.approx({"sensitivity": 1, "specificity": 0.75, "ppv": 6 / 7, "npv": 1})
+    assert "\n".join(validate.lines(page)).startswith("Judge judge")
+    with pytest.raises(UsageError, match="no ratings by judge 'ann'"):
+        validate.validate(store, "ann")
+
+
+def test_a_codebook_that_is_not_there_names_the_choices(store: Store) -> None:
+    for ask in (agreement.of_workspace, agreement.disagreements, rates.rates):
+        with pytest.raises(UsageError, match="unknown codebook 'tone', expected one of"):
+            ask(store, ["tone"])
+
+
+# Comparisons.
+
+
+def test_groups_are_compared_in_pairs_where_they_share_instances(tmp_path: Path) -> None:
+    store = made(tmp_path / "workspace")
+    scores = {"a": (0.5, 0.6, 0.7), "b": (0.6, 0.8, 0.9)}
+    for arm, (condition, given) in enumerate(scores.items()):
+        for instance, score in enumerate(given):
+            log = Log(began=BEGAN + timedelta(hours=10 * arm + instance)).write(AGENT, "Plan").finish()
+            files = performance("Plan", performance_rating=score)
+            log.folder(tmp_path / "logs" / condition / f"env_travel_planning_{instance}", files)
+    take(store, tmp_path / "logs")
+    (row,) = compare.compare(store, "condition", metrics=["task_performance"])
+    assert row["groups"] == ["a", "b"]
+    assert row["effect"] == pytest.approx(-0.5 / 3)
+    assert (row["n"], "paired" in row["test"]) == (3, True), "three pairs"
+    assert "task_performance" in row["statement"]
+    with pytest.raises(UsageError, match="no metric or code 'speed', expected one of"):
+        compare.compare(store, "condition", metrics=["speed"])
+    with pytest.raises(UsageError, match="cannot group by 'colour'"):
+        compare.compare(store, "colour")
+    with pytest.raises(UsageError, match="--correction must be one of holm"):
+        compare.compare(store, "condition", correction="none")
+
+
+# Agreement from a table of other people's.
+
+
+def table(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_csv_is_read_whatever_the_order_of_its_columns_and_with_others_beside(tmp_path: Path) -> None:
+    lines = ["note,label,rater,unit"]
+    lines += [
+        f'"x, y",{label},{rater},{unit}' for rater in ("ann", "bob") for unit, label in enumerate(SAID[rater])
+    ]
+    found = agreement.of_csv(table(tmp_path / "r.csv", "\ufeff" + "\r\n".join(lines)), ["y", "n"], "nominal")
+    assert value(found, "cohen_kappa") == pytest.approx(0.28 / 0.48)
+    assert value(found, "krippendorff_alpha") == pytest.approx(1 - 0.2 * 380 / 192)
+    assert {row.code for row in found} == {"r"}
+
+
+def test_an_empty_label_in_a_csv_is_missing(tmp_path: Path) -> None:
+    text = "unit,rater,label\n1,ann,y\n1,bob,y\n2,ann,n\n2,bob,\n3,ann,n\n3,bob,n\n"
+    found = agreement.of_csv(table(tmp_path / "r.csv", text), [], "nominal")
+    assert value(found, "percent_agreement") == 1
+
+
+def test_constant_data_has_no_coefficient_but_a_reason(tmp_path: Path) -> None:
+    text = "unit,rater,label\n1,ann,y\n1,bob,y\n2,ann,y\n2,bob,y\n"
+    found = agreement.of_csv(table(tmp_path / "r.csv", text), [], "nominal")
+    for row in found:
+        if row.coefficient in ("cohen_kappa", "fleiss_kappa", "krippendorff_alpha"):
+            assert row.value is None and row.reason, row.coefficient
+    assert value(found, "percent_agreement") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "labels", "message"),
+    [
+        ("unit,rater\n1,ann\n", "", r"r\.csv:1: columns must be unit,rater,label; 'label' is missing"),
+        ("", "", r"r\.csv:1: columns must be unit,rater,label"),
+        ("unit,rater,label\n1,ann,y\n1,ann,n\n", "", r"r\.csv:3: 'ann' rated '1' before, in line 2"),
+        ("unit,rater,label\n1,ann,y\n1,bob,z\n", "y,n", r"r\.csv:3: label must be one of y, n, got 'z'"),
+        ("unit,rater,label\n1,ann\n", "", r"r\.csv:2: fewer cells than columns"),
+    ],
+)
+def test_a_csv_with_something_wrong_is_named_by_line(
+    tmp_path: Path, text: str, labels: str, message: str
+) -> None:
+    with pytest.raises(SourceError, match=message):
+        agreement.of_csv(table(tmp_path / "r.csv", text), [x for x in labels.split(",") if x], "nominal")
+
+
+def test_a_csv_that_is_no_text_or_a_level_that_is_none_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(SourceError, match=r"r\.csv: not UTF-8"):
+        agreement.of_csv(tmp_path / "r.csv", [], "nominal")
+    good = table(tmp_path / "good.csv", "unit,rater,label\n1,ann,1\n1,bob,2\n")
+    with pytest.raises(UsageError, match="--level must be nominal, ordinal or interval, got 'ratio'"):
+        agreement.of_csv(good, [], "ratio")
+
+
+def test_ordinal_labels_are_ordered_as_numbers(tmp_path: Path) -> None:
+    rows = [("1", "2", "10"), ("1", "10", "10")]
+    lines = ["unit,rater,label"]
+    lines += [f"{unit},{rater},{label}" for rater, said in enumerate(rows) for unit, label in enumerate(said)]
+    found: list[Any] = agreement.of_csv(table(tmp_path / "r.csv", "\n".join(lines)), [], "ordinal")
+    # Ranks 0, 1, 2 against 0, 2, 2. Linear weights: observed disagreement (1/2)/3 = 1/6. Expected, of the
+    # nine pairs 0-0, 0-2, 0-2, 1-0, 1-2, 1-2, 2-0, 2-2, 2-2: (0 + 1 + 1 + 1/2 + 1/2 + 1/2 + 1)/9 = 1/2.
+    assert value(found, "cohen_kappa_linear") == pytest.approx(1 - (1 / 6) / (4.5 / 9))
+
+
+# Which units a figure stands on.
+
+
+def labelled(folder: Path, said: dict[str, str], *, probability: dict[int, float] | None = None) -> Store:
+    """A session of utterances that raters label y, n, u(nclear) or not at all (–); some drawn by a sample."""
+    log = Log()
+    for number in range(max(map(len, said.values()))):
+        log.say((AGENT, USER)[number % 2], f"Message {number}")
+    found = made(folder / "workspace")
+    take(found, log.folder(folder / "logs" / NAME))
+    words = {"y": "yes", "n": "no", "u": "unclear"}
+    lines = [
+        verdict(NAME, seq, "initiative", words[label], rater=rater, rater_kind=_kind(rater))
+        for rater, labels in said.items()
+        for seq, label in enumerate(labels, start=2)
+        if label in words
+    ]
+    assert not rate(found, lines).quarantined
+    if probability:
+        sampled(found, "drawn", probability)
+    return found
+
+
+def sampled(store: Store, name: str, drawn: dict[int, float], frame: dict[int, float] | None = None) -> None:
+    """Write a sample that drew these utterances, by number, with these probabilities."""
+    wanted = "kind = 'utterance' AND event > 1"
+    units = rows(store, f"SELECT trajectory_id, event, hash FROM units WHERE {wanted} ORDER BY event")
+    design = samples.Design(
+        name=name,
+        codebooks={},
+        method="neyman",
+        unit="unit",
+        size=len(drawn),
+        seed=0,
+        overlap=1,
+        annotators=2,
+        created="",
+        coaudit="",
+    )
+    of = [
+        samples.Drawn(
+            codebook="initiative",
+            trajectory=units[number]["trajectory_id"],
+            event=units[number]["event"],
+            unit_hash=units[number]["hash"],
+            probability=probability,
+        )
+        for number, probability in drawn.items()
+    ]
+    frames = [
+        samples.Frame(
+            frame="initiative",
+            probability=probability,
+            units={units[number]["trajectory_id"]: (units[number]["event"],)},
+        )
+        for number, probability in (frame or drawn).items()
+    ]
+    samples.save(store.workspace, samples.Sample(design=design, units=tuple(of), frames=tuple(frames)))
+
+
+def people(found: list[Agreement], coefficient: str, *raters: str) -> list[Agreement]:
+    return [row for row in found if row.coefficient == coefficient and row.raters == raters]
+
+
+UNEVEN = {"ann": "yyyynnnnnn", "bob": "yynnnnnyyn", "judge": "yyyynnnnyn"}
+CHANCES = dict(enumerate([1.0, 1.0, 1.0, 1.0, 0.25, 0.25, 0.25, 0.25, 0.25]))
+
+
+def test_a_label_outside_the_samples_leaves_the_weights_of_the_others_alone(tmp_path: Path) -> None:
+    apart = labelled(tmp_path / "a", UNEVEN, probability=CHANCES)
+    alone = labelled(tmp_path / "b", {r: said[:9] for r, said in UNEVEN.items()}, probability=CHANCES)
+    found, without = agreement.of_workspace(apart), agreement.of_workspace(alone)
+    inside, outside = people(found, "percent_agreement", "ann", "bob")
+    (only,) = people(without, "percent_agreement", "ann", "bob")
+    # weights 1 and 4: agreed 1 1 0 0 | 1 1 1 0 0
+    assert inside.value == only.value == pytest.approx((2 + 3 * 4) / (4 + 5 * 4))
+    assert (inside.n_units, outside.n_units, outside.value) == (9, 1, 1.0)
+    assert inside.population == "units that two people labelled; units of the samples, weighted by 1/π"
+    assert outside.population is not None and outside.population.endswith("outside the samples, unweighted")
+    confused = agreement.confusions(apart)
+    assert [sum(map(sum, row["counts"])) for row in confused] == [9, 1]
+    assert confused[0]["classes"] == agreement.confusions(alone)[0]["classes"]
+    page = validate.validate(apart, "judge")["codes"][0]
+    assert page["confusion"] == {k: v for k, v in confused[0].items() if k in page["confusion"]}
+    assert page["outside_the_samples"]["population"] == "labelled units outside the samples, unweighted"
+
+
+def test_a_rate_leaves_out_labels_from_outside_the_samples_and_says_so(tmp_path: Path) -> None:
+    store = labelled(tmp_path, UNEVEN, probability=CHANCES)
+    (row,) = rates.rates(store)
+    # judge yes: 1 1 ½ ½ of weight 1, ½ of weight 4; judge no: 0 0 0 ½ of one weight. Five units yes, five no.
+    assert row.rate == pytest.approx((5 * (3 + 2) / 8 + 5 * 0.125) / 10)
+    assert row.n_human == 9
+    assert row.design is not None and "; 1 labelled units outside the samples left out" in row.design
+
+
+def test_ties_between_two_people_count_as_the_mean_of_their_labels(tmp_path: Path) -> None:
+    store = labelled(tmp_path, {"ann": "yyyynnnnnn", "bob": "ynnn–nnnnn"})
+    (row,) = rates.rates(store)
+    assert row.rate == pytest.approx((1 + 0.5 * 3) / 10)
+    assert row.n_human == 10
+    assert row.design is not None and "3 on which people differ count as the mean" in row.design
+
+
+def test_a_judge_is_held_against_gold_and_where_there_is_none_against_what_people_agree_on(
+    tmp_path: Path,
+) -> None:
+    # bob and ann dispute units 2 to 4; gold settles two of them
+    said = {"ann": "yyyyynnnnn", "bob": "yynnnnnnnn", "gold": "––yn", "judge": "yynynnnnnn"}
+    found = agreement.of_workspace(labelled(tmp_path, said))
+    (row,) = people(found, "percent_agreement", "judge", "gold")
+    assert row.n_units == 9 and row.value == pytest.approx(7 / 9)
+    assert row.population == "settled units: 2 by gold, 7 on which people agree (1 disputed ones left out)"
+    (between,) = people(found, "percent_agreement", "ann", "bob")
+    assert between.population == "units that two people labelled"
+
+
+def test_people_and_judges_say_that_they_meet_on_different_units(tmp_path: Path) -> None:
+    found = agreement.of_workspace(labelled(tmp_path, {"ann": "yynn", "bob": "y–n", "judge": "yyyynn"}))
+    (two,) = people(found, "fleiss_kappa", "ann", "bob")
+    (three,) = people(found, "fleiss_kappa", "judge", "ann", "bob")
+    assert (two.n_units, three.n_units) == (2, 4)
+    assert two.population != three.population
+
+
+def test_two_samples_take_a_unit_with_the_probability_that_either_does() -> None:
+    first, second = np.array([True, False, True]), np.array([False, True, True])
+    chance = [np.array([0.2, 0.2, 0.2]), np.array([0.5, 0.5, 0.25])]
+    everyone = np.ones(3, dtype=bool)
+    both = joint_inclusion([first, second], chance, everyone)
+    assert both == pytest.approx([0.6, 0.6, 0.4])
+    begun = joint_inclusion([first, second], chance, np.array([True, False, True]))
+    assert begun[[0, 2]] == pytest.approx([0.2, 0.2]), "nobody has begun the second"
+    assert np.isnan(begun[1])
+
+
+def test_a_pilot_and_a_second_sample_weigh_by_their_joint_inclusion(tmp_path: Path) -> None:
+    store = labelled(tmp_path, {"ann": "yynnnnnn–––", "judge": "yyyynnnnnnn"})
+    frame = dict.fromkeys(range(11), 0.4)
+    sampled(store, "pilot", {n: 0.4 for n in (0, 4, 5)}, frame)
+    second = {n: 0.75 if n < 4 else 0.25 for n in range(11)}
+    sampled(store, "second", {n: second[n] for n in (0, 1, 2, 3, 6, 7)}, second)
+    with store.reading() as connection:
+        (code,) = matrix.rated(connection, codebooks.load("initiative", store.workspace.codebooks))
+    assert code.inclusion[:8] == pytest.approx([0.85] * 4 + [0.55] * 4)
+    assert np.isnan(code.inclusion[8:]).all()
+
+
+@pytest.mark.parametrize("said", ["yynnyu", "yynny–"])
+def test_a_set_with_an_unclear_or_missing_answer_is_left_out_and_not_taken_for_empty(
+    tmp_path: Path, said: str
+) -> None:
+    store = made(tmp_path / "workspace")
+    names = [f"env_{number}" for number in range(6)]
+    for number, name in enumerate(names):
+        began = BEGAN + timedelta(hours=number)
+        take(store, Log(began=began).say(AGENT, f"Hello {number}").folder(tmp_path / "logs" / name))
+    book = codebooks.load("failures", store.workspace.codebooks)
+    words = dict(zip("yn", book.labels, strict=True)) | {"u": "unclear"}
+    lines = []
+    for rater, first in (("ann", "yynnyn"), ("bob", said)):
+        for name, label in zip(names, first, strict=True):
+            for code in book.codes:
+                own = label if code is book.codes[0] else "n"
+                if own in words:
+                    lines.append(verdict(name, None, "failures", words[own], code=code.code, rater=rater))
+    assert not rate(store, lines).quarantined
+    (row,) = people(agreement.of_workspace(store, ["failures"]), "krippendorff_alpha_masi", "ann", "bob")
+    assert (row.value, row.n_units) == (1.0, 5)
+    assert row.population == "1 sets with an unclear, failed or missing answer left out"
+
+
+def test_a_judge_asked_again_agrees_with_itself_so_far_and_counts_once(tmp_path: Path) -> None:
+    store = labelled(tmp_path, {"ann": "yynnyynnnn"})
+    log = Log(began=BEGAN + timedelta(days=1))
+    for number in range(10):
+        log.say((AGENT, USER)[number % 2], f"Again {number}")
+    take(store, log.folder(tmp_path / "logs" / "env_1"))
+    answers = ["yynnyynnnn", "yynnyynnny", "yynnynnnnn"]
+    words = {"y": "yes", "n": "no"}
+    more: dict[str, Any] = {"rater": "judge", "rater_kind": "llm", "rater_version": "v1"}
+    lines = [
+        verdict(name, seq, "initiative", words[label], repeat=repeat, **more)
+        for name in (NAME, "env_1")
+        for repeat, said in enumerate(answers)
+        for seq, label in enumerate(said, start=2)
+    ]
+    assert rate(store, lines).imported == 60
+    found = agreement.of_workspace(store)
+    (flips,) = people(found, "flip_rate", "judge")
+    assert flips.value == pytest.approx(
+        2 * 2 / 3 / 10
+    )  # in each session two units of three pairs, two unlike
+    assert flips.value and flips.low and flips.high and flips.low < flips.value < flips.high
+    (alpha,) = people(found, "intra_rater_alpha", "judge")
+    # 60 values, 24 of them yes; four units with coincidences 2 · 2/2 off the diagonal
+    assert alpha.value == pytest.approx(1 - 59 * 4 * 2 / (2 * 24 * 36))
+    assert (alpha.n_units, alpha.n_ratings) == (20, 60)
+    (row,) = rates.rates(store)
+    assert (row.n_judged, row.judge_rate) == (20, 0.4)
+    assert rate(store, lines).unchanged == 60
+    page = validate.validate(store, "judge")["codes"][0]
+    assert [one["coefficient"] for one in page["consistency"]] == ["intra_rater_alpha", "flip_rate"]
+
+
+def test_versions_of_a_judge_are_never_mixed_under_its_name(tmp_path: Path) -> None:
+    store = labelled(tmp_path, {"ann": "yynnyynnnn"})
+    for version, seqs in (("v1", range(2, 6)), ("v2", range(6, 12))):
+        more: dict[str, Any] = {"rater": "judge", "rater_kind": "llm", "rater_version": version}
+        rate(store, [verdict(NAME, seq, "initiative", "yes", **more) for seq in seqs])
+    assert [(row.judge, row.n_judged) for row in rates.rates(store)] == [("judge", 6), ("judge (v1)", 4)]

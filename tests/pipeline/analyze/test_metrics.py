@@ -1,0 +1,544 @@
+"""Every Co-Gym metric on sessions made for it, against values computed by hand."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coaudit.pipeline.analyze.metrics import metrics
+from coaudit.pipeline.errors import UsageError
+from coaudit.pipeline.ingest import rebuild
+from coaudit.pipeline.ingest.measure import save
+from coaudit.pipeline.ingest.run import preview
+from coaudit.pipeline.store import Store, trajectories
+from coaudit.pipeline.systems import ReadOptions
+from coaudit.schemas import Trajectory
+from tests.pipeline.stores import give, made, metric, rate, take, verdict
+from tests.pipeline.systems.cogym.folders import AGENT, BEGAN, USER, Log, performance
+
+SECOND = "second_agent"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return made(tmp_path / "workspace")
+
+
+class Study:
+    """Sessions `env_travel_planning_<n>` of a workspace, each an hour after the one before."""
+
+    def __init__(self, store: Store, folder: Path) -> None:
+        self.store, self.folder, self.number = store, folder, 0
+
+    def add(
+        self,
+        *messages: tuple[str, str],
+        condition: str = "arm",
+        delivered: bool = True,
+        score: float | str | None = None,
+        team: tuple[str, ...] = (AGENT, USER),
+        options: dict[str, Any] | None = None,
+    ) -> str:
+        """Messages are (role, text), their seq counting from 2; the name of the session."""
+        log = Log(team=team, began=BEGAN + timedelta(hours=self.number))
+        for role, text in messages:
+            log.say(role, text)
+        text = "Plan" if delivered else ""
+        if delivered:
+            log.write(AGENT, text)
+        log.finish()
+        fields = {} if score is None else {"performance_rating": score}
+        name = f"env_travel_planning_{self.number}"
+        folder = log.folder(self.folder / condition / name, performance(text, **fields))
+        (session,) = preview([folder], ReadOptions.model_validate(options or {}))
+        assert isinstance(session, Trajectory)
+        with self.store.writing() as connection:
+            save(self.store, [session], connection)
+        self.number += 1
+        return name
+
+
+@pytest.fixture
+def study(store: Store, tmp_path: Path) -> Study:
+    return Study(store, tmp_path / "logs")
+
+
+def rate_all(store: Store, name: str, codebook: str, labels: dict[int, str], **more: Any) -> None:
+    given = [verdict(name, seq, codebook, label, **more) for seq, label in labels.items()]
+    assert rate(store, given).imported == len(given)
+
+
+def test_delivery_performance_and_collaboration_score(store: Store, study: Study) -> None:
+    study.add(score=0.5)
+    study.add(score=1.0)
+    study.add(delivered=False, score=0)
+    study.add(score="")
+    found = metrics(store)
+    delivered = metric(found, "delivery_rate")
+    assert (delivered.value, delivered.n, delivered.missing) == (0.75, 4, 0)
+    quality = metric(found, "task_performance")
+    assert (quality.value, quality.n, quality.missing) == (0.75, 2, 2)
+    # Zero for the one that delivered nothing; the one whose evaluation found no score is missing.
+    score = metric(found, "collab_score", scoring="automatic")
+    assert (score.value, score.n, score.missing) == (0.5, 3, 1)
+    human = metric(found, "collab_score", scoring="human")
+    assert (human.value, human.n, human.missing) == (None, 0, 4)
+    assert human.reason == "no outcome_rating was given"
+
+
+def test_the_interval_of_a_rate_is_agresti_and_coulls(store: Store, study: Study) -> None:
+    for delivered in (True, True, True, False):
+        study.add(delivered=delivered)
+    found = metric(metrics(store), "delivery_rate")
+    # About two of either kind added: (3 + 1.9207)/(4 + 3.8415) = 0.627527, ± 1.96·√(0.6275·0.3725/7.8415).
+    assert found.low == pytest.approx(0.28914, abs=1e-5) and found.high == pytest.approx(0.96592, abs=1e-5)
+
+
+def test_two_trajectories_that_delivered_nothing_leave_room(store: Store, study: Study) -> None:
+    for _ in range(2):
+        study.add(delivered=False)
+    found = metric(metrics(store), "delivery_rate")
+    assert (found.value, found.low) == (0, 0) and found.high == pytest.approx(0.7098, abs=1e-4)
+
+
+def test_the_interval_of_a_mean_stays_where_values_can_be_and_needs_four(store: Store, study: Study) -> None:
+    for score in (0.95, 1.0, 0.9):
+        study.add(score=score)
+    found = metric(metrics(store), "task_performance")
+    assert found.value == pytest.approx(0.95)
+    assert (found.low, found.high) == (None, None)
+    assert found.reason == "too few for an interval: 3 independent of 4"
+    study.add(score=0.95)
+    found = metric(metrics(store), "task_performance")
+    assert found.low is not None and found.high is not None and found.reason is None
+    assert 0.5 < found.low < 0.95 < found.high <= 1
+
+
+def test_runs_of_one_instance_are_one_cluster(store: Store, study: Study) -> None:
+    for number in range(12):
+        study.add(delivered=number < 4)
+    with store.writing() as connection:
+        connection.execute("UPDATE trajectories SET instance = (instance::INTEGER // 2)::VARCHAR")
+    found = metric(metrics(store), "delivery_rate")
+    assert (found.n, found.clusters) == (12, 6)
+    assert found.low is not None and found.high is not None and found.high - found.low > 0.55
+    # Within one instance, its runs are what is independent.
+    single = [m for m in metrics(store, by=["instance"]) if m.metric == "delivery_rate"]
+    assert [(m.n, m.clusters) for m in single] == [(2, 2)] * 6
+
+
+def test_one_trajectory_has_a_value_and_no_interval(store: Store, study: Study) -> None:
+    study.add(score=0.5)
+    found = metric(metrics(store), "task_performance")
+    assert (found.value, found.low, found.high) == (0.5, None, None)
+
+
+SHARES = [
+    ("yyyy", "yyy", 0.9852281360342515),
+    ("yyy", "yy", 0.9709505944546686),
+    ("y", "y", 1.0),
+    ("yn", "ny", 1.0),
+    ("yyy", "y", 0.8112781244591328),
+    ("yy", "n", 0.0),
+    ("n", "yy", 0.0),
+    ("yn", "y", 1.0),
+    ("yn", "n", 0.0),
+]
+"""Who took initiative with which message (yes, no), and Eq. 2."""
+
+
+def test_initiative_entropy_is_equation_2_over_the_team(store: Store, tmp_path: Path) -> None:
+    lines = []
+    for number, (agent, user, _) in enumerate(SHARES):
+        log = Log(began=BEGAN + timedelta(hours=number))
+        who = [(AGENT, label) for label in agent] + [(USER, label) for label in user]
+        for seq, (role, label) in enumerate(who, start=2):
+            log.say(role, "Words")
+            answer = {"y": "yes", "n": "no"}[label]
+            lines.append(verdict(f"env_{number}", seq, "initiative", answer))
+        log.folder(tmp_path / "logs" / f"env_{number}")
+    take(store, tmp_path / "logs")
+    assert rate(store, lines).imported == len(lines)
+    each = [m.value for m in metrics(store, per_trajectory=True) if m.metric == "initiative_entropy"]
+    assert each == pytest.approx([entropy for *_, entropy in SHARES])
+    whole = metric(metrics(store), "initiative_entropy")
+    assert whole.value == pytest.approx(sum(entropy for *_, entropy in SHARES) / 9)
+    assert (whole.n, whole.missing, whole.rater) == (9, 0, "ann")
+
+
+def test_a_party_that_says_nothing_makes_the_entropy_0(store: Store, study: Study) -> None:
+    name = study.add((AGENT, "One"), (AGENT, "Two"))
+    rate_all(store, name, "initiative", {2: "yes", 3: "yes"})
+    assert metric(metrics(store), "initiative_entropy").value == 0
+
+
+def test_three_parties_share_to_the_base_of_3(store: Store, study: Study) -> None:
+    team = (AGENT, SECOND, USER)
+    name = study.add(*((role, "Words") for role in (*team, AGENT)), team=team)
+    rate_all(store, name, "initiative", dict.fromkeys(range(2, 6), "yes"))
+    # p = 1/2, 1/4, 1/4: 1.5 bit of log2(3).
+    assert metric(metrics(store), "initiative_entropy").value == pytest.approx(1.5 / math.log2(3))
+
+
+@pytest.mark.parametrize(
+    ("team", "labels", "reason"),
+    [
+        ((AGENT, USER), {2: "no", 3: "no"}, "nobody took the initiative"),
+        ((AGENT,), {1: "yes", 2: "yes"}, "a team of one has no initiative to share"),
+    ],
+)
+def test_an_undefined_entropy_is_null_with_the_reason(
+    store: Store, study: Study, team: tuple[str, ...], labels: dict[int, str], reason: str
+) -> None:
+    second = USER if USER in team else AGENT
+    name = study.add((AGENT, "One"), (second, "Two"), team=team)
+    rate_all(store, name, "initiative", labels)
+    found = metric(metrics(store), "initiative_entropy")
+    assert (found.value, found.n, found.missing, found.reason) == (None, 0, 1, reason)
+    (single,) = [m for m in metrics(store, per_trajectory=True) if m.metric == "initiative_entropy"]
+    assert (single.value, single.reason) == (None, reason)
+
+
+@pytest.mark.parametrize("lacking", ["nothing", "unclear", "error"])
+def test_a_unit_without_an_answer_is_missing_and_bounded(store: Store, study: Study, lacking: str) -> None:
+    name = study.add((AGENT, "One"), (USER, "Two"), (AGENT, "Three"), (USER, "Four"))
+    rate_all(store, name, "initiative", {2: "yes", 3: "no", 4: "yes"})
+    if lacking == "unclear":
+        rate_all(store, name, "initiative", {5: "unclear"})
+    elif lacking == "error":
+        failed = verdict(name, 5, "initiative", "", error="timed out")
+        del failed["label"]
+        assert rate(store, [failed]).imported == 1
+    (single,) = [m for m in metrics(store, per_trajectory=True) if m.metric == "initiative_entropy"]
+    assert (single.value, single.reason) == (None, "1 of 4 utterances are not rated")
+    found = metric(metrics(store), "initiative_entropy")
+    # The user's other message decides: two against none, or two against one.
+    for row in (single, found):
+        assert (row.answered, row.bound_low) == (0.75, 0)
+        assert row.bound_high == pytest.approx(0.918296, abs=1e-6)
+    assert found.value is not None and 0 < found.value < 0.918296
+
+
+def test_a_party_of_which_nothing_is_rated_tells_nothing(store: Store, study: Study) -> None:
+    name = study.add((AGENT, "One"), (USER, "Two"))
+    rate_all(store, name, "initiative", {2: "yes"})
+    found = metric(metrics(store), "initiative_entropy")
+    assert (found.value, found.reason) == (None, "none of 1 utterances of humans is rated")
+    assert (found.answered, found.bound_low, found.bound_high) == (0.5, 0, 1)
+
+
+def test_the_opening_query_is_no_initiative(store: Store, study: Study) -> None:
+    name = study.add((AGENT, "One"), (USER, "Two"))
+    rate_all(store, name, "initiative", {1: "yes", 2: "yes", 3: "no"})
+    assert metric(metrics(store), "initiative_entropy").value == 0
+
+
+def test_confirmations_and_halts_are_counted_per_trajectory(store: Store, study: Study) -> None:
+    first = study.add((AGENT, "May I?"), (USER, "Yes"), (AGENT, "Which?"), (AGENT, "Or?"), (USER, "Stop"))
+    second = study.add((AGENT, "Done"), (USER, "Fine"))
+    rate_all(store, first, "confirmation", {2: "yes", 5: "yes"})
+    rate_all(store, first, "halting", {3: "no", 6: "yes"})
+    rate_all(store, second, "halting", {3: "no"})
+    found = metrics(store)
+    # The second session has no question, so nothing to confirm: 0, as the paper counts it.
+    assert metric(found, "effective_confirmations").value == 1.0
+    assert (metric(found, "halting_messages").value, metric(found, "halting_messages").n) == (0.5, 2)
+
+
+def test_counts_of_a_random_half_are_those_of_the_whole(store: Store, study: Study) -> None:
+    """Six sessions with 2, 0, 4, 2, 0 and 4 questions, of which every other one is rated, all confirmed."""
+    for questions in (2, 0, 4, 2, 0, 4):
+        said = [((AGENT, "May I?"), (USER, "Yes"))[k % 2] for k in range(2 * questions)]
+        name = study.add(*said)
+        rate_all(store, name, "confirmation", dict.fromkeys(range(2, 2 + 2 * questions, 4), "yes"))
+    found = metric(metrics(store), "effective_confirmations")
+    # Counting sessions rated whole, of which the two without a question are all, gave 0.
+    assert (found.value, found.n, found.missing) == (2, 6, 0)
+    assert (found.answered, found.bound_low, found.bound_high) == (0.5, 1, 2)
+    assert found.design == "units weighted by the share answered"
+    assert found.low is not None and found.high is not None and found.low < 2 < found.high
+
+
+def test_units_that_were_sampled_are_weighted_by_their_inclusion(store: Store, study: Study) -> None:
+    lines = []
+    for labels in ("yn", "nn", "yy", "nn"):
+        said = [((AGENT, "May I?"), (USER, "Yes"))[k % 2] for k in range(8)]
+        name = study.add(*said)
+        # The first question was drawn for certain, one of the other three by chance.
+        rate_all(store, name, "confirmation", {2: "yes" if labels[0] == "y" else "no"})
+        rate_all(store, name, "confirmation", {6: "yes" if labels[1] == "y" else "no"})
+        lines += [(name, 2, 1.0), (name, 6, 1 / 3)]
+    with store.writing() as connection:
+        for name, event, probability in lines:
+            query = """
+                INSERT INTO samples (sample, trajectory_id, event, codebook, probability)
+                SELECT 'pilot', id, ?, 'confirmation', ? FROM trajectories WHERE native_id = ?
+            """
+            connection.execute(query, [event, probability, name])
+    found = metric(metrics(store), "effective_confirmations")
+    # (1·1 + 0·3 + 1·1 + 1·3)/(4·(1 + 3)) = 5/16 of the 16 questions in 4 sessions; unweighted, 3/8 of them.
+    assert found.value == pytest.approx(4 * 5 / 16)
+    assert found.design == "units weighted by the sample's inclusion probability"
+
+
+def test_a_rater_of_none_of_the_units_has_bounds_and_no_value(store: Store, study: Study) -> None:
+    study.add((AGENT, "May I?"), (USER, "Yes"))
+    other = study.add((AGENT, "May I?"), (USER, "Yes"), condition="other")
+    rate_all(store, other, "confirmation", {2: "yes"})
+    first, second = [m for m in metrics(store, by=["condition"]) if m.metric == "effective_confirmations"]
+    assert (first.value, first.reason, first.missing) == (None, "none of 1 units is rated", 1)
+    assert (first.answered, first.bound_low, first.bound_high) == (0, 0, 1)
+    assert (second.value, second.answered) == (1, 1)
+
+
+def test_a_team_without_a_human_has_neither_confirmations_nor_halts(store: Store, study: Study) -> None:
+    name = study.add((AGENT, "One?"), (AGENT, "Two"), team=(AGENT,))
+    other = study.add((AGENT, "One?"), (USER, "Two"))
+    rate_all(store, other, "confirmation", {2: "yes"})
+    rate_all(store, other, "halting", {3: "no"})
+    each = [m for m in metrics(store, per_trajectory=True) if m.native_id == name]
+    for measure in ("effective_confirmations", "halting_messages"):
+        assert metric(each, measure).reason == "no human in the team"
+        assert metric(metrics(store), measure).missing == 1
+
+
+def test_what_needs_ratings_and_has_none_says_what_to_run(store: Store, study: Study) -> None:
+    study.add((AGENT, "One?"), (USER, "Two"))
+    found = metrics(store)
+    for measure, codebook in (
+        ("initiative_entropy", "initiative"),
+        ("effective_confirmations", "confirmation"),
+        ("halting_messages", "halting"),
+    ):
+        row = metric(found, measure)
+        assert (row.value, row.n, row.missing) == (None, 0, 1)
+        assert row.reason == f"no ratings: run `coaudit judge --codebook {codebook}`"
+
+
+def test_what_people_gave_is_averaged_and_scores_the_collaboration(store: Store, study: Study) -> None:
+    names = [study.add(score=0.5), study.add(delivered=False, score=0), study.add(score=1)]
+    values = {"outcome_rating": (4, 2, 5), "satisfaction": (5, 1, 3), "communication_rating": (2, 2, 5)}
+    lines = [
+        {"trajectory": trajectory, "name": name, "value": value}
+        for name, given in values.items()
+        for trajectory, value in zip(names, given, strict=True)
+    ]
+    assert give(store, lines).imported == 9
+    found = metrics(store)
+    assert metric(found, "outcome_rating").value == pytest.approx(11 / 3)
+    assert metric(found, "satisfaction").value == 3
+    assert metric(found, "communication_rating").value == 3
+    # (4/5 + 0 + 5/5) / 3: what was not delivered counts nothing however it was rated.
+    assert metric(found, "collab_score", scoring="human").value == pytest.approx(0.6)
+
+
+def test_what_is_imported_stands_before_the_log(store: Store, study: Study) -> None:
+    name = study.add(score=0.5)
+    give(store, [{"trajectory": name, "name": "task_performance", "value": 0.9}])
+    assert metric(metrics(store), "task_performance").value == 0.9
+
+
+def test_the_win_rate_comes_from_preferences(store: Store, study: Study) -> None:
+    names = [study.add() for _ in range(4)]
+    give(
+        store,
+        [
+            {"trajectory": name, "name": "preferred", "value": won, "baseline": "autonomous"}
+            for name, won in zip(names[:3], (1, 1, 0), strict=True)
+        ],
+    )
+    found = metric(metrics(store), "win_rate")
+    assert found.value == pytest.approx(2 / 3)
+    assert (found.n, found.missing) == (3, 1)
+    each = [m for m in metrics(store, per_trajectory=True) if m.metric == "won"]
+    assert [(m.value, m.reason) for m in each][2:] == [(0, None), (None, "no preference was recorded")]
+
+
+def test_events_messages_actions_and_errors_are_counted_per_participant(store: Store, tmp_path: Path) -> None:
+    log = Log().say(AGENT, "One").say(USER, "Two").say(USER, "Three").act(AGENT, "BOOK()", "no such action")
+    log.act(AGENT, "SCREENSHOT()").collaborate(USER, "ACCEPT_CONFIRMATION(request_id=x)").finish()
+    take(store, log.folder(tmp_path / "env_x"))
+    found = metrics(store)
+    # The opening query is an event of the user's, but no message of the dialogue.
+    for participant, counts in ((AGENT, (4, 1, 3, 1)), (USER, (4, 2, 0, 0))):
+        shown = [
+            metric(found, name, participant=participant).value
+            for name in ("events", "messages", "actions", "errors")
+        ]
+        assert shown == list(counts)
+    assert metric(found, "message_share", participant=USER).value == pytest.approx(2 / 3)
+
+
+GROUPS: dict[str, tuple[str | None, ...]] = {
+    "system": ("cogym",),
+    "setting": ("real", "simulated"),
+    "condition": ("a", "b"),
+    "task": ("travel_planning",),
+    "instance": ("0", "1", "2"),
+    "agent": ("one", "two"),
+    "lab": (None, "x"),
+}
+
+
+def test_rows_come_by_any_group_and_any_tag(store: Store, study: Study) -> None:
+    study.add(condition="a", options={"setting": "real", "agent": "one", "tags": {"lab": "x"}})
+    study.add(condition="a", options={"setting": "simulated", "agent": "two"})
+    study.add(condition="b", delivered=False, options={"setting": "simulated", "agent": "two"})
+    for by, values in GROUPS.items():
+        found = [m for m in metrics(store, by=[by]) if m.metric == "delivery_rate"]
+        assert sorted(str((m.group or {})[by]) for m in found) == sorted(map(str, values))
+        assert sum(m.n for m in found) == 3
+        if by == "condition":
+            assert [(m.value, m.n) for m in found] == [(1, 2), (0, 1)]
+
+
+def test_several_groups_are_crossed(store: Store, study: Study) -> None:
+    study.add(condition="a", options={"setting": "real"})
+    study.add(condition="b", options={"setting": "simulated"})
+    found = [m.group for m in metrics(store, by=["condition", "setting"]) if m.metric == "delivery_rate"]
+    assert found == [
+        {"condition": "a", "setting": "real"},
+        {"condition": "b", "setting": "simulated"},
+    ]
+
+
+def test_a_group_that_is_none_names_the_choices_and_the_tags(store: Store, study: Study) -> None:
+    study.add(options={"tags": {"lab": "x", "odd\" 'name": "y"}})
+    with pytest.raises(UsageError, match=r"cannot group by 'colour', expected system, .*lab, odd"):
+        metrics(store, by=["colour"])
+    odd = [m for m in metrics(store, by=["odd\" 'name"]) if m.metric == "delivery_rate"]
+    assert [m.group for m in odd] == [{"odd\" 'name": "y"}]
+
+
+def test_per_trajectory_a_row_is_the_trajectorys_own(store: Store, study: Study) -> None:
+    names = [study.add(score=0.25), study.add(delivered=False, score=0)]
+    each = metrics(store, per_trajectory=True)
+    assert [m.native_id for m in each if m.metric == "delivered"] == names
+    assert [m.value for m in each if m.metric == "delivered"] == [1, 0]
+    assert [(m.value, m.reason) for m in each if m.metric == "task_performance"] == [
+        (0.25, None),
+        (None, "nothing was delivered"),
+    ]
+
+
+def _rows(store: Store, measure: str, **options: Any) -> list[tuple[str | None, float | None]]:
+    return [(m.rater, m.value) for m in metrics(store, **options) if m.metric == measure]
+
+
+def test_raters_are_never_mixed_and_gold_stands_alone_where_it_is_complete(
+    store: Store, study: Study
+) -> None:
+    name = study.add((AGENT, "One"), (USER, "Two"))
+    for rater, labels in {"ann": ("yes", "yes"), "judge": ("yes", "no")}.items():
+        rate_all(store, name, "initiative", dict(zip((2, 3), labels, strict=True)), rater=rater)
+    assert _rows(store, "initiative_entropy") == [("ann", 1), ("judge", 0)]
+    rate_all(store, name, "initiative", {2: "yes"}, rater="gold")
+    assert _rows(store, "initiative_entropy") == [("ann", 1), ("gold", None), ("judge", 0)]
+    rate_all(store, name, "initiative", {3: "no"}, rater="gold")
+    assert _rows(store, "initiative_entropy") == [("gold", 0)]
+    assert _rows(store, "initiative_entropy", rater="ann") == [("ann", 1)]
+    with pytest.raises(UsageError, match="no ratings by rater 'bob', expected one of ann, gold, judge"):
+        metrics(store, rater="bob")
+
+
+def test_an_empty_workspace_has_no_rows(store: Store) -> None:
+    with store.writing():
+        pass
+    assert metrics(store) == []
+
+
+# The shared sessions, of which the original's own evaluation gave the values.
+
+
+def _verdicts(store: Store, reference: dict[str, Any]) -> list[dict[str, Any]]:
+    """The verdicts of reference.json, each at the utterance that it is about."""
+    lines = []
+    for name, roles in reference["initiative"].items():
+        shown = trajectories.one(store, name)
+        messages = [e for e in shown.events if e.kind == "message" and e.status == "succeeded"]
+        said = [(e.actor, e.text, e.seq) for e in messages]
+        given = {"rater": "reference", "rater_kind": "llm"}
+        for role, results in roles.items():
+            seqs = _places([(role, r["utterance"]) for r in results], said)
+            for seq, result in zip(seqs, results, strict=True):
+                lines.append(verdict(shown.id, seq, "initiative", result["initiative"], **given))
+        autonomy = reference["controlled_autonomy"][name]
+        halts = autonomy["halting_message_results"]
+        seqs = _places([(USER, r["message"]) for r in halts], said)
+        lines += [
+            verdict(shown.id, seq, "halting", r["output"], **given)
+            for seq, r in zip(seqs, halts, strict=True)
+        ]
+        pairs = [(a[1], b[1], a[2]) for a, b in itertools.pairwise(said) if b[0] == USER]
+        asked = autonomy["effective_confirmation_results"]
+        seqs = _places([(r["first_message"], r["second_message"]) for r in asked], pairs)
+        lines += [
+            verdict(shown.id, seq, "confirmation", r["output"], **given)
+            for seq, r in zip(seqs, asked, strict=True)
+        ]
+    return lines
+
+
+def _places(wanted: Sequence[tuple[str, str]], said: Sequence[tuple[Any, Any, int]]) -> list[int]:
+    """The seq of each wanted text, equal ones in turn."""
+    left = list(said)
+    found = []
+    for one in wanted:
+        place = next(item for item in left if item[:2] == one)
+        left.remove(place)
+        found.append(place[2])
+    return found
+
+
+def test_the_shared_sessions_have_the_values_of_their_reference(store: Store, shared: Path) -> None:
+    reference = json.loads((shared / "data" / "cogym" / "reference.json").read_text())
+    result = take(store, shared / "data" / "cogym" / "results")
+    assert (result.trajectories, result.quarantined) == (5, [])
+    lines = _verdicts(store, reference)
+    imported = rate(store, lines)
+    assert (imported.imported, imported.quarantined) == (len(lines), [])
+    for _ in range(2):
+        _check(store, reference)
+        store.workspace.database.unlink()
+        rebuild(store)
+
+
+def _check(store: Store, reference: dict[str, Any]) -> None:
+    each = [m for m in metrics(store, per_trajectory=True) if m.participant is None]
+    value = {(m.native_id, m.metric): m.value for m in each if m.scoring is None}
+    for name, given in reference["initiative_entropy"].items():
+        assert value[name, "initiative_entropy"] == pytest.approx(given["H"], abs=1e-12)
+        autonomy = reference["controlled_autonomy"][name]
+        assert value[name, "effective_confirmations"] == autonomy["effective_confirmation_cnt"]
+        assert value[name, "halting_messages"] == autonomy["halting_message_cnt"]
+    for name, given in reference["task_performance"].items():
+        assert value[name, "delivered"] == given["task_completion"]
+        expected = given["performance_rating"] if given["task_completion"] else None
+        assert value[name, "task_performance"] == expected
+
+
+def test_the_shared_session_with_confirmations_is_read_whole(store: Store, shared: Path) -> None:
+    take(store, shared / "data" / "cogym" / "results" / "confirm")
+    found = trajectories.one(store, "env_travel_planning_6")
+    assert [e.kind for e in found.events] == [
+        "start",
+        "message",
+        "confirm_request",
+        "confirm_reject",
+        "message",
+        "confirm_request",
+        "confirm_accept",
+        "action",
+        "message",
+        "finish",
+    ]
+    accepted = found.events[7]
+    assert (accepted.actor, accepted.status) == ("basic_collaborative_agent", "succeeded")
+    assert metric(metrics(store), "delivery_rate").value == 1

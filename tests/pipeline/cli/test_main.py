@@ -1,0 +1,443 @@
+"""Bad input gets one clear message with its place, and nothing else is lost."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from coaudit.pipeline.cli import main
+from coaudit.pipeline.ingest.archives import unpacked
+from coaudit.pipeline.store import Store
+from coaudit.pipeline.systems.base import MAX_LINE
+from tests.conftest import ROOT, Coaudit
+from tests.pipeline.stores import counts, made, opened, rows, take
+from tests.pipeline.systems.cogym.folders import AGENT, USER, Log
+
+NAME = "env_travel_planning_0"
+LOG = "event_log.jsonl"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return made(tmp_path / "workspace")
+
+
+def talk() -> Log:
+    return Log().say(AGENT, "One").say(USER, "Two")
+
+
+def texts(store: Store) -> list[object]:
+    found = rows(store, "SELECT text FROM events WHERE kind = 'message' AND seq > 1 ORDER BY seq")
+    return [row["text"] for row in found]
+
+
+DEEP = b"[" * 100_000 + b"]" * 100_000
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b'{"role": "user"', "not JSON: EOF while parsing an object at column 15"),
+        (b'{"role": "\xff\xfe"}', "not JSON: invalid unicode code point"),
+        (b"\x00\x00\x00", "not JSON: expected value"),
+        (DEEP, "not JSON: recursion limit exceeded"),
+        (b'{"current_observation": ' + DEEP + b"}", "not JSON: recursion limit exceeded"),
+        (b"7", "expected a JSON object, got int"),
+        (b"{}", "role: Field required"),
+        (b'"' + b"x" * 1000 + b'"', "expected a JSON object, got str"),
+    ],
+    ids=["cut", "not-utf8", "nul", "deep", "deep-inside", "number", "empty-object", "text"],
+)
+def test_a_bad_line_is_quarantined_with_file_and_line_and_the_others_are_read(
+    tmp_path: Path, store: Store, line: bytes, reason: str
+) -> None:
+    folder = talk().folder(tmp_path / "logs" / NAME)
+    lines = (folder / LOG).read_bytes().splitlines(keepends=True)
+    (folder / LOG).write_bytes(b"".join([*lines[:2], line + b"\n", *lines[2:]]))
+    result = take(store, tmp_path / "logs")
+    assert counts(result) == (1, 0, 1)
+    (wrong,) = result.quarantined
+    assert (wrong.source, wrong.line) == (str(folder / LOG), 3)
+    assert wrong.reason.startswith(reason), wrong.reason
+    assert texts(store) == ["One", "Two"]
+
+
+def test_blank_lines_and_a_byte_order_mark_are_nothing_bad(tmp_path: Path, store: Store) -> None:
+    folder = talk().folder(tmp_path / "logs" / NAME)
+    content = (folder / LOG).read_bytes()
+    (folder / LOG).write_bytes(b"\xef\xbb\xbf" + content.replace(b"\n", b"\n\n  \n").replace(b"\n", b"\r\n"))
+    assert counts(take(store, tmp_path / "logs")) == (1, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        (LOG, b"", "no record of a session in it"),
+        (LOG, b"\n\n", "no record of a session in it"),
+        ("empty.json", b"", "the file is empty"),
+        ("notes.txt", b"Nothing.", "no logs of a known system in it"),
+        ("x.json", DEEP, "no logs of a known system in it"),
+        ("x.json", b'{"modelName": "m", "event_log": ' + DEEP + b"}", "not JSON: recursion limit exceeded"),
+        ("x.jsonl", DEEP + b"\n", "no logs of a known system in it"),
+        ("x.csv", b"=1,2\n", "no logs of a known system in it"),
+        ("x.zip", b"PK broken", "broken archive: File is not a zip file"),
+        ("x.tar", b"no tape", "broken archive: "),
+        ("x.tar.gz", b"\x1f\x8bbroken", "broken archive: "),
+    ],
+)
+def test_a_file_with_nothing_in_it_says_so_and_other_files_are_read(
+    tmp_path: Path, store: Store, name: str, content: bytes, reason: str
+) -> None:
+    bad = tmp_path / "bad" / name
+    bad.parent.mkdir()
+    bad.write_bytes(content)
+    good = talk().folder(tmp_path / "logs" / NAME)
+    result = take(store, bad, good)
+    assert result.trajectories == 1
+    assert any(reason in wrong.reason and wrong.source == str(bad) for wrong in result.quarantined)
+
+
+def test_a_folder_without_logs_and_a_path_that_does_not_exist_are_named_beside_what_is_read(
+    tmp_path: Path, store: Store
+) -> None:
+    (tmp_path / "empty" / "inside").mkdir(parents=True)
+    good = talk().folder(tmp_path / "logs" / NAME)
+    result = take(store, tmp_path / "empty", tmp_path / "nowhere", good)
+    assert counts(result) == (1, 0, 2)
+    assert [(q.source, q.reason.partition(" (")[0]) for q in result.quarantined] == [
+        (str(tmp_path / "empty"), "no logs of a known system in it"),
+        (str(tmp_path / "nowhere"), "no such file or folder"),
+    ]
+
+
+def test_a_log_that_may_not_be_read_is_named_and_others_are_read(
+    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talk().folder(tmp_path / "logs" / NAME)
+    secret = tmp_path / "logs" / "env_secret"
+    secret.mkdir()
+    (secret / LOG).symlink_to(tmp_path / "nothing")
+    whole = Path.iterdir
+
+    def denied(path: Path) -> object:
+        if path.name == "locked":
+            raise PermissionError(13, "Permission denied", str(path))
+        return whole(path)
+
+    (tmp_path / "logs" / "locked").mkdir()
+    monkeypatch.setattr(Path, "iterdir", denied)
+    (secret / LOG).unlink()
+    os.mkfifo(secret / "pipe")
+    result = take(store, tmp_path / "logs")
+    assert counts(result) == (1, 0, 1)
+    (wrong,) = result.quarantined
+    assert (wrong.source, wrong.reason) == (
+        str(tmp_path / "logs" / "locked"),
+        "cannot be read: Permission denied",
+    )
+
+
+def test_a_log_that_is_a_broken_link_is_named(tmp_path: Path, store: Store) -> None:
+    talk().folder(tmp_path / "logs" / NAME)
+    broken = tmp_path / "logs" / "env_b" / LOG
+    broken.parent.mkdir()
+    broken.symlink_to(tmp_path / "nothing")
+    result = take(store, tmp_path / "logs")
+    assert result.trajectories == 1
+    assert [q.source for q in result.quarantined] == [str(broken)]
+
+
+@pytest.mark.parametrize("system", ["rehac", "overcooked", "coblock", "coaudit"])
+def test_logs_of_one_system_given_as_anothers_say_what_they_look_like(
+    tmp_path: Path, store: Store, system: str
+) -> None:
+    folder = talk().folder(tmp_path / "logs" / NAME)
+    (wrong,) = take(store, folder, system=system).quarantined
+    assert wrong.reason == f"no logs of {system} in it; it looks like cogym"
+
+
+@pytest.mark.parametrize("system", ["rehac", "overcooked", "coblock"])
+def test_other_systems_given_as_co_gym_say_what_they_look_like(store: Store, system: str) -> None:
+    (wrong,) = take(store, ROOT / "data" / system, system="cogym").quarantined
+    assert wrong.reason == f"no logs of cogym in it; it looks like {system}"
+
+
+def _zip(path: Path, members: list[tuple[str, str]]) -> Path:
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members:
+            info = zipfile.ZipInfo(name)
+            link = content.startswith("->")
+            info.external_attr = (0o120777 if link else 0o100644) << 16
+            archive.writestr(info, content.removeprefix("->"))
+    return path
+
+
+def _tar(path: Path, members: list[tuple[str, str]]) -> Path:
+    with tarfile.open(path, "w:gz" if path.suffix == ".gz" else "w") as archive:
+        for name, content in members:
+            info = tarfile.TarInfo(name)
+            if content.startswith("->"):
+                info.type, info.linkname = tarfile.SYMTYPE, content.removeprefix("->")
+            elif content == "|":
+                info.type = tarfile.FIFOTYPE
+            else:
+                info.size = len(content.encode())
+            archive.addfile(info, io.BytesIO(content.encode()) if info.isreg() else None)
+    return path
+
+
+@pytest.mark.parametrize("name", ["logs.zip", "logs.tar", "logs.tar.gz"])
+def test_links_and_ways_out_of_an_archive_are_refused_by_name_and_the_rest_is_read(
+    tmp_path: Path, store: Store, name: str
+) -> None:
+    body = "".join(talk().lines())
+    members = [
+        (f"arm/{NAME}/{LOG}", body),
+        ("../out.txt", "x"),
+        ("arm/../../out.txt", "x"),
+        ("/tmp/coaudit-out.txt", "x"),
+        ("passwd", "->/etc/passwd"),
+        (f"arm/{NAME}/again", "->../.."),
+    ]
+    make = _zip if name.endswith("zip") else _tar
+    path = make(tmp_path / name, members + ([] if name.endswith("zip") else [("pipe", "|")]))
+    result = take(store, path)
+    assert result.trajectories == 1
+    assert {q.source: q.reason for q in result.quarantined} == {
+        f"{path}!../out.txt": "its path leads out of the archive",
+        f"{path}!arm/../../out.txt": "its path leads out of the archive",
+        f"{path}!/tmp/coaudit-out.txt": "its path leads out of the archive",
+        f"{path}!passwd": "a link inside an archive is not followed",
+        f"{path}!arm/{NAME}/again": "a link inside an archive is not followed",
+        **({} if name.endswith("zip") else {f"{path}!pipe": "neither a file nor a folder"}),
+    }
+    assert not (tmp_path / "out.txt").exists() and not Path("/tmp/coaudit-out.txt").exists()
+
+
+def test_an_archive_that_is_cut_off_gives_what_it_still_holds(tmp_path: Path, store: Store) -> None:
+    body = "".join(talk().lines())
+    noise = "".join(chr(33 + (i * i) % 90) for i in range(200_000))
+    path = _tar(tmp_path / "logs.tar.gz", [(f"{NAME}/{LOG}", body), ("env_b/noise.txt", noise)])
+    path.write_bytes(path.read_bytes()[:-500])
+    result = take(store, path)
+    assert result.trajectories == 1
+    assert any(q.reason.startswith("broken archive: ") for q in result.quarantined)
+
+
+def test_members_of_an_archive_that_are_damaged_or_encrypted_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "logs.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("good.txt", "good" * 1000)
+        archive.writestr("bad.txt", "bad" * 1000)
+    content = bytearray(path.read_bytes())
+    at = content.index(b"bad.txt") + len(b"bad.txt")
+    content[at : at + 4] = b"\xff\xff\xff\xff"
+    path.write_bytes(content)
+    with unpacked(path) as (folder, refused):
+        assert [p.name for p in folder.iterdir() if p.stat().st_size] == ["good.txt"]
+    assert [q.source for q in refused] == [f"{path}!bad.txt"]
+    assert refused[0].reason.startswith("damaged: ")
+    content = bytearray(path.read_bytes())
+    for mark, flag in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        content[content.index(mark) + flag] |= 1
+    path.write_bytes(content)
+    with unpacked(path) as (_, refused):
+        assert "encrypted" in refused[0].reason
+
+
+def test_an_archive_that_would_fill_the_disk_is_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("coaudit.pipeline.ingest.archives.MAX_BYTES", 10_000)
+    for path in (
+        _zip(tmp_path / "a.zip", [("a", "x" * 9000), ("b", "x" * 9000)]),
+        _tar(tmp_path / "a.tar", [("a", "x" * 9000), ("b", "x" * 9000)]),
+    ):
+        with unpacked(path) as (folder, refused):
+            assert [p.name for p in folder.iterdir()] == ["a"]
+        assert "more than" in refused[0].reason
+
+
+@pytest.mark.slow
+def test_a_line_of_200_megabytes_is_quarantined_without_being_held_in_memory(tmp_path: Path) -> None:
+    folder = talk().folder(tmp_path / "logs" / NAME)
+    lines = (folder / LOG).read_bytes().splitlines(keepends=True)
+    with (folder / LOG).open("wb") as file:
+        file.writelines(lines[:2])
+        file.seek(200 * 2**20, os.SEEK_CUR)
+        file.writelines([b"\n", *lines[2:]])
+    command = [sys.executable, "-P", "-m", "coaudit.pipeline", "ingest", "--json", str(folder)]
+    environment = {**os.environ, "COAUDIT_WORKSPACE": str(tmp_path / "workspace")}
+    # A process counts what its parent held when it was started, so a small one stands between.
+    small = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True); "
+    small += "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)"
+    between = [sys.executable, "-P", "-S", "-c", small, *command]
+    done = subprocess.run(between, capture_output=True, text=True, env=environment, check=True)
+    (wrong,) = json.loads(done.stdout)["quarantined"]
+    assert (wrong["line"], wrong["reason"]) == (3, f"longer than {MAX_LINE // 2**20} MiB")
+    assert texts(opened(tmp_path / "workspace")) == ["One", "Two"]
+    assert int(done.stderr.split()[-1]) < 512 * 1024, "kilobytes"
+
+
+# The command line: exit statuses, one document, one message.
+
+
+def test_bad_lines_leave_the_status_0_and_are_in_the_document(tmp_path: Path, process: Coaudit) -> None:
+    folder = talk().folder(tmp_path / "logs" / NAME, cut="{half")
+    done = process("ingest", "--json", folder)
+    assert done.json == {
+        "trajectories": 1,
+        "events": 4,
+        "unchanged": 0,
+        "quarantined": [
+            {
+                "source": str(folder / LOG),
+                "line": 4,
+                "reason": "not JSON: key must be a string at column 2 (the last line is cut off)",
+            }
+        ],
+    }
+    assert done.err == ""
+
+
+def test_bad_lines_are_told_with_their_place_where_no_document_is_asked_for(
+    tmp_path: Path, coaudit: Coaudit
+) -> None:
+    folder = talk().folder(tmp_path / "logs" / NAME, cut="{half")
+    done = coaudit("ingest", folder)
+    assert done.out == "1 trajectories with 4 events; 0 unchanged\n"
+    assert done.err.startswith(f"{folder / LOG}:4: not JSON")
+
+
+def test_nothing_read_is_status_1_with_a_document_and_a_message(tmp_path: Path, coaudit: Coaudit) -> None:
+    done = coaudit("ingest", "--json", tmp_path / "nowhere", status=1)
+    (wrong,) = done.json["quarantined"]
+    assert wrong == {"source": str(tmp_path / "nowhere"), "line": None, "reason": "no such file or folder"}
+    assert done.err == f"{tmp_path / 'nowhere'}: no such file or folder\ncoaudit: nothing could be read\n"
+
+
+@pytest.fixture(scope="module")
+def one_session(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """A workspace that nobody changes."""
+    folder = tmp_path_factory.mktemp("one")
+    found = made(folder / "workspace")
+    take(found, talk().folder(folder / "logs" / NAME))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["ingest"], "Missing argument 'paths'"),
+        (["ingest", ".", "--system", "cogim"], "unknown system 'cogim', expected one of auto, cogym, rehac"),
+        (["ingest", ".", "--setting", "lab"], "--setting must be real or simulated, got 'lab'"),
+        (["ingest", ".", "--tag", "lab"], "expected key=value, got 'lab'"),
+        (["ingets", "."], "No such command 'ingets'"),
+        (["metrics", "--by", "colour"], "cannot group by 'colour', expected system, setting, condition"),
+        (["metrics", "--per", "event"], "--per must be trajectory, got 'event'"),
+        (["metrics", "--rater", "nobody"], "no ratings by rater 'nobody', expected one of none yet"),
+        (["trajectory", "show", "none"], "no trajectory 'none'; `coaudit trajectory list` shows"),
+        (["export", "x", "--format", "xls"], "--format must be one of parquet, csv, jsonl, got 'xls'"),
+        (["export", "x", "--tables", "secrets"], "no table 'secrets', expected one of trajectories"),
+        (["agreement", "--codebook", "tone"], "unknown codebook 'tone', expected one of"),
+        (["generate", "x", "--sessions", "0"], "'--sessions': Input should be greater than or equal to 1"),
+    ],
+)
+def test_wrong_use_is_status_2_and_names_what_would_be_right(
+    one_session: Store,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    message: str,
+) -> None:
+    assert _main(monkeypatch, one_session, *arguments) == 2
+    said = capsys.readouterr()
+    assert message in said.err
+    assert "Traceback" not in said.err and not said.out
+
+
+def _main(monkeypatch: pytest.MonkeyPatch, store: Store, *arguments: str) -> int:
+    """Run the command line in this process; its exit status."""
+    monkeypatch.setattr(sys, "argv", ["coaudit", "--workspace", str(store.workspace.path), *arguments])
+    with pytest.raises(SystemExit) as left:
+        main.main()
+    return int(left.value.code or 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["metrics"], "no workspace here; `coaudit ingest PATH` makes one"),
+        (["rebuild"], "no workspace here; `coaudit ingest PATH` makes one"),
+        (["ratings", "import", "nothing.jsonl"], "no workspace here"),
+        (["agreement", "--ratings", "nothing.csv"], "nothing.csv: cannot read: No such file or directory"),
+        (["generate", "/proc/none/x", "--sessions", "1"], "coaudit: /proc/none"),
+    ],
+)
+def test_what_cannot_be_done_is_status_1_and_one_message(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    message: str,
+) -> None:
+    assert _main(monkeypatch, opened(tmp_path / "nowhere"), *arguments) == 1
+    said = capsys.readouterr()
+    assert message in said.err
+    assert (said.err.count("\n"), said.out) == (1, "")
+
+
+def test_errors_of_the_database_and_of_files_are_one_message(
+    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    take(store, talk().folder(tmp_path / "logs" / NAME))
+    (tmp_path / "out" / "events.csv").mkdir(parents=True)
+    assert _main(monkeypatch, store, "export", str(tmp_path / "out"), "--format", "csv") == 1
+    said = capsys.readouterr().err
+    assert said.startswith("coaudit: ") and "events.csv" in said and said.count("\n") == 1
+    with store.writing() as connection:
+        connection.execute("DROP VIEW current_ratings CASCADE")
+        connection.execute("DROP TABLE ratings CASCADE")
+    assert _main(monkeypatch, store, "ratings", "export") == 1
+    said = capsys.readouterr().err
+    assert said.startswith("coaudit: the database: ") and said.count("\n") == 1
+
+
+def test_an_error_that_nobody_foresaw_is_one_message_too(
+    store: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails() -> None:
+        raise ZeroDivisionError("unforeseen\nby anybody")
+
+    monkeypatch.setattr(main, "app", fails)
+    assert _main(monkeypatch, store, "metrics") == 1
+    message = "coaudit: unexpected ZeroDivisionError: unforeseen (COAUDIT_DEBUG=1 shows where)\n"
+    assert capsys.readouterr().err == message
+    monkeypatch.setenv("COAUDIT_DEBUG", "1")
+    monkeypatch.setattr(sys, "argv", ["coaudit"])
+    with pytest.raises(ZeroDivisionError):
+        main.main()
+
+
+def test_an_interrupt_is_one_message_and_no_traceback(tmp_path: Path) -> None:
+    fifo = tmp_path / "logs" / NAME / LOG
+    fifo.parent.mkdir(parents=True)
+    script = (
+        "import os, signal, coaudit.pipeline.ingest.run as i, coaudit.pipeline.cli.main as c, sys\n"
+        "i.ingest = lambda *a, **k: os.kill(os.getpid(), signal.SIGINT)\n"
+        f"sys.argv = ['coaudit', '--workspace', {str(tmp_path / 'w')!r}, 'ingest', {str(tmp_path)!r}]\n"
+        "c.main()\n"
+    )
+    done = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode in (1, 128 + signal.SIGINT)
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""

@@ -1,0 +1,118 @@
+"""Alerts: a dead loop, a person left unanswered, a call to halt."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from coaudit.judges.rules.lexical import halts
+from coaudit.pipeline.follow.alerts import Alerts, Webhook
+from coaudit.schemas import Action, Event, Outcome, Participant, Trajectory
+from tests.pipeline.follow.conftest import Following, Server
+from tests.pipeline.follow.emulator import AGENT, USER, Env
+
+TEAM = (Participant(name="a", kind="agent"), Participant(name="h", kind="human"))
+
+
+def trajectory(*events: Event, ended: bool = False) -> Trajectory:
+    """A trajectory of these events, numbered."""
+    numbered = tuple(e.model_copy(update={"seq": n}) for n, e in enumerate(events))
+    reason = Outcome(name="end_reason", text="finished" if ended else "unfinished")
+    return Trajectory(
+        id="t", native_id="t", source="s", system="x", participants=TEAM, events=numbered, outcomes=(reason,)
+    )
+
+
+def says(text: str, actor: str = "h") -> Event:
+    return Event(seq=0, actor=actor, kind="message", text=text, status="succeeded")
+
+
+def acts(name: str) -> Event:
+    return Event(seq=0, actor="a", kind="action", action=Action(name=name), status="succeeded")
+
+
+async def alerts(*looks: Trajectory, wait: float = 60.0, initial: frozenset[str] = frozenset()) -> list[Any]:
+    """The alerts that looking at these, one after the other, raises."""
+    found: list[dict[str, Any]] = []
+    watch = Alerts(found.append, wait, halts, initial)
+    for look in looks:
+        await watch([look])
+    await asyncio.sleep(0.02)
+    await watch([])
+    return [(alert["alert"], alert["event"]) for alert in found]
+
+
+async def test_the_third_same_action_in_a_row_is_a_dead_loop_and_is_said_once() -> None:
+    loop = [acts("SEARCH"), acts("SEARCH"), says("hm", "a"), acts("SEARCH"), acts("SEARCH")]
+    assert await alerts(trajectory(*loop)) == [("dead_loop", 3)]
+    assert await alerts(trajectory(acts("A"), acts("B"), acts("A"), acts("B"), acts("A"))) == []
+
+
+async def test_a_call_to_halt_is_said_once_however_often_the_session_is_looked_at() -> None:
+    begun = trajectory(says("Please stop editing."), acts("A"))
+    grown = trajectory(says("Please stop editing."), acts("A"), acts("B"))
+    assert await alerts(begun, begun, grown) == [("halting_message", 0)]
+
+
+async def test_a_person_is_left_unanswered_when_no_agent_did_anything_in_time() -> None:
+    assert await alerts(trajectory(says("Hello?")), wait=0.01) == [("unanswered", 0)]
+    assert await alerts(trajectory(says("Hello?"), acts("A")), wait=0.01) == []
+    assert await alerts(trajectory(says("Bye."), ended=True), wait=0.01) == []
+
+
+async def test_what_was_there_before_raises_no_alert_but_what_comes_then_does() -> None:
+    old = trajectory(says("Please stop editing."))
+    new = trajectory(says("Please stop editing."), says("Stop, wait!"))
+    assert await alerts(old, new, initial=frozenset({"t"})) == [("halting_message", 1)]
+
+
+async def test_a_webhook_that_hangs_never_holds_anybody_up() -> None:
+    received: list[Any] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        received.append(await request.json())
+        if len(received) == 1:
+            await asyncio.sleep(1.0)
+        return web.Response()
+
+    app = web.Application()
+    app.router.add_post("/", answer)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    said: list[str] = []
+    hook = Webhook(f"http://127.0.0.1:{runner.addresses[0][1]}/", said.append, timeout=0.2)
+    task = asyncio.create_task(hook.run())
+    began = time.monotonic()
+    hook({"alert": "one"})
+    hook({"alert": "two"})
+    assert time.monotonic() - began < 0.05
+    await asyncio.sleep(0.6)
+    task.cancel()
+    await asyncio.wait([task])
+    await runner.cleanup()
+    assert [alert["alert"] for alert in received] == ["one", "two"]
+    assert len(said) == 1 and "could not be sent" in said[0]
+
+
+@pytest.mark.slow
+def test_alerts_are_json_lines_on_stdout_while_the_session_runs(
+    redis: Server, follow: Callable[..., Following], tmp_path: Path
+) -> None:
+    follower = follow(redis.url, "--alerts", "--unanswered", "0.5").ready(redis)
+    env = Env("env_travel_planning_0", redis.publish)
+    env.start()
+    for _ in range(3):
+        env.step(AGENT, "FLIGHT_SEARCH(origin=A, destination=B, date=C)")
+    env.step(USER, "SEND_TEAMMATE_MESSAGE(message=Please stop searching.)")
+    assert follower.process.stdout is not None
+    kinds = [json.loads(follower.process.stdout.readline())["alert"] for _ in range(3)]
+    assert kinds == ["dead_loop", "halting_message", "unanswered"]
+    follower.stop()

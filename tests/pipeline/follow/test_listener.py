@@ -1,0 +1,262 @@
+"""Live traffic gives the events of the log; what only it knows is marked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from coaudit.pipeline.systems import ReadOptions
+from coaudit.pipeline.systems.cogym import reader
+from coaudit.pipeline.systems.cogym.messages import Received
+from coaudit.pipeline.systems.cogym.session import LiveSession
+from coaudit.pipeline.systems.cogym.sessions import Sessions, trajectory
+from coaudit.pipeline.systems.merge import join
+from coaudit.schemas import Event, Trajectory
+from tests.pipeline.follow.emulator import AGENT, USER, Env, play
+
+OPTIONS = ReadOptions()
+
+
+class Heard:
+    """Sessions that hear what is published, at the environment's own time."""
+
+    def __init__(self) -> None:
+        self.sessions = Sessions()
+        self.env: Env | None = None
+        self.lost: Callable[[str], bool] = lambda channel: False
+
+    def publish(self, channel: str, payload: str) -> None:
+        time = self.env.clock if self.env else 0.0
+        if not self.lost(channel):
+            self.sessions.feed(Received(time, channel, payload))
+
+    def environment(self, name: str = "env_travel_planning_0", results: Path | None = None) -> Env:
+        self.env = Env(name, self.publish, results)
+        return self.env
+
+    @property
+    def session(self) -> LiveSession:
+        (session,) = self.sessions.changed.values()
+        return session
+
+    @property
+    def trajectory(self) -> Trajectory:
+        return trajectory(self.session, "heard", OPTIONS)
+
+
+def read(folder: Path) -> Trajectory:
+    """The trajectory in a session's folder."""
+    (found,) = (item for item in reader.read(folder, OPTIONS) if isinstance(item, Trajectory))
+    return found
+
+
+def logged(given: Trajectory) -> list[Event]:
+    return [event for event in given.events if not event.live_only]
+
+
+def beside(given: Trajectory) -> list[tuple[int, int, str, str]]:
+    return [(e.seq, e.sub, e.actor, e.kind) for e in given.events if e.live_only]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_session_heard_from_its_start_has_the_events_of_its_log(seed: int, tmp_path: Path) -> None:
+    heard = Heard()
+    env = heard.environment(results=tmp_path)
+    for _ in play(env, seed, steps=25):
+        pass
+    log = read(tmp_path / env.name)
+    assert heard.trajectory.id == log.id
+    ours, theirs = logged(heard.trajectory), logged(log)
+    # The final state, and what came of a last action that nobody was shown, are only in the log.
+    assert ours[:-1] == theirs[:-1]
+    assert ours[-1].model_copy(update={"status": None, "error": None, "states": {}}) == theirs[-1].model_copy(
+        update={"status": None, "error": None, "states": {}}
+    )
+    assert ours[-1].status in (theirs[-1].status, None)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_steps_sent_while_the_environment_is_busy_come_out_in_its_order(seed: int, tmp_path: Path) -> None:
+    heard = Heard()
+    env = heard.environment(results=tmp_path)
+    for _ in play(env, seed, steps=25, slow=True):
+        pass
+
+    def said(given: Trajectory) -> list[tuple[object, ...]]:
+        # When something that nobody was shown was handled is known to the log alone.
+        return [(e.seq, e.actor, e.kind, e.text, e.action) for e in logged(given)]
+
+    assert said(heard.trajectory) == said(read(tmp_path / env.name))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_joining_adds_nothing_to_the_log_but_what_only_live_traffic_knew(seed: int, tmp_path: Path) -> None:
+    heard = Heard()
+    env = heard.environment(results=tmp_path)
+    for _ in play(env, seed, steps=25):
+        pass
+    log = read(tmp_path / env.name)
+    joined = join(log, heard.trajectory)
+    assert joined is not None
+    assert logged(joined) == list(log.events)
+    assert beside(joined) == beside(heard.trajectory)
+    assert joined.hidden == {"Preferences": ["Budget of $3,400"]}
+
+
+def test_waits_follow_the_event_they_came_after_and_are_numbered() -> None:
+    heard = Heard()
+    env = heard.environment()
+    env.start()
+    env.step(USER, "WAIT_TEAMMATE_CONTINUE()")
+    env.step(USER, "WAIT_TEAMMATE_CONTINUE()")
+    env.step(AGENT, "SEND_TEAMMATE_MESSAGE(message=Hello)")
+    env.step(AGENT, "WAIT_TEAMMATE_CONTINUE()")
+    assert beside(heard.trajectory) == [(1, 1, USER, "wait"), (1, 2, USER, "wait"), (2, 1, AGENT, "wait")]
+
+
+def test_a_reminder_is_a_late_note_until_the_next_record_takes_it_in() -> None:
+    heard = Heard()
+    env = heard.environment()
+    env.start()
+    env.tick(idle=True)
+    assert beside(heard.trajectory) == [(1, 1, "environment", "note")]
+    env.step(AGENT, "SEND_TEAMMATE_MESSAGE(message=Hello)")
+    assert beside(heard.trajectory) == []
+    assert [notice.text[:4] for notice in logged(heard.trajectory)[2].notices] == ["Idle"]
+
+
+def test_an_action_on_its_way_is_an_event_without_a_status() -> None:
+    heard = Heard()
+    env = heard.environment()
+    env.start()
+    heard.lost = lambda channel: channel.endswith("observation")
+    env.step(AGENT, "FLIGHT_SEARCH(origin=A, destination=B, date=C)")
+    action = logged(heard.trajectory)[-1]
+    assert (action.seq, action.kind, action.status) == (2, "action", None)
+
+
+def test_the_same_name_started_again_is_a_session_of_its_own() -> None:
+    heard = Heard()
+    first = heard.environment()
+    first.start()
+    second = heard.environment()
+    second.clock += 3600
+    second.start()
+    found = [trajectory(s, "heard", OPTIONS) for s in heard.sessions.changed.values()]
+    assert len({t.id for t in found}) == 2
+    ends = [o.text for t in found for o in t.outcomes if o.name == "end_reason"]
+    assert ends == ["abandoned", "unfinished"]
+
+
+def test_a_message_that_was_missed_is_known_from_the_chat_and_the_gap_is_said() -> None:
+    heard = Heard()
+    env = heard.environment()
+    env.start()
+    heard.lost = lambda channel: True
+    env.step(AGENT, "SEND_TEAMMATE_MESSAGE(message=Lost)")
+    heard.lost = lambda channel: False
+    env.step(USER, "SEND_TEAMMATE_MESSAGE(message=Found)")
+    assert [e.text for e in logged(heard.trajectory)[2:]] == ["Lost", "Found"]
+    assert [o.text for o in heard.trajectory.outcomes if o.name == "heard"] == ["with gaps"]
+
+
+def test_a_session_joined_late_has_what_was_said_before_and_is_marked() -> None:
+    heard = Heard()
+    env = heard.environment()
+    heard.lost = lambda channel: True
+    env.start()
+    env.step(AGENT, "SEND_TEAMMATE_MESSAGE(message=Before)")
+    heard.lost = lambda channel: False
+    env.step(AGENT, "FLIGHT_SEARCH(origin=A, destination=B, date=C)")
+    assert heard.sessions.strangers == {env.name: AGENT}
+    env.answer(AGENT)
+    env.step(USER, "SEND_TEAMMATE_MESSAGE(message=After)")
+    assert [e.text for e in logged(heard.trajectory)[1:]] == [env.query, "Before", "After"]
+    assert [o.text for o in heard.trajectory.outcomes if o.name == "heard"] == ["joined late"]
+
+
+def test_a_session_joined_late_is_one_with_its_folder(tmp_path: Path) -> None:
+    heard = Heard()
+    env = heard.environment(results=tmp_path)
+    heard.lost = lambda channel: True
+    env.start()
+    env.step(AGENT, "FLIGHT_SEARCH(origin=A, destination=B, date=C)")
+    heard.lost = lambda channel: False
+    env.answer(USER)
+    env.step(USER, "WAIT_TEAMMATE_CONTINUE()")
+    env.step(USER, "SEND_TEAMMATE_MESSAGE(message=After)")
+    env.step(USER, "WAIT_TEAMMATE_CONTINUE()")
+    log = read(tmp_path / env.name)
+    joined = join(log, heard.trajectory)
+    assert joined is not None
+    assert logged(joined) == list(log.events)
+    assert beside(joined) == [(1, 1, USER, "wait"), (3, 1, USER, "wait")]
+
+
+def test_an_abandoned_session_that_speaks_again_goes_on() -> None:
+    heard = Heard()
+    env = heard.environment()
+    env.start()
+    heard.sessions.close(env.name)
+    assert [o.text for o in heard.trajectory.outcomes if o.name == "end_reason"] == ["abandoned"]
+    env.step(AGENT, "SEND_TEAMMATE_MESSAGE(message=Still here)")
+    assert [o.text for o in heard.trajectory.outcomes if o.name == "end_reason"] == ["unfinished"]
+    assert logged(heard.trajectory)[-1].text == "Still here"
+
+
+def test_after_its_end_a_session_is_not_taken_for_one_joined_late() -> None:
+    heard = Heard()
+    env = heard.environment()
+    env.start()
+    env.step(USER, "FINISH()")
+    env.step(AGENT, "SEND_TEAMMATE_MESSAGE(message=Too late)")
+    assert heard.sessions.strangers == {}
+    assert len(heard.sessions.changed) == 1
+
+
+def test_clocks_that_go_backwards_do_not_change_the_order() -> None:
+    heard = Heard()
+    env = heard.environment()
+    env.start()
+    for text in ("one", "two", "three"):
+        env.clock -= 50
+        env.step(AGENT, f"SEND_TEAMMATE_MESSAGE(message={text})")
+    assert [e.text for e in logged(heard.trajectory)[2:]] == ["one", "two", "three"]
+
+
+@pytest.mark.parametrize(
+    ("payload", "why"),
+    [
+        ("not JSON", "not JSON"),
+        ("[1]", "payload must be"),
+        ('{"data": {"object": {"action": 1, "role": "user"}}}', "action"),
+        ('{"data": {"object": {"action": "FINISH()"}}}', "role"),
+        ("\udcff", "not JSON"),
+    ],
+)
+def test_a_payload_that_is_not_ours_says_what_is_wrong_with_it(payload: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        Sessions().feed(Received(0.0, "env_1/step", payload))
+
+
+@pytest.mark.parametrize("channel", ["news", "env_1/heartbeat", "other/step", "env_1"])
+def test_channels_of_something_else_are_counted_and_left_alone(channel: str) -> None:
+    sessions = Sessions()
+    assert sessions.feed(Received(0.0, channel, "whatever")) is None
+    assert sessions.foreign == 1
+
+
+def test_real_sessions_heard_equal_their_folders(shared: Path) -> None:
+    for recording in sorted((shared / "data/cogym/redis").glob("collab__*.jsonl")):
+        sessions = Sessions()
+        for line in recording.read_text().splitlines():
+            sessions.feed(Received(**json.loads(line)))
+        (session,) = sessions.changed.values()
+        found = trajectory(session, "heard", OPTIONS)
+        log = read(shared / "data/cogym/results/collab" / session.name)
+        assert found.id == log.id
+        assert logged(found)[:-1] == list(log.events)[:-1]
+        assert found.hidden == log.hidden

@@ -1,0 +1,334 @@
+"""`coaudit follow redis://…` against a real server."""
+
+from __future__ import annotations
+
+import json
+import resource
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from redis import Redis
+
+from coaudit.pipeline.ingest import ingest, rebuild
+from coaudit.pipeline.store import Store, Workspace
+from coaudit.pipeline.systems import ReadOptions
+from coaudit.schemas import Event, Outcome, Trajectory
+from tests.pipeline.follow.conftest import Following, Server, until
+from tests.pipeline.follow.emulator import AGENT, USER, Env, play
+
+pytestmark = pytest.mark.slow
+Follow = Callable[..., Following]
+IGNORED = {"source", "outcomes", "tags", "events"}
+
+
+def shown(workspace: Path) -> dict[str, Trajectory]:
+    """Every trajectory of a workspace by id."""
+    store = Store(Workspace(workspace))
+    with store.reading() as connection:
+        ids = [row[0] for row in connection.execute("SELECT id FROM trajectories ORDER BY id").fetchall()]
+        return {found.id: found for found in store.load(connection, ids, states=True)}
+
+
+def rebuilt(workspace: Path) -> dict[str, Trajectory]:
+    """The same after a rebuild."""
+    rebuild(Store(Workspace(workspace)))
+    return shown(workspace)
+
+
+def logged(trajectory: Trajectory) -> list[Event]:
+    return [event for event in trajectory.events if not event.live_only]
+
+
+def beside(trajectory: Trajectory) -> list[Event]:
+    return [event for event in trajectory.events if event.live_only]
+
+
+def outcome(trajectory: Trajectory) -> dict[str, Outcome]:
+    return {found.name: found for found in trajectory.outcomes}
+
+
+def ingested(results: Path, other: Path) -> dict[str, Trajectory]:
+    """The same folders read by `ingest` into a workspace of their own."""
+    ingest(Store(Workspace(other)), [results], ReadOptions())
+    return shown(other)
+
+
+def equal(followed: dict[str, Trajectory], read: dict[str, Trajectory]) -> None:
+    """Followed sessions are the ingested folders once live_only events are set aside."""
+    for key, expected in read.items():
+        assert logged(followed[key]) == list(expected.events)
+        assert followed[key].model_dump(exclude=IGNORED | {"hidden"}) == expected.model_dump(
+            exclude=IGNORED | {"hidden"}
+        )
+        assert {**outcome(followed[key]), "heard": None} == {**outcome(expected), "heard": None}
+
+
+def perform(server: Server, results: Path, sessions: int, first: int = 0, pause: float = 0.0) -> list[Env]:
+    """Sessions side by side, as fast as they go, numbered from the first."""
+    with Redis(port=server.port) as client:
+        envs = [
+            Env(f"env_travel_planning_{n}", lambda c, p: client.publish(c, p.encode()), results, f"Trip {n}")
+            for n in range(first, first + sessions)
+        ]
+        running = [play(env, n, steps=15) for n, env in enumerate(envs, first)]
+        while running:
+            running = [one for one in running if next(one, "over") != "over"]
+            time.sleep(pause)
+    return envs
+
+
+def replay(server: Server, recording: Path, speed: float) -> None:
+    """Publish recorded traffic as fast as `speed` times the way it was."""
+    messages = [json.loads(line) for line in recording.read_text().splitlines()]
+    began = time.time()
+    with Redis(port=server.port) as client:
+        for message in messages:
+            ahead = (message["time"] - messages[0]["time"]) / speed - (time.time() - began)
+            time.sleep(max(0.0, ahead))
+            client.publish(message["channel"], message["payload"])
+
+
+def test_followed_sessions_equal_the_ingested_folders(
+    redis: Server, follow: Follow, tmp_path: Path, workspace: Path
+) -> None:
+    results = tmp_path / "results"
+    follower = follow(redis.url, "--results", results, "--stop-when-idle", "3").ready(redis)
+    perform(redis, results, sessions=8)
+    follower.finish()
+    followed, read = shown(workspace), ingested(results, tmp_path / "other")
+    assert len(read) == 8
+    equal(followed, read)
+    assert set(followed) == set(read)
+    waits = [e for t in followed.values() for e in t.events if e.kind == "wait"]
+    assert waits and all(e.live_only for e in waits)
+    assert rebuilt(workspace) == followed
+
+
+def test_recorded_sessions_at_a_hundred_times_their_speed_equal_their_folders(
+    redis: Server, follow: Follow, tmp_path: Path, shared: Path, workspace: Path
+) -> None:
+    results = shared / "data/cogym/results"
+    follower = follow(redis.url, "--results", results, "--stop-when-idle", "3").ready(redis)
+    recordings = sorted((shared / "data/cogym/redis").glob("*.jsonl"))
+    threads = [threading.Thread(target=replay, args=(redis, path, 100.0)) for path in recordings]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    follower.finish()
+    followed, read = shown(workspace), ingested(results, tmp_path / "other")
+    equal(followed, read)
+    # What was heard of session 6 belongs to an earlier run than the one in its folder.
+    assert len(set(followed) - set(read)) == 1
+
+
+def test_malformed_payloads_between_good_ones_are_quarantined_and_nothing_else_is_lost(
+    redis: Server, follow: Follow, tmp_path: Path, workspace: Path
+) -> None:
+    results = tmp_path / "results"
+    follower = follow(redis.url, "--results", results, "--stop-when-idle", "3").ready(redis)
+    bad = [
+        "",
+        "null",
+        '{"data": 5}',
+        '{"data": {"object": {"role": 5, "action": "x"}}}',
+        "\udcff\udcfe",
+        "[" * 9999,
+    ]
+    with Redis(port=redis.port) as client:
+
+        def publish(channel: str, payload: str) -> None:
+            client.publish(channel, payload.encode())
+            redis.publish("env_travel_planning_0/step", bad[len(channel) % len(bad)])
+            redis.publish("news/step", "of something else")
+
+        for _ in play(Env("env_travel_planning_0", publish, results), 3, steps=8):
+            pass
+    summary = json.loads(follower.finish())
+    equal(shown(workspace), ingested(results, tmp_path / "other"))
+    assert summary["quarantined"] > 5
+
+
+def test_redis_restarted_in_the_middle_loses_nothing_that_the_folder_has(
+    redis: Server, follow: Follow, tmp_path: Path, workspace: Path
+) -> None:
+    results = tmp_path / "results"
+    follower = follow(redis.url, "--results", results, "--stop-when-idle", "4").ready(redis)
+
+    def publish(channel: str, payload: str) -> None:
+        if redis.process:
+            redis.publish(channel, payload)
+
+    env = Env("env_travel_planning_0", publish, results)
+    for number, _ in enumerate(play(env, 5, steps=20)):
+        if number == 6:
+            redis.stop()
+        if number == 12:
+            redis.start()
+            until(redis.subscribers)
+    follower.finish()
+    assert "trying again" in follower.said and "back after" in follower.said
+    followed = shown(workspace)
+    equal(followed, ingested(results, tmp_path / "other"))
+    (only,) = followed.values()
+    assert outcome(only)["heard"].text == "with gaps"
+
+
+def test_a_follower_killed_and_started_again_goes_on_with_its_sessions(
+    redis: Server, follow: Follow, tmp_path: Path, workspace: Path
+) -> None:
+    follower = follow(redis.url).ready(redis)
+    env = Env("env_travel_planning_0", redis.publish)
+    env.start()
+    env.step(USER, "WAIT_TEAMMATE_CONTINUE()")
+    env.step(AGENT, "SEND_TEAMMATE_MESSAGE(message=Before)")
+    # What Redis had not handed over yet when the follower dies is lost with it: there is no history.
+    recorded = workspace / "raw" / "live"
+    until(lambda: any("=Before)" in path.read_text() for path in recorded.rglob("*.jsonl")))
+    follower.kill()
+    until(lambda: not redis.subscribers())
+    follower = follow(redis.url, "--stop-when-idle", "2").ready(redis)
+    env.step(AGENT, "SEND_TEAMMATE_MESSAGE(message=After)")
+    env.step(USER, "FINISH()")
+    follower.finish()
+    assert "going on with 1 session" in follower.said
+    (only,) = shown(workspace).values()
+    assert [e.text for e in logged(only)][1:4] == [env.query, "Before", "After"]
+    assert [e.kind for e in beside(only)] == ["wait"]
+    assert list(rebuilt(workspace).values()) == [only]
+
+
+def test_a_session_that_runs_already_is_asked_for_its_state_once(
+    redis: Server, follow: Follow, tmp_path: Path, workspace: Path
+) -> None:
+    results = tmp_path / "results"
+    env = Env("env_travel_planning_0", redis.publish, results)
+    env.start()
+    env.step(AGENT, "SEND_TEAMMATE_MESSAGE(message=Before)")
+    with Redis(port=redis.port) as client, client.pubsub() as asked:
+        asked.psubscribe("*/request_state")
+        asked.get_message(timeout=5)
+        until(lambda: redis.subscribers() == 1)
+        follower = follow(redis.url, "--results", results, "--stop-when-idle", "3")
+        until(lambda: redis.subscribers() == 2)
+        for _ in range(3):
+            env.step(AGENT, "FLIGHT_SEARCH(origin=A, destination=B, date=C)")
+        request = asked.get_message(timeout=5)
+        assert request and request["channel"] == f"{env.name}/{AGENT}/request_state".encode()
+        env.answer(AGENT)
+        assert asked.get_message(timeout=0.5) is None
+    env.step(USER, "WAIT_TEAMMATE_CONTINUE()")
+    env.step(USER, "FINISH()")
+    follower.finish()
+    assert "joined late" in follower.said
+    followed = shown(workspace)
+    equal(followed, ingested(results, tmp_path / "other"))
+    (only,) = followed.values()
+    assert outcome(only)["heard"].text == "joined late"
+    assert rebuilt(workspace) == followed
+
+
+def test_a_silent_session_is_closed_as_abandoned_and_a_rebuild_knows_it(
+    redis: Server, follow: Follow, workspace: Path
+) -> None:
+    follower = follow(redis.url, "--silence", "0.5", "--stop-when-idle", "2.5").ready(redis)
+    Env("env_travel_planning_0", redis.publish).start()
+    follower.finish()
+    (only,) = shown(workspace).values()
+    assert outcome(only)["end_reason"].text == "abandoned"
+    assert list(rebuilt(workspace).values()) == [only]
+
+
+def test_a_second_follower_of_one_server_waits_and_takes_over(
+    redis: Server, follow: Follow, workspace: Path
+) -> None:
+    first = follow(redis.url).ready(redis)
+    second = follow(redis.url, "--stop-when-idle", "3")
+    until(lambda: "waiting to take over" in second.said)
+    env = Env("env_travel_planning_0", redis.publish)
+    env.start()
+    first.stop()
+    until(lambda: "going on with 1 session" in second.said and redis.subscribers())
+    env.step(AGENT, "SEND_TEAMMATE_MESSAGE(message=Hello)")
+    second.finish()
+    (only,) = shown(workspace).values()
+    assert logged(only)[-1].text == "Hello"
+
+
+def test_two_followers_of_two_servers_fill_one_workspace_side_by_side(
+    redis_at: Callable[..., Server], follow: Follow, tmp_path: Path, workspace: Path
+) -> None:
+    servers = [redis_at(), redis_at()]
+    folders = [tmp_path / "results" / name for name in ("one", "other")]
+    options = ("--judge", "halting", "--stop-when-idle", "4")
+    followers = [follow(s.url, "--results", f, *options) for s, f in zip(servers, folders, strict=True)]
+    for follower, server in zip(followers, servers, strict=True):
+        follower.ready(server)
+    threads = [
+        threading.Thread(target=perform, args=(server, folder, 4, first, 0.05))
+        for server, folder, first in zip(servers, folders, (0, 4), strict=True)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    summaries = [json.loads(follower.finish()) for follower in followers]
+    followed, read = shown(workspace), ingested(tmp_path / "results", tmp_path / "alone")
+    assert len(read) == 8 and [summary["trajectories"] for summary in summaries] == [4, 4]
+    equal(followed, read)
+    assert set(followed) == set(read)
+    equal(rebuilt(workspace), read)
+
+
+def test_a_server_that_is_not_there_is_tried_for_a_while_and_named(follow: Follow, workspace: Path) -> None:
+    follower = follow("redis://127.0.0.1:1/0", "--patience", "1")
+    follower.finish(status=1)
+    assert "redis://127.0.0.1:1/0: no Redis answered for 1 s" in follower.said
+
+
+def test_a_password_is_asked_for_taken_from_the_environment_and_never_shown(
+    redis_at: Callable[..., Server], follow: Follow, workspace: Path
+) -> None:
+    server = redis_at("--requirepass", "hunter2")
+    refused = follow(server.url)
+    refused.finish(status=1)
+    assert "REDIS_PASSWORD" in refused.said
+    wrong = follow(server.url.replace("//", "//:hunter3@"))
+    wrong.finish(status=1)
+    taken = follow(server.url, "--stop-when-idle", "1", REDIS_PASSWORD="hunter2")
+    taken.finish()
+    inside = follow(server.url.replace("//", "//:hunter2@"), "--stop-when-idle", "1")
+    inside.finish()
+    assert "hunter" not in refused.said + wrong.said + taken.said + inside.said
+    assert not [p for p in workspace.rglob("*.jsonl") if "hunter" in p.read_text()]
+
+
+@pytest.mark.parametrize("url", ["redis://host:port/0", "redis://host/x", "http://host/"])
+def test_an_address_that_is_none_is_wrong_use(url: str, follow: Follow, workspace: Path) -> None:
+    assert follow(url).finish(status=2) == ""
+
+
+def test_a_full_disk_stops_the_follower_which_says_so_and_goes_on_later(
+    redis: Server, follow: Follow, tmp_path: Path, workspace: Path
+) -> None:
+    results = tmp_path / "results"
+    follower = follow(redis.url).ready(redis)
+    env = Env("env_travel_planning_0", redis.publish, results)
+    steps = play(env, 7, steps=25)
+    next(steps)
+    until(lambda: list((workspace / "raw/live").rglob("0*.jsonl")))
+    size = max(path.stat().st_size for path in (workspace / "raw/live").rglob("0*.jsonl"))
+    # To a process, a file that may not grow looks like a disk that is full.
+    resource.prlimit(follower.process.pid, resource.RLIMIT_FSIZE, (size + 5000, size + 5000))
+    while follower.process.poll() is None and next(steps, "over") != "over":
+        time.sleep(0.05)
+    follower.finish(status=1)
+    assert "cannot" in follower.said and "again" in follower.said
+    again = follow(redis.url, results, "--stop-when-idle", "3").ready(redis)
+    for _ in steps:
+        pass
+    again.finish()
+    equal(shown(workspace), ingested(results, tmp_path / "other"))

@@ -1,0 +1,140 @@
+"""The model server's metrics beside the events."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from coaudit.pipeline.analyze.load import measures
+from coaudit.pipeline.follow.scrape import Scraper
+from coaudit.pipeline.follow.sink import Sink
+from coaudit.pipeline.ingest import ingest, rebuild
+from coaudit.pipeline.ingest.serving import parsed, row
+from coaudit.pipeline.store import Store, Workspace, insert
+from coaudit.pipeline.systems import ReadOptions
+from tests.pipeline.follow.conftest import Following
+
+SCRAPE = """# HELP vllm:num_requests_running Number of requests.
+# TYPE vllm:num_requests_running gauge
+vllm:num_requests_running{engine="0",model_name="a } b"} 3.0
+vllm:num_requests_running{engine="1",model_name="m"} 2.0
+vllm:num_requests_waiting{engine="0"} 7
+vllm:kv_cache_usage_perc{engine="0"} 0.25
+vllm:num_preemptions_total{engine="0"} 1e1
+vllm:prefix_cache_queries_total{engine="0"} 100
+vllm:prefix_cache_hits_total{engine="0"} 80
+vllm:time_to_first_token_seconds_bucket{le="0.1"} 4
+vllm:time_to_first_token_seconds_sum{engine="0"} 12.5
+vllm:time_to_first_token_seconds_count{engine="0"} 5
+vllm:broken{} not-a-number
+python_gc_objects_collected_total{generation="0"} 5
+"""
+START = 1_795_242_000.0
+
+
+def scrape(seconds: float, **values: float) -> dict[str, object]:
+    """A recorded scrape so many seconds in, with these metrics."""
+    text = "\n".join(f"vllm:{name} {value}" for name, value in values.items())
+    return {"time": START + seconds, "url": "http://gpu/metrics", "text": text}
+
+
+def test_samples_are_summed_over_their_labels_and_what_is_not_there_is_null() -> None:
+    found = parsed(SCRAPE)
+    assert found["running"] == 5.0
+    assert (found["queue"], found["preemptions"], found["kv_cache_use"]) == (7.0, 10.0, 0.25)
+    assert (found["prefix_queries"], found["prefix_hits"]) == (100.0, 80.0)
+    assert (found["ttft_sum"], found["ttft_count"]) == (12.5, 5.0)
+    assert found["generation_tokens"] is None
+
+
+def test_rates_are_differences_of_counters_and_null_after_a_restart(workspace: Path) -> None:
+    store = Store(Workspace(workspace))
+    steps = [(0, 10.0, 5.0), (5, 16.0, 8.0), (10, 1.0, 1.0)]
+    names = ("time_to_first_token_seconds_sum", "time_to_first_token_seconds_count")
+    scrapes = [scrape(t, **dict(zip(names, values, strict=True))) for t, *values in steps]
+    with store.writing() as connection:
+        insert(connection, "serving", [row(s) for s in scrapes])
+    with store.reading() as connection:
+        found = connection.execute("SELECT ttft FROM serving_rates ORDER BY time").fetchall()
+    assert found == [(None,), (2.0,), (None,)]
+
+
+def test_answers_and_failures_are_set_against_the_load_in_force(workspace: Path, tmp_path: Path) -> None:
+    people = [{"name": "a", "kind": "agent"}, {"name": "h", "kind": "human"}]
+
+    def at(seconds: int) -> str:
+        return f"2026-11-21T06:20:{seconds:02d}+00:00"
+
+    events = [
+        {"actor": "h", "kind": "message", "text": "One?", "time": at(1)},
+        {"actor": "a", "kind": "message", "text": "1", "time": at(3)},
+        {"actor": "h", "kind": "message", "text": "Two?", "time": at(11)},
+        {"actor": "h", "kind": "message", "text": "Hello?", "time": at(20)},
+        {"actor": "a", "kind": "action", "action": {"name": "GO"}, "status": "failed", "time": at(51)},
+    ]
+    log = tmp_path / "own.jsonl"
+    head = {"type": "trajectory", "native_id": "x", "participants": people, "events": events}
+    log.write_text(json.dumps(head) + "\n")
+    store = Store(Workspace(workspace))
+    ingest(store, [log], ReadOptions())
+    waiting = [(0.0, 1.0, 0.0), (10.0, 4.0, 6.0), (50.0, 4.0, 6.0)]
+    with store.writing() as connection:
+        for seconds, running, queue in waiting:
+            one = scrape(seconds, num_requests_running=running, num_requests_waiting=queue)
+            insert(connection, "serving", [row(one)])
+    found = {(r["metric"], r["group"]["load"]): (r["value"], r["n"]) for r in measures(store)}
+    assert found["answer_seconds", "busy"] == (2.0, 1)
+    assert found["answer_seconds", "queue"] == (35.5, 2)
+    assert found["spoke_again_rate", "queue"] == (0.5, 2)
+    assert found["action_failure_rate", "queue"] == (1.0, 1)
+    assert found["slow_answer_rate", "busy"] == (0.0, 1)
+
+
+async def test_scrapes_are_recorded_stored_and_replayed(workspace: Path) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(text=SCRAPE)
+
+    app = web.Application()
+    app.router.add_get("/metrics", answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    port = runner.addresses[0][1]
+    said: list[str] = []
+    sink = Sink(Store(Workspace(workspace)))
+    task = asyncio.create_task(
+        Scraper(f"http://127.0.0.1:{port}/metrics", sink, said.append, every=0.05).run()
+    )
+    await asyncio.sleep(0.4)
+    await runner.cleanup()
+    await asyncio.sleep(0.3)
+    task.cancel()
+    await asyncio.wait([task])
+    sink.flush()
+
+    def rows() -> list[object]:
+        with sink.store.reading() as connection:
+            query = "SELECT time, running, queue, error IS NULL FROM serving ORDER BY time"
+            return list(connection.execute(query).fetchall())
+
+    before = rows()
+    assert len(said) == 1
+    assert any(r[1:] == (5.0, 7.0, True) for r in before)  # type: ignore[index]
+    assert any(r[1:] == (None, None, False) for r in before)  # type: ignore[index]
+    rebuild(sink.store)
+    assert rows() == before
+
+
+@pytest.mark.slow
+def test_an_address_of_metrics_that_is_none_is_wrong_use(
+    follow: Callable[..., Following], tmp_path: Path
+) -> None:
+    follower = follow(tmp_path, "--metrics", "gpu:8000")
+    follower.finish(status=2)
+    assert "--metrics" in follower.said

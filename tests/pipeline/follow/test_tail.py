@@ -1,0 +1,216 @@
+"""Folders that grow: what is stored is what a fresh ingest of the end state gives."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from coaudit.pipeline.follow.sink import Sink
+from coaudit.pipeline.follow.tail import Tail
+from coaudit.pipeline.ingest import ingest, rebuild
+from coaudit.pipeline.store import Store, Workspace
+from coaudit.pipeline.systems import ReadOptions
+from coaudit.schemas import Trajectory
+from tests.pipeline.follow.conftest import Following
+from tests.pipeline.follow.emulator import AGENT, USER, Env, play
+
+NAME = "env_travel_planning_0"
+
+
+def silent(channel: str, payload: str) -> None:
+    """A Redis that nobody listens to."""
+
+
+@pytest.fixture
+def tail(workspace: Path, tmp_path: Path) -> Tail:
+    (tmp_path / "results").mkdir()
+    found = Tail(Sink(Store(Workspace(workspace))), ReadOptions())
+    found.roots.append(tmp_path / "results")
+    return found
+
+
+def look(tail: Tail) -> dict[str, Trajectory]:
+    """Look once, store, and read back; by native_id."""
+    tail.look()
+    tail.sink.flush()
+    return stored(tail.sink.store)
+
+
+def stored(store: Store) -> dict[str, Trajectory]:
+    with store.reading() as connection:
+        ids = [row[0] for row in connection.execute("SELECT id FROM trajectories ORDER BY id").fetchall()]
+        return {found.id: found for found in store.load(connection, ids, states=True)}
+
+
+def fresh(results: Path, other: Path) -> dict[str, Trajectory]:
+    """What a first ingest of the folders gives."""
+    store = Store(Workspace(other))
+    ingest(store, [results], ReadOptions())
+    return stored(store)
+
+
+def quarantined(store: Store) -> list[tuple[str, int]]:
+    with store.reading() as connection:
+        return [
+            (str(s), int(n)) for s, n in connection.execute("SELECT source, line FROM quarantine").fetchall()
+        ]
+
+
+def test_a_session_grows_in_the_store_as_its_log_does(tail: Tail, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    counts = []
+    for _ in play(Env(NAME, silent, results), seed=1, steps=6):
+        (found,) = look(tail).values()
+        counts.append(len(found.events))
+    assert counts == sorted(counts) and counts[-1] > counts[0]
+    assert look(tail) == fresh(results, tmp_path / "other")
+
+
+def test_half_a_line_waits_for_its_other_half_and_is_no_error(tail: Tail, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    env = Env(NAME, silent, results)
+    env.start()
+    log = results / NAME / "event_log.jsonl"
+    env.step(AGENT, "SEND_TEAMMATE_MESSAGE(message=Hello)")
+    whole = log.read_bytes()
+    log.write_bytes(whole[:-40])
+    (found,) = look(tail).values()
+    assert len(found.events) == 2
+    log.write_bytes(whole)
+    (found,) = look(tail).values()
+    assert len(found.events) == 3
+    assert quarantined(tail.sink.store) == []
+
+
+def test_half_a_line_that_stays_half_is_quarantined_at_the_end(tail: Tail, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    Env(NAME, silent, results).start()
+    log = results / NAME / "event_log.jsonl"
+    with log.open("a") as file:
+        file.write('{"role": "us')
+    look(tail)
+    tail.settle()
+    tail.sink.flush()
+    assert quarantined(tail.sink.store) == [(str(log), 2)]
+
+
+def test_a_rerun_in_the_same_folder_is_a_trajectory_of_its_own(tail: Tail, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    env = Env(NAME, silent, results)
+    env.start()
+    env.step(USER, "FINISH()")
+    assert len(look(tail)) == 1
+    again = Env(NAME, silent, results, clock=env.clock + 3600)
+    again.start()
+    found = look(tail)
+    assert sorted(len(t.events) for t in found.values()) == [2, 3]
+
+
+def test_a_file_that_is_replaced_is_read_again(tail: Tail, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    env = Env(NAME, silent, results)
+    env.start()
+    look(tail)
+    log = results / NAME / "event_log.jsonl"
+    before = log.stat()
+    env.step(AGENT, "SEND_TEAMMATE_MESSAGE(message=Hello)")
+    shutil.copy(log, log.with_suffix(".new"))
+    os.replace(log.with_suffix(".new"), log)
+    os.utime(log, ns=(before.st_atime_ns, before.st_mtime_ns))
+    (found,) = look(tail).values()
+    assert len(found.events) == 3
+
+
+def test_our_own_lines_are_followed_as_they_are_appended(tail: Tail, tmp_path: Path) -> None:
+    path = tmp_path / "results" / "own.jsonl"
+    people = [{"name": "a", "kind": "agent"}, {"name": "h", "kind": "human"}]
+    path.write_text(json.dumps({"type": "trajectory", "native_id": "x", "participants": people}) + "\n")
+    look(tail)
+    with path.open("a") as file:
+        file.write('{"type": "event", "trajectory": "x", "actor": "h", "kind": "message", "text": "Hi"}\n')
+    (found,) = look(tail).values()
+    assert [e.text for e in found.events] == ["Hi"]
+
+
+def test_what_has_not_changed_since_the_last_time_is_not_read_again(tail: Tail, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    for _ in play(Env(NAME, silent, results), seed=1, steps=5):
+        pass
+    look(tail)
+    tail.settle()
+    tail.sink.flush()
+    later = Tail(Sink(tail.sink.store), ReadOptions())
+    later.roots.append(results)
+    later.look()
+    assert later.sink.flush() == []
+
+
+def test_a_rebuild_gives_what_was_followed(tail: Tail, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    for _ in play(Env(NAME, silent, results), seed=2, steps=8):
+        look(tail)
+    before = look(tail)
+    rebuild(tail.sink.store)
+    assert stored(tail.sink.store) == before
+
+
+@pytest.mark.slow
+def test_a_follower_killed_at_twenty_random_moments_ends_where_a_fresh_ingest_does(
+    follow: Callable[..., Following], workspace: Path, tmp_path: Path
+) -> None:
+    results = tmp_path / "results"
+    results.mkdir()
+    done = threading.Event()
+
+    def grow() -> None:
+        running = [play(Env(f"env_travel_planning_{n}", silent, results), n, steps=30) for n in range(200)]
+        while running and not done.is_set():
+            running[:4] = [one for one in running[:4] if next(one, "over") != "over"]
+            time.sleep(0.05)
+
+    writer = threading.Thread(target=grow)
+    writer.start()
+    chance = random.Random(6)
+    try:
+        for _ in range(20):
+            follower = follow(results, "--judge", "halting")
+            follower.began()
+            time.sleep(chance.uniform(0.0, 0.7))
+            follower.kill()
+    finally:
+        done.set()
+        writer.join()
+    follow(results, "--stop-when-idle", "2").finish(timeout=120)
+    found = stored(Store(Workspace(workspace)))
+    expected = fresh(results, tmp_path / "other")
+    assert {k: t.events for k, t in found.items()} == {k: t.events for k, t in expected.items()}
+    rebuild(Store(Workspace(workspace)))
+    assert stored(Store(Workspace(workspace))) == found
+
+
+@pytest.mark.slow
+def test_lines_on_standard_input_are_recorded_and_stored(workspace: Path) -> None:
+    import subprocess
+    import sys
+
+    people = [{"name": "a", "kind": "agent"}, {"name": "h", "kind": "human"}]
+    lines = [
+        {"type": "trajectory", "native_id": "x", "participants": people},
+        {"type": "event", "trajectory": "x", "actor": "h", "kind": "message", "text": "Hi"},
+    ]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    command = [sys.executable, "-P", "-m", "coaudit.pipeline", "--workspace", str(workspace), "follow", "-"]
+    subprocess.run(command, input=text, text=True, check=True, capture_output=True)
+    store = Store(Workspace(workspace))
+    (found,) = stored(store).values()
+    assert [e.text for e in found.events] == ["Hi"]
+    rebuild(store)
+    assert list(stored(store).values()) == [found]

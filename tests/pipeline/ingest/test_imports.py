@@ -1,0 +1,261 @@
+"""Ratings and outcomes from outside, ratings going out, and sessions with planted truth."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coaudit.pipeline.analyze.metrics import metrics
+from coaudit.pipeline.errors import CoauditError, SourceError
+from coaudit.pipeline.ingest import imports
+from coaudit.pipeline.store import Store
+from coaudit.pipeline.systems.cogym.generate import generate
+from tests.conftest import Coaudit
+from tests.pipeline.stores import (
+    copied,
+    document,
+    give,
+    made,
+    metric,
+    rate,
+    rows,
+    take,
+    verdict,
+    write_lines,
+)
+from tests.pipeline.systems.cogym.folders import AGENT, USER, Log
+
+NAME = "env_travel_planning_0"
+
+
+@pytest.fixture(scope="module")
+def one_store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """A session: the agent's question (2) with the human's answer (3), an action (4), the end (5).
+
+    Nothing gets added to it.
+    """
+    folder = tmp_path_factory.mktemp("one")
+    log = Log().say(AGENT, "May I book?").say(USER, "Yes").write(AGENT, "Plan").finish()
+    found = made(folder / "workspace")
+    take(found, log.folder(folder / "logs" / "a" / NAME))
+    return found
+
+
+@pytest.fixture
+def store(one_store: Store, workspace: Path) -> Store:
+    """A copy of the session's workspace, with its logs beside it."""
+    shutil.copytree(one_store.workspace.path.parent / "logs", workspace.parent / "logs")
+    return copied(one_store, workspace)
+
+
+FULL = [
+    verdict(NAME, 2, "initiative", "yes", probability=0.9, rationale="It asks.", model="m", seed=7),
+    verdict(NAME, 3, "initiative", "no", rater="judge", rater_kind="llm", cost_usd=0.01, seconds=1.5),
+    verdict(NAME, 2, "confirmation", "yes", cites=[2, 3], quote="May I book?"),
+    verdict(NAME, 3, "halting", "unclear"),
+    verdict(NAME, None, "failures", "present", code="C.1", error_source="model", external={"task": 4}),
+]
+
+
+def test_ratings_go_out_and_come_back_the_same(tmp_path: Path, store: Store) -> None:
+    assert rate(store, FULL).imported == 5
+    out = list(imports.exported(store))
+    other = made(tmp_path / "other")
+    take(other, tmp_path / "logs")
+    path = tmp_path / "ratings.jsonl"
+    path.write_text("".join(out))
+    assert imports.ratings(other, path).imported == 5
+    assert list(imports.exported(other)) == out
+    assert document(other) == document(store)
+    kept = [json.loads(line) for line in out]
+    for given, line in zip(sorted(FULL, key=_sorting), sorted(kept, key=_sorting), strict=True):
+        assert {k: v for k, v in line.items() if k in given and k != "trajectory"} == {
+            k: v for k, v in given.items() if k != "trajectory"
+        }
+
+
+def _sorting(line: dict[str, Any]) -> str:
+    return f"{line['code']} {line.get('event')} {line['rater']}"
+
+
+def test_importing_twice_changes_nothing(store: Store) -> None:
+    rate(store, FULL)
+    before = document(store), len(list(store.workspace.ratings.iterdir()))
+    again = rate(store, FULL)
+    assert (again.imported, again.unchanged, again.quarantined) == (0, 5, [])
+    assert (document(store), len(list(store.workspace.ratings.iterdir()))) == before
+    changed = rate(store, [{**FULL[0], "label": "no"}])
+    assert (changed.imported, changed.unchanged) == (1, 0)
+
+
+def test_a_label_is_taken_whatever_its_case_and_surrounding_space(store: Store) -> None:
+    assert rate(store, [verdict(NAME, 2, "initiative", " YES\n")]).imported == 1
+    assert rows(store, "SELECT label FROM ratings") == [{"label": "yes"}]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"label": "maybe"}, "label must be one of yes, no, unclear (initiative), got 'maybe'"),
+        ({"codebook": "tone"}, "unknown codebook 'tone', expected one of"),
+        ({"code": "C.1"}, "codebook 'initiative' has no code 'C.1', expected one of initiative"),
+        ({"event": 4}, "event 4 is no unit of codebook 'initiative', which rates each utterance"),
+        ({"event": 99}, "event 99 is no unit of codebook 'initiative'"),
+        ({"event": None}, "the whole trajectory is no unit of codebook 'initiative'"),
+        ({"event": 2**40}, "event: Input should be less than 2147483648"),
+        ({"event": "2x"}, "event: Input should be a valid integer"),
+        ({"trajectory": "env_9"}, "no trajectory 'env_9' in the workspace"),
+        ({"trajectory": None}, "trajectory: Input should be a valid string"),
+        ({"label": None}, "a rating has exactly one of label, error and retracted"),
+        ({"error": "timeout"}, "a rating has exactly one of label, error and retracted"),
+        ({"rater_kind": "robot"}, "rater_kind: Input should be 'human', 'llm', 'rule' or 'model'"),
+        ({"probability": 1.5}, "probability: Input should be less than or equal to 1"),
+        ({"colour": "red"}, "colour: Extra inputs are not permitted"),
+    ],
+)
+def test_a_line_that_does_not_fit_is_quarantined_with_the_reason(
+    one_store: Store, change: dict[str, Any], reason: str
+) -> None:
+    result = rate(one_store, [verdict(NAME, 2, "initiative", "yes") | change])
+    (wrong,) = result.quarantined
+    assert (result.imported, wrong.line) == (0, 1)
+    assert reason in wrong.reason
+
+
+def test_a_bad_line_costs_only_itself(tmp_path: Path, store: Store) -> None:
+    path = tmp_path / "ratings.jsonl"
+    good = json.dumps(FULL[0]).encode()
+    path.write_bytes(b"\n".join([b"{half", b"[]", b"\xff", good, b"[" * 100_000, b'{"trajectory": "x']))
+    result = imports.ratings(store, path)
+    assert result.imported == 1
+    assert [q.line for q in result.quarantined] == [1, 2, 3, 5, 6]
+    assert all(q.source == str(path) for q in result.quarantined)
+
+
+def test_a_native_id_that_several_have_is_asked_back(tmp_path: Path, store: Store) -> None:
+    take(store, Log(description="Another").say(AGENT, "Hi").folder(tmp_path / "logs" / "b" / NAME))
+    (wrong,) = rate(store, [verdict(NAME, 2, "initiative", "yes")]).quarantined
+    assert wrong.reason.startswith(f"trajectory '{NAME}' names 2 trajectories, give one's id: ")
+    (first, _) = rows(store, "SELECT id FROM trajectories ORDER BY condition")
+    assert rate(store, [verdict(first["id"], 2, "initiative", "yes")]).imported == 1
+
+
+def test_a_file_that_is_not_there_is_an_error(tmp_path: Path, store: Store) -> None:
+    with pytest.raises(SourceError, match=r"nothing\.jsonl: no such file"):
+        imports.ratings(store, tmp_path / "nothing.jsonl")
+    with pytest.raises(SourceError, match=r"nothing\.jsonl: no such file"):
+        imports.outcomes(store, tmp_path / "nothing.jsonl")
+
+
+def test_the_command_reports_what_it_took_and_fails_only_where_it_took_nothing(
+    tmp_path: Path, store: Store, coaudit: Coaudit
+) -> None:
+    bad = verdict(NAME, 2, "initiative", "maybe")
+    good = write_lines(tmp_path / "good.jsonl", [FULL[0], bad])
+    first, second = (coaudit("ratings", "import", good, "--json").json for _ in range(2))
+    assert (first["imported"], first["unchanged"], len(first["quarantined"])) == (1, 0, 1)
+    assert (second["imported"], second["unchanged"], len(second["quarantined"])) == (0, 1, 1)
+    nothing = coaudit("ratings", "import", write_lines(tmp_path / "bad.jsonl", [bad]), "--json", status=1)
+    assert nothing.json["imported"] == 0
+    assert nothing.err == "coaudit: nothing could be imported\n"
+    exported = coaudit("ratings", "export").out
+    assert [json.loads(line)["label"] for line in exported.splitlines()] == ["yes"]
+
+
+# Outcomes.
+
+
+def test_outcomes_are_taken_once_and_the_last_one_holds(store: Store) -> None:
+    line = {"trajectory": NAME, "name": "satisfaction", "value": 4}
+    assert give(store, [line]).imported == 1
+    ledger = store.workspace.outcomes.read_bytes()
+    again = give(store, [line, line])
+    assert (again.imported, again.unchanged) == (0, 2)
+    assert store.workspace.outcomes.read_bytes() == ledger
+    assert give(store, [{**line, "value": 2}]).imported == 1
+    assert metric(metrics(store), "satisfaction").value == 2
+
+
+def test_outcomes_outlive_a_new_ingest_of_their_trajectory(tmp_path: Path, store: Store) -> None:
+    give(store, [{"trajectory": NAME, "name": "satisfaction", "value": 4}])
+    take(store, tmp_path / "logs", agent="other")
+    assert metric(metrics(store), "satisfaction").value == 4
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"value": 6}, "satisfaction must be from 1 to 5, got 6"),
+        ({"value": float("nan")}, "value: Input should be a finite number"),
+        ({"value": "good"}, "value: Input should be a valid number"),
+        ({"name": "preferred", "value": 2}, "preferred must be from 0 to 1, got 2"),
+        ({"name": ""}, "name: String should have at least 1 character"),
+        ({"trajectory": "env_9"}, "no trajectory 'env_9' in the workspace"),
+        ({"comment": "x"}, "comment: Extra inputs are not permitted"),
+    ],
+)
+def test_an_outcome_that_cannot_be_is_quarantined_with_the_reason(
+    one_store: Store, change: dict[str, Any], reason: str
+) -> None:
+    result = give(one_store, [{"trajectory": NAME, "name": "satisfaction", "value": 4} | change])
+    (wrong,) = result.quarantined
+    assert (result.imported, wrong.line) == (0, 1)
+    assert reason in wrong.reason
+
+
+def test_a_line_of_the_outcome_ledger_that_was_cut_off_costs_only_itself(store: Store) -> None:
+    give(store, [{"trajectory": NAME, "name": "satisfaction", "value": 4}])
+    with store.workspace.outcomes.open("a") as file:
+        file.write('{"trajectory": "x", "na')
+    assert metric(metrics(store), "satisfaction").value == 4
+    give(store, [{"trajectory": NAME, "name": "outcome_rating", "value": 3}])
+    found = metrics(store)
+    assert (metric(found, "satisfaction").value, metric(found, "outcome_rating").value) == (4, 3)
+
+
+# Generated sessions.
+
+
+def _bytes(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(tmp_path: Path) -> None:
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        generate(tmp_path / name, 4, seed)
+    assert _bytes(tmp_path / "a") == _bytes(tmp_path / "b")
+    assert _bytes(tmp_path / "a") != _bytes(tmp_path / "c")
+
+
+def test_planted_truth_is_imported_whole_and_completes_every_metric(tmp_path: Path) -> None:
+    written = generate(tmp_path / "logs", 30, 5)
+    assert written["sessions"] == 30
+    assert written["utterances"] >= 6 * 30
+    store = made(tmp_path / "workspace")
+    result = take(store, tmp_path / "logs")
+    assert (result.trajectories, result.quarantined) == (30, [])
+    truth = imports.ratings(store, tmp_path / "logs" / "truth.jsonl")
+    assert (truth.imported, truth.quarantined) == (written["labels"], [])
+    (counted,) = rows(store, "SELECT count(*) AS n FROM counted_ratings")
+    assert counted["n"] == written["labels"]
+    found = metrics(store)
+    for name in ("delivery_rate", "task_performance", "effective_confirmations", "halting_messages"):
+        assert metric(found, name).n == 30
+    (utterances,) = rows(store, "SELECT count(*) AS n FROM units WHERE kind = 'utterance' AND NOT opening")
+    assert utterances["n"] == written["utterances"]
+
+
+def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("x")
+    with pytest.raises(CoauditError, match="must be an empty or new folder"):
+        generate(tmp_path, 1, 0)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]

@@ -1,0 +1,334 @@
+"""Ingesting: twice, grown, moved, copied, killed, and what comes back after a rebuild."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coaudit.pipeline.ingest import rebuild
+from coaudit.pipeline.store import Store
+from coaudit.pipeline.systems import ReadOptions
+from coaudit.pipeline.systems.cogym.generate import generate
+from coaudit.schemas import Quarantined, Trajectory
+from tests.pipeline.stores import counts, document, give, made, opened, rate, rows, take, verdict
+from tests.pipeline.systems.cogym.folders import AGENT, BEGAN, USER, Log, performance, simulated
+
+NAME = "env_travel_planning_0"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return made(tmp_path / "workspace")
+
+
+def session(path: Path, log: Log | None = None) -> Path:
+    if log is None:
+        log = Log().say(AGENT, "May I book?").say(USER, "Yes").write(AGENT, "Plan").finish()
+    text = str(log.public["travel_plan_editor"])
+    return log.folder(path, {**performance(text, performance_rating=0.5), **simulated()})
+
+
+def everything(store: Store) -> list[dict[str, object]]:
+    return rows(store, "SELECT * FROM trajectories ORDER BY id")
+
+
+def test_ingesting_twice_changes_nothing(tmp_path: Path, store: Store) -> None:
+    generate(tmp_path / "logs", 6, 0)
+    assert counts(take(store, tmp_path / "logs")) == (6, 0, 0)
+    before, ledger = document(store), store.workspace.sources.read_bytes()
+    assert counts(take(store, tmp_path / "logs")) == (0, 6, 0)
+    assert counts(take(store, tmp_path)) == (0, 6, 0)
+    assert document(store) == before
+    assert store.workspace.sources.read_bytes() == ledger
+
+
+def test_events_are_counted_as_the_log_has_them(tmp_path: Path, store: Store) -> None:
+    session(tmp_path / "logs" / NAME)
+    assert take(store, tmp_path / "logs").events == 6
+
+
+def test_a_session_that_has_grown_is_updated_also_where_it_was_moved(tmp_path: Path, store: Store) -> None:
+    log = Log().say(AGENT, "May I book?")
+    take(store, log.folder(tmp_path / "logs" / NAME))
+    log.say(USER, "Yes")
+    assert counts(take(store, log.folder(tmp_path / "logs" / NAME))) == (1, 0, 0)
+    log.finish(USER)
+    assert counts(take(store, log.folder(tmp_path / "elsewhere" / NAME))) == (1, 0, 0)
+    (found,) = everything(store)
+    assert found["n_events"] == 5
+    assert (found["source"], found["condition"]) == (str(tmp_path / "logs" / NAME), "logs")
+
+
+def test_an_older_copy_of_a_session_takes_nothing_away(tmp_path: Path, store: Store) -> None:
+    log = Log().say(AGENT, "One")
+    log.folder(tmp_path / "old" / NAME)
+    take(store, log.say(USER, "Two").folder(tmp_path / "new" / NAME))
+    assert counts(take(store, tmp_path / "old")) == (0, 1, 0)
+    assert everything(store)[0]["n_events"] == 4
+
+
+def test_two_logs_with_one_beginning_that_part_are_two_trajectories(tmp_path: Path, store: Store) -> None:
+    Log().say(AGENT, "One").say(USER, "Two").folder(tmp_path / "a" / NAME)
+    Log().say(AGENT, "One").say(USER, "Three").folder(tmp_path / "b" / NAME)
+    result = take(store, tmp_path / "a", tmp_path / "b")
+    assert counts(result) == (2, 0, 0)
+    assert "up to event 3, then another; kept as a trajectory of its own" in result.notes[0]
+    first, second = (str(row["id"]) for row in everything(store))
+    assert second.startswith(f"{first}-")
+    before = document(store)
+    assert counts(take(store, tmp_path / "b", tmp_path / "a")) == (0, 2, 0)
+    rebuild(store)
+    assert document(store) == before
+
+
+def test_one_folder_name_under_two_conditions_is_two_trajectories(tmp_path: Path, store: Store) -> None:
+    session(tmp_path / "planning" / NAME)
+    session(tmp_path / "baseline" / NAME, Log(began=BEGAN + timedelta(hours=1)).finish())
+    assert counts(take(store, tmp_path / "planning", tmp_path / "baseline"))[0] == 2
+    assert {row["condition"] for row in everything(store)} == {"planning", "baseline"}
+
+
+def test_options_fill_in_and_other_options_update(tmp_path: Path, store: Store) -> None:
+    folder = Log().say(AGENT, "One").folder(tmp_path / "logs" / NAME)
+    take(store, folder)
+    given: dict[str, Any] = {
+        "setting": "real",
+        "condition": "pilot",
+        "agent": "two-stage",
+        "tags": {"lab": "a"},
+    }
+    assert counts(take(store, folder, **given)) == (1, 0, 0)
+    (found,) = everything(store)
+    assert [found[key] for key in given] == ["real", "pilot", "two-stage", '{"lab":"a"}']
+    assert counts(take(store, folder, **given)) == (0, 1, 0)
+    assert counts(take(store, folder)) == (0, 1, 0), "nothing new is said, so all that was said holds"
+    assert everything(store) == [found]
+    assert counts(take(store, folder, condition="main")) == (1, 0, 0)
+    (found,) = everything(store)
+    assert [found[key] for key in given] == ["real", "main", "two-stage", '{"lab":"a"}']
+    rebuild(store)
+    assert everything(store) == [found]
+
+
+def test_the_last_of_several_options_holds_after_a_rebuild_too(tmp_path: Path, store: Store) -> None:
+    folder = Log().folder(tmp_path / "logs" / NAME)
+    for condition in ("x", "y", "x"):
+        take(store, folder, condition=condition)
+    assert everything(store)[0]["condition"] == "x"
+    rebuild(store)
+    assert everything(store)[0]["condition"] == "x"
+
+
+def rated(store: Store, tmp_path: Path) -> str:
+    generate(tmp_path / "logs", 6, 3)
+    take(store, tmp_path / "logs")
+    truth = [json.loads(line) for line in (tmp_path / "logs" / "truth.jsonl").read_text().splitlines()]
+    assert not rate(store, truth).quarantined
+    give(store, [{"trajectory": truth[0]["trajectory"], "name": "satisfaction", "value": 4}])
+    return document(store, by=["condition", "task"])
+
+
+@pytest.mark.slow
+def test_a_deleted_database_comes_back_with_the_same_numbers(tmp_path: Path, store: Store) -> None:
+    before = rated(store, tmp_path)
+    store.workspace.database.unlink()
+    rebuild(store)
+    assert document(store, by=["condition", "task"]) == before
+    rebuild(store)
+    assert document(store, by=["condition", "task"]) == before
+
+
+@pytest.mark.slow
+def test_a_rebuild_that_is_killed_leaves_the_old_database(
+    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = rated(store, tmp_path)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Store, "catch_up", _interrupted)
+        rebuild(store)
+    assert document(store, by=["condition", "task"]) == before
+    assert not list(store.workspace.path.glob("rebuilding-*"))
+
+
+def _interrupted(store: Store, connection: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_log_that_is_gone_is_named_and_its_ratings_are_kept(tmp_path: Path, store: Store) -> None:
+    gone = session(tmp_path / "logs" / NAME)
+    session(tmp_path / "logs" / "env_travel_planning_1", Log(began=BEGAN + timedelta(hours=1)).finish())
+    take(store, tmp_path / "logs")
+    assert rate(store, [verdict(NAME, 2, "initiative", "yes")]).imported == 1
+    shutil.rmtree(gone)
+    (named,) = rebuild(store).quarantined
+    assert (named.source, named.reason) == (str(gone), "the log is gone; its ratings are kept")
+    assert [row["native_id"] for row in everything(store)] == ["env_travel_planning_1"]
+    (kept,) = rows(store, "SELECT label, reason FROM uncounted_ratings")
+    assert kept == {"label": "yes", "reason": "its trajectory is not in the store"}
+    session(gone)
+    take(store, tmp_path / "logs")
+    assert rows(store, "SELECT label FROM counted_ratings") == [{"label": "yes"}]
+
+
+@pytest.mark.parametrize("where", ["logs/pilot", "travel_planning/tag/results"])
+def test_what_was_copied_is_read_again_as_it_was_after_the_source_is_gone(
+    tmp_path: Path, store: Store, where: str
+) -> None:
+    folder = session(tmp_path / where / NAME, Log().say(AGENT, "One"))
+    (folder / "task_performance.json").unlink()
+    config = folder.parent.parent / "env_config_tmp" / "travel_planning_0.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text("[env_args]\nmax_steps = 1\n")
+    (folder / "link").symlink_to("/etc")
+    take(store, tmp_path, copy=True)
+    before, head = document(store), everything(store)
+    assert rows(store, "SELECT text FROM outcomes WHERE name = 'end_reason'") == [{"text": "step_limit"}]
+    for below in ("logs", "travel_planning"):
+        shutil.rmtree(tmp_path / below, ignore_errors=True)
+    assert not rebuild(store).quarantined
+    assert everything(store) == head
+    assert document(store) == before
+    assert not list(store.workspace.raw.rglob("link"))
+
+
+def test_every_copy_of_a_folder_that_was_run_again_comes_back(tmp_path: Path, store: Store) -> None:
+    folder = tmp_path / "logs" / NAME
+    for hour in range(2):
+        shutil.rmtree(folder, ignore_errors=True)
+        session(folder, Log(began=BEGAN + timedelta(hours=hour)).say(AGENT, f"Run {hour}").finish())
+        take(store, tmp_path / "logs", copy=True)
+    before = everything(store)
+    assert len(before) == 2
+    rebuild(store)
+    assert everything(store) == before
+
+
+def test_an_archive_is_read_by_the_names_inside_it_and_kept(tmp_path: Path, store: Store) -> None:
+    session(tmp_path / "logs" / "pilot" / NAME)
+    archive = tmp_path / "logs.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        for path in sorted((tmp_path / "logs").rglob("*")):
+            file.write(path, path.relative_to(tmp_path / "logs"))
+    assert counts(take(store, archive)) == (1, 0, 0)
+    before = everything(store)
+    assert (before[0]["source"], before[0]["condition"]) == (f"{archive}!pilot/{NAME}", "pilot")
+    ledger = store.workspace.sources.read_bytes()
+    assert counts(take(store, archive)) == (0, 1, 0)
+    assert store.workspace.sources.read_bytes() == ledger
+    archive.unlink()
+    assert not rebuild(store).quarantined
+    assert everything(store) == before
+
+
+def test_a_source_that_gave_nothing_says_why_every_time(tmp_path: Path, store: Store) -> None:
+    folder = tmp_path / "logs" / NAME
+    folder.mkdir(parents=True)
+    (folder / "event_log.jsonl").write_text("{}\n")
+    first, second = take(store, folder), take(store, folder)
+    assert [q.reason for q in second.quarantined] == [q.reason for q in first.quarantined]
+    assert counts(second) == (0, 0, 2)
+
+
+def test_a_line_of_the_source_ledger_that_was_cut_off_costs_only_itself(tmp_path: Path, store: Store) -> None:
+    take(store, session(tmp_path / "logs" / NAME))
+    with store.workspace.sources.open("a") as file:
+        file.write('{"path": "/half')
+    assert not rebuild(store).quarantined, "a last line without its end never counted"
+    other = session(tmp_path / "logs" / "env_b", Log(began=BEGAN + timedelta(hours=1)).finish())
+    assert counts(take(store, other)) == (1, 0, 0)
+    (named,) = rebuild(store).quarantined
+    assert (named.source, named.line) == (str(store.workspace.sources), 2)
+    assert len(everything(store)) == 2
+
+
+def test_a_kill_between_ledger_and_database_is_made_good_by_the_next_ingest(
+    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = session(tmp_path / "logs" / NAME)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("coaudit.pipeline.ingest.sources.ledger.append", _killed)
+        take(store, folder)
+    assert counts(take(store, folder)) == (1, 0, 0)
+    before = document(store)
+    store.workspace.database.unlink()
+    rebuild(store)
+    assert document(store) == before
+
+
+def _killed(path: Path, lines: list[str]) -> None:
+    raise KeyboardInterrupt
+
+
+def test_what_a_reader_did_not_foresee_costs_only_its_source(
+    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from coaudit.pipeline.systems import registry
+    from coaudit.pipeline.systems.cogym import reader
+
+    good = session(tmp_path / "logs" / NAME)
+    bad = session(tmp_path / "logs" / "env_bad")
+    read = reader.read
+    system = dataclasses.replace(registry.SYSTEMS["cogym"], read=lambda path, options: fails(path, options))
+
+    def fails(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
+        if path == bad:
+            raise ZeroDivisionError("unforeseen")
+        return read(path, options)
+
+    monkeypatch.setitem(registry.SYSTEMS, "cogym", system)
+    result = take(store, tmp_path / "logs")
+    assert counts(result) == (1, 0, 1)
+    assert everything(store)[0]["source"] == str(good)
+    assert result.quarantined[0].reason == "its reader failed: ZeroDivisionError: unforeseen"
+
+
+def test_the_hidden_information_reaches_neither_units_nor_what_is_shown(tmp_path: Path, store: Store) -> None:
+    from coaudit.pipeline import codebooks
+    from coaudit.pipeline.store import trajectories
+    from coaudit.pipeline.units import cut
+
+    hidden = {"Preferences": ["Budget of $3,400"]}
+    log = Log().say(AGENT, "How much?").say(USER, "Little")
+    take(store, log.folder(tmp_path / NAME, simulated(hidden)))
+    found = trajectories.one(store, NAME, states=True)
+    assert trajectories.document(found, hidden=True)["hidden"] == hidden
+    assert "3,400" not in json.dumps(trajectories.document(found, states=True))
+    for name in codebooks.names():
+        for unit in cut(found, codebooks.load(name), include_query=True):
+            assert "3,400" not in unit.model_dump_json()
+
+
+@pytest.mark.slow
+def test_a_kill_at_any_moment_loses_nothing(tmp_path: Path) -> None:
+    generate(tmp_path / "logs", 300, 1)
+    whole = opened(tmp_path / "whole")
+    take(whole, tmp_path / "logs")
+    killed = opened(tmp_path / "killed")
+    command = [sys.executable, "-P", "-m", "coaudit.pipeline", "ingest", str(tmp_path / "logs")]
+    environment = {**os.environ, "COAUDIT_WORKSPACE": str(killed.workspace.path)}
+    stopped = 0
+    for wait in (0.7, 1.0, 1.3, 1.6, 2.0, 2.5):
+        running = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
+        time.sleep(wait)
+        stopped += running.poll() is None
+        running.send_signal(signal.SIGKILL)
+        running.wait()
+    assert stopped >= 2
+    subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
+    assert document(killed) == document(whole)
+    killed.workspace.database.unlink()
+    rebuild(killed)
+    assert document(killed) == document(whole)

@@ -1,0 +1,259 @@
+"""The store: derived from ledgers, short connections, honest about what it cannot do."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from coaudit.pipeline.errors import StoreError
+from coaudit.pipeline.ingest import rebuild
+from coaudit.pipeline.store import Store, ledger
+from coaudit.pipeline.store import connection as storing
+from coaudit.schemas import Rating
+from tests.conftest import Coaudit
+from tests.pipeline.stores import copied, document, opened, rate, rows, take, verdict
+from tests.pipeline.systems.cogym.folders import AGENT, USER, Log
+
+NAME = "env_travel_planning_0"
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """A session with one agent's question (2), a human's answer (3), and a statement (4)."""
+    folder = tmp_path_factory.mktemp("original")
+    log = Log().say(AGENT, "May I book?").say(USER, "Yes").say(AGENT, "Done")
+    found = opened(folder / "workspace")
+    take(found, log.folder(folder / "logs" / NAME))
+    found.sync()
+    return found
+
+
+@pytest.fixture
+def store(original: Store, workspace: Path) -> Store:
+    """A copy of the session's workspace."""
+    return copied(original, workspace)
+
+
+def test_a_state_that_all_sessions_show_is_stored_once(tmp_path: Path, store: Store) -> None:
+    take(store, Log(description="Another").say(AGENT, "x").folder(tmp_path / "logs" / "env_b"))
+    assert rows(store, "SELECT count(*) AS n FROM states") == [{"n": 1}]
+    assert rows(store, "SELECT count(*) AS n FROM events WHERE states IS NOT NULL") == [{"n": 6}]
+
+
+def test_ratings_of_a_unit_that_has_changed_are_reported_and_not_counted(
+    tmp_path: Path, store: Store
+) -> None:
+    given = [verdict(NAME, seq, "initiative", "yes") for seq in (2, 3)]
+    given.append(verdict(NAME, 4, "initiative", "no", unit_hash="0" * 16))
+    given.append(verdict(NAME, 4, "initiative", "no", rater="old", codebook_version="000000000000"))
+    assert rate(store, given).imported == 4
+    assert rows(store, "SELECT event FROM counted_ratings ORDER BY 1") == [{"event": 2}, {"event": 3}]
+    assert rows(store, "SELECT event, rater, reason FROM uncounted_ratings ORDER BY rater") == [
+        {"event": 4, "rater": "ann", "reason": "its unit has changed since, or is none of this codebook"},
+        {"event": 4, "rater": "old", "reason": "its codebook has changed since"},
+    ]
+
+
+def test_a_codebook_of_the_workspace_that_changes_leaves_its_ratings_uncounted(store: Store) -> None:
+    own = store.workspace.codebooks
+    own.mkdir()
+    book = 'name = "tone"\ntitle = "Tone"\nunit = "utterance"\nlabels = ["kind", "rude"]\nquestion = "{}"\n'
+    book += '[[codes]]\ncode = "tone"\nname = "Tone"\ndefinition = "How it is said."\n'
+    (own / "tone.toml").write_text(book.format("Kind?"))
+    assert rate(store, [verdict(NAME, 2, "tone", "kind")]).imported == 1
+    assert rows(store, "SELECT reason FROM uncounted_ratings") == []
+    (own / "tone.toml").write_text(book.format("Is it kind?"))
+    assert rows(store, "SELECT reason FROM uncounted_ratings") == [
+        {"reason": "its codebook has changed since"}
+    ]
+    (own / "tone.toml").unlink()
+    assert rows(store, "SELECT reason FROM uncounted_ratings") == [{"reason": "its codebook is not known"}]
+
+
+def test_the_last_word_of_a_rater_holds_and_a_rating_taken_back_is_gone(store: Store) -> None:
+    rate(store, [verdict(NAME, 2, "initiative", "no", created="2026-01-01T00:00:00Z")])
+    rate(store, [verdict(NAME, 2, "initiative", "yes", created="2026-01-02T00:00:00Z")])
+    assert rows(store, "SELECT label FROM counted_ratings") == [{"label": "yes"}]
+    back = verdict(NAME, 2, "initiative", "", created="2026-01-03T00:00:00Z", retracted=True)
+    del back["label"]
+    rate(store, [back])
+    assert rows(store, "SELECT label FROM counted_ratings") == []
+
+
+def _rating(event: int) -> Rating:
+    return Rating(
+        trajectory="t", event=event, codebook="initiative", code="c", rater="r", rater_kind="llm", label="yes"
+    )
+
+
+def test_a_rating_that_was_cut_off_by_a_kill_never_counted_and_costs_only_itself(store: Store) -> None:
+    rate(store, [verdict(NAME, 2, "initiative", "no")])
+    with ledger.RatingLedger(store.workspace.ratings) as file:
+        file.append([_rating(1)])
+    with file.path.open("a") as cut:
+        cut.write('{"trajectory": "t", "event": 2, "codebo')
+    assert rows(store, "SELECT count(*) AS n FROM ratings") == [{"n": 2}]
+    assert not store.behind(), "half a line is nothing to wait for"
+    with file.path.open("a") as cut:
+        cut.write("\n" + _rating(3).model_dump_json() + "\n")
+    assert rows(store, "SELECT count(*) AS n FROM ratings") == [{"n": 3}]
+    (broken,) = rows(store, "SELECT line, reason, read_from FROM quarantine")
+    assert (broken["line"], broken["read_from"]) == (2, file.path.name)
+
+
+def test_ratings_written_by_several_at_once_are_all_there(store: Store) -> None:
+    def write(first: int) -> None:
+        with ledger.RatingLedger(store.workspace.ratings) as file:
+            for event in range(first, first + 50):
+                file.append([_rating(event)])
+
+    threads = [threading.Thread(target=write, args=(100 * number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert rows(store, "SELECT count(DISTINCT event) AS n FROM ratings") == [{"n": 200}]
+
+
+def test_a_ledger_to_which_nothing_was_written_leaves_no_file(store: Store) -> None:
+    with ledger.RatingLedger(store.workspace.ratings) as file:
+        pass
+    assert not file.path.exists()
+
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from coaudit.pipeline.store.database import Store
+from coaudit.pipeline.store.workspace import Workspace
+with Store(Workspace(Path(sys.argv[1]))).writing() as connection:
+    connection.execute("DELETE FROM states")
+    print("held", flush=True)
+    time.sleep(float(sys.argv[2]))
+"""
+
+
+def _held(store: Store, seconds: float) -> subprocess.Popen[str]:
+    command = [sys.executable, "-P", "-c", HOLD, str(store.workspace.path), str(seconds)]
+    holder = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert holder.stdout and holder.stdout.readline() == "held\n"
+    return holder
+
+
+def test_a_reader_waits_for_a_writer_in_another_process(store: Store) -> None:
+    with _held(store, 0.5):
+        assert rows(store, "SELECT count(*) AS n FROM states") == [{"n": 0}]
+
+
+def test_a_store_that_is_held_for_too_long_says_so(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(storing, "PATIENCE", 0.2)
+    with _held(store, 60) as holder:
+        try:
+            with pytest.raises(StoreError, match="another process held the store"):
+                rows(store, "SELECT 1")
+        finally:
+            holder.kill()
+
+
+def test_what_fails_within_a_transaction_is_not_stored_at_all(store: Store) -> None:
+    before = document(store)
+    with pytest.raises(ValueError, match="halfway"), store.writing() as connection:
+        connection.execute("DELETE FROM trajectories")
+        raise ValueError("halfway")
+    assert document(store) == before
+
+
+def test_a_database_of_a_newer_coaudit_is_refused_with_what_to_do(store: Store, coaudit: Coaudit) -> None:
+    with store.writing() as connection:
+        connection.execute("UPDATE meta SET value = '99' WHERE key = 'version'")
+    with pytest.raises(StoreError, match=r"written by a newer coaudit \(tables 99, this one knows 3\)"):
+        rows(store, "SELECT 1")
+    done = coaudit("metrics", "--json", status=1)
+    assert (done.out, done.err.count("\n")) == ("", 1)
+
+
+def test_a_source_ledger_of_a_newer_coaudit_is_refused_by_line(store: Store) -> None:
+    with store.workspace.sources.open("a") as file:
+        file.write('{"path": "/x", "content_hash": "0", "options": {}, "ingested": "now", "colour": "red"}\n')
+    with pytest.raises(StoreError, match=r"sources\.jsonl:2: written by a newer coaudit"):
+        rebuild(store)
+
+
+@pytest.mark.parametrize("content", [b"", b"this is no database" * 100])
+def test_a_database_that_is_none_is_named_and_a_rebuild_makes_a_new_one(store: Store, content: bytes) -> None:
+    before = document(store)
+    store.workspace.database.write_bytes(content)
+    if content:
+        with pytest.raises(StoreError, match=r"cannot open the store.*`coaudit rebuild`"):
+            rows(store, "SELECT 1")
+    rebuild(store)
+    assert document(store) == before
+
+
+def test_a_database_from_before_its_first_transaction_is_filled(store: Store) -> None:
+    store.workspace.database.unlink()
+    duckdb.connect(str(store.workspace.database)).close()
+    assert not store.has_tables()
+    assert rows(store, "SELECT count(*) AS n FROM trajectories") == [{"n": 0}]
+    assert store.has_tables()
+
+
+def test_a_command_makes_a_database_anew_that_was_deleted_or_never_filled(
+    store: Store, coaudit: Coaudit
+) -> None:
+    for remains in (False, True):
+        store.workspace.database.unlink()
+        if remains:
+            duckdb.connect(str(store.workspace.database)).close()
+        done = coaudit("trajectory", "list", "--json")
+        assert [row["native_id"] for row in done.json["rows"]] == [NAME]
+        assert "making it anew from the ledgers" in done.err
+
+
+def test_a_place_without_a_workspace_says_how_to_make_one(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="no workspace here; `coaudit ingest PATH` makes one"):
+        rows(opened(tmp_path / "nowhere"), "SELECT 1")
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_workspace_where_a_file_lies_or_cannot_be_made_is_one_message(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    folder = Log().folder(tmp_path / NAME)
+    for place in (tmp_path / "file", tmp_path / "file" / "workspace"):
+        with pytest.raises(StoreError, match="cannot make the workspace"):
+            take(opened(place), folder)
+
+
+READ_ONLY = "mount --bind {0} {0} && mount -o remount,ro,bind {0} && exec {1} -P -m coaudit.pipeline {2}"
+
+
+def _read_only(store: Store, arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a command with the workspace on a read-only mount, which binds root as well."""
+    if subprocess.run(["unshare", "-rm", "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no right to mount anything here")
+    script = READ_ONLY.format(store.workspace.path, sys.executable, arguments)
+    environment = {**os.environ, "COAUDIT_WORKSPACE": str(store.workspace.path)}
+    command = ["unshare", "-rm", "sh", "-c", script]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+
+
+def test_a_read_only_workspace_can_be_read_and_says_that_it_cannot_be_written(
+    tmp_path: Path, store: Store
+) -> None:
+    other = Log(description="Another").folder(tmp_path / "logs" / "env_b")
+    done = _read_only(store, "trajectory list --json")
+    assert (done.returncode, NAME in done.stdout) == (0, True), done.stderr
+    done = _read_only(store, f"ingest {other}")
+    assert (done.returncode, done.stderr) == (
+        1,
+        f"coaudit: {store.workspace.path}: the workspace is read-only\n",
+    )
+    store.workspace.database.unlink()
+    done = _read_only(store, "metrics")
+    assert (done.returncode, "read-only" in done.stderr, "Traceback" in done.stderr) == (1, True, False)

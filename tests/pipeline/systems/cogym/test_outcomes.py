@@ -1,0 +1,305 @@
+"""What came of a Co-Gym session: its end, its result, who played it with which models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coaudit.pipeline.systems.cogym import outcomes
+from coaudit.schemas import Trajectory
+from tests.pipeline.systems.cogym.folders import (
+    AGENT,
+    USER,
+    Log,
+    age,
+    outcome,
+    performance,
+    pieces,
+    read,
+    simulated,
+)
+
+
+def ended(log: Log, folder: Path, files: dict[str, Any] | None = None) -> str | None:
+    return outcome(read(log.folder(folder / "env_travel_planning_0", files)), "end_reason").text
+
+
+def talked(messages: int, role: str = AGENT, team: tuple[str, ...] = (AGENT, USER)) -> Log:
+    log = Log(team=team)
+    for number in range(messages):
+        log.say(role, f"Message {number}")
+    return log
+
+
+@pytest.mark.parametrize("role", [AGENT, USER])
+def test_a_session_whose_last_act_is_a_finish_is_finished_whoever_did_it(tmp_path: Path, role: str) -> None:
+    assert ended(Log().write(AGENT, "Plan").finish(role), tmp_path) == "finished"
+
+
+def test_a_finish_that_failed_finishes_nothing(tmp_path: Path) -> None:
+    assert ended(Log().act(AGENT, "FINISH()", "not yet"), tmp_path) == "unfinished"
+
+
+@pytest.mark.parametrize("role", [AGENT, USER])
+def test_the_step_limit_counts_each_partys_records(tmp_path: Path, role: str) -> None:
+    assert ended(talked(30, role), tmp_path / "reached") == "step_limit"
+    assert ended(talked(29, role), tmp_path / "not") == "unfinished"
+    both = talked(29).say(USER, "One").say(USER, "Two")
+    assert ended(both, tmp_path / "both") == "unfinished"
+
+
+def test_in_the_graphical_server_the_limit_is_100(tmp_path: Path) -> None:
+    team = ("agent", "user_local-user")
+    assert ended(talked(99, "agent", team), tmp_path / "not") == "unfinished"
+    assert ended(talked(100, "agent", team), tmp_path / "reached") == "step_limit"
+
+
+@pytest.mark.parametrize(
+    "place", ["env_travel_planning_0_config.toml", "../env_config_tmp/travel_planning_0.toml"]
+)
+def test_the_step_limit_is_read_from_the_configuration_beside_the_session(tmp_path: Path, place: str) -> None:
+    config = tmp_path / "results" / place
+    config.parent.mkdir(parents=True)
+    config.write_text('env_class = "travel_planning"\n[env_args]\nmax_steps = 3\n')
+    assert ended(talked(3), tmp_path / "results") == "step_limit"
+    assert ended(talked(2), tmp_path / "results") == "unfinished"
+
+
+def test_a_configuration_that_is_no_toml_is_named_and_the_session_is_read(tmp_path: Path) -> None:
+    config = tmp_path / "env_x_config.toml"
+    config.write_text("max_steps = = 3")
+    (found,), (wrong,) = pieces(talked(2).folder(tmp_path / "env_x"))
+    assert (wrong.source, wrong.reason[:8]) == (str(config), "not TOML")
+    assert len(found.events) == 4
+
+
+def test_a_session_that_was_evaluated_without_a_finish_or_the_limit_timed_out(tmp_path: Path) -> None:
+    assert ended(talked(2), tmp_path, performance()) == "time_out"
+
+
+def test_a_killed_session_is_unfinished_and_nobody_knows_whether_it_delivered(tmp_path: Path) -> None:
+    found = read(Log().write(AGENT, "Plan").folder(tmp_path / "env_x"))
+    assert outcome(found, "end_reason").text == "unfinished"
+    assert outcome(found, "delivered").value is None
+    assert outcome(found, "delivered").reason == "the session did not come to an end"
+
+
+@pytest.mark.parametrize("kept", [1, 2, 3])
+def test_a_session_killed_at_any_point_is_read_up_to_there(tmp_path: Path, kept: int) -> None:
+    log = Log().say(AGENT, "One").write(AGENT, "Plan").finish()
+    log.records[kept:] = []
+    (found,), (wrong,) = pieces(log.folder(tmp_path / "env_x", cut='{"role": "planning_agent", "timest'))
+    assert [e.seq for e in found.events] == list(range(kept + 1))
+    assert (wrong.line, wrong.reason.endswith("(the last line is cut off)")) == (kept + 1, True)
+
+
+@pytest.mark.parametrize(
+    ("public", "delivered"),
+    [
+        ({"travel_plan_editor": ""}, 0.0),
+        ({"travel_plan_editor": " "}, 1.0),
+        ({"result_editor": "", "jupyter_history": "x"}, 0.0),
+        ({"result_editor": "0.4", "jupyter_history": ""}, 1.0),
+        ({"related_works_editor": "Text", "library": []}, 0.0),
+        ({"related_works_editor": " \n", "library": [{"title": "x"}]}, 0.0),
+        ({"related_works_editor": "Text", "library": [{"title": "x"}]}, 1.0),
+    ],
+)
+def test_what_counts_as_delivered_depends_on_the_task(
+    tmp_path: Path, public: dict[str, Any], delivered: float
+) -> None:
+    found = read(Log(public=public).finish().folder(tmp_path / "env_x"))
+    assert outcome(found, "delivered").value == delivered
+
+
+def test_the_evaluation_beside_the_log_says_what_was_delivered_and_how_good_it_is(tmp_path: Path) -> None:
+    files = performance("Plan", performance_rating=0.75, commonsense_pass_rate=0.5)
+    found = read(Log().write(AGENT, "Plan").finish().folder(tmp_path / "env_x", files))
+    assert outcome(found, "delivered").value == 1
+    assert outcome(found, "task_performance").value == 0.75
+    assert outcome(found, "task_performance").data == {"task_completion": 1, "commonsense_pass_rate": 0.5}
+    assert outcome(found, "result").text == "Plan"
+
+
+def test_a_related_work_whose_evaluation_found_no_score_has_none_and_says_why(tmp_path: Path) -> None:
+    public = {"related_works_editor": "Text [1]", "library": [{"title": "x", "link": "y", "notes": ""}]}
+    files = performance("Text [[1](y)]", pure_text="Text [1]", performance_rating="")
+    found = read(Log(public=public).finish().folder(tmp_path / "env_related_work_3", files))
+    assert outcome(found, "delivered").value == 1
+    assert outcome(found, "task_performance").value is None
+    assert outcome(found, "task_performance").reason == "its evaluation found no score"
+    assert outcome(found, "result").text == "Text [[1](y)]"
+    assert (found.task, found.instance) == ("related_work", "3")
+
+
+@pytest.mark.parametrize("rating", ["NaN", "1e999", "true", "null", "1" + "0" * 400])
+def test_a_rating_that_is_no_number_is_none_with_the_reason(tmp_path: Path, rating: str) -> None:
+    text = '{"outcome": "Plan", "task_completion": 1, "performance_rating": ' + rating + "}"
+    found = read(
+        Log().write(AGENT, "Plan").finish().folder(tmp_path / "env_x", {"task_performance.json": text})
+    )
+    assert outcome(found, "delivered").value == 1
+    assert outcome(found, "task_performance").value is None
+    assert outcome(found, "task_performance").reason == "the log has no performance rating"
+
+
+def test_lesson_planning_has_no_flag_for_delivery_and_that_is_said(tmp_path: Path) -> None:
+    files = {"task_performance.json": {"outcome": "A lesson", "query": "x"}}
+    log = Log(public={"lesson_editor": "A lesson"}).finish()
+    found = read(log.folder(tmp_path / "env_lesson_planning_4", files))
+    assert (found.task, found.instance) == ("lesson_planning", "4")
+    assert outcome(found, "delivered").value is None
+    assert outcome(found, "delivered").reason == "this task has no flag for delivery"
+
+
+def test_an_evaluation_of_an_earlier_run_in_the_folder_is_set_aside_and_named(tmp_path: Path) -> None:
+    log = Log().write(AGENT, "New plan")
+    (found,), (wrong,) = pieces(log.folder(tmp_path / "env_x", performance("Old plan", performance_rating=1)))
+    assert wrong.source.endswith("task_performance.json")
+    assert wrong.reason == "stale: it belongs to an earlier run in the same folder"
+    assert outcome(found, "end_reason").text == "unfinished"
+    assert outcome(found, "task_performance").value is None
+
+
+def test_files_much_older_than_the_log_belong_to_an_earlier_run(tmp_path: Path) -> None:
+    info = {"lm": "old-model", "token_usage": {"prompt_tokens": 1, "completion_tokens": 1}}
+    files = performance("Plan", performance_rating=1) | {f"{AGENT}/info.json": info}
+    folder = Log().write(AGENT, "Plan").folder(tmp_path / "env_x", files)
+    assert read(folder).agent_model == "old-model"
+    for name in files:
+        age(folder / name, outcomes._STALE_SECONDS + 30)
+    (found,), (wrong,) = pieces(folder)
+    assert wrong.reason.startswith("stale")
+    assert found.agent_model is None
+    assert outcome(found, "end_reason").text == "unfinished"
+
+
+def test_models_and_tokens_of_agent_and_simulated_user_are_read(tmp_path: Path) -> None:
+    info = {"lm": "agent-model", "token_usage": {"prompt_tokens": 100, "completion_tokens": 9}}
+    folder = Log().folder(tmp_path / "env_x", {f"{AGENT}/info.json": info, **simulated()})
+    found = read(folder)
+    agent, user = found.participant(AGENT), found.participant(USER)
+    assert (agent.kind, agent.model, agent.simulated) == ("agent", "agent-model", False)
+    assert agent.tokens == {"prompt_tokens": 100, "completion_tokens": 9}
+    assert (user.kind, user.model, user.simulated) == ("human", "user-model", True)
+    assert user.tokens == {"prompt_tokens": 140, "completion_tokens": 14}
+    assert (found.agent, found.agent_model, found.setting) == (AGENT, "agent-model", "simulated")
+    assert found.participant("environment").kind == "environment"
+    assert [p.name for p in found.team()] == [AGENT, USER]
+
+
+@pytest.mark.parametrize("content", ["{", "[]", "null", '{"lm": 7, "token_usage": []}', ""])
+def test_a_broken_file_beside_the_log_costs_only_itself(tmp_path: Path, content: str) -> None:
+    files = {f"{AGENT}/info.json": content, "task_performance.json": content}
+    (found,), _ = pieces(Log().say(AGENT, "One").folder(tmp_path / "env_x", files))
+    assert found.agent_model is None
+    assert found.events[-1].text == "One"
+
+
+@pytest.mark.parametrize("name", ["../elsewhere", "a" * 5000, "with\x00nul"])
+def test_a_role_never_leads_out_of_the_session_folder(tmp_path: Path, name: str) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "info.json").write_text('{"lm": "secret"}')
+    found = read(Log(team=(name, USER)).say(name, "One").folder(tmp_path / "env_x"))
+    assert found.agent_model is None
+    assert found.events[-1].actor == name
+
+
+HIDDEN = {"Preferences and constraints to stick to": ["Budget of $3,400"]}
+
+
+def test_what_only_the_simulated_human_was_told_is_kept_apart(tmp_path: Path) -> None:
+    found = read(Log().say(USER, "Hi").folder(tmp_path / "env_x", simulated(HIDDEN)))
+    assert found.hidden == HIDDEN
+    assert "3,400" not in found.model_copy(update={"hidden": None}).model_dump_json()
+
+
+@pytest.mark.parametrize("told", ["no object", "{broken", "[" * 3, '{"a":' * 100_000])
+def test_hidden_information_that_cannot_be_read_costs_only_itself(tmp_path: Path, told: str) -> None:
+    files = simulated()
+    mark = "Additional information that you know:\n"
+    files["simulated_user/llm_call_history.jsonl"] = '{"prompt": ' + _text(mark + told) + "}\n"
+    found = read(Log().say(USER, "Hi").folder(tmp_path / "env_x", files))
+    assert found.hidden is None
+
+
+def _text(value: str) -> str:
+    import json
+
+    return json.dumps(value)
+
+
+def test_a_fully_autonomous_run_has_no_human_and_its_collaborative_acts_failed(tmp_path: Path) -> None:
+    log = Log(team=(AGENT,), query=None)
+    invalid = "'WAIT_TEAMMATE_CONTINUE()' invalid. Please strictly follow the action space specifications."
+    log.act(AGENT, "WAIT_TEAMMATE_CONTINUE()", invalid)
+    log.act(AGENT, "SEND_TEAMMATE_MESSAGE(message=Anyone?)", invalid).write(AGENT, "Plan").finish()
+    found = read(log.folder(tmp_path / "env_x"))
+    assert [p.name for p in found.team()] == [AGENT]
+    assert [(e.kind, e.status) for e in found.events[1:]] == [
+        ("action", "failed"),
+        ("action", "failed"),
+        ("action", "succeeded"),
+        ("finish", "succeeded"),
+    ]
+    assert found.setting is None
+
+
+def released(path: Path, **fields: Any) -> Trajectory:
+    log = Log(team=("agent", "user_7")).say("agent", "Hello").write("agent", "Plan")
+    return read(log.released(path / "session-1.json", **fields))
+
+
+def test_a_released_trajectory_brings_its_peoples_ratings(tmp_path: Path) -> None:
+    found = released(
+        tmp_path / "cogym-real",
+        modelName="gpt-4o",
+        task="travel_planning",
+        query="Help me",
+        outcomeRating=4,
+        agentRating=5,
+        communicationRating=2,
+        agentFeedback="It asked too much.",
+    )
+    assert {o.name: o.value for o in found.outcomes if o.value is not None} == {
+        "delivered": 1,
+        "outcome_rating": 4,
+        "satisfaction": 5,
+        "communication_rating": 2,
+    }
+    assert outcome(found, "agent_feedback").text == "It asked too much."
+    assert outcome(found, "end_reason").text == "unknown"
+    assert (found.native_id, found.setting, found.task) == ("session-1", "real", "travel_planning")
+    assert (found.agent_model, found.participant("agent").model) == ("gpt-4o", "gpt-4o")
+    assert found.condition == "cogym-real"
+
+
+def test_a_released_trajectory_lacks_the_ratings_that_were_not_given(tmp_path: Path) -> None:
+    found = released(tmp_path, modelName="gpt-4o", outcomeRating=None, agentRating=float("nan"))
+    assert {o.name for o in found.outcomes} == {"end_reason", "delivered", "task_performance", "result"}
+    assert found.task == "travel_planning"
+
+
+@pytest.mark.parametrize(
+    ("log", "reason"),
+    [
+        ("[]", "no record of a session in it"),
+        ("null", "event_log must be a list of records"),
+        ('"a text"', "event_log must be a list of records"),
+    ],
+)
+def test_a_released_file_without_a_log_says_so(tmp_path: Path, log: str, reason: str) -> None:
+    path = tmp_path / "x.json"
+    path.write_text('{"modelName": "gpt-4o", "event_log": ' + log + "}")
+    found, (wrong,) = pieces(path)
+    assert (found, wrong.source, wrong.reason) == ([], str(path), reason)
+
+
+def test_a_broken_record_of_a_released_file_is_named_by_its_index(tmp_path: Path) -> None:
+    log = Log(team=("agent", "user_7")).say("agent", "Hello").say("user_7", "Hi")
+    log.records[1]["role"] = None
+    (found,), (wrong,) = pieces(log.released(tmp_path / "x.json", modelName="gpt-4o"))
+    assert wrong.source.endswith("x.json: event_log[1]")
+    assert found.events[-1].text == "Hi"

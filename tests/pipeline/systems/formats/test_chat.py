@@ -1,0 +1,118 @@
+"""What the reader of chat-message lists makes of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from coaudit.pipeline.systems.formats import chat
+from tests.pipeline.systems.formats.files import brief, one, read, written
+
+CALL = {"id": "c1", "type": "function", "function": {"name": "search", "arguments": '{"q": "Ulm"}'}}
+MESSAGES: list[dict[str, object]] = [
+    {"role": "system", "content": "Help."},
+    {"role": "developer", "content": "Be brief."},
+    {
+        "role": "user",
+        "content": [{"type": "text", "text": "Find Ulm."}, {"type": "image_url", "image_url": {}}],
+    },
+    {"role": "assistant", "content": "I look.", "tool_calls": [CALL]},
+    {"role": "tool", "tool_call_id": "c1", "content": "A city."},
+    {"role": "assistant", "content": "A city. Shall I book?"},
+]
+
+
+def test_roles_become_participants_and_tool_calls_actions_with_what_the_tool_said(tmp_path: Path) -> None:
+    found = one("chat", written(tmp_path / "a.jsonl", {"id": "s1", "model": "m", "messages": MESSAGES}))
+    assert brief(found.events) == [
+        ("environment", "start", "Help.\n\nBe brief."),
+        ("user", "message", "Find Ulm.\n[image_url]"),
+        ("assistant", "message", "I look."),
+        ("assistant", "action", "search"),
+        ("assistant", "message", "A city. Shall I book?"),
+    ]
+    assert {p.name: (p.kind, p.model) for p in found.participants} == {
+        "environment": ("environment", None),
+        "user": ("human", None),
+        "assistant": ("agent", "m"),
+    }
+    call = found.events[3]
+    assert call.action and call.action.arguments == {"q": "Ulm"}
+    assert call.status == "succeeded"
+    assert found.states[call.states["public"]] == {"observation": "A city."}
+    assert (found.native_id, found.agent_model) == ("s1", "m")
+
+
+@pytest.mark.parametrize("name", ["list.json", "object.json", "lists.json"])
+def test_a_json_file_holds_a_list_of_messages_an_object_with_one_or_a_list_of_those(
+    tmp_path: Path, name: str
+) -> None:
+    values = {
+        "list.json": MESSAGES,
+        "object.json": {"messages": MESSAGES},
+        "lists.json": [{"messages": MESSAGES}],
+    }
+    path = tmp_path / name
+    path.write_text(json.dumps(values[name], indent=2))
+    assert len(one("chat", path).events) == 5
+
+
+def test_the_user_is_simulated_where_the_command_line_says_so(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.jsonl", {"messages": MESSAGES})
+    assert one("chat", path, setting="simulated").participant("user").simulated
+    assert not one("chat", path).participant("user").simulated
+
+
+def test_a_tool_that_says_error_has_failed_and_an_answer_to_no_call_is_a_note(tmp_path: Path) -> None:
+    messages = [
+        *MESSAGES[2:4],
+        {"role": "tool", "tool_call_id": "c1", "content": '{"error": "no network"}'},
+        {"role": "tool", "tool_call_id": "lost", "content": "Who asked?"},
+    ]
+    found = one("chat", written(tmp_path / "a.jsonl", {"messages": messages}))
+    assert (found.events[2].status, found.events[2].error) == ("failed", "no network")
+    assert brief(found.events[3:]) == [("environment", "note", "Who asked?")]
+
+
+def test_arguments_that_are_no_json_are_kept_as_they_were_logged(tmp_path: Path) -> None:
+    call = {"id": "c1", "function": {"name": "search", "arguments": '{"q": '}}
+    found = one(
+        "chat", written(tmp_path / "a.jsonl", {"messages": [{"role": "assistant", "tool_calls": [call]}]})
+    )
+    assert found.events[0].action and found.events[0].action.raw == '{"q": '
+
+
+def test_a_message_that_cannot_be_read_is_named_and_the_rest_is_kept(tmp_path: Path) -> None:
+    path = written(
+        tmp_path / "a.jsonl", {"messages": [{"role": "wizard", "content": "?"}, *MESSAGES]}, "{cut"
+    )
+    found, wrong = read("chat", path)
+    assert len(found[0].events) == 5
+    assert [item.line for item in wrong] == [1, 2]
+    assert wrong[0].reason.startswith("messages[0]: unknown role 'wizard', expected one of user, ")
+
+
+def test_a_conversation_that_grows_keeps_its_id_where_the_log_names_it(tmp_path: Path) -> None:
+    short = one("chat", written(tmp_path / "a.jsonl", {"id": "s1", "messages": MESSAGES[:3]}))
+    long = one("chat", written(tmp_path / "b.jsonl", {"id": "s1", "messages": MESSAGES}))
+    assert short.id == long.id
+    assert [e.digest() for e in short.events] == [e.digest() for e in long.events[: len(short.events)]]
+
+
+def test_the_same_content_without_an_id_is_one_trajectory_wherever_it_lies(tmp_path: Path) -> None:
+    found, _ = read("chat", written(tmp_path / "a.jsonl", {"messages": MESSAGES}, {"messages": MESSAGES}))
+    assert len({trajectory.id for trajectory in found}) == 1
+
+
+def test_items_of_the_responses_api_are_read_as_well() -> None:
+    asked = chat.message({"type": "function_call", "name": "f", "arguments": "{}", "call_id": "c"})
+    told = chat.message({"type": "function_call_output", "call_id": "c", "output": "done"})
+    assert (asked.calls[0].name, asked.calls[0].id) == ("f", "c")
+    assert told.answers[0].call == "c"
+
+
+def test_logs_of_other_systems_are_no_chats(tmp_path: Path) -> None:
+    assert not chat.recognises(written(tmp_path / "a.jsonl", {"events": [{"role": "user", "text": "x"}]}))
+    assert not chat.recognises(written(tmp_path / "b.jsonl", {"messages": ["just texts"]}))

@@ -1,0 +1,248 @@
+"""What a mapping file makes of anybody's JSON Lines."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coaudit.pipeline.errors import SourceError
+from coaudit.pipeline.systems.formats import mapping
+from tests.conftest import Coaudit
+from tests.pipeline.systems.formats.files import brief, one, read, written
+
+MAP = """
+[constants]
+system = "lab"
+task = "travel"
+[trajectory]
+native_id = "session"
+agent_model = "meta.model"
+[tags]
+group = "meta.group"
+[outcomes]
+success = "ok"
+[event]
+seq = "log[].n"
+time = "log[].at"
+role = "log[].who.role"
+actor = "log[].who.name"
+text = "log[].say"
+action = "log[].do.name"
+arguments = ["log[].do.target", "log[].do.args"]
+status = "log[].do.result"
+[roles]
+guide = "agent"
+[statuses]
+done = "succeeded"
+denied = "failed"
+[[kinds]]
+where = { "log[].do.name" = ["say", "ask"] }
+kind = "message"
+[filter]
+skip = [{ "log[].who.role" = "heartbeat" }]
+"""
+FLAT = MAP.replace("log[].", "")
+
+
+def event(n: int, role: str, actor: str, say: str | None = None, **do: Any) -> dict[str, Any]:
+    at = f"2026-02-03T10:00:{n:02}Z"
+    return {"n": n, "at": at, "who": {"role": role, "name": actor}, "say": say, "do": do or None}
+
+
+EVENTS = [
+    event(0, "system", "desk", "Plan a trip."),
+    event(1, "user", "Ada", "To Ulm, please."),
+    event(2, "guide", "Bot", "By train?", name="ask"),
+    event(3, "guide", "Bot", name="book", target="train", args={"seats": 2}, result="denied"),
+]
+SESSION = {"session": "s1", "ok": True, "meta": {"model": "m", "group": "b"}, "log": EVENTS}
+EXPECTED = [
+    ("desk", "note", "Plan a trip."),
+    ("Ada", "message", "To Ulm, please."),
+    ("Bot", "message", "ask"),
+    ("Bot", "action", "book"),
+]
+
+
+def lines(events: list[dict[str, Any]] = EVENTS, session: str = "s1") -> list[dict[str, Any]]:
+    """One event a line; the model is told once, the outcome at the end."""
+    found = [{"session": session, **event} for event in events]
+    found[0]["meta"] = {"model": "m", "group": "b"}
+    found[-1]["ok"] = True
+    return found
+
+
+@pytest.mark.parametrize("form", ["one session a line", "one event a line"])
+def test_both_forms_give_the_same_trajectory(tmp_path: Path, form: str) -> None:
+    nested = form == "one session a line"
+    path = written(tmp_path / "a.jsonl", *([SESSION] if nested else lines()))
+    found = one("mapped", path, map=MAP if nested else FLAT)
+    assert brief(found.events) == EXPECTED
+    assert (found.native_id, found.system, found.task, found.agent_model) == ("s1", "lab", "travel", "m")
+    assert found.tags == {"group": "b"}
+    assert {p.name: p.kind for p in found.participants} == {
+        "desk": "environment",
+        "Ada": "human",
+        "Bot": "agent",
+    }
+    booked = found.events[3]
+    assert booked.action and booked.action.arguments == {"target": "train", "seats": 2}
+    assert (booked.status, booked.error) == ("failed", "denied")
+    assert [(o.name, o.value) for o in found.outcomes] == [("success", 1.0)]
+    assert found.id == one("mapped", written(tmp_path / "b.jsonl", SESSION), map=MAP).id
+
+
+def test_interleaved_late_and_repeated_lines_come_out_in_order_and_once(tmp_path: Path) -> None:
+    mixed = [line for name in ("s1", "s2", "s3") for line in lines(session=name)]
+    mixed += random.Random(1).sample(mixed, 5)
+    random.Random(2).shuffle(mixed)
+    found, wrong = read("mapped", written(tmp_path / "a.jsonl", *mixed), map=FLAT)
+    assert not wrong
+    assert sorted(t.native_id for t in found) == ["s1", "s2", "s3"]
+    assert all(brief(t.events) == EXPECTED for t in found)
+
+
+def test_without_a_number_events_are_ordered_by_time(tmp_path: Path) -> None:
+    late = [lines()[0], lines()[2], lines()[1], lines()[3]]
+    found = one("mapped", written(tmp_path / "a.jsonl", *late), map=FLAT.replace('seq = "n"', ""))
+    assert brief(found.events) == EXPECTED
+    assert [e.seq for e in found.events] == [0, 1, 2, 3]
+
+
+def test_a_line_that_cannot_be_read_keeps_its_number_free_and_costs_nothing_else(tmp_path: Path) -> None:
+    given = lines()
+    path = written(tmp_path / "a.jsonl", given[0], json.dumps(given[1])[:30], *given[2:], {"n": 9}, [1])
+    found, wrong = read("mapped", path, map=FLAT)
+    assert [e.seq for e in found[0].events] == [0, 2, 3]
+    assert sorted((item.line, item.reason[:22]) for item in wrong) == [
+        (2, "not JSON: EOF while pa"),
+        (5, "session: there is no s"),
+        (6, "expected a JSON object"),
+    ]
+
+
+def test_an_event_that_does_not_fit_is_named_by_line_place_and_choices(tmp_path: Path) -> None:
+    wrong_role = {**SESSION, "log": [EVENTS[0], event(1, "wizard", "Z"), EVENTS[2]]}
+    found, wrong = read("mapped", written(tmp_path / "a.jsonl", wrong_role), map=MAP)
+    assert [e.seq for e in found[0].events] == [0, 2]
+    (item,) = wrong
+    assert item.line == 1
+    assert item.reason.startswith("log[1]: role: unknown role 'wizard', expected one of user, ")
+
+
+def test_an_unknown_status_is_an_error_and_never_a_success(tmp_path: Path) -> None:
+    odd = {**SESSION, "log": [*EVENTS[:3], event(3, "guide", "Bot", name="book", result="maybe")]}
+    found, wrong = read("mapped", written(tmp_path / "a.jsonl", odd), map=MAP)
+    assert len(found[0].events) == 3
+    assert wrong[0].reason == "log[3]: status: unknown status 'maybe', expected one of done, denied"
+
+
+def test_what_a_filter_skips_is_neither_an_event_nor_an_error(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.jsonl", {**SESSION, "log": [*EVENTS, event(4, "heartbeat", "x")]})
+    assert len(one("mapped", path, map=MAP).events) == 4
+
+
+@pytest.mark.slow
+def test_a_log_that_grows_is_one_trajectory(coaudit: Coaudit, tmp_path: Path) -> None:
+    (tmp_path / "map.toml").write_text(FLAT)
+    path = written(tmp_path / "a.jsonl", *lines()[:3])
+    assert coaudit("ingest", path, "--map", tmp_path / "map.toml", "--json").json["events"] == 3
+    written(path, *lines())
+    assert coaudit("ingest", path, "--map", tmp_path / "map.toml", "--json").json["trajectories"] == 1
+    assert coaudit("ingest", path, "--map", tmp_path / "map.toml", "--json").json["unchanged"] == 1
+    (tmp_path / "map.toml").unlink()
+    assert (
+        coaudit("rebuild", "--json").json
+        == {"trajectories": 1, "events": 4} | coaudit("rebuild", "--json").json
+    )
+    (row,) = coaudit("trajectory", "list", "--json").json["rows"]
+    assert row["events"] == 4
+
+
+def test_a_dry_run_shows_trajectories_and_stores_nothing(
+    coaudit: Coaudit, tmp_path: Path, workspace: Path
+) -> None:
+    (tmp_path / "map.toml").write_text(MAP)
+    path = written(tmp_path / "a.jsonl", SESSION, "{cut")
+    done = coaudit("ingest", "--dry-run", path, "--map", tmp_path / "map.toml", "--json")
+    (shown,) = done.json["trajectories"]
+    assert [e["actor"] for e in shown["events"]] == ["desk", "Ada", "Bot", "Bot"]
+    assert "a.jsonl:2: not JSON" in done.err
+    assert "Ada" in coaudit("ingest", "--dry-run", path, "--map", tmp_path / "map.toml").out
+    assert not workspace.exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (('role = "log[].who.role"', 'rôle = "x"'), "not TOML"),
+        (('role = "log[].who.role"', 'rolle = "x"'), "event.rolle: unknown key, expected one of actor"),
+        (
+            ('guide = "agent"', 'guide = "robot"'),
+            "roles.guide: Input should be 'human', 'agent'",
+        ),
+        (('task = "travel"', "task = 3"), "constants.task: Input should be a valid string, got 3"),
+        (('"log[].say"', '"other[].say"'), "event.text: events are in 'log', 'other[].say' goes elsewhere"),
+        (('"meta.group"', '"log[].group"'), "tags.group: a session has one value of it"),
+        (('"log[].at"', '"log[]..at"'), "event.time: expected a path such as user.name"),
+        (
+            ('done = "succeeded"', 'done = "good"'),
+            "statuses.done: expected one of succeeded, failed",
+        ),
+        (('kind = "message"', 'kind = "talk"'), "kinds.0.kind: Input should be 'start', 'message'"),
+    ],
+)
+def test_a_mapping_that_is_wrong_names_file_key_rule_and_value(change: tuple[str, str], said: str) -> None:
+    with pytest.raises(SourceError) as error:
+        mapping.parse(MAP.replace(*change), "lab.toml")
+    assert str(error.value).startswith("lab.toml: ")
+    assert said in str(error.value)
+
+
+def test_map_and_system_go_together(coaudit: Coaudit, tmp_path: Path) -> None:
+    path = written(tmp_path / "a.jsonl", SESSION)
+    assert "--map FILE" in coaudit("ingest", path, "--system", "mapped", status=2).err
+    assert (
+        "shipped ones: bench_events, bench_sessions" in coaudit("ingest", path, "--map", "none", status=1).err
+    )
+
+
+@pytest.mark.parametrize("form", ["sessions", "events"])
+def test_the_shipped_mappings_read_every_event_of_dirty_synthetic_sessions(
+    shared: Path, tmp_path: Path, form: str
+) -> None:
+    generator = shared / "bench" / "gen.py"
+    dirt = ["--dup", "0.05", "--corrupt", "0.02", *(["--late", "0.1"] if form == "events" else [])]
+    command = [sys.executable, str(generator), "--sessions", "60", "--format", form, "--out"]
+    for name, options in (("clean", []), ("dirty", dirt)):
+        subprocess.run([*command, str(tmp_path / f"{name}.jsonl"), *options], check=True, capture_output=True)
+    text, _ = mapping.text_of(f"bench_{form}")
+    clean, wrong = read("mapped", tmp_path / "clean.jsonl", map=text)
+    assert len(clean) == 60 and not wrong
+    dirty, wrong = read("mapped", tmp_path / "dirty.jsonl", map=text)
+    assert all(item.line and item.reason.startswith("not JSON") for item in wrong)
+    whole = {(t.native_id, e.seq): e for t in clean for e in t.events}
+    read_again = [((t.native_id, e.seq), e) for t in dirty for e in t.events]
+    assert len(read_again) == len({key for key, _ in read_again})
+    assert all(whole[key] == event for key, event in read_again)
+    lost = len(whole) - len(read_again)
+    assert lost <= len(wrong) * (1 if form == "events" else 80)
+
+
+def test_both_shipped_mappings_give_the_same_events(shared: Path, tmp_path: Path) -> None:
+    found = []
+    for form in ("sessions", "events"):
+        path = tmp_path / f"{form}.jsonl"
+        command = [sys.executable, str(shared / "bench" / "gen.py"), "--sessions", "8", "--format", form]
+        subprocess.run([*command, "--out", str(path)], check=True, capture_output=True)
+        read_in, _ = read("mapped", path, map=mapping.text_of(f"bench_{form}")[0])
+        found.append(
+            {t.id: (t.native_id, t.condition, t.agent_model, t.participants, t.events) for t in read_in}
+        )
+    assert found[0] == found[1]

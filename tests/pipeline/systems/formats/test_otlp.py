@@ -1,0 +1,156 @@
+"""What the reader of OTLP/JSON traces makes of spans with the GenAI semantic conventions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.pipeline.systems.formats.files import brief, one, read, written
+
+SECOND = 1_000_000_000
+USER = {"role": "user", "parts": [{"type": "text", "content": "Weather in Paris?"}]}
+ASKS = {
+    "role": "assistant",
+    "parts": [{"type": "tool_call", "id": "c1", "name": "weather", "arguments": {"city": "Paris"}}],
+}
+TOLD = {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "response": "rain"}]}
+SAYS = {"role": "assistant", "parts": [{"type": "text", "content": "It rains."}], "finish_reason": "stop"}
+
+
+def attribute(value: object) -> dict[str, Any]:
+    if isinstance(value, bool):
+        return {"boolValue": value}
+    if isinstance(value, int):
+        return {"intValue": str(value)}
+    if isinstance(value, list):
+        return {"arrayValue": {"values": [attribute(one) for one in value]}}
+    if isinstance(value, dict):
+        return {"kvlistValue": {"values": [{"key": k, "value": attribute(v)} for k, v in value.items()]}}
+    return {"stringValue": str(value)}
+
+
+def attributes(given: dict[str, object]) -> list[dict[str, Any]]:
+    return [{"key": key, "value": attribute(value)} for key, value in given.items()]
+
+
+def span(number: int, operation: str, **rest: Any) -> dict[str, Any]:
+    """A span that starts in second `number`; keys of `rest` are attributes below gen_ai, `__` for a dot."""
+    given = {f"gen_ai.{key.replace('__', '.')}": value for key, value in rest.items() if key != "events"}
+    return {
+        "traceId": "t1",
+        "spanId": f"s{number}",
+        "parentSpanId": "",
+        "name": operation,
+        "startTimeUnixNano": str(number * SECOND),
+        "endTimeUnixNano": str(number * SECOND + SECOND // 2),
+        "attributes": attributes({"gen_ai.operation.name": operation, **given}),
+        "events": rest.get("events", []),
+    }
+
+
+def traced(*spans: dict[str, Any]) -> dict[str, Any]:
+    resource = {"attributes": attributes({"service.name": "shop"})}
+    return {"resourceSpans": [{"resource": resource, "scopeSpans": [{"spans": list(spans)}]}]}
+
+
+def chats(**more: Any) -> list[dict[str, Any]]:
+    """Two model calls, the second of which repeats what was said before, and the tool between them."""
+    first = span(1, "chat", input__messages=json.dumps([USER]), output__messages=json.dumps([ASKS]), **more)
+    tool = span(
+        2, "execute_tool", tool__name="weather", tool__call__id="c1", tool__call__result="rain", **more
+    )
+    second = span(
+        3, "chat", input__messages=[USER, ASKS, TOLD], output__messages=[SAYS], usage__input_tokens=9, **more
+    )
+    return [first, tool, second]
+
+
+def test_no_message_comes_twice_though_every_call_repeats_the_history(tmp_path: Path) -> None:
+    found = one("otlp", written(tmp_path / "a.jsonl", traced(*reversed(chats()))))
+    assert brief(found.events) == [
+        ("user", "message", "Weather in Paris?"),
+        ("assistant", "action", "weather"),
+        ("assistant", "message", "It rains."),
+    ]
+    call = found.events[1]
+    assert call.action and call.action.arguments == {"city": "Paris"}
+    assert (call.status, found.states[call.states["public"]]) == ("succeeded", {"observation": "rain"})
+    assert [e.time for e in found.events] == [
+        "1970-01-01T00:00:01+00:00",
+        "1970-01-01T00:00:01.500000+00:00",
+        "1970-01-01T00:00:03.500000+00:00",
+    ]
+    assert found.native_id == "t1"
+    assert found.tags == {"service": "shop"}
+    assert found.participant("assistant").tokens == {"prompt_tokens": 9, "completion_tokens": 0}
+
+
+def test_a_message_that_was_said_twice_stands_twice(tmp_path: Path) -> None:
+    again = [USER, SAYS, USER]
+    spans = [
+        span(1, "chat", input__messages=[USER], output__messages=[SAYS]),
+        span(2, "chat", input__messages=again, output__messages=[SAYS]),
+    ]
+    found = one("otlp", written(tmp_path / "a.jsonl", traced(*spans)))
+    assert [e.actor for e in found.events] == ["user", "assistant", "user", "assistant"]
+
+
+def test_sessions_are_told_by_conversation_and_spans_without_one_by_their_trace(tmp_path: Path) -> None:
+    spans = chats(conversation__id="talk 7")
+    del spans[1]["attributes"][-1]  # the tool span does not name the conversation
+    found = one("otlp", written(tmp_path / "a.jsonl", traced(spans[0]), traced(*spans[1:])))
+    assert found.native_id == "talk 7"
+    assert len(found.events) == 3
+
+
+def test_agents_are_named_by_the_span_around_and_its_own_messages_are_not_taken_again(tmp_path: Path) -> None:
+    agent = span(0, "invoke_agent", agent__name="Clerk", input__messages=[USER], output__messages=[SAYS])
+    inside = [{**one, "parentSpanId": "s0"} for one in chats(request__model="m-1")]
+    found = one("otlp", written(tmp_path / "a.jsonl", traced(agent, *inside)))
+    assert [e.actor for e in found.events] == ["user", "Clerk", "Clerk"]
+    assert (found.agent, found.agent_model) == ("Clerk", "m-1")
+
+
+def test_a_tool_span_that_failed_fails_its_call_even_where_no_model_call_was_recorded(tmp_path: Path) -> None:
+    tool = span(2, "execute_tool", tool__name="pay", tool__call__arguments='{"eur": 3}')
+    tool["status"] = {"code": 2, "message": "card declined"}
+    found = one("otlp", written(tmp_path / "a.jsonl", traced(tool)))
+    (event,) = found.events
+    assert event.action and event.action.arguments == {"eur": 3}
+    assert (event.status, event.error) == ("failed", "card declined")
+
+
+def test_events_a_message_as_conventions_had_them_up_to_1_36_are_read(tmp_path: Path) -> None:
+    said = [("gen_ai.system.message", "Help."), ("gen_ai.user.message", "Hi"), ("gen_ai.choice", "Hello")]
+    events = [{"name": name, "attributes": attributes({"content": text})} for name, text in said]
+    found = one("otlp", written(tmp_path / "a.jsonl", traced(span(1, "chat", events=events))))
+    assert brief(found.events) == [
+        ("environment", "start", "Help."),
+        ("user", "message", "Hi"),
+        ("assistant", "message", "Hello"),
+    ]
+
+
+def test_indexed_attributes_are_read(tmp_path: Path) -> None:
+    given = {"prompt__0__role": "user", "prompt__0__content": "Hi", "completion__0__content": "Hello"}
+    found = one("otlp", written(tmp_path / "a.jsonl", traced(span(1, "chat", **given))))
+    assert [e.text for e in found.events] == ["Hi", "Hello"]
+
+
+def test_what_is_not_as_otlp_has_it_is_named_and_the_rest_is_kept(tmp_path: Path) -> None:
+    broken = span(9, "chat")
+    del broken["startTimeUnixNano"]
+    wrong_parts = span(8, "chat", input__messages=json.dumps({"role": "user"}))
+    path = written(tmp_path / "a.jsonl", traced(*chats(), broken, wrong_parts), '{"resourceSpans": ')
+    found, wrong = read("otlp", path)
+    assert len(found[0].events) == 3
+    assert [item.line for item in wrong] == [1, 2, None]
+    assert "span s9" in wrong[0].reason
+    assert wrong[2].reason == "span s8: gen_ai.input.messages: expected a list, got an object"
+
+
+def test_a_trace_without_messages_says_what_would_record_them(tmp_path: Path) -> None:
+    found, wrong = read("otlp", written(tmp_path / "a.jsonl", traced(span(1, "chat"))))
+    assert not found
+    assert "CAPTURE_MESSAGE_CONTENT" in wrong[0].reason

@@ -1,0 +1,47 @@
+"""What the documents say is so: the examples of docs/formats.md, the paths that CONTRIBUTING.md names."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from coaudit.pipeline.systems.formats import mapping
+from tests.conftest import ROOT
+from tests.pipeline.systems.formats.files import brief, one
+
+PAGE = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
+EXAMPLES = dict(re.findall(r"<!-- example: (\w+) -->\n```\w+\n(.*?)```", PAGE, re.DOTALL))
+
+
+@pytest.mark.parametrize("system", ["coaudit", "chat", "otlp", "mapped"])
+def test_an_example_of_the_page_is_a_trajectory_of_a_human_and_an_agent(tmp_path: Path, system: str) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text(EXAMPLES[system], encoding="utf-8")
+    found = one(system, path, map=EXAMPLES["map"] if system == "mapped" else None)
+    assert [p.kind for p in found.participants if p.kind != "environment"] == ["human", "agent"]
+    assert next(e.text for e in found.events if e.kind == "message") == "To Ulm, please."
+
+
+def test_the_mapping_of_the_page_names_every_field_there_is() -> None:
+    example = EXAMPLES["map"]
+    for model in (mapping.Mapping, mapping.EventFields, mapping.HeadFields, mapping.Constants):
+        assert [name for name in model.model_fields if not re.search(rf"\b{name}\b", example)] == []
+
+
+def test_what_the_page_maps_is_what_comes_out(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text(EXAMPLES["mapped"], encoding="utf-8")
+    found = one("mapped", path, map=EXAMPLES["map"])
+    assert brief(found.events) == [("Ada", "message", "To Ulm, please."), ("Bot", "action", "book")]
+    assert (found.condition, found.tags, found.setting) == ("b", {"group": "g"}, "real")
+    booked = found.events[1]
+    assert booked.action and booked.action.arguments == {"seats": 2, "target": "train"}
+
+
+def test_every_path_that_contributing_names_exists() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = re.findall(r"[`(]((?:\w+/)+[\w.]*)[`)]", text)
+    assert len(named) > 30
+    assert [path for path in named if "NAME" not in path and not (ROOT / path).exists()] == []
