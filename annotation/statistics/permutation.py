@@ -59,12 +59,12 @@ class Arms:
     def arrangements(self) -> int:
         """How many ways there are to exchange labels."""
         first, second = self.alone
-        return comb(first + second, first) * 2**self.pairs
+        return comb(first + second, first) << self.pairs
 
 
 @dataclass(frozen=True)
 class Test:
-    """A two-sided p-value, the least that any arrangement has, and how many random ones were drawn (0: all)."""
+    """A two-sided p-value, the least that one can have, and how many arrangements were drawn (0: all)."""
 
     p_value: float
     least: float
@@ -201,7 +201,7 @@ def _table(sample: Arms) -> tuple[NDArray[np.bool_], Floats]:
     ones, zeros = np.flatnonzero(sample.y[:, 0] == 1), np.flatnonzero(sample.y[:, 0] == 0)
     support = np.arange(max(0, first - len(zeros)), min(first, len(ones)) + 1)
     labels = np.zeros((len(support), first + second), dtype=bool)
-    for row, k in enumerate(support):
+    for row, k in enumerate(support.tolist()):
         labels[row, ones[:k]] = True
         labels[row, zeros[: first - k]] = True
     return labels, np.asarray(stats.hypergeom.pmf(support, first + second, len(ones), first))

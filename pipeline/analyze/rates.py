@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...annotation.statistics import Audit
 from ...annotation.statistics.audit import UNCLEAR, any_mode
@@ -73,10 +74,11 @@ def _grouped(
                 yield row
 
 
-def _rate(
-    code: Rated, judge: str | None, group: dict[str, str | None] | None, estimator: str | None
-) -> Rate | None:
-    """One row; None where neither the judge nor people said anything in this group."""
+def audit(code: Rated, judge: str | None) -> tuple[Audit, NDArray[np.bool_], str] | None:
+    """One code as what a judge and people said, the units (units,) it is of, and what was assumed.
+
+    None where neither the judge nor people said anything.
+    """
     human, of_people = presence(code)
     said = None if judge is None else code.of(judge)
     # Only units that the judge was asked about are its corpus.
@@ -86,7 +88,17 @@ def _rate(
     human, inclusion, assumed = _weighed(human[corpus], code.inclusion[corpus])
     clusters = None if code.clusters is None else code.clusters[corpus]
     strata = None if said is None else _presence(said[corpus])
-    found = rate(Audit(human, strata, inclusion, clusters, design=code.strata[corpus]), estimator)
+    return Audit(human, strata, inclusion, clusters, design=code.strata[corpus]), corpus, assumed + of_people
+
+
+def _rate(
+    code: Rated, judge: str | None, group: dict[str, str | None] | None, estimator: str | None
+) -> Rate | None:
+    """One row; None where neither the judge nor people said anything in this group."""
+    given = audit(code, judge)
+    if given is None:
+        return None
+    found = rate(given[0], estimator)
     return Rate(
         codebook=code.book.name,
         code=code.code,
@@ -97,7 +109,7 @@ def _rate(
         low=found.low,
         high=found.high,
         estimator=found.estimator,
-        design=found.design + assumed + of_people,
+        design=found.design + given[2],
         n_human=found.n_human,
         n_judged=found.n_judged,
         n_unclear=found.n_unclear,
