@@ -157,20 +157,14 @@ def tests(samples: int) -> Iterator[tuple[str, ...]]:
         draw, _, bounds = VALUES[name]
         for paired in (False, True):
             rng = np.random.default_rng(100 + seed)
-            rows = [
-                [
-                    contrast(*two(rng, draw, n, bounds, paired))
-                    for _ in range(max(200, samples * 20 // max(n, 20)))
-                ]
-                for n in sizes
-            ]
+            rows = [[contrast(*two(rng, draw, n, bounds, paired)) for _ in range(samples)] for n in sizes]
             yield (f"{name}, {'paired' if paired else 'apart'}", *map(rejected, rows))
     for name, arrange in {
         "five runs an instance, apart": _runs_apart,
         "half of the instances shared": _half,
     }.items():
         rng = np.random.default_rng(200)
-        cells = [rejected([arrange(rng, n) for _ in range(max(200, samples // 2))]) for n in sizes[1:-1]]
+        cells = [rejected([arrange(rng, n) for _ in range(samples)]) for n in sizes[1:-1]]
         yield (f"0/1, .3, {name}", "–", *cells, "–")
 
 

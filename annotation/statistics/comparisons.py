@@ -80,7 +80,7 @@ class Comparison:
         if not self.pairs:
             return ""
         rest = f", {self.alone[0]} + {self.alone[1]} not" if sum(self.alone) else ""
-        return f" ({self.pairs} instances paired{rest})"
+        return f" ({self.pairs} instance{'s' * (self.pairs > 1)} paired{rest})"
 
 
 def contrast(first: Totals, second: Totals, *, draws: int = DRAWS[0], seed: int = 0) -> Comparison:
@@ -124,8 +124,8 @@ def _tested(sample: Arms, effect: float, error: float, df: float, draws: int, se
     found = permuted(sample, draws, seed)
     if found.draws:
         return f"permutation ({found.draws:,} draws)", found
-    table = sample.yes_no and (not sample.pairs or not sum(sample.alone))
-    return (("McNemar, mid-p" if sample.pairs else "Fisher, mid-p") if table else "permutation, exact"), found
+    exact = ("McNemar, mid-p" if sample.pairs else "Fisher, mid-p") if sample.table else "permutation, exact"
+    return exact, found
 
 
 def _undecided(sample: Arms) -> str:

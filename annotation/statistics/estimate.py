@@ -284,9 +284,9 @@ def difference(first: Totals, second: Totals) -> Estimate:
 
     A cluster in both moves both, so its two influences are subtracted before they are squared: paired where
     all clusters are shared, Welch's two samples where none is, and everything between, without leaving a row
-    out. Student's t, with Satterthwaite's degrees of freedom; where values are bounded on both sides the
-    intervals of the two samples joined (MOVER with their correlation; Newcombe 1998, Zou and Donner 2008),
-    so that no limit is impossible.
+    out. The intervals of the two samples joined where values are bounded on both sides, or on one side and
+    nothing is paired (MOVER with their correlation; Newcombe 1998, Zou and Donner 2008): then no limit is
+    impossible, and skewness is allowed for. Else Student's t with Satterthwaite's degrees of freedom.
     """
     one, other = estimate(first), estimate(second)
     n, clusters = first.n + second.n, len(np.union1d(first.names, second.names))
@@ -301,7 +301,9 @@ def difference(first: Totals, second: Totals) -> Estimate:
     df = _joint_df(first, second, pulls, (here, there))
     effect = one.value - other.value
     low, high, reason = None, None, _too_few(first, second)
-    if reason is None and isfinite(first.bounds[0]) and isfinite(first.bounds[1]):
+    two_sided = isfinite(first.bounds[0]) and isfinite(first.bounds[1])
+    skewed = not len(here) and isfinite(first.bounds[0]) and None not in (one.low, other.low)
+    if reason is None and (two_sided or skewed):
         alike = shared / sqrt(_with_pseudo(variances[0], first) * _with_pseudo(variances[1], second))
         low, high = _joined(one, other, max(-1.0, min(1.0, alike)))
         reason = one.reason or other.reason
@@ -322,6 +324,8 @@ def _too_few(first: Totals, second: Totals) -> str | None:
 
 def _with_pseudo(variance: float, sample: Totals) -> float:
     """A variance with half a cluster at either bound: samples that agree throughout need not always do."""
+    if not isfinite(sample.bounds[1]):
+        return max(variance, 1e-300)
     return variance + 2 * _PSEUDO * ((sample.bounds[1] - sample.bounds[0]) / len(sample.names)) ** 2
 
 

@@ -6,6 +6,10 @@ unpaired ones by two-sample permutation, and everything between by both at once.
 difference over its standard error (`estimate.difference`), under which the test stays near its level even
 where the samples differ in spread (Janssen 1997, Chung and Romano 2013).
 
+Half of a cluster with the variance of all is added to either unpaired sample, so that a handful of equal
+values is not taken for certain; where values are 0 or 1 the difference itself is the statistic, for it fixes
+its error.
+
 The p-value counts arrangements as extreme as the observed one half (mid-p; Lancaster 1961): without that,
 yes/no values reject far below the level. All arrangements are looked at where there are few, or where the
 values are 0 or 1 and only a count matters (Fisher's and McNemar's tables); else random ones.
@@ -56,6 +60,22 @@ class Arms:
         return int(self.shared.sum())
 
     @property
+    def table(self) -> bool:
+        """Whether a table of yes and no says all: 0/1 values that are all paired, or none."""
+        return self.yes_no and (not self.pairs or not sum(self.alone))
+
+    @property
+    def noise(self) -> float:
+        """The variance that half a cluster adds to either sample, where clusters are not all paired."""
+        held = self.x > 0
+        n = int(held.sum())
+        if not sum(self.alone) or n < 2:
+            return 0.0
+        residual = (self.y - self.y.sum() / self.x.sum() * self.x)[held]
+        variance = float((residual**2).sum()) / (n - 1) / (self.x.sum() / n) ** 2
+        return float(variance * sum(0.5 / (count + self.pairs) ** 2 for count in self.alone))
+
+    @property
     def arrangements(self) -> int:
         """How many ways there are to exchange labels."""
         first, second = self.alone
@@ -89,7 +109,7 @@ def arms(first: Totals, second: Totals) -> Arms:
 def permuted(sample: Arms, draws: int, seed: int = 0) -> Test:
     """The test over all arrangements if they are few or a table's, else over `draws` random ones."""
     observed = abs(float(statistics(sample, sample.label[None])[0]))
-    if sample.yes_no and (not sample.pairs or not sum(sample.alone)):
+    if sample.table:
         labels, weights = _table(sample)
     elif sample.arrangements <= FEW:
         labels = _every(sample)
@@ -124,7 +144,11 @@ def statistics(sample: Arms, labels: NDArray[np.bool_]) -> Floats:
     """(B,) the difference over its standard error under each arrangement of labels (B, C); 0/0 is 0."""
     s = labels.astype(np.float64)
     if (sample.x[:, 0] == 1).all() and not sample.pairs:
-        return _of_means(s, sample.y[:, 0] - sample.y[:, 0].mean())
+        if sample.table:
+            first = s.sum(1)
+            effect: Floats = s @ sample.y[:, 0] / first - (1 - s) @ sample.y[:, 0] / (s.shape[1] - first)
+            return effect
+        return _of_means(s, sample.y[:, 0] - sample.y[:, 0].mean(), sample.noise)
     if (sample.x == 1).all():
         return _of_signs(s, sample.y[:, 0] - sample.y[:, 1])
     parts = [(values[:, 0], values[:, 1]) for values in (sample.y, sample.x)]
@@ -138,10 +162,10 @@ def statistics(sample: Arms, labels: NDArray[np.bool_]) -> Floats:
             effect += sign * ratio
             scale = sign * np.sqrt(np.maximum(clusters - 1, 0) / clusters)
             pull += scale[:, None] * (y - ratio[:, None] * x) / np.maximum(held[:, None] - x, 1e-300)
-    return _studentised(effect, (pull**2).sum(1))
+    return _studentised(effect, (pull**2).sum(1) + sample.noise)
 
 
-def _of_means(s: Floats, y: Floats) -> Floats:
+def _of_means(s: Floats, y: Floats, noise: float) -> Floats:
     """The same for two samples of single values (C,), by matrix products alone: Welch's t."""
     first, n = s.sum(1), s.shape[1]
     sums, squares = s @ y, s @ y**2
@@ -152,7 +176,7 @@ def _of_means(s: Floats, y: Floats) -> Floats:
     ):
         effect += sign * total / held
         variance += (square - total**2 / held) / np.maximum(held - 1, 1) / held
-    return _studentised(effect, np.maximum(variance, 0))
+    return _studentised(effect, np.maximum(variance, 0) + noise)
 
 
 def _of_signs(s: Floats, differences: Floats) -> Floats:
