@@ -65,10 +65,11 @@ class Comparison:
         interval = "" if self.low is None else f" [{self.low:.3f}, {self.high:.3f}]"
         found = (
             f"{what}: {self.first:.3f} ({first}) against {self.second:.3f} ({second}), "
-            f"difference {self.effect:+.3f}{interval}, {self.test}, n={self.n}{self._design}"
+            f"difference {self.effect:+.3f}{interval}, n={self.n}{self._design}"
         )
         if self.p_value is None:
             return f"{found}: no test, {self.reason}."
+        found += f", {self.test}"
         p = self.p_value if self.p_adjusted is None else self.p_adjusted
         of = "" if self.family is None else f" of {self.family}"
         shown = f"p={self.p_value:.3g}" + ("" if self.p_adjusted is None else f", adjusted{of} {p:.3g}")

@@ -119,6 +119,21 @@ def test_the_fast_ways_through_arrangements_give_what_the_general_one_gives() ->
         assert statistics(sample, labels) == pytest.approx(statistics(doubled, labels))
 
 
+def test_none_of_ten_is_no_more_extreme_than_it_is_likely() -> None:
+    """Welch's statistic would rank it first, for its error is 0."""
+    first, second = np.zeros(10), np.r_[np.ones(11), np.zeros(89)]
+    assert p_of(contrast(*apart(first, second, UNIT))) > 0.3
+    four = np.r_[np.ones(4), np.zeros(6)]
+    assert p_of(contrast(*apart(four, np.r_[np.ones(7), np.zeros(93)], UNIT))) < 0.05
+
+
+def test_a_difference_of_counts_is_an_interval_of_both_samples_skewness() -> None:
+    few, many = np.array([0, 1, 0, 2, 1, 0, 1, 1]), np.array([1, 9, 2, 30, 4, 3, 12, 2])
+    row = contrast(*apart(many, few, (0.0, np.inf)))
+    assert row.low is not None and row.high is not None and row.effect is not None
+    assert row.high - row.effect > 1.5 * (row.effect - row.low)
+
+
 def test_two_against_two_and_three_against_three_decide_nothing() -> None:
     for n in (2, 3):
         row = contrast(*apart(np.arange(n) + 100.0, np.arange(n) * 1.0))
@@ -196,7 +211,7 @@ def test_the_family_is_of_those_that_were_tested() -> None:
 def test_the_statement_says_also_what_was_not_shown() -> None:
     row = adjust([mcnemar(*outcomes(10, 8, 1, 10)), mcnemar(*outcomes(5, 2, 1, 5))])
     assert row[0].statement("delivery_rate", "A", "B") == (
-        "delivery_rate: 0.621 (A) against 0.379 (B), difference +0.241 [0.042, 0.409], McNemar, exact, n=29, "
+        "delivery_rate: 0.621 (A) against 0.379 (B), difference +0.241 [0.042, 0.409], n=29, McNemar, exact, "
         "p=0.0391, adjusted of 2 0.0781: not significant at .05: no difference was shown."
     )
     alone = mcnemar(*outcomes(10, 9, 0, 10)).statement("delivery_rate", "A", "B")
