@@ -266,6 +266,12 @@ def rated_in_part(rng: Rng, whole: process.Counts, share: float, by_session: boo
     )
 
 
+def measured(metric: str, counts: process.Counts) -> Estimate:
+    if metric == "initiative_entropy":
+        return process.entropy(counts, "paper").found
+    return process.events(counts, metric).found
+
+
 def incomplete(samples: int) -> Iterator[tuple[str, ...]]:
     """Rows of the fourth table: the mean of infinitely many sessions is the truth."""
     many = sessions(np.random.default_rng(0), 200_000, 0.2)
@@ -277,12 +283,11 @@ def incomplete(samples: int) -> Iterator[tuple[str, ...]]:
     for share, by_session in ((1.0, False), (0.95, False), (0.5, False), (0.2, False), (0.5, True)):
         where = f"{100 * share:.0f} % of the {'sessions' if by_session else 'units'} rated"
         for metric, truth in truths.items():
-            solve = process.entropy if metric == "initiative_entropy" else process.events
             cells = []
             for n in (10, 20, 40):
                 rng = np.random.default_rng(n)
                 rows = [
-                    solve(rated_in_part(rng, sessions(rng, n, 0.2), share, by_session), metric).found
+                    measured(metric, rated_in_part(rng, sessions(rng, n, 0.2), share, by_session))
                     for _ in range(samples // 2)
                 ]
                 bias = np.mean([row.value for row in rows if row.value is not None]) / truth - 1

@@ -79,7 +79,8 @@ def distribution(store: Store, only: Selection, by: str, metric: str, width: flo
         SELECT {group} AS "group", coalesce(m.rater, '–') AS rater, floor(least(m.value, 1e9) / ?) * ? AS low,
             low + ? AS high, count(*) AS trajectories
         FROM measures m JOIN trajectories t ON t.id = m.trajectory_id
-        WHERE m.metric = ? AND m.value IS NOT NULL AND m.participant IS NULL AND {where}
+        WHERE m.metric = ? AND m.value IS NOT NULL AND m.participant IS NULL
+            AND coalesce(m.definition, 'released') = 'released' AND {where}
         GROUP BY ALL ORDER BY ALL
     """
     return _rows(store, query, only, before=[width, width, width, metric], by=by)

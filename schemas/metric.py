@@ -23,7 +23,7 @@ class Metric(Model):
     scoring: str | None = None
     """For collab_score: `automatic` or `human`."""
     definition: str | None = None
-    """`released` or `paper`, where a system's code and its paper differ."""
+    """`released` or `paper`, where a system's code and its paper differ (Co-Gym's initiative entropy too)."""
     value: float | None
     n: int
     missing: int = 0
@@ -39,6 +39,8 @@ class Metric(Model):
     design: str | None = None
     """How rated units stand for unrated ones."""
     reason: str | None = None
+    note: str | None = None
+    """What a value rests on by its definition, such as sessions that it counts as 0."""
 
 
 class Agreement(Model):

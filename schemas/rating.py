@@ -19,6 +19,15 @@ GOLD = "gold"
 """The rater whose ratings are adjudicated and settle what is so."""
 
 
+RESERVED: dict[str, RaterKind] = {GOLD: "human", "rules": "rule", "detectors": "rule"}
+"""Names that say who rated: only raters of that kind go by them."""
+
+
+def kind_of_name(rater: str) -> RaterKind | None:
+    """The kind of rater that a reserved name stands for; None for any other name."""
+    return "model" if rater.startswith("trained:") else RESERVED.get(rater)
+
+
 class Rating(Model):
     """A rater gave a label to a unit for a code of a codebook, or failed to (an error, never a "no").
 
@@ -69,6 +78,15 @@ class Rating(Model):
         given = (self.label is not None) + (self.error is not None) + self.retracted
         if given != 1:
             raise ValueError("a rating has exactly one of label, error and retracted")
+        return self
+
+    @model_validator(mode="after")
+    def _name_of_its_kind(self) -> Rating:
+        if not self.rater.strip():
+            raise ValueError("rater: a name, got an empty text")
+        kind = kind_of_name(self.rater)
+        if kind not in (None, self.rater_kind):
+            raise ValueError(f"rater {self.rater!r} is a {kind}'s name, got rater_kind {self.rater_kind!r}")
         return self
 
 

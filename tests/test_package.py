@@ -21,8 +21,8 @@ from tests.structure import draw, house
 
 NO_PACKAGE_AROUND = ("coaudit", "dashboards.app")
 """The face, whose other folders lie elsewhere, and the script that Streamlit runs by its path."""
-ACROSS = ("test_browser.py",)
-"""Of several modules at once: pages in a browser."""
+ACROSS = ("test_browser.py", "test_bulkheads.py")
+"""Of several modules at once: pages in a browser, all readers."""
 OPENS_DATABASE = {"pipeline.store.connection", "pipeline.store.lake"}
 HEAVY = (
     "altair",

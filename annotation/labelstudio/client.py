@@ -69,7 +69,7 @@ class Server:
 
     def __init__(self, url: str, token: str) -> None:
         self.url = url.rstrip("/")
-        self._http = httpx.Client(timeout=120, follow_redirects=True)
+        self._http = httpx.Client(timeout=120, follow_redirects=False)
         self._client = _sdk(self.url, token, self._http)
 
     def __enter__(self) -> Server:
@@ -280,6 +280,8 @@ def _filter(column: str, operator: str, kind: str, value: Any) -> dict[str, Any]
 def _refusal(url: str, status: int | None, body: Any) -> str:
     if status in (401, 403):
         return f"{url}: Label Studio refuses the token (HTTP {status}); check LABEL_STUDIO_API_KEY"
+    if status is not None and 300 <= status < 400:
+        return f"{url}: redirects elsewhere, which is not followed; set LABEL_STUDIO_URL to the final address"
     detail = body.get("detail") or body.get("validation_errors") if isinstance(body, dict) else body
     return f"{url}: Label Studio answered HTTP {status}: {str(detail)[:300]}"
 

@@ -12,13 +12,13 @@ import streamlit as st
 
 from ...pipeline.report import Number, Table
 from ...pipeline.report.tables import column_names
+from ...schemas.text import inert_cell
 from ..sidebar import address
 from .definitions import DEFINITIONS
 from .markup import drawn, sentence
 
 WIDE = 9
 """From so many columns on, the groups of a table stand below each other."""
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def chart(
@@ -115,6 +115,4 @@ def _harmless(value: Any) -> Any:
     """A text that a spreadsheet would compute gets an apostrophe in front (OWASP, CSV injection)."""
     if isinstance(value, (list, dict)):
         value = str(value)
-    if isinstance(value, str) and value.lstrip(" \n").startswith(_FORMULA):
-        return f"'{value}"
-    return value
+    return inert_cell(value) if isinstance(value, str) else value

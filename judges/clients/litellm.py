@@ -11,7 +11,9 @@ import os
 import re
 from typing import Any
 
+from ...schemas.url import without_secrets
 from ..errors import JudgeError
+from .http import watched
 from .protocol import (
     ContextTooSmall,
     Fatal,
@@ -92,7 +94,9 @@ class LiteLLMClient:
         """Ask; without a structured answer from then on, where the model rejects that."""
         structured = self._structured
         try:
-            return self._reply(await self._litellm.acompletion(**self._arguments(question, structured)))
+            with watched():
+                response = await self._litellm.acompletion(**self._arguments(question, structured))
+            return self._reply(response)
         except self._litellm.exceptions.BadRequestError as error:
             if structured and "response_format" in str(error):
                 self._structured = False
@@ -101,7 +105,7 @@ class LiteLLMClient:
         except JudgeError:
             raise
         except Exception as error:  # litellm raises its providers' own exceptions as well
-            raise self._meaning(error) from error
+            raise _ours(error) or self._meaning(error) from error
 
     def _arguments(self, question: Question, structured: bool) -> dict[str, Any]:
         given: dict[str, Any] = {
@@ -143,7 +147,7 @@ class LiteLLMClient:
 
     def _meaning(self, error: Exception) -> JudgeError:
         kinds = self._litellm.exceptions
-        said = blotted(str(error))[:400]
+        said = blotted(without_secrets(str(error), self.api_base or ""))[:400]
         if isinstance(error, kinds.ContextWindowExceededError):
             limit = re.search(r"context length (?:is|of)\D{0,8}(\d+)", said)
             return ContextTooSmall(said, int(limit[1]) if limit else None)
@@ -162,6 +166,15 @@ class LiteLLMClient:
         if isinstance(error, kinds.BadRequestError | kinds.UnprocessableEntityError):
             return Rejected(said)
         return Overloaded(said, _retry_after(error))
+
+
+def _ours(error: BaseException | None) -> JudgeError | None:
+    """What the HTTP policy said, which litellm wraps in errors of its own."""
+    while error is not None:
+        if isinstance(error, JudgeError):
+            return error
+        error = error.__cause__ or error.__context__
+    return None
 
 
 def blotted(text: str) -> str:

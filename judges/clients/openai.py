@@ -17,7 +17,9 @@ from typing import Any, Literal
 
 import aiohttp
 
+from ...schemas.url import shown_url, without_secrets
 from . import dialect
+from .http import body_of, redirected
 from .protocol import (
     Fatal,
     Offer,
@@ -31,7 +33,6 @@ from .protocol import (
 )
 
 CONNECT_SECONDS = 4.0
-LARGEST_BODY = 32 << 20
 
 
 @dataclass(frozen=True)
@@ -58,8 +59,17 @@ class Endpoint:
         return any(host in self.base for host in ("//127.", "//localhost", "//[::1]"))
 
     def blotted(self, text: str) -> str:
-        """A message without the key."""
-        return text.replace(self.key, "***") if self.key else text
+        """A message without the key and the secrets of the address."""
+        return without_secrets(text.replace(self.key, "***") if self.key else text, self.base)
+
+    def unreached(self, error: Exception) -> str:
+        """What to say of an endpoint that is not there."""
+        return f"{self.shown}: cannot be reached: {self.blotted(str(error))}"
+
+    @property
+    def shown(self) -> str:
+        """Its address as messages may show it."""
+        return shown_url(self.base)
 
 
 class OpenAIClient:
@@ -93,11 +103,11 @@ class OpenAIClient:
         timeout = aiohttp.ClientTimeout(total=CONNECT_SECONDS)
         try:
             async with self._open.get(self._url("models"), timeout=timeout, allow_redirects=False) as answer:
-                body = await answer.read()
+                body = await body_of(answer)
         except TimeoutError as error:
-            raise Fatal(f"{self.endpoint.base}: no answer within {CONNECT_SECONDS:.0f} s") from error
+            raise Fatal(f"{self.endpoint.shown}: no answer within {CONNECT_SECONDS:.0f} s") from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise Fatal(f"{self.endpoint.base}: cannot be reached: {error}") from error
+            raise Fatal(self.endpoint.unreached(error)) from error
         if answer.status in (401, 403):
             raise self._wrong_key(answer.status, body)
         listed = dialect.listed(body) if answer.status == 200 else []
@@ -130,19 +140,21 @@ class OpenAIClient:
             async with self._open.post(
                 self._url("chat/completions"), data=data, allow_redirects=False
             ) as answer:
-                return answer.status, answer.headers, await answer.read()
+                if answer.status in (301, 302, 303, 307, 308):
+                    raise redirected(answer.headers.get("Location", ""))
+                return answer.status, answer.headers, await body_of(answer)
         except aiohttp.ClientConnectorError as error:
-            raise Unreachable(f"{self.endpoint.base}: cannot be reached: {error}") from error
+            raise Unreachable(self.endpoint.unreached(error)) from error
         except TimeoutError as error:
             raise Transient(f"no answer within {self.endpoint.timeout:.0f} s") from error
         except (aiohttp.ClientError, OSError) as error:
-            raise Transient(f"the connection broke: {error!r}") from error
+            raise Transient(f"the connection broke: {self.endpoint.blotted(repr(error))}") from error
 
     def _failure(self, status: int, headers: Mapping[str, str], content: bytes) -> Exception:
         said = self.endpoint.blotted(dialect.message(content))
         if status == 429:
             if "insufficient_quota" in said:
-                return Fatal(f"{self.endpoint.base}: the account is out of credit: {said}")
+                return Fatal(f"{self.endpoint.shown}: the account is out of credit: {said}")
             return Overloaded(f"status 429: {said}", _seconds(headers.get("Retry-After")))
         if status >= 500 or status in (408, 409, 425):
             return Overloaded(f"status {status}: {said}", _seconds(headers.get("Retry-After")))
@@ -155,14 +167,14 @@ class OpenAIClient:
     def _wrong_key(self, status: int, content: bytes) -> Fatal:
         state = "is not set" if self.endpoint.key is None else "was not accepted"
         said = self.endpoint.blotted(dialect.message(content))
-        return Fatal(f"{self.endpoint.base}: status {status}, {self.endpoint.key_variable} {state}: {said}")
+        return Fatal(f"{self.endpoint.shown}: status {status}, {self.endpoint.key_variable} {state}: {said}")
 
     def _not_found(self, said: str) -> str:
         if self._models:
             choices = ", ".join(self._models[:20])
-            return f"{self.endpoint.base}: no model {self.endpoint.model!r}, it offers {choices}: {said}"
+            return f"{self.endpoint.shown}: no model {self.endpoint.model!r}, it offers {choices}: {said}"
         return (
-            f"{self._url('chat/completions')}: not found ({said}); "
+            f"{self.endpoint.shown}/chat/completions: not found ({said}); "
             f"does --api-base end in /v1, and is there a model {self.endpoint.model!r}?"
         )
 

@@ -22,7 +22,7 @@ from .answers import Answer, answer_of
 from .context import Context
 from .prompts import rubric
 
-REVISION = 1
+REVISION = 2
 """Of what is written here and in the prompts around a codebook; it is part of every judge's version."""
 OVERLAP = 0.2
 """Share of a window's budget that the next window repeats."""
@@ -138,13 +138,13 @@ class LLMJudge:
 
     def _unit(self, case: Case) -> list[str]:
         titles = _TURNS.get(case.unit.kind, (case.unit.kind.replace("_", " "),))
-        kinds = {p.name: p.kind for p in case.unit.participants}
+        names = quoting.called(case.unit.participants)
         parts = ["To be rated:"] if self.context == "none" else [f"To be rated is event {case.unit.event}:"]
         for title, event in zip(titles, case.unit.events, strict=False):
             if event.kind == "message":
                 parts.append(quoting.block(title, event.text or "", case.mark))
             else:
-                shown = quoting.event_lines(event, kinds.get(event.actor, "unknown"))
+                shown = quoting.event_lines(event, names.get(event.actor, "unknown"))
                 parts.append(f"<<{title} {case.mark}>>\n{shown}\n<<end of {title} {case.mark}>>")
         return parts
 

@@ -12,18 +12,19 @@ import hmac
 import json
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from ...schemas import Event, Participant
+from ...schemas.text import INVISIBLE
 
 _TEMPLATE = re.compile(
-    r"<(?=\|)|<(?=｜)|<(?=/?s>)|<(?=/?(?:bos|eos|pad|unk|start_of_turn|end_of_turn|think)>)"
-    r"|\[(?=/?INST\])|<(?=</?SYS>>)"
+    r"<(?=\|)|<(?=｜)|<(?=/?[A-Za-z_][\w.:-]{0,40}>)|<(?=</?SYS>>)|\[(?=/?[A-Z][A-Z_ ]{1,40}\])"
 )
+"""Where a chat template's token may begin: <|im_start|>, </s>, <tool_call>, [INST], [SYSTEM_PROMPT]."""
 _BREAK = "\u200b"
-_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
+_CONTROL = re.compile(f"[{INVISIBLE}]")
 _SPACE = re.compile(r"\s+")
-_PLAIN_NAME = re.compile(r"[\w .@+-]{1,60}")
 _MARKS = str.maketrans({"“": '"', "”": '"', "„": '"', "’": "'", "‘": "'", _BREAK: "", "|": " "})
 
 
@@ -37,27 +38,41 @@ def block(title: str, text: str, mark: str) -> str:
     return f"<<{title} {mark}>>\n{lines(text)}\n<<end of {title} {mark}>>"
 
 
+def called(participants: Iterable[Participant]) -> dict[str, str]:
+    """Name -> what a prompt calls them: human_1, agent_1, agent_2 … in the log's order."""
+    counts: Counter[str] = Counter()
+    names = {}
+    for participant in participants:
+        counts[participant.kind] += 1
+        names[participant.name] = f"{participant.kind}_{counts[participant.kind]}"
+    return names
+
+
 def transcript(events: Iterable[Event], participants: Iterable[Participant], mark: str) -> str:
-    """Events between their markers, one after the other with their numbers."""
-    kinds = {p.name: p.kind for p in participants}
-    shown = "\n".join(event_lines(event, kinds.get(event.actor, "unknown")) for event in events)
-    return f"<<transcript {mark}>>\n{shown}\n<<end of transcript {mark}>>"
+    """Events between their markers, one after the other with their numbers, after who is who."""
+    names = called(participants)
+    shown = list(events)
+    known = [
+        f"{names[name]} goes by this name:\n{lines(name)}"
+        for name in dict.fromkeys(event.actor for event in shown)
+        if name in names and names[name].rpartition("_")[0] != name
+    ]
+    parts = [*known, *(event_lines(event, names.get(event.actor, "unknown")) for event in shown)]
+    return "\n".join([f"<<transcript {mark}>>", *parts, f"<<end of transcript {mark}>>"])
 
 
-def event_lines(event: Event, kind: str) -> str:
-    """An event: its number, actor and kind in a line of our own, what was said or done quoted below."""
-    head = f"[{event.seq}] {kind} {_name(event.actor)}: {event.kind}"
-    if event.action:
-        head += f" {_name(event.action.name)}"
-    if event.status == "failed":
-        head += " (failed)"
-    parts = [head, *_notices(event)]
+def event_lines(event: Event, who: str) -> str:
+    """An event: number, actor and kind in a line of our own words, all that was said or done quoted below."""
+    parts = [f"[{event.seq}] {who}: {event.kind}" + (" (failed)" if event.status == "failed" else "")]
+    parts += _notices(event)
     if event.text:
         parts.append(lines(event.text))
-    if event.action and event.action.arguments:
-        parts.append(lines(_arguments(event.action.arguments)))
-    elif event.action and event.action.raw:
-        parts.append(lines(event.action.raw))
+    if event.action:
+        parts.append(lines(event.action.name))
+        if event.action.arguments:
+            parts.append(lines(_arguments(event.action.arguments)))
+        elif event.action.raw:
+            parts.append(lines(event.action.raw))
     if event.error:
         parts.append(lines(f"error: {event.error}"))
     return "\n".join(parts)
@@ -90,7 +105,7 @@ def plain(text: str) -> str:
 
 
 def _arguments(arguments: Mapping[str, object]) -> str:
-    return "\n".join(f"{_name(key)}={_value(value)}" for key, value in arguments.items())
+    return "\n".join(f"{key}={_value(value)}" for key, value in arguments.items())
 
 
 def _value(value: object) -> str:
@@ -101,8 +116,3 @@ def _notices(event: Event) -> list[str]:
     return [
         line for notice in event.notices for line in ("(before it, the environment:)", lines(notice.text))
     ]
-
-
-def _name(name: str) -> str:
-    """A name as it is where it is plain, else as JSON, so that it stays within its line."""
-    return name if _PLAIN_NAME.fullmatch(name) else json.dumps(name[:60], ensure_ascii=True)

@@ -7,7 +7,7 @@ of `totals`; where ratings lack for some units, process metrics are estimated by
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from ...annotation.statistics.estimate import Estimate, estimate
 from ...schemas import Metric
@@ -19,7 +19,7 @@ from ..systems.registry import measures, parsed_references
 from . import process
 from .matrix import keys_of
 from .process import CODEBOOKS as RATED
-from .totals import HEADS, clustered, groups
+from .totals import HEADS, SILENT, clustered, groups
 
 RATES = {"delivered": "delivery_rate", "success": "success_rate", "won": "win_rate"}
 """The 0/1 of a trajectory -> the rate over many."""
@@ -33,11 +33,11 @@ def checked_per(per: str | None) -> bool:
     return per == "trajectory"
 
 
-def checked_definition(definition: str) -> str:
+def checked_definition(definition: str) -> Literal["released", "paper"]:
     """`released` or `paper`, else UsageError."""
-    if definition not in ("released", "paper"):
-        raise UsageError(f"--definition must be released or paper, got {definition!r}")
-    return definition
+    if definition == "released" or definition == "paper":
+        return definition  # type: ignore[return-value]
+    raise UsageError(f"--definition must be released or paper, got {definition!r}")
 
 
 def checked_steps(given: Mapping[str, str]) -> dict[str, int]:
@@ -150,7 +150,7 @@ def _quoted(text: str) -> str:
 def _per_trajectory(connection: Any) -> list[Metric]:
     query = """
         SELECT m.metric, m.trajectory_id AS trajectory, t.native_id, m.participant, m.rater, m.scoring,
-            m.definition, m.value, m.reason
+            m.definition, m.value, m.reason, CASE WHEN m.value IS NOT NULL THEN m.reason END AS note
         FROM chosen m JOIN selected t ON t.id = m.trajectory_id
         ORDER BY t.started, t.native_id, t.id, m.metric, m.participant, m.rater, m.scoring
     """
@@ -169,7 +169,7 @@ def _ranged(row: Metric, ranges: Mapping[str, tuple[float, float | None, float |
 
 
 def _single(row: dict[str, Any]) -> Metric:
-    given = {key: value for key, value in row.items() if key not in _FIELDS or value is not None}
+    given = {k: value for k, value in row.items() if k not in (*_FIELDS, "note") or value is not None}
     if row["value"] is not None:
         given.pop("reason")
     defined = row["value"] is not None
@@ -179,29 +179,38 @@ def _single(row: dict[str, Any]) -> Metric:
 def _grouped(connection: Any, keys: list[tuple[str, str]]) -> Iterator[Metric]:
     names, expressions = [name for name, _ in keys], [expression for _, expression in keys]
     instances, lacking = clustered(connection, names), process.incomplete(connection)
-    raters: set[tuple[str, str]] = set()
+    raters: set[tuple[str, str, str | None]] = set()
     for group in groups(connection, expressions, instances=instances):
-        metric, rater = group.head[0] or "", group.head[2] or ""
+        head = dict(zip(HEADS, group.head, strict=True))
+        metric, rater = head["metric"] or "", head["rater"] or ""
         if (metric, rater) in lacking:
-            raters.add((metric, rater))
+            raters.add((metric, rater, head["definition"]))
             continue
-        row = _metric(
-            dict(zip(HEADS, group.head, strict=True)),
-            dict(zip(names, group.keys, strict=True)),
-            estimate(group.totals),
-            group.missing,
-            group.reason,
+        found = estimate(group.totals)
+        row = _metric(head, dict(zip(names, group.keys, strict=True)), found, group.missing, group.reason)
+        yield row.model_copy(update=_remarks(row, group.silent))
+    for metric, rater, definition in sorted(raters, key=str):
+        rows = process.estimates(
+            connection, metric, rater, expressions, instances=instances, definition=definition
         )
-        yield row.model_copy(update={"answered": 1.0}) if metric in RATED and row.n else row
-    for metric, rater in sorted(raters):
-        found = process.estimates(connection, metric, rater, expressions, instances=instances)
-        for values, estimated in found:
-            yield _estimated(metric, rater, dict(zip(names, values, strict=True)), estimated)
+        for values, estimated in rows:
+            head = {"metric": metric, "rater": rater, "definition": definition}
+            yield _estimated(head, dict(zip(names, values, strict=True)), estimated)
 
 
-def _estimated(metric: str, rater: str, group: dict[str, Any], row: process.Process) -> Metric:
+def _remarks(row: Metric, silent: int) -> dict[str, Any]:
+    """What is to be said of a metric that rests on ratings of every unit."""
+    if row.metric not in RATED or not row.n:
+        return {}
+    if not silent:
+        return {"answered": 1.0}
+    treated = "counted as 0" if row.definition == "released" else "left out"
+    note = f"{SILENT} in {silent} of {row.n + row.missing}: {treated}"
+    return {"answered": 1.0, "note": note}
+
+
+def _estimated(head: Mapping[str, str | None], group: dict[str, Any], row: process.Process) -> Metric:
     """A process metric of a group where some units lack ratings."""
-    head = {"metric": metric, "rater": rater}
     found = _metric(head, group, row.found, row.missing, None)
     more = {name: getattr(row, name) for name in ("answered", "bound_low", "bound_high", "design")}
     return found.model_copy(update=more)
@@ -252,9 +261,10 @@ def _order(metric: Metric) -> tuple[Any, ...]:
 
 
 def cells(metric: Metric, number: Callable[[float | None], str]) -> list[str]:
-    """A metric as the cells of a table: metric, of, rater, value, interval, n, missing, note."""
+    """A metric as the cells of a table: metric, of, rater, value, interval, n, missing, remark."""
     group = " · ".join(str(v) for v in (metric.group or {}).values())
-    of = " · ".join(x for x in (metric.native_id or group, metric.participant, metric.scoring) if x)
+    parts = (metric.native_id or group, metric.participant, metric.scoring, metric.definition)
+    of = " · ".join(part for part in parts if part)
     interval = "" if metric.low is None else f"{number(metric.low)} – {number(metric.high)}"
     counts = [str(metric.n), str(metric.missing)]
     return [
@@ -264,13 +274,13 @@ def cells(metric: Metric, number: Callable[[float | None], str]) -> list[str]:
         number(metric.value),
         interval,
         *counts,
-        note(metric, number),
+        remark(metric, number),
     ]
 
 
-def note(metric: Metric, number: Callable[[float | None], str]) -> str:
+def remark(metric: Metric, number: Callable[[float | None], str]) -> str:
     """Why something is missing, and how a number that rests on some of the units was made."""
-    said = [metric.reason] if metric.reason else []
+    said = [words for words in (metric.reason, metric.note) if words]
     if metric.answered is not None and metric.answered < 1:
         said.append(f"{100 * metric.answered:.0f} % of units rated")
         if metric.bound_low is not None:

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from ...annotation.statistics.estimate import Estimate, Totals, estimate, totals
 from ...annotation.statistics.intervals import Floats, Ints
 from ..store import execute
-from .totals import CLUSTER, bounds_of
+from .totals import CLUSTER, SILENT, bounds_of
 
 CODEBOOKS = {
     "initiative_entropy": "initiative",
@@ -96,17 +96,24 @@ def incomplete(connection: Any) -> set[tuple[str, str]]:
 
 
 def estimates(
-    connection: Any, metric: str, rater: str, keys: Sequence[str], *, instances: bool
+    connection: Any,
+    metric: str,
+    rater: str,
+    keys: Sequence[str],
+    *,
+    instances: bool,
+    definition: str | None = "released",
 ) -> Iterator[tuple[tuple[str | None, ...], Process]]:
     """(Key values, estimate) of each group of the `selected` trajectories; see `totals.groups`."""
     groups = _places(connection, keys, CLUSTER if instances else "hash(t.id)")
     counts, place, _ = _counts(connection, CODEBOOKS[metric], rater)
-    solve = entropy if metric == "initiative_entropy" else events
     order = np.argsort(place, kind="stable")
     ends = np.searchsorted(place[order], np.arange(len(groups) + 1))
     for group, start, end in zip(groups, ends, ends[1:], strict=False):
         if end > start:
-            yield group, solve(counts.where(order[start:end]), metric)
+            own = counts.where(order[start:end])
+            is_entropy = metric == "initiative_entropy"
+            yield group, entropy(own, definition) if is_entropy else events(own, metric)
 
 
 def _places(connection: Any, keys: Sequence[str], cluster: str) -> list[tuple[str | None, ...]]:
@@ -242,20 +249,30 @@ def _answered(counts: Counts) -> tuple[float | None, str]:
     return share, EVERY if share in (None, 1.0) else counts.design
 
 
-def entropy(counts: Counts, metric: str = "initiative_entropy") -> Process:
-    """The mean initiative entropy of the sessions with a rated unit and a team of two or more."""
+def entropy(counts: Counts, definition: str | None = "released") -> Process:
+    """The mean initiative entropy of the sessions with a rated unit and a team of two or more.
+
+    Sessions in which nobody took the initiative count 0 as `released`, and are left out on `paper`.
+    """
+    released = definition == "released"
     share, design = _answered(counts)
     team = np.asarray(counts.member.sum(1) > 1)
-    bounds = possible(counts.where(team))
+    bounds = possible(counts.where(team), released)
     own = counts.where(team & ((counts.answered.sum(1) > 0) | (counts.units.sum(1) == 0)))
     if reason := _untold(counts, team):
         return _nothing(reason, len(team), share, bounds, design)
-    y, x = expected(own)
+    y, x = _terms(own, released)
     if not x.sum():
-        return _nothing("nobody took the initiative", len(team), share, bounds, design)
-    sample = totals(y, x, clusters=own.clusters, bounds=bounds_of(metric))
+        return _nothing(SILENT, len(team), share, bounds, design)
+    sample = totals(y, x, clusters=own.clusters, bounds=bounds_of("initiative_entropy"))
     missing = len(team) - int((x > 0).sum())
-    return Process(estimate(sample, _jackknifed(own)), missing, share, *bounds, design, sample)
+    return Process(estimate(sample, _jackknifed(own, released)), missing, share, *bounds, design, sample)
+
+
+def _terms(counts: Counts, released: bool) -> tuple[Floats, Floats]:
+    """(S,) numerators and denominators of the mean."""
+    y, x = expected(counts)
+    return y, np.ones(len(x)) if released else x
 
 
 def _untold(counts: Counts, team: Bools) -> str | None:
@@ -320,7 +337,7 @@ def _prior(counts: Counts, own: Bools) -> tuple[float, float]:
     return float(share), 1 / float(np.clip(alike, 0.02, 0.9)) - 1
 
 
-def _jackknifed(counts: Counts) -> float | None:
+def _jackknifed(counts: Counts, released: bool) -> float | None:
     """The standard error over groups of clusters; None where all units are rated, or one cluster is there."""
     if bool((counts.answered == counts.units).all()):
         return None
@@ -330,16 +347,18 @@ def _jackknifed(counts: Counts) -> float | None:
         return None
     values = []
     for group in range(number):
-        y, x = expected(counts.where(cluster % number != group))
+        y, x = _terms(counts.where(cluster % number != group), released)
         if x.sum():
             values.append(y.sum() / x.sum())
     n = len(values)
     return sqrt((n - 1) / n * float(((np.array(values) - np.mean(values)) ** 2).sum())) if n > 1 else None
 
 
-def possible(counts: Counts) -> tuple[float | None, float | None]:
+def possible(counts: Counts, released: bool = False) -> tuple[float | None, float | None]:
     """The least and the greatest mean entropy that unrated units allow; None where nobody can have any."""
     lows, highs, may = _possible(counts)
+    if released and len(may):
+        return float(np.where(counts.positives.sum(1) > 0, lows, 0).mean()), float(highs.mean())
     sure = counts.positives.sum(1) > 0
     if not may.any():
         return None, None

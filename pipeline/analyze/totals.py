@@ -23,7 +23,8 @@ BOUNDS: dict[str, Bounds] = {
     **dict.fromkeys(("task_performance", "collab_score", "initiative_entropy"), UNIT),
     **dict.fromkeys(("human_intervention_rate", "error_rate", "repeated_action_rate"), UNIT),
     **dict.fromkeys(("message_share", "task_reward", "progress", "tes", "progress_completeness"), UNIT),
-    **dict.fromkeys(("initiating_capability", "responding_capability"), UNIT),
+    **dict.fromkeys(("initiating_capability", "responding_capability", "partial_structure"), UNIT),
+    **dict.fromkeys(("collaboration", "initiation_errors"), UNIT),
     **dict.fromkeys(("outcome_rating", "satisfaction", "communication_rating"), (1.0, 5.0)),
     **dict.fromkeys(("events", "messages", "actions", "errors", "interventions"), (0.0, inf)),
     **dict.fromkeys(("effective_confirmations", "halting_messages"), (0.0, inf)),
@@ -35,6 +36,8 @@ BOUNDS: dict[str, Bounds] = {
     "reward": (-inf, 1.0),
 }
 """Values that a metric can take; what is not here may be any number."""
+SILENT = "nobody took the initiative"
+"""Of such sessions Eq. 2 says nothing: `released` counts them as 0, `paper` leaves them out."""
 HEADS = ("metric", "participant", "rater", "scoring", "definition")
 CLUSTER = """CASE WHEN t.instance IS NOT NULL THEN hash('i', t.system, t.task, t.instance)
     ELSE hash('t', t.id) END"""
@@ -45,7 +48,8 @@ CLUSTER = """CASE WHEN t.instance IS NOT NULL THEN hash('i', t.system, t.task, t
 class Group:
     """One metric of one group: its heads (HEADS), the values of its keys, what its trajectories add up to.
 
-    `missing` trajectories had no value, most often for this `reason`.
+    `missing` trajectories had no value, most often for this `reason`; in `silent` ones nobody took the
+    initiative, whether that counts as 0 or as missing.
     """
 
     head: tuple[str | None, ...]
@@ -53,6 +57,7 @@ class Group:
     totals: Totals
     missing: int
     reason: str | None = None
+    silent: int = 0
 
 
 def bounds_of(metric: str) -> Bounds:
@@ -92,12 +97,14 @@ def groups(
             SELECT m.metric, {participant} AS participant, m.rater, m.scoring, m.definition{names},
                 {cluster} AS cluster, fsum(m.value * m.weight) AS y,
                 fsum(m.weight) FILTER (m.value IS NOT NULL) AS x, count(m.value) AS n,
-                count(*) - count(m.value) AS missing, mode(m.reason) AS reason,
+                count(*) - count(m.value) AS missing, mode(m.reason) FILTER (m.value IS NULL) AS reason,
+                count(*) FILTER (m.reason = '{SILENT}') AS silent,
                 bool_and(m.value IN (0, 1) AND m.weight = 1) FILTER (m.value IS NOT NULL) AS yes_no
             FROM {table} m JOIN selected t ON t.id = m.trajectory_id
             {"LEFT " + party if named else ""} {wanted} GROUP BY ALL
         )
-        SELECT * EXCLUDE (cluster, y, x, n, missing, reason, yes_no), sum(n)::BIGINT AS n,
+        SELECT * EXCLUDE (cluster, y, x, n, missing, reason, silent, yes_no), sum(n)::BIGINT AS n,
+            sum(silent)::BIGINT AS silent,
             sum(missing)::BIGINT AS missing, mode(reason) AS reason, bool_and(yes_no) AS yes_no,
             list(y ORDER BY cluster) FILTER (x > 0) AS y, list(x ORDER BY cluster) FILTER (x > 0) AS x,
             list(cluster ORDER BY cluster) FILTER (x > 0) AS cluster
@@ -110,6 +117,7 @@ def groups(
             _totals(row),
             row["missing"],
             row["reason"],
+            row["silent"],
         )
 
 

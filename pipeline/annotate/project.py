@@ -18,7 +18,7 @@ from ...annotation.labelstudio import tasks as labelstudio_tasks
 from ...schemas import Codebook
 from .. import codebooks
 from ..errors import CoauditError, UsageError
-from ..store import Workspace
+from ..store import Workspace, disk
 from ..store.samples import Drawn, Sample
 
 
@@ -119,7 +119,7 @@ def keep_codebook(workspace: Workspace, book: Codebook) -> None:
     path = codebook_path(workspace, book.name, book.version)
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(book.model_dump_json(exclude={"version"}, indent=1), encoding="utf-8")
+        disk.put(path, book.model_dump_json(exclude={"version"}, indent=1).encode())
 
 
 def codebook_path(workspace: Workspace, name: str, version: str) -> Path:

@@ -173,7 +173,7 @@ class Pulling:
             SELECT * FROM (
                 SELECT *, row_number() OVER (
                     PARTITION BY trajectory_id, event, code, rater
-                    ORDER BY coalesce(created, '') DESC, ledger DESC, line DESC
+                    ORDER BY ledger DESC, line DESC
                 ) AS place
                 FROM ratings WHERE codebook = ? AND codebook_version = ? AND rater_kind = 'human'
             ) WHERE place = 1

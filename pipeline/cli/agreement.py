@@ -12,7 +12,7 @@ from ..analyze import agreement as measuring
 from ..analyze import compare as comparing
 from ..analyze import rates as estimating
 from ..analyze import validate as validating
-from .console import Json, emit, number, split, store, table
+from .console import Json, emit, number, split, store, table, tell
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -88,7 +88,7 @@ def compare(
         emit({"rows": rows})
         return
     for row in rows:
-        print(row["statement"])
+        tell(row["statement"])
 
 
 @app.command("validate")
@@ -105,7 +105,7 @@ def validate(
     if json:
         emit(page)
     else:
-        print("\n".join(validating.lines(page)))
+        tell("\n".join(validating.lines(page)))
 
 
 def _report_disagreements(rows: list[dict[str, Any]], json: bool) -> None:

@@ -12,7 +12,7 @@ from ...judges.llm.prompts import rubric
 from .. import codebooks
 from ..errors import CoauditError, UsageError
 from ..judge import codebook_check
-from .console import Json, emit, safe, say, table, workspace
+from .console import Json, emit, say, table, tell, workspace
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -68,12 +68,12 @@ def show_codebook(
     if json:
         emit(book.model_dump(mode="json"))
     elif prompt:
-        print(safe(rubric(book, answer_of(book))))
+        tell(rubric(book, answer_of(book)))
     else:
-        print(safe(f"{book.name}  {book.title}  ({book.unit}, {', '.join(book.labels)}, {book.version})"))
-        print(safe(f"{book.question}\n{book.guidance.strip()}"))
+        tell(f"{book.name}  {book.title}  ({book.unit}, {', '.join(book.labels)}, {book.version})")
+        tell(f"{book.question}\n{book.guidance.strip()}")
         for code in book.codes:
-            print(safe(f"\n{code.code}  {code.name}\n    {code.definition}"))
+            tell(f"\n{code.code}  {code.name}\n    {code.definition}")
 
 
 @codebook_app.command("check")
@@ -87,11 +87,11 @@ def check_codebook(
         emit({"problems": problems, "notes": notes})
     else:
         for line in [*problems, *notes]:
-            print(safe(line))
+            tell(line)
     if problems:
         raise CoauditError(f"{file}: {len(problems)} problem{'s' * (len(problems) > 1)}")
     if not json:
-        print(f"{file}: a codebook")
+        tell(f"{file}: a codebook")
 
 
 def _cell(value: object) -> str:

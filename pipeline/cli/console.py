@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
+import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,9 +11,12 @@ from typing import Annotated, Any
 
 import typer
 
+from ...schemas.text import visible, visible_json
 from ..errors import UsageError
 from ..ingest import rebuild
+from ..ingest.rebuild import catch_up
 from ..ingest.run import Progress
+from ..ingest.sources import behind
 from ..store import Store, Workspace
 
 SettingOption = Annotated[
@@ -25,11 +28,13 @@ ConditionOption = Annotated[
 TagOption = Annotated[
     list[str] | None, typer.Option("--tag", help="key=value, kept with each trajectory; repeatable.")
 ]
+MaxSteps = Annotated[
+    int | None,
+    typer.Option(min=1, help="Co-Gym's step limit; else as configured beside a session, else 30 or 100."),
+]
 Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else there.")
 ]
-
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def workspace(ctx: typer.Context) -> Workspace:
@@ -43,26 +48,31 @@ def store(ctx: typer.Context, *, for_ingest: bool = False) -> Store:
     if opened.workspace.sources.exists() and opened.is_file and not opened.has_tables():
         say(f"{opened.workspace.database}: no database; making it anew from the ledgers")
         with progress("rebuilding") as report:
-            rebuild(opened, report)
-    elif not for_ingest:
+            rebuild(opened, report, unless_made=True)
+    elif opened.is_made and behind(opened):
+        say(f"{opened.workspace.database}: behind {opened.workspace.sources}; reading what it lacks")
+        with progress("reading") as report:
+            catch_up(opened, report)
+    if not for_ingest:
         opened.sync()
+    for line in opened.set_aside():
+        say(line)
     return opened
 
 
 def emit(document: Any) -> None:
     """Print one JSON document."""
-    json.dump(document, sys.stdout, ensure_ascii=False, default=str)
-    sys.stdout.write("\n")
+    sys.stdout.write(visible_json(json.dumps(document, ensure_ascii=False, default=str)) + "\n")
+
+
+def tell(text: str) -> None:
+    """Print for a person, on stdout; what a log holds of control characters is shown, not obeyed."""
+    print(visible(text))
 
 
 def say(message: str) -> None:
-    """A message to the person, on stderr; control characters from logs are made harmless."""
-    print(safe(message), file=sys.stderr)
-
-
-def safe(text: str) -> str:
-    """Text from a log with control and direction characters shown as escapes, for a terminal."""
-    return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
+    """A message to the person, on stderr, in the same way."""
+    print(visible(message), file=sys.stderr)
 
 
 @contextmanager
@@ -83,9 +93,9 @@ def progress(title: str) -> Iterator[Progress]:
     began = time.monotonic()
 
     def report(what: str, done: int, total: int) -> None:
-        visible = time.monotonic() - began > 1
+        shown = time.monotonic() - began > 1
         bar.update(
-            task, description=f"{title} {safe(what)[-60:]}", completed=done, total=total, visible=visible
+            task, description=f"{title} {visible(what)[-60:]}", completed=done, total=total, visible=shown
         )
 
     with bar:
@@ -102,7 +112,7 @@ def table(title: str, columns: list[str], rows: list[list[str]]) -> None:
     for name in columns:
         drawn.add_column(Text(name), overflow="fold")
     for row in rows:
-        drawn.add_row(*(Text(safe(cell)) for cell in row))
+        drawn.add_row(*(Text(visible(cell)) for cell in row))
     console = Console(width=None if sys.stdout.isatty() else 160)
     console.print(drawn)
 
@@ -112,6 +122,13 @@ def number(value: float | None, digits: int = 3) -> str:
     if value is None:
         return "–"
     return str(int(value)) if value == int(value) and abs(value) >= 1 else f"{value:.{digits}f}"
+
+
+def finite(value: float) -> float:
+    """An option's number; UsageError for NaN and infinity, which would spoil every sum."""
+    if not math.isfinite(value):
+        raise UsageError(f"expected a finite number, got {value}")
+    return value
 
 
 def split(given: str) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from . import sample_audit as running
-from .console import say
+from .console import say, tell
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -19,5 +19,5 @@ def demo(
 ) -> None:
     """Audit the sample logs: ingest, judge with the embedded rules, metrics, report."""
     page, text = running.run(out, say)
-    print(text)
+    tell(text)
     say(f"The same as one page: {page}\nLook around: coaudit --workspace {out / 'workspace'} trajectory list")

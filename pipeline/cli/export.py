@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ..store import export as exporting
-from .console import Json, emit, store
+from .console import Json, emit, store, tell
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -28,4 +28,4 @@ def export(
     if json:
         emit({"files": written})
     else:
-        print("\n".join(written))
+        tell("\n".join(written))

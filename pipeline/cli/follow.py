@@ -24,7 +24,7 @@ from ..judge.model import Model
 from ..judge.scope import chosen
 from ..store import Store
 from ..systems import ReadOptions
-from .console import ConditionOption, Json, SettingOption, TagOption, emit, say, store, tags
+from .console import ConditionOption, Json, MaxSteps, SettingOption, TagOption, emit, say, store, tags
 from .ingest import checked_setting
 from .judge import ApiBase, Concurrency, MaxCost, MaxRequests, ModelName, Yes, consent
 
@@ -85,6 +85,7 @@ def follow(
     setting: SettingOption = None,
     condition: ConditionOption = None,
     tag: TagOption = None,
+    max_steps: MaxSteps = None,
     json: Json = False,
 ) -> None:
     """Follow live sessions and growing logs into the workspace until interrupted.
@@ -97,7 +98,9 @@ def follow(
 
     plan = Plan(
         targets=tuple(targets),
-        options=ReadOptions(setting=checked_setting(setting), condition=condition, tags=tags(tag or [])),
+        options=ReadOptions(
+            setting=checked_setting(setting), condition=condition, tags=tags(tag or []), max_steps=max_steps
+        ),
         system=system,
         results=results,
         stop_when_idle=stop_when_idle,

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ..systems.cogym import generate as generating
-from .console import Json, emit, progress
+from .console import Json, emit, progress, tell
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -26,4 +26,4 @@ def generate(
     if json:
         emit(written)
     else:
-        print(f"{written['sessions']} sessions with {written['utterances']} utterances in {folder}")
+        tell(f"{written['sessions']} sessions with {written['utterances']} utterances in {folder}")

@@ -18,6 +18,7 @@ from ..systems.formats import mapping
 from .console import (
     ConditionOption,
     Json,
+    MaxSteps,
     SettingOption,
     TagOption,
     emit,
@@ -25,6 +26,7 @@ from .console import (
     say,
     store,
     tags,
+    tell,
     workspace,
 )
 from .trajectory import show
@@ -41,6 +43,7 @@ def ingest(
     condition: ConditionOption = None,
     agent: Annotated[str | None, typer.Option(help="Name of the agent's scaffolding.")] = None,
     tag: TagOption = None,
+    max_steps: MaxSteps = None,
     reference: Annotated[
         Path | None, typer.Option(help="Folder of Collab-Overcooked's reference action trajectories.")
     ] = None,
@@ -68,6 +71,7 @@ def ingest(
         agent=agent,
         tags=tags(tag or []),
         map=checked_mapping(map),
+        max_steps=max_steps,
     )
     if dry_run:
         _preview(ingesting.preview(paths, options, system), json)
@@ -94,7 +98,7 @@ def ingest(
             }
         )
     else:
-        print(f"{result.trajectories} trajectories with {result.events} events; {result.unchanged} unchanged")
+        tell(f"{result.trajectories} trajectories with {result.events} events; {result.unchanged} unchanged")
     if not json or not result.found:
         for item in result.quarantined:
             place = f"{item.source}:{item.line}" if item.line else item.source
@@ -147,4 +151,4 @@ def rebuild(ctx: typer.Context, json: Json = False) -> None:
     if json:
         emit({"trajectories": result.trajectories, "events": result.events})
     else:
-        print(f"{result.trajectories} trajectories with {result.events} events")
+        tell(f"{result.trajectories} trajectories with {result.events} events")

@@ -12,13 +12,14 @@ from ...judges import JudgeError
 from ...judges.clients import Parameters
 from ...judges.clients.engines import client
 from ...schemas.codebook import ContextKind
+from ...schemas.text import visible
 from ..errors import CoauditError, UsageError
 from ..judge import Scope, Summary, embedded, jury, run
 from ..judge import scope as judging
 from ..judge.estimate import Estimate
 from ..judge.model import Model, State
 from ..store import Store
-from .console import Json, emit, safe, say, store
+from .console import Json, emit, say, store, tell
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -125,7 +126,7 @@ def shown() -> Callable[[State], None]:
         nonlocal turns
         turns += 1
         if sys.stderr.isatty():
-            print(f"\r\x1b[K{safe(state.line())}", end="", file=sys.stderr, flush=True)
+            print(f"\r\x1b[K{visible(state.line())}", end="", file=sys.stderr, flush=True)
         elif turns % 10 == 0:
             say(state.line())
 
@@ -141,7 +142,7 @@ def report(summary: Summary, json: bool) -> None:
         return
     cost = "" if summary.cost_usd is None else f", ${summary.cost_usd:.4f}"
     asked = f"; {summary.requests} requests{cost}" if summary.requests else ""
-    print(
+    tell(
         f"{summary.rated} rated, {summary.already} already, {summary.errors} errors"
         f"{asked}; {summary.seconds:.1f} s"
     )

@@ -17,7 +17,7 @@ from ..annotate.project import reported
 from ..annotate.reconcile import Pulled
 from ..errors import CoauditError, UsageError
 from ..store import samples
-from .console import Json, emit, progress, say, store, table
+from .console import Json, emit, progress, say, store, table, tell
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -108,7 +108,7 @@ def push(
         for note in (*one.notes, *(f"left out: {text}" for text in one.left_out)):
             say(note)
         if not json:
-            print(f"{one.codebook}: {one.sent} tasks sent, {one.already} were there  {one.url}")
+            tell(f"{one.codebook}: {one.sent} tasks sent, {one.already} were there  {one.url}")
 
 
 @labelstudio_app.command("pull")
@@ -155,7 +155,7 @@ def export(
     """Write tasks, configuration and instruction as files, for a Label Studio that we can't reach."""
     found = store(ctx)
     for path in annotating.export(found, samples.load(found.workspace, sample), folder, context):
-        print(path)
+        tell(str(path))
 
 
 @labelstudio_app.command("import")
@@ -188,7 +188,7 @@ def _report(done: Pulled, json: bool) -> None:
     if json:
         emit(asdict(done))
     else:
-        print(
+        tell(
             f"{done.annotations} annotations read: {done.rated} new ratings, {done.errors} without a label, "
             f"{done.retracted} taken back, {done.unchanged} unchanged"
         )

@@ -16,6 +16,7 @@ import typer
 import typer.core
 import typer.main
 
+from ...schemas.text import visible
 from ..errors import CoauditError, UsageError
 
 DEBUG = "COAUDIT_DEBUG"
@@ -39,6 +40,7 @@ COMMANDS = {
     "dashboard": ("dashboard", "Look at the workspace in the browser."),
     "demo": ("demo", "Audit the sample logs: ingest, judge with the embedded rules, metrics, report."),
     "trajectory": ("trajectory", "List trajectories, or show one."),
+    "quarantine": ("quarantine", "What could not be read, and why."),
     "outcomes": ("outcomes", "Bring in what logs lack."),
     "codebook": ("codebook", "What is rated: list codebooks, show one, check a file."),
     "labelstudio": ("labelstudio", "Send samples to Label Studio and take the labels back."),
@@ -119,10 +121,10 @@ def main() -> None:
     try:
         app()
     except UsageError as error:
-        print(f"coaudit: {error}", file=sys.stderr)
+        _told(str(error))
         sys.exit(2)
     except CoauditError as error:
-        print(f"coaudit: {error}", file=sys.stderr)
+        _told(str(error))
         sys.exit(1)
     except BrokenPipeError:
         sys.stderr.close()
@@ -130,8 +132,12 @@ def main() -> None:
     except Exception as error:
         if os.environ.get(DEBUG):
             raise
-        print(f"coaudit: {explained(error)}", file=sys.stderr)
+        _told(explained(error))
         sys.exit(1)
+
+
+def _told(message: str) -> None:
+    print(visible(f"coaudit: {message}"), file=sys.stderr)
 
 
 def explained(error: Exception) -> str:

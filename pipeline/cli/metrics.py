@@ -11,7 +11,7 @@ from ..analyze import metrics as measuring
 from ..errors import CoauditError
 from ..report import interventions as finding
 from ..systems import TimeLimit
-from .console import Json, emit, number, safe, split, store, table, tags
+from .console import Json, emit, finite, number, split, store, table, tags, tell
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -27,11 +27,13 @@ def metrics(
         str | None, typer.Option(help="Whose ratings to use; else gold where complete, else each.")
     ] = None,
     definition: Annotated[str, typer.Option(help="released or paper, where they differ.")] = "released",
-    penalty: Annotated[float, typer.Option(help="λ of the reward T - λC.")] = 0.08,
+    penalty: Annotated[float, typer.Option(help="λ of the reward T - λC.", callback=finite)] = 0.08,
     serving: Annotated[
         bool, typer.Option("--serving", help="Answers and failures by the load of the model server instead.")
     ] = False,
-    gamma: Annotated[float, typer.Option(help="Collab-Overcooked's time limit: this times optimal.")] = 1.5,
+    gamma: Annotated[
+        float, typer.Option(help="Collab-Overcooked's time limit: this times optimal.", callback=finite)
+    ] = 1.5,
     optimal: Annotated[list[str] | None, typer.Option(help="order=steps, in place of its level's.")] = None,
     json: Json = False,
 ) -> None:
@@ -51,26 +53,39 @@ def metrics(
     if json:
         emit({"rows": [row.model_dump(exclude_unset=True) for row in rows]})
         return
-    columns = ["metric", "of", "rater", "value", "95 %", "n", "missing", "note"]
+    columns = ["metric", "of", "rater", "value", "95 %", "n", "missing", "remark"]
     table("Metrics", columns, [measuring.cells(row, number) for row in rows])
 
 
 @app.command("interventions")
 def interventions(
     ctx: typer.Context,
-    penalty: Annotated[float, typer.Option(help="λ, the price of one human step.")] = 0.08,
+    penalty: Annotated[float, typer.Option(help="λ, the price of one human step.", callback=finite)] = 0.08,
     top: Annotated[int, typer.Option(min=1, help="How many states to show.")] = 5,
+    definition: Annotated[
+        str, typer.Option(help="released: the whole run's cost; paper: that from the step on.")
+    ] = "released",
+    longest_state: Annotated[
+        int | None,
+        typer.Option(min=0, help="Characters; 0: any. Else 5041 as released, any in the paper."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """ReHAC: where a person's step helped most and where it was wasted."""
-    documents = finding.interventions(store(ctx), penalty, top)
+    documents = finding.interventions(
+        store(ctx),
+        penalty,
+        top,
+        definition=measuring.checked_definition(definition),
+        longest=longest_state,
+    )
     if not documents:
         raise CoauditError("no ReHAC trajectories in the workspace; `coaudit ingest PATH` reads them")
     if json:
         emit({"rows": documents})
         return
     for document in documents:
-        print(safe("\n".join(finding.lines(document))))
+        tell("\n".join(finding.lines(document)))
 
 
 def report_serving(ctx: typer.Context, json: bool) -> None:

@@ -10,7 +10,7 @@ import typer
 from ..errors import CoauditError
 from ..ingest import imports
 from ..ingest.imports import Imported
-from .console import Json, emit, say, store
+from .console import Json, emit, say, store, tell
 
 app = typer.Typer(rich_markup_mode=None)
 outcomes_app = typer.Typer(help="Bring in what logs lack.", no_args_is_help=True, rich_markup_mode=None)
@@ -31,9 +31,11 @@ def report_import(result: Imported, json: bool) -> None:
     """What an import took in, and an error where no line could be read."""
     if json:
         quarantined = [item.model_dump() for item in result.quarantined]
-        emit({"imported": result.imported, "unchanged": result.unchanged, "quarantined": quarantined})
+        counts = {name: getattr(result, name) for name in ("imported", "changed", "unchanged")}
+        emit({**counts, "quarantined": quarantined})
     else:
-        print(f"{result.imported} imported; {result.unchanged} unchanged")
+        changed = f", {result.changed} of them in place of another label" if result.changed else ""
+        tell(f"{result.imported} imported{changed}; {result.unchanged} unchanged")
         for item in result.quarantined:
             say(f"{item.source}:{item.line}: {item.reason}")
     if result.quarantined and not result.imported + result.unchanged:

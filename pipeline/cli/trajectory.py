@@ -8,7 +8,7 @@ import typer
 
 from ...schemas import Trajectory
 from ..store import trajectories
-from .console import Json, emit, number, safe, store, table
+from .console import Json, emit, number, store, table, tell
 
 app = typer.Typer(rich_markup_mode=None)
 trajectory_app = typer.Typer(
@@ -48,9 +48,9 @@ def show_trajectory(
 def show(found: Trajectory) -> None:
     """A trajectory for reading: a line of what it is, then a line an event."""
     team = ", ".join(f"{p.name} ({p.kind})" for p in found.team())
-    print(safe(f"{found.native_id}  {found.id}\n{found.system} · {found.condition} · {found.task} · {team}"))
+    tell(f"{found.native_id}  {found.id}\n{found.system} · {found.condition} · {found.task} · {team}")
     for event in found.events:
-        print(safe(trajectories.line(event)))
+        tell(trajectories.line(event))
     for outcome in found.outcomes:
         value = outcome.text if outcome.value is None else number(outcome.value)
-        print(safe(f"{outcome.name}: {outcome.reason if value is None else value}"))
+        tell(f"{outcome.name}: {outcome.reason if value is None else value}")

@@ -11,6 +11,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ...schemas import Event, Trajectory
+from ...schemas.text import visible_json
+from ...schemas.url import shown_url, without_secrets
 from ..errors import UsageError
 from ..store import ledger
 
@@ -119,7 +121,7 @@ class Webhook:
         """Have an alert sent."""
         if self._queue.full():
             self._queue.get_nowait()
-            self.say(f"{self.url}: too slow, an alert was dropped")
+            self.say(f"{shown_url(self.url)}: too slow, an alert was dropped")
         self._queue.put_nowait(alert)
 
     async def run(self) -> None:
@@ -141,11 +143,12 @@ class Webhook:
         try:
             async with session.post(self.url, json=alert, allow_redirects=False) as answer:
                 if answer.status >= 400:
-                    self.say(f"{self.url}: answered {answer.status} to an alert")
+                    self.say(f"{shown_url(self.url)}: answered {answer.status} to an alert")
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            self.say(f"{self.url}: an alert could not be sent: {error or type(error).__name__}")
+            why = without_secrets(str(error), self.url) or type(error).__name__
+            self.say(f"{shown_url(self.url)}: an alert could not be sent: {why}")
 
 
 def line(alert: Alert) -> str:
     """An alert as one line of JSON."""
-    return json.dumps(alert, ensure_ascii=False)
+    return visible_json(json.dumps(alert, ensure_ascii=False))

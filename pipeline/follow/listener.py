@@ -72,6 +72,7 @@ class Listener:
 
     def open(self) -> None:
         """Start to record; go on with the sessions that were open when the last recording broke off."""
+        self.sessions.max_steps = self.options.max_steps
         self._recorder = Recorder(self.stream)
         self._known = known_ids(self.stream)
         since = recording.last_checkpoint(self.stream)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from ...schemas.url import shown_url, without_secrets
 from ..errors import StoreError, UsageError
 from ..ingest.serving import row
 from ..store import Workspace, insert
@@ -53,16 +54,16 @@ class Scraper:
     async def _scrape(self, session: Any) -> dict[str, Any]:
         import aiohttp
 
-        scrape: dict[str, Any] = {"time": time.time(), "url": self.url}
+        scrape: dict[str, Any] = {"time": time.time(), "url": shown_url(self.url)}
         try:
-            async with session.get(self.url) as answer:
+            async with session.get(self.url, allow_redirects=False) as answer:
                 answer.raise_for_status()
                 text = (await answer.content.read(LONGEST)).decode("utf-8", "replace")
             scrape["text"] = "\n".join(line for line in text.splitlines() if line.startswith("vllm:"))
             if not scrape["text"]:
                 scrape["error"] = "no vllm: metrics in the answer"
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            scrape["error"] = str(error) or type(error).__name__
+            scrape["error"] = without_secrets(str(error), self.url) or type(error).__name__
         return scrape
 
     def _keep(self, scrape: dict[str, Any]) -> None:
@@ -76,7 +77,7 @@ class Scraper:
         self.sink.also(lambda connection: insert(connection, "serving", [found]))
         state = scrape.get("error")
         if state != self._told:
-            self.say(f"{self.url}: {state or 'answers again'}")
+            self.say(f"{shown_url(self.url)}: {state or 'answers again'}")
             self._told = state
 
 

@@ -20,8 +20,8 @@ from ..errors import StoreError
 from ..ingest import Ingested
 from ..ingest.identity import settled
 from ..ingest.measure import save
-from ..ingest.sources import Source, note_sources
-from ..store import Store, delete, execute, insert, ledger, rows
+from ..ingest.sources import Source, keep
+from ..store import Store, delete, execute, insert, rows
 from ..systems import ReadOptions, merge
 
 PACE = 0.25
@@ -160,8 +160,8 @@ class Sink:
                 delete(connection, table, "trajectory_id", changes.replaced)
             delete(connection, "trajectories", "id", changes.replaced)
             saved = self._save(connection, changes)
-            for source in changes.sources.values():
-                note_sources(connection, [source])
+            sources = list(changes.sources.values())
+            keep(self.store, connection, sources, sources)
             self._quarantine(connection, changes.quarantined)
             for work in changes.more:
                 work(connection)
@@ -174,9 +174,6 @@ class Sink:
                 connection.execute("DELETE FROM meta WHERE key = 'live'")
                 execute(connection, "INSERT INTO meta VALUES ('live', ?)", [changes.heard])
         self._derive_at = math.inf if due else min(self._derive_at, time.monotonic() + DERIVE)
-        if changes.sources:
-            noted = [s.model_dump_json(exclude_defaults=True) for s in changes.sources.values()]
-            ledger.append(self.store.workspace.sources, noted)
         self._written |= {t.id: rows.digest(t) for t in saved if merge.is_heard(t)}
         while len(self._written) > REMEMBERED:
             del self._written[next(iter(self._written))]

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import lzma
+import os
+import shutil
 import tarfile
 import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...schemas import Quarantined
 
 MAX_BYTES = 64 * 2**30
-"""What an archive may hold, unpacked."""
-_TOO_LARGE = f"the archive holds more than {MAX_BYTES // 2**30} GiB; unpack it yourself and give the folder"
+"""What an archive may hold, unpacked, wherever there is room for it."""
+FREE_SHARE = 0.8
+"""So much of the free disk it may take."""
 _BROKEN = (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, zlib.error, lzma.LZMAError)
+LONGEST_NAME = 255
+"""Bytes of one part of a path, as file systems have it."""
 SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 
 
@@ -43,40 +49,71 @@ def unpacked(path: Path) -> Iterator[tuple[Path, list[Quarantined]]]:
         yield target, refused
 
 
+@dataclass
+class _Room:
+    """What may still be unpacked, and what was: a member is refused alone, the others go on."""
+
+    left: int
+    names: set[str] = field(default_factory=set)
+
+    @classmethod
+    def at(cls, folder: Path) -> _Room:
+        """As much as the limit and the disk allow."""
+        return cls(min(MAX_BYTES, int(shutil.disk_usage(folder).free * FREE_SHARE)))
+
+    def refusal(self, name: str, size: int, *, link: bool) -> str | None:
+        """Why a member is not unpacked; None where it is."""
+        if link:
+            return "a link inside an archive is not followed"
+        if _escapes(name):
+            return "its path leads out of the archive"
+        if any(len(os.fsencode(part)) > LONGEST_NAME for part in Path(name).parts):
+            return f"its name is longer than {LONGEST_NAME} bytes"
+        plain = os.path.normpath(name)
+        if plain in self.names:
+            return "another member of this name came before; the first one counts"
+        if size > self.left:
+            return (
+                f"too large: {self.left} bytes may still be unpacked; unpack it yourself and give the folder"
+            )
+        self.left -= size
+        self.names.add(plain)
+        return None
+
+
 def _unzip(path: Path, target: Path) -> Iterator[tuple[str, str]]:
-    size = 0
+    room = _Room.at(target)
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
-            if (member.external_attr >> 16) & 0o170000 == 0o120000:
-                yield member.filename, "a link inside an archive is not followed"
-            elif _escapes(member.filename):
-                yield member.filename, "its path leads out of the archive"
-            elif (size := size + member.file_size) > MAX_BYTES:
-                yield member.filename, _TOO_LARGE
-                return
-            else:
-                try:
-                    archive.extract(member, target)
-                except (*_BROKEN, RuntimeError, NotImplementedError) as error:
+            link = (member.external_attr >> 16) & 0o170000 == 0o120000
+            if member.is_dir():
+                continue  # made with what lies in it
+            if why := room.refusal(member.filename, member.file_size, link=link):
+                yield member.filename, why
+                continue
+            try:
+                archive.extract(member, target)
+            except (*_BROKEN, RuntimeError, NotImplementedError) as error:
+                with suppress(OSError):
                     (target / member.filename).unlink(missing_ok=True)
-                    yield member.filename, f"damaged: {error}"
+                yield member.filename, f"damaged: {error}"
 
 
 def _untar(path: Path, target: Path) -> Iterator[tuple[str, str]]:
-    size = 0
+    room = _Room.at(target)
     with tarfile.open(path) as archive:
         for member in archive:
-            if member.issym() or member.islnk():
-                yield member.name, "a link inside an archive is not followed"
-            elif _escapes(member.name):
-                yield member.name, "its path leads out of the archive"
-            elif (size := size + member.size) > MAX_BYTES:
-                yield member.name, _TOO_LARGE
-                return
-            elif member.isfile() or member.isdir():
-                archive.extract(member, target, filter="data")
-            else:
+            if member.isdir():
+                continue
+            if why := room.refusal(member.name, member.size, link=member.issym() or member.islnk()):
+                yield member.name, why
+            elif not member.isfile():
                 yield member.name, "neither a file nor a folder"
+            else:
+                try:
+                    archive.extract(member, target, filter="data")
+                except (tarfile.FilterError, OSError) as error:
+                    yield member.name, f"damaged: {error}"
 
 
 def _escapes(name: str) -> bool:

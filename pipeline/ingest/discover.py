@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from errno import EILSEQ
 from pathlib import Path
 
 from ..systems import SYSTEMS, system_of
@@ -40,6 +41,7 @@ def discover(
     while waiting:
         path = waiting.pop()
         try:
+            _checked_name(path)
             found = recognised(path, system)
             inside = sorted(path.iterdir(), reverse=True) if not found and path.is_dir() else []
             waiting.extend(entry for entry in inside if not (entry.is_symlink() and entry.is_dir()))
@@ -49,6 +51,14 @@ def discover(
             continue
         if found:
             yield path, found
+
+
+def _checked_name(path: Path) -> None:
+    """OSError for a name that could not be written into a ledger."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError as error:
+        raise OSError(EILSEQ, "its name is not UTF-8; rename it") from error
 
 
 def unrecognised(root: Path, system: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 
 from ...schemas import Trajectory
-from ..store import Store, dictionaries, rows
+from ..store import Store, dictionaries, execute, rows
 from ..systems import ReadOptions, merge
 from .result import Ingested
 
@@ -25,7 +25,11 @@ def settled(
     while True:
         head = dictionaries(connection, "SELECT * FROM trajectories WHERE id = ?", [trajectory.id])
         if not head:
-            return trajectory
+            same = _same_session(store, connection, trajectory)
+            if same is None:
+                return trajectory
+            trajectory = trajectory.model_copy(update={"id": same})
+            continue
         if head[0]["digest"] == rows.digest(trajectory) and options.condition in (None, head[0]["condition"]):
             return None
         stored = store.load(connection, [trajectory.id])[0]
@@ -47,6 +51,30 @@ def settled(
         if renamed == trajectory.id:
             return None
         trajectory = trajectory.model_copy(update={"id": renamed})
+
+
+def may_be_one(trajectory: Trajectory, other: Trajectory) -> bool:
+    """Whether two may be a session heard and its folder under ids that could not be the same."""
+    known_live = merge.was_heard(trajectory) or merge.was_heard(other)
+    return known_live and trajectory.native_id == other.native_id and trajectory.id != other.id
+
+
+def _same_session(store: Store, connection: duckdb.DuckDBPyConnection, trajectory: Trajectory) -> str | None:
+    """The id of a stored trajectory that is the same session, of which one was heard and one logged.
+
+    The id of a session without an opening query rests on when it began, by two clocks; that of one joined
+    late on when it was joined.
+    """
+    query = """
+        SELECT t.id FROM trajectories t
+        WHERE t.native_id = ? AND t.system = ?
+            AND (? OR EXISTS (SELECT 1 FROM outcomes o WHERE o.trajectory_id = t.id AND o.name = ?))
+        ORDER BY t.id
+    """
+    given = [trajectory.native_id, trajectory.system, merge.was_heard(trajectory), merge.HEARD]
+    ids = [row[0] for row in execute(connection, query, given).fetchall()]
+    alike = [one for one in store.load(connection, ids) if merge.same_start(one, trajectory)] if ids else []
+    return min(alike, key=lambda one: merge.apart(one, trajectory)).id if alike else None
 
 
 def _updated(stored: Trajectory, read: Trajectory, options: ReadOptions) -> Trajectory:

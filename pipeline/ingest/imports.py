@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,10 @@ from ...schemas.trajectory import GivenOutcome
 from .. import codebooks
 from ..errors import SourceError
 from ..store import Store, dictionaries, ledger
-from ..systems.base import json_lines, only_object
+from ..systems.base import numbered_lines, only_object, parsed
 
+AHEAD = timedelta(minutes=5)
+"""By so much another machine's clock may be ahead of ours."""
 PAIR = ("error_source", "rationale", "probability", "quote", "label", "error")
 """What must be the same for an imported rating to say nothing new."""
 
@@ -27,6 +31,8 @@ class Imported:
 
     imported: int = 0
     unchanged: int = 0
+    changed: int = 0
+    """Those of the imported that replace another label of the same rater."""
     quarantined: list[Quarantined] = field(default_factory=list)
 
 
@@ -64,6 +70,8 @@ class _Checker:
                 "SELECT trajectory_id, kind, event, hash FROM units"
             ).fetchall()
         }
+        query = "SELECT trajectory_id, list(seq) FROM events WHERE NOT live_only GROUP BY ALL"
+        self.events = {key: set(seqs) for key, seqs in connection.execute(query).fetchall()}
 
     def rating(self, line: dict[str, Any]) -> Rating:
         given = Rating.model_validate({"rater_kind": "human", **line})
@@ -74,16 +82,28 @@ class _Checker:
         if unit is None:
             where = "the whole trajectory" if given.event is None else f"event {given.event}"
             raise ValueError(f"{where} is no unit of codebook {book.name!r}, which rates each {book.unit}")
+        self._check_counts(given, trajectory, unit, book)
         return given.model_copy(
             update={
                 "trajectory": trajectory,
                 "code": code,
                 "label": None if given.label is None else book.label(given.label),
-                "unit_hash": given.unit_hash or unit,
-                "codebook_version": given.codebook_version or book.version,
-                "created": given.created or ledger.now(),
+                "unit_hash": unit,
+                "codebook_version": book.version,
+                "created": _utc(given.created) if given.created else ledger.now(),
             }
         )
+
+    def _check_counts(self, given: Rating, trajectory: str, unit: str, book: Codebook) -> None:
+        """ValueError for what would be stored and never count."""
+        if given.unit_hash not in (None, unit):
+            raise ValueError(f"unit_hash: the unit has changed, it is {unit} now, got {given.unit_hash!r}")
+        if given.codebook_version not in (None, book.version):
+            now = f"codebook {book.name!r} is {book.version} now"
+            raise ValueError(f"codebook_version: {now}, got {given.codebook_version!r}")
+        there = self.events.get(trajectory, set())
+        if strange := [seq for seq in given.cites if seq not in there]:
+            raise ValueError(f"cites: trajectory {trajectory} has no event {strange[0]}")
 
     def _book(self, name: str) -> Codebook:
         if name not in self.books:
@@ -114,6 +134,7 @@ def ratings(store: Store, path: Path) -> Imported:
         if known.get(_key(rating)) == _said(rating):
             result.unchanged += 1
             continue
+        result.changed += _key(rating) in known
         known[_key(rating)] = _said(rating)
         fresh.append(rating)
     _append(store, fresh)
@@ -187,18 +208,46 @@ def _append(store: Store, fresh: list[Rating]) -> None:
 def _objects(path: Path, result: Imported) -> Iterator[tuple[int, dict[str, Any]]]:
     if not path.is_file():
         raise SourceError(f"{path}: no such file")
-    for number, value in json_lines(path):
-        line = only_object(value, str(path), number)
+    for number, raw in numbered_lines(path):
+        line = only_object(parsed(raw, str(path), number), str(path), number)
         if isinstance(line, Quarantined):
             result.quarantined.append(line)
+        elif twice := _said_twice(raw or b""):
+            reason = f"{twice}: said twice in one object; which one holds?"
+            result.quarantined.append(Quarantined(source=str(path), line=number, reason=reason))
         else:
             yield number, line
+
+
+def _said_twice(line: bytes) -> str | None:
+    """A key that an object of the line has twice, of which a parser keeps the last without a word."""
+    twice: list[str] = []
+
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        keys = [key for key, _ in items]
+        twice.extend(key for key in dict.fromkeys(keys) if keys.count(key) > 1)
+        return dict(items)
+
+    json.loads(line.removeprefix(b"\xef\xbb\xbf"), object_pairs_hook=pairs)
+    return twice[0] if twice else None
 
 
 def _reason(error: Exception) -> str:
     if isinstance(error, ValidationError):
         return "; ".join(f"{'.'.join(map(str, e['loc'])) or 'line'}: {e['msg']}" for e in error.errors())
     return str(error)
+
+
+def _utc(moment: str) -> str:
+    """A time in UTC, with milliseconds; ValueError for one that is none, or that is still to come."""
+    try:
+        parsed = datetime.fromisoformat(moment)
+    except ValueError as error:
+        raise ValueError(f"created: expected an ISO 8601 time, got {moment[:40]!r}") from error
+    parsed = parsed.astimezone(UTC) if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+    if parsed > datetime.now(UTC) + AHEAD:
+        raise ValueError(f"created: {moment[:40]!r} is still to come")
+    return parsed.isoformat(timespec="milliseconds")
 
 
 def _key(rating: Rating) -> tuple[object, ...]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import duckdb
 
-from ...schemas import Quarantined, Trajectory
+from ...schemas import Measure, Quarantined, Trajectory
 from ..store import Store, delete, derived, execute, insert, rows
 from ..store.trajectories import reference_rows
 from ..systems import SYSTEMS, References
@@ -86,8 +86,17 @@ def _measure(connection: duckdb.DuckDBPyConnection, trajectories: Sequence[Traje
             [ids],
         )
     references = parsed_references(reference_rows(connection))
-    own = [measure for t in trajectories for measure in measures(t, references)]
+    own = [measure for t in trajectories for measure in _measures(t, references)]
     for metric, trajectory in sorted({(m.metric, m.trajectory) for m in own if m.scoring is None}):
         if metric in SHARED:
             execute(connection, _REPLACED, [metric, trajectory])
     insert(connection, "computed", [rows.measure(measure) for measure in own])
+
+
+def _measures(trajectory: Trajectory, references: Mapping[str, References]) -> list[Measure]:
+    """What a trajectory's system measures; where that fails, a null measure with the reason."""
+    try:
+        return list(measures(trajectory, references))
+    except Exception as error:  # one log that nobody thought of must not stop the other thousand
+        reason = f"its measures failed: {type(error).__name__}: {str(error)[:200]}"
+        return [Measure(f"{trajectory.system}_measures", trajectory.id, None, reason=reason)]

@@ -1,13 +1,16 @@
-"""The database made anew from logs and ledgers."""
+"""The database made anew from logs and ledgers, and brought up to what the ledger of sources holds."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import duckdb
+
 from ...schemas import Quarantined
-from ..store import Store, Workspace
+from ..errors import StoreError
+from ..store import Store, Workspace, disk
 from ..store.locks import exclusive
 from . import serving
 from . import sources as provenance
@@ -17,48 +20,103 @@ from .run import Batch, Progress
 from .sources import Source
 
 
-def rebuild(store: Store, progress: Progress | None = None) -> Ingested:
+def rebuild(store: Store, progress: Progress | None = None, *, unless_made: bool = False) -> Ingested:
     """Make the database anew from the ledgers; a log that is gone is named, and its ratings are kept.
 
-    A database file is made beside the old one and takes its place once it is whole.
+    A database file is made beside the old one. What others write meanwhile into the old one is read once
+    more, and then, while nobody writes, the new one takes its place. With `unless_made`, nothing is done
+    where another process has made one since.
     """
-    sources, broken = provenance.noted(store.workspace)
     if not store.is_file:
+        sources, broken = provenance.noted(store.workspace)
         store.clear()
         result = _filled(store, sources, progress)
-    else:
-        store.workspace.create()
-        with exclusive(store.workspace.path / "locks", "rebuild", lambda holder: None):
-            for leftover in store.workspace.path.glob("rebuilding-*.duckdb*"):
-                leftover.unlink()
-            aside = Store(Workspace(store.workspace.path, database=f"rebuilding-{os.getpid()}.duckdb"))
-            try:
-                result = _filled(aside, sources, progress)
-                store.clear()
-                aside.workspace.database.rename(store.workspace.database)
-            finally:
-                aside.clear()
+        result.quarantined.extend(broken)
+        return result
+    store.workspace.create()
+    with exclusive(store.workspace.path / "locks", "rebuild", lambda holder: None):
+        if unless_made and store.has_tables():
+            return Ingested()
+        for leftover in store.workspace.path.glob("rebuilding-*.duckdb*"):
+            leftover.unlink()
+        return _replaced(store, progress)
+
+
+def catch_up(store: Store, progress: Progress | None = None) -> Ingested:
+    """Read the sources that the ledger holds beyond the database."""
+    with store.reading(synced=True) as connection:
+        offset = provenance.reached(connection)
+    end = store.workspace.sources.stat().st_size
+    sources, broken = provenance.noted(store.workspace, offset)
+    result = _filled(store, sources, progress)
+    with store.writing() as connection:
+        if provenance.reached(connection) <= end:
+            provenance.reach(connection, end)
     result.quarantined.extend(broken)
     return result
 
 
+def _replaced(store: Store, progress: Progress | None) -> Ingested:
+    aside = Store(Workspace(store.workspace.path, database=f"rebuilding-{os.getpid()}.duckdb"), aside=True)
+    try:
+        result = _made_anew(aside, progress)
+        with store.alone():
+            if provenance.behind(aside):
+                catch_up(aside)
+            _filled(aside, _changed_since(store, aside), None)
+            store.clear()
+            disk.rename(aside.workspace.database, store.workspace.database)
+        return result
+    finally:
+        aside.clear()
+
+
+def _made_anew(aside: Store, progress: Progress | None) -> Ingested:
+    """Fill a database that is not there yet."""
+    with aside.writing():
+        pass
+    if aside.workspace.sources.exists():
+        return catch_up(aside, progress)
+    return _filled(aside, (), progress)
+
+
+def _changed_since(store: Store, aside: Store) -> list[Source]:
+    """The sources of trajectories that the old database has in a later state than the new one.
+
+    A session that is followed grows without a new line in the ledger of sources.
+    """
+    try:
+        old, new = _digests(store), _digests(aside)
+        with store.reading(synced=True) as connection:
+            owners = connection.execute("SELECT path, trajectory_ids FROM sources").fetchall()
+    except (StoreError, duckdb.Error):  # an old database that cannot be read is what a rebuild is for
+        return []
+    changed = {key for key, digest in old.items() if new.get(key) != digest}
+    paths = {path for path, ids in owners if changed & set(ids)}
+    return [source for source in provenance.noted(store.workspace)[0] if source.path in paths]
+
+
+def _digests(store: Store) -> dict[str, str]:
+    if not store.has_tables():
+        return {}
+    with store.reading(synced=True) as connection:
+        return dict(connection.execute("SELECT id, digest FROM trajectories").fetchall())
+
+
 def _filled(store: Store, sources: Sequence[Source], progress: Progress | None) -> Ingested:
-    """Read every source into an empty store, and the ledgers of ratings and outcomes after them."""
+    """Read sources into a store, and the ledgers of ratings and outcomes after them."""
     result = Ingested()
     batch = Batch(store, result)
-    for source in (one for one in sources if one.reference):
-        if Path(source.path).exists():
-            result.quarantined.extend(read_references(store, Path(source.path)))
-        else:
-            batch.quarantined.append(Quarantined(source=source.path, reason="the references are gone"))
-    sources = [source for source in sources if not source.reference]
-    for done, source in enumerate(sources):
+    for item in _references(store, (one for one in sources if one.reference)):
+        batch.quarantined.append((item, item.source))
+    logs = [source for source in sources if not source.reference]
+    for done, source in enumerate(logs):
         if progress:
-            progress(source.path, done, len(sources))
+            progress(source.path, done, len(logs))
         place = provenance.found_again(store.workspace, source)
         if place is None:
             reason = "the log is gone; its ratings are kept"
-            batch.quarantined.append(Quarantined(source=source.path, reason=reason))
+            batch.quarantined.append((Quarantined(source=source.path, reason=reason), source.path))
         else:
             batch.add(source, place, fresh=False)
     batch.flush()
@@ -66,3 +124,13 @@ def _filled(store: Store, sources: Sequence[Source], progress: Progress | None) 
         serving.replay(store, connection)
         store.catch_up(connection)
     return result
+
+
+def _references(store: Store, sources: Iterable[Source]) -> list[Quarantined]:
+    unread: list[Quarantined] = []
+    for source in sources:
+        if Path(source.path).exists():
+            unread += read_references(store, Path(source.path))
+        else:
+            unread.append(Quarantined(source=source.path, reason="the references are gone"))
+    return unread

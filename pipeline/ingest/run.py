@@ -12,15 +12,15 @@ import duckdb
 
 from ...schemas import Quarantined, Trajectory
 from ..errors import SourceError
-from ..store import Store, execute, insert, ledger
-from ..systems import ReadOptions
+from ..store import Store, delete, execute, insert, ledger
+from ..systems import ReadOptions, merge
 from . import sources as provenance
 from .archives import is_archive, unpacked
 from .discover import Tree, discover, recognised, unrecognised
-from .identity import settled
+from .identity import may_be_one, settled
 from .measure import read_references, save
 from .result import Ingested
-from .sources import Place, Source, known_sources, note_sources
+from .sources import Place, Source, known_sources, quarantined_sources
 
 BATCH_EVENTS = 20_000
 SHOWN = 3
@@ -138,7 +138,8 @@ def _ingest_tree(
 ) -> None:
     def unreadable(path: Path, error: OSError) -> None:
         reason = f"cannot be read: {error.strerror or error}"
-        result.quarantined.append(Quarantined(source=tree.called(path), reason=reason))
+        name = tree.called(path).encode("utf-8", "backslashreplace").decode()
+        result.quarantined.append(Quarantined(source=name, reason=reason))
 
     sources = list(discover(tree.root, system, unreadable))
     if not sources:
@@ -146,7 +147,7 @@ def _ingest_tree(
         result.quarantined.append(Quarantined(source=tree.name, reason=reason))
         return
     result.found += len(sources)
-    known = known_sources(store)
+    known, wrong = known_sources(store), quarantined_sources(store)
     batch = Batch(store, result)
     for done, (path, found) in enumerate(sources):
         place = Place(path, tree.called(path), found)
@@ -156,6 +157,7 @@ def _ingest_tree(
             source = _source(place, options)
             if ids := known.get(source.key):
                 result.unchanged += len(ids)
+                result.quarantined += wrong.get(source.path, [])  # said again as long as it is so
                 continue
             if copy:
                 kept = provenance.copied(store.workspace, place, source.content_hash)
@@ -182,7 +184,8 @@ def _take_references(store: Store, folder: Path, result: Ingested) -> None:
     place = Place(folder, os.path.abspath(folder), "overcooked")
     source = _source(place, ReadOptions()).model_copy(update={"reference": True})
     if source.key not in {one.key for one in provenance.noted(store.workspace)[0] if one.reference}:
-        provenance.note(store.workspace, [source])
+        with store.writing() as connection:
+            provenance.keep(store, connection, (), [source])
 
 
 class Batch:
@@ -192,26 +195,38 @@ class Batch:
         self.store = store
         self.result = result
         self.trajectories: dict[str, tuple[Trajectory, ReadOptions]] = {}
+        self.names: dict[str, list[str]] = {}
         self.sources: list[Source] = []
         self.fresh: list[Source] = []
-        self.quarantined: list[Quarantined] = []
+        self.quarantined: list[tuple[Quarantined, str]] = []
+        """What could not be read, and of which source."""
+        self.read: list[str] = []
         self.size = 0
 
     def add(self, source: Source, place: Place, *, fresh: bool = True) -> None:
         """Read a source; a `fresh` one is not in the ledger yet."""
         ids = []
+        self.read.append(source.path)
         for item in provenance.read(place, source.options):
             if isinstance(item, Quarantined):
-                self.quarantined.append(item)
+                self.quarantined.append((item, source.path))
                 continue
-            if item.id in self.trajectories or self.size >= BATCH_EVENTS:
+            if self._meets(item) or self.size >= BATCH_EVENTS:
                 self.flush()
             self.trajectories[item.id] = (item, source.options)
+            self.names.setdefault(item.native_id, []).append(item.id)
             ids.append(item.id)
             self.size += len(item.events)
         if ids:  # a source that gave nothing is read again next time, and says again why
             self.sources.append(source.model_copy(update={"trajectory_ids": tuple(ids)}))
             self.fresh.extend(self.sources[-1:] if fresh else [])
+
+    def _meets(self, item: Trajectory) -> bool:
+        """Whether what waits has to be stored first, since it may be the same session."""
+        if item.id in self.trajectories:
+            return True
+        others = self.names.get(item.native_id, ())
+        return any(may_be_one(item, self.trajectories[other][0]) for other in others)
 
     def flush(self) -> None:
         """Store what has come together; nobody waits where that is nothing."""
@@ -219,20 +234,22 @@ class Batch:
             return
         with self.store.writing() as connection:
             self._save(connection)
-            note_sources(connection, self.sources)
-            insert(connection, "quarantine", [q.model_dump() for q in self.quarantined])
-            # On disk in the ledger before it is in the database, which a kill in between leaves behind.
-            provenance.note(self.store.workspace, self.fresh)
-        self.result.quarantined.extend(self.quarantined)
-        self.trajectories, self.sources, self.fresh, self.quarantined, self.size = {}, [], [], [], 0
+            delete(connection, "quarantine", "read_from", self.read)
+            kept = [{**item.model_dump(), "read_from": path} for item, path in self.quarantined]
+            insert(connection, "quarantine", kept)
+            provenance.keep(self.store, connection, self.sources, self.fresh)
+        self.result.quarantined.extend(item for item, _ in self.quarantined)
+        self.trajectories, self.names, self.size = {}, {}, 0
+        self.sources, self.fresh, self.quarantined = [], [], []
         gc.collect(0)
 
     def _save(self, connection: duckdb.DuckDBPyConnection) -> None:
         fresh = []
         known = _stored(connection, self.trajectories)
+        heard = _heard(connection, self.trajectories.values())
         for trajectory, options in self.trajectories.values():
             found: Trajectory | None = trajectory
-            if trajectory.id in known:
+            if trajectory.id in known or trajectory.native_id in heard:
                 found = settled(self.store, connection, trajectory, options, self.result)
             if found is None:
                 self.result.unchanged += 1
@@ -247,3 +264,16 @@ def _stored(connection: duckdb.DuckDBPyConnection, ids: Collection[str]) -> set[
     """Those of the ids that the store has."""
     query = "SELECT id FROM trajectories WHERE id IN (SELECT unnest(?))"
     return {row[0] for row in execute(connection, query, [list(ids)]).fetchall()}
+
+
+def _heard(
+    connection: duckdb.DuckDBPyConnection, trajectories: Collection[tuple[Trajectory, ReadOptions]]
+) -> set[str]:
+    """Names of sessions that were heard, now or before: their ids may not be those of their logs."""
+    query = """
+        SELECT native_id FROM trajectories JOIN outcomes ON trajectory_id = id
+        WHERE name = ? AND native_id IN (SELECT unnest(?))
+    """
+    names = [trajectory.native_id for trajectory, _ in trajectories]
+    stored = {row[0] for row in execute(connection, query, [merge.HEARD, names]).fetchall()}
+    return stored | {trajectory.native_id for trajectory, _ in trajectories if merge.was_heard(trajectory)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -15,9 +15,10 @@ from pydantic import ValidationError
 
 from ...schemas import Model, Quarantined, Trajectory, content_hash
 from ..errors import StoreError
-from ..store import Store, Workspace, delete, insert, ledger
+from ..store import Store, Workspace, delete, dictionaries, insert, ledger
 from ..systems import ReadOptions, system_of
 
+LEDGER = "sources.jsonl"
 _FOLDERS_KEPT = 4
 """Parts of a source's path that its copy keeps: names above it say condition and task."""
 
@@ -104,14 +105,15 @@ def found_again(workspace: Workspace, source: Source) -> Place | None:
     return None
 
 
-def noted(workspace: Workspace) -> tuple[list[Source], list[Quarantined]]:
+def noted(workspace: Workspace, offset: int = 0) -> tuple[list[Source], list[Quarantined]]:
     """The sources of the ledger as they were last ingested, in that order, and lines that are none.
 
-    A place is there once for each set of options, and once for each copy of what it held over time.
+    A place is there once for each set of options, and once for each copy of what it held over time. Lines
+    before the byte offset are left out.
     """
     last: dict[tuple[str, str, str | None], Source] = {}
     broken = []
-    for number, line in ledger.lines(workspace.sources):
+    for number, line in ledger.lines(workspace.sources, offset):
         try:
             source = Source.model_validate_json(line)
         except ValidationError as error:
@@ -128,11 +130,42 @@ def noted(workspace: Workspace) -> tuple[list[Source], list[Quarantined]]:
     return list(last.values()), broken
 
 
-def note(workspace: Workspace, sources: Iterable[Source]) -> None:
-    """Have sources on disk in the ledger."""
-    lines = [source.model_dump_json(exclude_defaults=True) for source in sources]
+def keep(
+    store: Store,
+    connection: duckdb.DuckDBPyConnection,
+    sources: Sequence[Source],
+    fresh: Sequence[Source],
+) -> None:
+    """Have sources in the table, and the `fresh` ones in the ledger: on disk there before the commit.
+
+    A kill in between leaves a ledger that is ahead of the database, which `behind` tells.
+    """
+    _note(connection, sources)
+    lines = [source.model_dump_json(exclude_defaults=True) for source in fresh]
     if lines:
-        ledger.append(workspace.sources, lines)
+        begin, end = ledger.append(store.workspace.sources, lines)
+        if reached(connection) == begin:
+            reach(connection, end)
+
+
+def reached(connection: duckdb.DuckDBPyConnection) -> int:
+    """How many bytes of sources.jsonl the database holds."""
+    row = connection.execute(f"SELECT bytes FROM ledgers WHERE path = '{LEDGER}'").fetchone()
+    return int(row[0]) if row else 0
+
+
+def reach(connection: duckdb.DuckDBPyConnection, offset: int) -> None:
+    """Keep that the database holds sources.jsonl up to this byte."""
+    connection.execute(f"DELETE FROM ledgers WHERE path = '{LEDGER}'")
+    insert(connection, "ledgers", [{"path": LEDGER, "bytes": offset, "lines": 0}])
+
+
+def behind(store: Store) -> bool:
+    """Whether sources.jsonl holds what the database does not: a kill, or another's write into an old one."""
+    if not store.is_file or not store.workspace.sources.exists():
+        return False
+    with store.reading(synced=True) as connection:
+        return ledger.grown(store.workspace.sources, reached(connection))
 
 
 def _called(source: str, place: Place) -> str:
@@ -176,7 +209,19 @@ def known_sources(store: Store) -> dict[tuple[str, str, str], tuple[str, ...]]:
     return {(path, content, options): tuple(ids) for path, content, options, ids in found}
 
 
-def note_sources(connection: duckdb.DuckDBPyConnection, sources: Sequence[Source]) -> None:
+def quarantined_sources(store: Store) -> dict[str, list[Quarantined]]:
+    """Source -> what of it could not be read."""
+    if not store.is_made or not store.workspace.exists():
+        return {}
+    with store.reading() as connection:
+        rows = dictionaries(connection, "SELECT * FROM quarantine WHERE read_from IS NOT NULL ORDER BY ALL")
+    wrong: dict[str, list[Quarantined]] = {}
+    for row in rows:
+        wrong.setdefault(row.pop("read_from"), []).append(Quarantined(**row))
+    return wrong
+
+
+def _note(connection: duckdb.DuckDBPyConnection, sources: Sequence[Source]) -> None:
     """Keep where trajectories came from, each place as it was last read."""
     last = {source.path: source for source in sources}
     delete(connection, "sources", "path", list(last))

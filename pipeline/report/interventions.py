@@ -5,22 +5,32 @@ Source: ReHAC's Monte-Carlo return and advantage. States are shared by the text 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from ...schemas import Trajectory
 from ..store import Selection, Store, execute
 from ..systems.rehac import metrics
-from ..systems.rehac.metrics import State
+from ..systems.rehac.metrics import Definition, State, Value
 from .tables import Cell, Number, Table, count
 
 
 def interventions(
-    store: Store, penalty: float, top: int, *, only: Selection | None = None
+    store: Store,
+    penalty: float,
+    top: int,
+    *,
+    definition: Definition = "released",
+    longest: int | None = None,
+    only: Selection | None = None,
 ) -> list[dict[str, Any]]:
     """One document a condition: its states, and the `top` ones where a human step was worth most and least.
 
-    None where no ReHAC trajectory is among those selected.
+    `definition` says which cost R(s, a) counts; as released, states of over 5,041 characters are left out,
+    in the paper none is. `longest` says otherwise (0: none). None where no ReHAC trajectory is selected.
     """
+    if longest is None:
+        longest = metrics.MAX_STATE if definition == "released" else 0
     wanted, values = (only or Selection()).where()
     query = f"SELECT t.id FROM trajectories t WHERE t.system = 'rehac' AND {wanted} ORDER BY t.id"
     with store.reading() as connection:
@@ -30,14 +40,24 @@ def interventions(
     for trajectory in found:
         by_condition.setdefault(trajectory.condition, []).append(trajectory)
     by_id = {trajectory.id: trajectory for trajectory in found}
+
+    def states(many: Iterable[Trajectory]) -> list[State]:
+        return metrics.monte_carlo(many, penalty, longest or None)
+
+    said = {"definition": definition, "longest_state": longest or None}
     return [
-        _condition(name, metrics.monte_carlo(many, penalty), penalty, top, by_id)
+        said | _condition(name, states(many), penalty, top, by_id, definition)
         for name, many in sorted(by_condition.items(), key=lambda item: str(item[0]))
     ]
 
 
 def _condition(
-    name: str | None, states: list[State], penalty: float, top: int, by_id: dict[str, Trajectory]
+    name: str | None,
+    states: list[State],
+    penalty: float,
+    top: int,
+    by_id: dict[str, Trajectory],
+    definition: Definition,
 ) -> dict[str, Any]:
     defined = [state for state in states if state.advantage is not None]
     advantages = [state.advantage or 0.0 for state in defined]
@@ -55,25 +75,37 @@ def _condition(
         "ties": sum(state.tie for state in defined),
         "mean_advantage": sum(advantages) / len(advantages) if advantages else None,
         "sum_absolute_advantage": sum(abs(value) for value in advantages),
-        "helped": [_state(state, by_id) for state in metrics.helped(states)[:top]],
-        "wasted": [_state(state, by_id) for state in metrics.wasted(states)[:top]],
+        "helped": [_state(state, by_id, definition) for state in metrics.helped(states)[:top]],
+        "wasted": [_state(state, by_id, definition) for state in metrics.wasted(states)[:top]],
     }
 
 
-def _state(state: State, by_id: dict[str, Trajectory]) -> dict[str, Any]:
-    """A state with the steps that a person took from it; `advantage` is that of the person."""
+def _state(state: State, by_id: dict[str, Trajectory], definition: Definition) -> dict[str, Any]:
+    """A state with the steps that a person took from it; `advantage` is that of the person.
+
+    `reward_*` is R(s, a) by the definition; with the whole trajectory's cost and with that from here on
+    it is given too.
+    """
     steps = [{"trajectory": t, "event": seq, "step": _step(by_id[t], seq)} for t, seq in state.human_steps]
     return {
         "instance": state.instance,
         "question": _question(by_id[state.human_steps[0][0]]),
         "depth": state.depth,
         "advantage": state.advantage,
-        "reward_human": state.human and state.human.reward,
-        "reward_agent": state.agent and state.agent.reward,
+        "reward_human": _reward(state.human, definition),
+        "reward_agent": _reward(state.agent, definition),
+        "whole_cost": [state.human and state.human.reward, state.agent and state.agent.reward],
+        "cost_after": [state.human and state.human.reward_after, state.agent and state.agent.reward_after],
         "n_human": state.human and state.human.n,
         "n_agent": state.agent and state.agent.n,
         "human_steps": steps,
     }
+
+
+def _reward(value: Value | None, definition: Definition) -> float | None:
+    if value is None:
+        return None
+    return value.reward if definition == "released" else value.reward_after
 
 
 def _question(trajectory: Trajectory) -> str | None:
@@ -140,7 +172,7 @@ def lines(document: dict[str, Any]) -> list[str]:
     head = (
         f"{document['condition']}: {document['states']} states, {document['with_both']} with both actions; "
         f"a human step was better in {document['human_better']}, as good in {document['ties']} "
-        f"(λ = {document['penalty']})"
+        f"(λ = {document['penalty']}, {document['definition']})"
     )
     shown = [head, *(f"  {n} states without a comparison: {why}" for why, n in document["undefined"].items())]
     for kind, title in (("helped", "helped most"), ("wasted", "was wasted")):

@@ -7,13 +7,14 @@ import re
 from html import escape
 from typing import TYPE_CHECKING
 
+from ...schemas.text import INVISIBLE, visible
 from .tables import Cell, Table
 
 if TYPE_CHECKING:
     from .tables import Report
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~$])")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_CONTROL = re.compile(rf"[\t\n{INVISIBLE}]")
 
 
 def markdown(report: Report) -> str:
@@ -61,15 +62,15 @@ def terminal(report: Report, width: int = 120) -> str:
     out = io.StringIO()
     console = Console(file=out, width=width, no_color=True, highlight=False, legacy_windows=False)
     console.print(Text("Audit of human–agent collaboration"))
-    console.print(Text(_safe(" · ".join(f"{label} {value}" for label, value in report.facts))), "")
+    console.print(Text(visible(" · ".join(f"{label} {value}" for label, value in report.facts))), "")
     for table in report.tables:
-        console.rule(Text(_safe(table.title)), align="left", characters="─")
-        console.print(Text(_safe(table.caption if table.rows else table.empty)), "")
+        console.rule(Text(visible(table.title)), align="left", characters="─")
+        console.print(Text(visible(table.caption if table.rows else table.empty)), "")
         for name, part in table.parts() if table.rows else []:
-            console.print(_grid(_safe(name), part), "")
+            console.print(_grid(visible(name), part), "")
     console.rule(Text("Methods"), align="left", characters="─")
     for line in report.methods:
-        console.print(Text(_safe(f"• {line}")))
+        console.print(Text(visible(f"• {line}")))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
 
@@ -79,9 +80,11 @@ def _grid(name: str, table: Table) -> object:
 
     drawn = Grid(title=Text(name) if name else None, title_justify="left", box=None, pad_edge=False)
     for i, column in enumerate(table.columns):
-        drawn.add_column(Text(_safe(column)), justify="left" if i < table.heads else "right", overflow="fold")
+        drawn.add_column(
+            Text(visible(column)), justify="left" if i < table.heads else "right", overflow="fold"
+        )
     for row in table.rows:
-        drawn.add_row(*(Text(_safe(_stacked(cell))) for cell in row))
+        drawn.add_row(*(Text(visible(_stacked(cell))) for cell in row))
     return drawn
 
 
@@ -91,7 +94,3 @@ def _stacked(cell: Cell) -> str:
     if cell.plain or cell.value is None:
         return cell.text
     return f"{cell.text}\n{cell.interval or f'n={cell.n}'}" if cell.interval or cell.n else cell.text
-
-
-def _safe(text: str) -> str:
-    return "\n".join(_CONTROL.sub(lambda m: f"\\x{ord(m[0]):02x}", line) for line in text.split("\n"))

@@ -6,11 +6,14 @@ close; the database is derived from logs and ledgers and may be deleted at any t
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -19,9 +22,9 @@ import duckdb
 
 from ...schemas import Trajectory
 from ..errors import StoreError
-from . import derived, lake, rows, sync
+from . import derived, disk, lake, rows, sync
 from .connection import VERSION, Row, connect, delete, dictionaries, execute, insert, version
-from .locks import exclusive
+from .locks import exclusive, shared
 from .workspace import Workspace
 
 READER_MEMORY = "500MB"
@@ -32,8 +35,10 @@ VIEWS = ("ratings.sql", "teamwork.sql", "measures.sql", "serving.sql", "dashboar
 class Store:
     """The tables of one workspace."""
 
-    def __init__(self, workspace: Workspace, *, read_only: bool = False) -> None:
+    def __init__(self, workspace: Workspace, *, read_only: bool = False, aside: bool = False) -> None:
         self.workspace = workspace
+        self.aside = aside
+        """Made beside the store that it is to replace, by the one process that knows of it."""
         self._lake_made = False
         self.read_only = read_only
         """Never write: what the ledgers hold beyond the database is then not seen (`behind` tells)."""
@@ -68,10 +73,17 @@ class Store:
                 _make_tables(connection)
             try:
                 yield connection
+                disk.fault("commit", self.workspace.database)
             except BaseException:
                 connection.rollback()
                 raise
             connection.commit()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep every writer out, to put another database in this one's place."""
+        with exclusive(self.workspace.path / "locks", "swap", lambda holder: None):
+            yield
 
     @property
     def is_made(self) -> bool:
@@ -198,6 +210,13 @@ class Store:
         ]
         insert(connection, "states", fresh)
 
+    def set_aside(self) -> list[str]:
+        """What to say of damaged files of the workspace that everything else does without."""
+        if not self.has_tables():
+            return []
+        with self._open(read_only=True) as connection:
+            return sync.set_aside(connection)
+
     def behind(self) -> bool:
         """Whether the ledgers or codebooks hold what the database does not have yet."""
         with self._open(read_only=True) as connection:
@@ -207,12 +226,15 @@ class Store:
         """Settings of a process that only looks: what does not fit in memory spills outside the workspace."""
         if not self.read_only:
             return {}
-        spill = f"{tempfile.gettempdir()}/coaudit-{os.getpid()}"
-        return {"memory_limit": READER_MEMORY, "temp_directory": spill}
+        return {"memory_limit": READER_MEMORY, "temp_directory": _spill()}
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        """Wait for other writers where the store admits one at a time and does not queue them itself."""
+        """Wait while a rebuild swaps, or for other writers where the store does not queue them itself."""
+        if self.is_file and not self.aside:
+            with shared(self.workspace.path / "locks", "swap"):
+                yield
+            return
         if not lake.takes_turns(self.workspace.store_url):
             yield
             return
@@ -222,7 +244,11 @@ class Store:
     def _connected(self, *, read_only: bool) -> duckdb.DuckDBPyConnection:
         url = self.workspace.store_url
         if not lake.is_lake(url):
-            return connect(url, read_only=read_only, **self._limits())
+            made = Path(url).exists()
+            connection = connect(url, read_only=read_only, **self._limits())
+            if not made:
+                Path(url).chmod(0o600)
+            return connection
         data = Path(self.workspace.settings.get("data", self.workspace.path / "lake"))
         connection = lake.connect(url, data, read_only=read_only and self._lake_made)
         if not self._lake_made:
@@ -239,6 +265,14 @@ class Store:
             yield connection
         finally:
             connection.close()
+
+
+@cache
+def _spill() -> str:
+    """This process's own folder for what does not fit in memory; nobody can guess or read it."""
+    folder = tempfile.mkdtemp(prefix="coaudit-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def _check_version(connection: duckdb.DuckDBPyConnection, url: str) -> None:

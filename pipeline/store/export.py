@@ -8,6 +8,7 @@ from pathlib import Path
 
 import duckdb
 
+from ...schemas.text import FORMULA
 from ..errors import StoreError, UsageError
 from .database import Store
 
@@ -98,4 +99,6 @@ def _harmless(name: str, kind: str) -> str:
     """Text that a spreadsheet would run as a formula gets an apostrophe before it."""
     if kind != "VARCHAR":
         return f'"{name}"'
-    return f"""regexp_replace("{name}", '^([=+\\-@\\t\\r])', '''\\1') AS "{name}" """
+    pattern = FORMULA.replace("'", "''")
+    runs = f"""regexp_matches("{name}", '{pattern}')"""
+    return f"""CASE WHEN {runs} THEN '''' || "{name}" ELSE "{name}" END AS "{name}" """

@@ -12,13 +12,12 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO
 
 from pydantic import ValidationError
 
 from ...schemas import Quarantined, Rating
 from ...schemas.trajectory import GivenOutcome
-from ..errors import StoreError
+from .disk import AppendOnly
 
 LIVE = ".live.jsonl"
 """Ends the name of a ledger whose writer brings it into the store itself."""
@@ -31,24 +30,27 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-def append(path: Path, lines: Iterable[str]) -> None:
-    """Append whole lines to a ledger that one process writes at a time, and have them on disk."""
-    with _opened(path) as file:
-        if file.tell() and not _ends_with_newline(path):
-            file.write(b"\n")
-        file.write("".join(f"{line}\n" for line in lines).encode("utf-8", "replace"))
-        _to_disk(file.fileno())
+def append(path: Path, lines: Iterable[str]) -> tuple[int, int]:
+    """Append whole lines to a ledger that several processes write; where they begin and end, once on disk."""
+    file = AppendOnly(path)
+    try:
+        with file.alone():
+            begin = path.stat().st_size
+            file.write("".join(f"{line}\n" for line in lines).encode("utf-8", "replace"))
+            file.sync()
+            return begin, path.stat().st_size
+    finally:
+        file.close()
 
 
 class RatingLedger:
     """This process's own file among the workspace's ratings; a `live` one is brought into the store soon."""
 
     def __init__(self, folder: Path, *, live: bool = False) -> None:
-        moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
-        name = f"{moment}-{os.getpid()}-{secrets.token_hex(4)}"
+        name = f"{_moment(folder)}-{os.getpid()}-{secrets.token_hex(4)}"
         self.path = folder / f"{name}{LIVE if live else '.jsonl'}"
         folder.mkdir(parents=True, exist_ok=True)
-        self._file = _opened(self.path)
+        self._file = AppendOnly(self.path)
 
     def __enter__(self) -> RatingLedger:
         return self
@@ -67,11 +69,10 @@ class RatingLedger:
         """Hand ratings to the system: a kill of this process loses none. They count after `flush` only."""
         text = "".join(f"{rating.model_dump_json(exclude_defaults=True)}\n" for rating in ratings)
         self._file.write(text.encode("utf-8", "replace"))
-        self._file.flush()
 
     def flush(self) -> None:
         """Return once everything written is on disk."""
-        _to_disk(self._file.fileno())
+        self._file.sync()
 
     def close(self) -> None:
         """Close the file; one that never got a rating is removed."""
@@ -104,12 +105,17 @@ def outcomes(path: Path) -> Iterator[tuple[int, GivenOutcome | Quarantined]]:
             yield number, _quarantined(error, path)
 
 
-def lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines of a ledger from 1; a last one without its end was cut off by a kill and never counted."""
+def lines(path: Path, offset: int = 0) -> Iterator[tuple[int, bytes]]:
+    """The lines of a ledger from 1, those before a byte offset aside.
+
+    A last one without its end was cut off by a kill and never counted.
+    """
     if not path.exists():
         return
     with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
+        first = 1 + sum(1 for _ in iter(file.readline, b"") if file.tell() <= offset) if offset else 1
+        file.seek(offset)
+        for number, line in enumerate(file, start=first):
             if line.endswith(b"\n") and line.strip():
                 yield number, line
 
@@ -133,6 +139,16 @@ def files(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.jsonl")) if folder.is_dir() else []
 
 
+def _moment(folder: Path) -> str:
+    """What a new ledger's name begins with: now, but behind every ledger there is, whatever clocks say.
+
+    The order of names is the order in which ratings count.
+    """
+    now = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
+    last = max((path.name.split("-")[0] for path in files(folder)), default="")
+    return now if now > last else f"{last}~"
+
+
 def _rating(line: bytes, path: Path) -> Rating | Quarantined:
     try:
         return Rating.model_validate_json(line)
@@ -144,20 +160,3 @@ def _quarantined(error: ValidationError, path: Path) -> Quarantined:
     first = error.errors()[0]
     place = ".".join(map(str, first["loc"])) or "line"
     return Quarantined(source=str(path), reason=f"{place}: {first['msg']}")
-
-
-def _opened(path: Path) -> BinaryIO:
-    try:
-        return path.open("ab")
-    except OSError as error:
-        raise StoreError(f"{path}: cannot write the ledger: {error.strerror}") from error
-
-
-def _ends_with_newline(path: Path) -> bool:
-    with path.open("rb") as file:
-        file.seek(-1, os.SEEK_END)
-        return file.read(1) == b"\n"
-
-
-def _to_disk(descriptor: int) -> None:
-    os.fsync(descriptor)

@@ -28,6 +28,14 @@ def exclusive(folder: Path, name: str, waiting: Callable[[str], None]) -> Iterat
 
 
 @contextmanager
+def shared(folder: Path, name: str) -> Iterator[None]:
+    """Hold the lock of that name beside others who share it, after whoever has it alone."""
+    with _opened(folder, name) as file:
+        fcntl.flock(file.fileno(), fcntl.LOCK_SH)
+        yield
+
+
+@contextmanager
 def attempt(folder: Path, name: str) -> Iterator[str | None]:
     """Hold the lock of that name where nobody does (None); else who holds it."""
     with _opened(folder, name) as file:

@@ -16,7 +16,7 @@ from pydantic import Field, ValidationError
 
 from ...schemas import Model, content_hash
 from ..errors import SourceError, UsageError
-from . import ledger
+from . import disk, ledger
 from .connection import Row
 from .workspace import Workspace
 
@@ -110,11 +110,8 @@ def save(workspace: Workspace, sample: Sample) -> Path:
     if not sample.units:
         raise UsageError("the sample is empty: no unit of the codebook to draw from")
     workspace.samples.mkdir(parents=True, exist_ok=True)
-    partial = target.with_suffix(".partial")
-    ledger.append(
-        partial, [line.model_dump_json() for line in (sample.design, *sample.units, *sample.frames)]
-    )
-    partial.rename(target)
+    lines = (sample.design, *sample.units, *sample.frames)
+    disk.put(target, "".join(f"{line.model_dump_json()}\n" for line in lines).encode())
     return target
 
 

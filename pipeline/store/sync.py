@@ -10,10 +10,12 @@ import duckdb
 
 from ...schemas import Quarantined
 from .. import codebooks
+from ..errors import SourceError
 from . import ledger, rows, samples
 from .connection import Row, execute, insert, version
 from .workspace import Workspace
 
+CODEBOOKS = "codebooks"
 LEDGER_BATCH = 2000
 """Ratings held at once: a ledger of a million must not be in memory."""
 
@@ -50,8 +52,14 @@ def load_codebooks(workspace: Workspace, connection: duckdb.DuckDBPyConnection) 
     state = codebooks.state(own)
     if _loaded_codebooks(connection) == state:
         return False
-    books = [codebooks.load(name, own) for name in codebooks.names(own)]
+    books = []
     connection.execute("DELETE FROM codebooks")
+    execute(connection, "DELETE FROM quarantine WHERE read_from = ?", [CODEBOOKS])
+    for name in codebooks.names(own):
+        try:
+            books.append(codebooks.load(name, own))
+        except codebooks.CodebookError as error:
+            _set_aside(connection, CODEBOOKS, own / f"{name}.toml", str(error))
     insert(connection, "codebooks", [row for book in books for row in rows.codes(book)])
     connection.execute("DELETE FROM meta WHERE key = 'codebooks'")
     insert(connection, "meta", [{"key": "codebooks", "value": state}])
@@ -110,13 +118,36 @@ def _load_samples(workspace: Workspace, connection: duckdb.DuckDBPyConnection) -
     """A sample is written once, so one that changed is read whole."""
     loaded = dict(connection.execute("SELECT path, bytes FROM ledgers").fetchall())
     for path in samples.changed(workspace, loaded):
-        sample = samples.read(path)
-        size, drawn = path.stat().st_size, list(samples.rows(sample))
+        name, size = f"samples/{path.name}", path.stat().st_size
         for table in ("samples", "frames"):
             execute(connection, f"DELETE FROM {table} WHERE sample = ?", [path.stem])
+        execute(connection, "DELETE FROM quarantine WHERE read_from = ?", [name])
+        try:
+            sample = samples.read(path)
+        except SourceError as error:
+            _set_aside(connection, name, path, str(error))
+            _note(connection, name, size, 0)
+            continue
+        drawn = list(samples.rows(sample))
         insert(connection, "samples", drawn)
         insert(connection, "frames", list(samples.frame_rows(sample)))
-        _note(connection, f"samples/{path.name}", size, len(drawn))
+        _note(connection, name, size, len(drawn))
+
+
+def set_aside(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """What to say of damaged samples and codebooks, which everything else does without."""
+    query = f"""
+        SELECT source, reason FROM quarantine
+        WHERE read_from LIKE 'samples/%' OR read_from = '{CODEBOOKS}'
+    """
+    rows = connection.execute(query).fetchall()
+    return [f"{why}; set aside, everything else goes on" for source, why in rows if Path(source).exists()]
+
+
+def _set_aside(connection: duckdb.DuckDBPyConnection, name: str, path: Path, reason: str) -> None:
+    insert(
+        connection, "quarantine", [{"source": str(path), "line": None, "reason": reason, "read_from": name}]
+    )
 
 
 def _quarantine(

@@ -73,9 +73,9 @@ class Workspace:
         return self.sources.exists() or self.ratings.exists() or self.database.exists()
 
     def create(self) -> None:
-        """Make the folder; StoreError where that is not allowed."""
+        """Make the folder, for its owner alone: logs are confidential. StoreError where it can't be made."""
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise StoreError(f"{self.path}: cannot make the workspace: {error.strerror}") from error
         if not os.access(self.path, os.W_OK):

@@ -32,6 +32,8 @@ class ReadOptions(Model):
     condition: str | None = None
     agent: str | None = None
     tags: dict[str, str] = Field(default_factory=dict)
+    max_steps: int | None = Field(default=None, gt=0)
+    """Co-Gym: how many logged records a party may have."""
     map: str | None = None
     """Text of a mapping file for logs of no known system; the text, so that a rebuild needs no file."""
 
@@ -91,6 +93,30 @@ class System:
     """What `read_references` finds."""
     read_references: Callable[[Path], tuple[Mapping[str, Model], list[Quarantined]]] = _no_references
     """Task -> reference of all files below a folder, and the files that were not understood."""
+
+
+def attempted(make: Callable[[], Item], source: str, line: int | None = None) -> Item | Quarantined:
+    """What `make` gives; where it fails, on what, with its address.
+
+    A bulkhead: what nobody foresaw in a record costs its own trajectory and no other's.
+    """
+    try:
+        return make()
+    except OSError:
+        raise
+    except Exception as error:
+        kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
+        reason = " ".join(str(error).split())[:300]
+        return Quarantined(source=source, line=line, reason=f"cannot be read: {kind}{reason}")
+
+
+def sheltered(items: Iterable[Item], source: str, line: int | None = None) -> Iterator[Item | Quarantined]:
+    """The items of one record or session; where making one fails, that in place of it and the rest."""
+    rest = iter(items)
+    while (item := attempted(lambda: next(rest, None), source, line)) is not None:
+        yield item
+        if isinstance(item, Quarantined) and item.reason.startswith("cannot be read: "):
+            return
 
 
 def walk(root: Path) -> Iterator[Path]:
@@ -174,6 +200,7 @@ def only_object(
     return Quarantined(source=source, line=line, reason=f"expected a JSON object, got {kind}")
 
 
+Item = TypeVar("Item")
 T = TypeVar("T", bound="str | int | float | bool | list[JsonValue] | dict[str, JsonValue]")
 
 

@@ -15,6 +15,8 @@ from ...schemas import Event, Outcome, Trajectory, canonical_json
 
 HEARD = "heard"
 """Outcome that every trajectory with live knowledge in it has."""
+END_REASON = "end_reason"
+"""Outcome that says why a session ended; its data holds `heard` or `inferred` with what that rests on."""
 CLOCK = 3.0
 """Seconds by which our clock and the environment's may differ where a start shows no time of its own."""
 
@@ -29,6 +31,11 @@ def is_heard(trajectory: Trajectory) -> bool:
     """Whether all that is known of a trajectory comes from live traffic."""
     found = _heard(trajectory)
     return found is not None and isinstance(found.data, dict) and not found.data.get("joined")
+
+
+def was_heard(trajectory: Trajectory) -> bool:
+    """Whether anything that is known of a trajectory comes from live traffic."""
+    return _heard(trajectory) is not None
 
 
 def settled(stored: Trajectory, read: Trajectory) -> Trajectory | None:
@@ -52,10 +59,18 @@ def join(log: Trajectory, live: Trajectory) -> Trajectory | None:
     beside = [e for e in _moved(live.events, places) if not _is_notice(e, logged)]
     outcome = _heard(live)
     joined = () if outcome is None else (_joined(outcome),)
-    kept = [o for o in log.outcomes if o.name != HEARD]
+    end = _end(log, live)
+    kept = [end if end and o.name == END_REASON else o for o in log.outcomes if o.name != HEARD]
     events = sorted([*logged, *_numbered(beside)], key=lambda e: (e.seq, e.sub))
     found = {"events": tuple(events), "outcomes": (*kept, *joined), "hidden": log.hidden or live.hidden}
     return log.model_copy(update=found)
+
+
+def _end(log: Trajectory, live: Trajectory) -> Outcome | None:
+    """Why the session ended as it was heard, where its folder only implies it; None where neither is so."""
+    ends = [next((o for o in t.outcomes if o.name == END_REASON), None) for t in (log, live)]
+    implied, known = (o.data if o and isinstance(o.data, dict) else {} for o in ends)
+    return ends[1] if "inferred" in implied and "heard" in known else None
 
 
 def _longer(stored: Trajectory, read: Trajectory) -> Trajectory:
@@ -71,7 +86,13 @@ def same_start(log: Trajectory, live: Trajectory) -> bool:
     ours, theirs = _opening(log), _opening(live)
     if ours or theirs:
         return ours == theirs
-    return abs(_seconds(first.time) - _seconds(second.time)) <= CLOCK
+    return apart(log, live) <= CLOCK
+
+
+def apart(one: Trajectory, other: Trajectory) -> float:
+    """Seconds between the starts of two trajectories; infinite where one does not say when it began."""
+    between = abs(_seconds(one.events[0].time) - _seconds(other.events[0].time))
+    return math.inf if math.isnan(between) else between
 
 
 def _opening(trajectory: Trajectory) -> tuple[str | None, ...]:

@@ -15,6 +15,7 @@ LABELS = {
     "halting": ("yes", "no"),
     "initiative": ("yes", "no"),
     "related_work_quality": ("1", "2", "3", "4", "5"),
+    "team_faults": ("present", "absent"),
 }
 UNITS = {
     "collaborative_errors": "trajectory",
@@ -24,6 +25,7 @@ UNITS = {
     "halting": "human_message",
     "initiative": "utterance",
     "related_work_quality": "trajectory",
+    "team_faults": "trajectory",
 }
 MODES = {"C": 7, "SA": 6, "PL": 6, "EA": 4, "P": 3}
 """Category -> number of its modes: table 4 of arXiv 2412.15701."""
@@ -123,7 +125,9 @@ def test_every_code_in_a_shipped_codebook_says_what_counts_and_what_does_not(nam
 @pytest.mark.parametrize("name", LABELS)
 def test_a_shipped_codebook_says_which_publication_it_follows(name: str) -> None:
     origin = codebooks.load(name).origin or ""
-    assert any(paper in origin for paper in ("2412.15701", "ReHAC paper", "Collab-Overcooked paper"))
+    assert any(
+        paper in origin for paper in ("2412.15701", "ReHAC paper", "Collab-Overcooked paper", "CoBlock paper")
+    )
 
 
 @pytest.mark.parametrize("name", PROCESS)

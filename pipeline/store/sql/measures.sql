@@ -1,4 +1,5 @@
--- One row a trajectory and metric; see pipeline/measure.py. NULL values carry their reason.
+-- One row a trajectory and metric; see pipeline/analyze/metrics.py. NULL values carry their reason, and so
+-- does a value that stands for one by a definition.
 
 CREATE OR REPLACE VIEW outcome_values AS
 -- A value that was imported stands before one from the log.
@@ -153,14 +154,28 @@ SELECT CASE codebook WHEN 'confirmation' THEN 'effective_confirmations' ELSE 'ha
          ELSE (units - answered) || ' of ' || units || ' units are not rated' END
 FROM whole WHERE codebook IN ('confirmation', 'halting');
 
+-- Where nobody takes the initiative Eq. 2 has no value (`paper`); Co-Gym's evaluation counts 0 (`released`),
+-- and its table 2 with it. Such a 0 keeps its reason.
+CREATE OR REPLACE VIEW defined_process_measures AS
+WITH defined AS (
+    FROM process_measures
+    LEFT JOIN (VALUES ('initiative_entropy', 'released'), ('initiative_entropy', 'paper')) AS d (metric, definition)
+        USING (metric)
+)
+SELECT metric, trajectory_id, rater,
+    CASE WHEN value IS NULL AND definition = 'released' AND reason = 'nobody took the initiative' THEN 0.0
+         ELSE value END AS value,
+    CASE WHEN value IS NULL THEN reason END AS reason, definition
+FROM defined;
+
 -- Computed here, kept in the table `measured` (pipeline/derived.py), read as `measures`.
 CREATE OR REPLACE VIEW measuring AS
 SELECT metric, trajectory_id, value, 1.0 AS weight, CASE WHEN value IS NULL THEN reason END AS reason,
     NULL AS participant, NULL AS rater, scoring, NULL AS definition
 FROM outcome_measures
 UNION ALL
-SELECT metric, trajectory_id, value, 1.0, CASE WHEN value IS NULL THEN reason END, NULL, rater, NULL, NULL
-FROM process_measures
+SELECT metric, trajectory_id, value, 1.0, reason, NULL, rater, NULL, definition
+FROM defined_process_measures
 UNION ALL
 SELECT metric, trajectory_id, value, weight, reason, participant, rater, scoring, definition FROM computed;
 

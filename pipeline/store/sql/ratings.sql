@@ -1,11 +1,11 @@
--- The last word of each rater on each unit, code and codebook version, each time it was asked; what was
+-- The last word, by the order in which they were appended, of each rater on each unit, code and codebook version, each time it was asked; what was
 -- taken back is gone.
 CREATE OR REPLACE VIEW current_ratings AS
 SELECT * EXCLUDE (place)
 FROM (
     SELECT *, row_number() OVER (
         PARTITION BY trajectory_id, event, codebook, codebook_version, code, rater, repeat
-        ORDER BY coalesce(created, '') DESC, ledger DESC, line DESC
+        ORDER BY ledger DESC, line DESC
     ) AS place
     FROM ratings
 )

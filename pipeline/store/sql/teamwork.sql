@@ -9,11 +9,11 @@ JOIN participants p ON p.trajectory_id = e.trajectory_id AND p.name = e.actor AN
 LEFT JOIN units u ON u.trajectory_id = e.trajectory_id AND u.kind = 'utterance' AND u.event = e.seq AND u.opening
 WHERE NOT e.live_only;
 
--- The opening query is an event, but no message of the dialogue.
+-- The opening query is no record of a log: neither an event of its speaker nor a message of the dialogue.
 CREATE OR REPLACE VIEW count_measures AS
 WITH counted AS (
     SELECT p.trajectory_id, p.name AS participant,
-        count(e.seq) AS events,
+        count(e.seq) FILTER (NOT e.opening) AS events,
         count(e.seq) FILTER (e.kind = 'message' AND e.status IS DISTINCT FROM 'failed' AND NOT e.opening)
             AS messages,
         count(e.seq) FILTER (e.kind IN ('action', 'finish')) AS actions,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ....schemas.metric import Measure
-from ....schemas.trajectory import Trajectory
+from ....schemas.trajectory import Finding, Trajectory
 from ..base import References, System, TimeLimit
-from . import metrics, reader
+from . import faults, metrics, reader
 
 __all__ = ["SYSTEM"]
 
@@ -16,4 +16,15 @@ def _measures(trajectory: Trajectory, references: References, limit: TimeLimit) 
     return metrics.measures(trajectory)
 
 
-SYSTEM = System(reader.SYSTEM, reader.recognises, reader.read, measures=_measures)
+def _team_faults(trajectory: Trajectory, references: References) -> Iterator[Finding] | None:
+    """None where it is not known what was to be built."""
+    return faults.faults(trajectory) if metrics.task(trajectory).target else None
+
+
+SYSTEM = System(
+    reader.SYSTEM,
+    reader.recognises,
+    reader.read,
+    measures=_measures,
+    findings={"team_faults": _team_faults},
+)

@@ -46,7 +46,12 @@ def games(value: JsonValue) -> list[Game | str]:
     """
     found: list[Game | str]
     if isinstance(value, list) and any(_is_row(item) for item in value):
-        found = list(_dumped([item for item in value if isinstance(item, dict)]))
+        found = list(_dumped([item for item in value if isinstance(item, dict) and item.get("model")]))
+        found += [
+            f"row {number}: expected an object with a model, got {str(item)[:60]}"
+            for number, item in enumerate(value, start=1)
+            if not (isinstance(item, dict) and item.get("model"))
+        ]
     else:
         found = list(_served(value if isinstance(value, list) else [value]))
     return _copies_marked(found)

@@ -12,6 +12,12 @@ IDLE = 2
 """So many waits in a row up to the end are a stop."""
 
 
+def faults(trajectory: Trajectory) -> Iterator[Finding]:
+    """Every fault of the team in one game."""
+    yield from stopped_early(trajectory)
+    yield from neglected_own_goal(trajectory)
+
+
 def stopped_early(trajectory: Trajectory) -> Iterator[Finding]:
     """Who stopped while a missing block of the target was of a colour that they still held.
 

@@ -113,7 +113,14 @@ def _built(trajectory: Trajectory, given: Task, world: World) -> Iterator[Measur
     done = float(world.complete(given.target)) if given.target else None
     share = world.progress(given.target) if given.target else None
     extra = float(len(world.extra(given.target))) if given.target else None
-    for metric, value in (("success_rate", done), ("progress", share), ("extra_blocks", extra)):
+    # What the paper's reflection step checks: nothing stands that the target has not, and be it unfinished.
+    exact = None if extra is None else float(extra == 0)
+    for metric, value in (
+        ("success_rate", done),
+        ("progress", share),
+        ("extra_blocks", extra),
+        ("partial_structure", exact),
+    ):
         yield Measure(metric, trajectory.id, value, reason=reason)
 
 

@@ -13,14 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from ....schemas import Action, Event, JsonValue, Outcome, Participant, Quarantined, Trajectory, content_hash
 from ....schemas.trajectory import EventKind
-from ..base import ReadOptions, expect, field, json_file
+from ..base import ReadOptions, attempted, expect, field, json_file
 from . import export
 from . import world as blocks_world
+from .dependence import TaskType, task_type
 from .export import Game, Json
 from .world import World
 
@@ -52,23 +54,18 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
     if isinstance(value, Quarantined):
         yield value
         return
-    try:
-        found = export.games(value)
-    except ValueError as error:
-        yield Quarantined(source=str(path), reason=str(error))
+    games = attempted(lambda: export.games(value), str(path))
+    if isinstance(games, Quarantined):
+        yield games
         return
-    for game in found:
+    for game in games:
+        if isinstance(game, str):
+            yield Quarantined(source=str(path), reason=game)
+            continue
         bad: list[str] = []
-        try:
-            trajectory = game if isinstance(game, str) else _trajectory(path, game, options, bad)
-        except ValueError as error:
-            trajectory = str(error)
-        for reason in bad:
-            yield Quarantined(source=str(path), reason=reason)
-        if isinstance(trajectory, str):
-            yield Quarantined(source=str(path), reason=trajectory)
-        else:
-            yield trajectory
+        trajectory = attempted(partial(_trajectory, path, game, options, bad), str(path))
+        yield from (Quarantined(source=str(path), reason=reason) for reason in bad)
+        yield trajectory
 
 
 def _trajectory(path: Path, game: Game, options: ReadOptions, bad: list[str]) -> Trajectory:
@@ -80,6 +77,8 @@ def _trajectory(path: Path, game: Game, options: ReadOptions, bad: list[str]) ->
     own = spec | ({} if game.copy_of is None else {"copy_of": game.copy_of})
     checkpoint = game.session.get("prompt_checkpoint")
     own |= {} if checkpoint is None else {"prompt_checkpoint": str(checkpoint)}
+    kind = _task_type(game, agents)
+    own |= {} if kind is None else {"task_type": kind}
     return Trajectory(
         id=content_hash(SYSTEM, game.session_id, game.record_id, _created(game)),
         native_id=game.record_id,
@@ -108,6 +107,14 @@ def _created(game: Game) -> str | None:
 def _spec(game: Game) -> Json:
     spec = game.config.get("spec")
     return spec if isinstance(spec, dict) else {}
+
+
+def _task_type(game: Game, agents: list[Json]) -> TaskType | None:
+    target = export.target(game)
+    goals = {str(a["name"]): blocks_world.blocks(export.goal(a, target), "goal") for a in agents}
+    inventories = {str(a["name"]): blocks_world.counts(a.get("inventory")) for a in agents}
+    first = blocks_world.blocks(export.initial(game).get("initiablocks"), "initiablocks")
+    return task_type(goals, inventories, first)
 
 
 def _instance(game: Game) -> str | None:

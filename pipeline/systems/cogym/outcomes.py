@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +13,8 @@ from typing import Any
 from ....schemas import Event, JsonValue, Outcome, Quarantined
 from ....schemas.trajectory import ParticipantKind
 from ..base import json_file, json_lines, only_object
+from ..merge import END_REASON
+from .records import StepLimit
 
 PERFORMANCE = "task_performance.json"
 SIMULATED_USER = "simulated_user"
@@ -21,17 +24,22 @@ _RATED = {
     "agentRating": "satisfaction",
     "communicationRating": "communication_rating",
 }
-_STALE_SECONDS = 60.0
-"""A file this much older than its log was left by an earlier run in the same folder."""
+_LINKED = re.compile(r"\[\[(\d+)\]\([^)]*\)\]")
+"""A citation of a related work as its evaluation links it."""
 
 
 class SessionFiles:
-    """The files beside an event log; None for a session that is one file. Stale ones are set aside."""
+    """The files beside an event log; None for a session that is one file.
+
+    An evaluation of another result was left by an earlier run in the same folder, and with it all that Co-Gym
+    writes after it: such files are set aside. No clock is asked, since a copy has other times.
+    """
 
     def __init__(self, folder: Path | None, final_state: dict[str, Any]) -> None:
         self.folder = folder
         self.final_state = final_state
         self.quarantined: list[Quarantined] = []
+        self._stale = False
         self.performance = self._performance()
         self.simulated_user = folder is not None and (folder / SIMULATED_USER).is_dir()
 
@@ -77,15 +85,19 @@ class SessionFiles:
     def _performance(self) -> dict[str, Any] | None:
         if self.folder is None or not (self.folder / PERFORMANCE).is_file():
             return None
-        stale = self._stale(self.folder / PERFORMANCE)
-        performance = {} if stale else self._object(self.folder / PERFORMANCE)
-        if stale or not _same_result(performance, self.final_state):
-            self._set_aside(PERFORMANCE, "stale: it belongs to an earlier run in the same folder")
+        performance = self._object(self.folder / PERFORMANCE)
+        if not _same_result(performance, self.final_state):
+            why = "stale: its result is not the log's last state, it belongs to an earlier run"
+            self._set_aside(self.folder / PERFORMANCE, why)
+            self._stale = True
             return None
         return performance or None
 
     def _object(self, path: Path) -> dict[str, Any]:
-        if not _is_file(path) or self._stale(path):
+        if not _is_file(path):
+            return {}
+        if self._stale:
+            self._set_aside(path, f"stale: {PERFORMANCE}, which is written before it, is")
             return {}
         value = only_object(json_file(path), str(path), None)
         if isinstance(value, Quarantined):
@@ -93,12 +105,8 @@ class SessionFiles:
             return {}
         return value
 
-    def _stale(self, path: Path) -> bool:
-        log = self._folder / "event_log.jsonl"
-        return path.stat().st_mtime < log.stat().st_mtime - _STALE_SECONDS
-
-    def _set_aside(self, name: str, reason: str) -> None:
-        self.quarantined.append(Quarantined(source=str(self._folder / name), reason=reason))
+    def _set_aside(self, path: Path, reason: str) -> None:
+        self.quarantined.append(Quarantined(source=str(path), reason=reason))
 
     @property
     def _folder(self) -> Path:
@@ -107,12 +115,12 @@ class SessionFiles:
         return self.folder
 
 
-def outcomes(events: Sequence[Event], files: SessionFiles, max_steps: int | None) -> Iterator[Outcome]:
+def outcomes(events: Sequence[Event], files: SessionFiles, limit: StepLimit | None) -> Iterator[Outcome]:
     """end_reason, delivered, task_performance and the result, each null with a reason where unknown."""
-    reason = end_reason(events, files, max_steps)
-    yield Outcome(name="end_reason", text=reason)
+    reason = end_reason(events, files, limit)
+    yield reason
     performance = files.performance or {}
-    yield _delivered(performance, reason, files)
+    yield _delivered(performance, reason.text, files)
     yield _task_performance(performance)
     result = performance.get("outcome")
     yield Outcome(name="result", text=result if isinstance(result, str) else editor_text(files.final_state))
@@ -129,19 +137,26 @@ def rated_outcomes(released: dict[str, JsonValue]) -> Iterator[Outcome]:
         yield Outcome(name="agent_feedback", text=feedback)
 
 
-def end_reason(events: Sequence[Event], files: SessionFiles, max_steps: int | None) -> str:
+def end_reason(events: Sequence[Event], files: SessionFiles, limit: StepLimit | None) -> Outcome:
     """Why the session ended, which Co-Gym does not store: finished, step_limit, time_out, or unfinished.
 
-    A released file is known to have ended; where neither FINISH nor the limit shows why, it is `unknown`.
+    All but `finished` is inferred, and `data` says from what. A released file is known to have ended; where
+    neither FINISH nor the limit shows why, it is `unknown`.
     """
     last = events[-1]
     if last.kind == "finish" and last.status == "succeeded":
-        return "finished"
-    if max_steps is not None and _steps(events) >= max_steps:
-        return "step_limit"
+        return Outcome(name=END_REASON, text="finished")
+    if limit is not None and _steps(events) >= limit.steps:
+        return _inferred("step_limit", f"{_steps(events)} steps of {limit}")
     if files.folder is None:
-        return "unknown"
-    return "time_out" if files.ended else "unfinished"
+        return _inferred("unknown", "a released trajectory has ended, and its log does not show why")
+    if not files.ended:
+        return _inferred("unfinished", f"no FINISH, and no {PERFORMANCE} of this run")
+    return _inferred("time_out", f"no FINISH, and {_steps(events)} steps of {limit}")
+
+
+def _inferred(text: str, why: str) -> Outcome:
+    return Outcome(name=END_REASON, text=text, data={"inferred": why})
 
 
 def _steps(events: Sequence[Event]) -> int:
@@ -169,7 +184,7 @@ def editor_text(public: dict[str, Any]) -> str | None:
     return None
 
 
-def _delivered(performance: dict[str, Any], reason: str, files: SessionFiles) -> Outcome:
+def _delivered(performance: dict[str, Any], reason: str | None, files: SessionFiles) -> Outcome:
     completion = performance.get("task_completion")
     if isinstance(completion, (bool, int, float)):
         return Outcome(name="delivered", value=float(bool(completion)))
@@ -195,8 +210,10 @@ def _same_result(performance: dict[str, Any], public: dict[str, Any]) -> bool:
     """Whether a recorded result can be that of this log's last state."""
     text = editor_text(public)
     recorded = performance.get("pure_text", performance.get("outcome"))
-    if text is None or not isinstance(recorded, str) or "related_works_editor" in public:
+    if text is None or not isinstance(recorded, str):
         return True
+    if "related_works_editor" in public:
+        recorded, text = (_LINKED.sub(r"[\1]", words).strip() for words in (recorded, text))
     return recorded == text
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ....schemas import Participant, Quarantined, Trajectory, content_hash
 from ....schemas.trajectory import Setting
-from ..base import ReadOptions, json_file, json_lines, only_object
+from ..base import ReadOptions, json_file, json_lines, only_object, sheltered
 from . import replay
 from .actions import start_arguments
 from .outcomes import SessionFiles, outcomes, rated_outcomes
@@ -26,12 +26,12 @@ from .records import (
     agent_of,
     condition_of,
     config_of,
-    max_steps,
     opening_of,
     participant_kind,
     record_of,
     session_id,
     session_of,
+    step_limit,
     task_of,
 )
 
@@ -59,11 +59,12 @@ def recognises(path: Path) -> bool:
 def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
     """The trajectory of a session folder or released file, or those of a recording, and what is broken."""
     if path.suffix == ".json":
-        yield from _read_released(path, options)
+        yield from sheltered(_read_released(path, options), str(path))
     elif is_recording(path):
         yield from replay.read(path, options)
     else:
-        yield from _read_folder(path if path.is_dir() else path.parent, options)
+        folder = path if path.is_dir() else path.parent
+        yield from sheltered(_read_folder(folder, options), str(folder))
 
 
 def _read_folder(folder: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
@@ -87,6 +88,7 @@ def _read_folder(folder: Path, options: ReadOptions) -> Iterator[Trajectory | Qu
         yield config
         config = {}
     task, instance = task_of(folder.name, session, config)
+    limit = step_limit(config, session.first.team, options.max_steps)
     yield Trajectory(
         id=_grown_id(folder.name, session),
         native_id=folder.name,
@@ -101,7 +103,7 @@ def _read_folder(folder: Path, options: ReadOptions) -> Iterator[Trajectory | Qu
         tags=options.tags,
         participants=participants,
         events=tuple(session.events),
-        outcomes=tuple(outcomes(session.events, files, max_steps(config, session.first.team))),
+        outcomes=tuple(outcomes(session.events, files, limit)),
         states=session.states,
         hidden=files.hidden,
     )
@@ -134,6 +136,7 @@ def _read_released(path: Path, options: ReadOptions) -> Iterator[Trajectory | Qu
         for p in _participants(session, None)
     )
     files = SessionFiles(None, final_state=session.last.current_observation.public)
+    limit = step_limit({}, session.first.team, options.max_steps) if options.max_steps else None
     yield Trajectory(
         id=content_hash(SYSTEM, log)[:16],
         native_id=path.stem,
@@ -147,7 +150,7 @@ def _read_released(path: Path, options: ReadOptions) -> Iterator[Trajectory | Qu
         tags=options.tags,
         participants=named,
         events=tuple(session.events),
-        outcomes=(*outcomes(session.events, files, None), *rated_outcomes(content)),
+        outcomes=(*outcomes(session.events, files, limit), *rated_outcomes(content)),
         states=session.states,
     )
 

@@ -292,10 +292,24 @@ def config_of(folder: Path) -> dict[str, Any] | Quarantined:
     return {}
 
 
-def max_steps(config: dict[str, Any], team: Sequence[str]) -> int:
-    """Logged records a party may have; 30 in the experiments, 100 in the graphical server."""
+@dataclass(frozen=True, slots=True)
+class StepLimit:
+    """How many logged records a party may have, and how that is known."""
+
+    steps: int
+    known: str
+
+    def __str__(self) -> str:
+        return f"{self.steps} ({self.known})"
+
+
+def step_limit(config: dict[str, Any], team: Sequence[str], given: int | None = None) -> StepLimit:
+    """The limit that was `given`, else configured, else Co-Gym's own: 30, in the graphical server 100."""
+    if given is not None:
+        return StepLimit(given, "--max-steps")
     arguments = config.get("env_args")
     configured = arguments.get("max_steps") if isinstance(arguments, dict) else None
     if isinstance(configured, int):
-        return configured
-    return 100 if any(name.startswith("user_") for name in team) else 30
+        return StepLimit(configured, "the configuration beside it")
+    assumed = 100 if any(name.startswith("user_") for name in team) else 30
+    return StepLimit(assumed, "assumed: no configuration beside it says otherwise, nor --max-steps")

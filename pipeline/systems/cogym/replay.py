@@ -15,7 +15,7 @@ from .sessions import Sessions, trajectory
 
 def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
     """The sessions of a recording or stream, and the messages that could not be read."""
-    sessions = Sessions()
+    sessions = Sessions(max_steps=options.max_steps)
     known = known_ids(path)
     for item in replayed(path, sessions):
         if isinstance(item, Quarantined):

@@ -14,7 +14,7 @@ from typing import Any
 
 from ....schemas import Outcome, Participant, Trajectory, content_hash
 from ..base import ReadOptions
-from ..merge import heard
+from ..merge import END_REASON, heard
 from . import outcomes, records
 from .messages import End, Heard, Received, Shown, Start, Step, understood
 from .session import LiveSession
@@ -36,6 +36,8 @@ class Sessions:
     """Session -> member, of sessions that run already: their state should be asked for."""
     fresh: list[LiveSession] = field(default_factory=list)
     """Sessions that were just opened; whoever looks at them clears this."""
+    max_steps: int | None = None
+    """How many logged records a party may have, where a person said so."""
     foreign: int = 0
     """Messages on channels of something else."""
 
@@ -115,8 +117,9 @@ class Sessions:
             session.shown(heard.time, heard.role, heard.payload)
         elif isinstance(heard.payload, End):
             config = records.config_of(Path(heard.payload.result_dir or session.name))
-            limit = records.max_steps(config if isinstance(config, dict) else {}, session.team)
-            session.end(heard.time, heard.payload.result_dir, limit)
+            known = config if isinstance(config, dict) else {}
+            limit = records.step_limit(known, session.team, self.max_steps)
+            session.end(heard.time, heard.payload.result_dir, limit.steps)
             del self.open[session.name]
             self._remember(session)
 
@@ -174,7 +177,7 @@ def _outcomes(session: LiveSession) -> Iterator[Outcome]:
     """As the folder's, as far as live traffic tells: the final state and the score are only there."""
     last = session.log.events[-1]
     finished = last.kind == "finish" and last.status == "succeeded"
-    yield Outcome(name="end_reason", text=_end_reason(session, finished))
+    yield _end_reason(session, finished)
     final = session.log.last.current_observation.public if finished else {}
     delivered = outcomes.delivered(final) if final else None
     why = None
@@ -186,9 +189,12 @@ def _outcomes(session: LiveSession) -> Iterator[Outcome]:
     yield Outcome(name="result", text=outcomes.editor_text(final))
 
 
-def _end_reason(session: LiveSession, finished: bool) -> str:
+def _end_reason(session: LiveSession, finished: bool) -> Outcome:
     if session.ended != "end":
-        return session.ended or "unfinished"
+        return Outcome(name=END_REASON, text=session.ended or "unfinished")
     if finished:
-        return "finished"
-    return "step_limit" if session.cut_short else "time_out"
+        return Outcome(name=END_REASON, text="finished")
+    # After the last step of a limit nothing is shown to anybody; a time-out leaves nothing unanswered.
+    text, why = ("step_limit", "right after") if session.cut_short else ("time_out", "long after")
+    mark = "inferred" if session.gaps else "heard"
+    return Outcome(name=END_REASON, text=text, data={mark: f"the end came {why} a step"})

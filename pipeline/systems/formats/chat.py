@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ....schemas import JsonValue, Quarantined, Trajectory
-from ..base import ReadOptions, expect, field, json_file, json_lines
+from ..base import ReadOptions, expect, field, json_file, json_lines, sheltered
 from . import conversation
 from .conversation import Answer, Call, Said, Talk
 
@@ -95,6 +95,12 @@ def _several(value: JsonValue, path: Path, options: ReadOptions) -> Iterator[Tra
 def _conversation(
     value: JsonValue | Quarantined, path: Path, line: int | None, place: str, options: ReadOptions
 ) -> Iterator[Trajectory | Quarantined]:
+    return sheltered(_told(value, path, line, place, options), str(path), line)
+
+
+def _told(
+    value: JsonValue | Quarantined, path: Path, line: int | None, place: str, options: ReadOptions
+) -> Iterator[Trajectory | Quarantined]:
     if isinstance(value, Quarantined):
         yield value
         return
@@ -108,7 +114,7 @@ def _conversation(
     for number, given in enumerate([*messages, *_responses(head)]):
         try:
             told.take(message(given))
-        except ValueError as error:
+        except (ValueError, TypeError, AttributeError, OverflowError) as error:
             yield Quarantined(source=str(path), line=line, reason=f"messages[{number}]: {error}")
     if not told.events:
         yield Quarantined(source=str(path), line=line, reason="no messages in it")

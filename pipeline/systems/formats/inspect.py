@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ....schemas import Quarantined, Trajectory
-from ..base import ReadOptions
+from ..base import ReadOptions, attempted
 from . import conversation
 from .conversation import Answer, Call, Said, Talk
 
@@ -51,7 +52,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
         whole = path.suffix != ".eval"
         log = read_eval_log(str(path), header_only=not whole, resolve_attachments=whole)
         for sample in (log.samples or []) if whole else _samples(path):
-            yield _trajectory(sample, log.eval, path, options)
+            yield attempted(partial(_trajectory, sample, log.eval, path, options), str(path))
     except Exception as error:
         reason = f"inspect_ai cannot read it: {type(error).__name__}: {error!s:.300}"
         yield Quarantined(source=str(path), reason=reason)

@@ -18,9 +18,10 @@ import itertools
 from collections.abc import Iterator
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
 from ....schemas import Quarantined, Trajectory
-from ..base import ReadOptions, json_lines, numbered_lines, only_object, parsed
+from ..base import ReadOptions, json_lines, numbered_lines, only_object, parsed, sheltered
 from .mapped_session import MappedSession, MappedSessions, Numbered, named
 from .mapping import getter, parse
 
@@ -64,10 +65,17 @@ def _of_lines(path: Path, sessions: MappedSessions) -> Iterator[Trajectory | Qua
             reason = f"{sessions.mapping.events_at}: expected a list of events, got {named(many)}"
             yield Quarantined(source=str(path), line=number, reason=reason)
             continue
-        session = MappedSession(sessions, value, number)
-        for place, event in enumerate(many):
-            session.take(place, event, f"{sessions.mapping.events_at}[{place}]", number)
-        yield from session.finished(value)
+        yield from sheltered(_listed(many, value, number, sessions), str(path), number)
+
+
+def _listed(
+    many: list[Any], value: dict[str, Any], number: int, sessions: MappedSessions
+) -> Iterator[Trajectory | Quarantined]:
+    """One session from the list of events in its line."""
+    session = MappedSession(sessions, value, number)
+    for place, event in enumerate(many):
+        session.take(place, event, f"{sessions.mapping.events_at}[{place}]", number)
+    yield from session.finished(value)
 
 
 def _of_events(path: Path, sessions: MappedSessions) -> Iterator[Trajectory | Quarantined]:
@@ -86,7 +94,7 @@ def _of_events(path: Path, sessions: MappedSessions) -> Iterator[Trajectory | Qu
             continue
         opened.setdefault(name, []).append((number, record))
         if last[name] == number:
-            yield from _assembled(opened.pop(name), sessions)
+            yield from sheltered(_assembled(opened.pop(name), sessions), str(path), number)
 
 
 def _last_lines(path: Path, sessions: MappedSessions) -> tuple[dict[str, int], int]:

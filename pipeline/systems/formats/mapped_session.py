@@ -160,6 +160,8 @@ class MappedSession:
             self._refuse(f"{where}.{first['loc'][0]}: {first['msg']}", line)
         except ValueError as error:
             self._refuse(f"{where}: {error}" if where else str(error), line)
+        except (TypeError, OverflowError, OSError) as error:  # a value of no kind that this field has
+            self._refuse(f"{where}: {type(error).__name__}: {error}" if where else str(error), line)
 
     def finished(self, tail: dict[str, Any]) -> Iterator[Trajectory | Quarantined]:
         """What was wrong, then the trajectory."""

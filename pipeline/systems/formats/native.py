@@ -15,13 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pydantic import JsonValue, ValidationError
 
 from ....schemas import Event, Outcome, Participant, Quarantined, Trajectory, content_hash
-from ..base import ReadOptions, first_lines, json_lines, only_object
+from ..base import ReadOptions, attempted, first_lines, json_lines, only_object
 
 SYSTEM = "coaudit"
 TYPES = ("trajectory", "event", "outcome", "state")
@@ -95,9 +96,10 @@ def gathered(
             continue
         try:
             _take(line, growing, states, source, options)
-        except (ValueError, ValidationError) as error:
+        except (ValueError, ValidationError, TypeError, AttributeError) as error:
             yield Quarantined(source=source, line=number, reason=_reason(error))
-    yield from (one.finished(states) for one in {id(g): g for g in growing.values()}.values())
+    for one in {id(g): g for g in growing.values()}.values():
+        yield attempted(partial(one.finished, states), source)
 
 
 def _take(

@@ -16,11 +16,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ....schemas import Quarantined, Trajectory
-from ..base import ReadOptions
+from ..base import ReadOptions, attempted
 from .conversation import ROLES, Answer, Call, Said, Talk
 from .otlp_spans import Span, moment_of, objects_of, spans_of, value_of
 
@@ -57,7 +58,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
         yield from conversation.wrong
         if conversation.talk.events:
             found = True
-            yield conversation.trajectory(name, options)
+            yield attempted(partial(conversation.trajectory, name, options), str(path))
     if not found:
         reason = (
             "no messages of a GenAI conversation in its spans; were they recorded "
@@ -87,7 +88,7 @@ class _Conversation:
                 self._tool(span)
             elif _speaks(span, others):
                 self._model_call(span)
-        except ValueError as error:
+        except (ValueError, TypeError, AttributeError, KeyError, OverflowError) as error:
             self.wrong.append(Quarantined(source=self.source, reason=f"span {span.id}: {error}"))
 
     def trajectory(self, name: str, options: ReadOptions) -> Trajectory:

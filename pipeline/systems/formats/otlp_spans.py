@@ -129,7 +129,7 @@ def spans_of(value: JsonValue | Quarantined, source: str, line: int | None) -> I
             for scope in _either(resource, "scopeSpans") or []:
                 for given in scope.get("spans") or []:
                     yield _span(given, service, source, line)
-        except (AttributeError, TypeError) as error:
+        except (AttributeError, TypeError, ValueError, KeyError) as error:
             yield Quarantined(source=source, line=line, reason=f"resourceSpans: not as OTLP has it: {error}")
 
 
@@ -150,7 +150,7 @@ def _span(given: Any, service: Any, source: str, line: int | None) -> Span | Qua
             failed=str(why) if failed else None,
             service=str(service) if service else None,
         )
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
         name = given.get("spanId", "?") if isinstance(given, dict) else "?"
         return Quarantined(source=source, line=line, reason=f"span {name}: not as OTLP has it: {error!r}")
 

@@ -9,7 +9,7 @@ from ....schemas.metric import Measure
 from ....schemas.trajectory import Finding, Trajectory
 from ..base import References, System, TimeLimit
 from . import collaboration, metrics, reader
-from .efficiency import Definition
+from .collaboration import Definition
 from .references import Reference, references
 
 __all__ = ["SYSTEM"]
@@ -34,8 +34,8 @@ def _collaborative_errors(trajectory: Trajectory, known: References) -> Iterable
     reference = _reference(trajectory, known)
     if reference is None:
         return None
-    dialogues = metrics.assessed(metrics.run(trajectory, metrics.time_limit(reference)), reference)
-    return collaboration.errors(dialogues, reference)
+    seen = metrics.run(trajectory, metrics.time_limit(reference))
+    return collaboration.errors(metrics.assessed(seen, reference, "paper"), reference)
 
 
 SYSTEM = System(

@@ -2,7 +2,10 @@
 
 With H the responder's completed actions, R what was requested and R̂ what the responder planned:
 c1 = ITES(H + R, H) judges the request, c3 = ITES(H + R̂, H) the answer, c2 = ITES(H + R, H + R̂) compares
-them; ITES is the difference of the best TES over the responder's references.
+them; ITES (Eq. 3) is the difference of the best TES over the responder's references.
+
+As released a dialogue is one collaboration, begun by who speaks first. In the paper who begins it is who
+states a `request(...)` (appendix A.1.2), whoever spoke before; the answer is what the other plans after that.
 """
 
 from __future__ import annotations
@@ -10,12 +13,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from ....schemas import Event, Finding, Trajectory
-from .efficiency import Definition, best, can, known, tes, walked
+from .efficiency import best, can, known, tes, walked
 from .reader import AGENTS
 from .references import Reference, bare
 
+Definition = Literal["released", "paper"]
 _REQUEST = re.compile(r"request\((.+?)\)")
 _CALL = re.compile(r"\w+\(.*?\)")
 
@@ -37,6 +42,10 @@ class Collaboration:
     """c2"""
     responding: float
     """c3"""
+    asked: int = 0
+    """Hand-overs of the reference that the request takes the responder to, at least 1 where it is right."""
+    given: int = 0
+    """As `asked`, of the answer."""
     request_cites: tuple[int, ...] = ()
     answer_cites: tuple[int, ...] = ()
 
@@ -61,14 +70,9 @@ class Collaboration:
         return (not self.initiated) * 2 + (not self.responded)
 
 
-def ites(
-    longer: Iterable[str],
-    shorter: Iterable[str],
-    references: Sequence[Sequence[str]],
-    definition: Definition = "released",
-) -> float | None:
+def ites(longer: Iterable[str], shorter: Iterable[str], references: Sequence[Sequence[str]]) -> float | None:
     """How much the best TES of one history is above the other's; None where there is no reference."""
-    one, other = tes(longer, references, definition), tes(shorter, references, definition)
+    one, other = tes(longer, references), tes(shorter, references)
     return None if one is None or other is None else one - other
 
 
@@ -77,13 +81,14 @@ def compare(
     answered: Sequence[str],
     history: Sequence[str],
     references: Sequence[Sequence[str]],
-    definition: Definition = "released",
 ) -> tuple[float, float, float] | None:
     """(c1, c2, c3), or None where there is no reference."""
     asked, done = [*history, *requested], [*history, *answered]
-    c1 = ites(asked, history, references, definition)
-    c2 = ites(asked, done, references, definition)
-    c3 = ites(done, history, references, definition)
+    c1, c2, c3 = (
+        ites(asked, history, references),
+        ites(asked, done, references),
+        ites(done, history, references),
+    )
     return None if c1 is None or c2 is None or c3 is None else (c1, c2, c3)
 
 
@@ -94,28 +99,69 @@ def collaborations(
     reference: Reference,
     definition: Definition = "released",
 ) -> Iterator[Collaboration]:
-    """Judge each dialogue (timestep, opener) with both agents' histories up to then.
+    """Judge the collaborations of each dialogue (timestep, opener) with both agents' histories up to then.
 
-    The initiator is the first who speaks, whoever opened. A dialogue in which nobody spoke is one in
-    which nothing was asked.
+    As released one a dialogue, and one in which nobody spoke asked for nothing. In the paper one for each
+    agent who states a request.
     """
     for step, opener in opened:
         entries = _entries(trajectory, step, opener)
-        initiator = next((AGENTS.index(e.actor) for e in entries if e.kind == "message"), opener)
-        responder = 1 - initiator
-        asking = [e for e in entries if e.actor == AGENTS[initiator]]
-        answer = next((e for e in entries if e.actor == AGENTS[responder] and _CALL.search(plan(e))), None)
-        requested = tuple(action for e in asking for action in requests(plan(e)) if can(responder, action))
-        planned = calls(plan(answer)) if answer else ()
-        answered = tuple(action for action in planned if can(responder, action))
-        history = histories[step][responder]
-        judged = compare(requested, answered, history, reference.of(responder), definition)
-        if judged is not None:
-            yield Collaboration(
-                trajectory.id, step, initiator, responder, requested, answered, tuple(history), *judged,
-                request_cites=tuple(e.seq for e in asking if requests(plan(e)) or e.kind == "message"),
-                answer_cites=(answer.seq,) if answer else (),
-            )  # fmt: skip
+        for initiator in _initiators(entries, opener, definition):
+            history = histories[step][1 - initiator]
+            found = _judged(trajectory.id, step, initiator, entries, history, reference, definition)
+            if found is not None:
+                yield found
+
+
+def _initiators(entries: Sequence[Event], opener: int, definition: Definition) -> list[int]:
+    if definition == "paper":
+        return list(dict.fromkeys(AGENTS.index(e.actor) for e in entries if requests(plan(e))))
+    return [next((AGENTS.index(e.actor) for e in entries if e.kind == "message"), opener)]
+
+
+def _judged(
+    trajectory: str,
+    step: int,
+    initiator: int,
+    entries: Sequence[Event],
+    history: Sequence[str],
+    reference: Reference,
+    definition: Definition,
+) -> Collaboration | None:
+    """None where there is no reference for the responder."""
+    responder = 1 - initiator
+    asking = [e for e in entries if e.actor == AGENTS[initiator]]
+    answer = _answer([e for e in entries if e.actor == AGENTS[responder]], asking, definition)
+    requested = tuple(action for e in asking for action in requests(plan(e)) if can(responder, action))
+    planned = calls(plan(answer)) if answer else ()
+    answered = tuple(action for action in planned if can(responder, action))
+    references = reference.of(responder)
+    judged = compare(requested, answered, history, references)
+    if judged is None:
+        return None
+    return Collaboration(
+        trajectory, step, initiator, responder, requested, answered, tuple(history), *judged,
+        asked=_handed_over(history, requested, references) if judged[0] > 0 else 0,
+        given=_handed_over(history, answered, references) if judged[2] > 0 else 0,
+        request_cites=tuple(e.seq for e in asking if requests(plan(e)) or e.kind == "message"),
+        answer_cites=(answer.seq,) if answer else (),
+    )  # fmt: skip
+
+
+def _answer(theirs: Iterable[Event], asking: Iterable[Event], definition: Definition) -> Event | None:
+    """As released their first plan with any call; in the paper the first after the request with own ones."""
+    if definition == "released":
+        return next((e for e in theirs if _CALL.search(plan(e))), None)
+    since = next((e.seq for e in asking if requests(plan(e))), 0)
+    return next((e for e in theirs if e.seq > since and calls(plan(e))), None)
+
+
+def _handed_over(history: Sequence[str], more: Sequence[str], references: Sequence[Sequence[str]]) -> int:
+    """Hand-overs among the steps of the best reference that `more` adds to a history; 1 for a part of one."""
+    after = known([*history, *more])
+    right = best(after, references) or ()
+    steps = right[walked(known(history), right) : walked(after, right)] if right else ()
+    return max(1, sum(step.startswith("place_obj_on_counter") for step in steps))
 
 
 def _entries(trajectory: Trajectory, step: int, opener: int) -> list[Event]:

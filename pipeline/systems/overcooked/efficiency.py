@@ -1,18 +1,16 @@
-"""TES and ITES of Collab-Overcooked: how much of a reference action trajectory a history has done.
+"""TES of Collab-Overcooked (Eq. 1): how much of a reference action trajectory a history has done.
 
-`released` walks the reference in order and stops at its first action that the history lacks (the longest
-prefix that is a subsequence); `paper` takes the longest order-preserving common subsequence.
+D walks the reference in order and stops at its first action that the history lacks, so that nothing after a
+wrong step counts: the modified longest common subsequence of the paper's appendix B.1, and what is released.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Literal
 
 from .references import bare
 
-Definition = Literal["released", "paper"]
 History = Sequence[str]
 BETA = 0.95
 _SHARED = r"place_obj_on_counter\(\)|pickup\(\w+,counter\)"
@@ -41,20 +39,14 @@ def known(actions: Iterable[str]) -> list[str]:
     return kept or ["[NONE]"]
 
 
-def tes(
-    actions: Iterable[str],
-    references: Iterable[History],
-    definition: Definition = "released",
-    beta: float = BETA,
-) -> float | None:
+def tes(actions: Iterable[str], references: Iterable[History], beta: float = BETA) -> float | None:
     """Trajectory efficiency score: (1 + β²)·D / (|g| + β²·|h|), the best over the references g.
 
     None where there is no reference. 1 is a history that is a reference, 0 one that has nothing of it.
     """
     history, weight = known(actions), beta**2
-    match = MATCH[definition]
     scores = [
-        (1 + weight) * match(history, reference) / (len(reference) + weight * len(history))
+        (1 + weight) * walked(history, reference) / (len(reference) + weight * len(history))
         for reference in references
         if reference
     ]
@@ -68,30 +60,9 @@ def best(history: Iterable[str], references: Sequence[History]) -> History | Non
 
 
 def walked(history: History, reference: History) -> int:
-    """D as released: the longest prefix of the reference found in order, from any start in the history."""
-    longest = 0
-    for start, action in enumerate(history):
-        if action == reference[0]:
-            longest = max(longest, _prefix(history[start:], reference))
-    return longest
-
-
-def _prefix(history: History, reference: History) -> int:
+    """D: the longest prefix of the reference that the history has in order."""
     done = 0
     for action in history:
         if done < len(reference) and action == reference[done]:
             done += 1
     return done
-
-
-def common(history: History, reference: History) -> int:
-    """D as in the paper: the length of the longest common subsequence."""
-    row = [0] * (len(reference) + 1)
-    for action in history:
-        above = row.copy()
-        for place, wanted in enumerate(reference, start=1):
-            row[place] = above[place - 1] + 1 if action == wanted else max(above[place], row[place - 1])
-    return row[-1]
-
-
-MATCH = {"released": walked, "paper": common}

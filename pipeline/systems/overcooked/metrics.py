@@ -1,7 +1,7 @@
 """Collab-Overcooked's metrics of one run: success in time, TES, progress, initiating and responding.
 
-`released` is what the repository computes, `paper` what the text says: see `trajectory_efficiency` for
-D, and `collaborations` for what is counted. An undefined value (no reference, no dialogue) is None.
+`released` is what the repository computes, `paper` what the text says, where they differ: who initiates, and
+out of how many, see `collaboration`. An undefined value (no reference, no dialogue) is None.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from ....schemas import Event, Measure, Trajectory
 from ....schemas.trajectory import recorded
-from .collaboration import Collaboration, collaborations
-from .efficiency import Definition, tes
+from .collaboration import Collaboration, Definition, collaborations, errors
+from .efficiency import tes
 from .reader import AGENTS
 from .references import Reference
 
@@ -21,6 +21,14 @@ GAMMA = 1.5
 """A task may take this many times its optimal number of steps."""
 OPTIMAL_STEPS = {1: 16, 2: 23, 3: 35, 4: 32, 5: 55, 6: 64}
 """By level."""
+CELLS = {
+    (True, True): "both right",
+    (True, False): "request right",
+    (False, True): "answer right",
+    (False, False): "neither right",
+}
+"""(Request right, answer right) -> the cell's name."""
+ERRORS = ("premature", "repetitive", "irrelevant")
 
 
 def time_limit(reference: Reference | None, gamma: float = GAMMA, optimal: int | None = None) -> int | None:
@@ -93,59 +101,96 @@ def measures(
     if reference is None or not reference.trajectories:
         yield from _without_reference(trajectory, definition)
         return
-    yield from _efficiency(seen, reference, definition)
-    yield from _capabilities(seen, reference, definition)
+    yield from _efficiency(seen, reference)
+    found = list(assessed(seen, reference, definition))
+    yield from _gains(seen, found, definition)
+    yield from _capabilities(seen, found, reference, definition)
+    yield from _confusion(seen, found, definition)
+    yield from _initiation_errors(seen, found, reference, definition)
 
 
 def _without_reference(trajectory: Trajectory, definition: Definition) -> Iterator[Measure]:
     reason = f"no reference action trajectories for {trajectory.task!r} (--reference DIR)"
-    for metric in ("tes", "ites"):
-        for name in AGENTS:
-            yield Measure(metric, trajectory.id, None, reason=reason, participant=name, definition=definition)
-    for metric in ("progress_completeness", "initiating_capability", "responding_capability"):
+    for name in AGENTS:
+        yield Measure("tes", trajectory.id, None, reason=reason, participant=name)
+        yield Measure("ites", trajectory.id, None, reason=reason, participant=name, definition=definition)
+    yield Measure("progress_completeness", trajectory.id, None, reason=reason)
+    for metric in ("initiating_capability", "responding_capability"):
         yield Measure(metric, trajectory.id, None, reason=reason, definition=definition)
 
 
-def _efficiency(seen: Run, reference: Reference, definition: Definition) -> Iterator[Measure]:
-    scores = [tes(seen.actions(agent), reference.of(agent), definition) for agent in (0, 1)]
+def _efficiency(seen: Run, reference: Reference) -> Iterator[Measure]:
+    scores = [tes(seen.actions(agent), reference.of(agent)) for agent in (0, 1)]
     for name, score in zip(AGENTS, scores, strict=True):
         reason = None if score is not None else "the reference has no action for this agent"
-        yield Measure(
-            "tes", seen.trajectory.id, score, reason=reason, participant=name, definition=definition
-        )
+        yield Measure("tes", seen.trajectory.id, score, reason=reason, participant=name)
     there = [score for score in scores if score is not None]
     mean = sum(there) / len(there) if there else None
     reason = None if there else "the reference has no action"
-    yield Measure("progress_completeness", seen.trajectory.id, mean, reason=reason, definition=definition)
+    yield Measure("progress_completeness", seen.trajectory.id, mean, reason=reason)
 
 
-def _capabilities(seen: Run, reference: Reference, definition: Definition) -> Iterator[Measure]:
-    found = list(assessed(seen, reference, definition))
+def _gains(seen: Run, found: Sequence[Collaboration], definition: Definition) -> Iterator[Measure]:
+    """ITES of each agent: the mean gain of what it asked for and what it answered."""
     for agent, name in enumerate(AGENTS):
         gains = [c.initiating for c in found if c.initiator == agent]
         gains += [c.responding for c in found if c.responder == agent]
         mean = sum(gains) / len(gains) if gains else None
+        reason = None if gains else "took part in no collaboration"
         yield Measure(
             "ites",
             seen.trajectory.id,
             mean,
-            weight=float(len(gains)),
-            reason=None if gains else "took part in no dialogue",
+            float(len(gains)),
+            reason,
             participant=name,
             definition=definition,
         )
-    n = len(found) if definition == "released" else reference.required_collaborations
-    none = "the chef opened no dialogue" if definition == "released" else "the reference needs no hand-over"
-    for metric, good in (
-        ("initiating_capability", sum(c.initiated for c in found)),
-        ("responding_capability", sum(c.responded for c in found)),
-    ):
-        # In the paper's reading a required collaboration counts once, however often it was tried.
+
+
+def _capabilities(
+    seen: Run, found: Sequence[Collaboration], reference: Reference, definition: Definition
+) -> Iterator[Measure]:
+    """IC and RC (Eqs. 5 and 6): right requests and answers, of all (released) or the required ones (paper).
+
+    A required collaboration counts once, however often it was tried; a request for two counts for both.
+    """
+    released = definition == "released"
+    n = len(found) if released else reference.required_collaborations
+    none = "the chef opened no dialogue" if released else "the reference needs no hand-over"
+    asked = sum(c.initiated if released else c.asked for c in found)
+    given = sum(c.responded if released else c.given for c in found)
+    for metric, good in (("initiating_capability", asked), ("responding_capability", given)):
         value = min(good, n) / n if n else None
         reason = None if n else none
+        yield Measure(metric, seen.trajectory.id, value, float(n), reason, definition=definition)
+
+
+def _confusion(seen: Run, found: Sequence[Collaboration], definition: Definition) -> Iterator[Measure]:
+    """The cells of initiating × responding, each as a share of the run's collaborations."""
+    counts = Counter((c.initiated, c.responded) for c in found)
+    reason = None if found else "no collaboration was begun"
+    for cell, name in CELLS.items():
+        share = counts[cell] / len(found) if found else None
         yield Measure(
-            metric, seen.trajectory.id, value, weight=float(n), reason=reason, definition=definition
-        )
+            "collaboration", seen.trajectory.id, share, float(len(found)), reason,
+            scoring=name, definition=definition,
+        )  # fmt: skip
+
+
+def _initiation_errors(
+    seen: Run, found: Sequence[Collaboration], reference: Reference, definition: Definition
+) -> Iterator[Measure]:
+    """Each class of wrong requests (appendix C.3.1) as a share of the requests that name an action."""
+    asked = [c for c in found if c.requested]
+    counts = Counter(finding.code for finding in errors(asked, reference))
+    reason = None if asked else "no request names an action"
+    for code in ERRORS:
+        share = counts[code] / len(asked) if asked else None
+        yield Measure(
+            "initiation_errors", seen.trajectory.id, share, float(len(asked)), reason,
+            scoring=code, definition=definition,
+        )  # fmt: skip
 
 
 def assessed(seen: Run, reference: Reference, definition: Definition = "released") -> Iterator[Collaboration]:
@@ -156,27 +201,11 @@ def assessed(seen: Run, reference: Reference, definition: Definition = "released
 
 
 def confusion(found: Iterable[Collaboration]) -> Counter[tuple[str, bool, bool]]:
-    """How often (sign of c2, initiating right, responding right) occurred; the sign is >0, =0 or <0."""
+    """How often (sign of c2, request right, answer right) occurred, as released; the sign is >0, =0 or <0."""
     return Counter((c.agreement, c.initiated, c.responded) for c in found)
 
 
-def over_time(
-    trajectory: Trajectory, reference: Reference, definition: Definition = "released"
-) -> list[tuple[int, float | None, float | None]]:
-    """(timestep, the chef's TES, the assistant's TES) after every timestep that completed an action."""
-    seen = run(trajectory, None)
-    steps = sorted({timestep(e) or 0 for e in seen.events if e.kind == "action" and e.status == "succeeded"})
-    return [(step, *_scores(seen, step, reference, definition)) for step in steps]
-
-
-def _scores(
-    seen: Run, step: int, reference: Reference, definition: Definition
-) -> tuple[float | None, float | None]:
-    chef, assistant = (tes(seen.actions(agent, step), reference.of(agent), definition) for agent in (0, 1))
-    return chef, assistant
-
-
-def invalid_actions(trajectories: Sequence[Trajectory]) -> Counter[tuple[str, str]]:
+def invalid_actions(trajectories: Iterable[Trajectory]) -> Counter[tuple[str, str]]:
     """How often each agent's plan was refused, by class."""
     return Counter(
         (event.actor, str(event.action.arguments.get("class")))

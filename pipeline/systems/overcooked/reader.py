@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ....schemas import Action, Event, JsonValue, Outcome, Participant, Quarantined, Trajectory, content_hash
-from ..base import ReadOptions, json_file, only_object
+from ..base import ReadOptions, attempted, json_file, only_object
 from .log import Completed, Entry, Log, Refused, Turn, parse
 
 SYSTEM = "overcooked"
@@ -46,14 +46,13 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
     if isinstance(value, Quarantined):
         yield value
         return
-    try:
-        log = parse(value)
-    except ValueError as error:
-        yield Quarantined(source=str(path), reason=str(error))
+    log = attempted(lambda: parse(value), str(path))
+    if isinstance(log, Quarantined):
+        yield log
         return
     for reason in log.bad:
         yield Quarantined(source=str(path), reason=reason)
-    yield _trajectory(path, log, options)
+    yield attempted(lambda: _trajectory(path, log, options), str(path))
 
 
 def _trajectory(path: Path, log: Log, options: ReadOptions) -> Trajectory:

@@ -1,8 +1,9 @@
 """ReHAC's metrics: what the team earned, how often a person stepped in, and what each step was worth.
 
 T is the recorded task reward, C the number of human steps, R = T - λ·C. The human intervention rate is
-pooled over steps. Monte-Carlo values follow the released code: R(s, a) is the mean R over all
-trajectories that share the text s up to a choice and then choose a.
+pooled over steps. R(s, a) is the mean over all trajectories that share the text s up to a choice and then
+choose a. As released C is that of the whole trajectory; in the paper (Eq. 5) it counts from the choice on.
+Both lead to the same advantages, since the trajectories of a state share what came before it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import string
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 from ....schemas import Event, Measure, Trajectory
 from ....schemas.trajectory import recorded
@@ -20,7 +22,8 @@ from . import reader as source
 
 PENALTY = 0.08
 MAX_STATE = 5041
-"""Characters; the released code leaves out longer states. Here they are reported as such."""
+"""Characters; the released code leaves out longer states, the paper does not."""
+Definition = Literal["released", "paper"]
 TIE = 1e-12
 
 
@@ -85,6 +88,9 @@ class Value:
     n: int
     task_reward: float
     reward: float
+    """With the cost of the whole trajectory, as released."""
+    reward_after: float
+    """With the cost from this step on, as in the paper."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,13 +129,16 @@ class _Visit:
     seq: int
     task_reward: float
     reward: float
+    reward_after: float
 
 
-def monte_carlo(trajectories: Iterable[Trajectory], penalty: float = PENALTY) -> list[State]:
+def monte_carlo(
+    trajectories: Iterable[Trajectory], penalty: float = PENALTY, longest: int | None = MAX_STATE
+) -> list[State]:
     """The value of every state that the trajectories pass through, in the order of first appearance.
 
-    A trajectory without a recorded task reward is left out. States with one action only, or too long
-    for the released code, are there with a reason and without an advantage.
+    A trajectory without a recorded task reward is left out. States with one action only, or with more
+    than `longest` characters, are there with a reason and without an advantage.
     """
     visits: dict[str, dict[str, list[_Visit]]] = defaultdict(lambda: {"agent": [], "human": []})
     places: dict[str, tuple[str | None, int, int]] = {}
@@ -138,10 +147,13 @@ def monte_carlo(trajectories: Iterable[Trajectory], penalty: float = PENALTY) ->
         if earned is None:
             continue
         reward = earned - penalty * interventions(trajectory)
+        before = 0
         for depth, (key, characters, event) in enumerate(_prefixes(trajectory)):
             places.setdefault(key, (trajectory.instance, depth, characters))
-            visits[key][event.actor].append(_Visit(trajectory.id, event.seq, earned, reward))
-    return [_state(key, *places[key], taken) for key, taken in visits.items()]
+            after = reward + penalty * before
+            visits[key][event.actor].append(_Visit(trajectory.id, event.seq, earned, reward, after))
+            before += event.actor == "human"
+    return [_state(key, *places[key], taken, longest) for key, taken in visits.items()]
 
 
 def _prefixes(trajectory: Trajectory) -> Iterator[tuple[str, int, Event]]:
@@ -158,14 +170,19 @@ def _prefixes(trajectory: Trajectory) -> Iterator[tuple[str, int, Event]]:
 
 
 def _state(
-    key: str, instance: str | None, depth: int, characters: int, taken: dict[str, list[_Visit]]
+    key: str,
+    instance: str | None,
+    depth: int,
+    characters: int,
+    taken: dict[str, list[_Visit]],
+    longest: int | None,
 ) -> State:
     agent, human = _value(taken["agent"]), _value(taken["human"])
     reason = None
     if agent is None or human is None:
         reason = f"only the {'human' if agent is None else 'agent'} acted here"
-    elif characters > MAX_STATE:
-        reason = f"longer than {MAX_STATE} characters"
+    elif longest is not None and characters > longest:
+        reason = f"longer than {longest} characters"
     advantage = None
     if agent is not None and human is not None and reason is None:
         advantage = (human.reward - agent.reward) / 2
@@ -177,7 +194,12 @@ def _value(visits: list[_Visit]) -> Value | None:
     if not visits:
         return None
     n = len(visits)
-    return Value(n, sum(v.task_reward for v in visits) / n, sum(v.reward for v in visits) / n)
+    return Value(
+        n,
+        sum(v.task_reward for v in visits) / n,
+        sum(v.reward for v in visits) / n,
+        sum(v.reward_after for v in visits) / n,
+    )
 
 
 def helped(states: Iterable[State]) -> list[State]:

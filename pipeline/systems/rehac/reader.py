@@ -18,11 +18,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from ....schemas import Action, Event, JsonValue, Outcome, Participant, Quarantined, Trajectory, content_hash
 from ....schemas.trajectory import Setting
-from ..base import ReadOptions, json_file, json_lines, only_object
+from ..base import ReadOptions, attempted, json_file, json_lines, only_object
 from . import text as rehac_text
 from . import tree as rehac_tree
 from .text import Step
@@ -54,7 +55,10 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
     sample = [r for r in itertools.islice(records, SAMPLE) if isinstance(r, _Record)]
     build = _Builder(path, options, infer_task(sample, path), tree)
     for record in _tree(path) if tree else _lines(path):
-        yield record if isinstance(record, Quarantined) else build.trajectory(record)
+        if isinstance(record, Quarantined):
+            yield record
+        else:
+            yield attempted(partial(build.trajectory, record), str(path))
 
 
 def text(trajectory: Trajectory, preamble: str | None = None) -> str:

@@ -161,13 +161,19 @@ def test_a_sample_keeps_probabilities_and_seed_and_is_never_overwritten(
     options = ("sample", "--codebook", "initiative", "--size", "20", "--overlap", "0.25", "--json")
     drawn = coaudit(*options, "--seed", "7").json
     path = workspace / "samples" / "sample.jsonl"
-    design, *units = [json.loads(line) for line in path.read_text().splitlines()]
+    design, *lines = [json.loads(line) for line in path.read_text().splitlines()]
+    units = [line for line in lines if "frame" not in line]
     assert (design["seed"], design["method"], drawn["rows"][0]["units"]) == (7, "simple", 20)
     assert {unit["probability"] for unit in units} == {20 / drawn["rows"][0]["of"]}
     assert sum(unit["overlap"] == 2 for unit in units) == 5
     assert "exists" in coaudit(*options, status=2).err
+    before = path.read_text().splitlines()[1:]
     coaudit(*options, "--name", "again", "--seed", "7")
-    assert path.read_text().splitlines()[1:] == path.with_name("again.jsonl").read_text().splitlines()[1:]
+    again = path.with_name("again.jsonl").read_text().splitlines()[1:]
+    assert again != before, "samples of two names are independent, so that their probabilities multiply"
+    path.unlink()
+    coaudit(*options, "--seed", "7")
+    assert path.read_text().splitlines()[1:] == before
 
 
 def test_wrong_options_name_the_right_ones(coaudit: Coaudit) -> None:

@@ -129,7 +129,7 @@ def test_log_probabilities_usage_and_the_answering_model_are_read(endpoint: Endp
         (400, "bad request", Rejected),
         (404, "The model `judge` does not exist", UnknownModel),
         (429, "insufficient_quota", Fatal),
-        (302, "elsewhere", Fatal),
+        (302, "the endpoint redirects", Fatal),
     ],
 )
 def test_a_status_means_what_the_asker_can_do_about_it(

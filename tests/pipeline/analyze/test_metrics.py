@@ -200,10 +200,33 @@ def test_an_undefined_entropy_is_null_with_the_reason(
     second = USER if USER in team else AGENT
     name = study.add((AGENT, "One"), (second, "Two"), team=team)
     rate_all(store, name, "initiative", labels)
-    found = metric(metrics(store), "initiative_entropy")
+    found = metric(metrics(store, definition="paper"), "initiative_entropy")
     assert (found.value, found.n, found.missing, found.reason) == (None, 0, 1, reason)
-    (single,) = [m for m in metrics(store, per_trajectory=True) if m.metric == "initiative_entropy"]
+    each = metrics(store, per_trajectory=True, definition="paper")
+    (single,) = [m for m in each if m.metric == "initiative_entropy"]
     assert (single.value, single.reason) == (None, reason)
+
+
+def test_where_nobody_takes_the_initiative_the_released_entropy_is_0_and_equation_2_has_none(
+    store: Store, study: Study
+) -> None:
+    # Co-Gym's own evaluation of seven sessions with these counts: 0.5631 when its bug with the environment
+    # as a party is mended.
+    for agent, user in ((0, 0), (0, 0), (0, 2), (3, 2), (4, 3), (3, 4), (1, 1)):
+        labels = ["yes"] * agent + ["no"] + ["yes"] * user + ["no"]
+        roles = [AGENT] * (agent + 1) + [USER] * (user + 1)
+        name = study.add(*((role, "Words") for role in roles))
+        rate_all(store, name, "initiative", dict(enumerate(labels, start=2)))
+    released = metric(metrics(store), "initiative_entropy")
+    assert (released.definition, released.n, released.missing) == ("released", 7, 0)
+    assert released.value == pytest.approx(0.5631, abs=5e-5)
+    assert released.note == "nobody took the initiative in 2 of 7: counted as 0"
+    paper = metric(metrics(store, definition="paper"), "initiative_entropy")
+    assert (paper.definition, paper.n, paper.missing) == ("paper", 5, 2)
+    assert paper.value == pytest.approx(0.788, abs=5e-4)
+    assert paper.note == "nobody took the initiative in 2 of 7: left out"
+    each = [m for m in metrics(store, per_trajectory=True) if m.metric == "initiative_entropy"]
+    assert [(m.value, m.note) for m in each[:3]] == [(0, "nobody took the initiative")] * 2 + [(0, None)]
 
 
 @pytest.mark.parametrize("lacking", ["nothing", "unclear", "error"])
@@ -366,8 +389,8 @@ def test_events_messages_actions_and_errors_are_counted_per_participant(store: S
     log.act(AGENT, "SCREENSHOT()").collaborate(USER, "ACCEPT_CONFIRMATION(request_id=x)").finish()
     take(store, log.folder(tmp_path / "env_x"))
     found = metrics(store)
-    # The opening query is an event of the user's, but no message of the dialogue.
-    for participant, counts in ((AGENT, (4, 1, 3, 1)), (USER, (4, 2, 0, 0))):
+    # The opening query is no record of the log: neither an event of the user's nor a message.
+    for participant, counts in ((AGENT, (4, 1, 3, 1)), (USER, (3, 2, 0, 0))):
         shown = [
             metric(found, name, participant=participant).value
             for name in ("events", "messages", "actions", "errors")

@@ -72,7 +72,10 @@ def test_half_of_the_ratings_say_of_entropy_what_all_say() -> None:
         positives = rng.binomial(units, chance)
         answered = rng.binomial(units, 0.5)
         seen = rng.hypergeometric(positives, units - positives, answered)
-        half, whole = entropy(counts(units, answered, seen)), entropy(counts(units, units, positives))
+        half, whole = (
+            entropy(counts(units, answered, seen), "paper"),
+            entropy(counts(units, units, positives), "paper"),
+        )
         assert half.found.value is not None and whole.found.value is not None
         assert half.found.low is not None and half.found.high is not None
         found.append(half.found.value)

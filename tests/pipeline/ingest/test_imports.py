@@ -13,7 +13,7 @@ import pytest
 from coaudit.pipeline.analyze.metrics import metrics
 from coaudit.pipeline.errors import CoauditError, SourceError
 from coaudit.pipeline.ingest import imports
-from coaudit.pipeline.store import Store
+from coaudit.pipeline.store import Store, ledger
 from coaudit.pipeline.systems.cogym.generate import generate
 from tests.conftest import Coaudit
 from tests.pipeline.stores import (
@@ -259,3 +259,52 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(CoauditError, match="must be an empty or new folder"):
         generate(tmp_path, 1, 0)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"rater": "gold", "rater_kind": "llm"}, "rater 'gold' is a human's name, got rater_kind 'llm'"),
+        ({"rater": "rules"}, "rater 'rules' is a rule's name, got rater_kind 'human'"),
+        ({"rater": "trained:x.skops", "rater_kind": "llm"}, "is a model's name"),
+        ({"rater": " "}, "rater: a name, got an empty text"),
+        ({"cites": [2, 99]}, "has no event 99"),
+        ({"codebook_version": "0" * 12}, "codebook_version: codebook 'initiative' is"),
+        ({"unit_hash": "0" * 32}, "unit_hash: the unit has changed"),
+        ({"created": "yesterday"}, "created: expected an ISO 8601 time, got 'yesterday'"),
+        ({"created": "2099-01-01T00:00:00+00:00"}, "is still to come"),
+    ],
+)
+def test_what_could_never_count_is_refused_with_its_line(
+    store: Store, given: dict[str, Any], reason: str
+) -> None:
+    result = rate(store, [verdict(NAME, 2, "initiative", "yes", **given)])
+    assert result.imported == 0 and result.quarantined[0].line == 1
+    assert reason in result.quarantined[0].reason
+
+
+def test_the_last_word_is_the_one_appended_last_whatever_the_clocks_said(store: Store) -> None:
+    for label, moment in (("yes", "2026-01-01T10:00:00+02:00"), ("no", "2026-01-01T07:30:00+00:00")):
+        done = rate(store, [verdict(NAME, 2, "initiative", label, created=moment)])
+        assert done.imported == 1
+    assert done.changed == 1
+    query = "SELECT label, created FROM counted_ratings"
+    assert rows(store, query) == [{"label": "no", "created": "2026-01-01T07:30:00.000+00:00"}]
+
+
+def test_a_ledger_begun_by_a_slower_clock_still_comes_last(store: Store) -> None:
+    rate(store, [verdict(NAME, 2, "initiative", "yes")])
+    (first,) = ledger.files(store.workspace.ratings)
+    first.rename(first.with_name(f"20990101T000000000000-1-{first.name[-14:]}"))
+    rate(store, [verdict(NAME, 2, "initiative", "no")])
+    rate(store, [verdict(NAME, 2, "initiative", "unclear")])
+    assert rows(store, "SELECT label FROM current_ratings") == [{"label": "unclear"}]
+
+
+def test_a_key_that_is_said_twice_is_refused(store: Store) -> None:
+    path = store.workspace.path / "given.jsonl"
+    line = json.dumps(verdict(NAME, 2, "initiative", "yes"))
+    path.write_text(f'{line[:-1]}, "label": "no"}}\n{line}\n')
+    result = imports.ratings(store, path)
+    assert (result.imported, [q.line for q in result.quarantined]) == (1, [1])
+    assert result.quarantined[0].reason.startswith("label: said twice")

@@ -23,6 +23,7 @@ from coaudit.pipeline.store import Store
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.systems.cogym.generate import generate
 from coaudit.schemas import Quarantined, Trajectory
+from tests.conftest import Coaudit
 from tests.pipeline.stores import counts, document, give, made, opened, rate, rows, take, verdict
 from tests.pipeline.systems.cogym.folders import AGENT, BEGAN, USER, Log, performance, simulated
 
@@ -332,3 +333,34 @@ def test_a_kill_at_any_moment_loses_nothing(tmp_path: Path) -> None:
     killed.workspace.database.unlink()
     rebuild(killed)
     assert document(killed) == document(whole)
+
+
+def test_what_is_in_quarantine_is_said_again_as_long_as_it_is_so(
+    tmp_path: Path, coaudit: Coaudit, workspace: Path
+) -> None:
+    log = Log().say(AGENT, "Hi").say(USER, "Hello").folder(tmp_path / "logs" / NAME) / "event_log.jsonl"
+    whole = log.read_text()
+    log.write_text(whole.replace("\n", "\nbroken\n", 1))
+    said = [coaudit("ingest", tmp_path / "logs", "--json").json for _ in range(3)]
+    assert [(d["trajectories"], d["unchanged"], len(d["quarantined"])) for d in said] == [
+        (1, 0, 1),
+        (0, 1, 1),
+        (0, 1, 1),
+    ]
+    listed = coaudit("quarantine", "list", "--json").json["rows"]
+    assert listed == said[2]["quarantined"] and listed[0]["line"] == 2
+    assert f"{log}" in coaudit("quarantine", "list").out.replace("\n", "")
+    log.write_text(whole)
+    assert coaudit("ingest", tmp_path / "logs", "--json").json["quarantined"] == []
+    assert coaudit("quarantine", "list", "--json").json == {"rows": []}
+
+
+def test_a_name_that_is_not_utf_8_costs_only_its_own_session(tmp_path: Path, coaudit: Coaudit) -> None:
+    Log().say(AGENT, "Hi").folder(tmp_path / "logs" / "a" / NAME)
+    other = Log().say(AGENT, "Ho").folder(tmp_path / "logs" / "b" / NAME)
+    os.rename(os.fsencode(other), os.fsencode(other.parent) + b"/env_\xff_0")
+    done = coaudit("ingest", tmp_path / "logs", "--json").json
+    assert done["trajectories"] == 1
+    assert [("\\udcff" in q["source"], "not UTF-8" in q["reason"]) for q in done["quarantined"]] == [
+        (True, True)
+    ]

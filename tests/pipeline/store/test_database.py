@@ -11,6 +11,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from coaudit.pipeline import codebooks
 from coaudit.pipeline.errors import StoreError
 from coaudit.pipeline.ingest import rebuild
 from coaudit.pipeline.store import Store, ledger
@@ -49,10 +50,18 @@ def test_a_state_that_all_sessions_show_is_stored_once(tmp_path: Path, store: St
 def test_ratings_of_a_unit_that_has_changed_are_reported_and_not_counted(
     tmp_path: Path, store: Store
 ) -> None:
-    given = [verdict(NAME, seq, "initiative", "yes") for seq in (2, 3)]
-    given.append(verdict(NAME, 4, "initiative", "no", unit_hash="0" * 16))
-    given.append(verdict(NAME, 4, "initiative", "no", rater="old", codebook_version="000000000000"))
-    assert rate(store, given).imported == 4
+    assert rate(store, [verdict(NAME, seq, "initiative", "yes") for seq in (2, 3)]).imported == 2
+    ((key,),) = [tuple(row.values()) for row in rows(store, "SELECT id FROM trajectories")]
+    version = codebooks.load("initiative").version
+    late = [
+        Rating.model_validate({**verdict(key, 4, "initiative", "no"), "rater_kind": "human", **changed})
+        for changed in (
+            {"unit_hash": "0" * 16, "codebook_version": version},
+            {"rater": "old", "codebook_version": "000000000000"},
+        )
+    ]
+    with ledger.RatingLedger(store.workspace.ratings) as file:
+        file.append(late)
     assert rows(store, "SELECT event FROM counted_ratings ORDER BY 1") == [{"event": 2}, {"event": 3}]
     assert rows(store, "SELECT event, rater, reason FROM uncounted_ratings ORDER BY rater") == [
         {"event": 4, "rater": "ann", "reason": "its unit has changed since, or is none of this codebook"},
@@ -257,3 +266,21 @@ def test_a_read_only_workspace_can_be_read_and_says_that_it_cannot_be_written(
     store.workspace.database.unlink()
     done = _read_only(store, "metrics")
     assert (done.returncode, "read-only" in done.stderr, "Traceback" in done.stderr) == (1, True, False)
+
+
+def test_a_damaged_sample_or_codebook_is_named_and_everything_else_goes_on(
+    coaudit: Coaudit, original: Store, workspace: Path
+) -> None:
+    store = copied(original, workspace)
+    (workspace / "codebooks").mkdir()
+    (workspace / "codebooks" / "mine.toml").write_text("name = 'half")
+    (workspace / "samples").mkdir()
+    (workspace / "samples" / "cut.jsonl").write_text('{"name": "cu')
+    done = coaudit("metrics", "--json")
+    assert done.json["rows"]
+    for name in ("mine.toml", "cut.jsonl:1"):
+        assert f"{name}: " in done.err and "set aside" in done.err
+    assert len(coaudit("quarantine", "list", "--json").json["rows"]) == 2
+    (workspace / "codebooks" / "mine.toml").unlink()
+    (workspace / "samples" / "cut.jsonl").unlink()
+    assert store.set_aside() == []

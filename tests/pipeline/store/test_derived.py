@@ -65,7 +65,7 @@ def test_trajectories_that_a_new_rater_has_not_rated_count_as_missing(store: Sto
     with store.reading() as connection:
         found = connection.execute(
             "SELECT count(value), count(*) FROM measures "
-            "WHERE metric = 'initiative_entropy' AND rater = 'ann'"
+            "WHERE metric = 'initiative_entropy' AND rater = 'ann' AND definition = 'paper'"
         ).fetchall()
     assert found == [(2, 6)]
 

@@ -7,7 +7,8 @@ from collections import Counter
 import pytest
 
 from coaudit.pipeline.systems import ReadOptions
-from coaudit.pipeline.systems.coblock import metrics, reader
+from coaudit.pipeline.systems.coblock import SYSTEM, metrics, reader
+from coaudit.pipeline.systems.coblock.dependence import task_type
 from coaudit.pipeline.systems.coblock.faults import neglected_own_goal, stopped_early
 from coaudit.pipeline.systems.coblock.workload import balance, literal_split, split
 from coaudit.pipeline.systems.coblock.world import Block, World
@@ -124,6 +125,58 @@ def test_who_builds_for_the_partner_and_not_for_themselves_neglects_their_goal()
     assert finding.cites == (2, 4, 6)
     assert finding.why == "Agent 0 placed 3 blocks for the partner and 1 of 3 own"
     assert [list(neglected_own_goal(game(n))) for n in ("22", "23", "24")] == [[], [], []]
+
+
+def test_both_faults_of_a_game_are_found_for_the_codebook_and_none_where_the_goal_is_not_known() -> None:
+    find = SYSTEM.findings["team_faults"]
+    codes = [finding.code for finding in find(game("25"), {}) or ()]
+    assert codes == ["stopped_early", "stopped_early", "neglected_own_goal"]
+    start = game("25").events[0].model_copy(update={"states": {}})
+    unknown = game("25").model_copy(update={"events": (start, *game("25").events[1:])})
+    assert find(unknown, {}) is None
+
+
+def test_a_structure_is_exactly_partial_where_nothing_stands_that_the_target_has_not() -> None:
+    found = values(game("22"))
+    assert (found["extra_blocks"], found["partial_structure"]) == (1, 0)
+    # Unfinished, but all that stands is right.
+    found = values(game("23"))
+    assert (found["success_rate"], found["extra_blocks"], found["partial_structure"]) == (0, 0, 1)
+
+
+RED, BLUE = Counter(red=4), Counter(blue=4)
+
+
+@pytest.mark.parametrize(
+    ("second_goal", "second_holds", "initial", "kind"),
+    [
+        ([("blue", (3, 0, 0)), ("blue", (3, 1, 0))], BLUE, [], "independent"),
+        ([("blue", (3, 0, 0)), ("blue", (3, 1, 0))], RED, [], "skill-dependent"),
+        ([("blue", (3, y, 0)) for y in range(5)], BLUE, [], "skill-dependent"),
+        ([("blue", (0, 2, 0))], BLUE, [], "goal-dependent"),
+        ([("blue", (0, 2, 0))], RED, [], "goal-dependent"),
+        ([("blue", (9, 1, 0))], BLUE, [Block("red", (9, 0, 0))], "independent"),
+        # Listed from the top down: the order of the blocks says nothing.
+        ([("blue", (3, 1, 0)), ("blue", (3, 0, 0))], BLUE, [], "independent"),
+        ([], BLUE, [], None),
+        ([("blue", (3, 0, 0))], Counter(), [], None),
+    ],
+)
+def test_the_type_of_a_task_follows_from_goals_inventories_and_gravity(
+    second_goal: list[tuple[str, tuple[int, int, int]]],
+    second_holds: Counter[str],
+    initial: list[Block],
+    kind: str | None,
+) -> None:
+    first = [Block("red", (0, 0, 0)), Block("red", (0, 1, 0))]
+    goals = {"a": first, "b": [Block(colour, place) for colour, place in second_goal]}
+    assert task_type(goals, {"a": RED, "b": second_holds}, initial) == kind
+
+
+def test_the_type_of_a_task_is_a_tag() -> None:
+    # The machine's red block rests between the pillars of the other.
+    assert game("22").tags["task_type"] == "goal-dependent"
+    assert game("24").tags["task_type"] == "independent"
 
 
 def test_a_copy_of_a_record_is_missing_everywhere_and_says_of_which() -> None:

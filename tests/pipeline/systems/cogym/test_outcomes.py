@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from coaudit.pipeline.systems.cogym import outcomes
 from coaudit.schemas import Trajectory
 from tests.pipeline.systems.cogym.folders import (
     AGENT,
@@ -154,26 +153,79 @@ def test_lesson_planning_has_no_flag_for_delivery_and_that_is_said(tmp_path: Pat
     assert outcome(found, "delivered").reason == "this task has no flag for delivery"
 
 
-def test_an_evaluation_of_an_earlier_run_in_the_folder_is_set_aside_and_named(tmp_path: Path) -> None:
-    log = Log().write(AGENT, "New plan")
-    (found,), (wrong,) = pieces(log.folder(tmp_path / "env_x", performance("Old plan", performance_rating=1)))
-    assert wrong.source.endswith("task_performance.json")
-    assert wrong.reason == "stale: it belongs to an earlier run in the same folder"
+STALE = "stale: its result is not the log's last state, it belongs to an earlier run"
+INFO = {"lm": "a-model", "token_usage": {"prompt_tokens": 1, "completion_tokens": 1}}
+
+
+def test_an_evaluation_of_an_earlier_run_in_the_folder_is_set_aside_with_what_was_written_after_it(
+    tmp_path: Path,
+) -> None:
+    files = performance("Old plan", performance_rating=1) | {f"{AGENT}/info.json": INFO}
+    (found,), wrong = pieces(Log().write(AGENT, "New plan").folder(tmp_path / "env_x", files))
+    assert [(w.source.rpartition("env_x/")[2], w.reason) for w in wrong] == [
+        ("task_performance.json", STALE),
+        (f"{AGENT}/info.json", "stale: task_performance.json, which is written before it, is"),
+    ]
     assert outcome(found, "end_reason").text == "unfinished"
     assert outcome(found, "task_performance").value is None
-
-
-def test_files_much_older_than_the_log_belong_to_an_earlier_run(tmp_path: Path) -> None:
-    info = {"lm": "old-model", "token_usage": {"prompt_tokens": 1, "completion_tokens": 1}}
-    files = performance("Plan", performance_rating=1) | {f"{AGENT}/info.json": info}
-    folder = Log().write(AGENT, "Plan").folder(tmp_path / "env_x", files)
-    assert read(folder).agent_model == "old-model"
-    for name in files:
-        age(folder / name, outcomes._STALE_SECONDS + 30)
-    (found,), (wrong,) = pieces(folder)
-    assert wrong.reason.startswith("stale")
     assert found.agent_model is None
-    assert outcome(found, "end_reason").text == "unfinished"
+
+
+@pytest.mark.parametrize("older", [-1e6, -61, 0, 61, 1e6])
+def test_what_belongs_together_is_told_by_content_whatever_the_clock_says(
+    tmp_path: Path, older: float
+) -> None:
+    files = performance("Plan", performance_rating=1) | {f"{AGENT}/info.json": INFO}
+    folder = Log().write(AGENT, "Plan").folder(tmp_path / "env_x", files)
+    for name in files:
+        age(folder / name, older)
+    found = read(folder)
+    assert (outcome(found, "task_performance").value, found.agent_model) == (1, "a-model")
+
+
+@pytest.mark.parametrize(
+    ("public", "evaluation", "stale"),
+    [
+        ({"travel_plan_editor": ""}, {"outcome": ""}, False),
+        ({"travel_plan_editor": ""}, {"outcome": "Plan"}, True),
+        ({"travel_plan_editor": "Plan"}, {"outcome": ""}, True),
+        ({"result_editor": "0.4"}, {"outcome": "0.4"}, False),
+        ({"related_works_editor": "A [1]"}, {"pure_text": "A [1]", "outcome": "A [[1](l)]"}, False),
+        ({"related_works_editor": "A [1]"}, {"outcome": "A [[1](l)]"}, False),
+        ({"related_works_editor": "B [1]"}, {"pure_text": "A [1]"}, True),
+        ({"lesson_editor": "L"}, {"outcome": "M"}, False),
+    ],
+)
+def test_an_evaluation_is_another_runs_where_its_result_is_another(
+    tmp_path: Path, public: dict[str, Any], evaluation: dict[str, Any], stale: bool
+) -> None:
+    files = {"task_performance.json": {"task_completion": 1, **evaluation}}
+    _, wrong = pieces(Log(public=public).finish().folder(tmp_path / "env_x", files))
+    assert [w.reason for w in wrong] == [STALE] * stale
+
+
+def test_the_step_limit_may_be_given_and_stands_before_the_configuration(tmp_path: Path) -> None:
+    folder = talked(12).folder(tmp_path / "env_x", performance())
+    assert outcome(read(folder), "end_reason").text == "time_out"
+    given = outcome(read(folder, max_steps=12), "end_reason")
+    assert (given.text, given.data) == ("step_limit", {"inferred": "12 steps of 12 (--max-steps)"})
+    (tmp_path / "env_x_config.toml").write_text("[env_args]\nmax_steps = 40\n")
+    configured = outcome(read(folder), "end_reason")
+    assert configured.data == {"inferred": "no FINISH, and 12 steps of 40 (the configuration beside it)"}
+    assert outcome(read(folder, max_steps=12), "end_reason").text == "step_limit"
+
+
+def test_every_reason_but_a_finish_says_what_it_is_inferred_from(tmp_path: Path) -> None:
+    def said(log: Log, name: str, files: dict[str, Any] | None = None) -> Any:
+        return outcome(read(log.folder(tmp_path / name, files)), "end_reason").data
+
+    assumed = "assumed: no configuration beside it says otherwise, nor --max-steps"
+    assert said(Log().finish(), "env_a") is None
+    assert said(talked(30), "env_b") == {"inferred": f"30 steps of 30 ({assumed})"}
+    assert said(talked(2), "env_c", performance()) == {
+        "inferred": f"no FINISH, and 2 steps of 30 ({assumed})"
+    }
+    assert said(talked(2), "env_d") == {"inferred": "no FINISH, and no task_performance.json of this run"}
 
 
 def test_models_and_tokens_of_agent_and_simulated_user_are_read(tmp_path: Path) -> None:

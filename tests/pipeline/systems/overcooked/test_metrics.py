@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.systems.overcooked import metrics, reader
-from coaudit.pipeline.systems.overcooked.collaboration import calls, compare, errors, requests
-from coaudit.pipeline.systems.overcooked.efficiency import Definition, common, known, tes, walked
+from coaudit.pipeline.systems.overcooked.collaboration import Definition, calls, compare, errors, requests
+from coaudit.pipeline.systems.overcooked.efficiency import known, tes, walked
 from coaudit.pipeline.systems.overcooked.references import Reference, references
 from coaudit.schemas import Trajectory
 from tests.shared import ROOT, shared
@@ -45,7 +47,8 @@ def values(
     gamma: float = 1.5,
 ) -> dict[str, float | None]:
     found = metrics.measures(trajectory, reference, definition, gamma)
-    return {row.metric + (f" {row.participant}" if row.participant else ""): row.value for row in found}
+    rows = (row for row in found if row.scoring is None)
+    return {row.metric + (f" {row.participant}" if row.participant else ""): row.value for row in rows}
 
 
 @pytest.mark.parametrize(
@@ -57,18 +60,18 @@ def values(
         (CHEF[1:], 0.0),
         (CHEF * 2, 0.67825311942959),
         ([CHEF[0], CHEF[2], CHEF[1], CHEF[3], CHEF[4]], 0.4),
+        # Appendix B.1: what stands behind a wrong step earns nothing, redundant steps only cost.
+        ([*CHEF[:3], "pickup(egg,counter)", CHEF[4]], 1.9025 * 3 / (5 + 0.9025 * 5)),
+        ([*CHEF[:3], "pickup(egg,counter)", *CHEF[3:]], 1.9025 * 5 / (5 + 0.9025 * 6)),
     ],
 )
-def test_tes_is_the_released_one(history: list[str], score: float) -> None:
+def test_tes_is_that_of_the_released_code_and_of_the_appendix(history: list[str], score: float) -> None:
     found = tes(history, [CHEF])
     assert found == pytest.approx(score, abs=1e-15)
 
 
-def test_tes_as_in_the_paper_takes_the_longest_common_subsequence() -> None:
-    # Without its first action the history still holds four of five: 1.9025·4 / (5 + 0.9025·4).
-    assert tes(CHEF[1:], [CHEF], "paper") == pytest.approx(7.61 / 8.61)
-    assert common(["c", "a", "b"], ["a", "b", "c"]) == 2 == walked(["c", "a", "b"], ["a", "b", "c"])
-    assert (common(["b", "c"], ["a", "b", "c"]), walked(["b", "c"], ["a", "b", "c"])) == (2, 0)
+def test_putting_down_what_nobody_wanted_is_no_progress() -> None:
+    assert tes(WRONG, [HELP]) == 0
 
 
 def test_the_walk_may_start_again_where_the_first_action_comes_again() -> None:
@@ -193,12 +196,105 @@ def test_wrong_requests_are_irrelevant_premature_or_repetitive_and_cite_who_aske
     assert [f.code for f in errors(seen, reference)] == ["repetitive"]
 
 
-def test_dialogues_that_the_assistant_opened_count_in_the_papers_reading_only() -> None:
-    trajectory, reference = sample("11-10")
-    released, paper = values(trajectory, reference), values(trajectory, reference, "paper")
-    assert released["success_rate"] == 1
-    assert released["initiating_capability"] is None
-    assert paper["initiating_capability"] == 0.5
+def run_of(*entries: tuple[int, str, str], opener: int = 1, done: int = 0) -> Trajectory:
+    """A run of one dialogue at step 1 (speaker, words, plan); the assistant has completed `done` of HELP."""
+    spoken = [{"agent": who, "analysis": "", "say": say, "plan": plan} for who, say, plan in entries]
+    said: list[list[dict[str, object]]] = [[], []]
+    said[opener] = spoken
+    calls = [{"call": int(opener == agent), "turn": [], "token": []} for agent in (0, 1)]
+    no_error = {"error_num": 0, "error_message": []}
+    turn = {
+        "timestamp": 1,
+        "order_list": ["poached_pear"],
+        "map": "",
+        "statistical_data": {
+            "score": 0,
+            "communication": calls,
+            "error": [{"format_error": no_error, "validator_error": no_error}] * 2,
+        },
+        "content": {"observation": [[], []], "content": said},
+    }
+    completed = [[], [{"timestamp": 0, "action": action} for action in HELP[:done]]]
+    log = {
+        "total_timestamp": [0, 1],
+        "total_order_finished": [],
+        "total_score": 0,
+        "total_action_list": completed,
+        "content": [turn],
+    }
+    folder = Path(tempfile.mkdtemp())
+    path = folder / "experiment_2026-01-12_10-00-00_poached_pear.json"
+    path.write_text(json.dumps(log))
+    (trajectory,) = reader.read(path, ReadOptions())
+    assert isinstance(trajectory, Trajectory)
+    return trajectory
+
+
+PEAR = references(SAMPLES / "reference")[0]["poached_pear"]
+ASKED = "Chef plan: " + ";".join(f"request('{action}')" for action in HELP)
+DONE = "Assistant plan: " + ";".join(HELP)
+AMISS = "Assistant plan: " + ";".join(WRONG)
+
+
+@pytest.mark.parametrize(
+    ("entries", "opener", "initiating", "responding"),
+    [
+        # Who asks what to do begins nothing; who states the request does, and the answer comes after it.
+        ([(1, "And I?", "Assistant plan: wait(1)"), (0, "A pear.", ASKED), (1, "Yes.", DONE)], 1, 1, 1),
+        ([(1, "What should I do?", ""), (0, "A pear.", ASKED), (1, "A plum?", AMISS)], 1, 1, 0),
+        ([(0, "A pear.", ASKED), (1, "Yes.", DONE)], 0, 1, 1),
+        ([(0, "Hello.", ""), (1, "Hello.", DONE)], 0, 0, 0),
+        ([(0, "A pear.", ASKED)], 0, 1, 0),
+    ],
+)  # fmt: skip
+def test_in_the_papers_reading_who_states_a_request_initiates(
+    entries: list[tuple[int, str, str]], opener: int, initiating: float, responding: float
+) -> None:
+    found = values(run_of(*entries, opener=opener), PEAR, "paper")
+    assert found["initiating_capability"] == initiating
+    assert found["responding_capability"] == responding
+
+
+def test_as_released_who_speaks_first_initiates_and_only_where_the_chef_opened() -> None:
+    entries = [(1, "What should I do?", ""), (0, "A pear.", ASKED), (1, "Yes.", DONE)]
+    assert values(run_of(*entries, opener=1), PEAR)["initiating_capability"] is None
+    # The assistant is taken to have asked for nothing, and the chef's plan has no step of its own.
+    assert values(run_of(*entries, opener=0), PEAR)["initiating_capability"] == 0
+
+
+def test_both_agents_may_state_requests_in_one_dialogue() -> None:
+    back = DONE + ";request(pickup(pear,counter))"
+    run = run_of(
+        (0, "A pear.", ASKED), (1, "Then take it.", back), (0, "I do.", "Chef plan: pickup(pear,counter)")
+    )
+    seen = list(metrics.assessed(metrics.run(run, None), PEAR, "paper"))
+    assert [(c.initiator, c.initiated, c.responded) for c in seen] == [(0, True, True), (1, True, True)]
+
+
+def test_a_request_for_two_hand_overs_counts_for_both() -> None:
+    leek = references(SAMPLES / "reference")[0]["leek_soup"]
+    assert leek.required_collaborations == 2
+    for steps, initiating in ((leek.of(1)[0], 1.0), (leek.of(1)[0][:5], 0.5), (leek.of(1)[0][:1], 0.5)):
+        asked = "Chef plan: " + ";".join(f"request({action})" for action in steps)
+        run = run_of((0, "Everything, please.", asked), opener=0)
+        assert values(run, leek, "paper")["initiating_capability"] == initiating
+
+
+def test_the_cells_of_the_confusion_and_the_classes_of_errors_are_shares_of_a_runs_collaborations() -> None:
+    run = run_of((0, "A pear.", ASKED), (1, "Yes.", DONE), opener=0, done=2)
+    rows = {r.scoring: (r.value, r.weight) for r in metrics.measures(run, PEAR, "paper") if r.scoring}
+    assert rows == {
+        "both right": (0, 1),
+        "request right": (0, 1),
+        "answer right": (0, 1),
+        "neither right": (1, 1),
+        "premature": (0, 1),
+        "repetitive": (1, 1),
+        "irrelevant": (0, 1),
+    }
+    silent = [r for r in metrics.measures(run_of(), PEAR, "paper") if r.scoring]
+    assert {(r.value, r.weight) for r in silent} == {(None, 0)}
+    assert {r.reason for r in silent} == {"no collaboration was begun", "no request names an action"}
 
 
 def test_a_success_counts_only_within_its_time() -> None:
@@ -220,14 +316,6 @@ def test_without_a_reference_scores_are_undefined_and_say_what_is_missing() -> N
     assert rows["success_rate"].value == 1
     assert rows["tes"].value is None
     assert rows["tes"].reason == "no reference action trajectories for 'poached_pear' (--reference DIR)"
-
-
-def test_progress_over_time_never_needs_the_future() -> None:
-    trajectory, reference = sample("10-00")
-    found = metrics.over_time(trajectory, reference)
-    assert [step for step, *_ in found] == [4, 6, 8, 10, 11, 14, 16]
-    assert found[0][1:] == pytest.approx((0, 1.9025 / 2.9025))
-    assert found[-1][1:] == pytest.approx((1, 1))
 
 
 def test_refused_plans_are_counted_by_agent_and_class() -> None:

@@ -71,10 +71,25 @@ def test_where_a_person_helped_most_and_was_wasted_cites_the_steps() -> None:
     assert wasted[0].human_steps == ((trajectories[6].id, 1),)
 
 
-def test_a_state_is_left_out_above_the_released_length_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metrics, "MAX_STATE", 10)
-    states = metrics.monte_carlo(read(SAMPLES / "hotpotqa_pairs.jsonl")[:4])
+def test_a_state_is_left_out_above_a_length_and_says_so_or_none_is() -> None:
+    runs = read(SAMPLES / "hotpotqa_pairs.jsonl")[:4]
+    states = metrics.monte_carlo(runs, longest=10)
     assert {s.reason for s in states} == {"longer than 10 characters", "only the agent acted here"}
+    states = metrics.monte_carlo(runs, longest=None)
+    assert {s.reason for s in states} == {None, "only the agent acted here"}
+
+
+def test_the_cost_after_a_step_leaves_out_what_was_paid_before_and_the_advantages_are_the_same() -> None:
+    question = "Question: Can you transport a coin along a sea of mercury?\n"
+    asked = [t for t in read(shared("rehac/strategyqa_train.jsonl")) if t.events[0].text == question]
+    root, *later = metrics.monte_carlo(asked, 0.08)
+    assert root.agent is not None and root.agent.reward_after == pytest.approx(root.agent.reward)
+    # After one human step: -.08 and .84 with the whole cost, one step of .08 more without what came before.
+    (after,) = [s for s in later if s.agent and s.agent.reward == pytest.approx(-0.08) and s.depth == 1]
+    assert after.human is not None and after.agent is not None
+    assert (after.agent.reward_after, after.human.reward_after) == pytest.approx((0.0, 0.92))
+    gain = (after.human.reward_after - after.agent.reward_after) / 2
+    assert after.advantage == pytest.approx(gain) == pytest.approx(0.46)
 
 
 def test_trees_of_two_questions_share_no_state() -> None:

@@ -1,0 +1,102 @@
+"""One policy for every request to a model: no redirects, and no answer without end.
+
+A key goes to the host that was named and to no other: a redirect would carry `x-api-key` or `api-key`
+along, and the prompt with it. litellm and the SDKs under it make clients of their own, so what they send
+is watched at httpx's public `send`, and only for calls made inside `watched`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from typing import Any
+
+import aiohttp
+
+from ...schemas.url import shown_url
+from .protocol import Fatal, Transient
+
+LARGEST_BODY = 8 << 20
+"""Bytes of an answer; the longest that a judge asks for has a few thousand tokens."""
+_WATCHED: ContextVar[bool] = ContextVar("watched", default=False)
+_DECODED = ("content-encoding", "content-length", "transfer-encoding")
+
+
+async def body_of(answer: aiohttp.ClientResponse) -> bytes:
+    """An answer's whole body; Transient where it is longer than LARGEST_BODY."""
+    pieces, size = [], 0
+    async for piece in answer.content.iter_chunked(1 << 16):
+        size += len(piece)
+        if size > LARGEST_BODY:
+            raise too_long()
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def too_long() -> Transient:
+    """What an answer beyond the limit is."""
+    return Transient(f"the answer is longer than {LARGEST_BODY >> 20} MiB")
+
+
+def redirected(place: str) -> Fatal:
+    """What a redirect is."""
+    return Fatal(
+        f"the endpoint redirects to {shown_url(place) or 'another address'}; redirects are not followed, "
+        "since they would carry the key along: give the final address as --api-base"
+    )
+
+
+@contextmanager
+def watched() -> Iterator[None]:
+    """Hold every request that httpx sends in here to the policy."""
+    _watch_httpx()
+    token = _WATCHED.set(True)
+    try:
+        yield
+    finally:
+        _WATCHED.reset(token)
+
+
+@cache
+def _watch_httpx() -> None:
+    import httpx
+
+    send = httpx.AsyncClient.send
+
+    async def held(self: httpx.AsyncClient, request: httpx.Request, **given: Any) -> httpx.Response:
+        if not _WATCHED.get():
+            return await send(self, request, **given)
+        stream = given.pop("stream", False)
+        given["follow_redirects"] = False
+        answer = await send(self, request, stream=True, **given)
+        if answer.has_redirect_location:
+            await answer.aclose()
+            raise redirected(str(request.url.join(answer.headers["location"])))
+        return answer if stream else await _whole(answer)
+
+    httpx.AsyncClient.send = held  # type: ignore[method-assign]
+
+
+async def _whole(answer: Any) -> Any:
+    """A streamed answer as one that was read, or Transient where it is too long."""
+    import httpx
+
+    pieces, size = [], 0
+    try:
+        async for piece in answer.aiter_bytes():
+            size += len(piece)
+            if size > LARGEST_BODY:
+                raise too_long()
+            pieces.append(piece)
+    finally:
+        await answer.aclose()
+    headers = [(name, value) for name, value in answer.headers.multi_items() if name not in _DECODED]
+    return httpx.Response(
+        answer.status_code,
+        headers=headers,
+        content=b"".join(pieces),
+        request=answer.request,
+        extensions={k: v for k, v in answer.extensions.items() if k != "network_stream"},
+    )

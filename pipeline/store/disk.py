@@ -1,0 +1,120 @@
+"""The one way to the disk for what must never be lost: appended whole, synced, renamed into place.
+
+`fault` is the seam through which tests break each of these steps.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ..errors import StoreError
+
+
+def fault(point: str, path: Path) -> None:
+    """Called before each `write`, `sync`, `rename` and `commit`; does nothing."""
+
+
+class AppendOnly:
+    """A file that only grows, by whole lines. StoreError names the file that the disk refuses."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        fresh = not path.exists()
+        try:
+            self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise _refused(path, error) from error
+        if fresh:
+            _sync_folder(path.parent)
+        self._cut = not self._ends_whole()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep other processes out while lines are appended, where several write one file."""
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+        try:
+            self._cut = not self._ends_whole()
+            yield
+        finally:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+
+    def write(self, lines: bytes) -> None:
+        """Append whole lines: all of them, or none. They survive a kill of this process, not of the machine.
+
+        A line that a kill or a full disk cut off stands alone, so that no later one fuses with it.
+        """
+        end = os.fstat(self._file).st_size
+        left = memoryview(b"\n" + lines if self._cut else lines)
+        try:
+            while left:
+                fault("write", self.path)
+                left = left[os.write(self._file, left) :]
+        except OSError as error:
+            self._take_back(end)
+            raise _refused(self.path, error) from error
+        self._cut = False
+
+    def sync(self) -> None:
+        """Return once all that was written is on disk."""
+        try:
+            fault("sync", self.path)
+            os.fsync(self._file)
+        except OSError as error:
+            raise _refused(self.path, error) from error
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._file)
+
+    def _ends_whole(self) -> bool:
+        size = os.fstat(self._file).st_size
+        return size == 0 or os.pread(self._file, 1, size - 1) == b"\n"
+
+    def _take_back(self, end: int) -> None:
+        try:
+            os.ftruncate(self._file, end)
+        except OSError:
+            self._cut = not self._ends_whole()
+
+
+def put(path: Path, content: bytes) -> None:
+    """Write a whole file in place of what was there: afterwards it is there whole, or as it was."""
+    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        aside.unlink(missing_ok=True)
+        file = AppendOnly(aside)
+        try:
+            file.write(content)
+            file.sync()
+        finally:
+            file.close()
+        rename(aside, path)
+    except BaseException:
+        aside.unlink(missing_ok=True)
+        raise
+
+
+def rename(path: Path, target: Path) -> None:
+    """Give a whole file or folder its name, and have that on disk."""
+    try:
+        fault("rename", target)
+        path.rename(target)
+        _sync_folder(target.parent)
+    except OSError as error:
+        raise _refused(target, error) from error
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _refused(path: Path, error: OSError) -> StoreError:
+    return StoreError(f"{path}: cannot write: {error.strerror or error}")

@@ -1,0 +1,60 @@
+"""InterCode's task reward, intersection over union of the rows of an answer and of the gold answer.
+
+The logs hold no gold answers. That of a question is what a run was shown last that earned the whole reward.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from ....schemas import Trajectory
+from ....schemas.trajectory import recorded
+from .metrics import steps
+from .tree import MAX_LITERAL
+
+Rows = Counter[str]
+
+
+def iou(answer: Rows, gold: Rows) -> float:
+    """Rows in both over rows in either, each as often as it stands there; 1 where both are empty."""
+    either = (answer | gold).total()
+    return (answer & gold).total() / either if either else 1.0
+
+
+def answer_rows(trajectory: Trajectory) -> Rows | None:
+    """The rows that the last step was shown; empty for an error, None where it is no list of rows."""
+    taken = steps(trajectory)
+    state = trajectory.states.get(taken[-1].states.get("public", "")) if taken else None
+    shown = str(state.get("observation") or "") if isinstance(state, dict) else ""
+    if shown.startswith("Error"):
+        return Counter()
+    try:
+        rows = ast.literal_eval(shown) if len(shown) <= MAX_LITERAL else None
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
+    return Counter(map(repr, rows)) if isinstance(rows, list) else None
+
+
+def gold_rows(trajectories: Iterable[Trajectory]) -> dict[str, Rows]:
+    """Question -> the rows of a run that earned the whole reward."""
+    found: dict[str, Rows] = {}
+    for trajectory in trajectories:
+        rows = answer_rows(trajectory) if recorded(trajectory, "task_reward").value == 1 else None
+        if rows is not None and trajectory.instance is not None:
+            found.setdefault(trajectory.instance, rows)
+    return found
+
+
+def overlap(trajectory: Trajectory, gold: Mapping[str, Rows]) -> tuple[float | None, str | None]:
+    """IoU of a run's last answer, or None with the reason."""
+    if recorded(trajectory, "task_reward").value == 1:
+        return 1.0, None
+    rows = answer_rows(trajectory)
+    if rows is None:
+        return None, "its last observation is no list of rows"
+    right = gold.get(trajectory.instance or "")
+    if right is None:
+        return None, "no run solved its question, whose gold answer the logs do not hold"
+    return iou(rows, right), None

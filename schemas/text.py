@@ -1,0 +1,47 @@
+"""Text of others, made harmless for where it goes: a terminal, a prompt, JSON, a spreadsheet."""
+
+from __future__ import annotations
+
+import re
+
+INVISIBLE = (
+    "\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufff9-\ufffb"
+    "\U000e0000-\U000e007f"
+)
+"""Control characters but tab and line feed, direction marks, tag characters: what a terminal would obey."""
+_INVISIBLE = re.compile(f"[{INVISIBLE}]")
+FORMULA = "^[\\s\u00a0\u200b\u3000\ufeff]*[=+\\-@\uff1d\uff0b\uff0d\uff20]|^[\\t\\r]"
+"""How a cell begins that a spreadsheet may compute (OWASP, CSV injection), full-width signs included."""
+_FORMULA = re.compile(FORMULA)
+
+
+def visible(text: str) -> str:
+    r"""Text with what a terminal would obey shown as escapes such as \x1b; tab and line feed stay."""
+    return _INVISIBLE.sub(_escape, text)
+
+
+def visible_json(text: str) -> str:
+    r"""JSON with the same characters as \uXXXX, which means the same to a parser."""
+    return _INVISIBLE.sub(_json_escape, text)
+
+
+def inert_cell(text: str) -> str:
+    """A cell of a CSV file, with an apostrophe in front where a spreadsheet would compute it."""
+    return f"'{text}" if _FORMULA.match(text) else text
+
+
+def _escape(match: re.Match[str]) -> str:
+    number = ord(match[0])
+    if number < 0x100:
+        return f"\\x{number:02x}"
+    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+
+
+def _json_escape(match: re.Match[str]) -> str:
+    return "".join(f"\\u{unit:04x}" for unit in _utf16(ord(match[0])))
+
+
+def _utf16(number: int) -> list[int]:
+    if number < 0x10000:
+        return [number]
+    return [0xD800 + ((number - 0x10000) >> 10), 0xDC00 + ((number - 0x10000) & 0x3FF)]

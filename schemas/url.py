@@ -1,0 +1,24 @@
+"""URLs as messages, tables and file names may show them."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit, urlunsplit
+
+
+def shown_url(url: str) -> str:
+    """A URL without its user, password, query and fragment, any of which may be a secret."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "(not a URL)"
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit((parts.scheme, host, parts.path, "", ""))
+
+
+def without_secrets(text: str, url: str) -> str:
+    """A message in which a URL, its password and its query stand as they may be shown."""
+    secrets = [url, url.rstrip("/"), urlsplit(url).query, urlsplit(url).password or ""]
+    for secret in secrets:
+        if len(secret) > 3:
+            text = text.replace(secret, shown_url(secret) if "://" in secret else "***")
+    return text

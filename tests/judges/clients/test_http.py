@@ -1,0 +1,152 @@
+"""What leaves this machine with a key in it goes to the host that was named, and an answer has an end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from coaudit.judges import JudgeError
+from coaudit.judges.clients import Message, Parameters, Question, http
+from coaudit.judges.clients.protocol import Fatal, Form, Transient
+from coaudit.judges.clients.select import client
+from coaudit.schemas.url import shown_url, without_secrets
+
+SECRET = "sk-very-secret-1234567890"
+QUESTION = Question((Message("user", "A prompt that nobody else may see."),), Form(max_tokens=5))
+KEYS = {
+    "openai/judge": "OPENAI_API_KEY",
+    "hosted_vllm/judge": "HOSTED_VLLM_API_KEY",
+    "anthropic/claude-3-5-haiku-latest": "ANTHROPIC_API_KEY",
+    "azure/judge": "AZURE_API_KEY",
+    "litellm_proxy/judge": "LITELLM_PROXY_API_KEY",
+}
+
+
+@dataclass
+class Host:
+    """A host that redirects, or answers without end, and what it was told."""
+
+    goes_to: str = ""
+    length: int = 0
+    url: str = ""
+    heard: list[str] = field(default_factory=list)
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        self.heard.append(f"{request.headers} {(await request.read()).decode('utf-8', 'replace')}")
+        if self.goes_to:
+            return web.Response(status=307, headers={"Location": f"{self.goes_to}{request.path}"})
+        stream = web.StreamResponse(headers={"Content-Type": "application/json"})
+        await stream.prepare(request)
+        for _ in range(self.length >> 16):
+            await stream.write(b" " * (1 << 16))
+        return stream
+
+
+@asynccontextmanager
+async def serving(*hosts: Host) -> AsyncIterator[None]:
+    runners = []
+    for host in hosts:
+        app = web.Application(client_max_size=1 << 24)
+        app.router.add_route("*", "/{path:.*}", host.answer)
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        host.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        runners.append(runner)
+    try:
+        yield
+    finally:
+        for runner in runners:
+            await runner.cleanup()
+
+
+async def refusal(model: str, url: str) -> JudgeError:
+    async with client(model, url, Parameters(), 20.0) as complete:
+        with pytest.raises(JudgeError) as refused:
+            await complete(QUESTION)
+    return refused.value
+
+
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AZURE_API_VERSION", "2024-10-21")
+    for variable in KEYS.values():
+        monkeypatch.setenv(variable, SECRET)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("model", KEYS)
+def test_a_redirect_takes_neither_key_nor_prompt_to_another_host(
+    model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment(monkeypatch)
+
+    async def run() -> tuple[Host, Host, JudgeError]:
+        thief, named = Host(), Host()
+        async with serving(thief, named):
+            named.goes_to = thief.url
+            return thief, named, await refusal(model, f"{named.url}/v1")
+
+    thief, named, refused = asyncio.run(run())
+    assert any(SECRET in heard for heard in named.heard), "the key went to the host that was named"
+    assert not thief.heard
+    assert isinstance(refused, Fatal) and "redirect" in str(refused)
+    assert SECRET not in str(refused)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "model", ["openai/judge", "anthropic/claude-3-5-haiku-latest", "litellm_proxy/judge"]
+)
+def test_an_answer_without_end_is_not_read_whole(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    environment(monkeypatch)
+    monkeypatch.setattr(http, "LARGEST_BODY", 1 << 20)
+
+    async def run() -> JudgeError:
+        host = Host(length=1 << 26)
+        async with serving(host):
+            return await refusal(model, f"{host.url}/v1")
+
+    refused = asyncio.run(run())
+    assert isinstance(refused, Transient) and "longer than 1 MiB" in str(refused)
+
+
+def test_what_others_send_with_httpx_is_left_alone() -> None:
+    async def run() -> tuple[int, int]:
+        import httpx
+
+        end, start = Host(length=1 << 17), Host()
+        async with serving(end, start):
+            start.goes_to = end.url
+            with http.watched():
+                pass
+            async with httpx.AsyncClient(follow_redirects=True) as mine:
+                return (await mine.get(start.url)).status_code, len(end.heard)
+
+    assert asyncio.run(run()) == (200, 1)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("http://me:pass@127.0.0.1:8000/v1", "http://127.0.0.1:8000/v1"),
+        ("https://host/v1?api-key=secret#part", "https://host/v1"),
+        ("redis://:word@host:6379/0", "redis://host:6379/0"),
+        ("http://[bad", "(not a URL)"),
+    ],
+)
+def test_a_url_is_shown_without_what_may_be_a_secret(url: str, shown: str) -> None:
+    assert shown_url(url) == shown
+
+
+def test_a_message_that_quotes_a_url_loses_its_secrets() -> None:
+    url = "http://me:hunter22@127.0.0.1:9/v1?key=abcdef"
+    text: Any = without_secrets(f"cannot reach {url}: hunter22, key=abcdef", url)
+    assert "hunter22" not in text and "abcdef" not in text and "127.0.0.1:9/v1" in text

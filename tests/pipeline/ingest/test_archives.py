@@ -1,0 +1,61 @@
+"""An archive costs what of it cannot be unpacked, and nothing beside it."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import tarfile
+import zipfile
+from collections import namedtuple
+from pathlib import Path
+
+import pytest
+
+from coaudit.pipeline.ingest.archives import unpacked
+
+MEMBERS = [
+    ("first", "1"),
+    ("x" * 300, "long"),
+    ("twice", "a"),
+    ("twice", "b"),
+    ("a/" * 50 + "deep", "d"),
+    ("last", "2"),
+]
+Usage = namedtuple("Usage", "total used free")
+
+
+def zipped(path: Path, members: list[tuple[str, str]]) -> Path:
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members:
+            archive.writestr(zipfile.ZipInfo(name), content)
+    return path
+
+
+def taped(path: Path, members: list[tuple[str, str]]) -> Path:
+    with tarfile.open(path, "w") as archive:
+        for name, content in members:
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content.encode()))
+    return path
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.parametrize("form", ["zip", "tar"])
+def test_a_member_that_cannot_be_unpacked_drops_no_later_one(tmp_path: Path, form: str) -> None:
+    path = (zipped if form == "zip" else taped)(tmp_path / f"logs.{form}", MEMBERS)
+    with unpacked(path) as (folder, refused):
+        there = {str(p.relative_to(folder)): p.read_text() for p in folder.rglob("*") if p.is_file()}
+    assert there == {"first": "1", "twice": "a", "a/" * 50 + "deep": "d", "last": "2"}
+    assert [item.reason for item in refused] == [
+        "its name is longer than 255 bytes",
+        "another member of this name came before; the first one counts",
+    ]
+
+
+def test_no_archive_takes_the_disk_that_others_need(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = zipped(tmp_path / "logs.zip", [("a", "x" * 700), ("b", "x" * 700), ("c", "x" * 10)])
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(2000, 1000, 1000))
+    with unpacked(path) as (folder, refused):
+        assert sorted(p.name for p in folder.iterdir()) == ["a", "c"]
+    assert "too large: 100 bytes may still be unpacked" in refused[0].reason

@@ -1,0 +1,138 @@
+"""A session that is known from its traffic and from its folder is one trajectory, whichever is read first."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from coaudit.pipeline.ingest import rebuild
+from coaudit.pipeline.store import Store
+from tests.pipeline.follow.emulator import AGENT, USER, Env
+from tests.pipeline.stores import made, rows, take
+
+pytestmark = pytest.mark.slow
+NAME = "env_travel_planning_0"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return made(tmp_path / "workspace")
+
+
+class Both:
+    """A session played into a recording and into a folder; what is heard arrives `late` seconds later."""
+
+    def __init__(self, folder: Path, *, late: float = 0.0, deaf: int = 0, **fields: object) -> None:
+        self.lines: list[str] = []
+        self.late, self.deaf = late, deaf
+        self.recording = folder / "traffic.jsonl"
+        self.env = Env(NAME, self._hear, folder / "results", **fields)  # type: ignore[arg-type]
+
+    def _hear(self, channel: str, payload: str) -> None:
+        if self.deaf:
+            self.deaf -= 1
+            return
+        heard = {"time": self.env.clock + self.late, "channel": channel, "payload": payload}
+        self.lines.append(json.dumps(heard) + "\n")
+
+    def done(self, *steps: tuple[str, str]) -> Both:
+        for role, action in steps:
+            self.env.step(role, action)
+        return self.written()
+
+    def written(self) -> Both:
+        self.recording.write_text("".join(self.lines))
+        return self
+
+    @property
+    def folder(self) -> Path:
+        return self.recording.parent / "results" / NAME
+
+
+def ends(store: Store) -> list[tuple[str, object]]:
+    found = rows(store, "SELECT text, data FROM outcomes WHERE name = 'end_reason'")
+    return [(row["text"], json.loads(row["data"] or "null")) for row in found]
+
+
+def known(store: Store) -> list[tuple[str, int, int]]:
+    query = """
+        SELECT t.id, count(*) FILTER (NOT e.live_only) AS logged, count(*) FILTER (e.live_only) AS heard
+        FROM trajectories t JOIN events e ON e.trajectory_id = t.id GROUP BY t.id ORDER BY t.id
+    """
+    return [(row["id"], row["logged"], row["heard"]) for row in rows(store, query)]
+
+
+@pytest.mark.parametrize("late", [0.0, 0.9, 1.4])
+@pytest.mark.parametrize("order", ["folder first", "traffic first", "at once"])
+def test_an_autonomous_session_heard_by_another_clock_is_one_with_its_folder(
+    tmp_path: Path, store: Store, order: str, late: float
+) -> None:
+    both = Both(tmp_path / "logs", late=late, query=None)
+    both.env.start()
+    both.env.step(AGENT, "WAIT_TEAMMATE_CONTINUE()")
+    both.done((AGENT, "EDITOR_UPDATE(text=Plan)"), (AGENT, "FINISH()"))
+    sources = [both.folder, both.recording]
+    if order == "at once":
+        take(store, tmp_path / "logs")
+    for source in sources if order == "folder first" else sources[::-1]:
+        take(store, source)
+    ((_, logged, heard),) = known(store)
+    assert (logged, heard) == (3, 1)
+    before = known(store)
+    assert take(store, *sources).trajectories == 0
+    rebuild(store)
+    assert known(store) == before
+
+
+def test_two_runs_of_one_name_hours_apart_stay_two(tmp_path: Path, store: Store) -> None:
+    for hour in range(2):
+        both = Both(tmp_path / f"logs{hour}", query=None)
+        both.env.clock += 3600 * hour
+        both.env.start()
+        both.done((AGENT, "FINISH()"))
+        take(store, both.recording if hour else both.folder)
+    assert len(known(store)) == 2
+
+
+def test_a_session_joined_late_is_one_with_its_folder_when_that_is_ingested(
+    tmp_path: Path, store: Store
+) -> None:
+    both = Both(tmp_path / "logs", deaf=4)
+    both.env.start()
+    both.env.step(AGENT, "SEND_TEAMMATE_MESSAGE(message=Before)")
+    both.deaf = 0
+    both.env.answer(AGENT)
+    both.done((USER, "SEND_TEAMMATE_MESSAGE(message=After)"), (AGENT, "FINISH()"))
+    take(store, both.recording)
+    take(store, both.folder)
+    assert [logged for _, logged, _ in known(store)] == [5]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_limit_that_was_heard_to_be_reached_stands_before_the_time_out_that_a_folder_implies(
+    tmp_path: Path, store: Store, order: int
+) -> None:
+    both = Both(tmp_path / "logs", max_steps=3)
+    both.env.start()
+    both.done(*[(AGENT, f"SEND_TEAMMATE_MESSAGE(message={n})") for n in range(3)])
+    alone = made(tmp_path / "alone")
+    take(alone, both.folder)
+    ((text, why),) = ends(alone)
+    assert text == "time_out" and "assumed" in str(why)
+    take(alone, both.folder, max_steps=3)
+    assert ends(alone) == [("step_limit", {"inferred": "3 steps of 3 (--max-steps)"})]
+    for source in [both.folder, both.recording][::order]:
+        take(store, source)
+    assert ends(store) == [("step_limit", {"heard": "the end came right after a step"})]
+
+
+def test_a_silence_that_was_heard_before_the_end_is_a_time_out(tmp_path: Path, store: Store) -> None:
+    both = Both(tmp_path / "logs")
+    both.env.start()
+    both.env.step(AGENT, "SEND_TEAMMATE_MESSAGE(message=Hello)")
+    both.env.tick(idle=True)
+    both.env.end()
+    take(store, both.written().recording)
+    assert ends(store) == [("time_out", {"heard": "the end came long after a step"})]

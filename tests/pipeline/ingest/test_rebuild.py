@@ -1,0 +1,144 @@
+"""Two verbs at once: what one writes while the other makes the database anew is in it afterwards."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coaudit.pipeline.ingest import ingest, rebuild, sources
+from coaudit.pipeline.ingest.rebuild import catch_up
+from coaudit.pipeline.store import Store, Workspace, disk
+from coaudit.pipeline.systems import ReadOptions
+from coaudit.pipeline.systems.cogym.generate import generate
+from tests.conftest import Coaudit
+from tests.pipeline.systems.cogym.folders import AGENT, USER, Log
+
+TABLES = ("trajectories", "participants", "events", "units", "outcomes", "sources", "measured", "counted")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(Workspace(tmp_path / "w"))
+
+
+def take(store: Store, folder: Path) -> None:
+    ingest(store, [folder], ReadOptions())
+
+
+def keys(store: Store) -> list[str]:
+    with store.reading() as connection:
+        return [r[0] for r in connection.execute("SELECT native_id FROM trajectories ORDER BY 1").fetchall()]
+
+
+def content(store: Store) -> dict[str, list[Any]]:
+    with store.reading() as connection:
+        return {
+            table: sorted(map(str, connection.execute(f"SELECT * FROM {table}").fetchall()))
+            for table in TABLES
+        }
+
+
+def test_what_is_ingested_during_a_rebuild_is_there_afterwards(tmp_path: Path, store: Store) -> None:
+    generate(tmp_path / "a", 6, 1)
+    generate(tmp_path / "b", 4, 2)
+    take(store, tmp_path / "a")
+
+    def meanwhile(what: str, done: int, total: int) -> None:
+        if done == 3:
+            take(Store(store.workspace), tmp_path / "b")
+
+    rebuild(store, meanwhile)
+    assert len(keys(store)) == 10
+    assert not sources.behind(store)
+    before = content(store)
+    rebuild(store)
+    assert content(store) == before
+
+
+def test_a_session_that_grew_during_a_rebuild_is_there_as_it_grew(tmp_path: Path, store: Store) -> None:
+    log = Log().say(AGENT, "How much?")
+    log.folder(tmp_path / "a" / "env_travel_planning_0")
+    log.folder(tmp_path / "a" / "env_travel_planning_1")
+    take(store, tmp_path / "a")
+
+    def meanwhile(what: str, done: int, total: int) -> None:
+        if done == 1:
+            log.say(USER, "Little").folder(tmp_path / "a" / "env_travel_planning_0")
+            take(Store(store.workspace), tmp_path / "a")
+
+    rebuild(store, meanwhile)
+    with store.reading() as connection:
+        query = "SELECT n_events FROM trajectories WHERE native_id = 'env_travel_planning_0'"
+        assert connection.execute(query).fetchone() == (len(log.records) + 1,)
+
+
+def test_a_writer_waits_while_the_new_database_takes_its_place(tmp_path: Path, store: Store) -> None:
+    generate(tmp_path / "a", 2, 1)
+    take(store, tmp_path / "a")
+    child = -1
+    with store.alone():
+        child = os.fork()
+        if not child:
+            take(Store(store.workspace), Path(__file__).parent)
+            os._exit(0)
+        assert os.waitpid(child, os.WNOHANG) == (0, 0)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_a_source_that_only_the_ledger_knows_is_read_by_the_next_command(
+    tmp_path: Path, store: Store, coaudit: Coaudit, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generate(tmp_path / "a", 3, 1)
+    store = Store(Workspace(workspace))
+    take(store, tmp_path / "a")
+    assert len(keys(store)) == 3
+    generate(tmp_path / "b", 2, 2)
+
+    def killed(point: str, path: Path) -> None:
+        if point == "commit":
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(disk, "fault", killed)
+        take(store, tmp_path / "b")
+    assert sources.behind(store)
+    assert len(coaudit("trajectory", "list", "--json").json["rows"]) == 5
+    assert not sources.behind(store)
+
+
+def test_a_database_deleted_under_a_follower_comes_back_whole(
+    tmp_path: Path, coaudit: Coaudit, workspace: Path
+) -> None:
+    generate(tmp_path / "a", 3, 1)
+    generate(tmp_path / "b", 2, 2)
+    store = Store(Workspace(workspace))
+    take(store, tmp_path / "a")
+    store.workspace.database.unlink()
+    take(store, tmp_path / "b")
+    assert len(keys(store)) == 2 and sources.behind(store)
+    assert len(coaudit("trajectory", "list", "--json").json["rows"]) == 5
+
+
+def test_catching_up_twice_changes_nothing(tmp_path: Path, store: Store) -> None:
+    generate(tmp_path / "a", 3, 1)
+    take(store, tmp_path / "a")
+    before = content(store)
+    with store.writing() as connection:
+        sources.reach(connection, 0)
+    assert catch_up(store).unchanged == 3
+    assert content(store) == before
+
+
+def test_the_ledger_of_sources_is_read_from_any_line_with_its_number(tmp_path: Path, store: Store) -> None:
+    generate(tmp_path / "a", 3, 1)
+    take(store, tmp_path / "a")
+    lines = store.workspace.sources.read_bytes().splitlines(keepends=True)
+    store.workspace.sources.write_bytes(b"".join([*lines, b"{broken\n"]))
+    assert [json.loads(line)["path"] for line in lines] == [s.path for s in sources.noted(store.workspace)[0]]
+    rest, broken = sources.noted(store.workspace, len(lines[0]))
+    assert [s.path for s in rest] == [json.loads(line)["path"] for line in lines[1:]]
+    assert broken[0].line == len(lines) + 1

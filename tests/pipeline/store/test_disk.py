@@ -1,0 +1,128 @@
+"""Ledgers on a disk that fails: whole lines or none, and no line ever fuses with one that was cut off."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from coaudit.pipeline.errors import StoreError
+from coaudit.pipeline.store import disk, ledger
+from coaudit.schemas import Rating
+
+Fault = Callable[[str, Path], None]
+
+
+def rating(event: int) -> Rating:
+    given = {"codebook": "initiative", "code": "c", "rater": "r", "rater_kind": "llm", "label": "yes"}
+    return Rating.model_validate({"trajectory": "t", "event": event, **given})
+
+
+def failing(point: str, times: int = 1, code: int = errno.ENOSPC) -> Fault:
+    left = [times]
+
+    def fault(at: str, path: Path) -> None:
+        if at == point and left[0]:
+            left[0] -= 1
+            raise OSError(code, os.strerror(code))
+
+    return fault
+
+
+def events(path: Path) -> list[int | None]:
+    return [item.event for item, _ in ledger.ratings(path) if isinstance(item, Rating)]
+
+
+@pytest.mark.parametrize("point", ["write", "sync"])
+def test_a_rating_after_a_full_disk_is_whole_and_the_error_names_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    file = ledger.RatingLedger(tmp_path)
+    file.append([rating(1)])
+    monkeypatch.setattr(disk, "fault", failing(point))
+    with pytest.raises(StoreError, match=f"{file.path.name}: cannot write: No space left"):
+        file.append([rating(2)])
+    file.append([rating(3)])
+    file.close()
+    assert events(file.path) == ([1, 3] if point == "write" else [1, 2, 3])
+
+
+def test_half_a_line_on_a_full_disk_is_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = ledger.RatingLedger(tmp_path)
+    file.append([rating(1)])
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda fd, data: write(fd, bytes(data)[:40]))
+    calls = [0]
+
+    def full(point: str, path: Path) -> None:
+        calls[0] += point == "write"
+        if calls[0] == 2:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(disk, "fault", full)
+    with pytest.raises(StoreError):
+        file.append([rating(2)])
+    assert file.path.read_bytes().endswith(b"\n")
+    monkeypatch.undo()
+    file.append([rating(3)])
+    assert events(file.path) == [1, 3]
+
+
+def test_a_cut_line_that_cannot_be_taken_back_stands_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "sources.jsonl"
+    ledger.append(path, ['{"a": 1}'])
+    with path.open("ab") as file:
+        file.write(b'{"cut')
+    ledger.append(path, ['{"b": 2}'])
+    assert [line for _, line in ledger.lines(path)] == [b'{"a": 1}\n', b'{"cut\n', b'{"b": 2}\n']
+
+
+def test_where_lines_begin_and_end_is_told_also_to_two_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "sources.jsonl"
+    places = [ledger.append(path, ["x" * n]) for n in (1, 2, 3)]
+    assert places == [(0, 2), (2, 5), (5, 9)]
+    children = []
+    for number in range(4):
+        child = os.fork()
+        if not child:
+            for _ in range(50):
+                ledger.append(path, [str(number) * 3000])
+            os._exit(0)
+        children.append(child)
+    assert all(os.waitpid(child, 0)[1] == 0 for child in children)
+    lines = path.read_text().splitlines()[3:]
+    assert len(lines) == 200 and all(len(line) == 3000 and len(set(line)) == 1 for line in lines)
+
+
+def test_a_whole_file_is_there_as_it_was_or_as_it_is_to_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "sample.jsonl"
+    disk.put(path, b"before")
+    for point in ("write", "sync", "rename"):
+        with monkeypatch.context() as patch, pytest.raises(StoreError):
+            patch.setattr(disk, "fault", failing(point))
+            disk.put(path, b"after")
+        assert path.read_bytes() == b"before"
+    disk.put(path, b"after")
+    assert path.read_bytes() == b"after"
+    assert [p.name for p in tmp_path.iterdir()] == ["sample.jsonl"]
+
+
+def test_what_a_workspace_holds_is_its_owners_alone(tmp_path: Path) -> None:
+    from coaudit.pipeline.store import Store, Workspace
+
+    store = Store(Workspace(tmp_path / "w"))
+    with store.writing():
+        pass
+    ledger.append(store.workspace.sources, ["{}"])
+    modes = {
+        p.name: p.stat().st_mode & 0o777 for p in (store.workspace.path, *store.workspace.path.iterdir())
+    }
+    assert modes["w"] == 0o700
+    assert modes["coaudit.duckdb"] == modes["sources.jsonl"] == 0o600

@@ -1,0 +1,34 @@
+"""Text of others: nothing is obeyed by a terminal, computed by a spreadsheet, or lost in JSON."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from coaudit.schemas.text import inert_cell, visible, visible_json
+
+OBEYED = ("\x1b]0;title\x07", "\x9b31m", "\x85", "\u202e", "\u2066", "\u2028", "\U000e0041", "\r")
+
+
+@pytest.mark.parametrize("text", OBEYED)
+def test_what_a_terminal_obeys_is_shown_and_nothing_is_lost(text: str) -> None:
+    obeyed = {letter for letter in text if not letter.isprintable()}
+    shown = visible(f"before {text} after\n\tnext")
+    assert obeyed and not obeyed & set(shown)
+    assert shown.startswith("before ") and shown.endswith(" after\n\tnext")
+    printed = visible_json(json.dumps(text, ensure_ascii=False))
+    assert json.loads(printed) == text and not obeyed & set(printed)
+
+
+@pytest.mark.parametrize(
+    "cell",
+    ["=1+1", "\n=1", " =1", "\u3000=1", "＝1+1", "\t=1", "\r=1", "+1", "-1+cmd", "@SUM(A1)", "\ufeff=1"],
+)
+def test_a_cell_that_a_spreadsheet_would_compute_gets_an_apostrophe(cell: str) -> None:
+    assert inert_cell(cell) == f"'{cell}"
+
+
+@pytest.mark.parametrize("cell", ["", "plain", "a=b", "naïve", "1+1"])
+def test_other_cells_stay_as_they_are(cell: str) -> None:
+    assert inert_cell(cell) == cell
