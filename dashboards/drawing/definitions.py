@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 DEFINITIONS = {
-    "delivery_rate": "Share of sessions that delivered a result before they ended. Wilson's 95 % interval.",
+    "delivery_rate": "Share of sessions that delivered a result before they ended.",
     "task_performance": "Quality of delivered results, from 0 to 1, by the task's own scoring; sessions that "
     "delivered nothing are missing here.",
     "collab_score": "Delivery times quality: 0 where nothing was delivered, else task performance "

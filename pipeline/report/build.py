@@ -119,8 +119,8 @@ def simulated(rows: Sequence[Metric], better: Mapping[tuple[str, str, str], Comp
         title="Collaboration with simulated users (Co-Gym, table 2)",
         caption="Task performance is that of delivered results; the collab score is 0 where nothing was "
         "delivered. * significantly better than the autonomous agent of the same model (p < 0.05, not "
-        "corrected for their number; McNemar for yes/no, else paired t, over the instances that both ran; a "
-        "bootstrap where none were). H_init, CA+ and CA− audit the process: neither higher nor lower is "
+        "corrected for their number; a studentised permutation test, paired in the instances that both "
+        "ran). H_init, CA+ and CA− audit the process: neither higher nor lower is "
         "better by itself. " + _rated_by(rows),
         columns=("Condition", "Model", *(name for _ in tasks for name in TABLE_2.values())),
         rows=tuple(
@@ -213,7 +213,7 @@ def failures(
     return Table(
         name="failures",
         title="Failure modes (Co-Gym, table 4)",
-        caption=f"Share of trajectories in which {rater} found the mode, with Wilson's 95 % interval. A "
+        caption=f"Share of trajectories in which {rater} found the mode, with its 95 % interval. A "
         "category is the union of its modes, not their sum. "
         f"{'Corrected' if corrected else 'Not corrected'} by people's labels.{beside}",
         columns=("Code", "Failure mode", "Usual source", *(" · ".join(group) for group in groups)),
