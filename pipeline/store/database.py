@@ -12,7 +12,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -74,10 +74,15 @@ class Store:
             try:
                 yield connection
                 disk.fault("commit", self.workspace.database)
-            except BaseException:
-                connection.rollback()
+                connection.commit()
+            except BaseException as error:
+                _rolled_back(connection)
+                if isinstance(error, duckdb.IOException) or (
+                    isinstance(error, OSError) and not error.filename
+                ):
+                    why = getattr(error, "strerror", None) or str(error).splitlines()[0]
+                    raise StoreError(f"{self.workspace.store_url}: cannot store: {why}") from error
                 raise
-            connection.commit()
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -265,6 +270,11 @@ class Store:
             yield connection
         finally:
             connection.close()
+
+
+def _rolled_back(connection: duckdb.DuckDBPyConnection) -> None:
+    with suppress(duckdb.Error):  # a commit that failed has ended the transaction already
+        connection.rollback()
 
 
 @cache
