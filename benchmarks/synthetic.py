@@ -10,8 +10,8 @@ import sys
 import time
 from pathlib import Path
 
+from coaudit.pipeline.ingest.measure import TEAMWORK
 from coaudit.pipeline.store import Store, Workspace, derived
-from coaudit.pipeline.store.database import TEAMWORK
 
 LONG = "t0000007"
 STATEMENTS = (
@@ -78,7 +78,7 @@ STATEMENTS = (
     """,
     """
     INSERT INTO ratings SELECT 'synthetic.jsonl', row_number() OVER (), trajectory_id, event, hash, name, version,
-        code, rater, kind, '1', CASE WHEN (truth % 4 = 0) <> (own % 12 = 0) THEN positive ELSE
+        code, rater, kind, '1', 0, CASE WHEN (truth % 4 = 0) <> (own % 12 = 0) THEN positive ELSE
         list_filter(labels, lambda x: x <> positive)[1] END, NULL, false,
         CASE WHEN event IS NULL THEN [1 + own % 15] ELSE [] END, NULL,
         CASE WHEN event IS NULL THEN ['model', 'scaffolding', 'both'][1 + own % 3] END, 'because it says so',

@@ -10,8 +10,8 @@ from .base import Model
 class Metric(Model):
     """One number of one metric for a group of trajectories, or for one trajectory.
 
-    `value` is None exactly where `reason` says why. `n` trajectories went into it, `missing` could not.
-    `low` and `high` bound a 95 % interval.
+    Where `value` or its interval is None, `reason` says why. `n` trajectories went into it, `missing` could
+    not. `low` and `high` bound a 95 % interval.
     """
 
     metric: str
@@ -29,6 +29,15 @@ class Metric(Model):
     missing: int = 0
     low: float | None = None
     high: float | None = None
+    clusters: int | None = None
+    """Independent groups of trajectories: the instances of a task where they are known."""
+    answered: float | None = None
+    """Of a metric that rests on ratings: the share of the units that have one."""
+    bound_low: float | None = None
+    """With `bound_high`: where the value lies whatever the unrated units are."""
+    bound_high: float | None = None
+    design: str | None = None
+    """How rated units stand for unrated ones."""
     reason: str | None = None
     note: str | None = None
     """What a value rests on by its definition, such as sessions that it counts as 0."""

@@ -116,6 +116,12 @@ class Outcome(Model):
     data: JsonValue = None
     """Details as the system logged them, such as the criteria behind a score."""
 
+    @property
+    def inferred(self) -> str | None:
+        """What it follows from, where no log says it."""
+        why = self.data.get("inferred") if isinstance(self.data, dict) else None
+        return why if isinstance(why, str) else None
+
 
 class GivenOutcome(Model):
     """An outcome that a person brings in: `outcome_rating`, `satisfaction`, `preferred` (1 or 0) ..."""

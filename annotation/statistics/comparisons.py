@@ -1,8 +1,13 @@
-"""Differences between two conditions, paired by task instance where the design is, with intervals."""
+"""Differences between two samples: effect, interval, p-value, and what is corrected for in a family of tests.
+
+The effect and its interval are those of `estimate.difference`: what is said of the two samples apart, minus
+each other, clusters that both hold being paired. The test is `permutation.permuted`. Where no arrangement of
+the data could reach the level nothing is tested, and nothing counts for the family (Tarone 1990).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Literal, get_args
@@ -10,19 +15,25 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from .intervals import Floats, Interval, Ints, Z, around, cluster_weights, student
+from .estimate import Totals, difference
+from .intervals import Floats, Interval, Z
+from .permutation import Arms, Test, arms, permuted
 
 Method = Literal["holm", "benjamini_hochberg", "benjamini_yekutieli"]
 LEVEL = 0.05
+DRAWS = (1_999, 19_999, 199_999)
+"""Random arrangements: the first for every test, the next ones where a decision hangs on more."""
+_MANY, _ENOUGH = 5_000, 200  # clusters in all and in the smaller sample from which Student's t will do
 _EXACT_BELOW = 25  # discordant pairs
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """`effect` is the first mean minus the second; None with a `reason` where there is none.
+    """`effect` is the first value minus the second; None with a `reason` where there is none.
 
-    `n` counts pairs, or the values of both samples. `p_value` is two-sided; `p_adjusted` is that within its
-    family, once `adjust` has seen it.
+    `n` counts the values of both samples, `pairs` the clusters (instances) that both hold and `alone` those
+    that only the first and only the second does. `p_value` is two-sided, None with a `reason` where the data
+    can't decide; `p_adjusted` is that within its family of `family` tests, once `adjust` has seen it.
     """
 
     test: str
@@ -35,6 +46,11 @@ class Comparison:
     n: int
     reason: str | None = None
     p_adjusted: float | None = None
+    pairs: int = 0
+    alone: tuple[int, int] = (0, 0)
+    family: int | None = None
+    draws: int = 0
+    """Random arrangements behind the p-value; 0 where it is exact."""
 
     @property
     def better(self) -> bool:
@@ -49,41 +65,111 @@ class Comparison:
         interval = "" if self.low is None else f" [{self.low:.3f}, {self.high:.3f}]"
         found = (
             f"{what}: {self.first:.3f} ({first}) against {self.second:.3f} ({second}), "
-            f"difference {self.effect:+.3f}{interval}, {self.test}, n={self.n}"
+            f"difference {self.effect:+.3f}{interval}, n={self.n}{self._design}"
         )
         if self.p_value is None:
             return f"{found}: no test, {self.reason}."
+        found += f", {self.test}"
         p = self.p_value if self.p_adjusted is None else self.p_adjusted
-        shown = f"p={self.p_value:.3g}" + ("" if self.p_adjusted is None else f", adjusted {p:.3g}")
+        of = "" if self.family is None else f" of {self.family}"
+        shown = f"p={self.p_value:.3g}" + ("" if self.p_adjusted is None else f", adjusted{of} {p:.3g}")
         verdict = "significant at .05" if p < LEVEL else "not significant at .05: no difference was shown"
         return f"{found}, {shown}: {verdict}."
 
+    @property
+    def _design(self) -> str:
+        if not self.pairs:
+            return ""
+        rest = f", {self.alone[0]} + {self.alone[1]} not" if sum(self.alone) else ""
+        return f" ({self.pairs} instance{'s' * (self.pairs > 1)} paired{rest})"
 
-def compare(
-    first: Floats,
-    second: Floats,
-    *,
-    instances: tuple[Sequence[str], Sequence[str]] | None = None,
-    clusters: tuple[Sequence[str], Sequence[str]] | None = None,
-    seed: int = 0,
-) -> Comparison:
-    """Compare the means of two samples (n₁,) and (n₂,) of finite values, by the test that the design allows.
 
-    With `instances`, the task of each value, tasks that both solved are paired (several runs of one are
-    averaged): McNemar for single yes/no outcomes, else paired t. Without two shared tasks the samples are
-    compared whole, by a bootstrap over `clusters` (trajectories, or tasks run several times) or else values.
+def contrast(first: Totals, second: Totals, *, draws: int = DRAWS[0], seed: int = 0) -> Comparison:
+    """Compare two samples of the same kind, paired in the clusters that both hold.
+
+    The interval holds 0 wherever the test shows no difference: the two never contradict each other.
     """
-    first, second = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
-    if not (np.isfinite(first).all() and np.isfinite(second).all()):
-        raise ValueError("values must be finite: leave missing ones out and count them")
-    if not len(first) or not len(second):
-        return _none("none", len(first) + len(second), "a sample is empty")
-    if instances is not None:
-        pairs = _paired(first, second, instances)
-        if len(pairs) >= 2:
-            yes_no = bool(np.isin(pairs, (0, 1)).all())
-            return mcnemar(pairs[:, 0], pairs[:, 1]) if yes_no else paired_t(pairs[:, 0], pairs[:, 1])
-    return bootstrap_difference(first, second, clusters=clusters or instances, seed=seed)
+    found = difference(first, second)
+    if found.value is None:
+        return _none("none", found.n, found.reason or "no value")
+    sample = arms(first, second)
+    test, done = _tested(sample, found.value, found.error or 0.0, found.df or 1.0, draws, seed)
+    row = Comparison(
+        test=test,
+        first=first.value,
+        second=second.value,
+        effect=found.value,
+        low=found.low,
+        high=found.high,
+        p_value=done.p_value,
+        n=found.n,
+        reason=found.reason,
+        pairs=sample.pairs,
+        alone=sample.alone,
+        draws=done.draws,
+    )
+    if done.least >= LEVEL:
+        row = replace(row, p_value=None, reason=_undecided(sample))
+    if row.low is None or row.high is None or (row.p_value is not None and row.p_value < LEVEL):
+        return row
+    return replace(row, low=min(row.low, 0.0), high=max(row.high, 0.0))
+
+
+def _tested(sample: Arms, effect: float, error: float, df: float, draws: int, seed: int) -> tuple[str, Test]:
+    """The test's name and what it found."""
+    smaller = min(count + sample.pairs for count in sample.alone)
+    if len(sample.label) > _MANY and smaller >= _ENOUGH and error > 0:
+        from scipy import special
+
+        return "Student's t", Test(2 * float(special.stdtr(df, -abs(effect) / error)), 0.0, 0)
+    found = permuted(sample, draws, seed)
+    if found.draws:
+        return f"permutation ({found.draws:,} draws)", found
+    exact = ("McNemar, mid-p" if sample.pairs else "Fisher, mid-p") if sample.table else "permutation, exact"
+    return exact, found
+
+
+def _undecided(sample: Arms) -> str:
+    alone = " and ".join(map(str, sample.alone))
+    held = f"{sample.pairs} pairs" if not sum(sample.alone) else alone
+    held += f" beside {sample.pairs} pairs" if sample.pairs and sum(sample.alone) else ""
+    return f"too few to decide: no outcome of {held} with these values would reach .05"
+
+
+def settle(
+    samples: Sequence[tuple[Totals, Totals]],
+    families: Sequence[Hashable] | None = None,
+    method: Method = "holm",
+    known: Sequence[Comparison | None] | None = None,
+) -> list[Comparison]:
+    """Compare each pair of samples, corrected within its family (one for all where none is named).
+
+    Tests whose decision hangs on the coarseness of a resampled p-value are drawn again with more. `known` has
+    rows that were tested otherwise and belong to the families as they are.
+    """
+    given = list(known) if known is not None else [None] * len(samples)
+    members = list(families) if families is not None else [None] * len(samples)
+    rows = [row or contrast(*pair) for row, pair in zip(given, samples, strict=True)]
+    for draws in DRAWS[1:]:
+        for place in _open(rows, members, method):
+            rows[place] = contrast(*samples[place], draws=draws)
+    return adjust(rows, method, members)
+
+
+def _open(rows: Sequence[Comparison], families: Sequence[Hashable], method: Method) -> list[int]:
+    """The resampled tests whose threshold lies within three standard errors of their p-value."""
+    found = []
+    for name in dict.fromkeys(families):
+        own = [place for place, family in enumerate(families) if family == name]
+        tested = sorted((rows[place].p_value, place) for place in own if rows[place].p_value is not None)
+        for rank, (p, place) in enumerate(tested):
+            draws = rows[place].draws
+            threshold = LEVEL / (len(tested) - rank) if method == "holm" else LEVEL * (rank + 1) / len(tested)
+            if draws and p is not None:
+                reach = 3 * sqrt(p * (1 - p) / draws) + 1 / draws
+                if p - reach < threshold < p + reach:
+                    found.append(place)
+    return found
 
 
 def mcnemar(first: Floats, second: Floats) -> Comparison:
@@ -109,57 +195,25 @@ def mcnemar(first: Floats, second: Floats) -> Comparison:
     return _found("McNemar, exact" if discordant < _EXACT_BELOW else "McNemar", first, second, interval, p, n)
 
 
-def paired_t(first: Floats, second: Floats) -> Comparison:
-    """The mean of the differences (n,) with Student's t."""
-    from scipy import special
+def adjust(
+    rows: Sequence[Comparison], method: Method = "holm", families: Sequence[Hashable] | None = None
+) -> list[Comparison]:
+    """The same rows with p-values adjusted within their families (one where none is named).
 
-    n = len(first)
-    if n < 2:
-        return _none("paired t", n, f"a paired test needs two pairs, got {n}")
-    differences = first - second
-    error = float(differences.std(ddof=1)) / sqrt(n)
-    mean = float(differences.mean())
-    if error < 1e-12:
-        row = _found("paired t", first, second, Interval(None, None), 1.0, n)
-        return replace(row, p_value=None, reason="all differences are equal")
-    p = 2 * float(special.stdtr(n - 1, -abs(mean / error)))
-    half = student(n - 1) * error
-    return _found("paired t", first, second, Interval(mean - half, mean + half), p, n)
-
-
-def bootstrap_difference(
-    first: Floats,
-    second: Floats,
-    *,
-    clusters: tuple[Sequence[str], Sequence[str]] | None = None,
-    resamples: int = 4000,
-    seed: int = 0,
-) -> Comparison:
-    """Two independent samples: a Bayesian bootstrap of each, over clusters where values are not independent.
-
-    Yes/no values get half an observation of each kind, so that "never" is not taken for certain. The p-value
-    is twice the share of draws beyond 0, so never below 2/(resamples + 1).
+    Rows without a p-value are no part of a family.
     """
-    test, n = ("cluster bootstrap" if clusters else "bootstrap"), len(first) + len(second)
-    yes_no = bool(np.isin(first, (0, 1)).all() and np.isin(second, (0, 1)).all())
-    draws = []
-    for number, values in enumerate((first, second)):
-        _, codes = np.unique(clusters[number] if clusters else np.arange(len(values)), return_inverse=True)
-        if int(codes.max()) < 1:
-            return _none(test, n, "a sample has a single independent value")
-        draws.append(_means(values, codes, yes_no, resamples, seed + number))
-    difference = draws[0] - draws[1]
-    interval = around(float(first.mean() - second.mean()), difference)
-    beyond = min(int((difference <= 0).sum()), int((difference >= 0).sum()))
-    p = min(1.0, 2 * (beyond + 1) / (resamples + 1))
-    return _found(test, first, second, interval, p, n)
-
-
-def adjust(rows: Sequence[Comparison], method: Method = "holm") -> list[Comparison]:
-    """The same rows with p-values adjusted for their number; rows without one are no part of the family."""
-    tested = [row.p_value for row in rows if row.p_value is not None]
-    adjusted = iter(adjusted_p_values(tested, method))
-    return [row if row.p_value is None else replace(row, p_adjusted=next(adjusted)) for row in rows]
+    members = list(families) if families is not None else [None] * len(rows)
+    adjusted = list(rows)
+    for name in dict.fromkeys(members):
+        tested = [
+            (place, row.p_value)
+            for place, row in enumerate(rows)
+            if members[place] == name and row.p_value is not None
+        ]
+        values = adjusted_p_values([p for _, p in tested], method)
+        for (place, _), p in zip(tested, values, strict=True):
+            adjusted[place] = replace(rows[place], p_adjusted=p, family=len(tested))
+    return adjusted
 
 
 def adjusted_p_values(p_values: Sequence[float], method: Method = "holm") -> list[float]:
@@ -179,27 +233,6 @@ def adjusted_p_values(p_values: Sequence[float], method: Method = "holm") -> lis
     adjusted = np.empty(m)
     adjusted[order] = np.minimum(stepped, 1)
     return [float(value) for value in adjusted]
-
-
-def _paired(first: Floats, second: Floats, instances: tuple[Sequence[str], Sequence[str]]) -> Floats:
-    """(pairs, 2) mean values of the instances that both samples have."""
-    means = []
-    for values, names in zip((first, second), instances, strict=True):
-        unique, codes = np.unique(np.asarray(names), return_inverse=True)
-        means.append(dict(zip(unique.tolist(), np.bincount(codes, values) / np.bincount(codes), strict=True)))
-    shared = sorted(means[0].keys() & means[1].keys())
-    return np.array([[means[0][name], means[1][name]] for name in shared], dtype=np.float64).reshape(-1, 2)
-
-
-def _means(values: Floats, codes: Ints, yes_no: bool, resamples: int, seed: int) -> Floats:
-    sizes = np.bincount(codes).astype(np.float64)
-    weights = cluster_weights(sizes, resamples, seed)
-    held, total = weights @ np.bincount(codes, weights=values), weights @ sizes
-    if yes_no:
-        prior = np.random.default_rng(seed).standard_gamma(0.5, size=(2, resamples))
-        held, total = held + prior[0], total + prior.sum(0)
-    means: Floats = held / total
-    return means
 
 
 def _found(

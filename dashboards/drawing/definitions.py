@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 DEFINITIONS = {
-    "delivery_rate": "Share of sessions that delivered a result before they ended. Wilson's 95 % interval.",
+    "delivery_rate": "Share of sessions that delivered a result before they ended.",
     "task_performance": "Quality of delivered results, from 0 to 1, by the task's own scoring; sessions that "
     "delivered nothing are missing here.",
     "collab_score": "Delivery times quality: 0 where nothing was delivered, else task performance "
@@ -32,6 +32,10 @@ DEFINITIONS = {
     "progress_completeness": "Collab-Overcooked: share of the reference steps that were done.",
     "initiating_capability": "Collab-Overcooked: share of needed collaborations that an agent asked for.",
     "responding_capability": "Collab-Overcooked: share of requests that an agent answered rightly.",
+    "collaboration": "Collab-Overcooked: whether request and answer furthered the task, as shares of a run's "
+    "collaborations.",
+    "initiation_errors": "Collab-Overcooked: wrong requests by class, as shares of the requests.",
+    "partial_structure": "CoBlock: nothing stands that the target has not, finished or not.",
     "workload_balance": "ab / (a² + b²) for what two parties did: 0.5 is even, 0 is one party alone. "
     "CoBlock: of the blocks placed, set against the best split that the target allows.",
     "success_rate": "Share of runs that reached the goal.",

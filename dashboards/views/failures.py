@@ -91,7 +91,7 @@ def _settings(only: Selection, rater: str, codes: list[str]) -> None:
         metrics=("failure rate",),
         height=640,
         alternative="Rates of each failure mode in real and simulated sessions with intervals",
-        note=f"Found by {rater}; Wilson's 95 % interval over trajectories.",
+        note=f"Found by {rater}; 95 % interval, runs of one instance being alike.",
         empty="No trajectory says whether its user was real: run `coaudit ingest PATH --setting real`.",
     )
 

@@ -1,9 +1,15 @@
-"""Differences between groups of trajectories, metric by metric and code by code."""
+"""Differences between groups of trajectories, metric by metric and code by code.
+
+A comparison contrasts the very totals that `metrics` estimates. Codes that people labelled are compared by
+corrected rates, for a judge may err more in one group than in the other; where no person labelled, the row
+says that it is the judge's word alone. Groups are compared within a system, and p-values are corrected within
+a family: one system and one question (the metrics, or one codebook).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -11,14 +17,37 @@ import duckdb
 import numpy as np
 
 from ...annotation.statistics import Comparison, comparisons
+from ...annotation.statistics.corrected import FORMS, corrected
+from ...annotation.statistics.estimate import Totals, totals
 from ..errors import UsageError
-from ..store import Selection, Store, dictionaries
-from .matrix import keys_of
+from ..store import Selection, Store, dictionaries, execute
+from . import process
+from .matrix import Rated, chosen_books, keys_of, rated
+from .rates import audit
+from .totals import CLUSTER, HEADS, bounds_of, clustered, groups
 
 CORRECTIONS = ("holm", "benjamini_hochberg")
-Group = list[tuple[str, str | None, float]]
-"""(trajectory, what it can be paired on, value) of each trajectory that has one."""
-Values = dict[str, Group]
+MEASURED = "measured"
+JUDGE_ONLY = "judge only: its errors are not corrected"
+OWN_LABELS = "the rater's own labels"
+METRICS = "metrics"
+"""The question of all that is measured; those of codes are their codebooks."""
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """A metric or code of one system whose groups are to be compared, and what its rows rest on.
+
+    `samples` are totals by group, or, of a code that people labelled, a judge's ratings beside theirs.
+    """
+
+    name: str
+    system: str | None
+    family: str
+    rater: str | None
+    basis: str
+    samples: dict[str, Totals]
+    labelled: dict[str, Rated] | None = None
 
 
 def compare(
@@ -28,28 +57,78 @@ def compare(
     metrics: Sequence[str] = (),
     rater: str | None = None,
     correction: str = "holm",
+    estimator: str = FORMS[0],
 ) -> list[dict[str, Any]]:
-    """Every pair of groups on every metric and code, the p-values corrected over all that were tested.
+    """Every pair of groups of a system on every metric and code, p-values corrected within families.
 
-    Trajectories are paired where both groups ran the same instance of the same task; UsageError for an
-    unknown group, metric or correction.
+    Instances of a task that both groups ran are paired, the rest is compared beside them. UsageError for an
+    unknown group, metric, correction or estimator.
     """
     if correction not in CORRECTIONS:
         raise UsageError(f"--correction must be one of {', '.join(CORRECTIONS)}, got {correction!r}")
+    if estimator not in FORMS:
+        raise UsageError(f"--estimator must be one of {', '.join(FORMS)}, got {estimator!r}")
     with store.reading() as connection:
         (key,) = keys_of(connection, [by])
-        found = list(_values(connection, key[1], rater))
-    names = sorted({name for name, _, _ in found})
+        connection.execute("CREATE TEMP TABLE selected AS FROM trajectories")
+        clusters = dict(execute(connection, f"SELECT t.id, {CLUSTER} FROM trajectories t", []).fetchall())
+        found = [*_measured(connection, by, key[1], rater), *_coded(store, connection, by, key[1], rater)]
+    names = sorted({question.name for question in found})
     if unknown := [name for name in metrics if name not in names]:
         raise UsageError(f"no metric or code {unknown[0]!r}, expected one of {', '.join(names)}")
-    wanted = [row for row in found if not metrics or row[0] in metrics]
-    rows: list[tuple[dict[str, Any], Comparison]] = []
-    for name, who, values in wanted:
-        for first, second in combinations(sorted(values), 2):
-            head = {"metric": name, "by": by, "groups": [first, second], "rater": who}
-            rows.append((head, _compared(values[first], values[second])))
-    adjusted = comparisons.adjust([row for _, row in rows], correction)  # type: ignore[arg-type]
-    return [_row(head, row, correction) for (head, _), row in zip(rows, adjusted, strict=True)]
+    wanted = [question for question in found if not metrics or question.name in metrics]
+    return _tested(wanted, by, correction, estimator, clusters)
+
+
+def _tested(
+    questions: Sequence[Question], by: str, correction: str, estimator: str, clusters: dict[str, int]
+) -> list[dict[str, Any]]:
+    heads: list[dict[str, Any]] = []
+    samples: list[tuple[Totals, Totals]] = []
+    known: list[Comparison | None] = []
+    nothing = totals(np.array([]))
+    for question in sorted(questions, key=lambda q: (q.system or "", q.family, q.name, q.rater or "")):
+        held = question.labelled or question.samples
+        for first, second in combinations(sorted(held), 2):
+            heads.append(_head(question, by, first, second))
+            if question.labelled is None:
+                samples.append((question.samples[first], question.samples[second]))
+                known.append(None)
+            else:
+                samples.append((nothing, nothing))
+                known.append(_corrected(question, first, second, estimator, clusters))
+    families = [(head["system"], head["question"]) for head in heads]
+    rows = comparisons.settle(samples, families, correction, known)  # type: ignore[arg-type]
+    return [_row(head, row, correction) for head, row in zip(heads, rows, strict=True)]
+
+
+def _head(question: Question, by: str, first: str, second: str) -> dict[str, Any]:
+    return {
+        "metric": question.name,
+        "by": by,
+        "groups": [first, second],
+        "rater": question.rater,
+        "system": question.system,
+        "question": question.family,
+        "basis": question.basis,
+    }
+
+
+def _corrected(
+    question: Question, first: str, second: str, estimator: str, clusters: dict[str, int]
+) -> Comparison:
+    assert question.labelled is not None
+    sides = []
+    for name in (first, second):
+        code = question.labelled[name]
+        given = audit(code, question.rater)
+        if given is None:
+            reason = f"nobody rated {name}"
+            return Comparison("corrected rates", None, None, None, None, None, None, 0, reason)
+        units = [clusters[trajectory] for trajectory, _ in code.units]
+        sides.append((given[0], np.array(units, dtype=np.uint64)[given[1]]))
+    (one, here), (other, there) = sides
+    return corrected(one, other, (here, there), form=estimator)
 
 
 def improved(
@@ -57,13 +136,11 @@ def improved(
 ) -> dict[tuple[str, str, str], Comparison]:
     """(Condition, task, agent model) -> its trajectories against those of the `baseline` condition.
 
-    Same task, same model; cogym only; where the model ran the baseline too (Co-Gym, table 2: McNemar for
-    yes/no, else paired t over instances).
+    Same task, same model; cogym only; where the model ran the baseline too (Co-Gym, table 2).
     """
     wanted, values = (only or Selection()).where()
     query = f"""
-        SELECT t.task, t.agent_model, t.condition, t.id, m.value,
-            concat_ws('/', t.task, t.instance) AS instance, t.instance IS NOT NULL AS pairable
+        SELECT t.task, t.agent_model, t.condition, m.value, {CLUSTER} AS cluster
         FROM measures m JOIN trajectories t ON t.id = m.trajectory_id
         WHERE m.metric = ? AND m.value IS NOT NULL AND t.system = 'cogym'
             AND t.setting IS DISTINCT FROM 'real' AND t.condition IS NOT NULL AND {wanted}
@@ -71,65 +148,146 @@ def improved(
     """
     with store.reading() as connection:
         found = dictionaries(connection, query, [metric, *values])
-    arms: dict[tuple[str, str], Values] = {}
+    arms: dict[tuple[str, str], dict[str, list[tuple[int, float]]]] = {}
     for row in found:
         arm = arms.setdefault((row["task"] or "–", row["agent_model"] or "–"), {})
-        instance = row["instance"] if row["pairable"] else None
-        arm.setdefault(row["condition"], []).append((row["id"], instance, row["value"]))
+        arm.setdefault(row["condition"], []).append((row["cluster"], row["value"]))
     return {
-        (condition, task, model): _compared(group, arm[baseline])
+        (condition, task, model): comparisons.contrast(_summed(rows, metric), _summed(arm[baseline], metric))
         for (task, model), arm in arms.items()
         if baseline in arm
-        for condition, group in arm.items()
+        for condition, rows in arm.items()
         if condition != baseline
     }
 
 
+def _summed(rows: Sequence[tuple[int, float]], metric: str) -> Totals:
+    names, values = np.array([name for name, _ in rows], dtype=np.uint64), np.array([v for _, v in rows])
+    return totals(values, clusters=names, bounds=bounds_of(metric))
+
+
 def _row(head: dict[str, Any], row: Comparison, correction: str) -> dict[str, Any]:
     what = head["metric"] + (f" ({head['rater']})" if head["rater"] else "")
+    if head["basis"] != MEASURED:
+        what += f" [{head['basis']}]"
     statement = row.statement(what, *head["groups"])
     return {**head, **asdict(row), "correction": correction, "statement": statement}
 
 
-def _compared(first: Group, second: Group) -> Comparison:
-    pairable = all(instance is not None for _, instance, _ in (*first, *second))
-    instances = ([str(i) for _, i, _ in first], [str(i) for _, i, _ in second]) if pairable else None
-    values = [np.array([value for _, _, value in group]) for group in (first, second)]
-    return comparisons.compare(values[0], values[1], instances=instances)
-
-
-def _values(
-    connection: duckdb.DuckDBPyConnection, expression: str, rater: str | None
-) -> Iterator[tuple[str, str | None, Values]]:
-    """(metric or code, rater, values) of everything that trajectories have a number for."""
-    rows = dictionaries(connection, _QUERY.format(group=expression))
-    grouped: dict[tuple[str, str | None], Values] = {}
-    for row in rows:
-        if row["rater"] is not None and rater not in (None, row["rater"]):
+def _measured(
+    connection: duckdb.DuckDBPyConnection, by: str, expression: str, rater: str | None
+) -> Iterator[Question]:
+    """Every metric, process metrics estimated where ratings lack."""
+    connection.execute("""
+        CREATE TEMP VIEW compared AS
+        SELECT * FROM measures WHERE coalesce(definition, 'released') = 'released'
+    """)
+    keys, instances = _keys(by, expression), clustered(connection, [by])
+    lacking, seen = process.incomplete(connection), dict[tuple[str, str], None]()
+    held: dict[tuple[str, str | None, str | None], dict[str, Totals]] = {}
+    for group in groups(connection, keys, table="compared", participant="p.kind", instances=instances):
+        head = dict(zip(HEADS, group.head, strict=True))
+        metric, who = head["metric"] or "", head["rater"]
+        if (who is not None and rater not in (None, who)) or group.keys[-1] is None:
             continue
-        values = grouped.setdefault((row["name"], row["rater"]), {})
-        values.setdefault(str(row["grp"]), []).append((row["id"], row["instance"], row["value"]))
-    for (name, who), values in sorted(grouped.items(), key=lambda item: (item[0][0], item[0][1] or "")):
-        yield name, who, values
+        if (metric, who or "") in lacking:
+            seen[metric, who or ""] = None
+        elif group.totals.n:
+            scoring = f"/{head['scoring']}" if head["scoring"] else ""
+            name = metric + scoring + (f" of {head['participant']}" if head["participant"] else "")
+            held.setdefault((name, who, _system(by, group.keys)), {})[str(group.keys[-1])] = group.totals
+    for (name, who, system), samples in held.items():
+        yield Question(name, system, METRICS, who, MEASURED, samples)
+    for metric, who in seen:
+        yield from _processed(connection, metric, who, by, keys, instances)
 
 
-_QUERY = """
-    WITH numbers AS (
-        SELECT metric || coalesce('/' || scoring, '') || coalesce(' of ' || p.kind, '') AS name,
-            m.trajectory_id, rater, avg(value) AS value
-        FROM measures m
-        LEFT JOIN participants p ON p.trajectory_id = m.trajectory_id AND p.name = m.participant
-        WHERE value IS NOT NULL AND coalesce(definition, 'released') = 'released'
-        GROUP BY ALL
-        UNION ALL
-        SELECT code, trajectory_id, rater, avg((label = positive)::INTEGER)
+def _processed(
+    connection: duckdb.DuckDBPyConnection,
+    metric: str,
+    rater: str,
+    by: str,
+    keys: Sequence[str],
+    instances: bool,
+) -> Iterator[Question]:
+    """A process metric of a rater who did not answer every unit."""
+    held: dict[str | None, dict[str, Totals]] = {}
+    for values, row in process.estimates(connection, metric, rater, keys, instances=instances):
+        if row.sample is not None and values[-1] is not None:
+            held.setdefault(_system(by, values), {})[str(values[-1])] = row.sample
+    for system, samples in held.items():
+        yield Question(metric, system, METRICS, rater, "estimated from the units rated", samples)
+
+
+def _keys(by: str, expression: str) -> list[str]:
+    return [expression] if by == "system" else ["t.system", expression]
+
+
+def _system(by: str, values: Sequence[str | None]) -> str | None:
+    return None if by == "system" else values[0]
+
+
+def _coded(
+    store: Store, connection: duckdb.DuckDBPyConnection, by: str, expression: str, rater: str | None
+) -> Iterator[Question]:
+    """Every code of whole trajectories: of a judge corrected by people's labels, where there are any."""
+    query = "SELECT DISTINCT codebook, rater, rater_kind FROM counted_ratings WHERE unit_kind = 'trajectory'"
+    who = connection.execute(query).fetchall()
+    people = {book for book, name, kind in who if kind == "human" or name == "gold"}
+    kinds = {name: kind for _, name, kind in who}
+    for question in _raw(connection, by, expression):
+        corrects = question.family in people and kinds[question.rater or ""] != "human"
+        alone = question.family in people and rater != question.rater
+        if rater in (None, question.rater) and not corrects and not alone:
+            human = kinds[question.rater or ""] == "human"
+            yield replace(question, basis=OWN_LABELS if human else JUDGE_ONLY)
+    for book in chosen_books(store, sorted(people)) if people else ():
+        if book.binary:
+            for code in rated(connection, book):
+                yield from _labelled(connection, code, by, expression, rater)
+
+
+def _raw(connection: duckdb.DuckDBPyConnection, by: str, expression: str) -> Iterator[Question]:
+    """The share of trajectories with each code as each rater has it."""
+    connection.execute("""
+        CREATE TEMP VIEW coded AS
+        SELECT codebook || chr(31) || code AS metric, trajectory_id, (label = positive)::DOUBLE AS value,
+            1.0 AS weight, NULL::VARCHAR AS reason, NULL::VARCHAR AS participant, rater,
+            NULL::VARCHAR AS scoring, NULL::VARCHAR AS definition
         FROM counted_ratings
-        WHERE unit_kind = 'trajectory' AND label IS NOT NULL AND label <> 'unclear'
-        GROUP BY ALL
-    )
-    SELECT n.name, n.rater, t.id, {group} AS grp, n.value,
-        CASE WHEN t.instance IS NOT NULL THEN concat_ws('/', t.system, t.task, t.instance) END AS instance
-    FROM numbers n JOIN trajectories t ON t.id = n.trajectory_id
-    WHERE {group} IS NOT NULL
-    ORDER BY t.id
-"""
+        WHERE unit_kind = 'trajectory' AND label IS NOT NULL AND label <> 'unclear' AND positive IS NOT NULL
+    """)
+    held: dict[tuple[str, str | None, str | None], dict[str, Totals]] = {}
+    instances = clustered(connection, [by])
+    for group in groups(connection, _keys(by, expression), table="coded", instances=instances):
+        if group.keys[-1] is not None and group.totals.n:
+            place = group.head[0] or "", group.head[2], _system(by, group.keys)
+            share = replace(group.totals, bounds=(0.0, 1.0), yes_no=True)
+            held.setdefault(place, {})[str(group.keys[-1])] = share
+    for (name, rater, system), samples in held.items():
+        book, _, code = name.partition(chr(31))
+        yield Question(code, system, book, rater, JUDGE_ONLY, samples)
+
+
+def _labelled(
+    connection: duckdb.DuckDBPyConnection, code: Rated, by: str, expression: str, rater: str | None
+) -> Iterator[Question]:
+    """A code that people labelled: a question a judge, or of people alone where none rated."""
+    query = f"SELECT t.id, t.system, {expression} FROM trajectories t"
+    place = {
+        row[0]: (None if by == "system" else row[1], row[2]) for row in connection.execute(query).fetchall()
+    }
+    of_unit = [place[trajectory] for trajectory, _ in code.units]
+    raters: list[str | None] = [name for name in code.judges if rater in (None, name)]
+    if not code.judges and rater is None:
+        raters = [None]
+    for system in sorted({system for system, _ in of_unit}, key=str):
+        values = sorted({str(value) for own, value in of_unit if own == system and value is not None})
+        held = {
+            value: code.where(np.array([own == (system, value) for own in ((s, str(v)) for s, v in of_unit)]))
+            for value in values
+        }
+        for name in raters:
+            some = {value: own for value, own in held.items() if audit(own, name) is not None}
+            basis = "people's labels" if name is None else "corrected by people's labels"
+            yield Question(code.code, system, code.book.name, name, basis, {}, some)

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...annotation.statistics.intervals import wilson
+import numpy as np
+
+from ...annotation.statistics.estimate import UNIT, Estimate, Totals, estimate
 from ..store import Selection, Store, dictionaries
 from .matrix import keys_of
+from .totals import CLUSTER
 
 FAILURES = "failures"
 ORDER = ("human", "llm", "model", "rule")
@@ -17,7 +20,7 @@ ORDER = ("human", "llm", "model", "rule")
 
 @dataclass(frozen=True)
 class Share:
-    """In how many of `n` trajectories a code (or category) is present, with Wilson's 95 % interval."""
+    """In how many of `n` trajectories a code (or category) is present, runs of an instance being alike."""
 
     code: str
     category: str | None
@@ -27,15 +30,15 @@ class Share:
     n: int
     missing: int
     """Unclear or failed to answer."""
+    found: Estimate
 
     @property
     def rate(self) -> float | None:
-        return self.present / self.n if self.n else None
+        return self.found.value
 
     @property
     def interval(self) -> tuple[float | None, float | None]:
-        low, high, *_ = wilson(self.present, self.n) if self.n else (None, None)
-        return low, high
+        return self.found.low, self.found.high
 
 
 def shares(
@@ -48,31 +51,52 @@ def shares(
             f", coalesce({expression}, '–')::VARCHAR AS key_{i}" for i, (_, expression) in enumerate(keys)
         )
         wanted, values = (only or Selection()).where()
+        cluster = "hash(t.id)" if "instance" in by else CLUSTER
         query = f"""
-            SELECT f.code, f.category, f.rater{names},
-                coalesce(sum(f.present), 0)::BIGINT AS present, count(f.present) AS n,
-                count(*) - count(f.present) AS missing
-            FROM (
-                SELECT trajectory_id, codebook, code, category, rater, present FROM findings
-                UNION ALL
-                SELECT trajectory_id, codebook, code, NULL, rater, present FROM category_findings
-            ) f JOIN trajectories t ON t.id = f.trajectory_id
-            WHERE f.codebook = ? AND {wanted}
-            GROUP BY ALL ORDER BY ALL
+            WITH per_cluster AS (
+                SELECT f.code, f.category, f.rater{names}, {cluster} AS cluster,
+                    coalesce(sum(f.present), 0)::BIGINT AS y, count(f.present) AS x,
+                    count(*) - count(f.present) AS missing
+                FROM (
+                    SELECT trajectory_id, codebook, code, category, rater, present FROM findings
+                    UNION ALL
+                    SELECT trajectory_id, codebook, code, NULL, rater, present FROM category_findings
+                ) f JOIN trajectories t ON t.id = f.trajectory_id
+                WHERE f.codebook = ? AND {wanted}
+                GROUP BY ALL
+            )
+            SELECT * EXCLUDE (cluster, y, x, missing), sum(missing)::BIGINT AS missing,
+                list(y ORDER BY cluster) FILTER (x > 0) AS y, list(x ORDER BY cluster) FILTER (x > 0) AS x
+            FROM per_cluster GROUP BY ALL ORDER BY ALL
         """
         rows = dictionaries(connection, query, [codebook, *values])
-    return [
-        Share(
-            row["code"],
-            row["category"],
-            row["rater"],
-            tuple(row[f"key_{i}"] for i in range(len(keys))),
-            row["present"],
-            row["n"],
-            row["missing"],
-        )
-        for row in rows
-    ]
+    return [_share(row, len(keys)) for row in rows]
+
+
+def _share(row: dict[str, Any], keys: int) -> Share:
+    present, rated = (np.array(row[name] or [], dtype=np.float64) for name in ("y", "x"))
+    n, clusters = int(rated.sum()), len(rated)
+    sample = Totals(
+        numerator=present,
+        denominator=rated,
+        n=n,
+        names=np.arange(clusters),
+        strata=np.zeros(clusters, dtype=np.int64),
+        fraction=np.zeros(clusters),
+        size=float(n),
+        yes_no=True,
+        bounds=UNIT,
+    )
+    return Share(
+        row["code"],
+        row["category"],
+        row["rater"],
+        tuple(row[f"key_{i}"] for i in range(keys)),
+        int(present.sum()),
+        n,
+        row["missing"],
+        estimate(sample),
+    )
 
 
 def raters(store: Store, codebook: str = FAILURES, only: Selection | None = None) -> list[dict[str, Any]]:

@@ -1,52 +1,29 @@
 """Metrics: measures of trajectories, over all of them or by group, with 95 % intervals.
 
-A group's value is the mean of its trajectories' values weighted by their weights (weight 1: the mean;
-a ratio with its denominator as weight: the pooled ratio). Intervals: Wilson for rates of 0/1, otherwise
-Student's t on the linearised variance of a ratio, trajectories being independent; none below n = 2.
+Points, intervals and reasons are those of `annotation/statistics/estimate.py`, the clusters and bounds those
+of `totals`; where ratings lack for some units, process metrics are estimated by design (`process`).
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from ...annotation.statistics.intervals import student, wilson
+from ...annotation.statistics.estimate import Estimate, estimate
 from ...schemas import Metric
 from ..errors import UsageError
 from ..store import Selection, Store, dictionaries, execute, insert, rows
 from ..store.trajectories import reference_rows
 from ..systems import LIMIT, TimeLimit
 from ..systems.registry import measures, parsed_references
+from . import process
 from .matrix import keys_of
+from .process import CODEBOOKS as RATED
+from .totals import HEADS, SILENT, clustered, groups
 
 RATES = {"delivered": "delivery_rate", "success": "success_rate", "won": "win_rate"}
 """The 0/1 of a trajectory -> the rate over many."""
-RATED = {
-    "initiative_entropy": "initiative",
-    "effective_confirmations": "confirmation",
-    "halting_messages": "halting",
-}
-"""Metrics that rest on ratings -> their codebook."""
-BOUNDS = {
-    **dict.fromkeys(("task_performance", "collab_score", "initiative_entropy"), (0.0, 1.0)),
-    **dict.fromkeys(("outcome_rating", "satisfaction", "communication_rating"), (1.0, 5.0)),
-    **dict.fromkeys(("events", "messages", "actions", "errors"), (0.0, math.inf)),
-    **dict.fromkeys(("effective_confirmations", "halting_messages", "interventions"), (0.0, math.inf)),
-    **dict.fromkeys(("steps", "timesteps", "invalid_actions", "extra_blocks"), (0.0, math.inf)),
-    **dict.fromkeys(("human_intervention_rate", "error_rate", "repeated_action_rate"), (0.0, 1.0)),
-    **dict.fromkeys(("message_share", "task_reward", "exact_match", "progress"), (0.0, 1.0)),
-    **dict.fromkeys(("tes", "progress_completeness", "initiating_capability"), (0.0, 1.0)),
-    **dict.fromkeys(
-        ("responding_capability", "partial_structure", "collaboration", "initiation_errors"), (0.0, 1.0)
-    ),
-    "workload_balance": (0.0, 0.5),
-    "time_to_first_human_message": (0.0, math.inf),
-}
-"""Values that a metric can take; an interval never leaves them."""
-_FIELDS = ("participant", "rater", "scoring", "definition")
-SILENT = "nobody took the initiative"
-"""Of such sessions Eq. 2 says nothing: `released` counts them as 0, `paper` leaves them out."""
+_FIELDS = HEADS[1:]
 
 
 def checked_per(per: str | None) -> bool:
@@ -99,9 +76,8 @@ def metrics(
             _limit_anew(store, connection, definition, limit)
         if per_trajectory:
             return _per_trajectory(connection)
-        found = dictionaries(connection, _aggregate(keys))
-        found += _unrated(connection, keys, raters)
-    return sorted((_metric(row, [name for name, _ in keys]) for row in found), key=_order)
+        found = [*_grouped(connection, keys), *_unrated(connection, keys, raters)]
+    return sorted(found, key=_order)
 
 
 def _raters(connection: Any, wanted: str | None) -> dict[str, list[str]]:
@@ -133,7 +109,7 @@ def _raters(connection: Any, wanted: str | None) -> dict[str, list[str]]:
 def _complete(connection: Any) -> set[str]:
     """The codebooks of which gold has answered every unit."""
     query = """
-        SELECT codebook FROM process_coverage WHERE rater = 'gold'
+        SELECT codebook FROM processed WHERE rater = 'gold'
         GROUP BY codebook HAVING bool_and(answered = units)
     """
     return {row[0] for row in connection.execute(query).fetchall()}
@@ -178,7 +154,18 @@ def _per_trajectory(connection: Any) -> list[Metric]:
         FROM chosen m JOIN selected t ON t.id = m.trajectory_id
         ORDER BY t.started, t.native_id, t.id, m.metric, m.participant, m.rater, m.scoring
     """
-    return [_single(row) for row in dictionaries(connection, query)]
+    found = [_single(row) for row in dictionaries(connection, query)]
+    ranges = {pair: process.ranges(connection, *pair) for pair in sorted(process.incomplete(connection))}
+    return [_ranged(row, ranges.get((row.metric, row.rater or ""), {})) for row in found]
+
+
+def _ranged(row: Metric, ranges: Mapping[str, tuple[float, float | None, float | None]]) -> Metric:
+    """With what the unrated units of the trajectory could make of it."""
+    limits = ranges.get(row.trajectory or "")
+    if limits is None:
+        return row
+    answered, low, high = limits
+    return row.model_copy(update={"answered": answered, "bound_low": low, "bound_high": high})
 
 
 def _single(row: dict[str, Any]) -> Metric:
@@ -189,28 +176,47 @@ def _single(row: dict[str, Any]) -> Metric:
     return Metric(**{**given, "n": int(defined), "missing": int(not defined), "low": None, "high": None})
 
 
-def _aggregate(keys: list[tuple[str, str]]) -> str:
-    names = "".join(f", {expression} AS key_{i}" for i, (_, expression) in enumerate(keys))
-    # spread is the sum of weight^2 * (value - mean)^2, written out so that one pass will do.
-    return f"""
-        WITH sums AS (
-            SELECT metric, participant, rater, scoring, definition{names},
-                fsum(value * weight) / nullif(fsum(weight) FILTER (value IS NOT NULL), 0) AS value,
-                count(value) AS n, count(*) - count(value) AS missing,
-                fsum(weight) FILTER (value IS NOT NULL) AS total, mode(reason) AS reason,
-                count(*) FILTER (reason = {_quoted(SILENT)}) AS silent,
-                fsum(weight * weight * value * value) AS squares, fsum(weight * weight * value) AS products,
-                fsum(weight * weight) FILTER (value IS NOT NULL) AS weights
-            FROM chosen m JOIN selected t ON t.id = m.trajectory_id
-            GROUP BY ALL
+def _grouped(connection: Any, keys: list[tuple[str, str]]) -> Iterator[Metric]:
+    names, expressions = [name for name, _ in keys], [expression for _, expression in keys]
+    instances, lacking = clustered(connection, names), process.incomplete(connection)
+    raters: set[tuple[str, str, str | None]] = set()
+    for group in groups(connection, expressions, instances=instances):
+        head = dict(zip(HEADS, group.head, strict=True))
+        metric, rater = head["metric"] or "", head["rater"] or ""
+        if (metric, rater) in lacking:
+            raters.add((metric, rater, head["definition"]))
+            continue
+        found = estimate(group.totals)
+        row = _metric(head, dict(zip(names, group.keys, strict=True)), found, group.missing, group.reason)
+        yield row.model_copy(update=_remarks(row, group.silent))
+    for metric, rater, definition in sorted(raters, key=str):
+        rows = process.estimates(
+            connection, metric, rater, expressions, instances=instances, definition=definition
         )
-        SELECT *, greatest(0, squares - 2 * value * products + value ** 2 * weights) AS spread FROM sums
-    """
+        for values, estimated in rows:
+            head = {"metric": metric, "rater": rater, "definition": definition}
+            yield _estimated(head, dict(zip(names, values, strict=True)), estimated)
 
 
-def _unrated(
-    connection: Any, keys: list[tuple[str, str]], raters: dict[str, list[str]]
-) -> list[dict[str, Any]]:
+def _remarks(row: Metric, silent: int) -> dict[str, Any]:
+    """What is to be said of a metric that rests on ratings of every unit."""
+    if row.metric not in RATED or not row.n:
+        return {}
+    if not silent:
+        return {"answered": 1.0}
+    treated = "counted as 0" if row.definition == "released" else "left out"
+    note = f"{SILENT} in {silent} of {row.n + row.missing}: {treated}"
+    return {"answered": 1.0, "note": note}
+
+
+def _estimated(head: Mapping[str, str | None], group: dict[str, Any], row: process.Process) -> Metric:
+    """A process metric of a group where some units lack ratings."""
+    found = _metric(head, group, row.found, row.missing, None)
+    more = {name: getattr(row, name) for name in ("answered", "bound_low", "bound_high", "design")}
+    return found.model_copy(update=more)
+
+
+def _unrated(connection: Any, keys: list[tuple[str, str]], raters: dict[str, list[str]]) -> Iterator[Metric]:
     """A null row, with what to run, for each metric that needs ratings and has none."""
     names = ", ".join(f"{expression} AS key_{i}" for i, (_, expression) in enumerate(keys))
     query = f"""
@@ -218,57 +224,35 @@ def _unrated(
         WHERE EXISTS (SELECT 1 FROM units u WHERE u.trajectory_id = t.id AND u.kind = 'utterance')
         GROUP BY ALL
     """
-    groups = dictionaries(connection, query)
-    return [
-        {
-            **group,
-            **dict.fromkeys(_FIELDS),
-            "metric": metric,
-            "value": None,
-            "n": 0,
-            "reason": f"no ratings: run `coaudit judge --codebook {RATED[metric]}`",
-        }
-        for metric, names_ in raters.items()
-        if not names_
-        for group in groups
-        if group["missing"]
-    ]
+    found = [row for row in dictionaries(connection, query) if row["missing"]]
+    for metric in (metric for metric, names_ in raters.items() if not names_):
+        nothing = Estimate(None, None, None, 0, 0)
+        reason = f"no ratings: run `coaudit judge --codebook {RATED[metric]}`"
+        for row in found:
+            group = {name: row[f"key_{i}"] for i, (name, _) in enumerate(keys)}
+            yield _metric({"metric": metric}, group, nothing, row["missing"], reason)
 
 
-def _metric(row: dict[str, Any], keys: list[str]) -> Metric:
-    metric = row["metric"]
-    low, high = _interval(row) if row["n"] else (None, None)
-    given = {name: row[name] for name in _FIELDS if row[name] is not None}
-    if row["value"] is None:
-        given["reason"] = row["reason"] or "no trajectory has a value"
-    elif row["silent"]:
-        treated = "counted as 0" if row["definition"] == "released" else "left out"
-        given["note"] = f"{SILENT} in {row['silent']} of {row['n'] + row['missing']}: {treated}"
+def _metric(
+    head: Mapping[str, str | None], group: dict[str, Any], found: Estimate, missing: int, reason: str | None
+) -> Metric:
+    """`reason` is why trajectories have no value, told where none has one."""
+    given: dict[str, Any] = {name: head[name] for name in _FIELDS if head.get(name) is not None}
+    why = found.reason if found.value is not None else reason or found.reason
+    if why is not None:
+        given["reason"] = why
+    metric = head["metric"] or ""
     return Metric(
         metric=RATES.get(metric, metric),
-        group={name: row[f"key_{i}"] for i, name in enumerate(keys)},
-        value=row["value"],
-        n=row["n"],
-        missing=row["missing"],
-        low=low,
-        high=high,
+        group=group,
+        value=found.value,
+        n=found.n,
+        missing=missing,
+        low=found.low,
+        high=found.high,
+        clusters=found.clusters,
         **given,
     )
-
-
-def _interval(row: dict[str, Any]) -> tuple[float | None, float | None]:
-    n, value = row["n"], row["value"]
-    if value is None:
-        return None, None
-    if row["metric"] in RATES:
-        low, high, *_ = wilson(value * n, n)
-        return low, high
-    if n < 2:
-        return None, None
-    error = math.sqrt(row["spread"] / row["total"] ** 2 * n / (n - 1))
-    reach = student(n - 1) * error
-    lowest, highest = BOUNDS.get(row["metric"], (-math.inf, math.inf))
-    return max(lowest, value - reach), min(highest, value + reach)
 
 
 def _order(metric: Metric) -> tuple[Any, ...]:
@@ -290,5 +274,19 @@ def cells(metric: Metric, number: Callable[[float | None], str]) -> list[str]:
         number(metric.value),
         interval,
         *counts,
-        metric.reason or metric.note or "",
+        remark(metric, number),
     ]
+
+
+def remark(metric: Metric, number: Callable[[float | None], str]) -> str:
+    """Why something is missing, and how a number that rests on some of the units was made."""
+    said = [words for words in (metric.reason, metric.note) if words]
+    if metric.answered is not None and metric.answered < 1:
+        said.append(f"{100 * metric.answered:.0f} % of units rated")
+        if metric.bound_low is not None:
+            said.append(
+                f"between {number(metric.bound_low)} and {number(metric.bound_high)} whatever the rest is"
+            )
+        if metric.design and metric.value is not None:
+            said.append(metric.design)
+    return "; ".join(said)

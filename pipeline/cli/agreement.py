@@ -84,10 +84,15 @@ def compare(
     metric: Annotated[list[str] | None, typer.Option(help="Only these metrics or codes; repeatable.")] = None,
     rater: Annotated[str | None, typer.Option(help="Whose ratings; else each rater's.")] = None,
     correction: Annotated[str, typer.Option(help="holm or benjamini_hochberg.")] = "holm",
+    estimator: Annotated[
+        str, typer.Option(help="Of corrected rates: post_stratified or ppi.")
+    ] = "post_stratified",
     json: Json = False,
 ) -> None:
-    """Differences between groups with intervals: paired where task instances are shared."""
-    rows = comparing.compare(store(ctx), by, metrics=metric or [], rater=rater, correction=correction)
+    """Differences between groups of a system: shared instances paired, judges corrected by people."""
+    rows = comparing.compare(
+        store(ctx), by, metrics=metric or [], rater=rater, correction=correction, estimator=estimator
+    )
     if json:
         emit({"rows": rows})
         return

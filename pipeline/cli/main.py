@@ -36,6 +36,7 @@ COMMANDS = {
     "rates": ("agreement", "How common each code is: the judge's own rate beside the corrected one."),
     "compare": ("agreement", "Differences between groups with intervals."),
     "validate": ("agreement", "One page on a judge."),
+    "replicate": ("replicate", "A paper's result tables: every published cell beside the workspace's own."),
     "report": ("report", "Tables, failure modes, agreement, rates and methods as one document."),
     "dashboard": ("dashboard", "Look at the workspace in the browser."),
     "demo": ("demo", "Audit the sample logs: ingest, judge with the embedded rules, metrics, report."),

@@ -53,4 +53,5 @@ def show(found: Trajectory) -> None:
         tell(trajectories.line(event))
     for outcome in found.outcomes:
         value = outcome.text if outcome.value is None else number(outcome.value)
-        tell(f"{outcome.name}: {outcome.reason if value is None else value}")
+        why = f" (inferred: {outcome.inferred})" if outcome.inferred else ""
+        tell(f"{outcome.name}: {outcome.reason if value is None else value}{why}")

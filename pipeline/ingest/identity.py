@@ -73,7 +73,8 @@ def _same_session(store: Store, connection: duckdb.DuckDBPyConnection, trajector
     """
     given = [trajectory.native_id, trajectory.system, merge.was_heard(trajectory), merge.HEARD]
     ids = [row[0] for row in execute(connection, query, given).fetchall()]
-    alike = [one for one in store.load(connection, ids) if merge.same_start(one, trajectory)] if ids else []
+    others = store.load(connection, ids) if ids else []
+    alike = [one for one in others if merge.same_start(one, trajectory) and merge.agree(one, trajectory)]
     return min(alike, key=lambda one: merge.apart(one, trajectory)).id if alike else None
 
 

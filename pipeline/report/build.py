@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...annotation.statistics import Comparison
-from ...schemas import Metric
+from ...schemas import GOLD, Metric
 from .. import codebooks
 from ..analyze import compare, metrics, rates
 from ..analyze import failures as findings
@@ -72,17 +72,30 @@ def collaboration(
 
 
 def one_rater(rows: Sequence[Metric]) -> list[Metric]:
-    """Of metrics that rest on ratings, those of one rater each: gold, else who could rate most."""
-    values: dict[tuple[str, str], int] = {}
+    """Of metrics that rest on ratings those of one rater: who rated most of them, gold, who rated most.
+
+    What they have not rated is null and says so, for a row that mixes raters compares nothing.
+    """
+    chosen = best_rater(rows)
+    kept = [row for row in rows if row.rater in (None, chosen)]
+    rated = {row.metric for row in kept if row.rater}
+    others = {(row.metric, str(row.group)): row for row in rows if row.rater and row.metric not in rated}
+    reason = f"not rated by {chosen}"
+    nothing = {"rater": None, "value": None, "low": None, "high": None, "reason": reason, "note": None}
+    return kept + [
+        row.model_copy(update={**nothing, "n": 0, "missing": row.n + row.missing}) for row in others.values()
+    ]
+
+
+def best_rater(rows: Sequence[Metric]) -> str | None:
+    """Whose ratings a table shows unless another is asked for; None where nobody rated."""
+    values: dict[str, dict[str, int]] = {}
     for row in rows:
-        if row.rater:
-            values[row.metric, row.rater] = values.get((row.metric, row.rater), 0) + row.n
-    best: dict[str, str] = {}
-    for (metric, rater), _ in sorted(
-        values.items(), key=lambda item: (item[0][1] != "gold", -item[1], item[0])
-    ):
-        best.setdefault(metric, rater)
-    return [row for row in rows if row.rater is None or best[row.metric] == row.rater]
+        if row.rater and row.n:
+            counts = values.setdefault(row.rater, {})
+            counts[row.metric] = counts.get(row.metric, 0) + row.n
+    first = sorted(values, key=lambda who: (-len(values[who]), who != GOLD, -sum(values[who].values()), who))
+    return first[0] if first else next((row.rater for row in rows if row.rater), None)
 
 
 def simulated(rows: Sequence[Metric], better: Mapping[tuple[str, str, str], Comparison]) -> Table:
@@ -106,8 +119,8 @@ def simulated(rows: Sequence[Metric], better: Mapping[tuple[str, str, str], Comp
         title="Collaboration with simulated users (Co-Gym, table 2)",
         caption="Task performance is that of delivered results; the collab score is 0 where nothing was "
         "delivered. * significantly better than the autonomous agent of the same model (p < 0.05, not "
-        "corrected for their number; McNemar for yes/no, else paired t, over the instances that both ran; a "
-        "bootstrap where none were). H_init, CA+ and CA− audit the process: neither higher nor lower is "
+        "corrected for their number; a studentised permutation test, paired in the instances that both "
+        "ran). H_init, CA+ and CA− audit the process: neither higher nor lower is "
         "better by itself. " + _rated_by(rows),
         columns=("Condition", "Model", *(name for _ in tasks for name in TABLE_2.values())),
         rows=tuple(
@@ -200,7 +213,7 @@ def failures(
     return Table(
         name="failures",
         title="Failure modes (Co-Gym, table 4)",
-        caption=f"Share of trajectories in which {rater} found the mode, with Wilson's 95 % interval. A "
+        caption=f"Share of trajectories in which {rater} found the mode, with its 95 % interval. A "
         "category is the union of its modes, not their sum. "
         f"{'Corrected' if corrected else 'Not corrected'} by people's labels.{beside}",
         columns=("Code", "Failure mode", "Usual source", *(" · ".join(group) for group in groups)),

@@ -94,8 +94,8 @@ def _state(state: State, by_id: dict[str, Trajectory], definition: Definition) -
         "advantage": state.advantage,
         "reward_human": _reward(state.human, definition),
         "reward_agent": _reward(state.agent, definition),
-        "whole_cost": [state.human and state.human.reward, state.agent and state.agent.reward],
-        "cost_after": [state.human and state.human.reward_after, state.agent and state.agent.reward_after],
+        "whole_cost": _both(state, "released"),
+        "cost_after": _both(state, "paper"),
         "n_human": state.human and state.human.n,
         "n_agent": state.agent and state.agent.n,
         "human_steps": steps,
@@ -106,6 +106,10 @@ def _reward(value: Value | None, definition: Definition) -> float | None:
     if value is None:
         return None
     return value.reward if definition == "released" else value.reward_after
+
+
+def _both(state: State, definition: Definition) -> dict[str, float | None]:
+    return {"human": _reward(state.human, definition), "agent": _reward(state.agent, definition)}
 
 
 def _question(trajectory: Trajectory) -> str | None:

@@ -137,10 +137,12 @@ def words(store: Store, raters: Sequence[str]) -> tuple[str, ...]:
     who = ", ".join(sorted(set(raters))) or "nobody yet"
     return (
         f"Process metrics rest on ratings by {who}; raters are never mixed within a number. `unclear` and "
-        "errors count as missing.",
-        "A group's value is the mean over its trajectories. Intervals cover 95 %: Wilson's score interval "
-        "for rates of 0/1, Student's t on the linearised variance otherwise, trajectories being "
-        "independent; none below two trajectories.",
+        "errors count as unrated.",
+        "A group's value is the mean over its trajectories, or the pooled ratio. Intervals cover 95 %: "
+        "Agresti and Coull's for shares, with the effective size for what else is bounded, Student's t on "
+        "the log scale for counts and times, the delete-one-cluster jackknife for the variance; runs of one "
+        "instance are a cluster. Where units lack ratings, the rated ones stand for them.",
+        "Tests are studentised permutations, paired in the instances that both groups ran.",
         "Initiative entropy is H = −Σ pᵢ log_N pᵢ over the N members of the team, the environment never "
         "being one; it is 0 where a party is silent and undefined where nobody takes the initiative.",
         *(METHODS if people else ()),

@@ -1,8 +1,9 @@
 """What is computed from the tables and kept beside them, so that looking at it takes no time.
 
-`counted` holds the ratings that count, `measured` every measure of every trajectory. Both are refreshed in
-the transaction that changed what they rest on, for the trajectories that it touched. Both are written in the
-order of trajectories, so that looking at one of them reads little.
+`counted` holds the ratings that count, `processed` how far each rater got with the units of the process
+codebooks, `measured` every measure of every trajectory. All are refreshed in the transaction that changed
+what they rest on, for the trajectories that it touched, and written in the order of trajectories, so that
+looking at one of them reads little.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ def refresh(connection: Any, trajectories: Collection[str] | None = None) -> Non
     before = _raters(connection)
     _fill(connection, "counted", "counting", trajectories)
     # A rater who is new to a codebook has rated no other trajectory yet: those count as missing from now on.
-    same = _raters(connection) == before
-    _fill(connection, "measured", "measuring", trajectories if same else None)
+    touched = trajectories if _raters(connection) == before else None
+    _fill(connection, "processed", "processing", touched)
+    _fill(connection, "measured", "measuring", touched)
 
 
 def _fill(connection: Any, table: str, view: str, trajectories: Collection[str] | None) -> None:

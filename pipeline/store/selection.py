@@ -23,6 +23,7 @@ class Selection:
     agent: tuple[str, ...] = ()
     agent_model: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
     since: str | None = None
     until: str | None = None
 
@@ -33,6 +34,8 @@ class Selection:
             for column in COLUMNS
             if (wanted := getattr(self, column))
         ]
+        if self.ids:
+            terms.append((f"{table}.id IN (SELECT unnest(?))", [list(self.ids)]))
         if self.since:
             terms.append((f"{table}.started >= ?", [self.since]))
         if self.until:

@@ -55,6 +55,7 @@ def document(trajectory: Trajectory, *, hidden: bool = False, states: bool = Fal
     """The trajectory as `trajectory show --json` prints it; what only the human knew only where asked for."""
     shown = trajectory.model_dump(mode="json", exclude={"outcomes", "hidden", "states"})
     shown["outcome"] = {o.name: o.text if o.value is None else o.value for o in trajectory.outcomes}
+    shown["inferred"] = {o.name: o.inferred for o in trajectory.outcomes if o.inferred}
     if hidden:
         shown["hidden"] = trajectory.hidden
     if states:

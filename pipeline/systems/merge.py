@@ -68,9 +68,9 @@ def join(log: Trajectory, live: Trajectory) -> Trajectory | None:
 
 def _end(log: Trajectory, live: Trajectory) -> Outcome | None:
     """Why the session ended as it was heard, where its folder only implies it; None where neither is so."""
-    ends = [next((o for o in t.outcomes if o.name == END_REASON), None) for t in (log, live)]
-    implied, known = (o.data if o and isinstance(o.data, dict) else {} for o in ends)
-    return ends[1] if "inferred" in implied and "heard" in known else None
+    ours, theirs = (next((o for o in t.outcomes if o.name == END_REASON), None) for t in (log, live))
+    was_heard = theirs is not None and isinstance(theirs.data, dict) and "heard" in theirs.data
+    return theirs if ours is not None and ours.inferred and was_heard else None
 
 
 def _longer(stored: Trajectory, read: Trajectory) -> Trajectory:
@@ -87,6 +87,12 @@ def same_start(log: Trajectory, live: Trajectory) -> bool:
     if ours or theirs:
         return ours == theirs
     return apart(log, live) <= CLOCK
+
+
+def agree(one: Trajectory, other: Trajectory) -> bool:
+    """Whether two trajectories logged much the same, as two readings of one session do."""
+    logged = [[event for event in t.events if not event.live_only] for t in (one, other)]
+    return _places(*logged) is not None
 
 
 def apart(one: Trajectory, other: Trajectory) -> float:
@@ -108,7 +114,7 @@ def _seconds(time: str | None) -> float:
 
 
 def _places(logged: Sequence[Event], live: Sequence[Event]) -> dict[int, int] | None:
-    """seq of a live event -> seq of the same event in the log; None where they have little in common."""
+    """seq of a live event -> seq of the same event in the log; None where not half of the shorter agrees."""
     ours, theirs = [_likeness(e) for e in logged], [_likeness(e) for e in live]
     short = min(len(ours), len(theirs))
     if ours[:short] == theirs[:short]:
@@ -116,7 +122,8 @@ def _places(logged: Sequence[Event], live: Sequence[Event]) -> dict[int, int] | 
     if ours[:1] != theirs[:1]:
         return None
     blocks = SequenceMatcher(None, ours, theirs, autojunk=False).get_matching_blocks()
-    return {live[b + n].seq: logged[a + n].seq for a, b, size in blocks for n in range(size)}
+    places = {live[b + n].seq: logged[a + n].seq for a, b, size in blocks for n in range(size)}
+    return places if 2 * len(places) >= short else None
 
 
 def _likeness(event: Event) -> tuple[object, ...]:

@@ -85,65 +85,74 @@ UNION ALL
 SELECT 'won', trajectory_id, preferred.value, 'no preference was recorded', NULL
 FROM wide WHERE system = 'cogym' OR preferred IS NOT NULL;
 
--- How far each rater got with the units of each process codebook, per trajectory.
-CREATE OR REPLACE VIEW process_coverage AS
+-- What each rater said of the units of each process codebook, by party: `answered` leaves out errors and
+-- `unclear`. Computed here, kept in the table `processed` (pipeline/store/derived.py).
+CREATE OR REPLACE VIEW processing AS
 WITH books AS (
     SELECT DISTINCT name AS codebook, unit AS kind FROM codebooks
     WHERE unit IN ('utterance', 'question_reply', 'human_message')
 ),
 raters AS (SELECT DISTINCT codebook, rater FROM counted_ratings),
 audited AS (SELECT DISTINCT trajectory_id FROM units),
+seats AS (
+    SELECT trajectory_id, name, kind, row_number() OVER (PARTITION BY trajectory_id ORDER BY name) - 1 AS seat
+    FROM participants WHERE kind <> 'environment'
+),
 per_kind AS (
-    SELECT trajectory_id, kind, count(*) AS units FROM units WHERE NOT opening GROUP BY trajectory_id, kind
+    SELECT trajectory_id, kind, actor, count(*) AS units FROM units WHERE NOT opening GROUP BY ALL
 ),
 said AS (
-    SELECT trajectory_id, codebook, rater, count(label) AS answered,
-        count(*) FILTER (label = positive) AS positives, count(error) AS errors
-    FROM counted_ratings WHERE NOT opening GROUP BY trajectory_id, codebook, rater
+    SELECT trajectory_id, codebook, rater, actor, count(*) FILTER (label <> 'unclear') AS answered,
+        count(*) FILTER (label = positive) AS positives
+    FROM counted_ratings WHERE NOT opening GROUP BY ALL
 )
-SELECT b.codebook, r.rater, a.trajectory_id, coalesce(k.units, 0) AS units,
-    coalesce(s.answered, 0) AS answered, coalesce(s.positives, 0) AS positives, coalesce(s.errors, 0) AS errors
+SELECT b.codebook, r.rater, p.trajectory_id, p.name AS participant, p.kind AS party, p.seat,
+    coalesce(k.units, 0) AS units, coalesce(s.answered, 0) AS answered, coalesce(s.positives, 0) AS positives
 FROM books b
 JOIN raters r ON r.codebook = b.codebook
-CROSS JOIN audited a
-LEFT JOIN per_kind k ON k.trajectory_id = a.trajectory_id AND k.kind = b.kind
-LEFT JOIN said s ON s.trajectory_id = a.trajectory_id AND s.codebook = b.codebook AND s.rater = r.rater;
+CROSS JOIN seats p
+JOIN audited a ON a.trajectory_id = p.trajectory_id
+LEFT JOIN per_kind k ON k.trajectory_id = p.trajectory_id AND k.kind = b.kind AND k.actor = p.name
+LEFT JOIN said s
+    ON s.trajectory_id = p.trajectory_id AND s.codebook = b.codebook AND s.rater = r.rater AND s.actor = p.name;
 
--- Co-Gym Eq. 2: H = -sum p_i log_N p_i over the team, N its size; 0 as soon as one party is silent.
-CREATE OR REPLACE VIEW initiative_shares AS
-WITH taken AS (
-    SELECT trajectory_id, rater, actor, count(*) AS initiatives FROM counted_ratings
-    WHERE codebook = 'initiative' AND label = positive AND NOT opening
-    GROUP BY trajectory_id, rater, actor
+CREATE TABLE IF NOT EXISTS processed AS FROM processing WITH NO DATA;
+
+-- The probability with which a unit came into any of the samples drawn of its codebook: 1 - (1 - a)(1 - b) ...
+CREATE OR REPLACE VIEW inclusions AS
+SELECT trajectory_id, event, codebook, 1 - product(1 - probability) AS probability
+FROM (
+    SELECT sample, trajectory_id, event, codebook, max(probability) AS probability
+    FROM samples WHERE probability IS NOT NULL GROUP BY ALL
 )
-SELECT v.trajectory_id, v.rater, p.name, coalesce(i.initiatives, 0) AS initiatives,
-    sum(coalesce(i.initiatives, 0)) OVER (PARTITION BY v.trajectory_id, v.rater) AS total,
-    count(*) OVER (PARTITION BY v.trajectory_id, v.rater) AS team, v.units, v.answered
-FROM process_coverage v
-JOIN participants p ON p.trajectory_id = v.trajectory_id AND p.kind <> 'environment'
-LEFT JOIN taken i ON i.trajectory_id = v.trajectory_id AND i.rater = v.rater AND i.actor = p.name
-WHERE v.codebook = 'initiative';
+GROUP BY ALL;
 
+-- Of one trajectory that was rated whole: what is missing is estimated over many (pipeline/analyze/process.py).
+-- Co-Gym Eq. 2: H = -sum p_i log_N p_i over the team, N its size; 0 as soon as one party is silent.
 CREATE OR REPLACE VIEW process_measures AS
+WITH whole AS (
+    SELECT codebook, rater, trajectory_id, sum(units) AS units, sum(answered) AS answered,
+        sum(positives) AS positives, min(positives) AS least, count(*) AS team,
+        count(*) FILTER (party = 'human') AS humans,
+        sum(CASE WHEN positives > 0 THEN positives * ln(positives) ELSE 0 END) AS logs
+    FROM processed GROUP BY ALL
+)
 SELECT 'initiative_entropy' AS metric, trajectory_id, rater,
-    CASE WHEN answered < units OR team < 2 OR total = 0 THEN NULL
-         WHEN min(initiatives) = 0 THEN 0.0
-         ELSE -sum(CASE WHEN initiatives > 0 THEN initiatives / total * ln(initiatives / total) ELSE 0 END) / ln(team)
+    CASE WHEN answered < units OR team < 2 OR positives = 0 THEN NULL
+         WHEN least = 0 THEN 0.0
+         ELSE (ln(positives) - logs / positives) / ln(team)
     END AS value,
     CASE WHEN team < 2 THEN 'a team of one has no initiative to share'
          WHEN answered < units THEN (units - answered) || ' of ' || units || ' utterances are not rated'
          ELSE 'nobody took the initiative' END AS reason
-FROM initiative_shares
-GROUP BY trajectory_id, rater, team, total, units, answered
+FROM whole WHERE codebook = 'initiative'
 UNION ALL
 SELECT CASE codebook WHEN 'confirmation' THEN 'effective_confirmations' ELSE 'halting_messages' END,
     trajectory_id, rater,
     CASE WHEN answered = units AND humans > 0 THEN positives::DOUBLE END,
     CASE WHEN humans = 0 THEN 'no human in the team'
          ELSE (units - answered) || ' of ' || units || ' units are not rated' END
-FROM process_coverage
-JOIN (SELECT trajectory_id, count(*) FILTER (kind = 'human') AS humans FROM participants GROUP BY trajectory_id) USING (trajectory_id)
-WHERE codebook IN ('confirmation', 'halting');
+FROM whole WHERE codebook IN ('confirmation', 'halting');
 
 -- Where nobody takes the initiative Eq. 2 has no value (`paper`); Co-Gym's evaluation counts 0 (`released`),
 -- and its table 2 with it. Such a 0 keeps its reason.

@@ -42,9 +42,9 @@ class Collaboration:
     """c2"""
     responding: float
     """c3"""
-    asked: int = 0
-    """Hand-overs of the reference that the request takes the responder to, at least 1 where it is right."""
-    given: int = 0
+    asked: frozenset[int] = frozenset()
+    """Which of the responder's hand-overs, in their order, the request furthers."""
+    given: frozenset[int] = frozenset()
     """As `asked`, of the answer."""
     request_cites: tuple[int, ...] = ()
     answer_cites: tuple[int, ...] = ()
@@ -141,8 +141,8 @@ def _judged(
         return None
     return Collaboration(
         trajectory, step, initiator, responder, requested, answered, tuple(history), *judged,
-        asked=_handed_over(history, requested, references) if judged[0] > 0 else 0,
-        given=_handed_over(history, answered, references) if judged[2] > 0 else 0,
+        asked=_handed_over(history, requested, references) if judged[0] > 0 else frozenset(),
+        given=_handed_over(history, answered, references) if judged[2] > 0 else frozenset(),
         request_cites=tuple(e.seq for e in asking if requests(plan(e)) or e.kind == "message"),
         answer_cites=(answer.seq,) if answer else (),
     )  # fmt: skip
@@ -156,12 +156,16 @@ def _answer(theirs: Iterable[Event], asking: Iterable[Event], definition: Defini
     return next((e for e in theirs if e.seq > since and calls(plan(e))), None)
 
 
-def _handed_over(history: Sequence[str], more: Sequence[str], references: Sequence[Sequence[str]]) -> int:
-    """Hand-overs among the steps of the best reference that `more` adds to a history; 1 for a part of one."""
+def _handed_over(
+    history: Sequence[str], more: Sequence[str], references: Sequence[Sequence[str]]
+) -> frozenset[int]:
+    """The hand-overs of the best reference to which the steps lead that `more` adds to a history."""
     after = known([*history, *more])
     right = best(after, references) or ()
-    steps = right[walked(known(history), right) : walked(after, right)] if right else ()
-    return max(1, sum(step.startswith("place_obj_on_counter") for step in steps))
+    if not right:
+        return frozenset()
+    done = range(walked(known(history), right), walked(after, right))
+    return frozenset(sum(step.startswith("place_obj_on_counter") for step in right[:n]) for n in done)
 
 
 def _entries(trajectory: Trajectory, step: int, opener: int) -> list[Event]:

@@ -158,8 +158,11 @@ def _capabilities(
     released = definition == "released"
     n = len(found) if released else reference.required_collaborations
     none = "the chef opened no dialogue" if released else "the reference needs no hand-over"
-    asked = sum(c.initiated if released else c.asked for c in found)
-    given = sum(c.responded if released else c.given for c in found)
+    asked = sum(c.initiated for c in found)
+    given = sum(c.responded for c in found)
+    if not released:
+        asked = len({(c.responder, place) for c in found for place in c.asked})
+        given = len({(c.responder, place) for c in found for place in c.given})
     for metric, good in (("initiating_capability", asked), ("responding_capability", given)):
         value = min(good, n) / n if n else None
         reason = None if n else none

@@ -24,17 +24,19 @@ def iou(answer: Rows, gold: Rows) -> float:
 
 
 def answer_rows(trajectory: Trajectory) -> Rows | None:
-    """The rows that the last step was shown; empty for an error, None where it is no list of rows."""
-    taken = steps(trajectory)
-    state = trajectory.states.get(taken[-1].states.get("public", "")) if taken else None
-    shown = str(state.get("observation") or "") if isinstance(state, dict) else ""
-    if shown.startswith("Error"):
-        return Counter()
+    """The rows that the last step was shown; None where that is no list of rows."""
+    shown = _shown(trajectory)
     try:
         rows = ast.literal_eval(shown) if len(shown) <= MAX_LITERAL else None
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return None
     return Counter(map(repr, rows)) if isinstance(rows, list) else None
+
+
+def _shown(trajectory: Trajectory) -> str:
+    taken = steps(trajectory)
+    state = trajectory.states.get(taken[-1].states.get("public", "")) if taken else None
+    return str(state.get("observation") or "") if isinstance(state, dict) else ""
 
 
 def gold_rows(trajectories: Iterable[Trajectory]) -> dict[str, Rows]:
@@ -48,9 +50,11 @@ def gold_rows(trajectories: Iterable[Trajectory]) -> dict[str, Rows]:
 
 
 def overlap(trajectory: Trajectory, gold: Mapping[str, Rows]) -> tuple[float | None, str | None]:
-    """IoU of a run's last answer, or None with the reason."""
+    """IoU of a run's last answer, or None with the reason; 0 where the statement was an error."""
     if recorded(trajectory, "task_reward").value == 1:
         return 1.0, None
+    if _shown(trajectory).startswith("Error"):
+        return 0.0, None
     rows = answer_rows(trajectory)
     if rows is None:
         return None, "its last observation is no list of rows"

@@ -1,5 +1,6 @@
 """Comparisons: textbook tables and the libraries; what was not shown is said."""
 
+from dataclasses import replace
 from typing import Any, get_args
 
 import numpy as np
@@ -12,11 +13,12 @@ from coaudit.annotation.statistics.comparisons import (
     Method,
     adjust,
     adjusted_p_values,
-    bootstrap_difference,
-    compare,
+    contrast,
     mcnemar,
-    paired_t,
+    settle,
 )
+from coaudit.annotation.statistics.estimate import ANY, UNIT, Bounds, Totals, totals
+from coaudit.annotation.statistics.permutation import arms, statistics
 
 
 def outcomes(both: int, gained: int, lost: int, neither: int) -> tuple[Any, Any]:
@@ -44,73 +46,144 @@ def test_outcomes_that_never_differ_are_no_evidence_of_a_difference() -> None:
     assert row.low is not None and row.high is not None and row.low < 0 < row.high
 
 
+def apart(first: Any, second: Any, bounds: Bounds = ANY) -> tuple[Totals, Totals]:
+    """Two samples without a shared cluster."""
+    names = np.arange(len(first) + len(second))
+    return (
+        totals(first, clusters=names[: len(first)], bounds=bounds),
+        totals(second, clusters=names[len(first) :], bounds=bounds),
+    )
+
+
+def p_of(row: Comparison) -> float:
+    assert row.p_value is not None, row.reason
+    return row.p_value
+
+
 @pytest.mark.library
-def test_paired_means_are_compared_by_students_t() -> None:
+def test_shared_instances_are_paired_whatever_their_order() -> None:
     from scipy import stats
 
     rng = np.random.default_rng(0)
-    first, second = rng.normal(1, 1, 20), rng.normal(0.5, 1, 20)
-    row, expected = paired_t(first, second), stats.ttest_rel(first, second)
-    interval = expected.confidence_interval()
-    assert row.p_value == pytest.approx(expected.pvalue)
-    assert [row.low, row.high] == pytest.approx([interval.low, interval.high])
-
-
-def test_differences_that_are_all_equal_have_no_test() -> None:
-    row = paired_t(np.array([2.0, 3.0]), np.array([1.0, 2.0]))
-    assert (row.effect, row.p_value, row.reason) == (1.0, None, "all differences are equal")
-
-
-def test_shared_instances_are_paired_whatever_their_order_and_runs_are_averaged() -> None:
-    row = compare(
-        np.array([1.0, 0.0, 3.0, 9.0]),
-        np.array([1.0, 2.0, 4.0]),
-        instances=(["x", "x", "y", "only"], ["y", "x", "other"]),
+    second = rng.normal(0, 3, 8)
+    first = second + rng.normal(0.5, 0.5, 8)
+    order = rng.permutation(8)
+    row = contrast(totals(first, clusters=np.arange(8)), totals(second[order], clusters=order))
+    signs = stats.permutation_test(
+        (first - second,), lambda d: d.mean() / d.std(ddof=1), permutation_type="samples", n_resamples=np.inf
     )
-    assert (row.test, row.n, row.effect) == ("paired t", 2, (0.5 + 3) / 2 - 1.5)
-
-
-def test_yes_no_outcomes_of_shared_instances_go_to_mcnemar() -> None:
-    names = [str(k) for k in range(10)]
-    row = compare(*outcomes(4, 3, 1, 2), instances=(names, names))
-    assert (row.test, row.n) == ("McNemar, exact", 10)
+    # Two of 256 arrangements are the observed and its mirror image, which count half.
+    assert p_of(row) == pytest.approx(signs.pvalue - 1 / 256)
+    assert (row.test, row.pairs, row.alone, row.n) == ("permutation, exact", 8, (0, 0), 16)
 
 
 @pytest.mark.library
-def test_samples_without_shared_instances_are_compared_by_bootstrap() -> None:
+def test_yes_no_values_of_two_samples_are_fishers_table_with_ties_counted_half() -> None:
+    from scipy import stats
+
+    row = contrast(*apart([1] * 7 + [0] * 3, [1] * 2 + [0] * 10, UNIT))
+    table = [[7, 3], [2, 10]]
+    own = float(stats.hypergeom.pmf(7, 22, 9, 10))
+    assert row.test == "Fisher, mid-p"
+    assert p_of(row) == pytest.approx(stats.fisher_exact(table).pvalue - own / 2)
+    assert row.first == 0.7 and row.second == pytest.approx(1 / 6)
+
+
+@pytest.mark.library
+@pytest.mark.slow
+def test_random_arrangements_come_to_the_exact_p_value() -> None:
     from scipy import stats
 
     rng = np.random.default_rng(1)
-    first, second = rng.normal(0.6, 1, 150), rng.normal(0, 1, 100)
-    row = compare(first, second)
-    expected = stats.ttest_ind(first, second, equal_var=False).confidence_interval()
-    assert row.test == "bootstrap"
-    assert [row.low, row.high] == pytest.approx([expected.low, expected.high], abs=0.03)
+    first, second = rng.lognormal(0, 1, 30), rng.lognormal(0.4, 1, 40)
+    row = contrast(*apart(first, second, (0.0, np.inf)), draws=20_000)
+    expected = stats.permutation_test(
+        (first, second),
+        lambda a, b: stats.ttest_ind(a, b, equal_var=False).statistic,
+        n_resamples=4000,
+        rng=rng,
+        vectorized=False,
+    )
+    assert p_of(row) == pytest.approx(expected.pvalue, abs=0.02)
+    assert row.test == "permutation (20,000 draws)"
 
 
-def test_clusters_widen_the_interval() -> None:
+def test_the_fast_ways_through_arrangements_give_what_the_general_one_gives() -> None:
     rng = np.random.default_rng(2)
-    first, second = np.repeat(rng.normal(0, 1, 20), 10), np.repeat(rng.normal(0, 1, 20), 10)
-    names = [str(k // 10) for k in range(200)]
-    single, clustered = compare(first, second), compare(first, second, clusters=(names, names))
-    assert clustered.test == "cluster bootstrap"
-    assert clustered.high is not None and clustered.low is not None
-    assert single.high is not None and single.low is not None
-    assert clustered.high - clustered.low > 2.5 * (single.high - single.low)
+    labels = rng.random((50, 12)) < 0.5
+    values, other = rng.normal(0, 1, 12), rng.normal(0, 1, 12)
+    alone, both = arms(*apart(values[:5], values[5:])), arms(totals(values), totals(other))
+    for sample in (alone, both):
+        # Twice the value over twice the weight is the same, and no longer of single values.
+        doubled = replace(sample, y=2 * sample.y, x=2 * sample.x)
+        assert statistics(sample, labels) == pytest.approx(statistics(doubled, labels))
 
 
-def test_two_samples_of_zeros_leave_room_for_a_difference() -> None:
-    row = bootstrap_difference(np.zeros(20), np.zeros(20))
-    assert row.low is not None and row.high is not None
-    assert row.effect == 0 and row.low < -0.02 and row.high > 0.02
-    assert row.p_value is not None and row.p_value > 0.5
+def test_none_of_ten_is_no_more_extreme_than_it_is_likely() -> None:
+    """Welch's statistic would rank it first, for its error is 0."""
+    first, second = np.zeros(10), np.r_[np.ones(11), np.zeros(89)]
+    assert p_of(contrast(*apart(first, second, UNIT))) > 0.3
+    four = np.r_[np.ones(4), np.zeros(6)]
+    assert p_of(contrast(*apart(four, np.r_[np.ones(7), np.zeros(93)], UNIT))) < 0.05
+
+
+def test_a_difference_of_counts_is_an_interval_of_both_samples_skewness() -> None:
+    few, many = np.array([0, 1, 0, 2, 1, 0, 1, 1]), np.array([1, 9, 2, 30, 4, 3, 12, 2])
+    row = contrast(*apart(many, few, (0.0, np.inf)))
+    assert row.low is not None and row.high is not None and row.effect is not None
+    assert row.high - row.effect > 1.5 * (row.effect - row.low)
+
+
+def test_two_against_two_and_three_against_three_decide_nothing() -> None:
+    for n in (2, 3):
+        row = contrast(*apart(np.arange(n) + 100.0, np.arange(n) * 1.0))
+        assert (row.p_value, row.low) == (None, None)
+        assert row.reason == f"too few to decide: no outcome of {n} and {n} with these values would reach .05"
+    row = contrast(*apart([1] + [0] * 49, [0] * 50, UNIT))
+    assert row.p_value is None and "too few to decide" in str(row.reason)
+
+
+def test_runs_of_an_instance_are_exchanged_together() -> None:
+    rng = np.random.default_rng(3)
+    level = np.repeat(rng.normal(0, 1, 10), 20) + np.repeat([0.7, 0.0], 100)
+    single = contrast(*apart(level[:100], level[100:]))
+    names = np.repeat(np.arange(10), 20)
+    together = contrast(totals(level[:100], clusters=names[:100]), totals(level[100:], clusters=names[100:]))
+    assert p_of(single) < 0.05 < p_of(together)
+
+
+def test_what_both_samples_hold_is_paired_beside_what_one_holds() -> None:
+    rng = np.random.default_rng(4)
+    level = rng.normal(0, 5, 60)
+    first, second = level[:40] + 1 + rng.normal(0, 0.3, 40), level[20:] + rng.normal(0, 0.3, 40)
+    row = contrast(totals(first, clusters=np.arange(40)), totals(second, clusters=np.arange(20, 60)))
+    assert (row.pairs, row.alone, row.n) == (20, (20, 20), 80)
+    assert row.effect == pytest.approx(first.mean() - second.mean()), "nothing is left out"
+    assert "n=80 (20 instances paired, 20 + 20 not)" in row.statement("reward", "A", "B")
+
+
+@pytest.mark.slow
+def test_five_standard_deviations_survive_holm_among_a_thousand_tests() -> None:
+    rng = np.random.default_rng(5)
+    samples = [apart(rng.normal(0, 1, 10), rng.normal(0, 1, 10)) for _ in range(999)]
+    samples.append(apart(rng.normal(5, 1, 50), rng.normal(0, 1, 50)))
+    rows = settle(samples)
+    assert rows[-1].family == 1000 and rows[-1].draws == 199_999
+    assert rows[-1].p_adjusted is not None and rows[-1].p_adjusted < 0.01
+    assert sum(row.p_adjusted is not None and row.p_adjusted < 0.05 for row in rows[:-1]) == 0
+
+
+def test_the_interval_holds_0_wherever_no_difference_was_shown() -> None:
+    rng = np.random.default_rng(6)
+    for _ in range(60):
+        row = contrast(*apart(rng.random(9) < 0.7, rng.random(9) < 0.3, UNIT))
+        if row.low is not None and row.high is not None and (row.p_value is None or row.p_value >= 0.05):
+            assert row.low <= 0 <= row.high
 
 
 def test_what_cannot_be_compared_says_why() -> None:
-    assert compare(np.array([]), np.array([1.0])).reason == "a sample is empty"
-    assert compare(np.array([1.0]), np.array([1.0])).reason == "a sample has a single independent value"
-    with pytest.raises(ValueError, match="must be finite"):
-        compare(np.array([np.nan]), np.array([1.0]))
+    row = contrast(*apart([], [1.0, 2.0]))
+    assert (row.effect, row.reason) == (None, "first sample: no value")
 
 
 P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=30)
@@ -138,10 +211,16 @@ def test_the_family_is_of_those_that_were_tested() -> None:
 def test_the_statement_says_also_what_was_not_shown() -> None:
     row = adjust([mcnemar(*outcomes(10, 8, 1, 10)), mcnemar(*outcomes(5, 2, 1, 5))])
     assert row[0].statement("delivery_rate", "A", "B") == (
-        "delivery_rate: 0.621 (A) against 0.379 (B), difference +0.241 [0.042, 0.409], McNemar, exact, n=29, "
-        "p=0.0391, adjusted 0.0781: not significant at .05: no difference was shown."
+        "delivery_rate: 0.621 (A) against 0.379 (B), difference +0.241 [0.042, 0.409], n=29, McNemar, exact, "
+        "p=0.0391, adjusted of 2 0.0781: not significant at .05: no difference was shown."
     )
     alone = mcnemar(*outcomes(10, 9, 0, 10)).statement("delivery_rate", "A", "B")
     assert alone.endswith("p=0.00391: significant at .05.")
-    none = compare(np.array([]), np.array([1.0])).statement("tes", "A", "B")
-    assert none == "tes: A and B can't be compared: a sample is empty."
+    none = contrast(*apart([], [1.0])).statement("tes", "A", "B")
+    assert none == "tes: A and B can't be compared: first sample: no value."
+
+
+def test_families_are_corrected_apart() -> None:
+    tested = Comparison("t", 1.0, 0.0, 1.0, 0.5, 1.5, 0.03, 10)
+    rows = adjust([tested, tested, tested], families=["a", "b", "a"])
+    assert [(row.p_adjusted, row.family) for row in rows] == [(0.06, 2), (0.03, 1), (0.06, 2)]

@@ -17,6 +17,7 @@ from coaudit.annotation.statistics.estimate import (
     estimate,
     influence,
     mean,
+    of_values,
     ratio,
     share,
     totals,
@@ -104,6 +105,17 @@ def test_two_samples_of_the_same_clusters_are_paired() -> None:
     assert row.error is not None and row.value is not None
     assert row.value / row.error == pytest.approx(expected.statistic)
     assert row.df == pytest.approx(14)
+
+
+@pytest.mark.parametrize(
+    ("values", "bounds"), [([0, 1, 1, 0, 1], UNIT), ([0.2, 0.5, 0.6, 0.9], UNIT), ([3, 5, 9, 1], COUNT)]
+)
+def test_mean_and_variance_alone_say_what_the_values_say(values: list[float], bounds: Bounds) -> None:
+    rows = np.array(values, dtype=float)
+    yes_no = bool(np.isin(rows, (0, 1)).all())
+    summed = of_values(len(rows), float(rows.mean()), float(rows.var(ddof=1)), yes_no=yes_no, bounds=bounds)
+    whole = mean(rows, bounds=bounds)
+    assert limits(summed) == pytest.approx(limits(whole)) and summed.df == whole.df
 
 
 def test_runs_of_one_instance_are_one_cluster() -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from coaudit.annotation.statistics import Ratings
 from coaudit.annotation.statistics.agreement import agreement
-from coaudit.annotation.statistics.intervals import around, jeffreys, mean_interval, patterns, wilson
+from coaudit.annotation.statistics.intervals import around, jeffreys, patterns, wilson
 
 
 @pytest.mark.library
@@ -25,34 +25,6 @@ def test_a_proportion_of_nothing_has_no_interval() -> None:
     assert jeffreys(0, 0)[:3] == (None, None, "no observation")
     with pytest.raises(ValueError, match=r"0\.\.n, got 3 of 2"):
         wilson(3, 2)
-
-
-@pytest.mark.library
-def test_the_interval_of_a_mean_is_students() -> None:
-    from scipy import stats
-
-    values = np.array([1.0, 2.0, 4.0, 7.0])
-    assert mean_interval(values)[:2] == pytest.approx(stats.t.interval(0.95, 3, 3.5, stats.sem(values)))
-
-
-@pytest.mark.parametrize("values", [[], [1.0]])
-def test_fewer_than_two_values_have_no_interval(values: list[float]) -> None:
-    found = mean_interval(np.array(values))
-    assert found.low is None and found.reason == f"an interval needs two values, got {len(values)}"
-
-
-def test_values_of_one_cluster_have_no_interval_and_missing_ones_are_refused() -> None:
-    assert mean_interval(np.ones(3), np.zeros(3, dtype=np.int64)).reason == (
-        "an interval needs two clusters, got 1"
-    )
-    with pytest.raises(ValueError, match="must be finite"):
-        mean_interval(np.array([1.0, np.nan]))
-
-
-def test_clusters_of_one_value_give_nearly_the_t_interval() -> None:
-    values = np.random.default_rng(0).normal(size=40)
-    found = mean_interval(values, np.arange(40), resamples=20_000)
-    assert found[:2] == pytest.approx(mean_interval(values)[:2], abs=0.03)
 
 
 def test_undefined_resamples_are_counted_and_too_many_leave_no_interval() -> None:

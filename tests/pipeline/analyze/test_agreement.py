@@ -12,6 +12,7 @@ import pytest
 from coaudit.pipeline import codebooks
 from coaudit.pipeline.analyze import agreement, compare, matrix, rates, validate
 from coaudit.pipeline.analyze.matrix import joint_inclusion
+from coaudit.pipeline.analyze.metrics import metrics
 from coaudit.pipeline.errors import SourceError, UsageError
 from coaudit.pipeline.store import Store, samples
 from coaudit.schemas import Agreement
@@ -125,26 +126,103 @@ def test_a_codebook_that_is_not_there_names_the_choices(store: Store) -> None:
 # Comparisons.
 
 
-def test_groups_are_compared_in_pairs_where_they_share_instances(tmp_path: Path) -> None:
+def arms(tmp_path: Path, scores: dict[str, list[float]]) -> Store:
+    """Sessions of two conditions; the n-th of each ran the n-th instance."""
     store = made(tmp_path / "workspace")
-    scores = {"a": (0.5, 0.6, 0.7), "b": (0.6, 0.8, 0.9)}
     for arm, (condition, given) in enumerate(scores.items()):
         for instance, score in enumerate(given):
-            log = Log(began=BEGAN + timedelta(hours=10 * arm + instance)).write(AGENT, "Plan").finish()
+            log = Log(began=BEGAN + timedelta(hours=100 * arm + instance)).write(AGENT, "Plan").finish()
             files = performance("Plan", performance_rating=score)
             log.folder(tmp_path / "logs" / condition / f"env_travel_planning_{instance}", files)
     take(store, tmp_path / "logs")
+    return store
+
+
+def test_groups_are_compared_in_pairs_where_they_share_instances(tmp_path: Path) -> None:
+    scores = {"a": [0.5, 0.6, 0.7], "b": [0.6, 0.8, 0.9]}
+    store = arms(tmp_path, scores)
     (row,) = compare.compare(store, "condition", metrics=["task_performance"])
-    assert row["groups"] == ["a", "b"]
+    assert (row["groups"], row["system"], row["question"]) == (["a", "b"], "cogym", "metrics")
     assert row["effect"] == pytest.approx(-0.5 / 3)
-    assert (row["n"], "paired" in row["test"]) == (3, True), "three pairs"
-    assert "task_performance" in row["statement"]
+    assert (row["n"], row["pairs"], row["alone"]) == (6, 3, (0, 0))
+    # Three pairs have eight arrangements: the most extreme has p = 1/8.
+    assert row["p_value"] is None and "no outcome of 3 pairs" in row["reason"]
+    assert "task_performance" in row["statement"] and "3 instances paired" in row["statement"]
     with pytest.raises(UsageError, match="no metric or code 'speed', expected one of"):
         compare.compare(store, "condition", metrics=["speed"])
     with pytest.raises(UsageError, match="cannot group by 'colour'"):
         compare.compare(store, "colour")
     with pytest.raises(UsageError, match="--correction must be one of holm"):
         compare.compare(store, "condition", correction="none")
+    with pytest.raises(UsageError, match="--estimator must be one of post_stratified, ppi"):
+        compare.compare(store, "condition", estimator="best")
+
+
+def test_a_comparison_says_of_each_group_what_metrics_says(tmp_path: Path) -> None:
+    store = arms(tmp_path, {"a": [0.1, 0.5, 0.9, 1.0], "b": [0.0, 0.2, 0.3, 0.3, 0.8]})
+    with store.writing() as connection:  # pooled: a ratio whose denominators differ
+        query = "UPDATE measured SET weight = 1 + 9 * value WHERE metric = 'task_performance'"
+        connection.execute(query)
+    said = {
+        (row.metric, (row.group or {})["condition"]): row.value
+        for row in metrics(store, by=["condition"])
+        if row.scoring != "human"
+    }
+    rows = {row["metric"]: row for row in compare.compare(store, "condition")}
+    assert said["task_performance", "a"] == pytest.approx((0.1 * 1.9 + 0.5 * 5.5 + 0.9 * 9.1 + 10) / 26.5)
+    for name in ("task_performance", "collab_score/automatic", "error_rate"):
+        own = rows[name]
+        metric = name.split("/")[0]
+        assert own["first"] == pytest.approx(said[metric, "a"]), name
+        assert own["second"] == pytest.approx(said[metric, "b"]), name
+
+
+def test_the_groups_of_one_system_are_not_compared_with_anothers(tmp_path: Path) -> None:
+    store = arms(tmp_path, {"a": [0.1, 0.5, 0.9], "b": [0.0, 0.2, 0.3]})
+    with store.writing() as connection:
+        connection.execute("UPDATE trajectories SET system = 'rehac' WHERE condition = 'b'")
+    assert compare.compare(store, "condition") == []
+    across = compare.compare(store, "system", metrics=["task_performance"])
+    assert [(row["groups"], row["system"]) for row in across] == [(["cogym", "rehac"], None)]
+
+
+def test_codes_are_compared_by_corrected_rates_where_people_labelled(tmp_path: Path) -> None:
+    """The judge flags half of arm b for nothing; people find F.1 in a quarter of either arm."""
+    size = 16
+    store = arms(tmp_path, {"a": [0.5] * size, "b": [0.5] * size})
+    names = {
+        condition: [
+            row["id"]
+            for row in rows(store, "SELECT id FROM trajectories WHERE condition = ? ORDER BY id", condition)
+        ]
+        for condition in "ab"
+    }
+    code = next(row["code"] for row in rows(store, "SELECT code FROM codebooks WHERE name = 'failures'"))
+    judged = [
+        verdict(name, None, "failures", "present" if k < 4 + 8 * (arm == "b") else "absent", code=code)
+        | {"rater": "judge", "rater_kind": "llm"}
+        for arm, own in names.items()
+        for k, name in enumerate(own)
+    ]
+    assert rate(store, judged).imported == 2 * size
+    (raw,) = compare.compare(store, "condition", metrics=[code])
+    assert (raw["first"], raw["second"]) == (0.25, 0.75)
+    assert raw["basis"] == "judge only: its errors are not corrected" and raw["p_value"] < 0.05
+    assert f"{code} (judge) [judge only: its errors are not corrected]: 0.250 (a)" in raw["statement"]
+    labelled = [
+        verdict(name, None, "failures", "present" if k < 4 else "absent", code=code, rater_kind="human")
+        for own in names.values()
+        for k, name in enumerate(own)
+        if k % 2 == 0 or k == 11
+    ]
+    assert rate(store, labelled).imported == len(labelled)
+    (row,) = compare.compare(store, "condition", metrics=[code])
+    assert (row["rater"], row["basis"]) == ("judge", "corrected by people's labels")
+    # Of arm b's 12 flagged ones 7 were labelled and 2 of those are: 12/16 · 2/7.
+    assert row["first"] == pytest.approx(0.25) and row["second"] == pytest.approx(0.75 * 2 / 7)
+    assert row["p_value"] > 0.5
+    (own,) = compare.compare(store, "condition", metrics=[code], rater="ann")
+    assert own["basis"] == "the rater's own labels"
 
 
 # Agreement from a table of other people's.

@@ -93,29 +93,45 @@ def test_delivery_performance_and_collaboration_score(store: Store, study: Study
     assert human.reason == "no outcome_rating was given"
 
 
-def test_the_interval_of_a_rate_is_wilsons(store: Store, study: Study) -> None:
+def test_the_interval_of_a_rate_is_agresti_and_coulls(store: Store, study: Study) -> None:
     for delivered in (True, True, True, False):
         study.add(delivered=delivered)
     found = metric(metrics(store), "delivery_rate")
-    z2 = 1.959963984540054**2
-    centre = (3 + z2 / 2) / (4 + z2)
-    reach = math.sqrt(z2) / (4 + z2) * math.sqrt(4 * 0.75 * 0.25 + z2 / 4)
-    assert found.low == pytest.approx(centre - reach) and found.high == pytest.approx(centre + reach)
-    assert found.low == pytest.approx(0.3006, abs=1e-4) and found.high == pytest.approx(0.9544, abs=1e-4)
+    # About two of either kind added: (3 + 1.9207)/(4 + 3.8415) = 0.627527, ± 1.96·√(0.6275·0.3725/7.8415).
+    assert found.low == pytest.approx(0.28914, abs=1e-5) and found.high == pytest.approx(0.96592, abs=1e-5)
 
 
-def test_the_interval_of_a_mean_is_students_and_stays_where_values_can_be(store: Store, study: Study) -> None:
-    study.add(score=0.5)
-    study.add(score=0.6)
+def test_two_trajectories_that_delivered_nothing_leave_room(store: Store, study: Study) -> None:
+    for _ in range(2):
+        study.add(delivered=False)
+    found = metric(metrics(store), "delivery_rate")
+    assert (found.value, found.low) == (0, 0) and found.high == pytest.approx(0.7098, abs=1e-4)
+
+
+def test_the_interval_of_a_mean_stays_where_values_can_be_and_needs_four(store: Store, study: Study) -> None:
+    for score in (0.95, 1.0, 0.9):
+        study.add(score=score)
     found = metric(metrics(store), "task_performance")
-    # s = 0.0707..., s/sqrt(2) = 0.05, t(1) = 12.706...: 0.55 ± 0.635 is more than the scale holds.
-    assert found.value == pytest.approx(0.55)
-    assert (found.low, found.high) == (0, 1)
-    study.add(score=0.55)
+    assert found.value == pytest.approx(0.95)
+    assert (found.low, found.high) == (None, None)
+    assert found.reason == "too few for an interval: 3 independent of 4"
+    study.add(score=0.95)
     found = metric(metrics(store), "task_performance")
-    # s = 0.05, s/sqrt(3) = 0.028868, t(2) = 4.302653: 0.55 ± 0.124207.
-    assert found.low == pytest.approx(0.425793, abs=1e-6)
-    assert found.high == pytest.approx(0.674207, abs=1e-6)
+    assert found.low is not None and found.high is not None and found.reason is None
+    assert 0.5 < found.low < 0.95 < found.high <= 1
+
+
+def test_runs_of_one_instance_are_one_cluster(store: Store, study: Study) -> None:
+    for number in range(12):
+        study.add(delivered=number < 4)
+    with store.writing() as connection:
+        connection.execute("UPDATE trajectories SET instance = (instance::INTEGER // 2)::VARCHAR")
+    found = metric(metrics(store), "delivery_rate")
+    assert (found.n, found.clusters) == (12, 6)
+    assert found.low is not None and found.high is not None and found.high - found.low > 0.55
+    # Within one instance, its runs are what is independent.
+    single = [m for m in metrics(store, by=["instance"]) if m.metric == "delivery_rate"]
+    assert [(m.n, m.clusters) for m in single] == [(2, 2)] * 6
 
 
 def test_one_trajectory_has_a_value_and_no_interval(store: Store, study: Study) -> None:
@@ -132,10 +148,10 @@ SHARES = [
     ("yyy", "y", 0.8112781244591328),
     ("yy", "n", 0.0),
     ("n", "yy", 0.0),
-    ("yu", "y", 1.0),
-    ("yu", "u", 0.0),
+    ("yn", "y", 1.0),
+    ("yn", "n", 0.0),
 ]
-"""Who took initiative with which message (yes, no, unclear), and Eq. 2."""
+"""Who took initiative with which message (yes, no), and Eq. 2."""
 
 
 def test_initiative_entropy_is_equation_2_over_the_team(store: Store, tmp_path: Path) -> None:
@@ -145,7 +161,7 @@ def test_initiative_entropy_is_equation_2_over_the_team(store: Store, tmp_path: 
         who = [(AGENT, label) for label in agent] + [(USER, label) for label in user]
         for seq, (role, label) in enumerate(who, start=2):
             log.say(role, "Words")
-            answer = {"y": "yes", "n": "no", "u": "unclear"}[label]
+            answer = {"y": "yes", "n": "no"}[label]
             lines.append(verdict(f"env_{number}", seq, "initiative", answer))
         log.folder(tmp_path / "logs" / f"env_{number}")
     take(store, tmp_path / "logs")
@@ -175,8 +191,6 @@ def test_three_parties_share_to_the_base_of_3(store: Store, study: Study) -> Non
     ("team", "labels", "reason"),
     [
         ((AGENT, USER), {2: "no", 3: "no"}, "nobody took the initiative"),
-        ((AGENT, USER), {2: "unclear", 3: "no"}, "nobody took the initiative"),
-        ((AGENT, USER), {2: "yes"}, "1 of 2 utterances are not rated"),
         ((AGENT,), {1: "yes", 2: "yes"}, "a team of one has no initiative to share"),
     ],
 )
@@ -215,13 +229,32 @@ def test_where_nobody_takes_the_initiative_the_released_entropy_is_0_and_equatio
     assert [(m.value, m.note) for m in each[:3]] == [(0, "nobody took the initiative")] * 2 + [(0, None)]
 
 
-def test_an_error_is_no_answer(store: Store, study: Study) -> None:
+@pytest.mark.parametrize("lacking", ["nothing", "unclear", "error"])
+def test_a_unit_without_an_answer_is_missing_and_bounded(store: Store, study: Study, lacking: str) -> None:
+    name = study.add((AGENT, "One"), (USER, "Two"), (AGENT, "Three"), (USER, "Four"))
+    rate_all(store, name, "initiative", {2: "yes", 3: "no", 4: "yes"})
+    if lacking == "unclear":
+        rate_all(store, name, "initiative", {5: "unclear"})
+    elif lacking == "error":
+        failed = verdict(name, 5, "initiative", "", error="timed out")
+        del failed["label"]
+        assert rate(store, [failed]).imported == 1
+    (single,) = [m for m in metrics(store, per_trajectory=True) if m.metric == "initiative_entropy"]
+    assert (single.value, single.reason) == (None, "1 of 4 utterances are not rated")
+    found = metric(metrics(store), "initiative_entropy")
+    # The user's other message decides: two against none, or two against one.
+    for row in (single, found):
+        assert (row.answered, row.bound_low) == (0.75, 0)
+        assert row.bound_high == pytest.approx(0.918296, abs=1e-6)
+    assert found.value is not None and 0 < found.value < 0.918296
+
+
+def test_a_party_of_which_nothing_is_rated_tells_nothing(store: Store, study: Study) -> None:
     name = study.add((AGENT, "One"), (USER, "Two"))
     rate_all(store, name, "initiative", {2: "yes"})
-    failed = verdict(name, 3, "initiative", "", error="timed out")
-    del failed["label"]
-    assert rate(store, [failed]).imported == 1
-    assert metric(metrics(store), "initiative_entropy").reason == "1 of 2 utterances are not rated"
+    found = metric(metrics(store), "initiative_entropy")
+    assert (found.value, found.reason) == (None, "none of 1 utterances of humans is rated")
+    assert (found.answered, found.bound_low, found.bound_high) == (0.5, 0, 1)
 
 
 def test_the_opening_query_is_no_initiative(store: Store, study: Study) -> None:
@@ -235,11 +268,57 @@ def test_confirmations_and_halts_are_counted_per_trajectory(store: Store, study:
     second = study.add((AGENT, "Done"), (USER, "Fine"))
     rate_all(store, first, "confirmation", {2: "yes", 5: "yes"})
     rate_all(store, first, "halting", {3: "no", 6: "yes"})
-    rate_all(store, second, "halting", {3: "unclear"})
+    rate_all(store, second, "halting", {3: "no"})
     found = metrics(store)
     # The second session has no question, so nothing to confirm: 0, as the paper counts it.
     assert metric(found, "effective_confirmations").value == 1.0
     assert (metric(found, "halting_messages").value, metric(found, "halting_messages").n) == (0.5, 2)
+
+
+def test_counts_of_a_random_half_are_those_of_the_whole(store: Store, study: Study) -> None:
+    """Six sessions with 2, 0, 4, 2, 0 and 4 questions, of which every other one is rated, all confirmed."""
+    for questions in (2, 0, 4, 2, 0, 4):
+        said = [((AGENT, "May I?"), (USER, "Yes"))[k % 2] for k in range(2 * questions)]
+        name = study.add(*said)
+        rate_all(store, name, "confirmation", dict.fromkeys(range(2, 2 + 2 * questions, 4), "yes"))
+    found = metric(metrics(store), "effective_confirmations")
+    # Counting sessions rated whole, of which the two without a question are all, gave 0.
+    assert (found.value, found.n, found.missing) == (2, 6, 0)
+    assert (found.answered, found.bound_low, found.bound_high) == (0.5, 1, 2)
+    assert found.design == "units weighted by the share answered"
+    assert found.low is not None and found.high is not None and found.low < 2 < found.high
+
+
+def test_units_that_were_sampled_are_weighted_by_their_inclusion(store: Store, study: Study) -> None:
+    lines = []
+    for labels in ("yn", "nn", "yy", "nn"):
+        said = [((AGENT, "May I?"), (USER, "Yes"))[k % 2] for k in range(8)]
+        name = study.add(*said)
+        # The first question was drawn for certain, one of the other three by chance.
+        rate_all(store, name, "confirmation", {2: "yes" if labels[0] == "y" else "no"})
+        rate_all(store, name, "confirmation", {6: "yes" if labels[1] == "y" else "no"})
+        lines += [(name, 2, 1.0), (name, 6, 1 / 3)]
+    with store.writing() as connection:
+        for name, event, probability in lines:
+            query = """
+                INSERT INTO samples (sample, trajectory_id, event, codebook, probability)
+                SELECT 'pilot', id, ?, 'confirmation', ? FROM trajectories WHERE native_id = ?
+            """
+            connection.execute(query, [event, probability, name])
+    found = metric(metrics(store), "effective_confirmations")
+    # (1·1 + 0·3 + 1·1 + 1·3)/(4·(1 + 3)) = 5/16 of the 16 questions in 4 sessions; unweighted, 3/8 of them.
+    assert found.value == pytest.approx(4 * 5 / 16)
+    assert found.design == "units weighted by the sample's inclusion probability"
+
+
+def test_a_rater_of_none_of_the_units_has_bounds_and_no_value(store: Store, study: Study) -> None:
+    study.add((AGENT, "May I?"), (USER, "Yes"))
+    other = study.add((AGENT, "May I?"), (USER, "Yes"), condition="other")
+    rate_all(store, other, "confirmation", {2: "yes"})
+    first, second = [m for m in metrics(store, by=["condition"]) if m.metric == "effective_confirmations"]
+    assert (first.value, first.reason, first.missing) == (None, "none of 1 units is rated", 1)
+    assert (first.answered, first.bound_low, first.bound_high) == (0, 0, 1)
+    assert (second.value, second.answered) == (1, 1)
 
 
 def test_a_team_without_a_human_has_neither_confirmations_nor_halts(store: Store, study: Study) -> None:

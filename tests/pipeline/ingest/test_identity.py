@@ -96,6 +96,21 @@ def test_two_runs_of_one_name_hours_apart_stay_two(tmp_path: Path, store: Store)
     assert len(known(store)) == 2
 
 
+@pytest.mark.parametrize("query", [None, "Help me."])
+@pytest.mark.parametrize("apart", [0, 1])
+def test_two_runs_of_one_name_that_began_at_once_and_went_other_ways_stay_two(
+    tmp_path: Path, store: Store, apart: float, query: str | None
+) -> None:
+    for place, text in enumerate(("Rome", "Oslo")):
+        both = Both(tmp_path / f"logs{place}", query=query)
+        both.env.clock += apart * place
+        both.env.start()
+        searches = [(AGENT, f"FLIGHT_SEARCH(origin={text}, destination={n}, date=C)") for n in range(4)]
+        both.done(*searches, (AGENT, f"EDITOR_UPDATE(text={text})"), (AGENT, "FINISH()"))
+        take(store, both.recording if place else both.folder)
+    assert len(known(store)) == 2
+
+
 def test_a_session_joined_late_is_one_with_its_folder_when_that_is_ingested(
     tmp_path: Path, store: Store
 ) -> None:

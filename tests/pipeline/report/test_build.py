@@ -16,7 +16,7 @@ from coaudit.pipeline.report.html import html
 from coaudit.pipeline.report.tables import figure
 from coaudit.pipeline.report.text import _escaped, markdown, terminal
 from coaudit.pipeline.store import Selection, Store, Workspace
-from coaudit.schemas import Event, Outcome, Participant, Trajectory
+from coaudit.schemas import Event, Metric, Outcome, Participant, Trajectory
 from tests.conftest import ROOT, Coaudit
 from tests.pipeline import stores
 
@@ -89,6 +89,32 @@ def _run(arm: str, number: int, performance: float) -> Trajectory:
             Outcome(name="task_performance", value=performance + gain),
         ),
     )
+
+
+def test_a_table_shows_one_rater_and_says_what_they_did_not_rate() -> None:
+    def row(metric: str, rater: str | None, n: int, task: str = "t") -> Metric:
+        return Metric(metric=metric, group={"task": task}, rater=rater, value=1.0 if n else None, n=n)
+
+    rows = [
+        row("delivery_rate", None, 9),
+        row("initiative_entropy", "gold", 9),
+        row("initiative_entropy", "rules", 9),
+        row("halting_messages", "rules", 9),
+        row("effective_confirmations", "judge", 9),
+        row("effective_confirmations", "judge", 3, "u"),
+        row("effective_confirmations", "other", 9),
+    ]
+    # rules rated two of the three; so gold stands nowhere, and confirmations are null once a group.
+    shown = build.one_rater(rows)
+    assert [(r.metric, r.rater, r.n, r.reason) for r in shown] == [
+        ("delivery_rate", None, 9, None),
+        ("initiative_entropy", "rules", 9, None),
+        ("halting_messages", "rules", 9, None),
+        ("effective_confirmations", None, 0, "not rated by rules"),
+        ("effective_confirmations", None, 0, "not rated by rules"),
+    ]
+    assert build.best_rater([*rows, row("halting_messages", "gold", 1)]) == "gold"
+    assert build.best_rater(rows[:1]) is None
 
 
 def test_table_3_has_the_ratings_of_real_users(audited: Store) -> None:

@@ -14,7 +14,7 @@ from coaudit.pipeline.systems import ReadOptions
 from tests.conftest import ROOT
 from tests.pipeline.stores import made
 
-KEPT = {"counted": "counting", "measured": "measuring"}
+KEPT = {"counted": "counting", "processed": "processing", "measured": "measuring"}
 """Table -> the view that computes it."""
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from coaudit.pipeline.store import trajectories
 from coaudit.schemas import Trajectory
 from tests.pipeline.systems.cogym.folders import (
     AGENT,
@@ -217,7 +218,10 @@ def test_the_step_limit_may_be_given_and_stands_before_the_configuration(tmp_pat
 
 def test_every_reason_but_a_finish_says_what_it_is_inferred_from(tmp_path: Path) -> None:
     def said(log: Log, name: str, files: dict[str, Any] | None = None) -> Any:
-        return outcome(read(log.folder(tmp_path / name, files)), "end_reason").data
+        found = read(log.folder(tmp_path / name, files))
+        why = outcome(found, "end_reason").inferred
+        assert trajectories.document(found)["inferred"] == ({"end_reason": why} if why else {})
+        return outcome(found, "end_reason").data
 
     assumed = "assumed: no configuration beside it says otherwise, nor --max-steps"
     assert said(Log().finish(), "env_a") is None

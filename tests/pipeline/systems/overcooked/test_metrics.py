@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -278,6 +279,18 @@ def test_a_request_for_two_hand_overs_counts_for_both() -> None:
         asked = "Chef plan: " + ";".join(f"request({action})" for action in steps)
         run = run_of((0, "Everything, please.", asked), opener=0)
         assert values(run, leek, "paper")["initiating_capability"] == initiating
+
+
+def test_the_same_hand_over_asked_for_twice_is_not_two() -> None:
+    leek = references(SAMPLES / "reference")[0]["leek_soup"]
+    asked = "Chef plan: " + ";".join(f"request({action})" for action in leek.of(1)[0][:5])
+    wrong = "Assistant plan: pickup(plum,ingredient_dispenser)"
+    run = run_of((0, "Slices.", asked), (1, "Plums.", wrong), opener=0)
+    (first,) = metrics.assessed(metrics.run(run, None), leek, "paper")
+    assert (first.asked, first.given) == (frozenset({0}), frozenset())
+    both = [first, replace(first, timestep=2)]
+    rows = metrics._capabilities(metrics.run(run, None), both, leek, "paper")
+    assert [row.value for row in rows] == [0.5, 0]
 
 
 def test_the_cells_of_the_confusion_and_the_classes_of_errors_are_shares_of_a_runs_collaborations() -> None:

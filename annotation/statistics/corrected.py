@@ -1,0 +1,155 @@
+"""The difference of two corrected rates: a judge that errs more in one condition is no finding.
+
+Each arm's rate is corrected by its own human labels, so the judge's sensitivity and specificity may differ
+between them. Both forms are written as one value a unit whose mean is the rate and whose clusters' jackknife
+is its variance, over the units that the judge saw as a sample of the condition:
+
+* `post_stratified`: the weighted mean label f_h of the judge's label, plus N_h/Ŵ_h·w(y − f_h) where people
+  labelled (Särndal, Swensson and Wretman 1992, 7.6).
+* `ppi`: λf + ē, plus N/Ŵ·w(e − ē) with e = y − λf where people labelled, λ the slope of y on the judge's
+  score (Angelopoulos et al. 2023).
+
+A stratum in which people and judge never differed has no variance of its own: ⅛ of a label of either kind is
+added to each. Student's t with Satterthwaite's degrees of freedom.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .audit import Audit
+from .comparisons import Comparison
+from .estimate import influence, totals
+from .intervals import Floats, student
+
+FORMS = ("post_stratified", "ppi")
+_PSEUDO = 0.125  # of a label of either kind, in each stratum of the judge's labels
+
+
+@dataclass(frozen=True, eq=False)
+class Arm:
+    """One condition: the corrected rate, how far each cluster (C,) moves it, its variance."""
+
+    rate: float
+    names: NDArray[Any]
+    pull: Floats
+    variance: float
+    df: float
+    labelled: int
+
+
+def corrected(
+    first: Audit,
+    second: Audit,
+    clusters: tuple[NDArray[Any], NDArray[Any]],
+    *,
+    form: str = "post_stratified",
+) -> Comparison:
+    """Compare the corrected rates of two conditions; `clusters` (N₁,), (N₂,) name the cluster of each unit.
+
+    Clusters of the same name in both are paired. None with the reason where a judge's label has no human one.
+    """
+    if form not in FORMS:
+        raise ValueError(f"unknown form {form!r}, expected one of {', '.join(FORMS)}")
+    test = f"corrected rates ({form}), t"
+    n = int(first.labelled.sum() + second.labelled.sum())
+    for place, audit in (("first", first), ("second", second)):
+        if audit.empty_stratum:
+            why = f"{place} sample: {audit.empty_stratum}"
+            return Comparison(test, None, None, None, None, None, None, n, why)
+    one, other = (arm(audit, names, form) for audit, names in zip((first, second), clusters, strict=True))
+    _, here, there = np.intersect1d(one.names, other.names, assume_unique=True, return_indices=True)
+    variance = one.variance + other.variance - 2 * float(one.pull[here] @ other.pull[there])
+    effect = one.rate - other.rate
+    reason = _too_few(one, other, variance)
+    low = high = p = None
+    if reason is None:
+        error, df = sqrt(variance), _df(one, other)
+        reach = student(df) * error
+        low, high, p = max(-1.0, effect - reach), min(1.0, effect + reach), _two_sided(effect / error, df)
+    alone = len(one.names) - len(here), len(other.names) - len(here)
+    return Comparison(
+        test, one.rate, other.rate, effect, low, high, p, n, reason, pairs=len(here), alone=alone
+    )
+
+
+def arm(audit: Audit, names: NDArray[Any], form: str) -> Arm:
+    """The corrected rate of one condition."""
+    found = totals(values(audit, form), clusters=names)
+    pull = influence(found)
+    extra, df = _smoothed(audit)
+    rate = float(found.numerator.sum() / found.denominator.sum())
+    variance = float((pull**2).sum()) + extra
+    return Arm(
+        min(1.0, max(0.0, rate)),
+        found.names,
+        pull,
+        variance,
+        max(1.0, min(df, len(found.names) - 1)),
+        int(audit.labelled.sum()),
+    )
+
+
+def values(audit: Audit, form: str) -> Floats:
+    """(N,) values with the mean and, linearised, the variance of the corrected rate."""
+    labelled, weights = audit.labelled, audit.weights
+    labels = audit.labels
+    if form == "ppi":
+        score = (audit.strata == 1).astype(np.float64) if audit.score is None else audit.score
+        _, group = np.unique(np.zeros(len(score)), return_inverse=True)
+        predicted = _slope(score[labelled], labels, weights) * score
+    else:
+        _, group = np.unique(audit.strata, return_inverse=True)
+        predicted = np.zeros(len(group))
+    held = np.bincount(group[labelled], weights=weights)
+    residual = labels - predicted[labelled]
+    centre = np.bincount(group[labelled], weights=weights * residual) / held
+    found: Floats = predicted + centre[group]
+    expanded = (np.bincount(group) / held)[group[labelled]] * weights
+    found[labelled] += expanded * (residual - centre[group[labelled]])
+    return found
+
+
+def _slope(score: Floats, labels: Floats, weights: Floats) -> float:
+    share = weights / weights.sum()
+    centred = score - share @ score
+    spread = float(share @ centred**2)
+    return float(share @ (centred * labels)) / spread if spread > 0 else 0.0
+
+
+def _smoothed(audit: Audit) -> tuple[float, float]:
+    """What the added labels add to the variance, and Satterthwaite's degrees of freedom over the strata."""
+    _, group = np.unique(audit.strata, return_inverse=True)
+    own, weights, labels = group[audit.labelled], audit.weights, audit.labels
+    held = np.bincount(own, weights=weights)
+    size = held**2 / np.bincount(own, weights=weights**2)
+    mean = np.bincount(own, weights=weights * labels) / held
+    share = np.bincount(group) / len(group)
+    smooth = (size * mean + _PSEUDO) / (size + 2 * _PSEUDO)
+    full = share**2 * smooth * (1 - smooth) / np.maximum(size - 1, 1)
+    extra = np.maximum(full - share**2 * mean * (1 - mean) / size, 0)
+    between = float(share @ (mean - share @ mean) ** 2) / len(group)
+    spread = float((full**2 / np.maximum(size - 1, 1)).sum()) + between**2 / len(group)
+    return float(extra.sum()), (float(full.sum()) + between) ** 2 / spread if spread > 0 else 1.0
+
+
+def _too_few(one: Arm, other: Arm, variance: float) -> str | None:
+    few = [len(side.names) for side in (one, other) if len(side.names) < 4]
+    if few:
+        return f"too few to decide: {few[0]} independent of 4"
+    return None if variance > 0 else "the labels leave nothing to test"
+
+
+def _df(one: Arm, other: Arm) -> float:
+    return (one.variance + other.variance) ** 2 / (one.variance**2 / one.df + other.variance**2 / other.df)
+
+
+def _two_sided(statistic: float, df: float) -> float:
+    from scipy import special
+
+    return 2 * float(special.stdtr(df, -abs(statistic)))

@@ -1,0 +1,242 @@
+"""Permutation tests of the difference between two samples' means or ratios, studentised.
+
+Clusters that only one sample holds exchange their labels among each other; a cluster that both hold (an
+instance that both conditions ran) exchanges its two parts. So paired samples are tested by flipping signs,
+unpaired ones by two-sample permutation, and everything between by both at once. The statistic is the
+difference over its standard error (`estimate.difference`), under which the test stays near its level even
+where the samples differ in spread (Janssen 1997, Chung and Romano 2013).
+
+Half of a cluster with the variance of all is added to either unpaired sample, so that a handful of equal
+values is not taken for certain; where values are 0 or 1 the difference itself is the statistic, for it fixes
+its error.
+
+The p-value counts arrangements as extreme as the observed one half (mid-p; Lancaster 1961): without that,
+yes/no values reject far below the level. All arrangements are looked at where there are few, or where the
+values are 0 or 1 and only a count matters (Fisher's and McNemar's tables); else random ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations, product
+from math import comb
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .estimate import UNIT, Totals
+from .intervals import Floats
+
+FEW = 20_000
+"""Arrangements that are all looked at."""
+_AT_ONCE = 400_000  # numbers in a block of arrangements
+_TIE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Arms:
+    """Clusters (C,) of two samples: y and x (C, 2) of the part that goes with the label and of the other.
+
+    `label` (C,) is whether the first part lies in the first sample. A cluster that only one sample holds has
+    all in its first part; for one that both hold (`shared`) the label is true.
+    """
+
+    y: Floats
+    x: Floats
+    shared: NDArray[np.bool_]
+    label: NDArray[np.bool_]
+    yes_no: bool
+
+    @property
+    def alone(self) -> tuple[int, int]:
+        """How many clusters only the first and only the second sample hold."""
+        first = int((self.label & ~self.shared).sum())
+        return first, int((~self.shared).sum()) - first
+
+    @property
+    def pairs(self) -> int:
+        """How many clusters both samples hold."""
+        return int(self.shared.sum())
+
+    @property
+    def table(self) -> bool:
+        """Whether a table of yes and no says all: 0/1 values that are all paired, or none."""
+        return self.yes_no and (not self.pairs or not sum(self.alone))
+
+    @property
+    def noise(self) -> float:
+        """The variance that half a cluster adds to either sample, where clusters are not all paired."""
+        held = self.x > 0
+        n = int(held.sum())
+        if not sum(self.alone) or n < 2:
+            return 0.0
+        residual = (self.y - self.y.sum() / self.x.sum() * self.x)[held]
+        variance = float((residual**2).sum()) / (n - 1) / (self.x.sum() / n) ** 2
+        return float(variance * sum(0.5 / (count + self.pairs) ** 2 for count in self.alone))
+
+    @property
+    def arrangements(self) -> int:
+        """How many ways there are to exchange labels."""
+        first, second = self.alone
+        return comb(first + second, first) << self.pairs
+
+
+@dataclass(frozen=True)
+class Test:
+    """A two-sided p-value, the least that one can have, and how many arrangements were drawn (0: all)."""
+
+    p_value: float
+    least: float
+    draws: int
+
+
+def arms(first: Totals, second: Totals) -> Arms:
+    """Join two samples by the names of their clusters."""
+    names = np.union1d(first.names, second.names)
+    y, x = np.zeros((len(names), 2)), np.zeros((len(names), 2))
+    for column, sample in enumerate((first, second)):
+        place = np.searchsorted(names, sample.names)
+        y[place, column], x[place, column] = sample.numerator, sample.denominator
+    label = x[:, 0] > 0
+    shared = label & (x[:, 1] > 0)
+    y[~label], x[~label] = y[~label][:, ::-1], x[~label][:, ::-1]
+    one_each = bool(np.isin(x, (0, 1)).all())
+    yes_no = one_each and bool(np.isin(y, (0, 1)).all()) and first.bounds == UNIT
+    return Arms(y, x, shared, label, yes_no)
+
+
+def permuted(sample: Arms, draws: int, seed: int = 0) -> Test:
+    """The test over all arrangements if they are few or a table's, else over `draws` random ones."""
+    observed = abs(float(statistics(sample, sample.label[None])[0]))
+    if sample.table:
+        labels, weights = _table(sample)
+    elif sample.arrangements <= FEW:
+        labels = _every(sample)
+        weights = np.full(len(labels), 1 / len(labels))
+    else:
+        return _random(sample, observed, draws, seed)
+    found = np.abs(statistics(sample, labels))
+    most = found.max()
+    return Test(_tail(found, weights, observed), _tail(found, weights, most), 0)
+
+
+def _tail(found: Floats, weights: Floats, observed: float) -> float:
+    tie = found >= observed * (1 - _TIE) - 1e-12 if np.isfinite(observed) else np.isinf(found)
+    beyond = tie & (found > observed * (1 + _TIE) + 1e-12) if np.isfinite(observed) else tie & False
+    return float(weights[beyond].sum() + weights[tie & ~beyond].sum() / 2)
+
+
+def _random(sample: Arms, observed: float, draws: int, seed: int) -> Test:
+    """The observed arrangement counts as one of those drawn, so no p-value is 0."""
+    beyond = ties = 0.0
+    for labels in _blocks(sample, draws, np.random.default_rng(seed)):
+        found = np.abs(statistics(sample, labels))
+        ones = np.ones(len(found))
+        whole = float((found >= observed * (1 - _TIE) - 1e-12).sum())
+        half = _tail(found, ones, observed)
+        ties += 2 * (whole - half)
+        beyond += 2 * half - whole
+    return Test(min(1.0, (beyond + ties / 2 + 1) / (draws + 1)), 0.0, draws)
+
+
+def statistics(sample: Arms, labels: NDArray[np.bool_]) -> Floats:
+    """(B,) the difference over its standard error under each arrangement of labels (B, C); 0/0 is 0."""
+    s = labels.astype(np.float64)
+    if (sample.x[:, 0] == 1).all() and not sample.pairs:
+        if sample.table:
+            first = s.sum(1)
+            effect: Floats = s @ sample.y[:, 0] / first - (1 - s) @ sample.y[:, 0] / (s.shape[1] - first)
+            return effect
+        return _of_means(s, sample.y[:, 0] - sample.y[:, 0].mean(), sample.noise)
+    if (sample.x == 1).all():
+        return _of_signs(s, sample.y[:, 0] - sample.y[:, 1])
+    parts = [(values[:, 0], values[:, 1]) for values in (sample.y, sample.x)]
+    y1, x1 = (other + s * (one - other) for one, other in parts)
+    y2, x2 = (one + other - first for (one, other), first in zip(parts, (y1, x1), strict=True))
+    effect, pull = np.zeros(len(s)), np.zeros_like(s)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for sign, y, x in ((1, y1, x1), (-1, y2, x2)):
+            held, clusters = x.sum(1), (x > 0).sum(1)
+            ratio = y.sum(1) / held
+            effect += sign * ratio
+            scale = sign * np.sqrt(np.maximum(clusters - 1, 0) / clusters)
+            pull += scale[:, None] * (y - ratio[:, None] * x) / np.maximum(held[:, None] - x, 1e-300)
+    return _studentised(effect, (pull**2).sum(1) + sample.noise)
+
+
+def _of_means(s: Floats, y: Floats, noise: float) -> Floats:
+    """The same for two samples of single values (C,), by matrix products alone: Welch's t."""
+    first, n = s.sum(1), s.shape[1]
+    sums, squares = s @ y, s @ y**2
+    effect, variance = np.zeros(len(s)), np.zeros(len(s))
+    for sign, held, total, square in (
+        (1, first, sums, squares),
+        (-1, n - first, y.sum() - sums, (y**2).sum() - squares),
+    ):
+        effect += sign * total / held
+        variance += (square - total**2 / held) / np.maximum(held - 1, 1) / held
+    return _studentised(effect, np.maximum(variance, 0) + noise)
+
+
+def _of_signs(s: Floats, differences: Floats) -> Floats:
+    """The same for pairs of single values that differ by `differences` (C,): the paired t."""
+    n = len(differences)
+    effect = (2 * s - 1) @ differences / n
+    variance = ((differences**2).sum() / n - effect**2) / max(n - 1, 1)
+    return _studentised(effect, np.maximum(variance, 0))
+
+
+def _studentised(effect: Floats, variance: Floats) -> Floats:
+    small = np.abs(effect) < 1e-12
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = effect / np.where(variance > 1e-24 * (1 + effect**2), np.sqrt(variance), 0.0)
+    return np.where(small, 0.0, found)
+
+
+def _every(sample: Arms) -> NDArray[np.bool_]:
+    first, second = sample.alone
+    swaps = np.array(list(product((True, False), repeat=sample.pairs)), dtype=bool).reshape(
+        2**sample.pairs, -1
+    )
+    chosen = np.array(list(combinations(range(first + second), first)), dtype=np.int64)
+    chosen = chosen.reshape(comb(first + second, first), first)
+    apart = np.zeros((len(chosen), first + second), dtype=bool)
+    np.put_along_axis(apart, chosen, True, axis=1)
+    labels = np.zeros((len(swaps) * len(apart), len(sample.label)), dtype=bool)
+    labels[:, sample.shared] = np.repeat(swaps, len(apart), axis=0)
+    labels[:, ~sample.shared] = np.tile(apart, (len(swaps), 1))
+    return labels
+
+
+def _table(sample: Arms) -> tuple[NDArray[np.bool_], Floats]:
+    """One arrangement for each table with the same margins, and its chance."""
+    from scipy import stats
+
+    if sample.pairs:
+        differing = np.flatnonzero(sample.y[:, 0] != sample.y[:, 1])
+        n = len(differing)
+        labels = np.ones((n + 1, len(sample.label)), dtype=bool)
+        gains = sample.y[differing, 0] == 1
+        for k in range(n + 1):  # the first k differing pairs favour the first sample
+            labels[k, differing] = gains == (np.arange(n) < k)
+        return labels, np.asarray(stats.binom.pmf(np.arange(n + 1), n, 0.5))
+    first, second = sample.alone
+    ones, zeros = np.flatnonzero(sample.y[:, 0] == 1), np.flatnonzero(sample.y[:, 0] == 0)
+    support = np.arange(max(0, first - len(zeros)), min(first, len(ones)) + 1)
+    labels = np.zeros((len(support), first + second), dtype=bool)
+    for row, k in enumerate(support.tolist()):
+        labels[row, ones[:k]] = True
+        labels[row, zeros[: first - k]] = True
+    return labels, np.asarray(stats.hypergeom.pmf(support, first + second, len(ones), first))
+
+
+def _blocks(sample: Arms, draws: int, rng: np.random.Generator) -> Iterator[NDArray[np.bool_]]:
+    rows = max(1, _AT_ONCE // len(sample.label))
+    apart = sample.label[~sample.shared]
+    for start in range(0, draws, rows):
+        size = min(rows, draws - start)
+        labels = np.empty((size, len(sample.label)), dtype=bool)
+        labels[:, sample.shared] = rng.random((size, sample.pairs)) < 0.5
+        labels[:, ~sample.shared] = rng.permuted(np.broadcast_to(apart, (size, len(apart))), axis=1)
+        yield labels

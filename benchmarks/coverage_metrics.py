@@ -1,0 +1,388 @@
+"""Do metrics, comparisons, corrected comparisons and process metrics keep what they promise? By simulation.
+
+    python benchmarks/coverage_metrics.py [--samples 1000] [--out docs/statistics.md]
+
+Each row is a setting in which the truth is known: how often 95 % intervals hold it and how wide they are, how
+often tests reject where nothing differs, and how often nothing could be said. Everything runs through the
+functions that `coaudit metrics` and `coaudit compare` call. With `--out` the tables replace those between the
+marks in that file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable, Iterable, Iterator
+from math import exp, inf
+from pathlib import Path
+
+import numpy as np
+
+from coaudit.annotation.statistics.audit import Audit
+from coaudit.annotation.statistics.comparisons import Comparison, contrast, settle
+from coaudit.annotation.statistics.corrected import corrected
+from coaudit.annotation.statistics.estimate import ANY, UNIT, Bounds, Estimate, Totals, estimate, totals
+from coaudit.annotation.statistics.intervals import MISSING, Floats
+from coaudit.pipeline.analyze import process
+
+Rng = np.random.Generator
+Draw = Callable[[Rng, int], Floats]
+COUNT: Bounds = (0.0, inf)
+DRAWS = 499
+"""Arrangements a test, in place of 1,999: enough to see how often p < .05."""
+LIKERT = np.array([1.0, 2.0, 3.0, 4.0, 5.0]), np.array([0.02, 0.03, 0.1, 0.35, 0.5])
+
+
+def bernoulli(p: float) -> Draw:
+    return lambda rng, n: (rng.random(n) < p) * 1.0
+
+
+VALUES: dict[str, tuple[Draw, float, Bounds]] = {
+    "0/1, .03": (bernoulli(0.03), 0.03, UNIT),
+    "0/1, .1": (bernoulli(0.1), 0.1, UNIT),
+    "0/1, .5": (bernoulli(0.5), 0.5, UNIT),
+    "0 … 1, uniform": (lambda rng, n: rng.random(n), 0.5, UNIT),
+    "0 … 1, nine in ten are 0": (lambda rng, n: (rng.random(n) < 0.1) * rng.random(n), 0.05, UNIT),
+    "0 … 1, skewed (Beta(.3, 3))": (lambda rng, n: rng.beta(0.3, 3, n), 1 / 11, UNIT),
+    "0 … 1, .8 ± .02, one in ten is 0": (
+        lambda rng, n: np.where(rng.random(n) < 0.1, 0, np.clip(rng.normal(0.8, 0.02, n), 0, 1)),
+        0.72,
+        UNIT,
+    ),
+    "1 … 5, mostly 4 and 5": (
+        lambda rng, n: rng.choice(LIKERT[0], n, p=LIKERT[1]),
+        float(LIKERT[0] @ LIKERT[1]),
+        (1.0, 5.0),
+    ),
+    "counts, Poisson .3": (lambda rng, n: rng.poisson(0.3, n) * 1.0, 0.3, COUNT),
+    "counts, overdispersed": (lambda rng, n: rng.poisson(rng.gamma(0.5, 4, n)) * 1.0, 2.0, COUNT),
+    "times, exponential": (lambda rng, n: rng.exponential(1, n), 1.0, COUNT),
+    "times, lognormal(1)": (lambda rng, n: rng.lognormal(0, 1, n), exp(0.5), COUNT),
+    "any, normal": (lambda rng, n: rng.normal(0, 1, n), 0.0, ANY),
+}
+"""Name -> how values are drawn, their mean, and the bounds that the metric declares."""
+
+
+def alone(values: Floats, bounds: Bounds) -> Totals:
+    return totals(values, bounds=bounds)
+
+
+def weighted(rng: Rng, draw: Draw, n: int, bounds: Bounds) -> Totals:
+    """Design weights from 1 to 5 that have nothing to do with the values."""
+    return totals(draw(rng, n), weights=rng.uniform(1, 5, n), bounds=bounds)
+
+
+def repeated(rng: Rng, p: float, instances: int, runs: int = 5, alike: float = 0.6) -> Totals:
+    """`runs` yes/no results of each instance, with that intraclass correlation."""
+    own = rng.beta(p * (1 / alike - 1), (1 - p) * (1 / alike - 1), instances)
+    names = np.repeat(np.arange(instances), runs)
+    return totals((rng.random(len(names)) < own[names]) * 1.0, clusters=names, bounds=UNIT)
+
+
+def repeated_counts(rng: Rng, instances: int, runs: int = 5) -> Totals:
+    """Overdispersed counts of mean 2, `runs` of each instance, with a level of its own."""
+    names = np.repeat(np.arange(instances), runs)
+    level = rng.normal(0, 0.7, instances)[names]
+    return totals(rng.poisson(2 * np.exp(level - 0.245)) * 1.0, clusters=names, bounds=COUNT)
+
+
+def pooled(rng: Rng, p: float, n: int, alike: float) -> Totals:
+    """Failed steps over steps: trajectories of a geometric number of steps, each with its own rate."""
+    steps = rng.geometric(0.1, n)
+    own = rng.beta(p * (1 / alike - 1), (1 - p) * (1 / alike - 1), n)
+    return totals(rng.binomial(steps, own) * 1.0, steps * 1.0, bounds=UNIT)
+
+
+def intervals(samples: int) -> Iterator[tuple[str, ...]]:
+    """Rows of the first table."""
+    sizes = (2, 5, 10, 20, 40)
+    settings: list[tuple[str, float, Callable[[Rng, int], Totals]]] = [
+        (name, mean, lambda rng, n, draw=draw, bounds=bounds: alone(draw(rng, n), bounds))  # type: ignore[misc]
+        for name, (draw, mean, bounds) in VALUES.items()
+    ]
+    settings += [
+        ("0/1, .3, weights 1 … 5", 0.3, lambda rng, n: weighted(rng, bernoulli(0.3), n, UNIT)),
+        ("uniform, weights 1 … 5", 0.5, lambda rng, n: weighted(rng, VALUES["0 … 1, uniform"][0], n, UNIT)),
+        ("0/1, .1, five runs an instance, ICC .6", 0.1, lambda rng, n: repeated(rng, 0.1, n)),
+        ("0/1, .5, five runs an instance, ICC .6", 0.5, lambda rng, n: repeated(rng, 0.5, n)),
+        ("counts, five runs an instance", 2.0, repeated_counts),
+        ("pooled ratio, .1, ICC .05", 0.1, lambda rng, n: pooled(rng, 0.1, n, 0.05)),
+        ("pooled ratio, .1, ICC .3", 0.1, lambda rng, n: pooled(rng, 0.1, n, 0.3)),
+        ("pooled ratio, .4, ICC .3", 0.4, lambda rng, n: pooled(rng, 0.4, n, 0.3)),
+    ]
+    for seed, (name, mean, draw) in enumerate(settings):
+        rng = np.random.default_rng(seed)
+        cells = [covered((estimate(draw(rng, n)) for _ in range(samples)), mean) for n in sizes]
+        yield (name, *cells)
+
+
+def covered(rows: Iterable[Estimate | Comparison], truth: float) -> str:
+    """Coverage and median width of those that have an interval, and the share that has none."""
+    held, widths, none = [], [], 0
+    for row in rows:
+        if row.low is None or row.high is None:
+            none += 1
+        else:
+            held.append(row.low - 1e-12 <= truth <= row.high + 1e-12)
+            widths.append(row.high - row.low)
+    without = f", none {none / (none + len(held)):.2f}" if none else ""
+    return f"{np.mean(held):.3f} ({np.median(widths):.2f}){without}" if held else "none"
+
+
+def two(rng: Rng, draw: Draw, n: int, bounds: Bounds, paired: bool) -> tuple[Totals, Totals]:
+    """Two samples of the same distribution; paired ones share instances that have levels of their own."""
+    first, second, level = draw(rng, n), draw(rng, n), draw(rng, n)
+    names = np.arange(2 * n)
+    samples = (first, names[:n]), (second, names[n:])
+    if paired and np.isin(first, (0, 1)).all():
+        samples = (first, names[:n]), (np.where(rng.random(n) < 0.5, second, first), names[:n])
+    elif paired:
+        samples = ((first + level) / 2, names[:n]), ((second + level) / 2, names[:n])
+    one, other = (totals(values, clusters=names, bounds=bounds) for values, names in samples)
+    return one, other
+
+
+TESTED = (
+    "any, normal",
+    "times, lognormal(1)",
+    "0/1, .5",
+    "0/1, .1",
+    "counts, overdispersed",
+    "0 … 1, nine in ten are 0",
+)
+
+
+def tests(samples: int) -> Iterator[tuple[str, ...]]:
+    """Rows of the second table."""
+    sizes = (2, 3, 4, 5, 8, 12, 20, 50, 200)
+    for seed, name in enumerate(TESTED):
+        draw, _, bounds = VALUES[name]
+        for paired in (False, True):
+            rng = np.random.default_rng(100 + seed)
+            rows = [
+                [contrast(*two(rng, draw, n, bounds, paired), draws=DRAWS) for _ in range(samples)]
+                for n in sizes
+            ]
+            yield (f"{name}, {'paired' if paired else 'apart'}", *map(rejected, rows))
+    for name, arrange in {
+        "five runs an instance, apart": _runs_apart,
+        "half of the instances shared": _half,
+    }.items():
+        rng = np.random.default_rng(200)
+        cells = [rejected([arrange(rng, n) for _ in range(samples)]) for n in sizes[1:-1]]
+        yield (f"0/1, .3, {name}", "–", *cells, "–")
+
+
+def rejected(rows: list[Comparison]) -> str:
+    """How often p < .05, and how often the data could not decide."""
+    share = np.mean([row.p_value is not None and row.p_value < 0.05 for row in rows])
+    undecided = np.mean([row.p_value is None for row in rows])
+    return f"{share:.3f}" + (f", undecided {undecided:.2f}" if undecided else "")
+
+
+def _runs_apart(rng: Rng, n: int) -> Comparison:
+    first, second = repeated(rng, 0.3, n), repeated(rng, 0.3, n)
+    return contrast(first, _renamed(second, 1000), draws=DRAWS)
+
+
+def _half(rng: Rng, n: int) -> Comparison:
+    """Two arms of n instances each, of which half are the same; runs of one instance are alike."""
+    level = rng.beta(0.9, 2.1, 2 * n)
+    first = totals((rng.random(n) < level[:n]) * 1.0, clusters=np.arange(n), bounds=UNIT)
+    own = np.arange(n // 2, n // 2 + n)
+    second = totals((rng.random(n) < level[own]) * 1.0, clusters=own, bounds=UNIT)
+    return contrast(first, second, draws=DRAWS)
+
+
+def _renamed(sample: Totals, by: int) -> Totals:
+    return totals(sample.numerator, sample.denominator, clusters=sample.names + by, bounds=sample.bounds)
+
+
+def judged(rng: Rng, n: int, labels: int, p: float, specificity: float, design: str) -> Audit:
+    """A condition whose judge has sensitivity .8, and people who checked about `labels` of its n units."""
+    true = rng.random(n) < p
+    judge = np.where(true, rng.random(n) < 0.8, rng.random(n) > specificity).astype(np.int64)
+    inclusion = np.full(n, labels / n)
+    if design == "half by judge label":
+        for label in (0, 1):
+            inclusion[judge == label] = min(1.0, labels / 2 / max((judge == label).sum(), 1))
+    elif design == "uneven":
+        inclusion = np.clip(rng.uniform(0.5, 2, n) * labels / n, 0, 1)
+    human = np.where(rng.random(n) < inclusion, true.astype(np.int64), MISSING)
+    return Audit(human, judge, inclusion)
+
+
+def corrections(samples: int) -> Iterator[tuple[str, ...]]:
+    """Rows of the third table: specificity .95 against .80, the same true rate."""
+    for n, labels in ((100, 40), (300, 60), (300, 100), (1000, 100)):
+        for p in (0.05, 0.1, 0.3):
+            cells: list[str] = []
+            for design in ("even", "half by judge label", "uneven"):
+                rng = np.random.default_rng(n + labels)
+                found: dict[str, list[Comparison]] = {"post_stratified": [], "ppi": []}
+                raw = []
+                for _ in range(samples):
+                    arms = [judged(rng, n, labels, p, specificity, design) for specificity in (0.95, 0.80)]
+                    for form, rows in found.items():
+                        rows.append(
+                            corrected(arms[0], arms[1], (np.arange(n), np.arange(n, 2 * n)), form=form)
+                        )
+                    flagged = [totals(arm.strata * 1.0, bounds=UNIT) for arm in arms]
+                    raw.append(contrast(flagged[0], _renamed(flagged[1], n), draws=DRAWS))
+                    if len(raw) > 100:
+                        raw.pop()
+                cells += [rejected(rows) for rows in found.values()]
+                cells += [covered(found["post_stratified"], 0.0)] if design == "even" else []
+                cells += [rejected(raw)] if design == "even" else []
+            yield (f"{n} units, {labels} labelled, rate {p:g}", *cells)
+
+
+def sessions(rng: Rng, n: int, alike: float) -> process.Counts:
+    """Sessions of an agent and a person with 1 to 8 utterances each, all rated."""
+    units = 1.0 + rng.integers(0, 8, (n, 2))
+    chance = np.stack(
+        [rng.beta(m * (1 / alike - 1), (1 - m) * (1 / alike - 1), n) for m in (0.5, 0.3)], axis=1
+    )
+    positives = rng.binomial(units.astype(np.int64), chance) * 1.0
+    human = np.tile([False, True], (n, 1))
+    member = np.ones((n, 2), dtype=bool)
+    return process.Counts(
+        units, units, positives, units, positives, member, human, np.arange(n), process.BY_SHARE
+    )
+
+
+def rated_in_part(rng: Rng, whole: process.Counts, share: float, by_session: bool) -> process.Counts:
+    """The same where only a random share of the units, or of the sessions, has an answer."""
+    units, positives = whole.units.astype(np.int64), whole.positives.astype(np.int64)
+    if by_session:
+        answered = units * (rng.random((len(units), 1)) < share)
+        found = np.where(answered > 0, positives, 0)
+    else:
+        answered = rng.binomial(units, share)
+        found = rng.hypergeometric(positives, units - positives, answered)
+    kept, yes = answered * 1.0, found * 1.0
+    return process.Counts(
+        whole.units, kept, yes, kept, yes, whole.member, whole.human, whole.clusters, process.BY_SHARE
+    )
+
+
+def measured(metric: str, counts: process.Counts) -> Estimate:
+    if metric == "initiative_entropy":
+        return process.entropy(counts, "paper").found
+    return process.events(counts, metric).found
+
+
+def incomplete(samples: int) -> Iterator[tuple[str, ...]]:
+    """Rows of the fourth table: the mean of infinitely many sessions is the truth."""
+    many = sessions(np.random.default_rng(0), 200_000, 0.2)
+    y, x = process.expected(many)
+    truths = {
+        "effective_confirmations": float(many.positives.sum(1).mean()),
+        "initiative_entropy": y.sum() / x.sum(),
+    }
+    for share, by_session in ((1.0, False), (0.95, False), (0.5, False), (0.2, False), (0.5, True)):
+        where = f"{100 * share:.0f} % of the {'sessions' if by_session else 'units'} rated"
+        for metric, truth in truths.items():
+            cells = []
+            for n in (10, 20, 40):
+                rng = np.random.default_rng(n)
+                rows = [
+                    measured(metric, rated_in_part(rng, sessions(rng, n, 0.2), share, by_session))
+                    for _ in range(samples // 2)
+                ]
+                bias = np.mean([row.value for row in rows if row.value is not None]) / truth - 1
+                cells.append(f"{covered(rows, truth)}, bias {100 * bias:+.1f} %")
+            yield (metric, where, *cells)
+
+
+def large_family(samples: int) -> Iterator[tuple[str, ...]]:
+    """One difference of 5 standard deviations between 50 and 50, among tests of which no other has one."""
+    for tests_ in (120, 1000):
+        found, false = 0, 0
+        repeats = max(3, samples // 200)
+        for number in range(repeats):
+            rng = np.random.default_rng(number)
+            pairs = [two(rng, VALUES["any, normal"][0], 20, ANY, False) for _ in range(tests_ - 1)]
+            pairs.append((totals(rng.normal(5, 1, 50)), _renamed(totals(rng.normal(0, 1, 50)), 50)))
+            rows = settle(pairs)
+            significant = [row.p_adjusted is not None and row.p_adjusted < 0.05 for row in rows]
+            found += significant[-1]
+            false += any(significant[:-1])
+        yield (str(tests_), f"{found} of {repeats}", f"{false} of {repeats}")
+
+
+TABLES: tuple[tuple[str, str, tuple[str, ...], Callable[[int], Iterator[tuple[str, ...]]]], ...] = (
+    (
+        "Intervals of metrics",
+        "Coverage of the 95 % interval, its median width, and how often there is none, by the number of "
+        "trajectories, or of instances where these have several runs.",
+        ("values", "n = 2", "5", "10", "20", "40"),
+        intervals,
+    ),
+    (
+        "Type I error of compare",
+        "How often p < .05 where both groups have the same distribution, by the number of values (or "
+        "instances) in each, and how often the data could not decide.",
+        ("values", "n = 2", "3", "4", "5", "8", "12", "20", "50", "200"),
+        tests,
+    ),
+    (
+        "A large family",
+        "A difference of 5 standard deviations between 50 and 50 among tests without one, after Holm.",
+        ("tests", "it is found", "something else is"),
+        large_family,
+    ),
+    (
+        "Type I error of corrected comparisons",
+        "The judge's specificity is .95 in one arm and .80 in the other, its sensitivity .8; the true rates "
+        "are equal. Raw is how often comparing the judge's labels rejects.",
+        (
+            "arm",
+            "even sample: post-stratified",
+            "ppi",
+            "coverage (width)",
+            "raw",
+            "half by judge label: post-stratified",
+            "ppi",
+            "uneven: post-stratified",
+            "ppi",
+        ),
+        corrections,
+    ),
+    (
+        "Process metrics that are rated in part",
+        "Coverage of the 95 % interval (median width) and bias of the value, by the number of sessions.",
+        ("metric", "rated", "n = 10", "20", "40"),
+        incomplete,
+    ),
+)
+START, END = "<!-- benchmarks/coverage_metrics.py -->", "<!-- end -->"
+
+
+def markdown(samples: int) -> str:
+    parts = []
+    for title, caption, columns, rows in TABLES:
+        parts += [f"### {title}", "", caption, ""]
+        parts += ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
+        for row in rows(samples):
+            parts.append("| " + " | ".join(row) + " |")
+            print(parts[-1], flush=True)
+        parts.append("")
+    return "\n".join(parts)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--samples", type=int, default=1000)
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    said = f"{START}\n`python benchmarks/coverage_metrics.py --samples {options.samples}`\n\n"
+    said += markdown(options.samples) + END
+    if options.out:
+        page = options.out.read_text(encoding="utf-8")
+        marked = re.compile(re.escape(START) + ".*?" + re.escape(END), re.DOTALL)
+        options.out.write_text(marked.sub(lambda _: said, page), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

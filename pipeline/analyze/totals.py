@@ -1,0 +1,137 @@
+"""What the trajectories of each group add up to, metric by metric.
+
+`metrics` estimates and `compare` contrasts the same rows with the same bounds and clusters, so that they
+can't say different things of one group. A group's value is the mean of its trajectories' values weighted by
+their weights (weight 1: the mean; a ratio with its denominator as weight: the pooled ratio). Runs of one
+instance of a task are one cluster, unless the groups are instances themselves; otherwise each trajectory is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from ...annotation.statistics.estimate import ANY, UNIT, Bounds, Totals
+from ..store import dictionaries
+
+BOUNDS: dict[str, Bounds] = {
+    **dict.fromkeys(("delivered", "success", "won", "exact_match"), UNIT),
+    **dict.fromkeys(("task_performance", "collab_score", "initiative_entropy"), UNIT),
+    **dict.fromkeys(("human_intervention_rate", "error_rate", "repeated_action_rate"), UNIT),
+    **dict.fromkeys(("message_share", "task_reward", "progress", "tes", "progress_completeness"), UNIT),
+    **dict.fromkeys(("initiating_capability", "responding_capability", "partial_structure"), UNIT),
+    **dict.fromkeys(("collaboration", "initiation_errors"), UNIT),
+    **dict.fromkeys(("outcome_rating", "satisfaction", "communication_rating"), (1.0, 5.0)),
+    **dict.fromkeys(("events", "messages", "actions", "errors", "interventions"), (0.0, inf)),
+    **dict.fromkeys(("effective_confirmations", "halting_messages"), (0.0, inf)),
+    **dict.fromkeys(("steps", "timesteps", "invalid_actions", "extra_blocks"), (0.0, inf)),
+    **dict.fromkeys(("illegal_placements", "breaks_without_effect"), (0.0, inf)),
+    "workload_balance": (0.0, 0.5),
+    "time_to_first_human_message": (0.0, inf),
+    "ites": (-1.0, 1.0),
+    "reward": (-inf, 1.0),
+}
+"""Values that a metric can take; what is not here may be any number."""
+SILENT = "nobody took the initiative"
+"""Of such sessions Eq. 2 says nothing: `released` counts them as 0, `paper` leaves them out."""
+HEADS = ("metric", "participant", "rater", "scoring", "definition")
+CLUSTER = """CASE WHEN t.instance IS NOT NULL THEN hash('i', t.system, t.task, t.instance)
+    ELSE hash('t', t.id) END"""
+"""The cluster of a trajectory `t`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """One metric of one group: its heads (HEADS), the values of its keys, what its trajectories add up to.
+
+    `missing` trajectories had no value, most often for this `reason`; in `silent` ones nobody took the
+    initiative, whether that counts as 0 or as missing.
+    """
+
+    head: tuple[str | None, ...]
+    keys: tuple[str | None, ...]
+    totals: Totals
+    missing: int
+    reason: str | None = None
+    silent: int = 0
+
+
+def bounds_of(metric: str) -> Bounds:
+    """Values that a metric can take."""
+    return BOUNDS.get(metric, ANY)
+
+
+def clustered(connection: Any, by: Sequence[str]) -> bool:
+    """Whether any two of the `selected` trajectories are runs of one instance, and that is no group."""
+    if "instance" in by:
+        return False
+    query = f"SELECT count(*) > count(DISTINCT {CLUSTER}) FROM selected t"
+    return bool(connection.execute(query).fetchone()[0])
+
+
+def groups(
+    connection: Any,
+    keys: Sequence[str],
+    *,
+    table: str = "chosen",
+    participant: str = "m.participant",
+    instances: bool = True,
+    only: Sequence[str] | None = None,
+) -> Iterator[Group]:
+    """Every metric of every group, from the measures in `table` of the trajectories in `selected`.
+
+    `keys` are SQL expressions over `trajectories t`; `participant` tells apart those of a trajectory
+    (expression over the measure m and its participant p); `instances` makes runs of one instance a cluster.
+    """
+    names = "".join(f", {expression} AS key_{i}" for i, expression in enumerate(keys))
+    cluster = CLUSTER if instances else "hash('t', t.id)"
+    wanted = "" if only is None else "WHERE m.metric IN (SELECT unnest(?))"
+    named = "p." in participant
+    party = "JOIN participants p ON p.trajectory_id = m.trajectory_id AND p.name = m.participant"
+    query = f"""
+        WITH per_cluster AS (
+            SELECT m.metric, {participant} AS participant, m.rater, m.scoring, m.definition{names},
+                {cluster} AS cluster, fsum(m.value * m.weight) AS y,
+                fsum(m.weight) FILTER (m.value IS NOT NULL) AS x, count(m.value) AS n,
+                count(*) - count(m.value) AS missing, mode(m.reason) FILTER (m.value IS NULL) AS reason,
+                count(*) FILTER (m.reason = '{SILENT}') AS silent,
+                bool_and(m.value IN (0, 1) AND m.weight = 1) FILTER (m.value IS NOT NULL) AS yes_no
+            FROM {table} m JOIN selected t ON t.id = m.trajectory_id
+            {"LEFT " + party if named else ""} {wanted} GROUP BY ALL
+        )
+        SELECT * EXCLUDE (cluster, y, x, n, missing, reason, silent, yes_no), sum(n)::BIGINT AS n,
+            sum(silent)::BIGINT AS silent,
+            sum(missing)::BIGINT AS missing, mode(reason) AS reason, bool_and(yes_no) AS yes_no,
+            list(y ORDER BY cluster) FILTER (x > 0) AS y, list(x ORDER BY cluster) FILTER (x > 0) AS x,
+            list(cluster ORDER BY cluster) FILTER (x > 0) AS cluster
+        FROM per_cluster GROUP BY ALL ORDER BY ALL
+    """
+    for row in dictionaries(connection, query, [] if only is None else [list(only)]):
+        yield Group(
+            tuple(row[name] for name in HEADS),
+            tuple(row[f"key_{i}"] for i in range(len(keys))),
+            _totals(row),
+            row["missing"],
+            row["reason"],
+            row["silent"],
+        )
+
+
+def _totals(row: dict[str, Any]) -> Totals:
+    bounds = bounds_of(row["metric"])
+    names = np.array(row["cluster"] or [], dtype=np.uint64)
+    return Totals(
+        numerator=np.array(row["y"] or [], dtype=np.float64),
+        denominator=np.array(row["x"] or [], dtype=np.float64),
+        n=row["n"],
+        names=names,
+        strata=np.zeros(len(names), dtype=np.int64),
+        fraction=np.zeros(len(names)),
+        size=float(row["n"]),
+        yes_no=bool(row["yes_no"]) and bounds == UNIT,
+        bounds=bounds,
+    )

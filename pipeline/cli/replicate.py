@@ -1,0 +1,38 @@
+"""The command that holds the workspace against the papers: replicate."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ..analyze.metrics import checked_definition
+from ..report import replicate as replication
+from .console import Json, emit, store, table, tell
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+@app.command("replicate")
+def replicate(
+    ctx: typer.Context,
+    paper: Annotated[str, typer.Argument(help=", ".join(replication.PAPERS) + ".")],
+    definition: Annotated[str, typer.Option(help="released or paper, where they differ.")] = "released",
+    rater: Annotated[str | None, typer.Option(help="Whose ratings; else who rated most.")] = None,
+    json: Json = False,
+) -> None:
+    """A paper's result tables: every published cell beside what the workspace's records give."""
+    found = replication.replicate(store(ctx), paper, definition=checked_definition(definition), rater=rater)
+    if json:
+        emit(found.document())
+        return
+    tell(f"{found.paper.title}. {found.paper.source}.")
+    for one in found.tables:
+        tell(f"\n{one.name} ({one.place}): {one.about}.")
+        if rows := replication.lines(one):
+            table("", list(replication.COLUMNS), rows)
+        for remark in replication.remarks(one):
+            tell(remark)
+    for left in found.left_out:
+        tell(f"\nIn no cell, {left.reason}: {len(left.records)} of the records.")
+    tell(f"\n{found.paper.records}")

@@ -1,0 +1,264 @@
+"""A paper's result tables as cells: the published figure, the workspace's own, and what that rests on."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib import resources
+from typing import Any
+
+from ....schemas import JsonValue
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Records that belong to a cell and did not go into its value, by native id, and why."""
+
+    reason: str
+    records: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What the workspace says: `value` is None exactly where `reason` says why."""
+
+    value: float | None
+    n: int = 0
+    low: float | None = None
+    high: float | None = None
+    reason: str | None = None
+    note: str | None = None
+    left_out: tuple[LeftOut, ...] = ()
+
+    def times(self, factor: float) -> Estimate:
+        """The same on another scale, such as per cent."""
+        value, low, high = (None if x is None else factor * x for x in (self.value, self.low, self.high))
+        return replace(self, value=value, low=low, high=high)
+
+
+NO_RECORD = Estimate(None, reason="no record here")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of a published table, or one that the paper does not print (`published` None)."""
+
+    row: str
+    column: str
+    published: float | None
+    here: Estimate
+    definition: str
+    defined: str = ""
+    """The row or column that the definition is of."""
+
+    @property
+    def has_records(self) -> bool:
+        """Whether the workspace has anything to say to it."""
+        return self.here.n > 0 or self.here.value is not None or bool(self.here.left_out)
+
+    def document(self) -> dict[str, Any]:
+        """The cell as JSON; what is not there is null."""
+        here = self.here
+        return {
+            "row": self.row,
+            "column": self.column,
+            "published": self.published,
+            "value": here.value,
+            "low": here.low,
+            "high": here.high,
+            "n": here.n,
+            "definition": self.definition,
+            "reason": here.reason if here.value is None else None,
+            "note": here.note,
+            "left_out": [{"reason": one.reason, "records": list(one.records)} for one in here.left_out],
+        }
+
+
+@dataclass(frozen=True)
+class Published:
+    """One table as the paper prints it: rows of figures by column, None where it prints none."""
+
+    name: str
+    place: str
+    about: str
+    columns: tuple[str, ...]
+    rows: Mapping[str, tuple[float | None, ...]]
+
+    def figure(self, row: str, column: str) -> float | None:
+        """The published figure; None where the paper has none."""
+        if row not in self.rows or column not in self.columns:
+            return None
+        return self.rows[row][self.columns.index(column)]
+
+
+@dataclass(frozen=True)
+class Paper:
+    """What data/papers/NAME.toml holds."""
+
+    title: str
+    source: str
+    records: str
+    """Which records are public, and which are not."""
+    tables: tuple[Published, ...]
+    names: Mapping[str, Mapping[str, str]]
+    """Kind (models, arms ...) -> the paper's name -> the pattern of what logs call it."""
+
+    def table(self, name: str) -> Published:
+        """The table of that name."""
+        return next(table for table in self.tables if table.name == name)
+
+
+@dataclass(frozen=True)
+class Replicated:
+    """One table with its cells. `printed` is False where the paper only draws it, or does not have it."""
+
+    name: str
+    place: str
+    about: str
+    cells: tuple[Cell, ...]
+    printed: bool = True
+
+
+@dataclass(frozen=True)
+class Replication:
+    """A paper's tables on the records of a workspace."""
+
+    name: str
+    paper: Paper
+    definition: str
+    rater: str | None
+    tables: tuple[Replicated, ...]
+    left_out: tuple[LeftOut, ...] = field(default=())
+    """Records of the system that belong to no cell."""
+
+    def document(self) -> dict[str, JsonValue]:
+        """Everything, every published cell included, as one JSON document."""
+        return {
+            "paper": self.name,
+            "title": self.paper.title,
+            "source": self.paper.source,
+            "public_records": self.paper.records,
+            "definition": self.definition,
+            "rater": self.rater,
+            "tables": [
+                {
+                    "name": table.name,
+                    "place": table.place,
+                    "about": table.about,
+                    "printed": table.printed,
+                    "cells": [cell.document() for cell in table.cells],
+                }
+                for table in self.tables
+            ],
+            "left_out": [{"reason": one.reason, "records": list(one.records)} for one in self.left_out],
+        }
+
+
+def load(name: str) -> Paper:
+    """The published figures of a paper."""
+    text = (resources.files("coaudit.data") / "papers" / f"{name}.toml").read_text(encoding="utf-8")
+    given = tomllib.loads(text)
+    names = {key: value for key, value in given.items() if isinstance(value, dict)}
+    tables = tuple(_published(table) for table in given["tables"])
+    return Paper(given["paper"], given["source"], given["records"], tables, names)
+
+
+def _published(table: Mapping[str, Any]) -> Published:
+    rows = {
+        name: tuple(None if math.isnan(value) else float(value) for value in values)
+        for name, values in table["rows"].items()
+    }
+    return Published(table["name"], table["place"], table["about"], tuple(table["columns"]), rows)
+
+
+def cells_of(
+    table: Published, here: Mapping[tuple[str, str], Estimate], definition: Mapping[str, str]
+) -> tuple[Cell, ...]:
+    """Every published cell, then what the workspace has beyond; `definition` is by column or by row."""
+    places = [(row, column) for row in table.rows for column in table.columns]
+    places += [place for place in here if place not in set(places)]
+    return tuple(
+        _cell(row, column, table.figure(row, column), here.get((row, column), NO_RECORD), definition)
+        for row, column in places
+    )
+
+
+def _cell(
+    row: str, column: str, published: float | None, here: Estimate, definition: Mapping[str, str]
+) -> Cell:
+    name = next((name for name in (column.rpartition(" · ")[2], row) if name in definition), "")
+    return Cell(row, column, published, here, definition.get(name, ""), name)
+
+
+def replicated(
+    table: Published, here: Mapping[tuple[str, str], Estimate], definition: Mapping[str, str]
+) -> Replicated:
+    """A published table with what the workspace says to it."""
+    return Replicated(table.name, table.place, table.about, cells_of(table, here, definition))
+
+
+def beyond(
+    name: str, about: str, here: Mapping[tuple[str, str], Estimate], definition: Mapping[str, str]
+) -> Replicated:
+    """What belongs to the paper and is printed in none of its tables."""
+    table = Published(name, "not printed as figures", about, (), {})
+    return Replicated(name, table.place, about, cells_of(table, here, definition), printed=False)
+
+
+COLUMNS = ("row", "column", "published", "here", "95 %", "n", "left out", "remark")
+
+
+def lines(table: Replicated) -> list[list[str]]:
+    """The cells that have a value here, as the rows of a table for reading."""
+    return [_line(cell) for cell in table.cells if cell.here.value is not None]
+
+
+def _line(cell: Cell) -> list[str]:
+    here = cell.here
+    interval = "" if here.low is None or here.high is None else f"{_number(here.low)} – {_number(here.high)}"
+    return [
+        cell.row,
+        cell.column,
+        _number(cell.published),
+        _number(here.value),
+        interval,
+        str(here.n),
+        _omitted(here),
+        here.note or "",
+    ]
+
+
+def _omitted(here: Estimate) -> str:
+    return "; ".join(f"{len(one.records)}: {one.reason}" for one in here.left_out)
+
+
+def remarks(table: Replicated) -> list[str]:
+    """What stands below a table: definitions, cells without a value and why, figures without a record."""
+    shown = [cell for cell in table.cells if cell.has_records]
+    defined = {cell.definition: cell.defined for cell in reversed(shown) if cell.definition}
+    said = [f"{name}: {words}." for words, name in reversed(defined.items())]
+    reasons = Counter(_omitted(c.here) or c.here.reason or "" for c in shown if c.here.value is None)
+    said += [f"{count} cells have records but no value ({why})." for why, count in reasons.items()]
+    printed = [cell for cell in table.cells if cell.published is not None]
+    bare = sum(not cell.has_records for cell in printed)
+    return said + ([f"{bare} of its {len(printed)} figures have no record here."] if bare else [])
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}".rstrip("0").rstrip(".")
+
+
+def by_reason(pairs: Iterable[tuple[str, str]]) -> tuple[LeftOut, ...]:
+    """(Record, why) pairs, gathered by reason."""
+    found: dict[str, list[str]] = {}
+    for record, reason in pairs:
+        found.setdefault(reason, []).append(record)
+    return tuple(LeftOut(reason, tuple(records)) for reason, records in found.items())
+
+
+def mean(values: Sequence[float]) -> float | None:
+    """The mean; None of nothing."""
+    return sum(values) / len(values) if values else None

@@ -1,0 +1,154 @@
+"""Collab-Overcooked's tables 2 and 3, and what its figures draw."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from ...store.trajectories import reference_rows
+from ...systems import overcooked
+from ...systems.overcooked import metrics
+from ...systems.overcooked.references import Reference
+from ...systems.registry import parsed_references
+from .cells import Estimate, LeftOut, Paper, Replicated, beyond, by_reason, replicated
+from .records import Definition, Record, Records, grouped, named
+
+SYSTEM = overcooked.SYSTEM.name
+PER_CENT = 100
+LEVELS = range(1, 7)
+CAPABILITIES = ("initiating_capability", "responding_capability")
+WORDS = {
+    "success_rate": "served within 1.5 times the optimal steps, per cent",
+    "progress_completeness": "mean of both agents' best TES, per cent",
+    "collaborative actions": "actions of the assistant in the shortest reference of an order",
+    "initiating_capability, released": "right requests, of the dialogues that the chef opened",
+    "responding_capability, released": "right answers, of the dialogues that the chef opened",
+    "initiating_capability, paper": "right requests, of the required hand-overs",
+    "responding_capability, paper": "right answers, of the required hand-overs",
+}
+
+
+def tables(records: Records, paper: Paper) -> Iterator[Replicated]:
+    """Both printed tables, then figures 3 and 4, the confusion of figure 5 and the errors of figure 9."""
+    known = _references(records)
+    yield replicated(paper.table("Table 2"), dict(_success(records, paper, known)), WORDS)
+    yield replicated(paper.table("Table 3"), dict(_actions(known)), WORDS)
+    about = "Initiating and responding capability, per cent"
+    yield beyond("Figures 3 and 4", about, dict(_capabilities(records, paper, known)), WORDS)
+    cells, classes = dict(_confusion(records, paper, known)), dict(_errors(records, paper, known))
+    yield beyond("Figure 5", _CONFUSION, cells, _shares(records, "dialogues"))
+    yield beyond("Figure 9", _ERRORS, classes, _shares(records, "requests"))
+    yield beyond("Refused plans", _REFUSED, dict(_refused(records)), {})
+
+
+def left_out(records: Records, paper: Paper) -> tuple[LeftOut, ...]:
+    """Runs whose order has no reference, and with it no level."""
+    known = _references(records)
+    return by_reason(
+        (record.native_id, f"no reference for {record.task!r} (--reference DIR), which says its level")
+        for record in records.all
+        if record.task not in known
+    )
+
+
+_CONFUSION = (
+    "Initiating × responding: requests and answers that further the task, and whether the answer was worse "
+    "than asked, as good or better (the sign of c2)"
+)
+_REFUSED = "How often the validator sent a plan back, by class"
+_ERRORS = "Wrong requests by class, per cent of the requests that name an action"
+
+
+def _shares(records: Records, of: str) -> dict[str, str]:
+    said = f"{records.definition}: share of {of}, per cent"
+    cells = (*metrics.CELLS.values(), *metrics.ERRORS)
+    return dict.fromkeys(cells, said) | dict.fromkeys(_SIGNS, f"{records.definition}: number of {of}")
+
+
+def _references(records: Records) -> dict[str, Reference]:
+    with records.store.reading() as connection:
+        found = parsed_references(reference_rows(connection)).get(SYSTEM, {})
+    return {task: one for task, one in found.items() if isinstance(one, Reference)}
+
+
+def row_of(record: Record, paper: Paper) -> str:
+    """The model as the paper calls it, else as the log's folder does."""
+    said = record.model or record.condition
+    return named(paper.names["models"], (said,)) or f"{said or 'no model'} (not in the paper)"
+
+
+def _groups(
+    records: Records, paper: Paper, known: dict[str, Reference]
+) -> Iterator[tuple[str, str, list[Record]]]:
+    """(Row, level, records)."""
+    for row, many in grouped(records.all, lambda record: row_of(record, paper)).items():
+        for level in LEVELS:
+            of_level = [r for r in many if r.task in known and known[r.task].level == level]
+            if of_level:
+                yield row, f"Level {level}", of_level
+
+
+def _success(
+    records: Records, paper: Paper, known: dict[str, Reference]
+) -> Iterator[tuple[tuple[str, str], Estimate]]:
+    for row, level, many in _groups(records, paper, known):
+        for metric in ("success_rate", "progress_completeness"):
+            yield (row, f"{level} · {metric}"), records.measured(many, metric).times(PER_CENT)
+
+
+def _actions(known: dict[str, Reference]) -> Iterator[tuple[tuple[str, str], Estimate]]:
+    for level in LEVELS:
+        orders = [one for one in known.values() if one.level == level and one.trajectories]
+        lengths = [min(len(actions) for actions in one.of(1)) for one in orders]
+        if lengths:
+            differ = f", which need {sorted(set(lengths))}" if len(set(lengths)) > 1 else ""
+            note = f"n counts orders{differ}"
+            yield (f"Level {level}", "collaborative actions"), Estimate(min(lengths), len(lengths), note=note)
+
+
+def _capabilities(
+    records: Records, paper: Paper, known: dict[str, Reference]
+) -> Iterator[tuple[tuple[str, str], Estimate]]:
+    both: tuple[Definition, ...] = ("released", "paper")
+    for row, level, many in _groups(records, paper, known):
+        for metric in CAPABILITIES:
+            for definition in both:
+                found = records.measured(many, metric, definition=definition).times(PER_CENT)
+                yield (row, f"{level} · {metric}, {definition}"), found
+
+
+_SIGNS = ("answer worse", "as good", "answer better")
+
+
+def _confusion(
+    records: Records, paper: Paper, known: dict[str, Reference]
+) -> Iterator[tuple[tuple[str, str], Estimate]]:
+    for row, many in grouped(records.all, lambda record: row_of(record, paper)).items():
+        counts: Counter[tuple[str, bool, bool]] = Counter()
+        for run in records.loaded(r for r in many if r.task in known):
+            reference = known[run.task or ""]
+            seen = metrics.run(run, metrics.time_limit(reference))
+            counts += metrics.confusion(metrics.assessed(seen, reference, records.definition))
+        total = counts.total()
+        for cell, name in metrics.CELLS.items():
+            part = sum(n for (_, *rest), n in counts.items() if tuple(rest) == cell)
+            if total:
+                yield (row, name), Estimate(PER_CENT * part / total, total, note=f"{part} of {total}")
+        for sign, name in zip((">0", "=0", "<0"), _SIGNS, strict=True):
+            if total:
+                yield (row, name), Estimate(sum(n for key, n in counts.items() if key[0] == sign), total)
+
+
+def _errors(
+    records: Records, paper: Paper, known: dict[str, Reference]
+) -> Iterator[tuple[tuple[str, str], Estimate]]:
+    for row, many in grouped(records.all, lambda record: row_of(record, paper)).items():
+        there = [r for r in many if r.task in known]
+        for code in metrics.ERRORS if there else ():
+            yield (row, code), records.measured(there, "initiation_errors", scoring=code).times(PER_CENT)
+
+
+def _refused(records: Records) -> Iterator[tuple[tuple[str, str], Estimate]]:
+    runs = records.loaded(records.all)
+    for (agent, kind), count in sorted(metrics.invalid_actions(runs).items()):
+        yield (kind, agent), Estimate(count, len(runs))

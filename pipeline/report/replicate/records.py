@@ -1,0 +1,156 @@
+"""The workspace's records of one system, and what they measure as a group."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from ....schemas import Metric, Trajectory
+from ...analyze import metrics
+from ...analyze.metrics import RATES
+from ...analyze.process import CODEBOOKS as RATED
+from ...store import Selection, Store, dictionaries
+from ..build import best_rater
+from .cells import NO_RECORD, Estimate, LeftOut, by_reason
+
+Definition = Literal["released", "paper"]
+_RAW = {rate: measure for measure, rate in RATES.items()}
+
+
+@dataclass(frozen=True)
+class Record:
+    """The head of one trajectory."""
+
+    id: str
+    native_id: str
+    source: str
+    setting: str | None
+    condition: str | None
+    task: str | None
+    instance: str | None
+    agent: str | None
+    model: str | None
+    tags: Mapping[str, str]
+    people: int
+
+
+class Records:
+    """All records of a system; of metrics that rest on ratings one rater's, or those asked for."""
+
+    def __init__(self, store: Store, system: str, definition: Definition, rater: str | None) -> None:
+        self.store = store
+        self.system = system
+        self.definition = definition
+        self.asked = rater
+        self._rows: dict[tuple[tuple[str, ...], Definition], list[Metric]] = {}
+        self._single: dict[Definition, dict[str, list[Metric]]] = {}
+
+    @cached_property
+    def all(self) -> list[Record]:
+        """Every record, in the order in which they began."""
+        query = """
+            SELECT t.id, t.native_id, t.source, t.setting, t.condition, t.task, t.instance, t.agent,
+                t.agent_model AS model, t.tags,
+                (
+                    SELECT count(*) FROM participants p WHERE p.trajectory_id = t.id AND p.kind = 'human'
+                ) AS people
+            FROM trajectories t WHERE t.system = ? ORDER BY t.started, t.native_id, t.id
+        """
+        with self.store.reading() as connection:
+            rows = dictionaries(connection, query, [self.system])
+        return [Record(**{**row, "tags": _tags(row["tags"])}) for row in rows]
+
+    @cached_property
+    def rater(self) -> str | None:
+        """Whose ratings stand in the tables; None where nobody rated."""
+        if self.asked is not None:
+            return self.asked
+        rows = metrics.metrics(self.store, only=Selection(system=(self.system,)), definition=self.definition)
+        return best_rater([row for row in rows if row.metric in RATED])
+
+    def loaded(self, records: Iterable[Record]) -> list[Trajectory]:
+        """The trajectories with their states."""
+        with self.store.reading() as connection:
+            return self.store.load(connection, [record.id for record in records], states=True)
+
+    def measured(
+        self,
+        records: Collection[Record],
+        metric: str,
+        *,
+        scoring: str | None = None,
+        definition: Definition | None = None,
+    ) -> Estimate:
+        """A metric over these records, with those that it leaves out and why."""
+        if not records:
+            return NO_RECORD
+        wanted = definition or self.definition
+        ids = tuple(sorted(record.id for record in records))
+        if (ids, wanted) not in self._rows:
+            self._rows[ids, wanted] = metrics.metrics(
+                self.store, only=Selection(ids=ids), definition=wanted, rater=self.rater
+            )
+        found = [row for row in self._rows[ids, wanted] if self._fits(row, metric, scoring)]
+        left_out = self._left_out(records, metric, scoring, wanted)
+        if not found:
+            reason = "not measured of these records"
+            return Estimate(None, reason=reason, left_out=by_reason((r.native_id, reason) for r in records))
+        row = found[0]
+        return Estimate(row.value, row.n, row.low, row.high, row.reason, row.note, left_out)
+
+    def _fits(self, row: Metric, metric: str, scoring: str | None) -> bool:
+        return row.metric == metric and row.scoring == scoring and row.participant is None
+
+    def _left_out(
+        self, records: Iterable[Record], metric: str, scoring: str | None, definition: Definition
+    ) -> tuple[LeftOut, ...]:
+        raw = _RAW.get(metric, metric)
+        each = self._each(definition)
+        pairs = []
+        for record in records:
+            rows = [row for row in each.get(record.id, ()) if self._fits(row, raw, scoring)]
+            if not rows and metric in RATED:
+                pairs.append((record.native_id, f"no ratings ({RATED[metric]})"))
+            pairs += [(record.native_id, row.reason or "no value") for row in rows if row.value is None]
+        return by_reason(pairs)
+
+    def _each(self, definition: Definition) -> dict[str, list[Metric]]:
+        if definition not in self._single:
+            rows = metrics.metrics(
+                self.store,
+                per_trajectory=True,
+                only=Selection(system=(self.system,)),
+                definition=definition,
+                rater=self.rater,
+            )
+            found: dict[str, list[Metric]] = {}
+            for row in rows:
+                found.setdefault(row.trajectory or "", []).append(row)
+            self._single[definition] = found
+        return self._single[definition]
+
+
+def _tags(value: Any) -> Mapping[str, str]:
+    return json.loads(value) if isinstance(value, str) else value or {}
+
+
+def named(names: Mapping[str, str], said: Iterable[str | None]) -> str | None:
+    """The paper's name of what logs call one of `said`; None where the paper has none."""
+    given = [word for word in said if word]
+    for name, pattern in names.items():
+        if any(re.fullmatch(pattern, word, re.IGNORECASE) for word in given):
+            return name
+    return None
+
+
+def grouped(records: Iterable[Record], key: Callable[[Record], str | None]) -> dict[str, list[Record]]:
+    """Records by a name; those without one are left out."""
+    found: dict[str, list[Record]] = {}
+    for record in records:
+        if (name := key(record)) is not None:
+            found.setdefault(name, []).append(record)
+    return found

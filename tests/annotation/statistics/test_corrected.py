@@ -1,0 +1,75 @@
+"""Corrected comparisons: by hand, and that a judge that errs more in one condition is no finding."""
+
+import numpy as np
+import pytest
+
+from coaudit.annotation.statistics.audit import Audit
+from coaudit.annotation.statistics.corrected import corrected
+from coaudit.annotation.statistics.intervals import MISSING
+
+
+def audit(flagged: int, clear: int, yes_flagged: int, yes_clear: int, labelled: int) -> Audit:
+    """A judge's `flagged` and `clear` units, `labelled` ones of each checked by people, so many found yes."""
+    judge = np.repeat([1, 0], [flagged, clear])
+    human = np.full(flagged + clear, MISSING)
+    for start, yes in ((0, yes_flagged), (flagged, yes_clear)):
+        human[start : start + labelled] = np.arange(labelled) < yes
+    inclusion = np.where(judge == 1, labelled / flagged, labelled / clear)
+    return Audit(human, judge, inclusion)
+
+
+def names(n: int, start: int = 0) -> np.ndarray:  # type: ignore[type-arg]
+    return np.arange(start, start + n)
+
+
+def test_each_arm_is_corrected_by_its_own_labels() -> None:
+    first, second = audit(100, 200, 30, 2, 40), audit(60, 240, 30, 2, 40)
+    row = corrected(first, second, (names(300), names(300, 300)))
+    assert row.first == pytest.approx(1 / 3 * 30 / 40 + 2 / 3 * 2 / 40)
+    assert row.second == pytest.approx(0.2 * 30 / 40 + 0.8 * 2 / 40)
+    assert row.n == 160
+    # Variance: Σ W²·f(1 − f)/(n − 1) or a little more, and the spread of the judge's labels over N.
+    error = 0.0
+    for share, f, n in ((1 / 3, 0.75, 300), (0.2, 0.75, 300)):
+        error += share**2 * f * (1 - f) / 39 + (1 - share) ** 2 * 0.05 * 0.95 / 39
+        error += share * (1 - share) * (f - 0.05) ** 2 / n
+    assert row.low is not None and row.high is not None
+    assert (row.high - row.low) / 2 == pytest.approx(1.98 * error**0.5, rel=0.05)
+
+
+def test_ppi_with_a_judge_of_two_labels_is_the_post_stratified_form() -> None:
+    first, second = audit(100, 200, 30, 2, 40), audit(60, 240, 25, 4, 40)
+    clusters = names(300), names(300, 300)
+    one, other = (corrected(first, second, clusters, form=form) for form in ("post_stratified", "ppi"))
+    assert other.effect == pytest.approx(one.effect) and other.p_value == pytest.approx(one.p_value, rel=0.05)
+
+
+@pytest.mark.slow
+def test_a_judge_that_errs_more_in_one_condition_is_no_finding() -> None:
+    rng = np.random.default_rng(0)
+    found, raw = [], []
+    for _ in range(300):
+        arms = []
+        for specificity in (0.95, 0.80):
+            true = rng.random(300) < 0.1
+            judge = np.where(true, rng.random(300) < 0.8, rng.random(300) > specificity).astype(int)
+            human = np.where(rng.random(300) < 0.25, true.astype(int), MISSING)
+            arms.append(Audit(human, judge, np.full(300, 0.25)))
+        row = corrected(arms[0], arms[1], (names(300), names(300, 300)))
+        found.append(row.p_value is not None and row.p_value < 0.05)
+        raw.append(abs(np.subtract(*(arm.judge.mean() for arm in arms if arm.judge is not None))) > 0.06)
+    assert np.mean(raw) > 0.9
+    assert np.mean(found) < 0.08
+
+
+def test_a_label_of_the_judge_that_nobody_checked_leaves_the_difference_open() -> None:
+    first = audit(100, 200, 30, 2, 40)
+    second = Audit(np.where(np.arange(300) < 50, 1, MISSING), np.repeat([1, 0], [100, 200]))
+    row = corrected(first, second, (names(300), names(300, 300)))
+    assert row.effect is None
+    assert row.reason == "second sample: no human label among the 200 units with judge label '0'"
+
+
+def test_an_unknown_form_names_the_choices() -> None:
+    with pytest.raises(ValueError, match="expected one of post_stratified, ppi"):
+        corrected(audit(9, 9, 1, 1, 5), audit(9, 9, 1, 1, 5), (names(18), names(18)), form="best")
