@@ -25,7 +25,7 @@ def _page(name: str) -> None:
 
     from coaudit.dashboards import sidebar
 
-    importlib.import_module(f"coaudit.dashboards.{name}_page").show(sidebar.chosen())
+    importlib.import_module(f"coaudit.dashboards.views.{name}").show(sidebar.chosen())
 
 
 def _run(name: str, **parameters: str | list[str]) -> AppTest:
