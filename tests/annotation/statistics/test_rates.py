@@ -233,3 +233,11 @@ def test_the_stratified_share_weighs_strata_by_their_share() -> None:
     weights = np.repeat([10.0, 5.0], [4, 6])
     found = rate(Audit(labels, None, 1 / weights, design=strata), "hajek")
     assert found.rate == pytest.approx((10 * 2 + 5 * 2) / 70)
+
+
+def test_ppi_is_that_of_ppi_py_but_for_its_variance_of_the_score() -> None:
+    # ppi_py 0.2.3: ppi_mean_pointestimate(Y, Yhat, Yhat_unlabeled) of these = .192214; its λ rests on the
+    # variance over both parts of the corpus, ours on that of the labelled units.
+    judge = np.repeat([1, 0, 1, 0], [44, 156, 160, 640])
+    human = np.repeat([1, 0, 1, 0, MISSING], [35, 9, 6, 150, 800])
+    assert rate(Audit(human, judge), "ppi").rate == pytest.approx(0.192214, abs=1e-3)
