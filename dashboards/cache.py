@@ -80,9 +80,9 @@ def _spent(path: str, seconds: float) -> None:
 
 
 def _word(path: str) -> str:
-    found = Workspace(Path(path))
+    place = Workspace(Path(path))
     marks = []
-    for file in (found.database, found.database.with_suffix(".duckdb.wal")):
+    for file in (place.database, place.database.with_suffix(".duckdb.wal")):
         try:
             status = os.stat(file)
             marks.append(f"{status.st_mtime_ns}-{status.st_size}")
@@ -125,5 +125,5 @@ def ask(function: Callable[..., R], *arguments: Any, **named: Any) -> R:
             _spent(path, time.monotonic() - began)
 
     name = f"{function.__module__}.{function.__qualname__}"
-    found: R = _cached(call, path, state(path), name, repr((arguments, sorted(named.items()))))
-    return found
+    result: R = _cached(call, path, state(path), name, repr((arguments, sorted(named.items()))))
+    return result

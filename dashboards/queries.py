@@ -18,7 +18,7 @@ PARTS = 10
 def choices(store: Store) -> dict[str, list[str]]:
     """The values of each column that a selection can name, and of `tags` (as key=value)."""
     with store.reading() as connection:
-        found = {
+        rows = {
             column: [
                 row[0]
                 for row in connection.execute(
@@ -34,7 +34,7 @@ def choices(store: Store) -> dict[str, list[str]]:
             "SELECT DISTINCT key, json_extract_string(tags, '$.\"' || key || '\"') FROM keys "
             "ORDER BY ALL LIMIT 500"
         ).fetchall()
-    return found | {"tags": [f"{key}={value}" for key, value in tags]}
+    return rows | {"tags": [f"{key}={value}" for key, value in tags]}
 
 
 def coverage(store: Store, only: Selection) -> Rows:

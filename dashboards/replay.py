@@ -73,10 +73,10 @@ def whole(store: Store, name: str, event: int) -> dict[str, Any]:
     """Everything of one event: its text and arguments in full, its states, and those before it."""
     with store.reading() as connection:
         key = resolve(connection, name)
-        found = dictionaries(
+        rows = dictionaries(
             connection, "FROM events WHERE trajectory_id = ? AND seq = ? AND sub = 0", [key, event]
         )
-        if not found:
+        if not rows:
             return {}
         before = dictionaries(
             connection,
@@ -84,11 +84,11 @@ def whole(store: Store, name: str, event: int) -> dict[str, Any]:
             "ORDER BY seq DESC LIMIT 20",
             [key, event],
         )
-        now = json.loads(found[0]["states"] or "{}")
+        now = json.loads(rows[0]["states"] or "{}")
         earlier = {view: _last(before, view) for view in now}
         contents = _contents(connection, {*now.values(), *(h for h in earlier.values() if h)})
     changes = {view: diff(contents.get(earlier[view] or ""), contents.get(now[view])) for view in now}
-    return {**found[0], "changes": changes}
+    return {**rows[0], "changes": changes}
 
 
 def _last(before: Rows, view: str) -> str | None:

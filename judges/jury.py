@@ -30,9 +30,9 @@ def verdict(code: str, votes: Mapping[str, str], labels: Sequence[str]) -> Verdi
 
 def agreement(votes: Sequence[Mapping[str, str]]) -> dict[tuple[str, str], tuple[int, int]]:
     """For each pair of members, on how many units they agree and how many both labelled."""
-    found: dict[tuple[str, str], tuple[int, int]] = {}
+    by_name: dict[tuple[str, str], tuple[int, int]] = {}
     for unit in votes:
         for pair in itertools.combinations(sorted(unit), 2):
-            same, n = found.get(pair, (0, 0))
-            found[pair] = (same + (unit[pair[0]] == unit[pair[1]]), n + 1)
-    return found
+            same, n = by_name.get(pair, (0, 0))
+            by_name[pair] = (same + (unit[pair[0]] == unit[pair[1]]), n + 1)
+    return by_name

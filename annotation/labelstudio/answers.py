@@ -32,22 +32,22 @@ def read(book: Codebook, annotation: dict[str, Any], seqs: Sequence[int]) -> Rea
     """The answers in an annotation whose transcript's lines show the events `seqs`."""
     if annotation.get("was_cancelled"):
         return Read([Verdict(code.code, error=SKIPPED) for code in book.codes])
-    found: dict[str, list[dict[str, Any]]] = {}
+    by_name: dict[str, list[dict[str, Any]]] = {}
     problems = []
     known = _controls(book)
     for item in annotation.get("result") or []:
         name = item.get("from_name") if isinstance(item, dict) else None
         if name in known:
-            found.setdefault(str(name), []).append(item)
+            by_name.setdefault(str(name), []).append(item)
         elif name is not None:
             problems.append(f"control {str(name)[:40]!r} is not one of this codebook's")
-    notes = "\n".join(text for item in found.get(config.NOTES, []) for text in _texts(item, "text")) or None
+    notes = "\n".join(text for item in by_name.get(config.NOTES, []) for text in _texts(item, "text")) or None
     reader = _checked if config.is_checklist(book) else _asked
     verdicts = [
         replace(verdict, rationale=notes)
         if len(book.codes) == 1 or verdict.label == book.positive
         else verdict
-        for verdict in reader(book, found, seqs, problems)
+        for verdict in reader(book, by_name, seqs, problems)
     ]
     return Read(verdicts, problems)
 
@@ -83,10 +83,10 @@ def _controls(book: Codebook) -> set[str]:
 
 
 def _asked(
-    book: Codebook, found: dict[str, list[dict[str, Any]]], seqs: Sequence[int], problems: list[str]
+    book: Codebook, rows: dict[str, list[dict[str, Any]]], seqs: Sequence[int], problems: list[str]
 ) -> list[Verdict]:
     return [
-        _choice(book, code, found.get(config.answer_control(book, code), []), problems) for code in book.codes
+        _choice(book, code, rows.get(config.answer_control(book, code), []), problems) for code in book.codes
     ]
 
 
@@ -103,14 +103,14 @@ def _choice(book: Codebook, code: Code, items: list[dict[str, Any]], problems: l
 
 
 def _checked(
-    book: Codebook, found: dict[str, list[dict[str, Any]]], seqs: Sequence[int], problems: list[str]
+    book: Codebook, rows: dict[str, list[dict[str, Any]]], seqs: Sequence[int], problems: list[str]
 ) -> list[Verdict]:
     """Present where marked or ticked, unclear where said so, else absent: if the log was read to its end."""
     codes = {config.code_title(code): code.code for code in book.codes}
-    evidence = _regions(found, codes, seqs, problems)
-    present = {*evidence, *_ticked(found.get(config.PRESENT, []), codes, problems)}
-    unclear = _ticked(found.get(config.CANNOT_TELL, []), codes, problems)
-    done = any(_texts(item, "choices") for item in found.get(config.READ, []))
+    evidence = _regions(rows, codes, seqs, problems)
+    present = {*evidence, *_ticked(rows.get(config.PRESENT, []), codes, problems)}
+    unclear = _ticked(rows.get(config.CANNOT_TELL, []), codes, problems)
+    done = any(_texts(item, "choices") for item in rows.get(config.READ, []))
     absent = next(label for label in book.labels if label != book.positive)
     verdicts = []
     for code in (code.code for code in book.codes):
@@ -141,14 +141,14 @@ def _present(code: str, label: str, findings: list[_Finding]) -> Verdict:
 
 
 def _regions(
-    found: dict[str, list[dict[str, Any]]], codes: dict[str, str], seqs: Sequence[int], problems: list[str]
+    rows: dict[str, list[dict[str, Any]]], codes: dict[str, str], seqs: Sequence[int], problems: list[str]
 ) -> dict[str, list[_Finding]]:
     """Code -> the passages marked with it."""
     sources = {
-        item.get("id"): next(iter(_texts(item, "choices")), None) for item in found.get(config.SOURCE, [])
+        item.get("id"): next(iter(_texts(item, "choices")), None) for item in rows.get(config.SOURCE, [])
     }
     findings: dict[str, list[_Finding]] = {}
-    for item in found.get(config.EVIDENCE, []):
+    for item in rows.get(config.EVIDENCE, []):
         value = _dict(item.get("value"))
         cites = _events(value, seqs)
         if not cites:

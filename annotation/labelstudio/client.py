@@ -93,8 +93,8 @@ class Server:
     def projects(self, mark: str) -> list[Project]:
         """The projects whose description contains `mark`, oldest first."""
         listed = self._call(lambda: list(self._client.projects.list(page_size=PAGE)))
-        found = [_project(project) for project in listed if mark in (project.description or "")]
-        return sorted(found, key=lambda project: project.id)
+        projects = [_project(project) for project in listed if mark in (project.description or "")]
+        return sorted(projects, key=lambda project: project.id)
 
     def project(self, key: int) -> Project:
         """One project with its configuration."""

@@ -145,7 +145,7 @@ def agreement(
     if "mean_cohen_kappa" in whole:
         whole["mean_cohen_kappa"] = _of_pairs(whole["mean_cohen_kappa"], ratings.matrix, chosen)
     tables = [whole, *(_measure(ratings, pair, kappas, "paired", resamples, seed) for pair in chosen)]
-    return [found[name] for name in names for found in tables if name in found]
+    return [result[name] for name in names for result in tables if name in result]
 
 
 def _of_pairs(row: Coefficient, matrix: Ints, pairs: list[Pair]) -> Coefficient:
@@ -261,13 +261,13 @@ def measure(
 
     if not paired.any():
         return {name: row(name, None, Interval(None, None), _not_comparable(matrix)) for name in formulas}
-    found = patterns(matrix[used], n_labels, _at(weights, used), _at(clusters, used), seed=seed)
-    tally = Tally.of(found.cells, n_labels)
-    draws = found.draw(resamples, seed) if found.independent > 1 else None
+    result = patterns(matrix[used], n_labels, _at(weights, used), _at(clusters, used), seed=seed)
+    tally = Tally.of(result.cells, n_labels)
+    draws = result.draw(resamples, seed) if result.independent > 1 else None
     one_label = _ONE_LABEL if len(np.unique(matrix[paired])) == 1 else None
     rows = {}
     for name, compute in formulas.items():
-        value = float(compute(found.counts[None], tally)[0])
+        value = float(compute(result.counts[None], tally)[0])
         if not np.isfinite(value) or (one_label and name not in _DEFINED_ON_ONE_LABEL):
             rows[name] = row(name, None, Interval(None, None), one_label or "nothing to compare")
         else:

@@ -63,18 +63,18 @@ class Comparison:
         if self.effect is None or self.first is None or self.second is None:
             return f"{what}: {first} and {second} can't be compared: {self.reason}."
         interval = "" if self.low is None else f" [{self.low:.3f}, {self.high:.3f}]"
-        found = (
+        result = (
             f"{what}: {self.first:.3f} ({first}) against {self.second:.3f} ({second}), "
             f"difference {self.effect:+.3f}{interval}, n={self.n}{self._design}"
         )
         if self.p_value is None:
-            return f"{found}: no test, {self.reason}."
-        found += f", {self.test}"
+            return f"{result}: no test, {self.reason}."
+        result += f", {self.test}"
         p = self.p_value if self.p_adjusted is None else self.p_adjusted
         of = "" if self.family is None else f" of {self.family}"
         shown = f"p={self.p_value:.3g}" + ("" if self.p_adjusted is None else f", adjusted{of} {p:.3g}")
         verdict = "significant at .05" if p < LEVEL else "not significant at .05: no difference was shown"
-        return f"{found}, {shown}: {verdict}."
+        return f"{result}, {shown}: {verdict}."
 
     @property
     def _design(self) -> str:
@@ -89,21 +89,21 @@ def contrast(first: Totals, second: Totals, *, draws: int = DRAWS[0], seed: int 
 
     The interval holds 0 wherever the test shows no difference: the two never contradict each other.
     """
-    found = difference(first, second)
-    if found.value is None:
-        return _none("none", found.n, found.reason or "no value")
+    estimate = difference(first, second)
+    if estimate.value is None:
+        return _none("none", estimate.n, estimate.reason or "no value")
     sample = arms(first, second)
-    test, done = _tested(sample, found.value, found.error or 0.0, found.df or 1.0, draws, seed)
+    test, done = _tested(sample, estimate.value, estimate.error or 0.0, estimate.df or 1.0, draws, seed)
     row = Comparison(
         test=test,
         first=first.value,
         second=second.value,
-        effect=found.value,
-        low=found.low,
-        high=found.high,
+        effect=estimate.value,
+        low=estimate.low,
+        high=estimate.high,
         p_value=done.p_value,
-        n=found.n,
-        reason=found.reason,
+        n=estimate.n,
+        reason=estimate.reason,
         pairs=sample.pairs,
         alone=sample.alone,
         draws=done.draws,
@@ -122,11 +122,11 @@ def _tested(sample: Arms, effect: float, error: float, df: float, draws: int, se
         from scipy import special
 
         return "Student's t", Test(2 * float(special.stdtr(df, -abs(effect) / error)), 0.0, 0)
-    found = permuted(sample, draws, seed)
-    if found.draws:
-        return f"permutation ({found.draws:,} draws)", found
+    outcome = permuted(sample, draws, seed)
+    if outcome.draws:
+        return f"permutation ({outcome.draws:,} draws)", outcome
     exact = ("McNemar, mid-p" if sample.pairs else "Fisher, mid-p") if sample.table else "permutation, exact"
-    return exact, found
+    return exact, outcome
 
 
 def _undecided(sample: Arms) -> str:
@@ -158,7 +158,7 @@ def settle(
 
 def _open(rows: Sequence[Comparison], families: Sequence[Hashable], method: Method) -> list[int]:
     """The resampled tests whose threshold lies within three standard errors of their p-value."""
-    found = []
+    items = []
     for name in dict.fromkeys(families):
         own = [place for place, family in enumerate(families) if family == name]
         tested = sorted((rows[place].p_value, place) for place in own if rows[place].p_value is not None)
@@ -168,8 +168,8 @@ def _open(rows: Sequence[Comparison], families: Sequence[Hashable], method: Meth
             if draws and p is not None:
                 reach = 3 * sqrt(p * (1 - p) / draws) + 1 / draws
                 if p - reach < threshold < p + reach:
-                    found.append(place)
-    return found
+                    items.append(place)
+    return items
 
 
 def mcnemar(first: Floats, second: Floats) -> Comparison:

@@ -173,8 +173,8 @@ def _none(label: str) -> tuple[str, str, str, str]:
 def _share(of: Floats, among: Floats, clusters: Ints | None, reason: str) -> Share:
     if not among.any():
         return Share(None, None, None, 0, reason)
-    found = ratio(of * among, among, clusters=clusters, bounds=UNIT)
-    return Share(found.value, found.low, found.high, int((among > 0).sum()), found.reason)
+    estimate = ratio(of * among, among, clusters=clusters, bounds=UNIT)
+    return Share(estimate.value, estimate.low, estimate.high, int((among > 0).sum()), estimate.reason)
 
 
 def _weighted(
@@ -183,9 +183,9 @@ def _weighted(
     rng = np.random.default_rng(0)
     strata, of_unit = np.unique(judge, return_inverse=True)
     held = corpus[strata]
-    found = shares(true, weights, of_unit, clusters, held / held.sum())
+    result = shares(true, weights, of_unit, clusters, held / held.sum())
     units = np.column_stack([held, rng.standard_gamma(held[:, None], size=(len(held), RESAMPLES))])
-    present = units * np.column_stack([found.means, found.draws(RESAMPLES, rng)])
+    present = units * np.column_stack([result.means, result.draws(RESAMPLES, rng)])
     absent, ours, theirs = units - present, strata == k, strata != k
     sums = (
         (present[ours], present, true > 0),

@@ -80,17 +80,17 @@ def corrected(
 
 def arm(audit: Audit, names: NDArray[Any], form: str) -> Arm:
     """The corrected rate of one condition."""
-    found = totals(values(audit, form), clusters=names)
-    pull = influence(found)
+    sums = totals(values(audit, form), clusters=names)
+    pull = influence(sums)
     extra, df = _smoothed(audit)
-    rate = float(found.numerator.sum() / found.denominator.sum())
+    rate = float(sums.numerator.sum() / sums.denominator.sum())
     variance = float((pull**2).sum()) + extra
     return Arm(
         min(1.0, max(0.0, rate)),
-        found.names,
+        sums.names,
         pull,
         variance,
-        max(1.0, min(df, len(found.names) - 1)),
+        max(1.0, min(df, len(sums.names) - 1)),
         int(audit.labelled.sum()),
     )
 
@@ -109,10 +109,10 @@ def values(audit: Audit, form: str) -> Floats:
     held = np.bincount(group[labelled], weights=weights)
     residual = labels - predicted[labelled]
     centre = np.bincount(group[labelled], weights=weights * residual) / held
-    found: Floats = predicted + centre[group]
+    result: Floats = predicted + centre[group]
     expanded = (np.bincount(group) / held)[group[labelled]] * weights
-    found[labelled] += expanded * (residual - centre[group[labelled]])
-    return found
+    result[labelled] += expanded * (residual - centre[group[labelled]])
+    return result
 
 
 def _slope(score: Floats, labels: Floats, weights: Floats) -> float:

@@ -27,14 +27,14 @@ def post_stratified(audit: Audit, resamples: int, seed: int) -> Estimate:
     rng = np.random.default_rng(seed)
     labels, (_, share, of_unit) = audit.labels, _strata(audit)
     n = len(audit.human)
-    found = shares(labels, np.ones(len(labels)), of_unit, None, share)
-    unknown = np.rint(share * n).astype(np.int64) - found.held
-    theta = found.draws(resamples, rng)
+    sums = shares(labels, np.ones(len(labels)), of_unit, None, share)
+    unknown = np.rint(share * n).astype(np.int64) - sums.held
+    theta = sums.draws(resamples, rng)
     if audit.divided:
         draws = share @ theta
     else:
         draws = (labels.sum() + rng.binomial(unknown[:, None], theta).sum(0)) / n
-    value = float(share @ found.means)
+    value = float(share @ sums.means)
     return value, _bounded(audit, around(value, draws))
 
 
@@ -51,10 +51,10 @@ def difference(audit: Audit, resamples: int, seed: int) -> Estimate:
     if audit.empty_stratum:
         return None, Interval(None, None, audit.empty_stratum)
     _, share, of_unit = _strata(audit)
-    found = shares(audit.labels, audit.weights, of_unit, _clusters(audit), share)
-    theta = found.draws(resamples, np.random.default_rng(seed))
-    value = float(share @ found.means)
-    return value, _bounded(audit, around(value, _unseen(audit, found, share, theta)))
+    sums = shares(audit.labels, audit.weights, of_unit, _clusters(audit), share)
+    theta = sums.draws(resamples, np.random.default_rng(seed))
+    value = float(share @ sums.means)
+    return value, _bounded(audit, around(value, _unseen(audit, sums, share, theta)))
 
 
 def hajek(audit: Audit, resamples: int, seed: int) -> Estimate:
@@ -70,10 +70,10 @@ def hajek(audit: Audit, resamples: int, seed: int) -> Estimate:
     _, of_unit = np.unique(audit.design[audit.labelled], return_inverse=True)
     share = np.bincount(of_unit, weights=weights) / weights.sum()
     prior = np.bincount(of_unit) / len(labels)
-    found = shares(labels, weights, of_unit, _clusters(alone), share, prior)
-    theta = found.draws(resamples, np.random.default_rng(seed))
-    value = float(share @ found.means)
-    return value, _bounded(audit, around(value, _unseen(audit, found, share, theta)))
+    sums = shares(labels, weights, of_unit, _clusters(alone), share, prior)
+    theta = sums.draws(resamples, np.random.default_rng(seed))
+    value = float(share @ sums.means)
+    return value, _bounded(audit, around(value, _unseen(audit, sums, share, theta)))
 
 
 def judge_only(audit: Audit, resamples: int, seed: int) -> Estimate:
@@ -139,11 +139,11 @@ def rogan_gladen(audit: Audit, resamples: int, seed: int) -> Estimate:
     return value, around(value, np.clip(draws, 0, 1))
 
 
-def _unseen(audit: Audit, found: Shares, share: Floats, theta: Floats) -> Floats:
+def _unseen(audit: Audit, result: Shares, share: Floats, theta: Floats) -> Floats:
     """(resamples,) rates from draws (G, resamples) of strata's shares, closer by what is known of them."""
-    part = 0.0 if audit.divided else found.held / np.maximum(np.rint(share * len(audit.human)), found.held)
+    part = 0.0 if audit.divided else result.held / np.maximum(np.rint(share * len(audit.human)), result.held)
     left = np.sqrt(1 - part) * np.ones(len(share))
-    rates: Floats = share @ (found.means[:, None] + left[:, None] * (theta - found.means[:, None]))
+    rates: Floats = share @ (result.means[:, None] + left[:, None] * (theta - result.means[:, None]))
     return rates
 
 

@@ -232,12 +232,12 @@ def _prior(seen: Ints, counts: Ints, n_labels: int, rng: np.random.Generator) ->
         mass[rows] = (per_cell / occupied)[of_cell.ravel()]
         for agreed in (True, False):
             rest = share / 2 - float(per_cell[unanimous == agreed].sum())
-            found = _unseen_cells(cells, n_labels, agreed, most, rng)
-            if len(found):
-                full = np.full((len(found), seen.shape[1]), MISSING, dtype=np.int64)
-                full[:, masks[group]] = found
+            result = _unseen_cells(cells, n_labels, agreed, most, rng)
+            if len(result):
+                full = np.full((len(result), seen.shape[1]), MISSING, dtype=np.int64)
+                full[:, masks[group]] = result
                 unseen.append(full)
-                unseen_mass.append(np.full(len(found), rest / len(found)))
+                unseen_mass.append(np.full(len(result), rest / len(result)))
     if not unseen:
         return mass, np.empty((0, seen.shape[1]), dtype=np.int64), np.empty(0)
     return mass, np.concatenate(unseen), np.concatenate(unseen_mass)

@@ -116,14 +116,14 @@ def permuted(sample: Arms, draws: int, seed: int = 0) -> Test:
         weights = np.full(len(labels), 1 / len(labels))
     else:
         return _random(sample, observed, draws, seed)
-    found = np.abs(statistics(sample, labels))
-    most = found.max()
-    return Test(_tail(found, weights, observed), _tail(found, weights, most), 0)
+    result = np.abs(statistics(sample, labels))
+    most = result.max()
+    return Test(_tail(result, weights, observed), _tail(result, weights, most), 0)
 
 
-def _tail(found: Floats, weights: Floats, observed: float) -> float:
-    tie = found >= observed * (1 - _TIE) - 1e-12 if np.isfinite(observed) else np.isinf(found)
-    beyond = tie & (found > observed * (1 + _TIE) + 1e-12) if np.isfinite(observed) else tie & False
+def _tail(result: Floats, weights: Floats, observed: float) -> float:
+    tie = result >= observed * (1 - _TIE) - 1e-12 if np.isfinite(observed) else np.isinf(result)
+    beyond = tie & (result > observed * (1 + _TIE) + 1e-12) if np.isfinite(observed) else tie & False
     return float(weights[beyond].sum() + weights[tie & ~beyond].sum() / 2)
 
 
@@ -131,10 +131,10 @@ def _random(sample: Arms, observed: float, draws: int, seed: int) -> Test:
     """The observed arrangement counts as one of those drawn, so no p-value is 0."""
     beyond = ties = 0.0
     for labels in _blocks(sample, draws, np.random.default_rng(seed)):
-        found = np.abs(statistics(sample, labels))
-        ones = np.ones(len(found))
-        whole = float((found >= observed * (1 - _TIE) - 1e-12).sum())
-        half = _tail(found, ones, observed)
+        result = np.abs(statistics(sample, labels))
+        ones = np.ones(len(result))
+        whole = float((result >= observed * (1 - _TIE) - 1e-12).sum())
+        half = _tail(result, ones, observed)
         ties += 2 * (whole - half)
         beyond += 2 * half - whole
     return Test(min(1.0, (beyond + ties / 2 + 1) / (draws + 1)), 0.0, draws)
@@ -190,8 +190,8 @@ def _of_signs(s: Floats, differences: Floats) -> Floats:
 def _studentised(effect: Floats, variance: Floats) -> Floats:
     small = np.abs(effect) < 1e-12
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = effect / np.where(variance > 1e-24 * (1 + effect**2), np.sqrt(variance), 0.0)
-    return np.where(small, 0.0, found)
+        result = effect / np.where(variance > 1e-24 * (1 + effect**2), np.sqrt(variance), 0.0)
+    return np.where(small, 0.0, result)
 
 
 def _every(sample: Arms) -> NDArray[np.bool_]:

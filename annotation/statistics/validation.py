@@ -80,18 +80,18 @@ def alternative_annotator_test(
     t, or Wilcoxon below 30 units, Benjamini–Yekutieli over humans. Units of one trajectory (`clusters`) are
     not independent: their sums are what the t-test is of.
     """
-    found = sensitivity(judge, humans, positive, clusters)
+    outcome = sensitivity(judge, humans, positive, clusters)
     usable = (humans != MISSING).any(0)
     if usable.sum() < 3:
         reason = f"the test needs three annotators, got {int(usable.sum())}"
-        return AlternativeAnnotatorTest(None, None, None, (), found, reason)
+        return AlternativeAnnotatorTest(None, None, None, (), outcome, reason)
     rows: list[tuple[str, Floats, Floats]] = []
     p_values: list[float] = []
     for column in np.flatnonzero(usable):
         units, of_judge, of_human = _scores(judge, humans, int(column))
         if len(of_judge) < 2:
             reason = f"annotator {annotators[column]} shares fewer than two units with the judge and another"
-            return AlternativeAnnotatorTest(None, None, None, (), found, reason)
+            return AlternativeAnnotatorTest(None, None, None, (), outcome, reason)
         rows.append((annotators[column], of_judge, of_human))
         p_values.append(_not_worse(of_judge, of_human, margin, None if clusters is None else clusters[units]))
     adjusted = adjusted_p_values(p_values, "benjamini_yekutieli")
@@ -103,15 +103,15 @@ def alternative_annotator_test(
     )
     omega = float(np.mean([row.judge_wins for row in left_out]))
     advantage = float(np.mean([row.judge_advantage for row in left_out]))
-    return AlternativeAnnotatorTest(omega, omega >= 0.5, advantage, left_out, found)
+    return AlternativeAnnotatorTest(omega, omega >= 0.5, advantage, left_out, outcome)
 
 
 def sensitivity(judge: Ints, humans: Ints, positive: int, clusters: Ints | None = None) -> Share:
     """Of what humans labelled `positive`, how much the judge found; a divided unit counts in part."""
     present, answered = (humans == positive).sum(1), (humans != MISSING).sum(1)
     votes = np.stack([answered - present, present], axis=1) / np.maximum(answered, 1)[:, None]
-    found = np.where(judge == MISSING, MISSING, judge == positive)
-    return confusion(found, votes, ("other", "positive"), clusters=clusters).classes[1].sensitivity
+    result = np.where(judge == MISSING, MISSING, judge == positive)
+    return confusion(result, votes, ("other", "positive"), clusters=clusters).classes[1].sensitivity
 
 
 def drift(
@@ -124,7 +124,7 @@ def drift(
     """
     both = (old >= 0) & (new >= 0)
     n = int(both.sum())
-    found = share(
+    estimate = share(
         (old != new)[both].astype(np.float64), clusters=None if clusters is None else clusters[both]
     )
     accuracy = None
@@ -135,7 +135,11 @@ def drift(
         only_old=int(((old >= 0) & (new < 0)).sum()),
         only_new=int(((new >= 0) & (old < 0)).sum()),
         changed=Share(
-            found.value, found.low, found.high, n, "no unit labelled by both" if not n else found.reason
+            estimate.value,
+            estimate.low,
+            estimate.high,
+            n,
+            "no unit labelled by both" if not n else estimate.reason,
         ),
         rate=_paired(new == positive, old == positive, both, clusters),
         accuracy=accuracy,
@@ -149,13 +153,15 @@ def clustered_mcnemar(new: Floats, old: Floats, clusters: Ints) -> Comparison:
     of that permutation distribution, exact up to 400 trajectories that differ, then normal (Obuchowski
     1998). For trajectories of one unit it is McNemar's test with mid-p.
     """
-    found = mean(new - old, clusters=clusters, bounds=(-1.0, 1.0))
+    estimate = mean(new - old, clusters=clusters, bounds=(-1.0, 1.0))
     _, codes = np.unique(clusters, return_inverse=True)
     sums = np.rint(np.bincount(codes, weights=new - old)).astype(np.int64)
     p = _sign_flips(sums[sums != 0])
     one, other = float(new.mean()), float(old.mean())
     test = "McNemar, trajectories"
-    return Comparison(test, one, other, one - other, found.low, found.high, p, len(new), found.reason)
+    return Comparison(
+        test, one, other, one - other, estimate.low, estimate.high, p, len(new), estimate.reason
+    )
 
 
 def _sign_flips(sums: Ints) -> float:
@@ -204,10 +210,10 @@ def _not_worse(judge: Floats, human: Floats, margin: float, clusters: Ints | Non
         from scipy import stats
 
         return float(stats.wilcoxon(behind, alternative="less").pvalue)
-    found = mean(behind, clusters=clusters)
-    assert found.value is not None and found.error is not None and found.df is not None
-    if found.error < 1e-12:  # the same everywhere: a sign test
-        return float(0.5**found.clusters) if found.value < 0 else 1.0
+    estimate = mean(behind, clusters=clusters)
+    assert estimate.value is not None and estimate.error is not None and estimate.df is not None
+    if estimate.error < 1e-12:  # the same everywhere: a sign test
+        return float(0.5**estimate.clusters) if estimate.value < 0 else 1.0
     from scipy import special
 
-    return float(special.stdtr(found.df, found.value / found.error))
+    return float(special.stdtr(estimate.df, estimate.value / estimate.error))

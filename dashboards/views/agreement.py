@@ -54,10 +54,10 @@ def show(only: Selection) -> None:
             "This codebook has many ratings; switch the computation on above, or run `coaudit agreement`."
         )
     else:
-        found = ask(agreement.of_workspace, [book])
+        result = ask(agreement.of_workspace, [book])
         coefficient = right.selectbox("Coefficient", SHOWN, key="coefficient", bind="query-params")
-        _forest(found, coefficient)
-        _table(found)
+        _forest(result, coefficient)
+        _table(result)
         judges = [row["rater"] for row in rows if row["codebook"] == book and row["kind"] != "human"]
         if judges:
             _judge(book, judges)
@@ -65,7 +65,7 @@ def show(only: Selection) -> None:
     _plan()
 
 
-def _forest(found: list[Agreement], coefficient: str) -> None:
+def _forest(result: list[Agreement], coefficient: str) -> None:
     rows = [
         {
             "code": row.code,
@@ -75,7 +75,7 @@ def _forest(found: list[Agreement], coefficient: str) -> None:
             "high": row.high,
             "units": row.n_units,
         }
-        for row in found
+        for row in result
         if row.coefficient == coefficient and row.value is not None and not outside(row)
     ]
     several = len({row["code"] for row in rows}) > 1
@@ -109,9 +109,9 @@ def _forest(found: list[Agreement], coefficient: str) -> None:
     )
 
 
-def _table(found: list[Agreement]) -> None:
+def _table(rows: list[Agreement]) -> None:
     """Table 5; folded away where the codebook has many codes."""
-    shown = trust.agreement_table(found)
+    shown = trust.agreement_table(rows)
     metrics = ("cohen_kappa", "fleiss_kappa", "krippendorff_alpha", "gwet_ac1")
     if len(shown.rows) <= 20:
         figures.table(shown, metrics=metrics, links=False)
@@ -156,11 +156,11 @@ def _confusion(code: dict[str, Any]) -> None:
 
 
 def _calibration(code: dict[str, Any]) -> None:
-    found = code["calibration"]
-    rows = [row for row in found.get("bins", []) if row["n"]]
+    result = code["calibration"]
+    rows = [row for row in result.get("bins", []) if row["n"]]
     if not rows:
         st.subheader("Calibration")
-        st.info(found.get("reason") or "This judge states no probabilities.")
+        st.info(result.get("reason") or "This judge states no probabilities.")
         return
 
     def draw(data: alt.Data) -> alt.Chart:
@@ -184,7 +184,7 @@ def _calibration(code: dict[str, Any]) -> None:
         key="calibration",
         alternative="Stated probability against confirmed share",
         metrics=("calibration",),
-        note=f"Expected calibration error {found['ece']:.3f}.",
+        note=f"Expected calibration error {result['ece']:.3f}.",
         empty="",
     )
 

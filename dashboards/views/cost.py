@@ -82,10 +82,10 @@ def _serving(scrapes: list[dict[str, Any]], under_load: list[dict[str, Any]]) ->
 
 
 def _by_load(rows: list[dict[str, Any]]) -> Table:
-    found = {(row["metric"], row["group"]["load"]): row for row in rows}
+    result = {(row["metric"], row["group"]["load"]): row for row in rows}
 
     def cell(metric: str, load: str) -> Number:
-        row = found.get((metric, load), {"value": None, "n": 0, "missing": 0})
+        row = result.get((metric, load), {"value": None, "n": 0, "missing": 0})
         why = "never seen under this load"
         return Number(row["value"], n=int(row["n"]), missing=int(row["missing"]), reason=why)
 

@@ -40,19 +40,19 @@ def show(only: Selection) -> None:
 
 def _wide(rows: list[Metric], *names: str) -> list[dict[str, Any]]:
     """A row for each group that has all the metrics, with a column for each of them."""
-    found: dict[tuple[str, ...], dict[str, Any]] = {}
+    by_name: dict[tuple[str, ...], dict[str, Any]] = {}
     # A system's own reading has no scoring: it comes last and stays.
     for row in sorted(rows, key=lambda row: row.scoring is None):
         if row.metric in names and row.value is not None and row.participant is None:
             key = tuple(str(v) for v in (row.group or {}).values())
-            line = found.setdefault(key, dict(zip(BY, key, strict=True)))
+            line = by_name.setdefault(key, dict(zip(BY, key, strict=True)))
             line |= {
                 row.metric: row.value,
                 f"{row.metric}_low": row.low,
                 f"{row.metric}_high": row.high,
                 "n": row.n,
             }
-    return [line for line in found.values() if all(name in line for name in names)]
+    return [line for line in by_name.values() if all(name in line for name in names)]
 
 
 def _rehac(rows: list[Metric]) -> None:

@@ -156,19 +156,19 @@ def _chosen(ratings: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _event(name: str, aim: int) -> None:
-    found = ask(replay.whole, name, aim)
-    if not found:
+    result = ask(replay.whole, name, aim)
+    if not result:
         return
     with st.expander(f"Event {aim} in full, with what it changed", expanded=False):
-        if found["text"]:
-            st.code(found["text"][:200_000], language=None, wrap_lines=True, height=320)
+        if result["text"]:
+            st.code(result["text"][:200_000], language=None, wrap_lines=True, height=320)
             st.download_button(
-                "The text as a file", found["text"], f"event-{aim}.txt", "text/plain", on_click="ignore"
+                "The text as a file", result["text"], f"event-{aim}.txt", "text/plain", on_click="ignore"
             )
-        if found["action"]:
-            st.text(found["action"])
-            st.code((found["raw"] or found["arguments"] or "")[:200_000], language=None, wrap_lines=True)
-        for view, lines in found["changes"].items():
+        if result["action"]:
+            st.text(result["action"])
+            st.code((result["raw"] or result["arguments"] or "")[:200_000], language=None, wrap_lines=True)
+        for view, lines in result["changes"].items():
             st.text(f"State, {view}: {'no change' if not lines else 'what changed'}")
             if lines:
                 st.code("\n".join(lines), language="diff", wrap_lines=True)

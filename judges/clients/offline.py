@@ -214,10 +214,10 @@ def _need(module: str, extra: str) -> None:
 
 
 def _tokens(said: Any) -> tuple[Token, ...]:
-    found = []
+    items = []
     for token, rivals in zip(said.token_ids, said.logprobs or (), strict=False):
         ranked = tuple((str(r.decoded_token), float(r.logprob)) for r in rivals.values())
         chosen = rivals.get(token)
         if chosen is not None:
-            found.append(Token(str(chosen.decoded_token), float(chosen.logprob), ranked))
-    return tuple(found)
+            items.append(Token(str(chosen.decoded_token), float(chosen.logprob), ranked))
+    return tuple(items)

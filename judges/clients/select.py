@@ -39,9 +39,9 @@ def client(
 
     Raises JudgeError for a name that nobody knows, naming the choices.
     """
-    found = endpoint(model, api_base, timeout)
-    if found is not None:
-        return OpenAIClient(found, parameters)
+    result = endpoint(model, api_base, timeout)
+    if result is not None:
+        return OpenAIClient(result, parameters)
     from .litellm import LiteLLMClient, provider
 
     provider(model, api_base)

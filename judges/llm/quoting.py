@@ -91,10 +91,10 @@ def occurs(quote: str, event: Event) -> bool:
     at = 0
     for part in re.split(r"\.{3,}|…|\[\s*\]", quote):
         wanted = plain(part).strip(" .,;:\"'")
-        found = text.find(wanted, at)
-        if found < 0:
+        result = text.find(wanted, at)
+        if result < 0:
             return False
-        at = found + len(wanted)
+        at = result + len(wanted)
     return True
 
 

@@ -55,9 +55,9 @@ class Detectors:
         maker = Maker(NAME, "rule", VERSION, self.codebook)
         known = {code.code for code in self.codebook.codes}
         for code, detectors in DETECTORS.items():
-            said = [found for detector in detectors if (found := detector(log)) is not None]
+            said = [result for detector in detectors if (result := detector(log)) is not None]
             if code in known and said:
-                findings = [finding for found in said for finding in found]
+                findings = [finding for result in said for finding in result]
                 yield maker.rating(unit, _verdict(self.codebook, code, findings))
 
 

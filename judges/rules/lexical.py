@@ -77,7 +77,7 @@ def halts(text: str) -> bool:
 
 def sentences(text: str) -> list[str]:
     """The sentences of a text, by their end marks and lines, without quotes around them."""
-    return [s for found in _SENTENCE.findall(text) if _READABLE.search(s := found.strip(" \t\"'“”‘’-*"))]
+    return [s for result in _SENTENCE.findall(text) if _READABLE.search(s := result.strip(" \t\"'“”‘’-*"))]
 
 
 def content(text: str) -> set[str]:

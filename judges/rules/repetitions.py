@@ -78,7 +78,7 @@ def step_repeated(log: Log) -> list[Finding] | None:
 
 def _asks(message: Event) -> list[frozenset[str]]:
     """The words of each question in a message."""
-    return [words(found) for found in _QUESTION.findall(message.text or "")]
+    return [words(result) for result in _QUESTION.findall(message.text or "")]
 
 
 def _same_question(some: list[frozenset[str]], others: list[frozenset[str]]) -> bool:

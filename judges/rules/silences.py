@@ -45,7 +45,7 @@ def long_silence(log: Log) -> list[Finding] | None:
     """C.3: six or more actions in a row without a message, after the agent had taken the task up."""
     if not log.channel:
         return None
-    return [found for agent in log.agents for found in _silences(log, agent)]
+    return [result for agent in log.agents for result in _silences(log, agent)]
 
 
 def unanswered_human(log: Log) -> list[Finding] | None:

@@ -93,7 +93,7 @@ def save(path: Path, codebook: Codebook, models: dict[str, Any], learnt: Sequenc
     from skops import io
 
     about = {"format": FORMAT, "codebook": codebook.name, "version": codebook.version}
-    kappas = {found.code: found.kappa for found in learnt}
+    kappas = {result.code: result.kappa for result in learnt}
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_suffix(".part")
     io.dump({"about": about, "kappas": kappas, "models": models}, unfinished)

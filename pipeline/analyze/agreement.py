@@ -66,7 +66,7 @@ def of_csv(path: Path, labels: Sequence[str], level: str, margins: Margins = "pa
         if label:
             matrix[units[unit], raters.index(rater)] = declared.index(label)
     ratings = _checked(matrix, declared, raters, level)
-    return [_row(path.stem, found) for found in measuring.agreement(ratings, margins=margins)]
+    return [_row(path.stem, result) for result in measuring.agreement(ratings, margins=margins)]
 
 
 def margins_named(given: str) -> Margins:
@@ -107,7 +107,7 @@ def confusions(store: Store, names: Sequence[str] = ()) -> list[dict[str, Any]]:
         for code in codes:
             for judge in code.judges:
                 head = {"codebook": book.name, "code": code.code, "judge": judge}
-                rows.extend({**head, **found} for found in qualities(code, judge))
+                rows.extend({**head, **result} for result in qualities(code, judge))
     return rows
 
 
@@ -121,12 +121,12 @@ def qualities(code: Rated, judge: str) -> Iterator[dict[str, Any]]:
         weights = None if part.weights is None else part.weights[part.units]
         labels, judged = code.book.labels, code.of(judge)
         corpus = np.bincount(judged[judged >= 0], minlength=len(labels)).astype(np.float64)
-        found = confusing.confusion(said, votes, labels, weights, own.clusters, corpus)
+        outcome = confusing.confusion(said, votes, labels, weights, own.clusters, corpus)
         yield {
             "population": part.name,
-            "labels": list(found.labels),
-            "counts": found.counts.tolist(),
-            "classes": [asdict(quality) for quality in found.classes],
+            "labels": list(outcome.labels),
+            "counts": outcome.counts.tolist(),
+            "classes": [asdict(quality) for quality in outcome.classes],
         }
 
 
@@ -199,13 +199,13 @@ def _agreement(
         positive=code.book.positive if code.book.binary else None,
     )
     wanted = NOMINAL if code.book.level == "nominal" else COEFFICIENTS
-    found = measuring.agreement(ratings, wanted, pairs=pairs, margins=margins)
-    return [_row(code.code, one, part.name) for one in found]
+    outcome = measuring.agreement(ratings, wanted, pairs=pairs, margins=margins)
+    return [_row(code.code, one, part.name) for one in outcome]
 
 
-def _row(code: str, found: Coefficient, population: str | None = None) -> Agreement:
+def _row(code: str, result: Coefficient, population: str | None = None) -> Agreement:
     fields = ("coefficient", "raters", "value", "low", "high", "n_units", "n_ratings", "reason")
-    named = {name: getattr(found, name) for name in fields}
+    named = {name: getattr(result, name) for name in fields}
     return Agreement(code=code, population=population or None, **named)
 
 
@@ -276,10 +276,10 @@ def _read_csv(path: Path) -> dict[tuple[str, str], tuple[str, int]]:
 
 
 def _said(path: Path, reader: csv.DictReader[str]) -> dict[tuple[str, str], tuple[str, int]]:
-    found = [name.strip() for name in reader.fieldnames or ()]
-    if lacking := [name for name in COLUMNS if name not in found]:
+    items = [name.strip() for name in reader.fieldnames or ()]
+    if lacking := [name for name in COLUMNS if name not in items]:
         raise SourceError(
-            f"{path}:1: columns must be {','.join(COLUMNS)}; {lacking[0]!r} is missing in {','.join(found)}"
+            f"{path}:1: columns must be {','.join(COLUMNS)}; {lacking[0]!r} is missing in {','.join(items)}"
         )
     said: dict[tuple[str, str], tuple[str, int]] = {}
     for row in reader:

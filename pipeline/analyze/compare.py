@@ -72,11 +72,11 @@ def compare(
         (key,) = keys_of(connection, [by])
         connection.execute("CREATE TEMP TABLE selected AS FROM trajectories")
         clusters = dict(execute(connection, f"SELECT t.id, {CLUSTER} FROM trajectories t", []).fetchall())
-        found = [*_measured(connection, by, key[1], rater), *_coded(store, connection, by, key[1], rater)]
-    names = sorted({question.name for question in found})
+        rows = [*_measured(connection, by, key[1], rater), *_coded(store, connection, by, key[1], rater)]
+    names = sorted({question.name for question in rows})
     if unknown := [name for name in metrics if name not in names]:
         raise UsageError(f"no metric or code {unknown[0]!r}, expected one of {', '.join(names)}")
-    wanted = [question for question in found if not metrics or question.name in metrics]
+    wanted = [question for question in rows if not metrics or question.name in metrics]
     return _tested(wanted, by, correction, estimator, clusters)
 
 
@@ -147,9 +147,9 @@ def improved(
         ORDER BY t.id
     """
     with store.reading() as connection:
-        found = dictionaries(connection, query, [metric, *values])
+        result = dictionaries(connection, query, [metric, *values])
     arms: dict[tuple[str, str], dict[str, list[tuple[int, float]]]] = {}
-    for row in found:
+    for row in result:
         arm = arms.setdefault((row["task"] or "–", row["agent_model"] or "–"), {})
         arm.setdefault(row["condition"], []).append((row["cluster"], row["value"]))
     return {

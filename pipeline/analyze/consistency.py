@@ -53,10 +53,10 @@ def _rows(book: Codebook, code: str, rater: str, version: str, units: Answers) -
 
 
 def _row(
-    code: str, rater: str, name: str, found: Coefficient, where: str, *, turned: bool = False
+    code: str, rater: str, name: str, result: Coefficient, where: str, *, turned: bool = False
 ) -> Agreement:
     """A coefficient under its name for one rater; `turned` says how often answers differ, not agree."""
-    value, low, high = found.value, found.low, found.high
+    value, low, high = result.value, result.low, result.high
     if turned:
         value, low, high = (None if v is None else 1 - v for v in (value, high, low))
     return Agreement(
@@ -66,10 +66,10 @@ def _row(
         value=value,
         low=low,
         high=high,
-        n_units=found.n_units,
-        n_ratings=found.n_ratings,
+        n_units=result.n_units,
+        n_ratings=result.n_ratings,
         population=where,
-        reason=found.reason,
+        reason=result.reason,
     )
 
 

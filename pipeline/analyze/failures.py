@@ -109,8 +109,8 @@ def raters(store: Store, codebook: str = FAILURES, only: Selection | None = None
         WHERE codebook = ? AND {wanted} GROUP BY rater
     """
     with store.reading() as connection:
-        found = dictionaries(connection, query, [codebook, *values])
-    return sorted(found, key=_first)
+        rows = dictionaries(connection, query, [codebook, *values])
+    return sorted(rows, key=_first)
 
 
 def _first(rater: dict[str, Any]) -> tuple[Any, ...]:

@@ -16,8 +16,8 @@ def measures(store: Store) -> list[dict[str, Any]]:
     with store.reading() as connection:
         if not connection.execute("SELECT 1 FROM serving LIMIT 1").fetchall():
             return []
-        found = dictionaries(connection, query)
-    return [_row(row) for row in found]
+        rows = dictionaries(connection, query)
+    return [_row(row) for row in rows]
 
 
 def _row(row: dict[str, Any]) -> dict[str, Any]:

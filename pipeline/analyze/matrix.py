@@ -149,8 +149,8 @@ def chosen_books(store: Store, names: Sequence[str]) -> list[Codebook]:
     if names:
         return [codebooks.load(name, own) for name in names]
     with store.reading() as connection:
-        found = connection.execute("SELECT DISTINCT codebook FROM counted_ratings ORDER BY 1").fetchall()
-    return [codebooks.load(name, own) for (name,) in found if name in known]
+        rows = connection.execute("SELECT DISTINCT codebook FROM counted_ratings ORDER BY 1").fetchall()
+    return [codebooks.load(name, own) for (name,) in rows if name in known]
 
 
 def rated(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Iterator[Rated]:
@@ -174,8 +174,8 @@ def rated(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Iterator[Rat
             matrix[place] = _said(book, row["label"])
             if row["probability"] is not None:
                 probability[place] = row["probability"]
-        found = tuple((row[0], row[1]) for row in units)
-        yield Rated(book, code, found, raters, kinds, matrix, probability, inclusion, trajectory, strata)
+        result = tuple((row[0], row[1]) for row in units)
+        yield Rated(book, code, result, raters, kinds, matrix, probability, inclusion, trajectory, strata)
 
 
 def _one_version(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -203,8 +203,8 @@ def groups(
     names = [name for name, _ in keys]
     wanted, values = (only or Selection()).where()
     query = f"SELECT t.id{columns} FROM trajectories t WHERE {wanted}"
-    found = execute(connection, query, values).fetchall()
-    return {row[0]: dict(zip(names, row[1:], strict=True)) for row in found}
+    rows = execute(connection, query, values).fetchall()
+    return {row[0]: dict(zip(names, row[1:], strict=True)) for row in rows}
 
 
 def keys_of(connection: duckdb.DuckDBPyConnection, by: Sequence[str]) -> list[tuple[str, str]]:
@@ -253,8 +253,8 @@ def _design(
     chance: dict[str, Floats] = {}
     strata: dict[str, Ints] = {}
     numbers: dict[str | None, int] = {}
-    found = execute(connection, _DRAWN, [book.name]).fetchall()
-    for sample, trajectory, event, probability, stratum, fixed in found:
+    rows = execute(connection, _DRAWN, [book.name]).fetchall()
+    for sample, trajectory, event, probability, stratum, fixed in rows:
         place = index.get((trajectory, event))
         if place is not None:
             drawn.setdefault(sample, np.zeros(len(index), dtype=bool))[place] = True

@@ -76,13 +76,13 @@ def metrics(
             _limit_anew(store, connection, definition, limit)
         if per_trajectory:
             return _per_trajectory(connection)
-        found = [*_grouped(connection, keys), *_unrated(connection, keys, raters)]
-    return sorted(found, key=_order)
+        rows = [*_grouped(connection, keys), *_unrated(connection, keys, raters)]
+    return sorted(rows, key=_order)
 
 
 def _raters(connection: Any, wanted: str | None) -> dict[str, list[str]]:
     """Metric -> the raters to report: the one wanted, gold alone where it is complete, else every one."""
-    found: dict[str, list[str]] = {metric: [] for metric in RATED}
+    by_name: dict[str, list[str]] = {metric: [] for metric in RATED}
     query = """
         SELECT DISTINCT codebook, rater FROM counted_ratings
         WHERE unit_kind IN ('utterance', 'question_reply', 'human_message') ORDER BY ALL
@@ -92,17 +92,17 @@ def _raters(connection: Any, wanted: str | None) -> dict[str, list[str]]:
     for codebook, rater in connection.execute(query).fetchall():
         everyone.add(rater)
         if metric := metric_of.get(codebook):
-            found[metric].append(rater)
+            by_name[metric].append(rater)
     # Only gold must be complete; to count everybody's units takes seconds on a large store.
     complete = _complete(connection) if "gold" in everyone else set()
     if wanted is not None:
         if wanted not in everyone:
             choices = ", ".join(sorted(everyone)) or "none yet: run `coaudit judge`"
             raise UsageError(f"no ratings by rater {wanted!r}, expected one of {choices}")
-        return {metric: [r for r in raters if r == wanted] for metric, raters in found.items()}
+        return {metric: [r for r in raters if r == wanted] for metric, raters in by_name.items()}
     return {
         metric: ["gold"] if "gold" in raters and RATED[metric] in complete else raters
-        for metric, raters in found.items()
+        for metric, raters in by_name.items()
     }
 
 
@@ -133,8 +133,8 @@ def _chosen(raters: dict[str, list[str]], definition: str, penalty: float) -> st
 
 def _limit_anew(store: Store, connection: Any, definition: str, limit: TimeLimit) -> None:
     """Measure Collab-Overcooked's runs again under another time limit."""
-    found = connection.execute("SELECT id FROM selected WHERE system = 'overcooked'").fetchall()
-    runs = store.load(connection, [row[0] for row in found], states=True)
+    result = connection.execute("SELECT id FROM selected WHERE system = 'overcooked'").fetchall()
+    runs = store.load(connection, [row[0] for row in result], states=True)
     references = parsed_references(reference_rows(connection))
     own = [row for run in runs for row in measures(run, references, limit)]
     again = sorted({row.metric for row in own})
@@ -154,9 +154,9 @@ def _per_trajectory(connection: Any) -> list[Metric]:
         FROM chosen m JOIN selected t ON t.id = m.trajectory_id
         ORDER BY t.started, t.native_id, t.id, m.metric, m.participant, m.rater, m.scoring
     """
-    found = [_single(row) for row in dictionaries(connection, query)]
+    rows = [_single(row) for row in dictionaries(connection, query)]
     ranges = {pair: process.ranges(connection, *pair) for pair in sorted(process.incomplete(connection))}
-    return [_ranged(row, ranges.get((row.metric, row.rater or ""), {})) for row in found]
+    return [_ranged(row, ranges.get((row.metric, row.rater or ""), {})) for row in rows]
 
 
 def _ranged(row: Metric, ranges: Mapping[str, tuple[float, float | None, float | None]]) -> Metric:
@@ -186,8 +186,8 @@ def _grouped(connection: Any, keys: list[tuple[str, str]]) -> Iterator[Metric]:
         if (metric, rater) in lacking:
             raters.add((metric, rater, head["definition"]))
             continue
-        found = estimate(group.totals)
-        row = _metric(head, dict(zip(names, group.keys, strict=True)), found, group.missing, group.reason)
+        result = estimate(group.totals)
+        row = _metric(head, dict(zip(names, group.keys, strict=True)), result, group.missing, group.reason)
         yield row.model_copy(update=_remarks(row, group.silent))
     for metric, rater, definition in sorted(raters, key=str):
         rows = process.estimates(
@@ -211,9 +211,9 @@ def _remarks(row: Metric, silent: int) -> dict[str, Any]:
 
 def _estimated(head: Mapping[str, str | None], group: dict[str, Any], row: process.Process) -> Metric:
     """A process metric of a group where some units lack ratings."""
-    found = _metric(head, group, row.found, row.missing, None)
+    result = _metric(head, group, row.found, row.missing, None)
     more = {name: getattr(row, name) for name in ("answered", "bound_low", "bound_high", "design")}
-    return found.model_copy(update=more)
+    return result.model_copy(update=more)
 
 
 def _unrated(connection: Any, keys: list[tuple[str, str]], raters: dict[str, list[str]]) -> Iterator[Metric]:
@@ -224,33 +224,37 @@ def _unrated(connection: Any, keys: list[tuple[str, str]], raters: dict[str, lis
         WHERE EXISTS (SELECT 1 FROM units u WHERE u.trajectory_id = t.id AND u.kind = 'utterance')
         GROUP BY ALL
     """
-    found = [row for row in dictionaries(connection, query) if row["missing"]]
+    rows = [row for row in dictionaries(connection, query) if row["missing"]]
     for metric in (metric for metric, names_ in raters.items() if not names_):
         nothing = Estimate(None, None, None, 0, 0)
         reason = f"no ratings: run `coaudit judge --codebook {RATED[metric]}`"
-        for row in found:
+        for row in rows:
             group = {name: row[f"key_{i}"] for i, (name, _) in enumerate(keys)}
             yield _metric({"metric": metric}, group, nothing, row["missing"], reason)
 
 
 def _metric(
-    head: Mapping[str, str | None], group: dict[str, Any], found: Estimate, missing: int, reason: str | None
+    head: Mapping[str, str | None],
+    group: dict[str, Any],
+    estimate: Estimate,
+    missing: int,
+    reason: str | None,
 ) -> Metric:
     """`reason` is why trajectories have no value, told where none has one."""
     given: dict[str, Any] = {name: head[name] for name in _FIELDS if head.get(name) is not None}
-    why = found.reason if found.value is not None else reason or found.reason
+    why = estimate.reason if estimate.value is not None else reason or estimate.reason
     if why is not None:
         given["reason"] = why
     metric = head["metric"] or ""
     return Metric(
         metric=RATES.get(metric, metric),
         group=group,
-        value=found.value,
-        n=found.n,
+        value=estimate.value,
+        n=estimate.n,
         missing=missing,
-        low=found.low,
-        high=found.high,
-        clusters=found.clusters,
+        low=estimate.low,
+        high=estimate.high,
+        clusters=estimate.clusters,
         **given,
     )
 

@@ -127,13 +127,13 @@ def _places(connection: Any, keys: Sequence[str], cluster: str) -> list[tuple[st
         f"{cluster} AS cluster{names} FROM selected t"
     )
     listed = ", ".join(columns) or "0"
-    found = connection.execute(f"SELECT DISTINCT {listed} FROM keyed ORDER BY ALL").fetchall()
+    rows = connection.execute(f"SELECT DISTINCT {listed} FROM keyed ORDER BY ALL").fetchall()
     connection.execute(
         "CREATE OR REPLACE TEMP TABLE places AS SELECT t.id, t.session, t.cluster, g.place FROM keyed t "
         f"JOIN (SELECT row_number() OVER (ORDER BY {listed}) - 1 AS place, * "
         f"FROM (SELECT DISTINCT {listed} FROM keyed)) g ON {same}"
     )
-    return [tuple(row) if columns else () for row in found]
+    return [tuple(row) if columns else () for row in rows]
 
 
 def ranges(connection: Any, metric: str, rater: str) -> dict[str, tuple[float, float | None, float | None]]:

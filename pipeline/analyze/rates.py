@@ -116,26 +116,26 @@ def _rate(
     if given is None:
         return None
     own, corpus, assumed = given
-    found = rate(own, estimator)
+    outcome = rate(own, estimator)
     if labels != MEAN:
-        found, assumed = _modelled(own, code.where(corpus), labels, found), ""
+        outcome, assumed = _modelled(own, code.where(corpus), labels, outcome), ""
     return Rate(
         codebook=code.book.name,
         code=code.code,
         group=group,
         judge=judge,
-        judge_rate=found.judge_rate,
-        rate=found.rate,
-        low=found.low,
-        high=found.high,
-        estimator=found.estimator,
-        design=found.design + assumed,
-        n_human=found.n_human,
-        n_judged=found.n_judged,
-        n_unclear=found.n_unclear,
-        rate_if_unclear_absent=found.rate_if_unclear_absent,
-        rate_if_unclear_present=found.rate_if_unclear_present,
-        reason=found.reason,
+        judge_rate=outcome.judge_rate,
+        rate=outcome.rate,
+        low=outcome.low,
+        high=outcome.high,
+        estimator=outcome.estimator,
+        design=outcome.design + assumed,
+        n_human=outcome.n_human,
+        n_judged=outcome.n_judged,
+        n_unclear=outcome.n_unclear,
+        rate_if_unclear_absent=outcome.rate_if_unclear_absent,
+        rate_if_unclear_present=outcome.rate_if_unclear_present,
+        reason=outcome.reason,
     )
 
 
@@ -144,13 +144,13 @@ def _presence(said: Ints) -> Ints:
     return np.where(said >= 0, (said == 0).astype(np.int64), said)
 
 
-def _modelled(own: Audit, code: Rated, labels: str, found: Estimated) -> Estimated:
+def _modelled(own: Audit, code: Rated, labels: str, estimate: Estimated) -> Estimated:
     """The row with the rate of the annotator model in place of that of the mean label."""
     columns = [code.raters.index(rater) for rater in code.humans]
     said = np.where(own.human[:, None] == MISSING, MISSING, _presence(code.matrix[:, columns]))
     value, interval = dawid_skene(own, said, with_judge=labels == WITH_JUDGE)
     return replace(
-        found,
+        estimate,
         estimator=labels.replace("-", "_"),
         design="what is so behind what people say, by an annotator model",
         rate=value,

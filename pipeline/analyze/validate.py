@@ -72,7 +72,7 @@ def _code(
 ) -> dict[str, Any]:
     human, said = code.settled(), code.of(judge)
     own = [row for row in of_codes(code) if judge in row.raters or set(row.raters) <= set(code.humans)]
-    found = list(qualities(code, judge))
+    items = list(qualities(code, judge))
     return {
         "codebook": code.book.name,
         "code": code.code,
@@ -81,8 +81,8 @@ def _code(
         "n_errors": int((said == ERROR).sum()),
         "n_both": int(((said >= 0) & (human >= 0)).sum()),
         "agreement": [row.model_dump() for row in own],
-        "confusion": found[0] if found else _no_confusion(code),
-        "outside_the_samples": found[1] if len(found) > 1 else None,
+        "confusion": items[0] if items else _no_confusion(code),
+        "outside_the_samples": items[1] if len(items) > 1 else None,
         "errors": _errors(code, judge, texts),
         "calibration": _calibration(code, judge),
         "alternative_annotator_test": _alternative(code, judge, margin),
@@ -127,18 +127,18 @@ def _alternative(code: Rated, judge: str, margin: float) -> dict[str, Any]:
     columns = [code.raters.index(rater) for rater in code.humans]
     humans = np.where(code.matrix[:, columns] < 0, MISSING, code.matrix[:, columns])
     own = np.where(code.of(judge) < 0, MISSING, code.of(judge))
-    found = alternative_annotator_test(
+    outcome = alternative_annotator_test(
         own, humans, code.humans, positive=0, margin=margin, clusters=code.clusters
     )
-    return {**asdict(found), "margin": margin, "trap": TRAP}
+    return {**asdict(outcome), "margin": margin, "trap": TRAP}
 
 
 def _drift(code: Rated, judge: str, previous: str | None) -> dict[str, Any] | None:
     if previous is None or previous not in code.raters:
         return None
     human = code.settled()
-    found = drift(code.of(previous), code.of(judge), positive=0, human=human, clusters=code.clusters)
-    return asdict(found)
+    outcome = drift(code.of(previous), code.of(judge), positive=0, human=human, clusters=code.clusters)
+    return asdict(outcome)
 
 
 def lines(page: dict[str, Any]) -> Iterator[str]:

@@ -281,8 +281,8 @@ def _labels(
         SELECT code, trajectory_id, event, coalesce(label, 'error')
         FROM counted_ratings WHERE codebook = ? AND rater = ?
     """
-    found = execute(connection, query, [book.name, rater]).fetchall()
-    return {(code, trajectory, event): label for code, trajectory, event, label in found}
+    rows = execute(connection, query, [book.name, rater]).fetchall()
+    return {(code, trajectory, event): label for code, trajectory, event, label in rows}
 
 
 def _pilot(
@@ -297,8 +297,8 @@ def _pilot(
             AND s.event IS NOT DISTINCT FROM r.event
         WHERE r.codebook = ? AND r.rater_kind = 'human' AND r.label IN (SELECT unnest(?)) GROUP BY ALL
     """
-    found = execute(connection, query, [sample, book.name, list(book.labels)]).fetchall()
-    return {(code, trajectory, event): label for code, trajectory, event, label in found}
+    rows = execute(connection, query, [sample, book.name, list(book.labels)]).fetchall()
+    return {(code, trajectory, event): label for code, trajectory, event, label in rows}
 
 
 def _judge(connection: duckdb.DuckDBPyConnection, wish: Wish) -> str | None:

@@ -46,8 +46,8 @@ _MARK = re.compile(r"coaudit sample=(\w+) codebook=(\w+)@(\w+) context=(\w+) con
 
 def mark_of(project: Project) -> Mark | None:
     """The mark in a project's description; None where somebody took it out."""
-    found = _MARK.search(project.description)
-    return Mark(*found.groups()) if found else None
+    match = _MARK.search(project.description)
+    return Mark(*match.groups()) if match else None
 
 
 @contextmanager
@@ -87,14 +87,16 @@ def project_of(
 ) -> tuple[Project, list[str]]:
     """The project of this sample and codebook, made where there is none."""
     mark = Mark(sample.design.identity, book.name, book.version, context, label_config.config_hash(config))
-    found = server.projects(mark.head)
+    projects = server.projects(mark.head)
     title = f"{sample.design.name} · {book.name} · {book.version}"
-    if not found:
+    if not projects:
         text = f"{book.title}. Do not edit this line: {mark.text()}"
         return server.create(title, text, config, label_config.instruction(book), overlap), []
-    project, notes = found[0], []
-    if len(found) > 1:
-        notes.append(f"{len(found)} projects carry this sample and codebook; using {project.id}, the oldest")
+    project, notes = projects[0], []
+    if len(projects) > 1:
+        notes.append(
+            f"{len(projects)} projects carry this sample and codebook; using {project.id}, the oldest"
+        )
     before = mark_of(project) or mark
     if before.context != context:
         raise UsageError(

@@ -31,11 +31,11 @@ def pull(store: Store, server: Server, sample: Sample) -> Pulled:
     result = Pulled()
     with project_module.reported():
         server.check()
-        found = server.projects(f"coaudit sample={sample.design.identity} ")
-        if not found:
+        projects = server.projects(f"coaudit sample={sample.design.identity} ")
+        if not projects:
             raise CoauditError(f"no project of sample {sample.design.name!r} on {server.url}: push it first")
         users = server.users()
-        for project in found:
+        for project in projects:
             _pull(store, server, sample, project, users, result)
     store.sync()
     return result

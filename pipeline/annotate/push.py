@@ -169,9 +169,9 @@ def _judgments(store: Store, book: Codebook, judge: str) -> dict[tuple[str, int 
         FROM counted_ratings WHERE codebook = ? AND rater = ? AND label IS NOT NULL
     """
     with store.reading() as connection:
-        found = dictionaries(connection, query, [book.name, judge])
+        rows = dictionaries(connection, query, [book.name, judge])
     said: dict[tuple[str, int | None], list[Rating]] = {}
-    for row in found:
+    for row in rows:
         place = (row.pop("trajectory_id"), row["event"])
         rating = Rating(
             trajectory=place[0], codebook=book.name, **{**row, "cites": tuple(row["cites"] or ())}

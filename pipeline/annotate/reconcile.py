@@ -232,8 +232,8 @@ def keep_raw(path: Path, server: str, tasks: Sequence[Listed]) -> None:
 
 
 def _person(person: Any) -> int | None:
-    found = person.get("id") if isinstance(person, dict) else person
-    return int(found) if isinstance(found, int) else None
+    result = person.get("id") if isinstance(person, dict) else person
+    return int(result) if isinstance(result, int) else None
 
 
 def _at(rating: Rating) -> dict[str, Any]:

@@ -18,8 +18,8 @@ def status(store: Store, server: Server, sample: Sample) -> list[dict[str, Any]]
     with project_module.reported():
         server.check()
         users = server.users()
-        found = server.projects(f"coaudit sample={sample.design.identity} ")
-        rows = [_row(store, server, sample, project, users) for project in found]
+        projects = server.projects(f"coaudit sample={sample.design.identity} ")
+        rows = [_row(store, server, sample, project, users) for project in projects]
     pushed = {row["codebook"] for row in rows}
     return rows + [_unpushed(sample, name) for name in sample.design.codebooks if name not in pushed]
 

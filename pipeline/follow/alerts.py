@@ -68,18 +68,18 @@ class Alerts:
             seen.waiting = None
 
     def _of(self, event: Event, kind: str | None, seen: _Seen) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
+        items: list[dict[str, Any]] = []
         if kind == "human" and event.kind == "message":
             seen.waiting = seen.waiting or (event, time.monotonic())
             if event.status is not None and self.halts(event.text or ""):
-                found.append({"alert": "halting_message", "text": event.text})
+                items.append({"alert": "halting_message", "text": event.text})
         elif kind == "agent":
             seen.waiting = None
             times = _repeated(event, seen)
             if times == LOOP:
                 name = event.action.name if event.action else event.kind
-                found.append({"alert": "dead_loop", "action": name, "times": times})
-        return found
+                items.append({"alert": "dead_loop", "action": name, "times": times})
+        return items
 
     def _late(self, key: str, seen: _Seen) -> None:
         if seen.waiting is None or time.monotonic() - seen.waiting[1] < self.unanswered:

@@ -235,11 +235,11 @@ class ModelJudge:
         """
         fresh = [key for key in ids if key not in self._known]
         with self.sink.store.reading() as connection:
-            found = self.sink.store.load(connection, ids)
+            trajectories = self.sink.store.load(connection, ids)
             said = {book.name: known(connection, book, fresh) for book in self.scope.books}
         planned = Planned()
         planned.known = {key: {book: at.get(key, {}) for book, at in said.items()} for key in fresh}
-        for trajectory in found:
+        for trajectory in trajectories:
             if len(planned.jobs) >= room:
                 planned.unseen.append(trajectory.id)
                 continue

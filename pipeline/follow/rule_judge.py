@@ -64,8 +64,8 @@ class LiveJudge:
     def _rate_still(self, ids: Sequence[str]) -> None:
         for start in range(0, len(ids), BATCH):
             with self.sink.store.reading(synced=True) as connection:
-                found = self.sink.store.load(connection, ids[start : start + BATCH], states=True)
-            self._rate(found)
+                trajectories = self.sink.store.load(connection, ids[start : start + BATCH], states=True)
+            self._rate(trajectories)
 
     def _rate(self, trajectories: Sequence[Trajectory]) -> None:
         for start in range(0, len(trajectories), BATCH):
@@ -138,8 +138,8 @@ class OfSystem:
 
     def get(self, key: str) -> Trajectory | None:
         """The trajectory of that id; None where it is another system's."""
-        found = self.shown.held.get(key)
-        return found if found and found.system == self.system else None
+        result = self.shown.held.get(key)
+        return result if result and result.system == self.system else None
 
 
 def chosen(book: Codebook, name: str | None, shown: Shown) -> Embedded:

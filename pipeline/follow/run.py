@@ -92,7 +92,7 @@ class Follower:
         self.stored: set[str] = set()
         self._more: list[Path] = []
         self._read: list[tuple[Path, Trajectory]] = []
-        self.tail = Tail(self.sink, plan.options, plan.system, lambda *found: self._read.append(found))
+        self.tail = Tail(self.sink, plan.options, plan.system, lambda *grown: self._read.append(grown))
         self.tail.roots.extend(plan.folders)
 
     async def run(self) -> None:
@@ -273,8 +273,8 @@ def _signals(stopping: asyncio.Event) -> Iterator[None]:
 
 
 def _first(errors: BaseExceptionGroup[CoauditError]) -> CoauditError:
-    found: BaseException = errors
-    while isinstance(found, BaseExceptionGroup):
-        found = found.exceptions[0]
-    assert isinstance(found, CoauditError)
-    return found
+    result: BaseException = errors
+    while isinstance(result, BaseExceptionGroup):
+        result = result.exceptions[0]
+    assert isinstance(result, CoauditError)
+    return result

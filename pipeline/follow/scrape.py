@@ -73,8 +73,8 @@ class Scraper:
                 file.write(json.dumps(scrape).encode() + b"\n")
         except OSError as broken:
             raise StoreError(f"{self._place}: cannot record: {broken.strerror}") from broken
-        found = row(scrape)
-        self.sink.also(lambda connection: insert(connection, "serving", [found]))
+        result = row(scrape)
+        self.sink.also(lambda connection: insert(connection, "serving", [result]))
         state = scrape.get("error")
         if state != self._told:
             self.say(f"{shown_url(self.url)}: {state or 'answers again'}")

@@ -188,17 +188,17 @@ class Sink:
         for key, (given, options) in changes.trajectories.items():
             # What this process wrote last and nobody touched since needs no comparison.
             mine = stored.get(key, "") == self._written.get(key) and merge.is_heard(given)
-            found = given if mine else settled(self.store, connection, given, options, self.result)
-            if found is None:
+            trajectory = given if mine else settled(self.store, connection, given, options, self.result)
+            if trajectory is None:
                 self.result.unchanged += 1
                 continue
-            fresh.append(found)
+            fresh.append(trajectory)
         save(self.store, fresh, connection, refresh=False)
         return fresh
 
     @staticmethod
-    def _quarantine(connection: duckdb.DuckDBPyConnection, found: dict[str, list[Quarantined]]) -> None:
-        for items in found.values():
+    def _quarantine(connection: duckdb.DuckDBPyConnection, rows: dict[str, list[Quarantined]]) -> None:
+        for items in rows.values():
             for item in items:
                 execute(
                     connection,

@@ -42,15 +42,15 @@ def discover(
         path = waiting.pop()
         try:
             _checked_name(path)
-            found = recognised(path, system)
-            inside = sorted(path.iterdir(), reverse=True) if not found and path.is_dir() else []
+            system_name = recognised(path, system)
+            inside = sorted(path.iterdir(), reverse=True) if not system_name and path.is_dir() else []
             waiting.extend(entry for entry in inside if not (entry.is_symlink() and entry.is_dir()))
         except OSError as error:
             if unreadable is not None:
                 unreadable(path, error)
             continue
-        if found:
-            yield path, found
+        if system_name:
+            yield path, system_name
 
 
 def _checked_name(path: Path) -> None:
@@ -62,8 +62,8 @@ def _checked_name(path: Path) -> None:
 
 
 def unrecognised(root: Path, system: str) -> str:
-    if system != "auto" and (found := {name for _, name in discover(root)}):
-        return f"no logs of {system} in it; it looks like {', '.join(sorted(found))}"
+    if system != "auto" and (by_name := {name for _, name in discover(root)}):
+        return f"no logs of {system} in it; it looks like {', '.join(sorted(by_name))}"
     if root.is_file() and not root.stat().st_size:
         return "the file is empty"
     return f"no logs of a known system in it (known: {', '.join(SYSTEMS)})"

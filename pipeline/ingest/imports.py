@@ -47,12 +47,12 @@ class _Names:
             self.by_name[key] = [key]
 
     def resolve(self, name: str) -> str:
-        found = self.by_name.get(name, [])
-        if len(found) == 1:
-            return found[0]
-        if found:
+        result = self.by_name.get(name, [])
+        if len(result) == 1:
+            return result[0]
+        if result:
             raise ValueError(
-                f"trajectory {name!r} names {len(found)} trajectories, give one's id: {', '.join(found)}"
+                f"trajectory {name!r} names {len(result)} trajectories, give one's id: {', '.join(result)}"
             )
         raise ValueError(f"no trajectory {name[:80]!r} in the workspace")
 
@@ -172,9 +172,9 @@ def outcomes(store: Store, path: Path) -> Imported:
 
 def _given(store: Store) -> dict[tuple[str, str, str | None], GivenOutcome]:
     """What the ledger of outcomes holds, the last of each."""
-    found = [item for _, item in ledger.outcomes(store.workspace.outcomes)]
+    items = [item for _, item in ledger.outcomes(store.workspace.outcomes)]
     return {
-        (one.trajectory, one.name, one.baseline): one for one in found if not isinstance(one, Quarantined)
+        (one.trajectory, one.name, one.baseline): one for one in items if not isinstance(one, Quarantined)
     }
 
 
@@ -268,5 +268,5 @@ def _said(rating: Rating) -> tuple[object, ...]:
 
 def _known(connection: duckdb.DuckDBPyConnection) -> dict[tuple[object, ...], tuple[object, ...]]:
     columns = "trajectory_id, event, codebook, codebook_version, code, rater, repeat, " + ", ".join(PAIR)
-    found = dictionaries(connection, f"SELECT {columns} FROM current_ratings")
-    return {tuple(row.values())[:7]: tuple(row.values())[7:] for row in found}
+    rows = dictionaries(connection, f"SELECT {columns} FROM current_ratings")
+    return {tuple(row.values())[:7]: tuple(row.values())[7:] for row in rows}

@@ -95,14 +95,14 @@ def preview(
     paths: Sequence[Path], options: ReadOptions, system: str = "auto", count: int = SHOWN
 ) -> list[Trajectory | Quarantined]:
     """The first trajectories as they would be read, with what could not be on the way there."""
-    found: list[Trajectory | Quarantined] = []
+    items: list[Trajectory | Quarantined] = []
     left = count
     for item in _read_all(paths, options, system):
-        found.append(item)
+        items.append(item)
         left -= isinstance(item, Trajectory)
         if not left:
             break
-    return found
+    return items
 
 
 def _read_all(paths: Sequence[Path], options: ReadOptions, system: str) -> Iterator[Trajectory | Quarantined]:
@@ -120,9 +120,9 @@ def _read_all(paths: Sequence[Path], options: ReadOptions, system: str) -> Itera
 
 def _read_tree(tree: Tree, options: ReadOptions, system: str) -> Iterator[Trajectory | Quarantined]:
     empty = True
-    for path, found in discover(tree.root, system):
+    for path, result in discover(tree.root, system):
         empty = False
-        yield from provenance.read(Place(path, tree.called(path), found), options)
+        yield from provenance.read(Place(path, tree.called(path), result), options)
     if empty:
         yield Quarantined(source=tree.name, reason=unrecognised(tree.root, system))
 
@@ -149,8 +149,8 @@ def _ingest_tree(
     result.found += len(sources)
     known, wrong = known_sources(store), quarantined_sources(store)
     batch = Batch(store, result)
-    for done, (path, found) in enumerate(sources):
-        place = Place(path, tree.called(path), found)
+    for done, (path, outcome) in enumerate(sources):
+        place = Place(path, tree.called(path), outcome)
         if progress:
             progress(place.name, done, len(sources))
         try:
@@ -248,14 +248,14 @@ class Batch:
         known = _stored(connection, self.trajectories)
         heard = _heard(connection, self.trajectories.values())
         for trajectory, options in self.trajectories.values():
-            found: Trajectory | None = trajectory
+            result: Trajectory | None = trajectory
             if trajectory.id in known or trajectory.native_id in heard:
-                found = settled(self.store, connection, trajectory, options, self.result)
-            if found is None:
+                result = settled(self.store, connection, trajectory, options, self.result)
+            if result is None:
                 self.result.unchanged += 1
                 continue
-            fresh.append(found)
-            self.result.events += sum(not e.live_only for e in found.events)
+            fresh.append(result)
+            self.result.events += sum(not e.live_only for e in result.events)
         self.result.trajectories += len(fresh)
         save(self.store, fresh, connection)
 

@@ -203,10 +203,10 @@ def known_sources(store: Store) -> dict[tuple[str, str, str], tuple[str, ...]]:
     if not store.is_made or not store.workspace.exists():
         return {}
     with store.reading() as connection:
-        found = connection.execute(
+        rows = connection.execute(
             "SELECT path, content_hash, options, trajectory_ids FROM sources"
         ).fetchall()
-    return {(path, content, options): tuple(ids) for path, content, options, ids in found}
+    return {(path, content, options): tuple(ids) for path, content, options, ids in rows}
 
 
 def quarantined_sources(store: Store) -> dict[str, list[Quarantined]]:

@@ -103,17 +103,17 @@ def simulated(rows: Sequence[Metric], better: Mapping[tuple[str, str, str], Comp
 
     `better` has each arm against the autonomous one: (condition, task, agent model) -> comparison.
     """
-    found = {
+    result = {
         (_group(row, "condition", "agent_model"), _group(row, "task"), row.metric): of_metric(row)
         for row in rows
         if _cogym(row, real=False) and row.metric in TABLE_2 and row.scoring in (None, "automatic")
     }
     for (condition, task, model), compared in better.items():
         key = ((condition, model), (task,), "task_performance")
-        if key in found and compared.better:
-            found[key] = replace(found[key], mark="*")
-    arms = sorted({key[0] for key in found})
-    tasks = sorted({key[1] for key in found})
+        if key in result and compared.better:
+            result[key] = replace(result[key], mark="*")
+    arms = sorted({key[0] for key in result})
+    tasks = sorted({key[1] for key in result})
     return Table(
         name="simulated",
         title="Collaboration with simulated users (Co-Gym, table 2)",
@@ -124,7 +124,7 @@ def simulated(rows: Sequence[Metric], better: Mapping[tuple[str, str, str], Comp
         "better by itself. " + _rated_by(rows),
         columns=("Condition", "Model", *(name for _ in tasks for name in TABLE_2.values())),
         rows=tuple(
-            (*arm, *(found.get((arm, task, metric), "") for task in tasks for metric in TABLE_2))
+            (*arm, *(result.get((arm, task, metric), "") for task in tasks for metric in TABLE_2))
             for arm in arms
         ),
         heads=2,
@@ -135,12 +135,12 @@ def simulated(rows: Sequence[Metric], better: Mapping[tuple[str, str, str], Comp
 
 def real(rows: Sequence[Metric]) -> Table:
     """Table 3 of the Co-Gym paper: a row a metric, a column a task (and condition, if several)."""
-    found: dict[tuple[str, tuple[str, ...]], Number] = {}
+    by_name: dict[tuple[str, tuple[str, ...]], Number] = {}
     for row in rows:
         name = f"{row.metric} {row.scoring}" if row.scoring else row.metric
         if _cogym(row, real=True) and name in TABLE_3:
-            found[name, _group(row, "task", "condition")] = of_metric(row)
-    arms = sorted({arm for _, arm in found})
+            by_name[name, _group(row, "task", "condition")] = of_metric(row)
+    arms = sorted({arm for _, arm in by_name})
     alone = len({condition for _, condition in arms}) == 1
     return Table(
         name="real",
@@ -149,7 +149,9 @@ def real(rows: Sequence[Metric]) -> Table:
         + _rated_by(rows),
         columns=("Metric", *(task if alone else f"{task} · {condition}" for task, condition in arms)),
         rows=tuple(
-            (label, *(found.get((name, arm), "") for arm in arms)) for name, label in TABLE_3.items() if arms
+            (label, *(by_name.get((name, arm), "") for arm in arms))
+            for name, label in TABLE_3.items()
+            if arms
         ),
         empty="No session with a real user: `coaudit ingest PATH --setting real`.",
     )
@@ -193,7 +195,7 @@ def failures(
     who = findings.raters(store, only=only)
     rater = rater or (who[0]["rater"] if who else None)
     shares = [s for s in findings.shares(store, by=by, only=only) if s.rater == rater]
-    found = {(s.code, s.group): s for s in shares}
+    by_name = {(s.code, s.group): s for s in shares}
     corrected = _corrected(store, who, rater, by, only) if correct else {}
     groups = sorted({s.group for s in shares})
     lines: list[tuple[Any, ...]] = []
@@ -205,7 +207,7 @@ def failures(
             if code.category == category.category
         ]
         lines += [
-            (*row, *(_share(found.get((row[0], g)), by, corrected.get((row[0], g))) for g in groups))
+            (*row, *(_share(by_name.get((row[0], g)), by, corrected.get((row[0], g))) for g in groups))
             for row in rows
         ]
     others = [w["rater"] for w in who if w["rater"] != rater]

@@ -35,11 +35,11 @@ def interventions(
     query = f"SELECT t.id FROM trajectories t WHERE t.system = 'rehac' AND {wanted} ORDER BY t.id"
     with store.reading() as connection:
         rows = execute(connection, query, values).fetchall()
-        found = store.load(connection, [row[0] for row in rows], states=True)
+        result = store.load(connection, [row[0] for row in rows], states=True)
     by_condition: dict[str | None, list[Trajectory]] = {}
-    for trajectory in found:
+    for trajectory in result:
         by_condition.setdefault(trajectory.condition, []).append(trajectory)
-    by_id = {trajectory.id: trajectory for trajectory in found}
+    by_id = {trajectory.id: trajectory for trajectory in result}
 
     def states(many: Iterable[Trajectory]) -> list[State]:
         return metrics.monte_carlo(many, penalty, longest or None)

@@ -21,18 +21,18 @@ def facts(store: Store, only: Selection | None = None) -> tuple[tuple[str, str],
         FROM trajectories t WHERE {wanted}
     """
     with store.reading() as connection:
-        found = dictionaries(connection, query, values)[0]
+        rows = dictionaries(connection, query, values)[0]
         ratings = connection.execute(
             "SELECT count(*) FROM ratings WHERE NOT retracted AND repeat = 0"
         ).fetchall()[0][0]
         sources = connection.execute("SELECT count(*), max(ingested) FROM sources").fetchall()[0]
         bad = connection.execute("SELECT count(*) FROM quarantine").fetchall()[0][0]
     return (
-        ("Trajectories", f"{found['trajectories']:,}"),
-        ("Events", f"{found['events']:,}"),
+        ("Trajectories", f"{rows['trajectories']:,}"),
+        ("Events", f"{rows['events']:,}"),
         ("Ratings", f"{ratings:,}"),
-        ("Sessions from", _day(found["first"])),
-        ("to", _day(found["last"])),
+        ("Sessions from", _day(rows["first"])),
+        ("to", _day(rows["last"])),
         ("Sources", f"{sources[0]:,}"),
         ("Last ingested", (sources[1] or "–")[:16].replace("T", " ")),
         ("Quarantined lines", f"{bad:,}"),

@@ -86,7 +86,7 @@ class Table:
         """One table a group, for formats without room for columns side by side."""
         if not self.groups:
             return [("", self)]
-        found, at = [], self.heads
+        result, at = [], self.heads
         for name, width in self.groups:
             keep = [*range(self.heads), *range(at, at + width)]
             rows = tuple(
@@ -95,11 +95,11 @@ class Table:
                 if _says(row, self.heads)
             )
             columns = tuple(self.columns[i] for i in keep)
-            found.append(
+            result.append(
                 (name, Table(self.name, self.title, "", columns, rows, self.heads, shaded=self.shaded))
             )
             at += width
-        return found
+        return result
 
 
 def _says(row: tuple[Cell, ...], heads: int) -> bool:

@@ -46,12 +46,12 @@ def tables(store: Store) -> tuple[Table, ...]:
 
 def agreement_table(rows: Iterable[Agreement]) -> Table:
     """A row for each code and set of raters, a column for each coefficient."""
-    found: dict[tuple[str, tuple[str, ...], str], dict[str, Agreement]] = {}
+    by_name: dict[tuple[str, tuple[str, ...], str], dict[str, Agreement]] = {}
     for row in rows:
         name = _COLUMN.get(row.coefficient, row.coefficient)
         if name in COEFFICIENTS:
-            found.setdefault((row.code, row.raters, row.population or "all"), {})[name] = row
-    whole = {key: row for key, row in found.items() if len(row) > 1 or "kappa" not in row}
+            by_name.setdefault((row.code, row.raters, row.population or "all"), {})[name] = row
+    whole = {key: row for key, row in by_name.items() if len(row) > 1 or "kappa" not in row}
     lines = [
         (code, " · ".join(raters), *(_coefficient(row.get(n)) for n in COEFFICIENTS), _units(row), population)
         for (code, raters, population), row in whole.items()

@@ -21,15 +21,15 @@ HEAD = (
 def heads(store: Store) -> list[dict[str, Any]]:
     """Every trajectory without its events, in the order they began."""
     with store.reading() as connection:
-        found = dictionaries(connection, f"SELECT {HEAD} FROM trajectories ORDER BY started, native_id, id")
-    return [{**row, "tags": json.loads(row["tags"] or "{}")} for row in found]
+        rows = dictionaries(connection, f"SELECT {HEAD} FROM trajectories ORDER BY started, native_id, id")
+    return [{**row, "tags": json.loads(row["tags"] or "{}")} for row in rows]
 
 
 def one(store: Store, name: str, *, states: bool = False) -> Trajectory:
     """The trajectory of that id, beginning of an id, or unique native_id; UsageError names what is near."""
     with store.reading() as connection:
-        found = store.load(connection, [resolve(connection, name)], states=states)
-    return found[0]
+        trajectories = store.load(connection, [resolve(connection, name)], states=states)
+    return trajectories[0]
 
 
 def resolve(connection: Any, name: str) -> str:

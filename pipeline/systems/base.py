@@ -150,14 +150,14 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, bytes | None]]:
 
 def first_lines(path: Path, count: int) -> list[JsonValue]:
     """The values of a JSON Lines file's first lines, for a short look; empty where they are not JSON."""
-    found: list[JsonValue] = []
+    items: list[JsonValue] = []
     for _, value in json_lines(path):
         if isinstance(value, Quarantined):
             return []
-        found.append(value)
-        if len(found) == count:
+        items.append(value)
+        if len(items) == count:
             break
-    return found
+    return items
 
 
 def json_file(path: Path) -> JsonValue | Quarantined:

@@ -29,8 +29,8 @@ def heard(late: bool, gaps: int) -> Outcome:
 
 def is_heard(trajectory: Trajectory) -> bool:
     """Whether all that is known of a trajectory comes from live traffic."""
-    found = _heard(trajectory)
-    return found is not None and isinstance(found.data, dict) and not found.data.get("joined")
+    outcome = _heard(trajectory)
+    return outcome is not None and isinstance(outcome.data, dict) and not outcome.data.get("joined")
 
 
 def was_heard(trajectory: Trajectory) -> bool:
@@ -62,8 +62,8 @@ def join(log: Trajectory, live: Trajectory) -> Trajectory | None:
     end = _end(log, live)
     kept = [end if end and o.name == END_REASON else o for o in log.outcomes if o.name != HEARD]
     events = sorted([*logged, *_numbered(beside)], key=lambda e: (e.seq, e.sub))
-    found = {"events": tuple(events), "outcomes": (*kept, *joined), "hidden": log.hidden or live.hidden}
-    return log.model_copy(update=found)
+    by_name = {"events": tuple(events), "outcomes": (*kept, *joined), "hidden": log.hidden or live.hidden}
+    return log.model_copy(update=by_name)
 
 
 def _end(log: Trajectory, live: Trajectory) -> Outcome | None:
@@ -102,8 +102,8 @@ def apart(one: Trajectory, other: Trajectory) -> float:
 
 
 def _opening(trajectory: Trajectory) -> tuple[str | None, ...]:
-    found = [e for e in trajectory.events[1:2] if e.kind == "message" and e.status is None]
-    return tuple(text for e in found for text in (e.actor, e.time, e.text))
+    items = [e for e in trajectory.events[1:2] if e.kind == "message" and e.status is None]
+    return tuple(text for e in items for text in (e.actor, e.time, e.text))
 
 
 def _seconds(time: str | None) -> float:
@@ -133,13 +133,13 @@ def _likeness(event: Event) -> tuple[object, ...]:
 
 def _moved(events: Sequence[Event], places: dict[int, int]) -> list[Event]:
     """The live_only events, each after the log's counterpart of the event that it followed."""
-    found, last = [], 0
+    result, last = [], 0
     for event in events:
         if event.live_only:
-            found.append(event.model_copy(update={"seq": last}))
+            result.append(event.model_copy(update={"seq": last}))
         else:
             last = places.get(event.seq, last)
-    return found
+    return result
 
 
 def _is_notice(event: Event, logged: Sequence[Event]) -> bool:

@@ -253,10 +253,10 @@ def _number(value: float | None) -> str:
 
 def by_reason(pairs: Iterable[tuple[str, str]]) -> tuple[LeftOut, ...]:
     """(Record, why) pairs, gathered by reason."""
-    found: dict[str, list[str]] = {}
+    by_name: dict[str, list[str]] = {}
     for record, reason in pairs:
-        found.setdefault(reason, []).append(record)
-    return tuple(LeftOut(reason, tuple(records)) for reason, records in found.items())
+        by_name.setdefault(reason, []).append(record)
+    return tuple(LeftOut(reason, tuple(records)) for reason, records in by_name.items())
 
 
 def mean(values: Sequence[float]) -> float | None:

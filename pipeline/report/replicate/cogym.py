@@ -123,13 +123,13 @@ def _both_settings(records: Records) -> Iterator[tuple[tuple[str, str], Estimate
             for metric, scoring in TABLE_3 if many else ():
                 factor = PER_CENT if metric == "win_rate" else 1
                 row = f"{metric} {scoring}" if scoring else metric
-                found = records.measured(many, metric, scoring=scoring).times(factor)
-                yield (row, f"{column} · {setting}"), found
+                result = records.measured(many, metric, scoring=scoring).times(factor)
+                yield (row, f"{column} · {setting}"), result
 
 
-def _named_real(found: Mapping[tuple[str, str], Estimate]) -> dict[tuple[str, str], Estimate]:
+def _named_real(estimate: Mapping[tuple[str, str], Estimate]) -> dict[tuple[str, str], Estimate]:
     """The printed columns are those of real users."""
-    return {(row, column.removesuffix(" · real")): here for (row, column), here in found.items()}
+    return {(row, column.removesuffix(" · real")): here for (row, column), here in estimate.items()}
 
 
 def _teams(records: Records, setting: str) -> list[Record]:

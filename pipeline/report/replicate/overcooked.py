@@ -67,8 +67,8 @@ def _shares(records: Records, of: str) -> dict[str, str]:
 
 def _references(records: Records) -> dict[str, Reference]:
     with records.store.reading() as connection:
-        found = parsed_references(reference_rows(connection)).get(SYSTEM, {})
-    return {task: one for task, one in found.items() if isinstance(one, Reference)}
+        references = parsed_references(reference_rows(connection)).get(SYSTEM, {})
+    return {task: one for task, one in references.items() if isinstance(one, Reference)}
 
 
 def row_of(record: Record, paper: Paper) -> str:
@@ -113,8 +113,8 @@ def _capabilities(
     for row, level, many in _groups(records, paper, known):
         for metric in CAPABILITIES:
             for definition in both:
-                found = records.measured(many, metric, definition=definition).times(PER_CENT)
-                yield (row, f"{level} · {metric}, {definition}"), found
+                result = records.measured(many, metric, definition=definition).times(PER_CENT)
+                yield (row, f"{level} · {metric}, {definition}"), result
 
 
 _SIGNS = ("answer worse", "as good", "answer better")

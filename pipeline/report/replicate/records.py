@@ -94,12 +94,12 @@ class Records:
             self._rows[ids, wanted] = metrics.metrics(
                 self.store, only=Selection(ids=ids), definition=wanted, rater=self.rater
             )
-        found = [row for row in self._rows[ids, wanted] if self._fits(row, metric, scoring)]
+        rows = [row for row in self._rows[ids, wanted] if self._fits(row, metric, scoring)]
         left_out = self._left_out(records, metric, scoring, wanted)
-        if not found:
+        if not rows:
             reason = "not measured of these records"
             return Estimate(None, reason=reason, left_out=by_reason((r.native_id, reason) for r in records))
-        row = found[0]
+        row = rows[0]
         return Estimate(row.value, row.n, row.low, row.high, row.reason, row.note, left_out)
 
     def _fits(self, row: Metric, metric: str, scoring: str | None) -> bool:
@@ -127,10 +127,10 @@ class Records:
                 definition=definition,
                 rater=self.rater,
             )
-            found: dict[str, list[Metric]] = {}
+            by_name: dict[str, list[Metric]] = {}
             for row in rows:
-                found.setdefault(row.trajectory or "", []).append(row)
-            self._single[definition] = found
+                by_name.setdefault(row.trajectory or "", []).append(row)
+            self._single[definition] = by_name
         return self._single[definition]
 
 
@@ -149,8 +149,8 @@ def named(names: Mapping[str, str], said: Iterable[str | None]) -> str | None:
 
 def grouped(records: Iterable[Record], key: Callable[[Record], str | None]) -> dict[str, list[Record]]:
     """Records by a name; those without one are left out."""
-    found: dict[str, list[Record]] = {}
+    by_name: dict[str, list[Record]] = {}
     for record in records:
         if (name := key(record)) is not None:
-            found.setdefault(name, []).append(record)
-    return found
+            by_name.setdefault(name, []).append(record)
+    return by_name

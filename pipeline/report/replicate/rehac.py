@@ -56,19 +56,19 @@ class Sets:
 
 def tables(records: Records, paper: Paper) -> Iterator[Replicated]:
     """Every table that the records allow."""
-    found = dict(_methods(records, paper))
+    by_name = dict(_methods(records, paper))
     five = paper.table("Table 5")
     for name, same in SAME.items():
         rows = {
             (f"{dataset} · {same[method]}", column): here
             for ((dataset, method), column), here in (
-                ((_split(row), column), here) for (row, column), here in found.items()
+                ((_split(row), column), here) for (row, column), here in by_name.items()
             )
             if method in same and f"{dataset} · {same[method]}" in paper.table(name).rows
         }
         yield replicated(paper.table(name), rows, WORDS)
     yield replicated(paper.table("Table 3"), dict(_sizes(records, paper)), WORDS)
-    yield replicated(five, found, WORDS)
+    yield replicated(five, by_name, WORDS)
     yield beyond("Advantages", _ADVANTAGES, dict(_advantages(records, paper)), {})
     yield beyond("InterCode", _INTERCODE, dict(_intercode(records)), WORDS)
 
@@ -102,7 +102,7 @@ def _is_tree(record: Record) -> bool:
 
 
 def _sets(records: Records, paper: Paper) -> dict[str, Sets]:
-    found: dict[str, Sets] = {}
+    by_name: dict[str, Sets] = {}
     for name, task in paper.names["datasets"].items():
         own = [record for record in records.all if record.task == task]
         train, tree, ours = [], [], []
@@ -115,8 +115,8 @@ def _sets(records: Records, paper: Paper) -> dict[str, Sets]:
                 ours.append(record)
             elif not training and _is_tree(record) and re.search("test|dev|tree", said):
                 tree.append(record)
-        found[name] = Sets(train, tree, ours)
-    return found
+        by_name[name] = Sets(train, tree, ours)
+    return by_name
 
 
 def _methods(records: Records, paper: Paper) -> Iterator[tuple[tuple[str, str], Estimate]]:
@@ -132,8 +132,8 @@ def _methods(records: Records, paper: Paper) -> Iterator[tuple[tuple[str, str], 
                     here = Estimate(value, policy.questions, note=said).times(PER_CENT)
                     yield (f"{dataset} · {policy.name}", column), here
         for column in COLUMNS if sets.ours else ():
-            found = records.measured(sets.ours, MEASURES[column]).times(PER_CENT)
-            yield (f"{dataset} · Ours", column), found
+            result = records.measured(sets.ours, MEASURES[column]).times(PER_CENT)
+            yield (f"{dataset} · Ours", column), result
 
 
 def _sizes(records: Records, paper: Paper) -> Iterator[tuple[tuple[str, str], Estimate]]:
@@ -161,8 +161,8 @@ def _advantages(records: Records, paper: Paper) -> Iterator[tuple[tuple[str, str
         for setting, train in _by_setting(sets.train):
             for definition in both if train else ():
                 only = Selection(ids=tuple(record.id for record in train))
-                found = interventions(records.store, PENALTY, 1, definition=definition, only=only)
-                for document in found:
+                result = interventions(records.store, PENALTY, 1, definition=definition, only=only)
+                for document in result:
                     row = f"{dataset} ({setting}) · {definition}"
                     yield from (((row, column), here) for column, here in _of_states(document))
 

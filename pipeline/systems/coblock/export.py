@@ -44,17 +44,17 @@ def games(value: JsonValue) -> list[Game | str]:
 
     Raises ValueError where the value is neither kind of export.
     """
-    found: list[Game | str]
+    items: list[Game | str]
     if isinstance(value, list) and any(_is_row(item) for item in value):
-        found = list(_dumped([item for item in value if isinstance(item, dict) and item.get("model")]))
-        found += [
+        items = list(_dumped([item for item in value if isinstance(item, dict) and item.get("model")]))
+        items += [
             f"row {number}: expected an object with a model, got {str(item)[:60]}"
             for number, item in enumerate(value, start=1)
             if not (isinstance(item, dict) and item.get("model"))
         ]
     else:
-        found = list(_served(value if isinstance(value, list) else [value]))
-    return _copies_marked(found)
+        items = list(_served(value if isinstance(value, list) else [value]))
+    return _copies_marked(items)
 
 
 def _is_row(item: JsonValue) -> bool:
@@ -123,13 +123,13 @@ def _game(pk: str, session_id: str | None, row: Json, session: Json, blueprint: 
     return game
 
 
-def _copies_marked(found: list[Game | str]) -> list[Game | str]:
+def _copies_marked(rows: list[Game | str]) -> list[Game | str]:
     """Mark records that hold no more than another of their session: several first saves go out at once."""
     sessions: dict[str | None, list[Game]] = defaultdict(list)
-    for game in found:
+    for game in rows:
         if isinstance(game, Game) and game.session_id is not None:
             sessions[game.session_id].append(game)
-    return [_marked(game, sessions[game.session_id]) if isinstance(game, Game) else game for game in found]
+    return [_marked(game, sessions[game.session_id]) if isinstance(game, Game) else game for game in rows]
 
 
 def _marked(game: Game, others: Iterable[Game]) -> Game:
@@ -166,13 +166,13 @@ def agents(game: Game) -> list[Json]:
         for state in _listed(initial(game), "initialAgentStates")
     }
     listed = _listed(initial(game), "agents") or list(configured.values())
-    found = []
+    items = []
     for agent in listed:
         name = str(agent.get("name"))
         config, state = configured.get(name, {}), started.get(name, {})
         inventory = state.get("inventory") or config.get("inventory") or []
-        found.append(config | {"role": agent.get("role"), "name": name, "inventory": inventory})
-    return found
+        items.append(config | {"role": agent.get("role"), "name": name, "inventory": inventory})
+    return items
 
 
 def _listed(value: Json, key: str) -> list[Json]:
@@ -183,15 +183,15 @@ def goal(agent: Json, blocks: list[JsonValue] | None) -> list[JsonValue]:
     """The blocks of one agent's own motives, each once."""
     own = _object(_object(agent.get("blueprint")).get("spec")).get("blocks")
     source = own if isinstance(own, list) and own else blocks or []
-    found: list[JsonValue] = []
+    items: list[JsonValue] = []
     for motive in _listed(agent, "motives"):
         indices = _object(motive.get("config")).get("blockIndices")
         shown = _object(motive.get("description")).get("blocks")
         chosen = [source[i] for i in _indices(indices, len(source))] or (
             shown if isinstance(shown, list) else []
         )
-        found += [block for block in chosen if block not in found]
-    return found
+        items += [block for block in chosen if block not in items]
+    return items
 
 
 def _indices(indices: JsonValue, length: int) -> list[int]:

@@ -98,11 +98,11 @@ def blocks(values: JsonValue, where: str) -> list[Block]:
 
 def counts(inventory: JsonValue) -> Counter[str]:
     """Colour -> how many an agent had at first."""
-    found: Counter[str] = Counter()
+    result: Counter[str] = Counter()
     for item in inventory if isinstance(inventory, list) else []:
         if isinstance(item, dict) and isinstance(count := item.get("count"), int):
-            found[str(item.get("blockType"))] += count
-    return found
+            result[str(item.get("blockType"))] += count
+    return result
 
 
 def _number(place: Mapping[str, JsonValue], axis: str, where: str) -> float:

@@ -88,8 +88,8 @@ def _exact(logged: str) -> Action | None:
 
 def _lenient(logged: str) -> Action | None:
     call = _CALL.search(logged.partition("\nThought:")[0].replace("\\(", "("))
-    found = _exact(call.group()) if call else None
-    return found and found.model_copy(update={"raw": logged})
+    result = _exact(call.group()) if call else None
+    return result and result.model_copy(update={"raw": logged})
 
 
 def _foreign(logged: str) -> Action:

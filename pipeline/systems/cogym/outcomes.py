@@ -190,10 +190,10 @@ def _delivered(performance: dict[str, Any], reason: str | None, files: SessionFi
         return Outcome(name="delivered", value=float(bool(completion)))
     if reason == "unfinished":
         return Outcome(name="delivered", reason="the session did not come to an end")
-    found = files.delivered()
-    if found is None:
+    result = files.delivered()
+    if result is None:
         return Outcome(name="delivered", reason="this task has no flag for delivery")
-    return Outcome(name="delivered", value=float(found))
+    return Outcome(name="delivered", value=float(result))
 
 
 def _task_performance(performance: dict[str, Any]) -> Outcome:

@@ -165,12 +165,12 @@ def _grown_id(name: str, session: Session) -> str:
 
 def _participants(session: Session, files: SessionFiles | None) -> tuple[Participant, ...]:
     names = list(dict.fromkeys([*session.first.team, *(r.role for _, r in session.records)]))
-    found = []
+    items = []
     for name in [n for n in names if n != ENVIRONMENT] + [ENVIRONMENT]:
         kind = participant_kind(name)
         known = files.played_by(name, kind) if files else {}
-        found.append(Participant(name=name, kind=kind, **known))
-    return tuple(found)
+        items.append(Participant(name=name, kind=kind, **known))
+    return tuple(items)
 
 
 def _setting(session: Session, files: SessionFiles) -> Setting | None:

@@ -130,17 +130,17 @@ def lines(
         for line, value in json_lines(file):
             if since and (place, line) < (since.number, since.line):
                 continue
-            found = _line(file, line, value)
-            if found is not None:
-                yield file, line, found
+            result = _line(file, line, value)
+            if result is not None:
+                yield file, line, result
 
 
 def last_checkpoint(folder: Path) -> Place | None:
     """From where on a stream has to be replayed to know what was open when it broke off."""
     for file in reversed(files(folder)):
-        found = [n["checkpoint"] for _, n in notes(file) if "checkpoint" in n]
-        if found:
-            return Place(*found[-1])
+        items = [n["checkpoint"] for _, n in notes(file) if "checkpoint" in n]
+        if items:
+            return Place(*items[-1])
     return None
 
 

@@ -292,11 +292,11 @@ class LiveSession:
     def _visible(self, step: Pending, shown: Shown) -> bool:
         name = step.action.name
         if step.kind == "confirm_request":
-            found = shown.pending_confirmations.get(step.request)
+            result = shown.pending_confirmations.get(step.request)
             asked = step.action.arguments.get("pending_action")
             if step.request not in shown.pending_confirmations:
                 return any(s.request == step.request for s in self.queue if s.kind in _ANSWERS)
-            return isinstance(found, dict) and found.get("pending_action") == asked
+            return isinstance(result, dict) and result.get("pending_action") == asked
         if step.kind in _ANSWERS:
             return step.request not in shown.pending_confirmations
         return step.kind == "control" and shown.agent_asleep == _CONTROLS.get(name)
@@ -410,14 +410,14 @@ class LiveSession:
 
     def _reminders(self) -> list[tuple[int, Event]]:
         """What the environment wrote since the last record: part of the next one, should there be one."""
-        found = []
+        items = []
         for place, line in enumerate(self.chat[self.log.chat_seen :], start=self.log.chat_seen):
             if line["role"] == records.ENVIRONMENT and "] takes an action but fails: " not in line["message"]:
                 time = line["timestamp"].replace(" ", "T", 1)
                 text = line["message"]
                 note = Event(seq=0, live_only=True, time=time, actor=line["role"], kind="note", text=text)
-                found.append((place, note))
-        return found
+                items.append((place, note))
+        return items
 
     def _learn(self, role: str | None, shown: Shown) -> None:
         """Part what a member is shown into what all see and what only they see."""

@@ -108,9 +108,9 @@ def collaborations(
         entries = _entries(trajectory, step, opener)
         for initiator in _initiators(entries, opener, definition):
             history = histories[step][1 - initiator]
-            found = _judged(trajectory.id, step, initiator, entries, history, reference, definition)
-            if found is not None:
-                yield found
+            result = _judged(trajectory.id, step, initiator, entries, history, reference, definition)
+            if result is not None:
+                yield result
 
 
 def _initiators(entries: Sequence[Event], opener: int, definition: Definition) -> list[int]:
@@ -191,17 +191,17 @@ def requests(line: str) -> tuple[str, ...]:
 
 def calls(line: str) -> tuple[str, ...]:
     """The actions that a plan takes on itself: all calls but requests and waits."""
-    found = (bare(call) for call in _CALL.findall(line))
-    return tuple(call for call in found if "request" not in call and "wait" not in call)
+    items = (bare(call) for call in _CALL.findall(line))
+    return tuple(call for call in items if "request" not in call and "wait" not in call)
 
 
-def errors(found: Iterable[Collaboration], reference: Reference) -> Iterator[Finding]:
+def errors(rows: Iterable[Collaboration], reference: Reference) -> Iterator[Finding]:
     """Requests that further nothing, as the paper's annotators sorted them; a request for nothing is none.
 
     `irrelevant`: in no reference of the responder. `repetitive`: done already and not needed again.
     `premature`: needed, but not yet. The first requested action that is none of what comes next decides.
     """
-    for collaboration in found:
+    for collaboration in rows:
         if collaboration.initiated or not collaboration.requested:
             continue
         code, action = _error(collaboration, reference)

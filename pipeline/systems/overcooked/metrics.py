@@ -67,8 +67,8 @@ class Run:
     def dialogues(self) -> list[tuple[int, int]]:
         """(timestep, opener) of every dialogue."""
         opened = recorded(self.trajectory, "dialogues").data
-        found = [item for item in opened if isinstance(item, dict)] if isinstance(opened, list) else []
-        places = [(int(str(item["timestep"])), AGENTS.index(str(item["opener"]))) for item in found]
+        items = [item for item in opened if isinstance(item, dict)] if isinstance(opened, list) else []
+        places = [(int(str(item["timestep"])), AGENTS.index(str(item["opener"]))) for item in items]
         return [place for place in places if self.last is None or place[0] <= self.last]
 
 
@@ -102,11 +102,11 @@ def measures(
         yield from _without_reference(trajectory, definition)
         return
     yield from _efficiency(seen, reference)
-    found = list(assessed(seen, reference, definition))
-    yield from _gains(seen, found, definition)
-    yield from _capabilities(seen, found, reference, definition)
-    yield from _confusion(seen, found, definition)
-    yield from _initiation_errors(seen, found, reference, definition)
+    items = list(assessed(seen, reference, definition))
+    yield from _gains(seen, items, definition)
+    yield from _capabilities(seen, items, reference, definition)
+    yield from _confusion(seen, items, definition)
+    yield from _initiation_errors(seen, items, reference, definition)
 
 
 def _without_reference(trajectory: Trajectory, definition: Definition) -> Iterator[Measure]:
@@ -130,11 +130,11 @@ def _efficiency(seen: Run, reference: Reference) -> Iterator[Measure]:
     yield Measure("progress_completeness", seen.trajectory.id, mean, reason=reason)
 
 
-def _gains(seen: Run, found: Sequence[Collaboration], definition: Definition) -> Iterator[Measure]:
+def _gains(seen: Run, rows: Sequence[Collaboration], definition: Definition) -> Iterator[Measure]:
     """ITES of each agent: the mean gain of what it asked for and what it answered."""
     for agent, name in enumerate(AGENTS):
-        gains = [c.initiating for c in found if c.initiator == agent]
-        gains += [c.responding for c in found if c.responder == agent]
+        gains = [c.initiating for c in rows if c.initiator == agent]
+        gains += [c.responding for c in rows if c.responder == agent]
         mean = sum(gains) / len(gains) if gains else None
         reason = None if gains else "took part in no collaboration"
         yield Measure(
@@ -149,43 +149,43 @@ def _gains(seen: Run, found: Sequence[Collaboration], definition: Definition) ->
 
 
 def _capabilities(
-    seen: Run, found: Sequence[Collaboration], reference: Reference, definition: Definition
+    seen: Run, rows: Sequence[Collaboration], reference: Reference, definition: Definition
 ) -> Iterator[Measure]:
     """IC and RC (Eqs. 5 and 6): right requests and answers, of all (released) or the required ones (paper).
 
     A required collaboration counts once, however often it was tried; a request for two counts for both.
     """
     released = definition == "released"
-    n = len(found) if released else reference.required_collaborations
+    n = len(rows) if released else reference.required_collaborations
     none = "the chef opened no dialogue" if released else "the reference needs no hand-over"
-    asked = sum(c.initiated for c in found)
-    given = sum(c.responded for c in found)
+    asked = sum(c.initiated for c in rows)
+    given = sum(c.responded for c in rows)
     if not released:
-        asked = len({(c.responder, place) for c in found for place in c.asked})
-        given = len({(c.responder, place) for c in found for place in c.given})
+        asked = len({(c.responder, place) for c in rows for place in c.asked})
+        given = len({(c.responder, place) for c in rows for place in c.given})
     for metric, good in (("initiating_capability", asked), ("responding_capability", given)):
         value = min(good, n) / n if n else None
         reason = None if n else none
         yield Measure(metric, seen.trajectory.id, value, float(n), reason, definition=definition)
 
 
-def _confusion(seen: Run, found: Sequence[Collaboration], definition: Definition) -> Iterator[Measure]:
+def _confusion(seen: Run, rows: Sequence[Collaboration], definition: Definition) -> Iterator[Measure]:
     """The cells of initiating × responding, each as a share of the run's collaborations."""
-    counts = Counter((c.initiated, c.responded) for c in found)
-    reason = None if found else "no collaboration was begun"
+    counts = Counter((c.initiated, c.responded) for c in rows)
+    reason = None if rows else "no collaboration was begun"
     for cell, name in CELLS.items():
-        share = counts[cell] / len(found) if found else None
+        share = counts[cell] / len(rows) if rows else None
         yield Measure(
-            "collaboration", seen.trajectory.id, share, float(len(found)), reason,
+            "collaboration", seen.trajectory.id, share, float(len(rows)), reason,
             scoring=name, definition=definition,
         )  # fmt: skip
 
 
 def _initiation_errors(
-    seen: Run, found: Sequence[Collaboration], reference: Reference, definition: Definition
+    seen: Run, rows: Sequence[Collaboration], reference: Reference, definition: Definition
 ) -> Iterator[Measure]:
     """Each class of wrong requests (appendix C.3.1) as a share of the requests that name an action."""
-    asked = [c for c in found if c.requested]
+    asked = [c for c in rows if c.requested]
     counts = Counter(finding.code for finding in errors(asked, reference))
     reason = None if asked else "no request names an action"
     for code in ERRORS:
@@ -203,9 +203,9 @@ def assessed(seen: Run, reference: Reference, definition: Definition = "released
     yield from collaborations(seen.trajectory, opened, histories, reference, definition)
 
 
-def confusion(found: Iterable[Collaboration]) -> Counter[tuple[str, bool, bool]]:
+def confusion(rows: Iterable[Collaboration]) -> Counter[tuple[str, bool, bool]]:
     """How often (sign of c2, request right, answer right) occurred, as released; the sign is >0, =0 or <0."""
-    return Counter((c.agreement, c.initiated, c.responded) for c in found)
+    return Counter((c.agreement, c.initiated, c.responded) for c in rows)
 
 
 def invalid_actions(trajectories: Iterable[Trajectory]) -> Counter[tuple[str, str]]:

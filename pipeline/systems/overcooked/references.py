@@ -39,15 +39,15 @@ class Reference(Model):
 
 def references(folder: Path) -> tuple[dict[str, Reference], list[Quarantined]]:
     """Order -> reference of all files below `folder`, and the files that were not understood."""
-    found: dict[str, Reference] = {}
+    by_name: dict[str, Reference] = {}
     bad: list[Quarantined] = []
     for path in sorted(p for p in folder.rglob("*") if p.is_file()):
         read = _read(path)
         if isinstance(read, Quarantined):
             bad.append(read)
         else:
-            found[read.order] = _joined(found.get(read.order), read)
-    return found, bad
+            by_name[read.order] = _joined(by_name.get(read.order), read)
+    return by_name, bad
 
 
 def bare(action: str) -> str:

@@ -41,12 +41,12 @@ def _shown(trajectory: Trajectory) -> str:
 
 def gold_rows(trajectories: Iterable[Trajectory]) -> dict[str, Rows]:
     """Question -> the rows of a run that earned the whole reward."""
-    found: dict[str, Rows] = {}
+    by_name: dict[str, Rows] = {}
     for trajectory in trajectories:
         rows = answer_rows(trajectory) if recorded(trajectory, "task_reward").value == 1 else None
         if rows is not None and trajectory.instance is not None:
-            found.setdefault(trajectory.instance, rows)
-    return found
+            by_name.setdefault(trajectory.instance, rows)
+    return by_name
 
 
 def overlap(trajectory: Trajectory, gold: Mapping[str, Rows]) -> tuple[float | None, str | None]:

@@ -44,14 +44,14 @@ class Policy:
 
 def trees(trajectories: Iterable[Trajectory]) -> tuple[dict[str, Tree], int]:
     """Question -> all its paths, where every choice was played out; how many questions are left out."""
-    found: dict[str, list[Path]] = defaultdict(list)
+    result: dict[str, list[Path]] = defaultdict(list)
     for trajectory in trajectories:
         earned = recorded(trajectory, "task_reward").value
         actors = tuple(event.actor for event in steps(trajectory))
         if earned is not None and trajectory.instance is not None:
-            found[trajectory.instance].append(Path(actors, earned))
-    whole: dict[str, Tree] = {question: paths for question, paths in found.items() if _is_complete(paths)}
-    return whole, len(found) - len(whole)
+            result[trajectory.instance].append(Path(actors, earned))
+    whole: dict[str, Tree] = {question: paths for question, paths in result.items() if _is_complete(paths)}
+    return whole, len(result) - len(whole)
 
 
 def _is_complete(paths: Sequence[Path]) -> bool:
