@@ -40,8 +40,9 @@ def test_what_the_page_maps_is_what_comes_out(tmp_path: Path) -> None:
     assert booked.action and booked.action.arguments == {"seats": 2, "target": "train"}
 
 
-def test_every_path_that_contributing_names_exists() -> None:
-    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    named = re.findall(r"[`(]((?:\w+/)+[\w.]*)[`)]", text)
-    assert len(named) > 30
+@pytest.mark.parametrize(("page", "least"), [("CONTRIBUTING.md", 30), ("docs/reliability.md", 8)])
+def test_every_path_that_a_page_names_exists(page: str, least: int) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    named = re.findall(r"[`(]((?:\w+/)+[\w.]*)[`),]", text)
+    assert len(named) > least
     assert [path for path in named if "NAME" not in path and not (ROOT / path).exists()] == []
