@@ -45,12 +45,15 @@ class Channel:
     async def messages(self) -> AsyncIterator[Received | Subscribed]:
         """Every message as it comes, `Subscribed` before them and after each loss of the connection.
 
+        How long it was lost counts from the last message that came: so much may be missing at the most.
+
         Raises SourceError where the server refuses us, or stays away longer than the patience.
         """
         import redis.asyncio as redis
 
         lost: float | None = None
-        began, pause, told = time.monotonic(), 0.1, False
+        heard = began = time.monotonic()
+        pause, told = 0.1, False
         while True:
             try:
                 async with redis.Redis(**_settings(self.url)) as client, client.pubsub() as pubsub:
@@ -58,7 +61,9 @@ class Channel:
                     self._client = client
                     yield Subscribed(None if lost is None else time.monotonic() - lost)
                     lost, pause, told = None, 0.1, False
+                    heard = time.monotonic()
                     async for message in _received(pubsub):
+                        heard = time.monotonic()
                         yield message
             except redis.AuthenticationError as error:
                 why = f"{self.name}: the server wants a password; give it in {PASSWORD}"
@@ -67,8 +72,9 @@ class Channel:
                 raise SourceError(f"{self.name}: {_plain(error, self.url)}") from error
             except (redis.RedisError, OSError) as error:
                 if self._client is not None:
-                    self._client, lost = None, time.monotonic()
-                    began = lost
+                    # A server that cut us off did so some time before it shows: what came since the last
+                    # message may be lost.
+                    self._client, lost, began = None, heard, time.monotonic()
                 await self._wait(error, began, pause, told)
                 pause, told = min(pause * 2, 2.0), True
 

@@ -29,6 +29,10 @@ class BusyError(StoreError):
     """Another process records this stream."""
 
 
+LONGEST = 256 << 20
+"""Bytes of one recording; what follows goes into the next one of its stream."""
+
+
 @dataclass(frozen=True, slots=True)
 class Note:
     """What the follower itself wrote between the messages."""
@@ -53,12 +57,10 @@ class Recorder:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._lock = _locked(folder)
-        self.number = max((number(path) for path in files(folder)), default=0) + 1
-        moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
-        self.path = folder / f"{self.number:06d}-{moment}-{os.getpid()}.jsonl"
-        self.line = 0
+        self.number = max((number(path) for path in files(folder)), default=0)
         self._file: int | None = None
         self._dirty = False
+        self._next()
 
     def write(self, message: Received) -> Place:
         """Append a message and return its place."""
@@ -82,11 +84,24 @@ class Recorder:
             self._file = None
         os.close(self._lock)
 
+    def _next(self) -> None:
+        """Go on in a new file, which is made with its first line."""
+        self.sync()
+        if self._file is not None:
+            os.close(self._file)
+        moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+        self.number += 1
+        self.path = self.folder / f"{self.number:06d}-{moment}-{os.getpid()}.jsonl"
+        self.line, self._bytes, self._file = 0, 0, None
+
     def _append(self, content: dict[str, Any]) -> Place:
         data = json.dumps(content).encode() + b"\n"
+        if self._bytes + len(data) > LONGEST and self.line:
+            self._next()
+        self._bytes += len(data)
         try:
             if self._file is None:
-                self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+                self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             while data:
                 data = data[os.write(self._file, data) :]
         except OSError as error:

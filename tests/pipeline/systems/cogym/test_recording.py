@@ -1,0 +1,42 @@
+"""Recordings of a stream: one after the other, none without end, read as one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from coaudit.pipeline.systems.cogym import recording
+from coaudit.pipeline.systems.cogym.messages import Received
+from coaudit.pipeline.systems.cogym.recording import Place, Recorder
+
+
+def message(number: int) -> Received:
+    return Received(float(number), "env/a/obs", f"{number:0100d}")
+
+
+def test_a_recording_that_grows_long_goes_on_in_the_next_and_is_read_as_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recording, "LONGEST", 1000)
+    recorder = Recorder(tmp_path)
+    places = [recorder.write(message(number)) for number in range(20)]
+    recorder.note(checkpoint=[places[9].number, places[9].line])
+    recorder.close()
+    assert len(recording.files(tmp_path)) > 2
+    assert all(file.stat().st_size <= 1000 for file in recording.files(tmp_path))
+    assert places == sorted(places) and len(set(places)) == 20
+    there = [item for _, _, item in recording.lines(tmp_path) if isinstance(item, Received)]
+    assert there == [message(number) for number in range(20)]
+    since = recording.last_checkpoint(tmp_path)
+    assert since == places[9]
+    later = [item for _, _, item in recording.lines(tmp_path, since) if isinstance(item, Received)]
+    assert later == [message(number) for number in range(9, 20)]
+
+
+def test_the_next_follower_goes_on_behind_the_last_recording(tmp_path: Path) -> None:
+    for _ in range(2):
+        recorder = Recorder(tmp_path)
+        assert recorder.write(message(1)) == Place(recorder.number, 1)
+        recorder.close()
+    assert [recording.number(file) for file in recording.files(tmp_path)] == [1, 2]
