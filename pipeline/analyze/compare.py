@@ -212,7 +212,8 @@ def _processed(
 ) -> Iterator[Question]:
     """A process metric of a rater who did not answer every unit."""
     held: dict[str | None, dict[str, Totals]] = {}
-    for values, row in process.estimates(connection, metric, rater, keys, instances=instances):
+    groups = process.places(connection, keys, instances=instances)
+    for values, row in process.estimates(connection, metric, rater, groups):
         if row.sample is not None and values[-1] is not None:
             held.setdefault(_system(by, values), {})[str(values[-1])] = row.sample
     for system, samples in held.items():

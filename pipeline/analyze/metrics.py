@@ -189,10 +189,9 @@ def _grouped(connection: Any, keys: list[tuple[str, str]]) -> Iterator[Metric]:
         result = estimate(group.totals)
         row = _metric(head, dict(zip(names, group.keys, strict=True)), result, group.missing, group.reason)
         yield row.model_copy(update=_remarks(row, group.silent))
+    numbered = process.places(connection, expressions, instances=instances) if raters else []
     for metric, rater, definition in sorted(raters, key=str):
-        rows = process.estimates(
-            connection, metric, rater, expressions, instances=instances, definition=definition
-        )
+        rows = process.estimates(connection, metric, rater, numbered, definition=definition)
         for values, estimated in rows:
             head = {"metric": metric, "rater": rater, "definition": definition}
             yield _estimated(head, dict(zip(names, values, strict=True)), estimated)

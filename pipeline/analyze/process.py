@@ -99,13 +99,11 @@ def estimates(
     connection: Any,
     metric: str,
     rater: str,
-    keys: Sequence[str],
+    groups: Sequence[tuple[str | None, ...]],
     *,
-    instances: bool,
     definition: str | None = "released",
 ) -> Iterator[tuple[tuple[str | None, ...], Process]]:
-    """(Key values, estimate) of each group of the `selected` trajectories; see `totals.groups`."""
-    groups = _places(connection, keys, CLUSTER if instances else "hash(t.id)")
+    """(Key values, estimate) of each of the `groups` that `places` numbered last."""
     counts, place, _ = _counts(connection, CODEBOOKS[metric], rater)
     order = np.argsort(place, kind="stable")
     ends = np.searchsorted(place[order], np.arange(len(groups) + 1))
@@ -116,8 +114,12 @@ def estimates(
             yield group, entropy(own, definition) if is_entropy else events(own, metric)
 
 
-def _places(connection: Any, keys: Sequence[str], cluster: str) -> list[tuple[str | None, ...]]:
-    """The groups' key values; `places` numbers selected trajectories and their groups, and has clusters."""
+def places(connection: Any, keys: Sequence[str], *, instances: bool) -> list[tuple[str | None, ...]]:
+    """The groups' key values; the table `places` numbers `selected` trajectories, groups and clusters.
+
+    See `totals.groups` for keys and instances.
+    """
+    cluster = CLUSTER if instances else "hash(t.id)"
     names = "".join(f", {expression} AS key_{i}" for i, expression in enumerate(keys))
     columns = [f"key_{i}" for i in range(len(keys))]
     same = " AND ".join(f"t.{name} IS NOT DISTINCT FROM g.{name}" for name in columns) or "true"
@@ -138,7 +140,7 @@ def _places(connection: Any, keys: Sequence[str], cluster: str) -> list[tuple[st
 
 def ranges(connection: Any, metric: str, rater: str) -> dict[str, tuple[float, float | None, float | None]]:
     """Id of each selected trajectory with unrated units -> share answered, and least and greatest value."""
-    _places(connection, (), "hash(t.id)")
+    places(connection, (), instances=False)
     counts, _, numbers = _counts(connection, CODEBOOKS[metric], rater)
     ids = dict(connection.execute("SELECT session, id FROM places").fetchall())
     rest = np.flatnonzero((counts.answered < counts.units).any(1))
