@@ -180,11 +180,13 @@ def _grouped(connection: Any, keys: list[tuple[str, str]]) -> Iterator[Metric]:
     names, expressions = [name for name, _ in keys], [expression for _, expression in keys]
     instances, lacking = clustered(connection, names), process.incomplete(connection)
     raters: set[tuple[str, str, str | None]] = set()
+    silent: dict[tuple[Any, ...], int] = {}
     for group in groups(connection, expressions, instances=instances):
         head = dict(zip(HEADS, group.head, strict=True))
         metric, rater = head["metric"] or "", head["rater"] or ""
         if (metric, rater) in lacking:
             raters.add((metric, rater, head["definition"]))
+            silent[metric, rater, head["definition"], group.keys] = group.silent
             continue
         result = estimate(group.totals)
         row = _metric(head, dict(zip(names, group.keys, strict=True)), result, group.missing, group.reason)
@@ -194,11 +196,13 @@ def _grouped(connection: Any, keys: list[tuple[str, str]]) -> Iterator[Metric]:
         rows = process.estimates(connection, metric, rater, numbered, definition=definition)
         for values, estimated in rows:
             head = {"metric": metric, "rater": rater, "definition": definition}
-            yield _estimated(head, dict(zip(names, values, strict=True)), estimated)
+            row = _estimated(head, dict(zip(names, values, strict=True)), estimated)
+            said = _remarks(row, silent.get((metric, rater, definition, values), 0))
+            yield row.model_copy(update={**said, "answered": row.answered})
 
 
 def _remarks(row: Metric, silent: int) -> dict[str, Any]:
-    """What is to be said of a metric that rests on ratings of every unit."""
+    """What is to be said of a metric that rests on ratings."""
     if row.metric not in RATED or not row.n:
         return {}
     if not silent:
