@@ -13,9 +13,10 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -47,9 +48,18 @@ TABLES = {
 
 
 @pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def forks() -> Iterator[None]:
+    """The server of forks finds this module by PYTHONPATH; a child would run what Streamlit's tests leave as
+    the main module, so it gets an empty one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(ROOT))
+        patch.setitem(sys.modules, "__main__", ModuleType("__main__"))
+        yield
+
+
+@pytest.fixture(scope="module")
+def base(forks: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Logs, ratings and outcomes to bring in, and a workspace that has some already."""
-    os.environ["PYTHONPATH"] = str(ROOT)  # for the server of forks, which finds this module by it
     folder = tmp_path_factory.mktemp("chaos")
     generate(folder / "a", 3, 1)
     generate(folder / "b", 3, 2)
