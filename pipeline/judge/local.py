@@ -19,6 +19,8 @@ from ..store.locks import exclusive
 from ..units import cut
 from .scope import Say, Scope, Summary, waiting_for
 
+OF_MESSAGES = ("utterance", "question_reply", "human_message")
+"""The kinds of units that nothing but messages belongs to."""
 HELD = 10_000
 """Events that are in memory at a time, unless a single trajectory has more."""
 
@@ -39,13 +41,17 @@ class Unrated:
     """Trajectory -> seq of the first event of each unit that is left (None: the whole trajectory)."""
     already: int
 
-    def units(self, trajectories: Iterable[Trajectory], scope: Scope) -> Iterator[Unit]:
-        """The units that are left of these trajectories."""
-        seen = self.book.model_copy(update={"context": scope.context or self.book.context})
+    @property
+    def is_dialogue(self) -> bool:
+        """Whether messages are all that the rater sees."""
+        return self.book.context == "none" and self.book.unit in OF_MESSAGES
+
+    def units(self, trajectories: Iterable[Trajectory]) -> Iterator[Unit]:
+        """The units that are left of these trajectories, of which a dialogue's may hold only messages."""
         for trajectory in trajectories:
-            left = self.events.get(trajectory.id)
-            if left:
-                units = cut(trajectory, seen, include_query=scope.include_query)
+            if left := self.events.get(trajectory.id):
+                # The opening query is none of those left unless it is wanted.
+                units = cut(trajectory, self.book, include_query=True)
                 yield from (unit for unit in units if unit.event in left)
 
 
@@ -79,7 +85,7 @@ def _rated(
 ) -> list[Rating]:
     fresh: list[Rating] = []
     for unrated in left:
-        for unit in unrated.units(trajectories, scope):
+        for unit in unrated.units(trajectories):
             if _is_full(scope, summary):
                 break
             ratings = list(unrated.rater.rate(unit))
@@ -123,7 +129,8 @@ def _unrated(
     with store.reading(synced=True) as connection:
         rows = execute(connection, query, [*rated, *within]).fetchall()
     events = {key: frozenset(left) for key, left, _ in rows if left}
-    return Unrated(book, rater, events, sum(already for _, _, already in rows))
+    seen = book.model_copy(update={"context": scope.context or book.context})
+    return Unrated(seen, rater, events, sum(already for _, _, already in rows))
 
 
 def _trajectories(store: Store, left: Sequence[Unrated]) -> Iterator[list[Trajectory]]:
@@ -134,9 +141,10 @@ def _trajectories(store: Store, left: Sequence[Unrated]) -> Iterator[list[Trajec
     with store.reading(synced=True) as connection:
         query = "SELECT id, n_events FROM trajectories ORDER BY started, native_id, id"
         rows = [row for row in connection.execute(query).fetchall() if row[0] in wanted]
+    messages = all(unrated.is_dialogue for unrated in left)
     for ids in _held(rows):
         with store.reading(synced=True) as connection:
-            some = store.load(connection, ids)
+            some = store.load(connection, ids, messages=messages)
         yield some
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from ...schemas import Codebook, Rating, Trajectory, Unit, canonical_json
 from ...schemas.codebook import ContextKind
 from .. import codebooks
-from ..store import Store, dictionaries, samples
+from ..store import Store, dictionaries, listed, samples
 from ..units import cut
 
 PROCESS = ("initiative", "confirmation", "halting")
@@ -167,18 +167,20 @@ def waiting_for(rater: str, say: Say) -> Callable[[str], None]:
 
 def known(connection: Any, book: Codebook, ids: Sequence[str]) -> dict[str, KnownUnits]:
     """Trajectory -> what is known of its units under a codebook."""
-    query = """
+    names = listed(ids)
+    query = f"""
         SELECT r.trajectory_id, r.event, r.rater, r.rater_version, r.unit_hash, r.prompt_hash, r.parameters,
             r.error, r.label, r.code, r.cites, r.quote, r.error_source, r.rationale, r.probability, r.model,
             r.seed, r.repeat, c.line IS NOT NULL AS current
         FROM ratings r
-        LEFT JOIN current_ratings c
-            ON c.trajectory_id = r.trajectory_id AND c.ledger = r.ledger AND c.line = r.line
+        LEFT JOIN (
+            SELECT ledger, line FROM current_ratings WHERE codebook = ? AND trajectory_id IN ({names})
+        ) c ON c.ledger = r.ledger AND c.line = r.line
         WHERE r.codebook = ? AND r.codebook_version = ? AND NOT r.retracted
-            AND r.trajectory_id IN (SELECT unnest(?))
+            AND r.trajectory_id IN ({names})
     """
     found: dict[str, KnownUnits] = {}
-    for row in dictionaries(connection, query, [book.name, book.version, list(ids)]):
+    for row in dictionaries(connection, query, [book.name, book.name, book.version]):
         known = Known(
             rater=row["rater"],
             rater_version=row["rater_version"],

@@ -13,7 +13,7 @@ from coaudit.pipeline.judge.scope import Scope, Summary
 from coaudit.pipeline.store import Store, ledger
 from coaudit.schemas import Rating, Trajectory
 from tests.judges.teams import team
-from tests.pipeline.stores import made
+from tests.pipeline.stores import made, rows
 
 
 def fill(path: Path, *logs: Trajectory) -> Store:
@@ -158,6 +158,26 @@ def test_a_trajectory_as_a_whole_is_known_again(tmp_path: Path) -> None:
     assert (first.rated, first.already) == (1, 0)
     again = judge(store, rater="detectors")
     assert (again.rated, again.already) == (0, 1)
+
+
+def test_actions_and_failed_messages_among_the_dialogue_change_no_unit(tmp_path: Path) -> None:
+    said = [
+        ("agent", "WAIT()"),
+        ("human", "Make a plan."),
+        ("agent", "Shall I use blue?"),
+        ("agent", "EDIT(draft)"),
+        ("human", "Never mind."),
+        ("human", "Yes, use blue."),
+    ]
+    store = fill(tmp_path / "w", team(*said, failing={5: "not sent"}))
+    assert judge(store).rated == 6
+    assert places(held(store)) == [
+        *[("initiative", "t1", seq) for seq in (2, 3, 6)],
+        ("confirmation", "t1", 3),
+        *[("halting", "t1", seq) for seq in (2, 6)],
+    ]
+    # What counts has the hash of a unit of the whole trajectory.
+    assert rows(store, "SELECT count(*) AS n FROM counted_ratings") == [{"n": 6}]
 
 
 def test_few_trajectories_in_memory_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
