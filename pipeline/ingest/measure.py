@@ -8,7 +8,7 @@ from pathlib import Path
 import duckdb
 
 from ...schemas import Measure, Quarantined, Trajectory
-from ..store import Store, delete, derived, execute, insert, rows
+from ..store import Store, delete, derived, execute, insert, listed, rows
 from ..store.trajectories import reference_rows
 from ..systems import SYSTEMS, References
 from ..systems.registry import measures, parsed_references
@@ -78,13 +78,9 @@ def _measure_anew(
 
 def _measure(connection: duckdb.DuckDBPyConnection, trajectories: Sequence[Trajectory]) -> None:
     """Fill `computed`: what SQL says of any team, then what each system measures itself."""
-    ids = [t.id for t in trajectories]
+    ids = listed(t.id for t in trajectories)
     for query in TEAMWORK:
-        execute(
-            connection,
-            f"INSERT INTO computed SELECT {query} WHERE trajectory_id IN (SELECT unnest(?))",
-            [ids],
-        )
+        connection.execute(f"INSERT INTO computed SELECT {query} WHERE trajectory_id IN ({ids})")
     references = parsed_references(reference_rows(connection))
     own = [measure for t in trajectories for measure in _measures(t, references)]
     for metric, trajectory in sorted({(m.metric, m.trajectory) for m in own if m.scoring is None}):

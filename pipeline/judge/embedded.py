@@ -14,7 +14,8 @@ from ..systems.registry import DETECTED
 from . import scope as judging
 from . import training
 from .detectors import VERSION, Ahead, SystemDetectors, Trajectories, books_of
-from .scope import LocalRater, Say, Scope, Summary
+from .local import LocalRater, judge_locally
+from .scope import Say, Scope, Summary
 
 EMBEDDED = (lexical.NAME, detectors.NAME)
 
@@ -75,7 +76,7 @@ def _detectors(store: Store, names: Sequence[str], scope: Scope, say: Say) -> Su
 
 def _embedded(store: Store, name: str, scope: Scope, say: Say) -> Summary:
     found = [embedded(book, name, lambda book: Ahead.of(store, book)) for book in scope.books]
-    return judging.judge_locally(store, scope, [one.rater for one in found], found[0].maker, say)
+    return judge_locally(store, scope, [one.rater for one in found], found[0].maker, say)
 
 
 def _trained(store: Store, rater: str, names: Sequence[str], scope: Scope, say: Say) -> Summary:
@@ -87,4 +88,4 @@ def _trained(store: Store, rater: str, names: Sequence[str], scope: Scope, say: 
         )
     # Its features look at what went before a unit, whatever context the codebook gives a reader.
     wider = replace(scope, books=books, context="transcript")
-    return judging.judge_locally(store, wider, [found], (found.maker.rater, found.version), say)
+    return judge_locally(store, wider, [found], (found.maker.rater, found.version), say)

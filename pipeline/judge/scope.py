@@ -7,17 +7,14 @@ is not rated again.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 from ...schemas import Codebook, Rating, Trajectory, Unit, canonical_json
 from ...schemas.codebook import ContextKind
 from .. import codebooks
-from ..store import Store, dictionaries, samples
-from ..store.ledger import RatingLedger
-from ..store.locks import exclusive
+from ..store import Store, dictionaries, listed, samples
 from ..units import cut
 
 PROCESS = ("initiative", "confirmation", "halting")
@@ -25,12 +22,6 @@ PROCESS = ("initiative", "confirmation", "halting")
 BATCH = 100
 """Trajectories that are in memory at a time."""
 Say = Callable[[str], None]
-
-
-class LocalRater(Protocol):
-    """A rater that needs no endpoint: one verb, any number of ratings."""
-
-    def rate(self, unit: Unit) -> Iterable[Rating]: ...
 
 
 @dataclass(frozen=True)
@@ -166,27 +157,6 @@ def batches(store: Store, book: Codebook) -> Iterator[Batch]:
         yield Batch(book, found, said)
 
 
-def judge_locally(
-    store: Store, scope: Scope, raters: Sequence[LocalRater], maker: tuple[str, str], say: Say
-) -> Summary:
-    """Rate with a rater that needs no endpoint, one for each codebook; `maker` is its name and version."""
-    began = time.monotonic()
-    summary = Summary()
-    store.sync()
-    name, version = maker
-    with (
-        exclusive(store.workspace.path / "locks", f"judge {name}", waiting_for(name, say)),
-        RatingLedger(store.workspace.ratings) as ledger,
-    ):
-        store.sync()  # what a run before us wrote while we waited
-        for book, rater in zip(scope.books, raters, strict=True):
-            for batch in batches(store, book):
-                ledger.append(_rated(batch, scope, rater, (name, version), summary))
-    store.sync()
-    summary.seconds = round(time.monotonic() - began, 3)
-    return summary
-
-
 def waiting_for(rater: str, say: Say) -> Callable[[str], None]:
     """What is said where another run holds the rater's lock."""
     return lambda holder: say(
@@ -195,35 +165,22 @@ def waiting_for(rater: str, say: Say) -> Callable[[str], None]:
     )
 
 
-def _rated(
-    batch: Batch, scope: Scope, rater: LocalRater, maker: tuple[str, str], summary: Summary
-) -> list[Rating]:
-    fresh: list[Rating] = []
-    for _, unit, known in batch.units(scope):
-        said = [k for k in known if k.current and k.repeat == 0 and (k.rater, k.rater_version) == maker]
-        if said and not (scope.retry_errors and any(k.failed for k in said)):
-            summary.already += 1
-        elif scope.limit is None or summary.rated + summary.errors < scope.limit:
-            ratings = list(rater.rate(unit))
-            summary.count(ratings)
-            fresh += ratings
-    return fresh
-
-
 def known(connection: Any, book: Codebook, ids: Sequence[str]) -> dict[str, KnownUnits]:
     """Trajectory -> what is known of its units under a codebook."""
-    query = """
+    names = listed(ids)
+    query = f"""
         SELECT r.trajectory_id, r.event, r.rater, r.rater_version, r.unit_hash, r.prompt_hash, r.parameters,
             r.error, r.label, r.code, r.cites, r.quote, r.error_source, r.rationale, r.probability, r.model,
             r.seed, r.repeat, c.line IS NOT NULL AS current
         FROM ratings r
-        LEFT JOIN current_ratings c
-            ON c.trajectory_id = r.trajectory_id AND c.ledger = r.ledger AND c.line = r.line
+        LEFT JOIN (
+            SELECT ledger, line FROM current_ratings WHERE codebook = ? AND trajectory_id IN ({names})
+        ) c ON c.ledger = r.ledger AND c.line = r.line
         WHERE r.codebook = ? AND r.codebook_version = ? AND NOT r.retracted
-            AND r.trajectory_id IN (SELECT unnest(?))
+            AND r.trajectory_id IN ({names})
     """
     found: dict[str, KnownUnits] = {}
-    for row in dictionaries(connection, query, [book.name, book.version, list(ids)]):
+    for row in dictionaries(connection, query, [book.name, book.name, book.version]):
         known = Known(
             rater=row["rater"],
             rater_version=row["rater_version"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -52,6 +52,14 @@ def insert(connection: duckdb.DuckDBPyConnection, table: str, rows: Sequence[Row
 def delete(connection: duckdb.DuckDBPyConnection, table: str, column: str, values: Sequence[str]) -> None:
     """Delete the rows whose `column` has one of the values."""
     execute(connection, f"DELETE FROM {table} WHERE {column} IN (SELECT unnest(?))", [list(values)])
+
+
+def listed(values: Iterable[str]) -> str:
+    """Texts as constants of a query's `IN (...)`: only they are pushed below joins, windows and groups.
+
+    No text: a condition that nothing meets.
+    """
+    return ", ".join("'" + value.replace("'", "''") + "'" for value in values) or "NULL"
 
 
 def execute(

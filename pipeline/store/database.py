@@ -23,7 +23,7 @@ import duckdb
 from ...schemas import Trajectory
 from ..errors import StoreError
 from . import derived, disk, lake, rows, sync
-from .connection import VERSION, Row, connect, delete, dictionaries, execute, insert, version
+from .connection import VERSION, Row, connect, delete, dictionaries, execute, insert, listed, version
 from .locks import exclusive, shared
 from .workspace import Workspace
 
@@ -178,13 +178,26 @@ class Store:
         self._save_states(connection, trajectories)
 
     def load(
-        self, connection: duckdb.DuckDBPyConnection, ids: Sequence[str], *, states: bool = False
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        ids: Sequence[str],
+        *,
+        states: bool = False,
+        messages: bool = False,
     ) -> list[Trajectory]:
-        """The trajectories of these ids, in this order; unknown ids are left out."""
+        """The trajectories of these ids, in this order; unknown ids are left out.
+
+        With only the `messages` of their events, where nothing else is looked at.
+        """
         by_id = {row["id"]: row for row in _where(connection, "trajectories", "id", ids)}
+        kinds = "kind = 'message'" if messages else "true"
         parts = {
-            table: _grouped(_where(connection, table, "trajectory_id", ids, order))
-            for table, order in (("participants", "rowid"), ("events", "seq, sub"), ("outcomes", "rowid"))
+            table: _grouped(_where(connection, table, "trajectory_id", ids, order, also))
+            for table, order, also in (
+                ("participants", "rowid", "true"),
+                ("events", "seq, sub", kinds),
+                ("outcomes", "rowid", "true"),
+            )
         }
         contents = _states(connection, parts["events"]) if states else {}
         return [
@@ -310,9 +323,10 @@ def _where(
     column: str,
     values: Sequence[str],
     order: str = "rowid",
+    also: str = "true",
 ) -> list[dict[str, Any]]:
-    query = f"SELECT * FROM {table} WHERE {column} IN (SELECT unnest(?)) ORDER BY {order}"
-    return dictionaries(connection, query, [list(values)])
+    query = f"SELECT * FROM {table} WHERE {column} IN ({listed(values)}) AND {also} ORDER BY {order}"
+    return dictionaries(connection, query)
 
 
 def _grouped(many: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+from .connection import listed
+
 MANY = 2000
 """From so many trajectories on, everything is computed anew: a list that long filters too slowly."""
 
@@ -32,11 +34,10 @@ def _fill(connection: Any, table: str, view: str, trajectories: Collection[str] 
         connection.execute(f"DELETE FROM {table}")
         connection.execute(f"INSERT INTO {table} FROM {view} ORDER BY trajectory_id")
         return
-    # Constants, since only they are pushed below the views' windows and groups.
-    listed = ", ".join("'" + name.replace("'", "''") + "'" for name in sorted(trajectories))
-    connection.execute(f"DELETE FROM {table} WHERE trajectory_id IN ({listed})")
+    names = listed(sorted(trajectories))
+    connection.execute(f"DELETE FROM {table} WHERE trajectory_id IN ({names})")
     connection.execute(
-        f"INSERT INTO {table} FROM {view} WHERE trajectory_id IN ({listed}) ORDER BY trajectory_id"
+        f"INSERT INTO {table} FROM {view} WHERE trajectory_id IN ({names}) ORDER BY trajectory_id"
     )
 
 

@@ -1,0 +1,190 @@
+"""Raters that need no endpoint: what is left is rated in one pass, whatever was rated before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from coaudit.pipeline.errors import StoreError
+from coaudit.pipeline.ingest.measure import save
+from coaudit.pipeline.judge import embedded, local
+from coaudit.pipeline.judge.scope import Scope, Summary
+from coaudit.pipeline.store import Store, ledger
+from coaudit.schemas import Rating, Trajectory
+from tests.judges.teams import team
+from tests.pipeline.stores import made, rows
+
+
+def fill(path: Path, *logs: Trajectory) -> Store:
+    """A store of these trajectories."""
+    store = made(path)
+    add(store, *logs)
+    return store
+
+
+def add(store: Store, *logs: Trajectory) -> None:
+    """Store trajectories, or store them anew."""
+    with store.writing() as connection:
+        save(store, logs, connection)
+
+
+def talk(key: str, *more: str) -> Trajectory:
+    """A query, a question with its reply, and what the human says further."""
+    said = [("human", "Make a plan."), ("agent", "Shall I use blue?"), ("human", "Yes, use blue.")]
+    log = team(*said, *(("human", text) for text in more), key=key)
+    # It lies in the chat before anything is done: without a status.
+    query = log.events[1].model_copy(update={"status": None})
+    return log.model_copy(update={"events": (log.events[0], query, *log.events[2:])})
+
+
+def judge(store: Store, scope: Scope | None = None, rater: str = "rules") -> Summary:
+    """A run on the codebooks that are judged where none is asked for."""
+    return embedded.judge(store, rater, (), scope or Scope(()), print)
+
+
+def held(store: Store) -> list[Rating]:
+    """Every rating in the ledgers, in their order."""
+    items = [item for path in ledger.files(store.workspace.ratings) for item, _ in ledger.ratings(path)]
+    return [item for item in items if isinstance(item, Rating)]
+
+
+def places(ratings: list[Rating]) -> list[tuple[str, str, int | None]]:
+    """Codebook, trajectory and event of each."""
+    return [(r.codebook, r.trajectory, r.event) for r in ratings]
+
+
+# Messages are events 1 to 3; 1 is the opening query. Utterances 2 and 3, the question 2, the human's 3.
+OF_ONE = [("initiative", 2), ("initiative", 3), ("confirmation", 2), ("halting", 3)]
+
+
+def test_ratings_follow_codebooks_trajectories_and_events(tmp_path: Path) -> None:
+    store = fill(tmp_path / "w", talk("b"), talk("a"))
+    assert judge(store).rated == 8
+    assert places(held(store)) == [
+        *[("initiative", key, seq) for key in "ab" for seq in (2, 3)],
+        *[("confirmation", key, 2) for key in "ab"],
+        *[("halting", key, 3) for key in "ab"],
+    ]
+
+
+def test_where_nothing_is_left_no_trajectory_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = fill(tmp_path / "w", talk("a"), talk("b"))
+    judge(store)
+
+    def refused(*_: object, **__: object) -> list[Trajectory]:
+        raise StoreError("read")
+
+    monkeypatch.setattr(Store, "load", refused)
+    again = judge(store)
+    assert (again.rated, again.already) == (0, 2 * len(OF_ONE))
+    add(store, talk("c"))
+    with pytest.raises(StoreError, match="read"):
+        judge(store)
+
+
+def test_only_what_is_left_is_rated(tmp_path: Path) -> None:
+    store = fill(tmp_path / "w", talk("a"), talk("b"))
+    judge(store)
+    add(store, talk("b", "Stop here."), talk("c"))
+    again = judge(store)
+    assert (again.rated, again.already) == (6, 8)
+    fresh = places(held(store)[8:])
+    assert sorted(fresh) == sorted(
+        [("initiative", "b", 4), ("halting", "b", 4), *[(book, "c", seq) for book, seq in OF_ONE]]
+    )
+
+
+def test_a_unit_that_has_changed_is_rated_again(tmp_path: Path) -> None:
+    store = fill(tmp_path / "w", talk("a", "Go on."))
+    judge(store)
+    add(store, talk("a", "Stop here."))
+    again = judge(store)
+    assert (again.rated, again.already) == (2, 4)
+    assert [r.label for r in held(store) if r.event == 4 and r.codebook == "halting"] == ["no", "yes"]
+
+
+def test_what_another_version_of_the_rater_said_last_is_rated_again(tmp_path: Path) -> None:
+    store = fill(tmp_path / "w", talk("a"))
+    judge(store)
+    older = [r.model_copy(update={"rater_version": "older"}) for r in held(store) if r.codebook == "halting"]
+    with ledger.RatingLedger(store.workspace.ratings) as file:
+        file.append(older)
+    again = judge(store)
+    assert (again.rated, again.already) == (1, 3)
+
+
+def test_what_was_taken_back_is_rated_again(tmp_path: Path) -> None:
+    store = fill(tmp_path / "w", talk("a"))
+    judge(store)
+    back = {"label": None, "retracted": True}
+    with ledger.RatingLedger(store.workspace.ratings) as file:
+        file.append([r.model_copy(update=back) for r in held(store) if r.codebook == "initiative"])
+    again = judge(store)
+    assert (again.rated, again.already) == (2, 2)
+
+
+def test_a_failure_is_rated_again_only_where_that_is_asked_for(tmp_path: Path) -> None:
+    store = fill(tmp_path / "w", talk("a"))
+    judge(store)
+    failed = {"label": None, "error": "no answer"}
+    with ledger.RatingLedger(store.workspace.ratings) as file:
+        file.append([r.model_copy(update=failed) for r in held(store) if r.codebook == "confirmation"])
+    assert (judge(store).rated, judge(store).already) == (0, 4)
+    retried = judge(store, Scope((), retry_errors=True))
+    assert (retried.rated, retried.already) == (1, 3)
+
+
+def test_a_limit_takes_the_first_units_of_the_first_codebook(tmp_path: Path) -> None:
+    store = fill(tmp_path / "w", talk("a"), talk("b"))
+    assert judge(store, Scope((), limit=3)).rated == 3
+    assert places(held(store)) == [("initiative", "a", 2), ("initiative", "a", 3), ("initiative", "b", 2)]
+    more = judge(store, Scope((), limit=2))
+    assert (more.rated, more.already) == (2, 3)
+    assert places(held(store)[3:]) == [("initiative", "b", 3), ("confirmation", "a", 2)]
+
+
+def test_the_opening_query_is_rated_where_that_is_asked_for(tmp_path: Path) -> None:
+    store = fill(tmp_path / "w", talk("a"))
+    judge(store)
+    asked = judge(store, Scope((), include_query=True))
+    assert (asked.rated, asked.already) == (2, 4)
+    assert places(held(store)[4:]) == [("initiative", "a", 1), ("halting", "a", 1)]
+
+
+def test_a_trajectory_as_a_whole_is_known_again(tmp_path: Path) -> None:
+    store = fill(tmp_path / "w", talk("a"))
+    first = judge(store, rater="detectors")
+    assert (first.rated, first.already) == (1, 0)
+    again = judge(store, rater="detectors")
+    assert (again.rated, again.already) == (0, 1)
+
+
+def test_actions_and_failed_messages_among_the_dialogue_change_no_unit(tmp_path: Path) -> None:
+    said = [
+        ("agent", "WAIT()"),
+        ("human", "Make a plan."),
+        ("agent", "Shall I use blue?"),
+        ("agent", "EDIT(draft)"),
+        ("human", "Never mind."),
+        ("human", "Yes, use blue."),
+    ]
+    store = fill(tmp_path / "w", team(*said, failing={5: "not sent"}))
+    assert judge(store).rated == 6
+    assert places(held(store)) == [
+        *[("initiative", "t1", seq) for seq in (2, 3, 6)],
+        ("confirmation", "t1", 3),
+        *[("halting", "t1", seq) for seq in (2, 6)],
+    ]
+    # What counts has the hash of a unit of the whole trajectory.
+    assert rows(store, "SELECT count(*) AS n FROM counted_ratings") == [{"n": 6}]
+
+
+def test_few_trajectories_in_memory_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    logs = [talk(key) for key in "abcde"]
+    whole = fill(tmp_path / "whole", *logs)
+    judge(whole)
+    monkeypatch.setattr(local, "HELD", 1)
+    parts = fill(tmp_path / "parts", *logs)
+    assert judge(parts).rated == 20
+    assert sorted(places(held(parts)), key=str) == sorted(places(held(whole)), key=str)
