@@ -9,7 +9,7 @@ import pytest
 
 from coaudit.pipeline.systems.formats import mapping
 from tests.conftest import ROOT
-from tests.pipeline.systems.formats.files import brief, one
+from tests.pipeline.systems.formats.files import asked, brief, one, written
 
 PAGE = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
 EXAMPLES = dict(re.findall(r"<!-- example: (\w+) -->\n```\w+\n(.*?)```", PAGE, re.DOTALL))
@@ -38,6 +38,15 @@ def test_what_the_page_maps_is_what_comes_out(tmp_path: Path) -> None:
     assert (found.condition, found.tags, found.setting) == ("b", {"group": "g"}, "real")
     booked = found.events[1]
     assert booked.action and booked.action.arguments == {"seats": 2, "target": "train"}
+
+
+def test_the_rules_of_the_page_say_who_speaks_and_what_failed(tmp_path: Path) -> None:
+    told = [{"role": "user", "content": "Go."}, *asked("a", "Sorry, no."), *asked("b", "Fine.")]
+    told.append({"role": "user", "content": "[shell] 3 files"})
+    path = written(tmp_path / "log.jsonl", {"messages": told})
+    found = one("chat", path, map=EXAMPLES["rules"])
+    assert [e.status for e in found.events if e.kind == "action"] == ["failed", "succeeded"]
+    assert brief(found.events)[-1] == ("shell", "note", "[shell] 3 files")
 
 
 @pytest.mark.parametrize(("page", "least"), [("CONTRIBUTING.md", 30), ("docs/reliability.md", 8)])

@@ -51,7 +51,10 @@ def ingest(
         bool, typer.Option("--copy", help="Archive the logs under raw/ of the workspace.")
     ] = False,
     map: Annotated[
-        str | None, typer.Option(help="Mapping file for any JSON Lines, or the name of a shipped one.")
+        str | None,
+        typer.Option(
+            help="Mapping file for any JSON Lines, rules for known formats, or a shipped mapping's name."
+        ),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the first trajectories as they would be read.")
@@ -59,10 +62,15 @@ def ingest(
     json: Json = False,
 ) -> None:
     """Read logs into the workspace. Running it again changes nothing; what has grown is updated."""
-    if map is not None and system == "auto":
+    text = checked_mapping(map)
+    rules = text is not None and mapping.parse(text).only_rules
+    if text is not None and not rules and system == "auto":
         system = "mapped"
-    if (map is None) == (system == "mapped"):
-        raise UsageError(f"--map FILE and --system mapped go together, got --system {system}")
+    if (text is None or rules) == (system == "mapped"):
+        raise UsageError(
+            f"--map FILE with [event] and --system mapped go together, got --system {system}"
+            + (" and a mapping of nothing but rules" if rules else "")
+        )
     if system != "auto":
         system_of(system)
     options = ReadOptions(
@@ -70,7 +78,7 @@ def ingest(
         condition=condition,
         agent=agent,
         tags=tags(tag or []),
-        map=checked_mapping(map),
+        map=text,
         max_steps=max_steps,
     )
     if dry_run:
@@ -103,6 +111,9 @@ def ingest(
         for item in result.quarantined:
             place = f"{item.source}:{item.line}" if item.line else item.source
             say(f"{place}: {item.reason}")
+    if not json:
+        for note in result.remarks.notes():
+            say(note)
     if result.trajectories + result.unchanged == 0:
         raise CoauditError("nothing could be read")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ...schemas import Quarantined
+from .remarks import Remarks
 
 
 @dataclass
@@ -16,5 +17,6 @@ class Ingested:
     unchanged: int = 0
     quarantined: list[Quarantined] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    remarks: Remarks = field(default_factory=Remarks)
     found: int = 0
     """Sources in which a reader recognised its system."""

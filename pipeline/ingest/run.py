@@ -255,6 +255,7 @@ class Batch:
                 self.result.unchanged += 1
                 continue
             fresh.append(result)
+            self.result.remarks.take(result)
             self.result.events += sum(not e.live_only for e in result.events)
         self.result.trajectories += len(fresh)
         save(self.store, fresh, connection)

@@ -3,7 +3,7 @@
 
 CREATE OR REPLACE VIEW team_events AS
 SELECT e.trajectory_id, e.seq, e.time, e.actor, p.kind AS party, e.kind, e.status, e.action, e.arguments,
-    coalesce(u.opening, false) AS opening
+    coalesce(u.opening, false) AS opening, e.status IS NULL AND e.states IS NOT NULL AS untold
 FROM events e
 JOIN participants p ON p.trajectory_id = e.trajectory_id AND p.name = e.actor AND p.kind <> 'environment'
 LEFT JOIN units u ON u.trajectory_id = e.trajectory_id AND u.kind = 'utterance' AND u.event = e.seq AND u.opening
@@ -32,7 +32,9 @@ WITH steps AS (
     FROM team_events WHERE kind IN ('action', 'finish')
 ), totals AS (
     SELECT trajectory_id, count(*) AS steps, count(*) FILTER (party = 'human') AS by_humans,
-        count(*) FILTER (status = 'failed') AS failed,
+        count(*) FILTER (status = 'failed') AS failed, count(status) AS told,
+        count(*) FILTER (untold AND kind = 'action') AS untold,
+        count(*) FILTER (status IS NOT NULL OR kind = 'finish') AS done,
         count(*) FILTER (kind = 'action') AS actions,
         count(*) FILTER (kind = 'action' AND repeated) AS repeats
     FROM steps GROUP BY trajectory_id
@@ -63,8 +65,12 @@ SELECT 'human_intervention_rate' AS metric, p.trajectory_id,
     NULL AS participant, NULL AS scoring
 FROM parties p LEFT JOIN totals USING (trajectory_id)
 UNION ALL
-SELECT 'error_rate', p.trajectory_id, failed / nullif(steps, 0), coalesce(steps, 0),
-    CASE WHEN coalesce(steps, 0) = 0 THEN 'no steps' END, NULL, NULL
+-- Marks of failure alone would make every step that is told a failure, so one untold result leaves it open.
+-- A call without an answer is no try, and a finish of which nothing more is said has not failed.
+SELECT 'error_rate', p.trajectory_id, CASE WHEN untold = 0 AND told > 0 THEN failed / done END, coalesce(done, 0),
+    CASE WHEN coalesce(steps, 0) = 0 THEN 'no steps'
+         WHEN untold > 0 THEN 'the log does not say whether ' || untold || ' of ' || steps || ' steps failed'
+         WHEN told = 0 THEN 'the log does not say whether steps failed' END, NULL, NULL
 FROM parties p LEFT JOIN totals USING (trajectory_id)
 UNION ALL
 SELECT 'repeated_action_rate', p.trajectory_id, repeats / nullif(actions, 0), coalesce(actions, 0),

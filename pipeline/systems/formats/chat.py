@@ -17,8 +17,9 @@ from typing import Any
 
 from ....schemas import JsonValue, Quarantined, Trajectory
 from ..base import ReadOptions, expect, field, json_file, json_lines, sheltered
-from . import conversation
+from . import contents, conversation
 from .conversation import Answer, Call, Said, Talk
+from .rules import rules
 
 SYSTEM = "chat"
 LOOK = 64 * 1024
@@ -59,19 +60,23 @@ def message(given: JsonValue) -> Said:
         call = Call(field(item, "name", str), item.get("arguments", item.get("input")), _id(item, "call_id"))
         return Said("assistant", calls=[call])
     if kind in ("function_call_output", "custom_tool_call_output"):
-        return Said("tool", answers=[_answer(item.get("output"), _id(item, "call_id"))])
+        return Said("tool", answers=[Answer(_result(item.get("output")), _id(item, "call_id"))])
     role = field(item, "role", str)
     name, time = item.get("name"), item.get("created_at", item.get("timestamp", item.get("created")))
     said = Said(role, name=name if isinstance(name, str) else None, time=moment(time))
     content = item.get("content")
     if role in ("tool", "function"):
-        said.answers = [_answer(content, _id(item, "tool_call_id"))]
+        said.answers = [Answer(_result(content), _id(item, "tool_call_id"), _failed(item))]
         return said
     if content is not None and not isinstance(content, (str, list)):
         raise ValueError(f"content: expected a text or a list of parts, got {type(content).__name__}")
     refusal = item.get("refusal")
-    said.text = conversation.plain(content) or (refusal if isinstance(refusal, str) else None)
-    said.calls = [_call(call) for call in _calls(item)]
+    said.text = contents.plain(_spoken(content)) or (refusal if isinstance(refusal, str) else None)
+    said.calls = [_call(call) for call in [*_calls(item), *_blocks(content, "tool_use")]]
+    said.answers = [
+        Answer(_result(block.get("content")), _id(block, "tool_use_id"), _failed(block))
+        for block in _blocks(content, "tool_result")
+    ]
     return said
 
 
@@ -110,7 +115,7 @@ def _told(
         reason = "expected a list of messages, or an object with `messages`"
         yield Quarantined(source=str(path), line=line, reason=reason)
         return
-    told = Talk()
+    told = Talk(rules(options.map))
     for number, given in enumerate([*messages, *_responses(head)]):
         try:
             told.take(message(given))
@@ -170,14 +175,31 @@ def _call(given: JsonValue) -> Call:
     return Call(name, function.get("arguments", function.get("input")), _id(call, "id"))
 
 
-def _answer(content: JsonValue, call: str | None) -> Answer:
-    """A tool's answer; one that is an object with `error` says that it failed."""
-    text = conversation.plain(content) if isinstance(content, list) else content
-    parsed = (
-        conversation.arguments(text)[0] if isinstance(text, str) and text.lstrip().startswith("{") else text
-    )
-    error = parsed.get("error") if isinstance(parsed, dict) else None
-    return Answer(text, call, bool(error), error if isinstance(error, str) else None)
+def _blocks(content: JsonValue, kind: str) -> list[dict[str, JsonValue]]:
+    """The parts of a kind, as Anthropic's API has calls (`tool_use`) and answers (`tool_result`)."""
+    parts = content if isinstance(content, list) else []
+    return [part for part in parts if isinstance(part, dict) and part.get("type") == kind]
+
+
+def _spoken(content: JsonValue) -> JsonValue:
+    """A content without its calls and answers."""
+    if not isinstance(content, list):
+        return content
+    apart = ("tool_use", "tool_result")
+    return [part for part in content if not (isinstance(part, dict) and part.get("type") in apart)]
+
+
+def _result(content: JsonValue) -> JsonValue:
+    """What a tool answered, a list of parts as one text."""
+    return contents.plain(content) if isinstance(content, list) else content
+
+
+def _failed(item: dict[str, JsonValue]) -> bool | None:
+    """What a message says itself of the tool: Anthropic's `is_error`, LangChain's `status`."""
+    flag, status = item.get("is_error"), item.get("status")
+    if isinstance(flag, bool):
+        return flag
+    return {"error": True, "success": False}.get(status) if isinstance(status, str) else None
 
 
 def _id(item: dict[str, JsonValue], key: str) -> str | None:

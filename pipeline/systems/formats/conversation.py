@@ -1,12 +1,13 @@
 """A conversation in the roles of chat models, on its way to a trajectory; chat, OTLP and Inspect share it.
 
-A user is a human, an assistant an agent; system, developer and tool are the environment. System messages
-before anything else are the start. A message's text is one event, each tool call after it an action; what
-the tool answered is the public state after that action, and its status. An answer to no known call is a
-note of the environment.
+A user is a human, an assistant an agent; system, developer and tool are the environment, and so is a user's
+turn that a scaffold fills with the output of a command (rules.py). System messages before anything else are
+the start. A message's text is one event, each tool call after it an action; what the tool answered is the
+public state after that action, and its status where the log or a rule tells it. An answer to no known call is
+a note of the environment.
 
 Identity: of system, native id and first message where the log names the conversation, so that it may grow;
-else of the content.
+else of the messages as they were logged, whatever rules make of them.
 """
 
 from __future__ import annotations
@@ -15,26 +16,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pydantic_core import from_json
-
 from ....schemas import Action, Event, JsonValue, Outcome, Participant, Trajectory, content_hash
 from ....schemas.trajectory import ParticipantKind, Setting
 from ..base import ReadOptions
+from .contents import arguments, plain
+from .marks import error as error_of
+from .rules import Rules
 
 ENVIRONMENT = "environment"
-ROLES: dict[str, ParticipantKind] = {
-    "user": "human",
-    "human": "human",
-    "assistant": "agent",
-    "model": "agent",
-    "system": "environment",
-    "developer": "environment",
-    "tool": "environment",
-    "function": "environment",
-}
-UNSAID = ("reasoning", "thinking")
-"""Parts that nobody else sees."""
-_TEXTS = ("text", "input_text", "output_text", "refusal")
 
 
 @dataclass
@@ -49,11 +38,11 @@ class Call:
 
 @dataclass
 class Answer:
-    """What a tool said; `failed` where the log says so."""
+    """What a tool said; `failed` as the log itself has it, None where it does not say."""
 
     content: JsonValue
     call: str | None = None
-    failed: bool = False
+    failed: bool | None = None
     error: str | None = None
 
 
@@ -79,6 +68,8 @@ class Said:
 class Talk:
     """The messages taken in so far, as events."""
 
+    rules: Rules
+    messages: list[Said] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     states: dict[str, JsonValue] = field(default_factory=dict)
     kinds: dict[str, ParticipantKind] = field(default_factory=dict)
@@ -89,12 +80,12 @@ class Talk:
 
     def take(self, said: Said) -> None:
         """Add a message; ValueError for a role that there is not."""
-        if said.role not in ROLES:
-            raise ValueError(f"unknown role {said.role[:80]!r}, expected one of {', '.join(ROLES)}")
-        if ROLES[said.role] == "environment":
-            self._surroundings(said)
-        else:
-            actor = self.known(said.name or said.role, ROLES[said.role], said.model)
+        kind, actor = self.rules.speaker({"role": said.role, "content": said.text, "name": said.name})
+        self.messages.append(said)
+        if kind == "environment":
+            self._surroundings(said, actor or ENVIRONMENT)
+        elif said.text or said.calls or not said.answers:
+            actor = self.known(actor or said.name or said.role, kind, said.model)
             if said.text:
                 self._add(actor, "message", said.time, text=said.text)
             for call in said.calls:
@@ -117,26 +108,38 @@ class Talk:
         tokens["prompt_tokens"] += prompt
         tokens["completion_tokens"] += completion
 
-    def answered(self, answer: Answer, time: str | None = None) -> None:
+    def answered(self, answer: Answer, time: str | None = None, by: str = ENVIRONMENT) -> None:
         """Note what a tool said after the call that it answers, with the first answer standing."""
         state: JsonValue = {"observation": answer.content}
         hashed = content_hash(state)
         place = self._asked(answer.call)
         if place is None:
             self.states[hashed] = state
-            failed = {"status": "failed", "error": answer.error} if answer.failed else {}
-            actor = self.known(ENVIRONMENT, "environment")
+            verdict = self._verdict(answer, None)
+            failed = verdict if verdict["status"] == "failed" else {}
+            actor = self.known(by, "environment")
             self._add(actor, "note", time, text=plain(answer.content), states={"public": hashed}, **failed)
-        elif self.events[place].status is None:
+        elif self.is_open(place):
             self.states[hashed] = state
-            error = answer.error or plain(answer.content)[:500] if answer.failed else None
-            self.events[place] = self.events[place].model_copy(
-                update={
-                    "status": "failed" if answer.failed else "succeeded",
-                    "error": error,
-                    "states": {"public": hashed},
-                }
-            )
+            event = self.events[place]
+            verdict = self._verdict(answer, event.action.name if event.action else None)
+            update = {**verdict, "states": {"public": hashed}}
+            self.events[place] = event.model_copy(update=update)
+
+    def is_open(self, place: int) -> bool:
+        """Whether a call still waits for its answer."""
+        return self.events[place].status is None and not self.events[place].states
+
+    def _verdict(self, answer: Answer, tool: str | None) -> dict[str, str | None]:
+        """Status and error of an answer: as the log has them, else as a rule says, else unknown."""
+        if answer.failed is None:
+            status = self.rules.status(answer.content, tool)
+        else:
+            status = "failed" if answer.failed else "succeeded"
+        if status != "failed":
+            return {"status": status, "error": None}
+        error = answer.error or error_of(answer.content) or plain(answer.content)[:500]
+        return {"status": status, "error": error}
 
     def trajectory(
         self,
@@ -157,7 +160,7 @@ class Talk:
     ) -> Trajectory:
         """The trajectory; `named` says whether the log itself gave the id."""
         first = self.events[0]
-        mark: object = [event.digest() for event in self.events]
+        mark: object = [said.key() for said in self.messages]
         if named:
             mark = (native_id, first.actor, first.kind, first.text)
         setting = options.setting or setting
@@ -193,10 +196,14 @@ class Talk:
             for name, kind in self.kinds.items()
         )
 
-    def _surroundings(self, said: Said) -> None:
+    def _surroundings(self, said: Said, name: str) -> None:
         if said.text is None:
             return
-        actor = self.known(ENVIRONMENT, "environment")
+        if self.rules.mapping.role_table.get(said.role) != "environment":
+            # Under another role it is what came of a command, and answers a call that still waits for it.
+            self.answered(Answer(said.text), said.time, name)
+            return
+        actor = self.known(name, "environment")
         if self.events and [e.kind for e in self.events] == ["start"]:
             both = f"{self.events[0].text}\n\n{said.text}"
             self.events[0] = self.events[0].model_copy(update={"text": both})
@@ -213,41 +220,10 @@ class Talk:
         """Place of the call that an answer is to; without an id, the first one without an answer."""
         if call is not None:
             return self.calls.get(call)
-        return next((at for at in self.calls.values() if self.events[at].status is None), None)
+        return next((at for at in self.calls.values() if self.is_open(at)), None)
 
     def _add(self, actor: str, kind: Any, time: str | None, **rest: Any) -> None:
         self.events.append(Event(seq=len(self.events), actor=actor, kind=kind, time=time, **rest))
-
-
-def arguments(given: JsonValue) -> tuple[dict[str, JsonValue], str | None]:
-    """(arguments by name, the text as logged where it does not say just that) of a tool call."""
-    if given is None or given == "":
-        return {}, None
-    if isinstance(given, str):
-        try:
-            parsed = from_json(given)
-        except ValueError:
-            return {}, given
-        return (parsed, None) if isinstance(parsed, dict) else ({"argument": parsed}, given)
-    return (given, None) if isinstance(given, dict) else ({"argument": given}, None)
-
-
-def plain(content: JsonValue) -> str:
-    """The text of a content: itself, its text parts one below the other, `[type]` for any other part."""
-    if content is None:
-        return ""
-    if isinstance(content, list):
-        parts = [p for p in content if not (isinstance(p, dict) and p.get("type") in UNSAID)]
-        return "\n".join(_part(part) for part in parts)
-    return content if isinstance(content, str) else _part(content)
-
-
-def _part(part: JsonValue) -> str:
-    if not isinstance(part, dict):
-        return part if isinstance(part, str) else str(part)
-    kind = str(part.get("type", "text"))
-    text = part.get(kind) if kind == "refusal" else part.get("text", part.get("content"))
-    return text if kind in _TEXTS and isinstance(text, str) else f"[{kind}]"
 
 
 def outcomes(values: dict[str, Any]) -> tuple[Outcome, ...]:

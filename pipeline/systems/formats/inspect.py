@@ -18,8 +18,9 @@ from typing import Any
 
 from ....schemas import Quarantined, Trajectory
 from ..base import ReadOptions, attempted
-from . import conversation
+from . import contents, conversation
 from .conversation import Answer, Call, Said, Talk
+from .rules import rules
 
 SYSTEM = "inspect"
 LOOK = 4096
@@ -67,7 +68,7 @@ def _samples(path: Path) -> Iterator[Any]:
 
 
 def _trajectory(sample: Any, spec: Any, path: Path, options: ReadOptions) -> Trajectory | Quarantined:
-    told = Talk()
+    told = Talk(rules(options.map))
     for message in sample.messages:
         told.take(_said(message))
     if not told.events:
@@ -106,9 +107,9 @@ def _said(message: Any) -> Said:
     if message.role == "tool":
         error = message.error
         why = f"{error.type}: {error.message}" if error else None
-        said.answers = [Answer(conversation.plain(parts), message.tool_call_id, error is not None, why)]
+        said.answers = [Answer(contents.plain(parts), message.tool_call_id, error is not None, why)]
         return said
-    said.text = conversation.plain(parts) or None
+    said.text = contents.plain(parts) or None
     calls = getattr(message, "tool_calls", None) or []
     said.calls = [Call(c.function, c.arguments, c.id, c.parse_error) for c in calls]
     return said

@@ -14,7 +14,8 @@ from pydantic_core import from_json
 from ....schemas import Action, Event, JsonValue, Outcome, Participant, Quarantined, Trajectory, content_hash
 from ....schemas.trajectory import EventKind, ParticipantKind
 from ..base import ReadOptions
-from .mapping import ROLES, Getter, Mapping, fits, getter, steps
+from . import contents, marks
+from .mapping import Condition, Getter, Mapping, RoleRule, fits, getter, is_pattern, steps
 
 _HEAD = ("condition", "task", "instance", "agent", "agent_model", "setting")
 
@@ -43,12 +44,13 @@ class MappedSessions:
         event = mapping.event
         self.actor, self.role = at(event.actor or event.role), at(event.role or event.actor)
         self.text, self.time, self.state = at(event.text), at(event.time), at(event.state)
+        self.result = at(event.result)
         self.action, self.status, self.error = at(event.action), at(event.status), at(event.error)
         self.seq = at(event.seq) if event.seq else None
         self.id = at(event.id) if event.id else None
         paths = [event.arguments] if isinstance(event.arguments, str) else event.arguments or []
         self.arguments = [(path.rpartition(".")[2].strip("[]"), at(path)) for path in paths]
-        self.roles = {**ROLES, **mapping.roles}
+        self.roles = mapping.role_table
         self.named = getter(mapping.trajectory.native_id)
         self.heads = {name: getter(getattr(mapping.trajectory, name)) for name in (*_HEAD, "hidden")}
         self.tags = {name: getter(path) for name, path in mapping.tags.items()}
@@ -57,6 +59,10 @@ class MappedSessions:
         self.rule_paths = {path: at(path) for condition in conditions for path in condition}
         self.ruling = tuple(self.rule_paths.values())
         self.ruled: dict[tuple[Any, ...], tuple[bool, EventKind | None]] = {}
+        self.recalls = not any(_has_pattern(condition) for condition in conditions)
+        """Whether what rules say is kept by value: texts, which patterns look at, are too many for that."""
+        more = [rule.where for rule in mapping.role_rules] + [rule.where for rule in mapping.results]
+        self.where_paths = {path: at(path) for condition in more for path in condition}
 
     def native_id(self, record: dict[str, Any]) -> str | None:
         """Which session a line is of; a whole file is one where the mapping names no field."""
@@ -82,6 +88,8 @@ class MappedSessions:
     def rule(self, event: dict[str, Any]) -> tuple[bool, EventKind | None]:
         """Whether to take an event, and the kind that a rule gives it."""
         values = tuple([at(event) for at in self.ruling])
+        if not self.recalls:
+            return self._ruled(values)
         try:
             known = self.ruled.get(values)
             if known is None:
@@ -97,6 +105,22 @@ class MappedSessions:
         if not kept or any(fits(condition, at) for condition in chosen.skip):
             return False, None
         return True, next((rule.kind for rule in self.mapping.kinds if fits(rule.where, at)), None)
+
+    def role_rule(self, event: dict[str, Any]) -> RoleRule | None:
+        """The first rule on who speaks that an event fits."""
+        return next((rule for rule in self.mapping.role_rules if self._fits(rule.where, event)), None)
+
+    def result_status(self, event: dict[str, Any], acts: bool) -> marks.Status | None:
+        """What the rules and the shipped marks say of an event of which the log gives no status."""
+        for rule in self.mapping.results:
+            if self._fits(rule.where, event):
+                return None if rule.status == "unknown" else rule.status
+        result = self.result(event)
+        marked = None if result is None else marks.status(result)
+        return marked or (self.mapping.constants.status if acts else None)
+
+    def _fits(self, where: Condition, event: dict[str, Any]) -> bool:
+        return fits(where, lambda path: self.where_paths[path](event))
 
     def ordered(self, many: list[Numbered]) -> list[Numbered]:
         """Lines of one session in the order in which things happened."""
@@ -114,6 +138,11 @@ class MappedSessions:
         assert self.seq is not None
         seq = self.seq(numbered[1])
         return seq if isinstance(seq, (int, float)) else float("inf")
+
+
+def _has_pattern(condition: Condition) -> bool:
+    choices = (wanted if isinstance(wanted, list) else [wanted] for wanted in condition.values())
+    return any(is_pattern(one) for many in choices for one in many)
 
 
 def _completed(
@@ -205,7 +234,7 @@ class MappedSession:
         actor = self._actor(event)
         name = _text(how.action(event), "action")
         logged = how.status(event)
-        status = self._status(logged)
+        status = self._status(logged) if logged is not None else how.result_status(event, name is not None)
         self.events.append(
             Event(
                 seq=self._seq(place, event),
@@ -215,24 +244,48 @@ class MappedSession:
                 text=_text(how.text(event), "text"),
                 action=None if name is None else self._action(name, event),
                 status=status,  # type: ignore[arg-type]
-                error=(_text(how.error(event), "error") or str(logged)) if status == "failed" else None,
-                states=self._state(event) if how.mapping.event.state else {},
+                error=self._error(event, logged) if status == "failed" else None,
+                states=self._state(event),
             )
         )
 
     def _actor(self, event: dict[str, Any]) -> str:
         how = self.sessions
         actor, role = how.actor(event), how.role(event)
+        if rule := how.role_rule(event):
+            return self._known(rule.actor or actor, rule.kind)
         if not isinstance(actor, (str, int)) or actor == "":
             raise ValueError(f"actor: expected a name, got {named(actor)}")
         actor = str(actor)
         if role not in how.roles:
             known = ", ".join(how.roles)
             raise ValueError(f"role: unknown role {str(role)[:80]!r}, expected one of {known}")
+        text = how.text(event) if how.roles[role] == "human" else None
+        if type(text) is str and marks.observed(text):
+            return self._known(actor, "environment")
+        if how.mapping.role_rules:
+            return self._known(actor, how.roles[role])
         kind = self.kinds.setdefault(actor, how.roles[role])
         if kind != how.roles[role]:
             raise ValueError(f"role: {actor!r} was of kind {kind} before and is {how.roles[role]} here")
         return actor
+
+    def _known(self, actor: Any, kind: ParticipantKind) -> str:
+        """Who a rule says it is; under a name that another kind has, the kind is added to the name."""
+        name = str(actor) if isinstance(actor, (str, int)) and actor != "" else kind
+        if self.kinds.get(name, kind) != kind:
+            name = f"{name} ({kind})"
+        self.kinds[name] = kind
+        return name
+
+    def _error(self, event: dict[str, Any], logged: Any) -> str:
+        """Why it failed: the log's own error, else its status, else what came back."""
+        how = self.sessions
+        own = _text(how.error(event), "error")
+        if own or logged is not None:
+            return own or str(logged)
+        result = how.result(event)
+        return marks.error(result) or contents.plain(result)[:500] or "failed"
 
     def _kind(self, actor: str, action: str | None) -> EventKind:
         if self.kinds[actor] == "environment":
@@ -255,8 +308,6 @@ class MappedSession:
 
     def _status(self, logged: Any) -> str | None:
         """What a logged status means; without a table, succeeded and failed mean themselves."""
-        if logged is None:
-            return None
         table = self.sessions.mapping.statuses or {"succeeded": "succeeded", "failed": "failed"}
         known = str(logged).lower() if isinstance(logged, bool) else str(logged)
         if known not in table:
@@ -274,7 +325,10 @@ class MappedSession:
         return seq
 
     def _state(self, event: dict[str, Any]) -> dict[str, str]:
-        state = self.sessions.state(event)
+        how = self.sessions
+        state = how.state(event)
+        if state is None and (result := how.result(event)) is not None:
+            state = {"observation": result}
         if state is None:
             return {}
         hashed = content_hash(state)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Discriminator, Field, Tag, ValidationError
 
 from ....schemas import JsonValue, Model
 from ....schemas.trajectory import EventKind, ParticipantKind, Setting
@@ -24,7 +24,8 @@ from ...errors import SourceError
 Getter = Callable[[Any], Any]
 Scalar = str | int | float | bool
 Condition = dict[str, Scalar | list[Scalar]]
-"""Path -> the value, or one of the values, that must stand there; `*` is any value but null."""
+"""Path -> the value, or one of the values, that must stand there: `*` is any value but null, and a text that
+begins with `~` is a regular expression, looked for in a text."""
 ROLES: dict[str, ParticipantKind] = {
     **dict.fromkeys(("user", "human"), "human"),
     **dict.fromkeys(("assistant", "agent", "model", "ai"), "agent"),
@@ -47,6 +48,8 @@ class Constants(Model):
     instance: str | None = None
     agent: str | None = None
     agent_model: str | None = None
+    status: Literal["succeeded", "failed"] | None = None
+    """Of an action whose result no field and no rule speaks of; without it that is unknown."""
 
 
 class HeadFields(Model):
@@ -76,6 +79,7 @@ class EventFields(Model):
     arguments: str | list[str] | None = None
     status: str | None = None
     error: str | None = None
+    result: str | None = None
     state: str | None = None
 
 
@@ -84,6 +88,29 @@ class KindRule(Model):
 
     where: Condition
     kind: EventKind
+
+
+class RoleRule(Model):
+    """Who speaks where an event fits `where`: a participant of that kind; the first that fits decides."""
+
+    where: Condition
+    kind: ParticipantKind
+    actor: str | None = Field(default=None, min_length=1)
+    """Their name, in place of the one that the log gives."""
+
+
+class ResultRule(Model):
+    """Results that fit `where` have this status; the first rule that fits decides."""
+
+    where: Condition
+    status: Literal["succeeded", "failed", "unknown"]
+
+
+Roles = Annotated[
+    Annotated[dict[str, ParticipantKind], Tag("table")] | Annotated[list[RoleRule], Tag("rules")],
+    Discriminator(lambda given: "rules" if isinstance(given, list) else "table"),
+]
+"""`[roles]`, what each role means, or `[[roles]]`, rules."""
 
 
 class Filter(Model):
@@ -98,13 +125,30 @@ class Mapping(Model):
 
     constants: Constants = Constants()
     trajectory: HeadFields = HeadFields()
-    event: EventFields
+    event: EventFields = EventFields()
+    """Without it, the mapping only adds `roles` and `results` to what a reader of chats knows."""
     tags: dict[str, str] = Field(default_factory=dict)
     outcomes: dict[str, str] = Field(default_factory=dict)
-    roles: dict[str, ParticipantKind] = Field(default_factory=dict)
+    roles: Roles = Field(default_factory=dict)
     statuses: dict[str, str] = Field(default_factory=dict)
     kinds: list[KindRule] = Field(default_factory=list)
+    results: list[ResultRule] = Field(default_factory=list)
     filter: Filter = Filter()
+
+    @property
+    def only_rules(self) -> bool:
+        """Whether it says nothing of where fields are, so that it is for logs whose format is known."""
+        return not self.event.model_dump(exclude_none=True)
+
+    @cached_property
+    def role_table(self) -> dict[str, ParticipantKind]:
+        """Role -> kind, the known ones included."""
+        return {**ROLES, **(self.roles if isinstance(self.roles, dict) else {})}
+
+    @cached_property
+    def role_rules(self) -> list[RoleRule]:
+        """Rules on who speaks; none where roles are a table."""
+        return self.roles if isinstance(self.roles, list) else []
 
     @cached_property
     def events_at(self) -> str | None:
@@ -113,7 +157,8 @@ class Mapping(Model):
 
     def check(self) -> None:
         """ValueError for what the types alone cannot tell: `key: what is wrong`."""
-        if self.event.actor is None and self.event.role is None:
+        rules = self.roles or self.results or self.constants.status
+        if self.event.actor is None and self.event.role is None and not (self.only_rules and rules):
             raise ValueError("event: needs actor or role")
         for key, path in (*self._head_paths(), *self._event_paths()):
             try:
@@ -127,6 +172,10 @@ class Mapping(Model):
             at, more, rest = path.partition("[]")
             if more and (at != self.events_at or "[]" in rest):
                 raise ValueError(f"{key}: events are in {self.events_at!r}, {path!r} goes elsewhere")
+        for condition in self._conditions():
+            for wanted in condition.values():
+                for one in wanted if isinstance(wanted, list) else [wanted]:
+                    _check_pattern(one)
         for value, meaning in self.statuses.items():
             if meaning not in ("succeeded", "failed", "unknown"):
                 raise ValueError(
@@ -144,11 +193,19 @@ class Mapping(Model):
         for name, path in self.event.model_dump(exclude_none=True).items():
             for one in [path] if isinstance(path, str) else path:
                 yield f"event.{name}", one
-        for number, rule in enumerate(self.kinds):
-            yield from ((f"kinds[{number}].where", path) for path in rule.where)
+        tables: dict[str, Sequence[KindRule | RoleRule | ResultRule]]
+        tables = {"kinds": self.kinds, "roles": self.role_rules, "results": self.results}
+        for table, many in tables.items():
+            for number, rule in enumerate(many):
+                yield from ((f"{table}[{number}].where", path) for path in rule.where)
         for table in ("keep", "skip"):
             for number, condition in enumerate(getattr(self.filter, table)):
                 yield from ((f"filter.{table}[{number}]", path) for path in condition)
+
+    def _conditions(self) -> Iterator[Condition]:
+        rules: list[KindRule | RoleRule | ResultRule] = [*self.kinds, *self.role_rules, *self.results]
+        yield from (rule.where for rule in rules)
+        yield from (*self.filter.keep, *self.filter.skip)
 
 
 def text_of(name: str) -> tuple[str, str]:
@@ -181,7 +238,8 @@ def parse(text: str, name: str = "mapping") -> Mapping:
 
 def _said(error: ValidationError) -> str:
     first = error.errors()[0]
-    where = [part for part in first["loc"] if part not in ("str", "int", "float", "bool")]
+    unions = ("str", "int", "float", "bool", "table", "rules")
+    where = [part for part in first["loc"] if part not in unions]
     place = ".".join(map(str, where))
     if first["type"] == "extra_forbidden":
         model: Any = Mapping
@@ -255,4 +313,23 @@ def _fits(wanted: Scalar | list[Scalar], found: JsonValue) -> bool:
     choices = wanted if isinstance(wanted, list) else [wanted]
     if found is None:
         return False
-    return "*" in choices or any(found == one and type(found) is type(one) for one in choices)
+    return "*" in choices or any(_is(one, found) for one in choices)
+
+
+def is_pattern(wanted: Scalar) -> bool:
+    """Whether a value of a condition is a regular expression: a text that begins with `~`."""
+    return isinstance(wanted, str) and wanted.startswith("~")
+
+
+def _is(wanted: Scalar, found: JsonValue) -> bool:
+    if isinstance(wanted, str) and is_pattern(wanted):
+        return isinstance(found, str) and re.search(wanted[1:], found) is not None
+    return found == wanted and type(found) is type(wanted)
+
+
+def _check_pattern(wanted: Scalar) -> None:
+    if isinstance(wanted, str) and is_pattern(wanted):
+        try:
+            re.compile(wanted[1:])
+        except re.error as error:
+            raise ValueError(f"{wanted!r}: no regular expression: {error}") from error

@@ -22,8 +22,10 @@ from typing import Any
 
 from ....schemas import Quarantined, Trajectory
 from ..base import ReadOptions, attempted
-from .conversation import ROLES, Answer, Call, Said, Talk
+from .conversation import Answer, Call, Said, Talk
+from .mapping import ROLES
 from .otlp_spans import Span, moment_of, objects_of, spans_of, value_of
+from .rules import Rules, rules
 
 SYSTEM = "otlp"
 LOOK = 64 * 1024
@@ -52,7 +54,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
         span.above = _above(span, spans)
     found = False
     for name, many in _conversations(spans.values()).items():
-        conversation = _Conversation(str(path))
+        conversation = _Conversation(str(path), rules(options.map))
         for span in sorted(many, key=lambda span: (span.start, -span.end)):
             conversation.take(span, many)
         yield from conversation.wrong
@@ -70,9 +72,9 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
 class _Conversation:
     """The spans of one conversation on their way to a trajectory."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, how: Rules) -> None:
         self.source = source
-        self.talk = Talk()
+        self.talk = Talk(how)
         self.said: Counter[str] = Counter()
         self.first: str | None = None
         self.wrong: list[Quarantined] = []
@@ -158,7 +160,7 @@ class _Conversation:
             return call if call in self.talk.calls else None
         for known, place in self.talk.calls.items():
             event = self.talk.events[place]
-            if event.status is None and event.action and event.action.name == name:
+            if self.talk.is_open(place) and event.action and event.action.name == name:
                 return known
         return None
 

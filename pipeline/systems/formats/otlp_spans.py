@@ -13,8 +13,7 @@ from pydantic_core import from_json
 
 from ....schemas import JsonValue, Quarantined
 from ..base import expect, json_file, json_lines
-from . import chat
-from . import conversation as talk
+from . import chat, contents
 from .conversation import Answer, Call, Said
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -74,7 +73,7 @@ class Span:
         """What the model was told apart from the chat."""
         name = "gen_ai.system_instructions"
         found = next((a[name] for a in (self.attributes, *(e[1] for e in self.events)) if name in a), None)
-        text = talk.plain(value_of(found)) if found is not None else ""
+        text = contents.plain(value_of(found)) if found is not None else ""
         return Said("system", text) if text else None
 
     def _old_events(self, side: str) -> Iterator[Said]:
@@ -208,7 +207,7 @@ def _message(given: JsonValue) -> Said:
                 said.answers.append(Answer(content, str(call).strip() if call else None))
             case _:
                 texts.append(part)
-    said.text = talk.plain(texts) or None
+    said.text = contents.plain(texts) or None
     return said
 
 

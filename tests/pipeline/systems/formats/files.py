@@ -33,6 +33,15 @@ def one(system: str, path: Path, **options: object) -> Trajectory:
     return trajectory
 
 
+def asked(call: str, answer: object, **more: object) -> list[dict[str, object]]:
+    """A tool call and its answer, as a chat has them."""
+    function = {"name": "look", "arguments": "{}"}
+    return [
+        {"role": "assistant", "tool_calls": [{"id": call, "type": "function", "function": function}]},
+        {"role": "tool", "tool_call_id": call, "content": answer, **more},
+    ]
+
+
 def brief(events: tuple[Event, ...]) -> list[tuple[str, str, str | None]]:
     """Actor, kind, and the text or what was done."""
     return [(e.actor, e.kind, e.action.name if e.action else e.text) for e in events]

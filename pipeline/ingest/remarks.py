@@ -1,0 +1,59 @@
+"""What an ingest says of what it took in: who the participants are, and results of which nothing is known."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from ...schemas import Event, JsonValue, Trajectory
+from ..systems.formats import marks
+
+NAMES = 4
+"""So many participants of a kind are named."""
+
+
+@dataclass
+class Remarks:
+    """Counts over the trajectories that were stored."""
+
+    spoken: dict[str, Counter[str]] = field(default_factory=dict)
+    """Kind -> participant -> events."""
+    answered: int = 0
+    untold: int = 0
+    alike: int = 0
+
+    def take(self, trajectory: Trajectory) -> None:
+        """Count a trajectory in."""
+        kinds = {person.name: person.kind for person in trajectory.participants}
+        for name, count in Counter(event.actor for event in trajectory.events).items():
+            self.spoken.setdefault(kinds[name], Counter())[name] += count
+        for event in trajectory.events:
+            if event.kind in ("action", "finish") and "public" in event.states:
+                self._result(event, trajectory.states)
+
+    def _result(self, event: Event, states: dict[str, JsonValue]) -> None:
+        self.answered += 1
+        if event.status is None:
+            self.untold += 1
+            state = states.get(event.states["public"])
+            self.alike += isinstance(state, dict) and marks.alike(state.get("observation"))
+
+    def notes(self) -> Iterator[str]:
+        """The sentences for a person; none where nothing was stored."""
+        if self.spoken:
+            yield "participants: " + "; ".join(self._kind(kind) for kind in sorted(self.spoken, reverse=True))
+        if self.untold:
+            looks = f" ({self.alike} of them read like errors)" if self.alike else ""
+            yield (
+                f"{self.untold} of {self.answered} results say neither success nor failure{looks}: their "
+                "status is unknown and error_rate undefined. [[results]] or [constants] status of a mapping "
+                "(--map) says what they mean"
+            )
+
+    def _kind(self, kind: str) -> str:
+        named = self.spoken[kind].most_common(NAMES)
+        more = len(self.spoken[kind]) - len(named)
+        events = sum(self.spoken[kind].values())
+        names = ", ".join(name for name, _ in named) + (f" and {more} more" if more else "")
+        return f"{kind} {names} ({events} events)"

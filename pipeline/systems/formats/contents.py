@@ -1,0 +1,42 @@
+"""The content of a message and the arguments of a tool call, in whichever shape they were logged."""
+
+from __future__ import annotations
+
+from pydantic_core import from_json
+
+from ....schemas import JsonValue
+
+UNSAID = ("reasoning", "thinking")
+"""Parts that nobody else sees."""
+_TEXTS = ("text", "input_text", "output_text", "refusal")
+
+
+def arguments(given: JsonValue) -> tuple[dict[str, JsonValue], str | None]:
+    """(arguments by name, the text as logged where it does not say just that) of a tool call."""
+    if given is None or given == "":
+        return {}, None
+    if isinstance(given, str):
+        try:
+            parsed = from_json(given)
+        except ValueError:
+            return {}, given
+        return (parsed, None) if isinstance(parsed, dict) else ({"argument": parsed}, given)
+    return (given, None) if isinstance(given, dict) else ({"argument": given}, None)
+
+
+def plain(content: JsonValue) -> str:
+    """The text of a content: itself, its text parts one below the other, `[type]` for any other part."""
+    if content is None:
+        return ""
+    if isinstance(content, list):
+        parts = [p for p in content if not (isinstance(p, dict) and p.get("type") in UNSAID)]
+        return "\n".join(_part(part) for part in parts)
+    return content if isinstance(content, str) else _part(content)
+
+
+def _part(part: JsonValue) -> str:
+    if not isinstance(part, dict):
+        return part if isinstance(part, str) else str(part)
+    kind = str(part.get("type", "text"))
+    text = part.get(kind) if kind == "refusal" else part.get("text", part.get("content"))
+    return text if kind in _TEXTS and isinstance(text, str) else f"[{kind}]"

@@ -1,0 +1,117 @@
+"""What widespread frameworks write where a tool failed, and where a user's turn is a shell's.
+
+A mark may say both: a return code or `"is_error": false` also tells success. Most say only failure, such as a
+text that begins with `Error:`; a result without such a mark says nothing. docs/formats.md has the table.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from ....schemas import JsonValue
+from . import contents
+
+Status = Literal["succeeded", "failed"]
+LOOK = 2000
+"""Characters at each end of a text in which a mark is looked for."""
+_CODE_KEYS = ("returncode", "return_code", "exit_code", "exitcode", "exitCode")
+_CODE_TAG = re.compile(r"\s*<(?:returncode|return_code|exit_code|exitcode)>\s*(-?\d+)\s*<")
+_CODE_LINE = re.compile(
+    r"\W*(?:(?:the |this )?(?:command|process|program|script)\b.{0,40}?)?"
+    r"(?:exit|return)(?:ed)?(?: with)?[ _]?(?:exit |return )?(?:code|status)\b"
+    r"(?: of| was| is)?[:= ]+(-?\d+)\b"
+    r"(?=\W*$|[ .,]*\(execution )",
+    re.IGNORECASE,
+)
+_ERROR = re.compile(
+    r"\s*\W{0,3}(?i:(?:tool ?)?error)(?:\s*[:!\[(\n]|\s*$"
+    r"|\s+(?:executing|calling|invoking|running|parsing|while|when|in|during|occurred)\b)"
+    r"|\s*(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception):\s"
+    r"|\s*<(?:error|exception|tool_use_error)>"
+    r"|\s*Traceback \(most recent call last\):"
+)
+_RAISED = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Interrupt|Exit)\b")
+_TRACEBACK = "Traceback (most recent call last)"
+_ALIKE = re.compile(
+    r"\b(?:errors?|exceptions?|failed|failure|traceback|denied|invalid|not found|no such|cannot|timed out)\b",
+    re.IGNORECASE,
+)
+_OBSERVED = re.compile(
+    r"\s*(?:<(?:returncode|return_code|exit_code)>\s*-?\d+\s*<"  # mini-swe-agent
+    r"|(?:OBSERVATION|Observation):\s"  # SWE-agent, OpenHands, ReAct, smolagents
+    r"|EXECUTION RESULT of \["  # OpenHands
+    r"|exitcode: -?\d+ \(execution "  # AutoGen
+    r"|\[\w+(?: for '[^\n]*')?\] Result:"  # Cline, Roo Code
+    r"|(?:New|Current) [Tt]erminal (?:[Oo]utput|[Ss]creen|[Ss]tate):)"  # Terminus
+)
+
+
+def status(content: JsonValue) -> Status | None:
+    """Whether a result says that it failed or succeeded; None where it says neither."""
+    parsed = _parsed(content)
+    if isinstance(parsed, dict):
+        return _of_object(parsed)
+    text = contents.plain(content)
+    code = _code(text)
+    if code is not None:
+        return "failed" if code else "succeeded"
+    return "failed" if _fails(text) else None
+
+
+def error(content: JsonValue) -> str | None:
+    """What a result gives as its error, where that is a text of its own."""
+    parsed = _parsed(content)
+    found = parsed.get("error") if isinstance(parsed, dict) else None
+    return found if isinstance(found, str) and found else None
+
+
+def alike(content: JsonValue) -> bool:
+    """Whether the first line of a result reads like an error, which is no more than a reason to look."""
+    first = contents.plain(content)[:LOOK].strip().partition("\n")[0]
+    return _ALIKE.search(first[:200]) is not None
+
+
+def observed(text: str) -> bool:
+    """Whether a turn under the role of a user is what a scaffold puts there: the output of a command."""
+    return _OBSERVED.match(text) is not None
+
+
+def _parsed(content: JsonValue) -> JsonValue:
+    """An object that is logged as its JSON text, or as the only part of a content."""
+    if isinstance(content, dict):
+        return content
+    text = contents.plain(content)
+    return contents.arguments(text)[0] or None if text.lstrip().startswith("{") else None
+
+
+def _of_object(given: dict[str, JsonValue]) -> Status | None:
+    """Flags of failure count before those of success, and a return code before `error`."""
+    for key in _CODE_KEYS:
+        code = given.get(key)
+        if isinstance(code, int) and not isinstance(code, bool):
+            return "failed" if code else "succeeded"
+    flags = [given.get(key) for key in ("is_error", "isError")]
+    good = [given.get(key) for key in ("success", "ok")]
+    if given.get("error") or True in flags or False in good:
+        return "failed"
+    return "succeeded" if "error" in given or False in flags or True in good else None
+
+
+def _code(text: str) -> int | None:
+    """The return code that stands first in a text, or on its first or last line."""
+    if tag := _CODE_TAG.match(text):
+        return int(tag[1])
+    head, tail = text[:LOOK].strip(), text[-LOOK:].strip()
+    for line in (head.partition("\n")[0], tail.rpartition("\n")[2]):
+        if found := _CODE_LINE.match(line):
+            return int(found[1])
+    return None
+
+
+def _fails(text: str) -> bool:
+    """An error in the first words, or a traceback with what was raised on the last line."""
+    if _ERROR.match(text[:LOOK]):
+        return True
+    last = text[-LOOK:].strip().rpartition("\n")[2]
+    return _TRACEBACK in text and _RAISED.match(last) is not None

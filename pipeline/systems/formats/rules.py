@@ -1,0 +1,53 @@
+"""Who speaks and whether a result failed: a mapping's rules first, then the shipped marks (marks.py)."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from ....schemas import JsonValue
+from ....schemas.trajectory import ParticipantKind
+from . import contents, marks
+from .mapping import Mapping, fits, getter, parse
+
+
+class Rules:
+    """What a mapping says of roles and results, on top of what is shipped."""
+
+    def __init__(self, mapping: Mapping) -> None:
+        self.mapping = mapping
+        conditions = [rule.where for rule in mapping.role_rules] + [rule.where for rule in mapping.results]
+        self._paths = {path: getter(path) for condition in conditions for path in condition}
+
+    def speaker(self, message: dict[str, Any]) -> tuple[ParticipantKind, str | None]:
+        """(kind, a rule's own name for them) of who says `message`, `{role, content, name}`; ValueError for a
+        role that there is not."""
+        rule = next((r for r in self.mapping.role_rules if self._fits(r.where, message)), None)
+        if rule is not None:
+            return rule.kind, rule.actor
+        role, known = message["role"], self.mapping.role_table
+        if role not in known:
+            raise ValueError(f"unknown role {role[:80]!r}, expected one of {', '.join(known)}")
+        said = message.get("content")
+        if known[role] == "human" and isinstance(said, str) and marks.observed(said):
+            return "environment", None
+        return known[role], None
+
+    def status(self, content: JsonValue, tool: str | None) -> marks.Status | None:
+        """Whether a tool's result failed; None where nothing says it."""
+        text = contents.plain(content)
+        parsed = contents.arguments(text)[0] if text.lstrip().startswith("{") else content
+        result = {"content": text, "tool": tool, "json": parsed}
+        for rule in self.mapping.results:
+            if self._fits(rule.where, result):
+                return None if rule.status == "unknown" else rule.status
+        return marks.status(content) or self.mapping.constants.status
+
+    def _fits(self, where: dict[str, Any], value: dict[str, Any]) -> bool:
+        return fits(where, lambda path: self._paths[path](value))
+
+
+@lru_cache(maxsize=8)
+def rules(text: str | None) -> Rules:
+    """The rules of a mapping's text; the shipped ones alone without one."""
+    return Rules(parse(text) if text else Mapping())

@@ -1,0 +1,215 @@
+"""Who speaks and what failed, by the shipped marks and by a mapping's rules."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from coaudit.pipeline.errors import SourceError
+from coaudit.pipeline.ingest import run as ingesting
+from coaudit.pipeline.store import Store, Workspace
+from coaudit.pipeline.systems import ReadOptions
+from coaudit.pipeline.systems.formats import marks
+from coaudit.pipeline.systems.formats.mapping import parse
+from tests.pipeline.systems.formats.files import asked, brief, one, written
+
+TASK = {"role": "user", "content": "Mend the test."}
+RAISED = "Traceback (most recent call last):\n  File 'a.py'\nKeyError: 'x'"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "Error: no such user",
+        "Error executing tool look: timeout",
+        "ValueError: seven",
+        RAISED,
+        f"reading\n{RAISED}",
+        "<returncode>1</returncode>\n<output></output>",
+        "exitcode: 1 (execution failed)\nCode output: ",
+        "out\n[The command completed with exit code 2.]",
+        {"error": "no network"},
+        '{"success": false, "error": null}',
+        '{"exit_code": 2, "output": "fine"}',
+        [{"type": "text", "text": "Error: no such user"}],
+    ],
+)
+def test_a_result_that_says_so_has_failed(content: object) -> None:
+    assert marks.status(content) == "failed"  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "<returncode>0</returncode>\n<output>Error: is only quoted</output>",
+        "out\n[The command completed with exit code 0.]",
+        '{"error": null, "result": 3}',
+        {"isError": False, "content": "Error: is only quoted"},
+    ],
+)
+def test_a_result_that_says_so_has_succeeded(content: object) -> None:
+    assert marks.status(content) == "succeeded"  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "A city.",
+        "",
+        None,
+        "Errors found: 0",
+        "Error handling in Python",
+        "Terror: a film of 1978",
+        "return code 5 is what the manual calls it",
+        f"line 1 of a log\n{RAISED}\nline 9: all is well",
+        {"id": 3},
+    ],
+)
+def test_of_any_other_result_nothing_is_known(content: object) -> None:
+    assert marks.status(content) is None  # type: ignore[arg-type]
+
+
+def test_what_the_log_itself_says_of_a_tool_comes_before_any_mark(tmp_path: Path) -> None:
+    told = [TASK, *asked("a", "Error: quoted", status="success"), *asked("b", "fine", is_error=True)]
+    found = one("chat", written(tmp_path / "a.jsonl", {"messages": told}))
+    calls = [event for event in found.events if event.kind == "action"]
+    assert [(call.status, call.error) for call in calls] == [("succeeded", None), ("failed", "fine")]
+
+
+def test_calls_and_answers_as_parts_of_a_content_are_no_words_of_a_human(tmp_path: Path) -> None:
+    call = {"type": "tool_use", "id": "t1", "name": "look", "input": {"q": "Ulm"}}
+    answer = {"type": "tool_result", "tool_use_id": "t1", "content": "gone", "is_error": True}
+    told = [
+        TASK,
+        {"role": "assistant", "content": [{"type": "text", "text": "I look."}, call]},
+        {"role": "user", "content": [answer]},
+    ]
+    found = one("chat", written(tmp_path / "a.jsonl", {"messages": told}))
+    assert brief(found.events) == [
+        ("user", "message", "Mend the test."),
+        ("assistant", "message", "I look."),
+        ("assistant", "action", "look"),
+    ]
+    assert (found.events[2].status, found.events[2].error) == ("failed", "gone")
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "<returncode>0</returncode>\n<output>3 passed</output>",
+        "OBSERVATION:\n3 passed",
+        "exitcode: 0 (execution succeeded)\nCode output: 3 passed",
+        "[execute_command for 'pytest'] Result:\n3 passed",
+    ],
+)
+def test_the_output_of_a_command_under_the_role_of_the_user_is_the_environments(
+    tmp_path: Path, output: str
+) -> None:
+    told = [TASK, {"role": "assistant", "content": "pytest"}, {"role": "user", "content": output}]
+    found = one("chat", written(tmp_path / "a.jsonl", {"messages": told}))
+    assert [(e.actor, e.kind) for e in found.events] == [
+        ("user", "message"),
+        ("assistant", "message"),
+        ("environment", "note"),
+    ]
+
+
+def test_a_humans_word_that_only_quotes_an_output_stays_a_humans(tmp_path: Path) -> None:
+    quoting = {"role": "user", "content": "It says <returncode>1</returncode>, why? Observation: odd."}
+    found = one("chat", written(tmp_path / "a.jsonl", {"messages": [quoting]}))
+    assert brief(found.events)[0][:2] == ("user", "message")
+
+
+def test_a_rule_of_the_mapping_comes_before_the_shipped_ones(tmp_path: Path) -> None:
+    told = [{"role": "user", "content": "Observation: it is odd."}, *asked("a", "Error: quoted")]
+    rules = """
+        [[roles]]
+        where = { role = "user" }
+        kind = "human"
+        [[results]]
+        where = { tool = "look" }
+        status = "unknown"
+    """
+    found = one("chat", written(tmp_path / "a.jsonl", {"messages": told}), map=rules)
+    assert brief(found.events)[0][:2] == ("user", "message")
+    assert found.events[1].status is None
+
+
+def test_an_id_of_a_conversation_without_a_name_stays_whatever_rules_say(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.jsonl", {"messages": [TASK, *asked("a", "fine")]})
+    assert one("chat", path).id == one("chat", path, map='[constants]\nstatus = "succeeded"').id
+
+
+def test_in_a_mapped_log_one_name_may_speak_as_two_kinds_where_a_rule_says_so(tmp_path: Path) -> None:
+    rules = """
+        [event]
+        role = "log[].role"
+        text = "log[].text"
+        [[roles]]
+        where = { "log[].text" = "~^ls: " }
+        kind = "environment"
+    """
+    log = [{"role": "user", "text": "Go."}, {"role": "user", "text": "ls: no such file"}]
+    found = one("mapped", written(tmp_path / "a.jsonl", {"log": log}), map=rules)
+    assert [(e.actor, e.kind) for e in found.events] == [("user", "message"), ("user (environment)", "note")]
+
+
+def test_in_a_mapped_log_what_came_back_gives_status_error_and_state(tmp_path: Path) -> None:
+    rules = """
+        [event]
+        role = "log[].role"
+        action = "log[].tool"
+        result = "log[].out"
+        [[results]]
+        where = { "log[].out" = "~^denied" }
+        status = "failed"
+    """
+    outs = ["denied: you", "Error: no", "fine", "exit code: 0"]
+    log = [{"role": "agent", "tool": "look", "out": out} for out in outs]
+    found = one("mapped", written(tmp_path / "a.jsonl", {"log": log}), map=rules)
+    assert [e.status for e in found.events] == ["failed", "failed", None, "succeeded"]
+    assert found.events[0].error == "denied: you"
+    assert found.states[found.events[2].states["public"]] == {"observation": "fine"}
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        ('[[results]]\nwhere = { content = "~(" }\nstatus = "failed"', "no regular expression"),
+        ('[[roles]]\nwhere = { role = "x" }\nkind = "robot"', "roles.0.kind"),
+        ("", "event: needs actor or role"),
+    ],
+)
+def test_a_rule_that_is_none_is_refused_with_its_place(text: str, said: str) -> None:
+    with pytest.raises(SourceError, match=said):
+        parse(text)
+
+
+def test_error_rate_is_the_share_of_failures_where_all_is_known_and_else_undefined(tmp_path: Path) -> None:
+    told = [TASK, *asked("a", "Error: no"), *asked("b", "fine"), *asked("c", "fine"), *asked("d", "fine")]
+    told.append(asked("e", "")[0])  # a call that nothing answered is no try
+    path = written(tmp_path / "a.jsonl", {"id": "s", "messages": told})
+    rates = {}
+    for name, text in (("bare", None), ("ruled", '[constants]\nstatus = "succeeded"')):
+        store = Store(Workspace(tmp_path / name))
+        result = ingesting.ingest(store, [path], ReadOptions(map=text))
+        notes = "\n".join(result.remarks.notes())
+        assert ("3 of 4 results say neither success nor failure" in notes) == (name == "bare")
+        query = "SELECT value, weight, reason FROM computed WHERE metric = 'error_rate'"
+        with store.reading() as connection:
+            rates[name] = connection.execute(query).fetchone()
+    assert rates["bare"][0] is None
+    assert rates["bare"][2] == "the log does not say whether 3 of 5 steps failed"
+    assert rates["ruled"] == (0.25, 4.0, None)
+
+
+def test_ingest_says_whom_it_met_as_what_and_what_reads_like_an_error(tmp_path: Path) -> None:
+    told = [TASK, *asked("a", "No such file"), {"role": "user", "content": "OBSERVATION:\nfine"}]
+    path = written(tmp_path / "a.jsonl", {"id": "s", "messages": told})
+    result = ingesting.ingest(Store(Workspace(tmp_path / "w")), [path], ReadOptions())
+    met, unknown = result.remarks.notes()
+    assert met == (
+        "participants: human user (1 events); environment environment (1 events); agent assistant (1 events)"
+    )
+    assert "1 of 1 results say neither success nor failure (1 of them read like errors)" in unknown
