@@ -181,7 +181,7 @@ def test_what_fails_within_a_transaction_is_not_stored_at_all(store: Store) -> N
 def test_a_database_of_a_newer_coaudit_is_refused_with_what_to_do(store: Store, coaudit: Coaudit) -> None:
     with store.writing() as connection:
         connection.execute("UPDATE meta SET value = '99' WHERE key = 'version'")
-    with pytest.raises(StoreError, match=r"written by a newer coaudit \(tables 99, this one knows 4\)"):
+    with pytest.raises(StoreError, match=r"written by a newer coaudit \(tables 99, this one knows 6\)"):
         rows(store, "SELECT 1")
     done = coaudit("metrics", "--json", status=1)
     assert (done.out, done.err.count("\n")) == ("", 1)
