@@ -22,9 +22,9 @@ def dashboard(
     """Look at the workspace in the browser, at http://127.0.0.1:PORT. It reads only; Ctrl-C ends it."""
     from importlib import resources
 
-    found = workspace(ctx)
-    if not found.exists():
-        raise CoauditError(f"{found.path}: no workspace here; `coaudit ingest PATH` makes one")
+    place = workspace(ctx)
+    if not place.exists():
+        raise CoauditError(f"{place.path}: no workspace here; `coaudit ingest PATH` makes one")
     store(ctx)
     app = resources.files("coaudit.dashboards") / "app.py"
     flags = {
@@ -39,5 +39,5 @@ def dashboard(
     command = [sys.executable, "-P", "-m", "streamlit", "run", str(app)]
     command += [part for name, value in flags.items() for part in (f"--{name}", value)]
     say(f"http://127.0.0.1:{port}  (Ctrl-C ends it)")
-    os.environ["COAUDIT_WORKSPACE"] = str(found.path.resolve())
+    os.environ["COAUDIT_WORKSPACE"] = str(place.path.resolve())
     os.execv(sys.executable, command)

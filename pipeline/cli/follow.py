@@ -128,8 +128,8 @@ async def _follow(
     ctx: typer.Context, plan: Any, asked: Asked, lines: bool, webhook: str | None, unanswered: float
 ) -> dict[str, float]:
     """Put the pieces together and run them."""
-    found = store(ctx, for_ingest=True)
-    follower = Follower(plan, found, say)
+    workspace_store = store(ctx, for_ingest=True)
+    follower = Follower(plan, workspace_store, say)
     sent = Webhook(webhook, say) if webhook else None
     if sent:
         follower.beside.append(sent.run)
@@ -143,7 +143,7 @@ async def _follow(
     async with AsyncExitStack() as stack:
         judge = await stack.enter_async_context(_judging(follower, asked)) if asked.books else None
         if lines or sent:
-            follower.watchers.append(Alerts(emitted, unanswered, halts, frozenset(_ids(found))))
+            follower.watchers.append(Alerts(emitted, unanswered, halts, frozenset(_ids(workspace_store))))
         await follower.run()
     return follower.summary() | (judge.summary() if judge else {})
 
@@ -189,8 +189,8 @@ def _approved(model: Model, *, yes: bool) -> Model:
     return model
 
 
-def _ids(found: Store) -> list[str]:
-    if not found.workspace.database.exists():
+def _ids(store: Store) -> list[str]:
+    if not store.workspace.database.exists():
         return []
-    with found.reading() as connection:
+    with store.reading() as connection:
         return [row[0] for row in connection.execute("SELECT id FROM trajectories").fetchall()]

@@ -127,10 +127,10 @@ def checked_mapping(name: str | None) -> str | None:
     return text
 
 
-def _preview(found: list[Trajectory | Quarantined], json: bool) -> None:
+def _preview(rows: list[Trajectory | Quarantined], json: bool) -> None:
     """Trajectories as they would be read, and what would not be."""
-    shown = [item for item in found if isinstance(item, Trajectory)]
-    for item in found:
+    shown = [item for item in rows if isinstance(item, Trajectory)]
+    for item in rows:
         if not isinstance(item, Trajectory):
             say(f"{item.source}:{item.line}: {item.reason}" if item.line else f"{item.source}: {item.reason}")
     if json:
@@ -152,11 +152,11 @@ def checked_setting(setting: str | None) -> Setting | None:
 @app.command("rebuild")
 def rebuild(ctx: typer.Context, json: Json = False) -> None:
     """Make the database anew from the ledgers and the logs they name."""
-    found = Store(workspace(ctx))
-    if not found.workspace.exists():
-        raise CoauditError(f"{found.workspace.path}: no workspace here; `coaudit ingest PATH` makes one")
+    store = Store(workspace(ctx))
+    if not store.workspace.exists():
+        raise CoauditError(f"{store.workspace.path}: no workspace here; `coaudit ingest PATH` makes one")
     with progress("rebuilding") as report:
-        result = make_anew(found, report)
+        result = make_anew(store, report)
     for item in result.quarantined:
         say(f"{item.source}: {item.reason}")
     if json:

@@ -82,13 +82,13 @@ def judge(
     json: Json = False,
 ) -> None:
     """Rate units with rules or a model. What was rated in the same way before is not rated again."""
-    found = store(ctx)
+    workspace_store = store(ctx)
     scope = judging.Scope((), checked_context(context), include_query, limit, retry_errors, repeats)
-    scope = scope.of_sample(found, sample)
+    scope = scope.of_sample(workspace_store, sample)
     if model is None:
         if repeats > 1:
             raise UsageError("--repeats asks a model again: give --model; the other raters never vary")
-        report(_without_model(found, rater or "rules", codebook or [], members, scope), json)
+        report(_without_model(workspace_store, rater or "rules", codebook or [], members, scope), json)
         return
     asked = Model(
         name=model,
@@ -99,8 +99,8 @@ def judge(
         max_cost=max_cost,
         context=context_tokens,
     )
-    books = judging.chosen(found, codebook or [])
-    _with_model(found, scope.on(books), asked, (engine, api_base, timeout), yes=yes, json=json)
+    books = judging.chosen(workspace_store, codebook or [])
+    _with_model(workspace_store, scope.on(books), asked, (engine, api_base, timeout), yes=yes, json=json)
 
 
 def approve(estimate: Estimate, *, yes: bool) -> None:
@@ -161,7 +161,7 @@ def checked_context(given: str | None) -> ContextKind | None:
 
 
 def _with_model(
-    found: Store, scope: Scope, asked: Model, where: tuple[str, str | None, float], *, yes: bool, json: bool
+    store: Store, scope: Scope, asked: Model, where: tuple[str, str | None, float], *, yes: bool, json: bool
 ) -> None:
 
     engine, api_base, timeout = where
@@ -172,7 +172,7 @@ def _with_model(
         raise UsageError(str(error)) from error
     try:
         done = run.judge(
-            found, scope, asked, asking, approve=lambda e: approve(e, yes=yes), show=shown(), say=say
+            store, scope, asked, asking, approve=lambda e: approve(e, yes=yes), show=shown(), say=say
         )
     except run.Incomplete as error:
         report(error.summary, json)
@@ -180,15 +180,15 @@ def _with_model(
     report(done, json)
 
 
-def _without_model(found: Store, rater: str, names: list[str], members: str, scope: Scope) -> Summary:
+def _without_model(store: Store, rater: str, names: list[str], members: str, scope: Scope) -> Summary:
 
     if rater != jury.NAME and not rater.startswith(f"{jury.NAME}:"):
-        return embedded.judge(found, rater, names, scope, say)
+        return embedded.judge(store, rater, names, scope, say)
     if scope.sample:
         raise UsageError("--sample is no option of a jury, which rates whatever its members have rated")
     chosen = [name.strip() for name in members.split(",") if name.strip()]
-    books = judging.chosen(found, names, jury.rated_by(found, chosen))
-    tried = jury.judge(found, scope.on(books), chosen, rater)
+    books = judging.chosen(store, names, jury.rated_by(store, chosen))
+    tried = jury.judge(store, scope.on(books), chosen, rater)
     for (one, other), (same, n) in tried.agreement.items():
         say(f"{one} and {other} agree on {same} of {n} ({same / n:.0%}); `coaudit agreement` says more")
     return tried.summary

@@ -88,17 +88,17 @@ def push(
     json: Json = False,
 ) -> None:
     """Make the sample's projects and the tasks they lack. Repeat it whenever in doubt: nothing doubles."""
-    found = store(ctx)
-    chosen = samples.load(found.workspace, sample)
+    workspace_store = store(ctx)
+    chosen = samples.load(workspace_store.workspace, sample)
     if judge and not with_predictions:
         raise UsageError("--judge goes with --with-predictions")
     with _server() as server, progress("pushing") as report:
         done = annotating.push(
-            found,
+            workspace_store,
             server,
             chosen,
             context=context,
-            judge=annotating.only_judge(found, chosen, judge) if with_predictions else None,
+            judge=annotating.only_judge(workspace_store, chosen, judge) if with_predictions else None,
             reset_config=reset_config,
             progress=report,
         )
@@ -114,17 +114,17 @@ def push(
 @labelstudio_app.command("pull")
 def pull(ctx: typer.Context, sample: SampleName = None, json: Json = False) -> None:
     """Take over what people labelled, changed or took back since the last pull."""
-    found = store(ctx)
+    workspace_store = store(ctx)
     with _server() as server:
-        _report(pulling.pull(found, server, samples.load(found.workspace, sample)), json)
+        _report(pulling.pull(workspace_store, server, samples.load(workspace_store.workspace, sample)), json)
 
 
 @labelstudio_app.command("status")
 def status(ctx: typer.Context, sample: SampleName = None, json: Json = False) -> None:
     """How far annotation is, by project and by annotator."""
-    found = store(ctx)
+    workspace_store = store(ctx)
     with _server() as server:
-        rows = progressing.status(found, server, samples.load(found.workspace, sample))
+        rows = progressing.status(workspace_store, server, samples.load(workspace_store.workspace, sample))
     if json:
         emit({"rows": rows})
         return
@@ -153,8 +153,10 @@ def export(
     context: Context = "transcript",
 ) -> None:
     """Write tasks, configuration and instruction as files, for a Label Studio that we can't reach."""
-    found = store(ctx)
-    for path in annotating.export(found, samples.load(found.workspace, sample), folder, context):
+    workspace_store = store(ctx)
+    for path in annotating.export(
+        workspace_store, samples.load(workspace_store.workspace, sample), folder, context
+    ):
         tell(str(path))
 
 
@@ -169,9 +171,9 @@ def import_export(
     json: Json = False,
 ) -> None:
     """Take over the annotations in a JSON export of Label Studio."""
-    found = store(ctx)
-    chosen = samples.load(found.workspace, sample)
-    _report(pulling.import_file(found, chosen, file, _people(annotator or [])), json)
+    workspace_store = store(ctx)
+    chosen = samples.load(workspace_store.workspace, sample)
+    _report(pulling.import_file(workspace_store, chosen, file, _people(annotator or [])), json)
 
 
 def _people(given: list[str]) -> dict[int, str]:

@@ -39,8 +39,8 @@ Written by `make docs` from `coaudit --help`. `--workspace DIR` stands before th
 
 def documents() -> dict[str, str]:
     """Path from the repository's root -> text of everything that is written from the code."""
-    found = {f"schemas/json/{name}.json": _schema(model) for name, model in MODELS.items()}
-    return {"docs/commands.md": commands(), **found}
+    by_name = {f"schemas/json/{name}.json": _schema(model) for name, model in MODELS.items()}
+    return {"docs/commands.md": commands(), **by_name}
 
 
 def commands() -> str:

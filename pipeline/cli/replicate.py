@@ -22,17 +22,19 @@ def replicate(
     json: Json = False,
 ) -> None:
     """A paper's result tables: every published cell beside what the workspace's records give."""
-    found = replication.replicate(store(ctx), paper, definition=checked_definition(definition), rater=rater)
+    workspace_store = replication.replicate(
+        store(ctx), paper, definition=checked_definition(definition), rater=rater
+    )
     if json:
-        emit(found.document())
+        emit(workspace_store.document())
         return
-    tell(f"{found.paper.title}. {found.paper.source}.")
-    for one in found.tables:
+    tell(f"{workspace_store.paper.title}. {workspace_store.paper.source}.")
+    for one in workspace_store.tables:
         tell(f"\n{one.name} ({one.place}): {one.about}.")
         if rows := replication.lines(one):
             table("", list(replication.COLUMNS), rows)
         for remark in replication.remarks(one):
             tell(remark)
-    for left in found.left_out:
+    for left in workspace_store.left_out:
         tell(f"\nIn no cell, {left.reason}: {len(left.records)} of the records.")
-    tell(f"\n{found.paper.records}")
+    tell(f"\n{workspace_store.paper.records}")

@@ -52,9 +52,9 @@ def sample(
         unit=unit,
         seed=seed,
     )
-    found = store(ctx)
-    drawn = draw.draw(found, wish)
-    path = found.workspace.samples / f"{name}.jsonl"
+    workspace_store = store(ctx)
+    drawn = draw.draw(workspace_store, wish)
+    path = workspace_store.workspace.samples / f"{name}.jsonl"
     rows = [
         {
             "codebook": book,

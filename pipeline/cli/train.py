@@ -28,9 +28,9 @@ def train(
     """Train a judge on existing ratings; its agreement is that on trajectories which it had not seen."""
     from dataclasses import asdict
 
-    found = store(ctx)
-    (book,) = scope.chosen(found, [codebook])
-    done = training.train(found, book, rater, out)
+    workspace_store = store(ctx)
+    (book,) = scope.chosen(workspace_store, [codebook])
+    done = training.train(workspace_store, book, rater, out)
     if json:
         rows = [asdict(row) for row in done.rows]
         emit({"codebook": done.codebook, "rater": done.rater, "file": str(done.file), "rows": rows})

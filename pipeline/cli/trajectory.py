@@ -20,13 +20,13 @@ app.add_typer(trajectory_app, name="trajectory")
 @trajectory_app.command("list")
 def list_trajectories(ctx: typer.Context, json: Json = False) -> None:
     """What is in the workspace, one line each."""
-    found = trajectories.heads(store(ctx))
+    heads = trajectories.heads(store(ctx))
     if json:
-        emit({"rows": found})
+        emit({"rows": heads})
         return
     columns = ["id", "native_id", "system", "setting", "condition", "task", "agent_model", "events"]
-    rows = [[str(row.get(name) if row.get(name) is not None else "–") for name in columns] for row in found]
-    table(f"{len(found)} trajectories", columns, rows)
+    rows = [[str(row.get(name) if row.get(name) is not None else "–") for name in columns] for row in heads]
+    table(f"{len(heads)} trajectories", columns, rows)
 
 
 @trajectory_app.command("show")
@@ -38,20 +38,21 @@ def show_trajectory(
     json: Json = False,
 ) -> None:
     """One trajectory with all its events."""
-    found = trajectories.one(store(ctx), id, states=states)
+    trajectory = trajectories.one(store(ctx), id, states=states)
     if json:
-        emit(trajectories.document(found, hidden=hidden, states=states))
+        emit(trajectories.document(trajectory, hidden=hidden, states=states))
         return
-    show(found)
+    show(trajectory)
 
 
-def show(found: Trajectory) -> None:
+def show(trajectory: Trajectory) -> None:
     """A trajectory for reading: a line of what it is, then a line an event."""
-    team = ", ".join(f"{p.name} ({p.kind})" for p in found.team())
-    tell(f"{found.native_id}  {found.id}\n{found.system} · {found.condition} · {found.task} · {team}")
-    for event in found.events:
+    team = ", ".join(f"{p.name} ({p.kind})" for p in trajectory.team())
+    head = (trajectory.system, trajectory.condition, trajectory.task, team)
+    tell(f"{trajectory.native_id}  {trajectory.id}\n{' · '.join(map(str, head))}")
+    for event in trajectory.events:
         tell(trajectories.line(event))
-    for outcome in found.outcomes:
+    for outcome in trajectory.outcomes:
         value = outcome.text if outcome.value is None else number(outcome.value)
         why = f" (inferred: {outcome.inferred})" if outcome.inferred else ""
         tell(f"{outcome.name}: {outcome.reason if value is None else value}{why}")

@@ -44,23 +44,23 @@ def check(file: Path) -> tuple[list[str], list[str]]:
     try:
         book = Codebook.model_validate(given)
     except ValidationError as error:
-        problems = [_problem(file, given, found) for found in error.errors()]
+        problems = [_problem(file, given, result) for result in error.errors()]
     if isinstance(given.get("name"), str) and given["name"] != file.stem:
         problems.append(f"{file}: name: is {given['name']!r}, must be {file.stem!r} as the file is called")
     return problems, _notes(file, book) if book and not problems else []
 
 
-def _problem(file: Path, given: dict[str, Any], found: Any) -> str:
-    path = [str(part) for part in found["loc"]]
+def _problem(file: Path, given: dict[str, Any], result: Any) -> str:
+    path = [str(part) for part in result["loc"]]
     place = ".".join(path) or "codebook"
     field = path[-1] if path else ""
-    if found["type"] == "extra_forbidden":
+    if result["type"] == "extra_forbidden":
         return f"{file}: {place}: is not known here, expected {', '.join(_fields(path))}"
-    message = found["msg"].removeprefix("Value error, ")
+    message = result["msg"].removeprefix("Value error, ")
     help_ = f" (expected {_HELP[field]})" if field in _HELP and len(path) == 1 else ""
-    if found["type"] == "missing":
+    if result["type"] == "missing":
         return f"{file}: {place}: is missing{help_}"
-    got = f", got {str(found['input'])[:60]!r}" if path and found["type"] != "value_error" else ""
+    got = f", got {str(result['input'])[:60]!r}" if path and result["type"] != "value_error" else ""
     return f"{file}: {place}: {message}{got}{help_}"
 
 

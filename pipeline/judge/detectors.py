@@ -25,8 +25,8 @@ AHEAD = 200
 def books_of(store: Store) -> tuple[str, ...]:
     """The codebooks whose systems the store has trajectories of."""
     with store.reading() as connection:
-        found = {row[0] for row in connection.execute("SELECT DISTINCT system FROM trajectories").fetchall()}
-    return tuple(book for book, system in DETECTED.items() if system.name in found)
+        rows = {row[0] for row in connection.execute("SELECT DISTINCT system FROM trajectories").fetchall()}
+    return tuple(book for book, system in DETECTED.items() if system.name in rows)
 
 
 class Trajectories(Protocol):
@@ -62,8 +62,8 @@ class Ahead:
         if key not in self.held:
             start = self.place[key]
             with self.store.reading(synced=True) as connection:
-                found = self.store.load(connection, self.ids[start : start + AHEAD], states=True)
-            self.held = {trajectory.id: trajectory for trajectory in found}
+                trajectories = self.store.load(connection, self.ids[start : start + AHEAD], states=True)
+            self.held = {trajectory.id: trajectory for trajectory in trajectories}
         return self.held[key]
 
 
@@ -79,16 +79,16 @@ class SystemDetectors:
         trajectory = self.trajectories.get(unit.trajectory_id)
         if trajectory is None:
             return
-        found = findings(self.codebook.name, trajectory, self.trajectories.references)
-        if found is None:
+        result = findings(self.codebook.name, trajectory, self.trajectories.references)
+        if result is None:
             return
-        listed, maker = list(found), Maker(NAME, "rule", VERSION, self.codebook)
+        listed, maker = list(result), Maker(NAME, "rule", VERSION, self.codebook)
         for code in self.codebook.codes:
             yield maker.rating(unit, _verdict(self.codebook, code.code, listed))
 
 
-def _verdict(book: Codebook, code: str, found: list[Finding]) -> Verdict:
-    own = [finding for finding in found if finding.code == code]
+def _verdict(book: Codebook, code: str, rows: list[Finding]) -> Verdict:
+    own = [finding for finding in rows if finding.code == code]
     if not own:
         return Verdict(code, book.labels[1], rationale="the detector of this code found nothing")
     cites = tuple(sorted({seq for finding in own for seq in finding.cites}))

@@ -75,17 +75,17 @@ def _detectors(store: Store, names: Sequence[str], scope: Scope, say: Say) -> Su
 
 
 def _embedded(store: Store, name: str, scope: Scope, say: Say) -> Summary:
-    found = [embedded(book, name, lambda book: Ahead.of(store, book)) for book in scope.books]
-    return judge_locally(store, scope, [one.rater for one in found], found[0].maker, say)
+    items = [embedded(book, name, lambda book: Ahead.of(store, book)) for book in scope.books]
+    return judge_locally(store, scope, [one.rater for one in items], items[0].maker, say)
 
 
 def _trained(store: Store, rater: str, names: Sequence[str], scope: Scope, say: Say) -> Summary:
-    found = training.trained(store, rater)
-    books = judging.chosen(store, names, (found.codebook.name,))
-    if [book.name for book in books] != [found.codebook.name]:
+    result = training.trained(store, rater)
+    books = judging.chosen(store, names, (result.codebook.name,))
+    if [book.name for book in books] != [result.codebook.name]:
         raise UsageError(
-            f"rater {rater!r} was trained on codebook {found.codebook.name!r} and rates only that"
+            f"rater {rater!r} was trained on codebook {result.codebook.name!r} and rates only that"
         )
     # Its features look at what went before a unit, whatever context the codebook gives a reader.
     wider = replace(scope, books=books, context="transcript")
-    return judge_locally(store, wider, [found], (found.maker.rater, found.version), say)
+    return judge_locally(store, wider, [result], (result.maker.rater, result.version), say)

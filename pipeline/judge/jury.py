@@ -89,12 +89,12 @@ def _rated(store: Store, book: Codebook, members: Sequence[str], maker: Maker, t
 def _kinds(store: Store, members: Sequence[str], rater: str) -> set[RaterKind]:
     with store.reading() as connection:
         rows = connection.execute("SELECT DISTINCT rater, rater_kind FROM counted_ratings").fetchall()
-    found = dict(rows)
-    unknown = [name for name in members if name not in found]
+    result = dict(rows)
+    unknown = [name for name in members if name not in result]
     if unknown or len(set(members)) < jury.FEWEST or rater in members:
-        there = ", ".join(sorted(name for name in found if name != rater)) or "none yet"
+        there = ", ".join(sorted(name for name in result if name != rater)) or "none yet"
         what = (
             f"no ratings by {', '.join(unknown)}" if unknown else "a jury has two members or more, not itself"
         )
         raise UsageError(f"{what}: give --members a,b,c of {there}")
-    return {found[name] for name in members}
+    return {result[name] for name in members}

@@ -152,9 +152,9 @@ def batches(store: Store, book: Codebook) -> Iterator[Batch]:
         ids = [row[0] for row in connection.execute(query).fetchall()]
     for some in _batched(ids):
         with store.reading(synced=True) as connection:
-            found = store.load(connection, some)
+            trajectories = store.load(connection, some)
             said = known(connection, book, some)
-        yield Batch(book, found, said)
+        yield Batch(book, trajectories, said)
 
 
 def waiting_for(rater: str, say: Say) -> Callable[[str], None]:
@@ -179,7 +179,7 @@ def known(connection: Any, book: Codebook, ids: Sequence[str]) -> dict[str, Know
         WHERE r.codebook = ? AND r.codebook_version = ? AND NOT r.retracted
             AND r.trajectory_id IN ({names})
     """
-    found: dict[str, KnownUnits] = {}
+    by_name: dict[str, KnownUnits] = {}
     for row in dictionaries(connection, query, [book.name, book.name, book.version]):
         known = Known(
             rater=row["rater"],
@@ -193,8 +193,8 @@ def known(connection: Any, book: Codebook, ids: Sequence[str]) -> dict[str, Know
             label=row["label"],
             rest={key: row[key] for key in _REST},
         )
-        found.setdefault(row["trajectory_id"], {}).setdefault(row["event"], []).append(known)
-    return found
+        by_name.setdefault(row["trajectory_id"], {}).setdefault(row["event"], []).append(known)
+    return by_name
 
 
 _REST = ("code", "cites", "quote", "error_source", "rationale", "probability", "model", "seed", "error")

@@ -49,12 +49,12 @@ def train(store: Store, book: Codebook, rater: str | None, out: Path | None) -> 
     labels = _labels(store, book, teacher)
     examples = _examples(store, book, labels)
     learnt = [learn(book, code.code, examples.get(code.code, [])) for code in book.codes]
-    found = {about.code: model for model, about in learnt if model is not None}
-    if not found:
+    by_name = {about.code: model for model, about in learnt if model is not None}
+    if not by_name:
         reasons = "; ".join(f"{about.code}: {about.reason}" for _, about in learnt[:5])
         raise CoauditError(f"rater {teacher!r} teaches nothing about codebook {book.name!r}: {reasons}")
     path = out or models(store) / f"{book.name}{SUFFIX}"
-    save(path, book, found, [about for _, about in learnt])
+    save(path, book, by_name, [about for _, about in learnt])
     return Training(book.name, teacher, path, [about for _, about in learnt])
 
 
@@ -68,10 +68,10 @@ def trained(store: Store, name: str) -> Trained:
     try:
         about, _, _ = load(path)
         book = codebooks.load(about, store.workspace.codebooks)
-        _, found, version = load(path, book)
+        _, result, version = load(path, book)
     except (JudgeError, codebooks.CodebookError) as error:
         raise UsageError(str(error)) from error
-    return Trained(book, path.stem, version, found)
+    return Trained(book, path.stem, version, result)
 
 
 def _teacher(store: Store, book: Codebook, rater: str | None) -> str:
@@ -103,13 +103,13 @@ def _labels(store: Store, book: Codebook, rater: str) -> Labels:
 
 def _examples(store: Store, book: Codebook, labels: Labels) -> dict[str, list[Example]]:
     wanted = {(trajectory, event) for trajectory, event, _ in labels}
-    found: dict[str, list[Example]] = {}
+    by_name: dict[str, list[Example]] = {}
     for seen, trajectory, event in _seen(store, book, wanted):
         for code in book.codes:
             label = labels.get((trajectory, event, code.code))
             if label is not None:
-                found.setdefault(code.code, []).append(Example(seen, label, trajectory))
-    return found
+                by_name.setdefault(code.code, []).append(Example(seen, label, trajectory))
+    return by_name
 
 
 def _seen(

@@ -299,15 +299,15 @@ def _spill() -> str:
 
 
 def _check_version(connection: duckdb.DuckDBPyConnection, url: str) -> None:
-    found = version(connection)
-    if found is None:
+    there = version(connection)
+    if there is None:
         return
-    if found > VERSION:
+    if there > VERSION:
         raise StoreError(
-            f"{url}: written by a newer coaudit (tables {found}, this one knows {VERSION}); update it"
+            f"{url}: written by a newer coaudit (tables {there}, this one knows {VERSION}); update it"
         )
-    if found < VERSION:
-        raise StoreError(f"{url}: written by an older coaudit (tables {found}); run `coaudit rebuild`")
+    if there < VERSION:
+        raise StoreError(f"{url}: written by an older coaudit (tables {there}); run `coaudit rebuild`")
 
 
 def _make_tables(connection: duckdb.DuckDBPyConnection) -> None:
@@ -345,6 +345,6 @@ def _states(
         for key, many in events.items()
     }
     query = "SELECT hash, content FROM states WHERE hash IN (SELECT unnest(?))"
-    found = dict(execute(connection, query, [sorted(set().union(*hashes.values()))]).fetchall())
-    contents = {key: json.loads(content) for key, content in found.items()}
+    rows = dict(execute(connection, query, [sorted(set().union(*hashes.values()))]).fetchall())
+    contents = {key: json.loads(content) for key, content in rows.items()}
     return {key: {h: contents[h] for h in own if h in contents} for key, own in hashes.items()}

@@ -421,10 +421,10 @@ def _moment(value: Any) -> float | None:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return value / 1000 if abs(value) > _MILLISECONDS else float(value)
     try:
-        found = datetime.fromisoformat(value)
+        moment = datetime.fromisoformat(value)
     except (TypeError, ValueError):
         return None
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def _unpacked(text: str) -> JsonValue:

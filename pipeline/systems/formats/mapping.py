@@ -253,24 +253,24 @@ def _said(error: ValidationError) -> str:
 
 def steps(path: str) -> list[str | int]:
     """The keys and places of a path; ValueError for one that is none. `[]` is left out."""
-    found: list[str | int] = []
+    items: list[str | int] = []
     at = 0
     while at < len(path):
         match = _STEP.match(path, at)
         if match is None or (match[1] and at and path[at - 1] != "."):
             raise ValueError(f"expected a path such as user.name or events[].text, got {path!r}")
         if match[1]:
-            found.append(re.sub(r"\\(.)", r"\1", match[1]))
+            items.append(re.sub(r"\\(.)", r"\1", match[1]))
         elif match[2]:
-            found.append(int(match[2]))
+            items.append(int(match[2]))
         at = match.end()
         if at < len(path) and path[at] == ".":
             at += 1
             if at == len(path):
                 raise ValueError(f"a path ends in a key, got {path!r}")
-    if not found:
+    if not items:
         raise ValueError(f"expected a path such as user.name or events[].text, got {path!r}")
-    return found
+    return items
 
 
 def getter(path: str | None) -> Getter:
@@ -309,11 +309,11 @@ def fits(condition: Condition, value_at: Callable[[str], JsonValue]) -> bool:
     return all(_fits(wanted, value_at(path)) for path, wanted in condition.items())
 
 
-def _fits(wanted: Scalar | list[Scalar], found: JsonValue) -> bool:
+def _fits(wanted: Scalar | list[Scalar], result: JsonValue) -> bool:
     choices = wanted if isinstance(wanted, list) else [wanted]
-    if found is None:
+    if result is None:
         return False
-    return "*" in choices or any(_is(one, found) for one in choices)
+    return "*" in choices or any(_is(one, result) for one in choices)
 
 
 def is_pattern(wanted: Scalar) -> bool:
@@ -321,10 +321,10 @@ def is_pattern(wanted: Scalar) -> bool:
     return isinstance(wanted, str) and wanted.startswith("~")
 
 
-def _is(wanted: Scalar, found: JsonValue) -> bool:
+def _is(wanted: Scalar, result: JsonValue) -> bool:
     if isinstance(wanted, str) and is_pattern(wanted):
-        return isinstance(found, str) and re.search(wanted[1:], found) is not None
-    return found == wanted and type(found) is type(wanted)
+        return isinstance(result, str) and re.search(wanted[1:], result) is not None
+    return result == wanted and type(result) is type(wanted)
 
 
 def _check_pattern(wanted: Scalar) -> None:

@@ -62,8 +62,8 @@ def status(content: JsonValue) -> Status | None:
 def error(content: JsonValue) -> str | None:
     """What a result gives as its error, where that is a text of its own."""
     parsed = _parsed(content)
-    found = parsed.get("error") if isinstance(parsed, dict) else None
-    return found if isinstance(found, str) and found else None
+    result = parsed.get("error") if isinstance(parsed, dict) else None
+    return result if isinstance(result, str) and result else None
 
 
 def alike(content: JsonValue) -> bool:
@@ -104,8 +104,8 @@ def _code(text: str) -> int | None:
         return int(tag[1])
     head, tail = text[:LOOK].strip(), text[-LOOK:].strip()
     for line in (head.partition("\n")[0], tail.rpartition("\n")[2]):
-        if found := _CODE_LINE.match(line):
-            return int(found[1])
+        if result := _CODE_LINE.match(line):
+            return int(result[1])
     return None
 
 

@@ -52,16 +52,16 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
                 spans.setdefault((item.trace, item.id), item)
     for span in spans.values():
         span.above = _above(span, spans)
-    found = False
+    seen = False
     for name, many in _conversations(spans.values()).items():
         conversation = _Conversation(str(path), rules(options.map))
         for span in sorted(many, key=lambda span: (span.start, -span.end)):
             conversation.take(span, many)
         yield from conversation.wrong
         if conversation.talk.events:
-            found = True
+            seen = True
             yield attempted(partial(conversation.trajectory, name, options), str(path))
-    if not found:
+    if not seen:
         reason = (
             "no messages of a GenAI conversation in its spans; were they recorded "
             "(OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT)?"
@@ -166,12 +166,12 @@ class _Conversation:
 
 
 def _above(span: Span, spans: dict[tuple[str, str], Span]) -> list[Span]:
-    found: list[Span] = []
+    items: list[Span] = []
     parent = span.parent
-    while parent and (one := spans.get((span.trace, parent))) and one not in found and one is not span:
-        found.append(one)
+    while parent and (one := spans.get((span.trace, parent))) and one not in items and one is not span:
+        items.append(one)
         parent = one.parent
-    return found
+    return items
 
 
 def _conversations(spans: Any) -> dict[str, list[Span]]:
@@ -181,15 +181,15 @@ def _conversations(spans: Any) -> dict[str, list[Span]]:
     for span in spans:
         if span.attributes.get(key):
             named.setdefault(span.trace, set()).add(str(span.attributes[key]))
-    found: dict[str, list[Span]] = {}
+    by_name: dict[str, list[Span]] = {}
     for span in spans:
         own = span.attributes.get(key) or next(
             (s.attributes[key] for s in span.above if s.attributes.get(key)), None
         )
         only = named.get(span.trace, set())
         name = str(own) if own else next(iter(only)) if len(only) == 1 else span.trace
-        found.setdefault(name, []).append(span)
-    return found
+        by_name.setdefault(name, []).append(span)
+    return by_name
 
 
 def _answers(said: Said) -> bool:

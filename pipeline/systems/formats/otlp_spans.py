@@ -64,16 +64,16 @@ class Span:
     def messages(self, side: str) -> list[Said]:
         """The messages of a side, `input` or `output`; ValueError where they are not as they should be."""
         name = f"gen_ai.{side}.messages"
-        found = next((a[name] for a in (self.attributes, *(e[1] for e in self.events)) if name in a), None)
-        if found is not None:
-            return [_message(one) for one in expect(value_of(found), list, name)]
+        match = next((a[name] for a in (self.attributes, *(e[1] for e in self.events)) if name in a), None)
+        if match is not None:
+            return [_message(one) for one in expect(value_of(match), list, name)]
         return [*self._old_events(side), *self._indexed("prompt" if side == "input" else "completion")]
 
     def instructions(self) -> Said | None:
         """What the model was told apart from the chat."""
         name = "gen_ai.system_instructions"
-        found = next((a[name] for a in (self.attributes, *(e[1] for e in self.events)) if name in a), None)
-        text = contents.plain(value_of(found)) if found is not None else ""
+        match = next((a[name] for a in (self.attributes, *(e[1] for e in self.events)) if name in a), None)
+        text = contents.plain(value_of(match)) if match is not None else ""
         return Said("system", text) if text else None
 
     def _old_events(self, side: str) -> Iterator[Said]:
@@ -90,11 +90,11 @@ class Span:
 
     def _indexed(self, side: str) -> Iterator[Said]:
         """OpenLLMetry's `gen_ai.prompt.0.role`, `gen_ai.prompt.0.tool_calls.0.name` ..."""
-        found: dict[int, dict[str, Any]] = {}
+        by_name: dict[int, dict[str, Any]] = {}
         for key, value in self.attributes.items():
             if (match := _INDEXED.fullmatch(key)) and match[1] == side:
-                found.setdefault(int(match[2]), {})[match[3]] = value
-        for _, parts in sorted(found.items()):
+                by_name.setdefault(int(match[2]), {})[match[3]] = value
+        for _, parts in sorted(by_name.items()):
             role = str(parts.get("role", "user" if side == "prompt" else "assistant"))
             calls = {key.split(".")[1] for key in parts if key.startswith("tool_calls.")}
             body = {"role": role, **{k: v for k, v in parts.items() if "." not in k}}
