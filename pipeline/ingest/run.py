@@ -240,7 +240,7 @@ class Batch:
             provenance.keep(self.store, connection, self.sources, self.fresh)
         self.result.quarantined.extend(item for item, _ in self.quarantined)
         self.trajectories, self.names, self.size = {}, {}, 0
-        self.sources, self.fresh, self.quarantined = [], [], []
+        self.sources, self.fresh, self.quarantined, self.read = [], [], [], []
         gc.collect(0)
 
     def _save(self, connection: duckdb.DuckDBPyConnection) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from coaudit.pipeline.ingest import rebuild
+from coaudit.pipeline.ingest import rebuild, run
 from coaudit.pipeline.store import Store
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.systems.cogym.generate import generate
@@ -364,3 +364,14 @@ def test_a_name_that_is_not_utf_8_costs_only_its_own_session(tmp_path: Path, coa
     assert [("\\udcff" in q["source"], "not UTF-8" in q["reason"]) for q in done["quarantined"]] == [
         (True, True)
     ]
+
+
+def test_what_a_source_has_in_quarantine_outlives_the_transactions_that_its_reading_takes(
+    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "BATCH_EVENTS", 1)
+    chats = [json.dumps({"messages": [{"role": "user", "content": f"Hi {n}"}]}) for n in range(4)]
+    log = tmp_path / "chats.jsonl"
+    log.write_text("\n".join([chats[0], "broken", *chats[1:], "broken too"]) + "\n")
+    assert len(take(store, log).quarantined) == 2
+    assert [row["line"] for row in rows(store, "SELECT line FROM quarantine ORDER BY 1")] == [2, 6]
