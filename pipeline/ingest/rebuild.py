@@ -62,8 +62,9 @@ def _replaced(store: Store, progress: Progress | None) -> Ingested:
         result = _made_anew(aside, progress)
         with store.alone():
             if provenance.behind(aside):
-                catch_up(aside)
-            _filled(aside, _changed_since(store, aside), None)
+                result.quarantined.extend(catch_up(aside).quarantined)
+            if changed := _changed_since(store, aside):
+                _filled(aside, changed, None)  # what is wrong with them was said above
             store.clear()
             disk.rename(aside.workspace.database, store.workspace.database)
         return result

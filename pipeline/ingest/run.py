@@ -120,9 +120,9 @@ def _read_all(paths: Sequence[Path], options: ReadOptions, system: str) -> Itera
 
 def _read_tree(tree: Tree, options: ReadOptions, system: str) -> Iterator[Trajectory | Quarantined]:
     empty = True
-    for path, result in discover(tree.root, system):
+    for path, name in discover(tree.root, system):
         empty = False
-        yield from provenance.read(Place(path, tree.called(path), result), options)
+        yield from provenance.read(Place(path, tree.called(path), name), options)
     if empty:
         yield Quarantined(source=tree.name, reason=unrecognised(tree.root, system))
 
@@ -149,8 +149,8 @@ def _ingest_tree(
     result.found += len(sources)
     known, wrong = known_sources(store), quarantined_sources(store)
     batch = Batch(store, result)
-    for done, (path, outcome) in enumerate(sources):
-        place = Place(path, tree.called(path), outcome)
+    for done, (path, name) in enumerate(sources):
+        place = Place(path, tree.called(path), name)
         if progress:
             progress(place.name, done, len(sources))
         try:
@@ -248,15 +248,15 @@ class Batch:
         known = _stored(connection, self.trajectories)
         heard = _heard(connection, self.trajectories.values())
         for trajectory, options in self.trajectories.values():
-            result: Trajectory | None = trajectory
+            whole: Trajectory | None = trajectory
             if trajectory.id in known or trajectory.native_id in heard:
-                result = settled(self.store, connection, trajectory, options, self.result)
-            if result is None:
+                whole = settled(self.store, connection, trajectory, options, self.result)
+            if whole is None:
                 self.result.unchanged += 1
                 continue
-            fresh.append(result)
-            self.result.remarks.take(result)
-            self.result.events += sum(not e.live_only for e in result.events)
+            fresh.append(whole)
+            self.result.remarks.take(whole)
+            self.result.events += sum(not e.live_only for e in whole.events)
         self.result.trajectories += len(fresh)
         save(self.store, fresh, connection)
 
