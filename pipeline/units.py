@@ -9,11 +9,13 @@ errors in between do not part them, and of two agent messages in a row only the 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from ..schemas import Codebook, Event, Trajectory, Unit
 from ..schemas.codebook import UnitKind
 from ..schemas.trajectory import ParticipantKind
+
+UNIT_KINDS: tuple[UnitKind, ...] = ("utterance", "question_reply", "human_message", "step", "trajectory")
 
 
 def opening_query(trajectory: Trajectory) -> int | None:
@@ -27,22 +29,35 @@ def opening_query(trajectory: Trajectory) -> int | None:
 
 def spans(trajectory: Trajectory, kind: UnitKind) -> Iterator[tuple[Event, ...]]:
     """The events of each unit of a kind, in order; a unit's address is the seq of its first event."""
-    if kind == "trajectory":
-        yield tuple(e for e in trajectory.events if not e.live_only)
-    elif kind == "utterance":
-        yield from ((event,) for event in dialogue(trajectory))
-    elif kind == "human_message":
-        kinds = _kinds(trajectory)
-        yield from ((event,) for event in dialogue(trajectory) if kinds[event.actor] == "human")
-    elif kind == "question_reply":
-        yield from _answered_questions(trajectory)
-    else:
-        yield from ((e,) for e in trajectory.events if e.kind in ("action", "finish") and not e.live_only)
+    return (events for other, events in all_spans(trajectory, (kind,)) if other == kind)
+
+
+def all_spans(
+    trajectory: Trajectory, wanted: Sequence[UnitKind] = UNIT_KINDS
+) -> Iterator[tuple[UnitKind, tuple[Event, ...]]]:
+    """The kind and the events of each unit of the `wanted` kinds, kind by kind."""
+    kinds = _kinds(trajectory)
+    said = _said(trajectory, kinds)
+    for kind in wanted:
+        if kind == "trajectory":
+            yield kind, tuple(e for e in trajectory.events if not e.live_only)
+        elif kind == "utterance":
+            yield from ((kind, (event,)) for event in said)
+        elif kind == "human_message":
+            yield from ((kind, (event,)) for event in said if kinds[event.actor] == "human")
+        elif kind == "question_reply":
+            yield from ((kind, pair) for pair in _answered_questions(said, kinds))
+        else:
+            steps = (e for e in trajectory.events if e.kind in ("action", "finish") and not e.live_only)
+            yield from ((kind, (event,)) for event in steps)
 
 
 def dialogue(trajectory: Trajectory) -> list[Event]:
     """The messages between team members, the opening query included, in order."""
-    kinds = _kinds(trajectory)
+    return _said(trajectory, _kinds(trajectory))
+
+
+def _said(trajectory: Trajectory, kinds: Mapping[str, ParticipantKind]) -> list[Event]:
     return [
         event
         for event in trajectory.events
@@ -72,9 +87,10 @@ def cut(trajectory: Trajectory, codebook: Codebook, *, include_query: bool = Fal
         )
 
 
-def _answered_questions(trajectory: Trajectory) -> Iterator[tuple[Event, Event]]:
-    kinds = _kinds(trajectory)
-    for question, reply in itertools.pairwise(dialogue(trajectory)):
+def _answered_questions(
+    said: Sequence[Event], kinds: Mapping[str, ParticipantKind]
+) -> Iterator[tuple[Event, Event]]:
+    for question, reply in itertools.pairwise(said):
         asks = kinds[question.actor] == "agent" and "?" in (question.text or "")
         if asks and kinds[reply.actor] == "human":
             yield question, reply

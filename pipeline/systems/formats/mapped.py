@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from ....schemas import Quarantined, Trajectory
-from ..base import ReadOptions, json_lines, numbered_lines, only_object, parsed, sheltered
+from ..base import ReadOptions, Span, json_lines, numbered_lines, only_object, parsed, sheltered
 from .mapped_session import MappedSession, MappedSessions, Numbered, named
 from .mapping import getter, parse
 
@@ -47,11 +47,23 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
         yield from _of_lines(path, sessions)
 
 
-def _of_lines(path: Path, sessions: MappedSessions) -> Iterator[Trajectory | Quarantined]:
+def lines_apart(path: Path, options: ReadOptions) -> bool:
+    """Whether each line is a session."""
+    return parse(options.map or "").events_at is not None
+
+
+def read_span(path: Path, options: ReadOptions, span: Span) -> Iterator[Trajectory | Quarantined]:
+    """The sessions of a part of a file with one session a line."""
+    return _of_lines(path, MappedSessions(parse(options.map or ""), options, str(path)), span)
+
+
+def _of_lines(
+    path: Path, sessions: MappedSessions, span: Span | None = None
+) -> Iterator[Trajectory | Quarantined]:
     """One session a line."""
     seen: set[bytes] = set()
     events_at = getter(sessions.mapping.events_at)
-    for number, line in numbered_lines(path):
+    for number, line in numbered_lines(path, span):
         value = only_object(parsed(line, str(path), number), str(path), number)
         if isinstance(value, Quarantined):
             yield value

@@ -45,6 +45,7 @@ class MappedSessions:
         self.actor, self.role = at(event.actor or event.role), at(event.role or event.actor)
         self.text, self.time, self.state = at(event.text), at(event.time), at(event.state)
         self.result = at(event.result)
+        self.tells_state = bool(event.state or event.result)
         self.action, self.status, self.error = at(event.action), at(event.status), at(event.error)
         self.seq = at(event.seq) if event.seq else None
         self.id = at(event.id) if event.id else None
@@ -108,6 +109,8 @@ class MappedSessions:
 
     def role_rule(self, event: dict[str, Any]) -> RoleRule | None:
         """The first rule on who speaks that an event fits."""
+        if not self.mapping.role_rules:
+            return None
         return next((rule for rule in self.mapping.role_rules if self._fits(rule.where, event)), None)
 
     def result_status(self, event: dict[str, Any], acts: bool) -> marks.Status | None:
@@ -176,6 +179,8 @@ class MappedSession:
     kinds: dict[str, ParticipantKind] = field(default_factory=dict)
     wrong: list[Quarantined] = field(default_factory=list)
     seen: dict[Any, list[dict[str, Any]]] = field(default_factory=dict)
+    plain: set[tuple[str, str]] = field(default_factory=set)
+    """Actors with their roles about whom nothing in an event can say otherwise."""
 
     def take(self, place: int, event: Any, where: str, line: int) -> None:
         """Add an event; one that cannot be read, or says the same twice, is left out."""
@@ -252,6 +257,8 @@ class MappedSession:
     def _actor(self, event: dict[str, Any]) -> str:
         how = self.sessions
         actor, role = how.actor(event), how.role(event)
+        if type(actor) is str and type(role) is str and (actor, role) in self.plain:
+            return actor
         if rule := how.role_rule(event):
             return self._known(rule.actor or actor, rule.kind)
         if not isinstance(actor, (str, int)) or actor == "":
@@ -268,6 +275,8 @@ class MappedSession:
         kind = self.kinds.setdefault(actor, how.roles[role])
         if kind != how.roles[role]:
             raise ValueError(f"role: {actor!r} was of kind {kind} before and is {how.roles[role]} here")
+        if kind != "human":
+            self.plain.add((actor, role))
         return actor
 
     def _known(self, actor: Any, kind: ParticipantKind) -> str:
@@ -326,6 +335,8 @@ class MappedSession:
 
     def _state(self, event: dict[str, Any]) -> dict[str, str]:
         how = self.sessions
+        if not how.tells_state:
+            return {}
         state = how.state(event)
         if state is None and (result := how.result(event)) is not None:
             state = {"observation": result}
