@@ -12,7 +12,7 @@ from ..analyze import agreement as measuring
 from ..analyze import compare as comparing
 from ..analyze import rates as estimating
 from ..analyze import validate as validating
-from .console import Json, emit, number, split, store, table, tell
+from .console import Json, emit, number, say, split, store, table, tell
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -98,6 +98,8 @@ def compare(
         return
     for row in rows:
         tell(row["statement"])
+    if not rows:
+        say(f"nothing to compare: within each system, all trajectories have one {by}; try another --by")
 
 
 @app.command("validate")
@@ -107,14 +109,24 @@ def validate(
     codebook: Codebooks = None,
     margin: Annotated[float, typer.Option(help="ε of the alternative annotator test.")] = 0.2,
     previous: Annotated[str | None, typer.Option(help="An earlier version of it, for drift.")] = None,
+    full: Annotated[bool, typer.Option("--full", help="Every coefficient, class and kind of error.")] = False,
     json: Json = False,
 ) -> None:
     """One page on a judge: agreement with people beside people's own, errors, calibration, drift."""
     page = validating.validate(store(ctx), judge, codebook or [], margin=margin, previous=previous)
     if json:
         emit(page)
-    else:
+    elif full:
         tell("\n".join(validating.lines(page)))
+    else:
+        _report_judge(validating.summary(page))
+
+
+def _report_judge(summary: validating.Summary) -> None:
+    tell("\n".join(summary.head))
+    columns = ["code", "units", "kappa", "people's own", "sensitivity", "specificity", "beats a person"]
+    table("", columns, [list(row) for row in summary.rows])
+    tell("\n".join(summary.foot))
 
 
 def _report_disagreements(rows: list[dict[str, Any]], json: bool) -> None:
