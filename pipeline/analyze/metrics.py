@@ -209,7 +209,7 @@ def _remarks(row: Metric, silent: int) -> dict[str, Any]:
         return {"answered": 1.0}
     treated = "counted as 0" if row.definition == "released" else "left out"
     note = f"{SILENT} in {silent} of {row.n + row.missing}: {treated}"
-    return {"answered": 1.0, "note": note}
+    return {"answered": 1.0, "note": "; ".join(said for said in (row.note, note) if said)}
 
 
 def _estimated(head: Mapping[str, str | None], group: dict[str, Any], row: process.Process) -> Metric:
@@ -248,6 +248,8 @@ def _metric(
     why = estimate.reason if estimate.value is not None else reason or estimate.reason
     if why is not None:
         given["reason"] = why
+    if estimate.note is not None:
+        given["note"] = estimate.note
     metric = head["metric"] or ""
     return Metric(
         metric=RATES.get(metric, metric),
