@@ -165,9 +165,7 @@ def lines(samples: int) -> Iterator[str]:
     yield "|---|---|---|---|---|"
     for units, noise, prevalence in product((40, 200), (0.02, 0.2), (0.05, 0.3)):
         shown = repeats(noise, prevalence, units, 3 * samples)
-        why = explained(
-            [shown], "a flip or two in all, and the prior of a disagreement pulls up: see `few flips`"
-        )
+        why = explained([shown], "a flip or two in all; rows of so few say it")
         yield f"| {units} | {noise} | {prevalence} | {shown} | {why} |"
 
 
