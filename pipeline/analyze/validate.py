@@ -236,6 +236,6 @@ def _number(row: dict[str, Any]) -> str:
 
 _VERSIONS = """
     SELECT rater_version, model, count(*) AS n, min(created) AS first, max(created) AS last
-    FROM counted_ratings WHERE rater = ? GROUP BY ALL ORDER BY first
+    FROM counted_ratings WHERE asked = ? GROUP BY ALL ORDER BY first
 """
 _TEXTS = "SELECT trajectory_id, seq AS event, left(text, 400) AS text FROM events WHERE kind = 'message'"
