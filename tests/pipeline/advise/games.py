@@ -1,0 +1,58 @@
+"""Made-up tasks whose best policy is known: trees of choices as the log files of ReHAC have them."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+WORDS = ("amber", "birch", "cedar", "delta", "ember", "fjord", "glade", "harbor", "iris", "jade", "kelp")
+Game = Callable[[random.Random, float, bool, bool], tuple[float, bool]]
+"""Draws, progress, whether it is stuck, whether a person acts -> progress and stuck after the step."""
+
+
+def stuck(draw: random.Random, progress: float, trouble: bool, human: bool) -> tuple[float, bool]:
+    """Only people get on where it is stuck, which is what the observation says."""
+    if not trouble:
+        return progress + 0.25, draw.random() < 0.4
+    return progress + (0.3 if human else 0.0), not human
+
+
+def luck(draw: random.Random, progress: float, trouble: bool, human: bool) -> tuple[float, bool]:
+    """What comes of it is chance, whoever acts."""
+    return progress + draw.uniform(0, 0.3), draw.random() < 0.4
+
+
+def tree(game: Game, questions: int, depth: int, seed: int, first: int = 0) -> dict[str, str]:
+    """A tree file: key -> step, as text; task rewards lie between 0 and 1."""
+    draw = random.Random(seed)
+    nodes: dict[str, str] = {}
+
+    def grow(question: int, bits: str, progress: float, trouble: bool) -> None:
+        for bit in "01":
+            number = len(bits) + 1
+            after, now = game(draw, progress, trouble, bit == "1")
+            told = "The sheets disagree about" if now else "The sheet lists"
+            body = (
+                f"Thought {number}: I look at {draw.choice(WORDS)}.\n"
+                f"Action {number}: Query[{draw.choice(WORDS)} {draw.choice(WORDS)}]\n"
+                f"Observation {number}: {told} {draw.choice(WORDS)} {draw.choice(WORDS)}\n"
+            )
+            key = str((question, bits + bit))
+            if number == depth or (number > 1 and draw.random() < 0.1):
+                reward = round(min(1.0, max(0.0, after)), 3)
+                nodes[key] = str((body, int(reward == 1), reward))
+            else:
+                nodes[key] = body
+                grow(question, bits + bit, after, now)
+
+    for question in range(first, first + questions):
+        grow(question, "", 0.0, False)
+    return nodes
+
+
+def write(path: Path, nodes: dict[str, str]) -> Path:
+    """The tree as a file."""
+    path.write_text(json.dumps(nodes), encoding="utf-8")
+    return path
