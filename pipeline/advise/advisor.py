@@ -20,6 +20,7 @@ import numpy as np
 from ...annotation.statistics.intervals import Floats, Ints
 from ...schemas import canonical_json, text_hash
 from ..errors import CoauditError, UsageError
+from ..store import Workspace
 from .features import View, vectorizer
 from .policies import Boosted, Condition, Linear, Mixed, Model, Policy, Rule
 
@@ -73,6 +74,11 @@ class Advisor:
         return nearest, (
             f"λ = {penalty:g} was not trained, only {known}: the policy for λ = {nearest.penalty:g} is used"
         )
+
+
+def default(workspace: Workspace) -> Path:
+    """Where a workspace keeps its advisor, beside its trained judges."""
+    return workspace.path / "models" / "advisor.json"
 
 
 def save(advisor: Advisor, path: Path) -> None:

@@ -31,7 +31,7 @@ from .scores import Bench, Score
 from .trees import Forest
 
 FOLDS = 5
-REPEATS = 2
+REPEATS = 3
 """Cross-validations with other folds, where there are few questions to tell by."""
 FEW = 6000
 """States up to which the whole is repeated."""
@@ -109,6 +109,8 @@ def candidates(seen: Seen, cap: int, *, sampled: bool) -> dict[str, Candidate]:
         "regression on the course, 100": [ridge(100)],
         "regression on the course, 1000": [ridge(1000)],
         "regression on course and words, 300": [words],
+        "regression on course and words, 1000": [ridge(1000, ("last",))],
+        "mean of regressions": [course, words, ridge(3000)],
         "boosted trees": [trees],
         "mean of regressions and trees": [course, words, trees],
     }.items():
@@ -118,7 +120,7 @@ def candidates(seen: Seen, cap: int, *, sampled: bool) -> dict[str, Candidate]:
         asked = ridge(300, ("last", "question"))
         for name, fits in {
             "regression on course, words and question, 300": [asked],
-            "mean of regressions and trees, with the question": [course, asked, trees],
+            "mean of regressions, with the question": [course, asked, ridge(3000)],
         }.items():
             how = iterated(*fits, rounds=rounds)
             made[name] = Candidate("learnt", learn=how, question=True, family=name.partition(",")[0])

@@ -109,8 +109,19 @@ def states(trajectory: Trajectory) -> Iterator[State]:
 
 
 def ended(trajectory: Trajectory) -> bool:
-    """Whether its outcome is known, so that nobody needs to step in any more."""
+    """Whether it says so, or its outcome is known: then nobody needs to step in any more."""
+    finished = recorded(trajectory, "finished").value
+    if finished is not None:
+        return finished == 1
+    if recorded(trajectory, "end_reason").text not in (None, "unfinished"):
+        return True
     return any(recorded(trajectory, name).value is not None for name in OUTCOMES)
+
+
+def _in_progress(trajectory: Trajectory) -> bool:
+    """ReHAC's reader takes an episode that stopped without an answer to have earned 0; one without a score
+    may still be going on."""
+    return recorded(trajectory, "finished").value == 0 and recorded(trajectory, "f1").value is None
 
 
 def outcome_of(trajectories: Iterable[Trajectory]) -> str | None:
@@ -144,7 +155,7 @@ def episodes(trajectories: Sequence[Trajectory], outcome: str | None = None) -> 
 
 def _episode(trajectory: Trajectory, name: str) -> Episode | None:
     earned, taken = recorded(trajectory, name).value, steps(trajectory)
-    if earned is None or not taken:
+    if earned is None or not taken or _in_progress(trajectory):
         return None
     if not 0 <= earned <= 1:
         raise CoauditError(f"{trajectory.native_id}: {name} must lie between 0 and 1, got {earned:g}")

@@ -181,4 +181,24 @@ def documents(advisor: Advisor) -> Mapping[str, Any]:
         {"lambda": one.penalty, "chosen": one.chosen, "without_question": one.without_question, **one.report}
         for one in advisor.trained
     ]
-    return {**advisor.about, "rows": rows}
+    return {**advisor.about, "rows": rows, "notes": _notes(advisor.about)}
+
+
+def _notes(about: Mapping[str, Any]) -> list[str]:
+    """What the data could not tell."""
+    notes = []
+    if about["without_outcome"]:
+        notes.append(f"{about['without_outcome']} trajectories have no outcome or no step and taught nothing")
+    if about["sampled"]:
+        notes.append(
+            "hardly a state saw both choices: learnt from returns as they were logged, and tried by "
+            "importance weighting; a policy whose choices were never logged has no value"
+        )
+    elif about["one_choice"]:
+        notes.append(
+            f"{about['one_choice']} states, in {about['incomplete_questions']} questions, have one choice "
+            "recorded: it is forced there, and teaches nothing"
+        )
+    if about["outcomes"][0] == about["outcomes"][1]:
+        notes.append(f"every outcome is {about['outcomes'][0]:g}: nobody's step can gain anything")
+    return notes

@@ -11,7 +11,7 @@ import typer
 from ...schemas import Quarantined, Trajectory
 from ..errors import UsageError
 from ..store import Selection, trajectories
-from .console import Json, emit, finite, number, progress, say, store, table, tell
+from .console import Json, emit, finite, number, progress, say, store, table, tell, workspace
 
 app = typer.Typer(rich_markup_mode=None)
 advise_app = typer.Typer(
@@ -32,19 +32,26 @@ Outcome = Annotated[
 Condition = Annotated[
     list[str] | None, typer.Option("--condition", help="Only these of the workspace; repeatable.")
 ]
-PolicyFile = Annotated[Path, typer.Option("--policy", help="File that `advise train` wrote.")]
+PolicyFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--policy", help="File that `advise train` wrote; else models/advisor.json of the workspace."
+    ),
+]
 
 
 @advise_app.command("train")
 def train(
     ctx: typer.Context,
-    out: Annotated[Path, typer.Option(help="File to write.")],
     paths: Annotated[
         list[Path] | None, typer.Argument(help="Files of trajectories or trees; else the workspace.")
     ] = None,
     penalty: Annotated[
         list[float] | None,
         typer.Option(help=f"λ, the price of one human step; repeatable. {PENALTY:g} without it."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="File to write; else models/advisor.json of the workspace.")
     ] = None,
     condition: Condition = None,
     outcome: Outcome = None,
@@ -61,14 +68,17 @@ def train(
     items = _trajectories(ctx, paths or [], condition)
     with progress("learning") as report:
         made = training.train(items, penalties, outcome=outcome, seed=seed, report=report)
-    advisor.save(made, out)
+    file = out or advisor.default(workspace(ctx))
+    advisor.save(made, file)
     document = training.documents(made)
     if json:
-        emit({"file": str(out), **document})
+        emit({"file": str(file), **document})
         return
     for row in document["rows"]:
         _learnt(row)
-    say(f"saved as {out}; `coaudit advise evaluate --policy {out} --tree FILE` tries it on other questions")
+    for note in document["notes"]:
+        tell(f"note: {note}")
+    say(f"saved as {file}; `coaudit advise evaluate --policy {file} --tree FILE` tries it on other questions")
 
 
 def _learnt(row: Mapping[str, Any]) -> None:
@@ -99,7 +109,7 @@ def _learnt(row: Mapping[str, Any]) -> None:
 @advise_app.command("evaluate")
 def evaluate(
     ctx: typer.Context,
-    policy: PolicyFile,
+    policy: PolicyFile = None,
     tree: Annotated[
         list[Path] | None,
         typer.Option(help="Files of trees or trajectories; repeatable. Else the workspace."),
@@ -118,7 +128,7 @@ def evaluate(
     given = None if penalty is None else finite(penalty)
     if given is not None and not 0 <= given <= 1:
         raise UsageError(f"--penalty must lie between 0 and 1, got {given:g}")
-    opened = advisor.load(policy)
+    opened = advisor.load(policy or advisor.default(workspace(ctx)))
     items = _trajectories(ctx, tree or [], condition)
     document = evaluation.evaluate(opened, items, given, outcome=outcome, keep_seen=keep_seen)
     document["table_5"] = _published(items, document)
@@ -236,14 +246,14 @@ def _place(wrong: Quarantined) -> str:
 def advise_next(
     ctx: typer.Context,
     trajectory: Annotated[str, typer.Argument(help="Its id, the beginning of it, or a unique native_id.")],
-    policy: PolicyFile,
+    policy: PolicyFile = None,
     penalty: Annotated[float | None, typer.Option(help="λ; else the first that was trained.")] = None,
     json: Json = False,
 ) -> None:
     """Whether a person should take the next step of a trajectory, with what that is expected to gain."""
     from ..advise import advice, advisor
 
-    opened = advisor.load(policy)
+    opened = advisor.load(policy or advisor.default(workspace(ctx)))
     item = trajectories.one(store(ctx), trajectory, states=True)
     said = advice.advise(opened, item, None if penalty is None else finite(penalty))
     if json:

@@ -7,6 +7,13 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+
+from coaudit.pipeline.advise import Advisor
+from coaudit.pipeline.advise.advisor import Trained
+from coaudit.pipeline.advise.features import View
+from coaudit.pipeline.advise.policies import Condition, Linear, Rule
+
 WORDS = ("amber", "birch", "cedar", "delta", "ember", "fjord", "glade", "harbor", "iris", "jade", "kelp")
 Game = Callable[[random.Random, float, bool, bool], tuple[float, bool]]
 """Draws, progress, whether it is stuck, whether a person acts -> progress and stuck after the step."""
@@ -50,6 +57,15 @@ def tree(game: Game, questions: int, depth: int, seed: int, first: int = 0) -> d
     for question in range(first, first + questions):
         grow(question, "", 0.0, False)
     return nodes
+
+
+def advisor() -> Advisor:
+    """One made by hand: a person is called after a failed step, which gains .6 less .1 times its number."""
+    columns = ["last: failed", "step"]
+    rule = Rule(((Condition("last: failed", ">=", 1.0),),))
+    gain = Linear(np.zeros(2), np.ones(2), np.array([0.5, -0.1]), {}, 0.1)
+    trained = Trained(0.08, "rule", "rule", {"rule": rule}, {"rule": "rule"}, {"rule": gain}, {})
+    return Advisor(View(columns, 5, None, None), [trained], {}, {"texts": [], "episodes": []})
 
 
 def write(path: Path, nodes: dict[str, str]) -> Path:
