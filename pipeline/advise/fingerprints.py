@@ -20,7 +20,7 @@ LENGTH = 16
 def fingerprints(episodes: Iterable[Episode]) -> dict[str, list[Any]]:
     """Hashes of the questions' texts, and of each question's episodes the smallest."""
     by_question = _by_question(episodes)
-    texts = sorted({text for text, _ in by_question.values() if text})
+    texts = sorted(_telling(by_question))
     return {"texts": texts, "episodes": [sorted(known)[:KEPT] for _, known in by_question.values()]}
 
 
@@ -30,15 +30,26 @@ def already_seen(episodes: Iterable[Episode], known: Mapping[str, Any]) -> set[t
     Without a text at least half of the kept episodes of one training question must be among its own.
     """
     texts = set(known["texts"])
+    by_question = _by_question(episodes)
+    telling = _telling(by_question)
     where: dict[str, set[int]] = {}
     for place, kept in enumerate(known["episodes"]):
         for name in kept:
             where.setdefault(name, set()).add(place)
     return {
         key
-        for key, (text, own) in _by_question(episodes).items()
-        if (text in texts if text and texts else _shared(own, known["episodes"], where))
+        for key, (text, own) in by_question.items()
+        if (text in texts if text in telling and texts else _shared(own, known["episodes"], where))
     }
+
+
+def _telling(by_question: Mapping[tuple[str, str], tuple[str, set[str]]]) -> set[str]:
+    """The texts that are one question's alone: a text that many share tells none of them."""
+    names: dict[str, set[str]] = {}
+    for (_, question), (text, _) in by_question.items():
+        if text:
+            names.setdefault(text, set()).add(question)
+    return {text for text, of in names.items() if len(of) == 1}
 
 
 def _shared(own: set[str], kept: Any, where: Mapping[str, set[int]]) -> bool:
