@@ -149,11 +149,11 @@ def _known(one: Mapping[str, Any], sizes: Mapping[str, int]) -> Trained:
     for name in (one["chosen"], one["without_question"]):
         if name not in policies or name not in gains:
             raise ValueError(f"the policy {name!r} is missing")
-    penalty = _number(one["penalty"])
+    penalty, report = _number(one["penalty"]), dict(one["report"])
+    for count in ("tried", "learnt"):
+        _number(report[count])
     kinds = {name: str(one["kinds"][name]) for name in policies}
-    return Trained(
-        penalty, one["chosen"], one["without_question"], policies, kinds, gains, dict(one["report"])
-    )
+    return Trained(penalty, one["chosen"], one["without_question"], policies, kinds, gains, report)
 
 
 def _trained(one: Trained) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Which of many policies is followed: cross-validation by question, cautious, and what that choice is worth.
 
-Each candidate is tried on questions that it did not learn from. The one is chosen whose paired difference
+Each candidate is tried on questions that it did not learn from. That is chosen whose paired difference
 to agent-only, less one standard error, is the largest; agent-only itself has 0 there, and the simpler
 comes first among equals. What the procedure as a whole reaches is estimated by letting it choose without
 each fold in turn and trying its choice there.
@@ -67,13 +67,15 @@ class Trial:
     score: Score
     gain: Estimate
     """Its paired difference to agent-only."""
+    floor: float = 0.0
+    """Joins its standard error: where few questions differ, the others need not always be alike."""
 
     @property
     def cautious(self) -> float:
         """The gain less one standard error; -∞ where it is undefined."""
         if self.gain.value is None or self.gain.error is None:
             return -np.inf
-        return float(self.gain.value - CAUTION * self.gain.error)
+        return float(self.gain.value - CAUTION * np.hypot(self.gain.error, self.floor))
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +161,9 @@ def best(trials: Mapping[str, Trial]) -> str:
 
 
 def _trial(candidate: Candidate, score: Score, reference: Score, penalty: float) -> Trial:
-    return Trial(candidate, score, score.minus(reference, penalty))
+    gain = score.minus(reference, penalty)
+    # As in the intervals of bounded values: ¼ of a question at either bound, a reward's range being about 1.
+    return Trial(candidate, score, gain, float(np.sqrt(0.5)) / max(1, gain.clusters))
 
 
 def _folds(woods: Forest, seed: int) -> list[Ints]:

@@ -26,13 +26,22 @@ def stuck(draw: random.Random, progress: float, trouble: bool, human: bool) -> t
     return progress + (0.3 if human else 0.0), not human
 
 
+def low(draw: random.Random, progress: float, trouble: bool, human: bool) -> tuple[float, bool]:
+    """A person gets on where little is covered yet, and is no better than the agent elsewhere."""
+    if progress < 0.3:
+        return progress + (0.3 if human else 0.04) + draw.uniform(0, 0.04), False
+    return progress + 0.1, False
+
+
 def luck(draw: random.Random, progress: float, trouble: bool, human: bool) -> tuple[float, bool]:
     """What comes of it is chance, whoever acts."""
     return progress + draw.uniform(0, 0.3), draw.random() < 0.4
 
 
-def tree(game: Game, questions: int, depth: int, seed: int, first: int = 0) -> dict[str, str]:
-    """A tree file: key -> step, as text; task rewards lie between 0 and 1."""
+def tree(
+    game: Game, questions: int, depth: int, seed: int, first: int = 0, *, stated: bool = False
+) -> dict[str, str]:
+    """A tree file: key -> step, as text; rewards lie between 0 and 1. `stated`: steps say how far it is."""
     draw = random.Random(seed)
     nodes: dict[str, str] = {}
 
@@ -41,6 +50,7 @@ def tree(game: Game, questions: int, depth: int, seed: int, first: int = 0) -> d
             number = len(bits) + 1
             after, now = game(draw, progress, trouble, bit == "1")
             told = "The sheets disagree about" if now else "The sheet lists"
+            told = f"coverage = {after:.2f}. {told}" if stated else told
             body = (
                 f"Thought {number}: I look at {draw.choice(WORDS)}.\n"
                 f"Action {number}: Query[{draw.choice(WORDS)} {draw.choice(WORDS)}]\n"
@@ -64,7 +74,8 @@ def advisor() -> Advisor:
     columns = ["last: failed", "step"]
     rule = Rule(((Condition("last: failed", ">=", 1.0),),))
     gain = Linear(np.zeros(2), np.ones(2), np.array([0.5, -0.1]), {}, 0.1)
-    trained = Trained(0.08, "rule", "rule", {"rule": rule}, {"rule": "rule"}, {"rule": gain}, {})
+    report = {"tried": 1, "learnt": 0}
+    trained = Trained(0.08, "rule", "rule", {"rule": rule}, {"rule": "rule"}, {"rule": gain}, report)
     return Advisor(View(columns, 5, None, None), [trained], {}, {"texts": [], "episodes": []})
 
 
