@@ -33,7 +33,7 @@ from .trees import Forest
 FOLDS = 5
 REPEATS = 3
 """Cross-validations with other folds, where there are few questions to tell by."""
-FEW = 6000
+FEW = 2500
 """States up to which the whole is repeated."""
 CAUTION = 1.0
 """Standard errors."""

@@ -226,6 +226,25 @@ class _Growing:
         )
 
 
+def played_out(paths: Sequence[Episode]) -> tuple[list[Episode], int]:
+    """The paths of questions of which each choice was played out once, and how many questions are left out.
+
+    Paths of one question belong together whatever their experiment, so that a tree read twice is not whole.
+    """
+    by_question: dict[str, list[Episode]] = {}
+    for path in paths:
+        by_question.setdefault(path.question, []).append(path)
+    whole = [own for own in by_question.values() if _is_whole(own)]
+    return [path for own in whole for path in own], len(by_question) - len(whole)
+
+
+def _is_whole(paths: Sequence[Episode]) -> bool:
+    """Whether fair coin tosses always lead to exactly one of the paths (Kraft's equality)."""
+    ways = {tuple(step.human for step in path.steps) for path in paths}
+    prefixes = {way[:n] for way in ways for n in range(len(way))}
+    return len(ways) == len(paths) and not ways & prefixes and sum(2.0 ** -len(way) for way in ways) == 1
+
+
 def counts(woods: Forest) -> Mapping[str, int]:
     """How much was recorded: questions, states, and what is missing."""
     return {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 from coaudit.pipeline.advise import sources
 from coaudit.pipeline.advise.states import Episode, Step, episodes
-from coaudit.pipeline.advise.trees import Forest, counts, forest
+from coaudit.pipeline.advise.trees import Forest, counts, forest, played_out
 from tests.shared import shared
 
 
@@ -107,6 +108,14 @@ def test_deep_and_uneven_trees_agree_with_walking_every_path() -> None:
     assert woods.worth(policy).of_question[0] == pytest.approx(total)
     best = max(earned - 0.05 * bits.count("1") for bits, earned in paths)
     assert woods.worth(woods.oracle(0.05)).reward(0.05)[0] == pytest.approx(best)
+
+
+def test_questions_whose_choices_were_not_all_played_out_are_counted_and_left_out() -> None:
+    whole = [replace(path, question="whole") for path in TREE]
+    assert played_out([*whole, *TREE[1:]]) == (whole, 1)
+    assert played_out([*whole, whole[0]]) == ([], 1)
+    assert played_out([*whole, replace(whole[0], experiment="again")]) == ([], 1)
+    assert played_out([]) == ([], 0)
 
 
 def published(path: str) -> Forest:
