@@ -49,6 +49,29 @@ def test_the_rules_of_the_page_say_who_speaks_and_what_failed(tmp_path: Path) ->
     assert brief(found.events)[-1] == ("shell", "note", "[shell] 3 files")
 
 
+@pytest.mark.parametrize(
+    ("example", "name", "log"),
+    [
+        (
+            "messages",
+            "log.json",
+            '[{"task_id": 1, "trial": 0, "traj": [{"role": "user", "content": "To Ulm, please."}]}]',
+        ),
+        ("turns", "log.txt", "User: To Ulm, please.\nAssistant: Done."),
+        ("pairs", "log.csv", 'question,answer\n"To Ulm, please.",Done.\n'),
+    ],
+)
+def test_a_mapping_of_the_page_reads_what_it_is_for(
+    tmp_path: Path, example: str, name: str, log: str
+) -> None:
+    path = tmp_path / name
+    path.write_text(log, encoding="utf-8")
+    trajectory = one("mapped", path, map=EXAMPLES[example])
+    first = trajectory.events[0]
+    kinds = {person.name: person.kind for person in trajectory.participants}
+    assert (first.text, kinds[first.actor]) == ("To Ulm, please.", "human")
+
+
 @pytest.mark.parametrize(("page", "least"), [("CONTRIBUTING.md", 30), ("docs/reliability.md", 8)])
 def test_every_path_that_a_page_names_exists(page: str, least: int) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")

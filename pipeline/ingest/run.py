@@ -124,7 +124,7 @@ def _read_tree(tree: Tree, options: ReadOptions, system: str) -> Iterator[Trajec
         empty = False
         yield from provenance.read(Place(path, tree.called(path), name), options)
     if empty:
-        yield Quarantined(source=tree.name, reason=unrecognised(tree.root, system))
+        yield Quarantined(source=tree.name, reason=unrecognised(tree.root, system, tree.name))
 
 
 def _ingest_tree(
@@ -143,7 +143,7 @@ def _ingest_tree(
 
     sources = list(discover(tree.root, system, unreadable))
     if not sources:
-        reason = unrecognised(tree.root, system)
+        reason = unrecognised(tree.root, system, tree.name)
         result.quarantined.append(Quarantined(source=tree.name, reason=reason))
         return
     result.found += len(sources)
