@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from ..ingest import imports
+from ..errors import SourceError
+from ..ingest import imports, labels
 from .console import Json, store
 from .outcomes import report_import
 
@@ -25,10 +26,23 @@ def import_ratings(
     file: Annotated[
         Path, typer.Argument(help="JSON Lines: trajectory, event, codebook, code, rater, label ...")
     ],
+    map: Annotated[
+        Path | None, typer.Option(help="Mapping file for labels in CSV, Parquet or any JSON.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Ratings made elsewhere; each is checked against its codebook and its unit."""
-    report_import(imports.ratings(store(ctx), file), json)
+    report_import(imports.ratings(store(ctx), file, mapping_of(map)), json)
+
+
+def mapping_of(path: Path | None) -> labels.LabelMapping | None:
+    """The mapping of labels in a file; SourceError says what is wrong with it."""
+    if path is None:
+        return None
+    try:
+        return labels.parse(path.read_text("utf-8"), str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        raise SourceError(f"{path}: cannot read the mapping file: {error}") from error
 
 
 @ratings_app.command("export")

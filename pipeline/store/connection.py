@@ -15,7 +15,7 @@ from ..errors import StoreError
 
 Row = Mapping[str, Any]
 """A row of a table, by column name."""
-VERSION = 6
+VERSION = 7
 """Of the tables; a database of another version is rebuilt, one from a newer coaudit is refused."""
 PATIENCE = 30.0
 """Seconds that an open is retried while another process writes."""

@@ -26,7 +26,9 @@ from ...schemas.unit import said, said_hash
 from ..units import opening_query, spans
 from .connection import Row
 
-UNIT_KINDS: tuple[UnitKind, ...] = ("utterance", "question_reply", "human_message", "step", "trajectory")
+UNIT_KINDS: tuple[UnitKind, ...] = (
+    *("utterance", "question_reply", "human_message", "step", "participant", "trajectory"),
+)
 
 
 def of_trajectory(trajectory: Trajectory) -> dict[str, list[Row]]:
@@ -201,7 +203,7 @@ def _units(trajectory: Trajectory, words: Sequence[str]) -> Iterator[Row]:
                 "event": None if whole else events[0].seq,
                 "hash": said_hash(kind, [said_by[id(event)] for event in events]),
                 "actor": None if whole else events[0].actor,
-                "opening": not whole and events[0].seq == opening,
+                "opening": kind not in ("participant", "trajectory") and events[0].seq == opening,
             }
 
 

@@ -53,6 +53,8 @@ def cut(text: str, turns: Turns) -> Iterator[dict[str, Any]]:
     before = text[: matches[0].start()] if matches else text
     if before.strip():
         yield {**dict.fromkeys(pattern.groupindex, turns.first), "text": before.strip()}
+    if not matches:
+        return
     ends = [match.start() for match in matches[1:]] + [len(text)]
     for match, end in zip(matches, ends, strict=True):
         said = text[match.end() : end].strip()
