@@ -100,8 +100,9 @@ def make(folder: Path, trajectories: int) -> Store:
     with store.writing() as connection:
         for statement in STATEMENTS:
             connection.execute(statement, {"n": trajectories} if "$n" in statement else None)
-        for query in TEAMWORK:
-            connection.execute(f"INSERT INTO computed SELECT {query}")
+        for table in ("events", "participants", "units"):
+            connection.execute(f"CREATE TEMP VIEW incoming_{table} AS FROM main.{table}")
+        connection.execute(f"INSERT INTO computed BY NAME {TEAMWORK}")
         derived.refresh(connection)
     return store
 

@@ -12,12 +12,15 @@ address, as of every unit, is its first event, so one who never did anything is 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from ..schemas import Codebook, Event, Trajectory, Unit
 from ..schemas.codebook import UnitKind
 from ..schemas.trajectory import ParticipantKind
 
+UNIT_KINDS: tuple[UnitKind, ...] = (
+    *("utterance", "question_reply", "human_message", "step", "participant", "trajectory"),
+)
 _NO_STEPS = ("start", "wait", "control", "note")
 
 
@@ -32,33 +35,44 @@ def opening_query(trajectory: Trajectory) -> int | None:
 
 def spans(trajectory: Trajectory, kind: UnitKind) -> Iterator[tuple[Event, ...]]:
     """The events of each unit of a kind, in order; a unit's address is the seq of its first event."""
-    if kind == "trajectory":
-        yield tuple(e for e in trajectory.events if not e.live_only)
-    elif kind == "utterance":
-        yield from ((event,) for event in dialogue(trajectory))
-    elif kind == "human_message":
-        kinds = _kinds(trajectory)
-        yield from ((event,) for event in dialogue(trajectory) if kinds[event.actor] == "human")
-    elif kind == "question_reply":
-        yield from _answered_questions(trajectory)
-    elif kind == "step":
-        yield from ((event,) for event in _done(trajectory) if event.kind not in _NO_STEPS)
-    else:
-        by_actor: dict[str, list[Event]] = {}
-        for event in _done(trajectory):
-            by_actor.setdefault(event.actor, []).append(event)
-        yield from (tuple(events) for events in by_actor.values())
+    return (events for other, events in all_spans(trajectory, (kind,)) if other == kind)
 
 
-def _done(trajectory: Trajectory) -> Iterator[Event]:
-    """What team members did, in order."""
+def all_spans(
+    trajectory: Trajectory, wanted: Sequence[UnitKind] = UNIT_KINDS
+) -> Iterator[tuple[UnitKind, tuple[Event, ...]]]:
+    """The kind and the events of each unit of the `wanted` kinds, kind by kind."""
     kinds = _kinds(trajectory)
+    said = _said(trajectory, kinds)
+    for kind in wanted:
+        if kind == "trajectory":
+            yield kind, tuple(e for e in trajectory.events if not e.live_only)
+        elif kind == "utterance":
+            yield from ((kind, (event,)) for event in said)
+        elif kind == "human_message":
+            yield from ((kind, (event,)) for event in said if kinds[event.actor] == "human")
+        elif kind == "question_reply":
+            yield from ((kind, pair) for pair in _answered_questions(said, kinds))
+        elif kind == "step":
+            yield from ((kind, (e,)) for e in _done(trajectory, kinds) if e.kind not in _NO_STEPS)
+        else:
+            by_actor: dict[str, list[Event]] = {}
+            for event in _done(trajectory, kinds):
+                by_actor.setdefault(event.actor, []).append(event)
+            yield from ((kind, tuple(events)) for events in by_actor.values())
+
+
+def _done(trajectory: Trajectory, kinds: Mapping[str, ParticipantKind]) -> Iterator[Event]:
+    """What team members did, in order."""
     return (e for e in trajectory.events if not e.live_only and kinds[e.actor] != "environment")
 
 
 def dialogue(trajectory: Trajectory) -> list[Event]:
     """The messages between team members, the opening query included, in order."""
-    kinds = _kinds(trajectory)
+    return _said(trajectory, _kinds(trajectory))
+
+
+def _said(trajectory: Trajectory, kinds: Mapping[str, ParticipantKind]) -> list[Event]:
     return [
         event
         for event in trajectory.events
@@ -88,9 +102,10 @@ def cut(trajectory: Trajectory, codebook: Codebook, *, include_query: bool = Fal
         )
 
 
-def _answered_questions(trajectory: Trajectory) -> Iterator[tuple[Event, Event]]:
-    kinds = _kinds(trajectory)
-    for question, reply in itertools.pairwise(dialogue(trajectory)):
+def _answered_questions(
+    said: Sequence[Event], kinds: Mapping[str, ParticipantKind]
+) -> Iterator[tuple[Event, Event]]:
+    for question, reply in itertools.pairwise(said):
         asks = kinds[question.actor] == "agent" and "?" in (question.text or "")
         if asks and kinds[reply.actor] == "human":
             yield question, reply

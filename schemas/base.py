@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-__all__ = ["JsonValue", "Model", "canonical_json", "content_hash", "text_hash"]
+__all__ = ["JsonValue", "Model", "canonical_json", "content_hash", "quoted", "text_hash"]
 
 
 class Model(BaseModel):
@@ -21,6 +21,8 @@ canonical_json: Callable[[object], str] = json.JSONEncoder(
     ensure_ascii=False, sort_keys=True, separators=(",", ":")
 ).encode
 """JSON with sorted keys and no spaces, so that equal values give equal text."""
+quoted: Callable[[str], str] = json.encoder.encode_basestring
+"""A text as `canonical_json` has it."""
 
 
 def content_hash(*parts: object) -> str:

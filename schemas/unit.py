@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .base import Model, canonical_json, text_hash
+from .base import Model, canonical_json, quoted, text_hash
 from .codebook import UnitKind
 from .trajectory import Event, Participant
 
@@ -49,8 +49,13 @@ def said_hash(kind: UnitKind, parts: Iterable[str]) -> str:
     return text_hash(f'["{kind}",[{",".join(parts)}]]')[:16]
 
 
-def said(event: Event) -> str:
-    """Canonical JSON of who did what."""
-    action = event.action
-    done = action and {"name": action.name, "arguments": action.arguments, "raw": action.raw}
-    return canonical_json((event.seq, event.actor, event.kind, event.text, done))
+def said(event: Event, arguments: str | None = None) -> str:
+    """Canonical JSON of who did what; `arguments` are its action's as canonical JSON, where known."""
+    action, text = event.action, event.text
+    words = "null" if text is None else quoted(text)
+    done = "null"
+    if action is not None:
+        raw = "null" if action.raw is None else quoted(action.raw)
+        arguments = canonical_json(action.arguments) if arguments is None else arguments
+        done = f'{{"arguments":{arguments},"name":{quoted(action.name)},"raw":{raw}}}'
+    return f'[{event.seq},{quoted(event.actor)},"{event.kind}",{words},{done}]'

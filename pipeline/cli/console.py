@@ -15,7 +15,7 @@ from ...schemas.text import visible, visible_json
 from ..errors import UsageError
 from ..ingest import rebuild
 from ..ingest.rebuild import catch_up
-from ..ingest.run import Progress
+from ..ingest.result import Progress
 from ..ingest.sources import behind
 from ..store import Store, Workspace
 

@@ -21,7 +21,8 @@ from ..ingest import Ingested
 from ..ingest.identity import settled
 from ..ingest.measure import save
 from ..ingest.sources import Source, keep
-from ..store import Store, delete, execute, insert, rows
+from ..store import Store, delete, execute, insert
+from ..store.columns import digest
 from ..systems import ReadOptions, merge
 
 PACE = 0.25
@@ -174,7 +175,7 @@ class Sink:
                 connection.execute("DELETE FROM meta WHERE key = 'live'")
                 execute(connection, "INSERT INTO meta VALUES ('live', ?)", [changes.heard])
         self._derive_at = math.inf if due else min(self._derive_at, time.monotonic() + DERIVE)
-        self._written |= {t.id: rows.digest(t) for t in saved if merge.is_heard(t)}
+        self._written |= {t.id: digest(t) for t in saved if merge.is_heard(t)}
         while len(self._written) > REMEMBERED:
             del self._written[next(iter(self._written))]
         return saved

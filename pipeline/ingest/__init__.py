@@ -1,7 +1,7 @@
 """From logs to the audit tables: what is new or has grown is stored and measured."""
 
 from .rebuild import rebuild
-from .result import Ingested
-from .run import Progress, ingest
+from .result import Ingested, Progress
+from .run import ingest
 
 __all__ = ["Ingested", "Progress", "ingest", "rebuild"]

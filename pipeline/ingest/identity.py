@@ -6,6 +6,7 @@ import duckdb
 
 from ...schemas import Trajectory
 from ..store import Store, dictionaries, execute, rows
+from ..store.columns import digest
 from ..systems import ReadOptions, merge
 from .result import Ingested
 
@@ -30,17 +31,17 @@ def settled(
                 return trajectory
             trajectory = trajectory.model_copy(update={"id": same})
             continue
-        if head[0]["digest"] == rows.digest(trajectory) and options.condition in (None, head[0]["condition"]):
+        if head[0]["digest"] == digest(trajectory) and options.condition in (None, head[0]["condition"]):
             return None
         stored = store.load(connection, [trajectory.id])[0]
         if together := merge.settled(stored, trajectory):
-            return None if rows.digest(together) == head[0]["digest"] else together
+            return None if digest(together) == head[0]["digest"] else together
         old, new = rows.event_digests(stored.events), rows.event_digests(trajectory.events)
         if new == old[: len(new)] and len(new) < len(old):
             return None
         if old == new[: len(old)]:
             updated = _updated(stored, trajectory, options)
-            same = head[0]["digest"] == rows.digest(updated) and updated.condition == head[0]["condition"]
+            same = head[0]["digest"] == digest(updated) and updated.condition == head[0]["condition"]
             return None if same else updated
         differs = next(i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b)
         result.notes.append(

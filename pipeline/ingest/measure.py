@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from importlib import resources
 from pathlib import Path
 
 import duckdb
 
 from ...schemas import Measure, Quarantined, Trajectory
-from ..store import Store, delete, derived, execute, insert, listed, rows
+from ..store import Store, delete, derived, execute, insert, listed
+from ..store.columns import Columns, Tables
+from ..store.connection import append, offered
 from ..store.trajectories import reference_rows
 from ..systems import SYSTEMS, References
 from ..systems.registry import measures, parsed_references
 
-TEAMWORK = (
-    "metric, trajectory_id, value, 1, NULL, participant, NULL, NULL, NULL FROM count_measures",
-    "metric, trajectory_id, value, weight, reason, participant, NULL, scoring, NULL FROM teamwork_measures",
-)
+TEAMWORK = (resources.files("coaudit.pipeline.store.sql") / "teamwork.sql").read_text()
 """What SQL says of any team, as the columns of `computed`."""
 SHARED = ("human_intervention_rate", "workload_balance")
 """Measured for any team, unless its own system says it better."""
-_REPLACED = "DELETE FROM computed WHERE metric = ? AND trajectory_id = ? AND scoring IS NULL"
+
+
+def columns(trajectories: Iterable[Trajectory], references: Mapping[str, References]) -> Tables:
+    """Trajectories with what their own systems measure of them, as tables."""
+    making = Columns()
+    for trajectory in trajectories:
+        making.add(trajectory, own_measures(trajectory, references))
+    return making.tables()
 
 
 def save(
@@ -34,10 +42,33 @@ def save(
 
     Without `refresh`, the caller sees to what is derived from them (`catch_up`, `postpone`).
     """
-    store.save(trajectories, connection)
-    _measure(connection, trajectories)
-    if refresh:
-        derived.refresh(connection, {t.id for t in trajectories})
+    if trajectories:
+        ids = [t.id for t in trajectories]
+        save_tables(store, connection, columns(trajectories, references(connection)), ids)
+        if refresh:
+            derived.refresh(connection, ids)
+
+
+def save_tables(
+    store: Store, connection: duckdb.DuckDBPyConnection, tables: Tables, replaced: Collection[str] = ()
+) -> None:
+    """Store tables of trajectories, in place of what there was of the `replaced` ones, and measure them."""
+    store.save(connection, tables, replaced)
+    _measure(connection, tables)
+
+
+def references(connection: duckdb.DuckDBPyConnection) -> Mapping[str, References]:
+    """System -> what its runs are measured against."""
+    return parsed_references(reference_rows(connection))
+
+
+def own_measures(trajectory: Trajectory, references: Mapping[str, References]) -> list[Measure]:
+    """What a trajectory's system measures; where that fails, a null measure with the reason."""
+    try:
+        return list(measures(trajectory, references))
+    except Exception as error:  # one log that nobody thought of must not stop the other thousand
+        reason = f"its measures failed: {type(error).__name__}: {str(error)[:200]}"
+        return [Measure(f"{trajectory.system}_measures", trajectory.id, None, reason=reason)]
 
 
 def read_references(store: Store, folder: Path) -> list[Quarantined]:
@@ -72,27 +103,19 @@ def _measure_anew(
     query = "SELECT id FROM trajectories WHERE system = ? AND task IN (SELECT unnest(?))"
     ids = [row[0] for row in execute(connection, query, [system, list(tasks)]).fetchall()]
     delete(connection, "computed", "trajectory_id", ids)
-    _measure(connection, store.load(connection, ids, states=True))
+    tables = columns(store.load(connection, ids, states=True), references(connection))
+    append(connection, "computed", tables["computed"])
+    _measure(connection, tables)
     derived.refresh(connection, set(ids))
 
 
-def _measure(connection: duckdb.DuckDBPyConnection, trajectories: Sequence[Trajectory]) -> None:
-    """Fill `computed`: what SQL says of any team, then what each system measures itself."""
-    ids = listed(t.id for t in trajectories)
-    for query in TEAMWORK:
-        connection.execute(f"INSERT INTO computed SELECT {query} WHERE trajectory_id IN ({ids})")
-    references = parsed_references(reference_rows(connection))
-    own = [measure for t in trajectories for measure in _measures(t, references)]
-    for metric, trajectory in sorted({(m.metric, m.trajectory) for m in own if m.scoring is None}):
-        if metric in SHARED:
-            execute(connection, _REPLACED, [metric, trajectory])
-    insert(connection, "computed", [rows.measure(measure) for measure in own])
-
-
-def _measures(trajectory: Trajectory, references: Mapping[str, References]) -> list[Measure]:
-    """What a trajectory's system measures; where that fails, a null measure with the reason."""
-    try:
-        return list(measures(trajectory, references))
-    except Exception as error:  # one log that nobody thought of must not stop the other thousand
-        reason = f"its measures failed: {type(error).__name__}: {str(error)[:200]}"
-        return [Measure(f"{trajectory.system}_measures", trajectory.id, None, reason=reason)]
+def _measure(connection: duckdb.DuckDBPyConnection, tables: Tables) -> None:
+    """Add to `computed` what SQL says of any team, where its own system does not say it better."""
+    with ExitStack() as stack:
+        for name in ("events", "participants", "units", "computed"):
+            stack.enter_context(offered(connection, f"incoming_{name}", tables[name]))
+        own = f"SELECT metric, trajectory_id FROM incoming_computed WHERE metric IN ({listed(SHARED)})"
+        connection.execute(
+            f"INSERT INTO computed BY NAME SELECT * FROM ({TEAMWORK}) AS shared WHERE scoring IS NOT NULL "
+            f"OR (metric, trajectory_id) NOT IN ({own} AND scoring IS NULL)"
+        )

@@ -14,9 +14,9 @@ from ..store import Store, Workspace, disk
 from ..store.locks import exclusive
 from . import serving
 from . import sources as provenance
+from .intake import Intake
 from .measure import read_references
-from .result import Ingested
-from .run import Batch, Progress
+from .result import Ingested, Progress
 from .sources import Source
 
 
@@ -107,20 +107,18 @@ def _digests(store: Store) -> dict[str, str]:
 def _filled(store: Store, sources: Sequence[Source], progress: Progress | None) -> Ingested:
     """Read sources into a store, and the ledgers of ratings and outcomes after them."""
     result = Ingested()
-    batch = Batch(store, result)
+    intake = Intake(store, result)
     for item in _references(store, (one for one in sources if one.reference)):
-        batch.quarantined.append((item, item.source))
+        intake.refuse(item, item.source)
     logs = [source for source in sources if not source.reference]
-    for done, source in enumerate(logs):
-        if progress:
-            progress(source.path, done, len(logs))
+    for source in logs:
         place = provenance.found_again(store.workspace, source)
         if place is None:
             reason = "the log is gone; its ratings are kept"
-            batch.quarantined.append((Quarantined(source=source.path, reason=reason), source.path))
+            intake.refuse(Quarantined(source=source.path, reason=reason), source.path)
         else:
-            batch.add(source, place, fresh=False)
-    batch.flush()
+            intake.expect(source, place, fresh=False)
+    intake.run(progress)
     with store.writing() as connection:
         serving.replay(store, connection)
         store.catch_up(connection)

@@ -23,6 +23,13 @@ class Remarks:
     untold: int = 0
     alike: int = 0
 
+    @classmethod
+    def of(cls, trajectory: Trajectory) -> Remarks:
+        """What there is to say of one trajectory."""
+        remarks = cls()
+        remarks.take(trajectory)
+        return remarks
+
     def take(self, trajectory: Trajectory) -> None:
         """Count a trajectory in."""
         kinds = {person.name: person.kind for person in trajectory.participants}
@@ -31,6 +38,14 @@ class Remarks:
         for event in trajectory.events:
             if event.kind in ("action", "finish") and "public" in event.states:
                 self._result(event, trajectory.states)
+
+    def add(self, other: Remarks) -> None:
+        """Count in what others counted."""
+        for kind, counts in other.spoken.items():
+            self.spoken.setdefault(kind, Counter()).update(counts)
+        self.answered += other.answered
+        self.untold += other.untold
+        self.alike += other.alike
 
     def _result(self, event: Event, states: dict[str, JsonValue]) -> None:
         self.answered += 1

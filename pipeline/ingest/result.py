@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ...schemas import Quarantined
 from .remarks import Remarks
+
+Progress = Callable[[str, int, int], None]
+"""Called with what is being read, how many sources are done, and of how many."""
 
 
 @dataclass

@@ -13,8 +13,8 @@ from ..systems import SYSTEMS, ReadOptions
 from .discover import discover
 from .imports import Given, Imported, taken
 from .look import looks_like
-from .result import Ingested
-from .run import Progress, ingest
+from .result import Ingested, Progress
+from .run import ingest
 
 SETS = ("mast", "whowhen", "trail")
 """Systems whose sources come with labels."""

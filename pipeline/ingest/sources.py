@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from ...schemas import Model, Quarantined, Trajectory, content_hash
 from ..errors import StoreError
 from ..store import Store, Workspace, delete, dictionaries, insert, ledger
-from ..systems import ReadOptions, system_of
+from ..systems import ReadOptions, Span, system_of
 
 LEDGER = "sources.jsonl"
 _FOLDERS_KEPT = 4
@@ -30,6 +30,8 @@ class Source(Model):
     """Its own path, or `archive!path inside`."""
     system: str | None = None
     content_hash: str
+    bytes: int | None = None
+    """How long the file was, where it is one."""
     options: ReadOptions
     trajectory_ids: tuple[str, ...] = ()
     ingested: str
@@ -53,11 +55,19 @@ class Place:
     system: str
 
 
-def read(place: Place, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
-    """What a source holds, under its own name. A source that its reader fails on costs only itself."""
+def read(place: Place, options: ReadOptions, span: Span | None = None) -> Iterator[Trajectory | Quarantined]:
+    """What a source holds, or a part of it, under its own name. A source that its reader fails on costs only
+    itself.
+    """
+    system = system_of(place.system)
     try:
-        for item in system_of(place.system).read(place.path, options):
-            yield item.model_copy(update={"source": _called(item.source, place)})
+        if span and system.read_span:
+            items = system.read_span(place.path, options, span)
+        else:
+            items = system.read(place.path, options)
+        for item in items:
+            name = _called(item.source, place)
+            yield item if name == item.source else item.model_copy(update={"source": name})
     except OSError as error:
         yield Quarantined(source=place.name, reason=f"cannot be read: {error.strerror or error}")
     except Exception as error:  # one log that nobody thought of must not stop the other thousand
@@ -70,11 +80,20 @@ def content(place: Place) -> str:
     path, state = place.path, blake2b(digest_size=16)
     inside = [path] if path.is_file() else sorted(p for p in path.rglob("*") if _is_own_file(p))
     for file in [*inside, *_beside(place)]:
-        state.update(os.path.relpath(file, path.parent).encode("utf-8", "surrogateescape"))
+        state.update(_name(file, path))
         with file.open("rb") as opened:
             while block := opened.read(1 << 20):
                 state.update(block)
     return state.hexdigest()
+
+
+def size(place: Place) -> int:
+    """Bytes of a source's files; 0 for what cannot be looked at."""
+    files = [place.path] if place.path.is_file() else filter(_is_own_file, place.path.rglob("*"))
+    try:
+        return sum(file.stat().st_size for file in files)
+    except OSError:
+        return 0
 
 
 def copied(workspace: Workspace, place: Place, content: str) -> str:
@@ -198,15 +217,55 @@ def _is_own_file(path: Path) -> bool:
     return path.is_file() and not path.is_symlink()
 
 
-def known_sources(store: Store) -> dict[tuple[str, str, str], tuple[str, ...]]:
-    """The key of every source in the store -> the ids of its trajectories."""
+@dataclass(frozen=True)
+class Known:
+    """A source as the store has it."""
+
+    content_hash: str
+    options: str
+    bytes: int | None
+    ids: tuple[str, ...]
+
+    def holds(self, source: Source) -> bool:
+        """Whether the source has nothing that is not known."""
+        _, content, options = source.key
+        return bool(self.ids) and (content, options) == (self.content_hash, self.options)
+
+
+def known_sources(store: Store) -> dict[str, Known]:
+    """Path -> what is known of the source there."""
     if not store.is_made or not store.workspace.exists():
         return {}
     with store.reading() as connection:
         rows = connection.execute(
-            "SELECT path, content_hash, options, trajectory_ids FROM sources"
+            "SELECT path, content_hash, options, bytes, trajectory_ids FROM sources"
         ).fetchall()
-    return {(path, content, options): tuple(ids) for path, content, options, ids in rows}
+    return {path: Known(content, options, size, tuple(ids)) for path, content, options, size, ids in rows}
+
+
+def growth(known: Known, source: Source, place: Place) -> Span | None:
+    """What a file of lines has beyond what is known of it; None where that is not how it has changed.
+
+    Nothing before may be another, down to the bytes, and the last line known must have been whole.
+    """
+    system, path = system_of(place.system), place.path
+    if source.key[2] != known.options or not known.bytes or not source.bytes or source.bytes < known.bytes:
+        return None
+    if system.read_span is None or _beside(place) or not system.lines_apart(path, source.options):
+        return None
+    state, left, lines, block = blake2b(_name(path, path), digest_size=16), known.bytes, 0, b""
+    with path.open("rb") as file:
+        while left and (block := file.read(min(left, 1 << 20))):
+            state.update(block)
+            lines += block.count(b"\n")
+            left -= len(block)
+    if state.hexdigest() != known.content_hash or not block.endswith(b"\n"):
+        return None
+    return Span(known.bytes, source.bytes, lines + 1)
+
+
+def _name(file: Path, source: Path) -> bytes:
+    return os.path.relpath(file, source.parent).encode("utf-8", "surrogateescape")
 
 
 def quarantined_sources(store: Store) -> dict[str, list[Quarantined]]:
@@ -233,6 +292,7 @@ def _note(connection: duckdb.DuckDBPyConnection, sources: Sequence[Source]) -> N
                 "path": path,
                 "system": source.system,
                 "content_hash": content,
+                "bytes": source.bytes,
                 "options": options,
                 "trajectory_ids": list(source.trajectory_ids),
                 "ingested": source.ingested,

@@ -16,20 +16,36 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 
 from ...schemas import Trajectory
 from ..errors import StoreError
 from . import derived, disk, lake, rows, sync
-from .connection import VERSION, Row, connect, delete, dictionaries, execute, insert, listed, version
+from .connection import (
+    VERSION,
+    append,
+    connect,
+    delete,
+    dictionaries,
+    execute,
+    insert,
+    listed,
+    offered,
+    version,
+)
 from .locks import exclusive, shared
 from .workspace import Workspace
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from .columns import Tables
+
 READER_MEMORY = "500MB"
 """For all connections of a process that only looks, such as the dashboard."""
-VIEWS = ("ratings.sql", "teamwork.sql", "measures.sql", "serving.sql", "dashboard.sql")
+VIEWS = ("ratings.sql", "measures.sql", "serving.sql", "dashboard.sql")
 
 
 class Store:
@@ -155,27 +171,24 @@ class Store:
         delete(connection, "postponed", "trajectory_id", list(late))
         insert(connection, "postponed", [{"trajectory_id": key, "until": until} for key in late])
 
-    def save(self, trajectories: Sequence[Trajectory], connection: duckdb.DuckDBPyConnection) -> None:
-        """Store trajectories whole, in place of what was stored under their ids.
+    def save(
+        self, connection: duckdb.DuckDBPyConnection, tables: Tables, replaced: Collection[str] = ()
+    ) -> None:
+        """Store tables of trajectories, in place of what was stored of the `replaced` ones.
 
-        The caller sees to their measures and to what is derived from them.
+        The caller sees to what is derived from them.
         """
-        ids = [t.id for t in trajectories]
-        tables: dict[str, list[Row]] = {}
-        for trajectory in trajectories:
-            for table, more in rows.of_trajectory(trajectory).items():
-                tables.setdefault(table, []).extend(more)
-        for table in ("participants", "events", "units", "computed"):
-            delete(connection, table, "trajectory_id", ids)
-        delete(connection, "trajectories", "id", ids)
-        execute(
-            connection,
-            "DELETE FROM outcomes WHERE NOT imported AND trajectory_id IN (SELECT unnest(?))",
-            [ids],
-        )
-        for table, more in tables.items():
-            insert(connection, table, more)
-        self._save_states(connection, trajectories)
+        for table in ("participants", "events", "units", "computed") if replaced else ():
+            delete(connection, table, "trajectory_id", replaced)
+        if replaced:
+            delete(connection, "trajectories", "id", replaced)
+            own = "DELETE FROM outcomes WHERE NOT imported AND trajectory_id IN (SELECT unnest(?))"
+            execute(connection, own, [list(replaced)])
+        for name, table in tables.items():
+            if name == "states":
+                _save_states(connection, table)
+            else:
+                append(connection, name, table)
 
     def load(
         self,
@@ -189,10 +202,10 @@ class Store:
 
         With only the `messages` of their events, where nothing else is looked at.
         """
-        by_id = {row["id"]: row for row in _where(connection, "trajectories", "id", ids)}
+        heads = _where(connection, "trajectories", "id", ids)
         kinds = "kind = 'message'" if messages else "true"
         parts = {
-            table: _grouped(_where(connection, table, "trajectory_id", ids, order, also))
+            table: _where(connection, table, "trajectory_id", ids, order, also)
             for table, order, also in (
                 ("participants", "rowid", "true"),
                 ("events", "seq, sub", kinds),
@@ -200,33 +213,7 @@ class Store:
             )
         }
         contents = _states(connection, parts["events"]) if states else {}
-        return [
-            rows.to_trajectory(
-                by_id[key],
-                parts["participants"].get(key, []),
-                parts["events"].get(key, []),
-                parts["outcomes"].get(key, []),
-                contents.get(key, {}),
-            )
-            for key in ids
-            if key in by_id
-        ]
-
-    def _save_states(self, connection: duckdb.DuckDBPyConnection, trajectories: Iterable[Trajectory]) -> None:
-        states = {h: s for t in trajectories for h, s in t.states.items()}
-        hashes = list(states)
-        known = {
-            row[0]
-            for row in execute(
-                connection, "SELECT hash FROM states WHERE hash IN (SELECT unnest(?))", [hashes]
-            ).fetchall()
-        }
-        fresh = [
-            {"hash": h, "content": json.dumps(states[h], ensure_ascii=False)}
-            for h in hashes
-            if h not in known
-        ]
-        insert(connection, "states", fresh)
+        return rows.to_trajectories(ids, heads, parts, contents)
 
     def set_aside(self) -> list[str]:
         """What to say of damaged files of the workspace that everything else does without."""
@@ -317,6 +304,16 @@ def _make_tables(connection: duckdb.DuckDBPyConnection) -> None:
     insert(connection, "meta", [{"key": "version", "value": str(VERSION)}])
 
 
+def _save_states(connection: duckdb.DuckDBPyConnection, states: pa.Table) -> None:
+    """Keep each state once, whoever came to it."""
+    if states.num_rows:
+        with offered(connection, "incoming_states", states):
+            connection.execute(
+                "INSERT INTO states SELECT hash, any_value(content) FROM incoming_states "
+                "WHERE hash NOT IN (SELECT hash FROM states) GROUP BY hash"
+            )
+
+
 def _where(
     connection: duckdb.DuckDBPyConnection,
     table: str,
@@ -329,22 +326,8 @@ def _where(
     return dictionaries(connection, query)
 
 
-def _grouped(many: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    groups: dict[str, list[dict[str, Any]]] = {}
-    for row in many:
-        groups.setdefault(row["trajectory_id"], []).append(row)
-    return groups
-
-
-def _states(
-    connection: duckdb.DuckDBPyConnection, events: dict[str, list[dict[str, Any]]]
-) -> dict[str, dict[str, Any]]:
-    """Trajectory -> hash -> state, of every state that its events point at."""
-    hashes = {
-        key: {h for row in many if row["states"] for h in json.loads(row["states"]).values()}
-        for key, many in events.items()
-    }
+def _states(connection: duckdb.DuckDBPyConnection, events: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """Hash -> state, of every state that events point at."""
     query = "SELECT hash, content FROM states WHERE hash IN (SELECT unnest(?))"
-    rows = dict(execute(connection, query, [sorted(set().union(*hashes.values()))]).fetchall())
-    contents = {key: json.loads(content) for key, content in rows.items()}
-    return {key: {h: contents[h] for h in own if h in contents} for key, own in hashes.items()}
+    contents = execute(connection, query, [sorted(rows.hashes_of(events))]).fetchall()
+    return {key: json.loads(content) for key, content in contents}

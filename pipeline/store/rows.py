@@ -1,10 +1,13 @@
-"""Trajectories and ratings as rows of the audit tables, and back."""
+"""Ratings, outcomes and measures as rows of the audit tables, and trajectories back from theirs.
+
+On their way in, trajectories are columns (columns.py).
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ...schemas import (
@@ -18,34 +21,9 @@ from ...schemas import (
     Rating,
     Trajectory,
     canonical_json,
-    text_hash,
 )
-from ...schemas.codebook import UnitKind
 from ...schemas.trajectory import Notice
-from ...schemas.unit import said, said_hash
-from ..units import opening_query, spans
 from .connection import Row
-
-UNIT_KINDS: tuple[UnitKind, ...] = (
-    *("utterance", "question_reply", "human_message", "step", "participant", "trajectory"),
-)
-
-
-def of_trajectory(trajectory: Trajectory) -> dict[str, list[Row]]:
-    """The rows of every table that a trajectory fills, states aside."""
-    words = [said(event) for event in trajectory.events]
-    return {
-        "trajectories": [_trajectory(trajectory, words)],
-        "participants": [_participant(trajectory.id, p) for p in trajectory.participants],
-        "events": [_event(trajectory.id, e) for e in trajectory.events],
-        "outcomes": [outcome(trajectory.id, o, imported=False) for o in trajectory.outcomes],
-        "units": list(_units(trajectory, words)),
-    }
-
-
-def digest(trajectory: Trajectory) -> str:
-    """Hash of what a log says, without where it was read."""
-    return _digest(trajectory, [said(event) for event in trajectory.events])
 
 
 def event_digests(events: Iterable[Event]) -> list[str]:
@@ -101,6 +79,36 @@ def measure(given: Measure) -> Row:
     return {"trajectory_id": given.trajectory, **_fields(given, _MEASURE)}
 
 
+def to_trajectories(
+    ids: Sequence[str],
+    heads: Iterable[dict[str, Any]],
+    parts: Mapping[str, Iterable[dict[str, Any]]],
+    states: Mapping[str, Any],
+) -> list[Trajectory]:
+    """The trajectories of these ids, in this order, from the rows of all; unknown ids are left out."""
+    by_id = {row["id"]: row for row in heads}
+    groups = {name: _grouped(rows) for name, rows in parts.items()}
+    items = []
+    for key in ids:
+        if key in by_id:
+            own = {name: groups[name].get(key, []) for name in ("participants", "events", "outcomes")}
+            contents = {h: states[h] for h in hashes_of(own["events"]) if h in states}
+            items.append(to_trajectory(by_id[key], **own, states=contents))
+    return items
+
+
+def hashes_of(events: Iterable[dict[str, Any]]) -> set[str]:
+    """Of every state that rows of events point at."""
+    return {h for row in events if row["states"] for h in json.loads(row["states"]).values()}
+
+
+def _grouped(many: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for row in many:
+        groups.setdefault(row["trajectory_id"], []).append(row)
+    return groups
+
+
 def to_trajectory(
     head: dict[str, Any],
     participants: Iterable[dict[str, Any]],
@@ -149,62 +157,6 @@ _MEASURE = tuple(field.name for field in dataclasses.fields(Measure) if field.na
 
 def _fields(given: object, names: Iterable[str]) -> dict[str, Any]:
     return {name: getattr(given, name) for name in names}
-
-
-def _digest(given: Trajectory, words: Sequence[str]) -> str:
-    head = given.model_dump(exclude={"id", "source", "condition", "states", "events"})
-    beside = [
-        (e.sub, e.live_only, e.time, e.status, e.error, sorted(e.states.items()), e.notices)
-        for e in given.events
-    ]
-    return text_hash("\n".join((canonical_json(head), *words, repr(beside))))
-
-
-def _trajectory(given: Trajectory, words: Sequence[str]) -> Row:
-    times = [event.time for event in given.events if event.time and not event.live_only]
-    return {
-        **_fields(given, _HEAD),
-        "tags": canonical_json(given.tags),
-        "hidden": None if given.hidden is None else canonical_json(given.hidden),
-        "started": times[0] if times else None,
-        "ended": times[-1] if times else None,
-        "n_events": sum(not event.live_only for event in given.events),
-        "digest": _digest(given, words),
-    }
-
-
-def _participant(trajectory_id: str, given: Participant) -> Row:
-    counts = {name: given.tokens.get(name) for name in _TOKENS}
-    return {"trajectory_id": trajectory_id, **_fields(given, _PARTICIPANT), **counts}
-
-
-def _event(trajectory_id: str, given: Event) -> Row:
-    action = given.action
-    return {
-        "trajectory_id": trajectory_id,
-        **_fields(given, _EVENT),
-        "action": action and action.name,
-        "arguments": canonical_json(action.arguments) if action else None,
-        "raw": action and action.raw,
-        "states": canonical_json(given.states) if given.states else None,
-        "notices": canonical_json([n.model_dump() for n in given.notices]) if given.notices else None,
-    }
-
-
-def _units(trajectory: Trajectory, words: Sequence[str]) -> Iterator[Row]:
-    opening = opening_query(trajectory)
-    said_by = {id(event): word for event, word in zip(trajectory.events, words, strict=True)}
-    for kind in UNIT_KINDS:
-        for events in spans(trajectory, kind):
-            whole = kind == "trajectory"
-            yield {
-                "trajectory_id": trajectory.id,
-                "kind": kind,
-                "event": None if whole else events[0].seq,
-                "hash": said_hash(kind, [said_by[id(event)] for event in events]),
-                "actor": None if whole else events[0].actor,
-                "opening": kind not in ("participant", "trajectory") and events[0].seq == opening,
-            }
 
 
 def _to_participant(row: dict[str, Any]) -> Participant:

@@ -22,6 +22,9 @@ from ...schemas.trajectory import Setting
 MAX_LINE = 64 * 1024 * 1024
 """Bytes; a longer line is quarantined without being held in memory."""
 
+LOOK_AHEAD = 1024 * 1024
+"""Bytes that are held while the end of a line is looked for."""
+
 
 class ReadOptions(Model):
     """What a person adds to what the logs say."""
@@ -55,6 +58,19 @@ class TimeLimit:
 
 
 LIMIT = TimeLimit()
+
+
+@dataclass(frozen=True)
+class Span:
+    """A part of a file in whole lines: bytes `start` to `end`; `line` is the number of the first."""
+
+    start: int
+    end: int
+    line: int
+
+
+def _one_whole(path: Path, options: ReadOptions) -> bool:
+    return False
 
 
 def _nothing_beside(path: Path) -> Iterable[Path]:
@@ -92,6 +108,10 @@ class System:
     """Whether a file or folder is one of this system's sources, from a short look inside."""
     read: Callable[[Path, ReadOptions], Iterator[Trajectory | Quarantined]]
     """The trajectories of one source, and what could not be read of it."""
+    read_span: Callable[[Path, ReadOptions, Span], Iterator[Trajectory | Quarantined]] | None = None
+    """The same of a part of a file, where each line is a session of its own (`lines_apart`)."""
+    lines_apart: Callable[[Path, ReadOptions], bool] = _one_whole
+    """Whether the lines of a source stand each for itself, so that several readers may share it."""
     beside: Callable[[Path], Iterable[Path]] = _nothing_beside
     """Files outside a source on which its reading depends."""
     on_request: bool = False
@@ -155,12 +175,28 @@ def json_lines(path: Path, *, name: str | None = None) -> Iterator[tuple[int, Js
         yield number, parsed(line, source, number)
 
 
-def numbered_lines(path: Path) -> Iterator[tuple[int, bytes | None]]:
+def numbered_lines(path: Path, span: Span | None = None) -> Iterator[tuple[int, bytes | None]]:
     """Each non-empty line of a file as (1-based number, bytes); None for one longer than MAX_LINE."""
     with path.open("rb") as file:
-        for number, line in enumerate(_bounded_lines(file), start=1):
+        if span:
+            file.seek(span.start)
+        for number, line in enumerate(_bounded_lines(file), start=span.line if span else 1):
             if line is None or not line.isspace():
                 yield number, line
+            if span and file.tell() >= span.end:
+                return
+
+
+def line_spans(path: Path, size: int, start: int = 0, line: int = 1) -> Iterator[Span]:
+    """A file from byte `start`, where line `line` begins, in parts of whole lines of about `size` bytes."""
+    with path.open("rb") as file:
+        file.seek(start)
+        while block := file.read(size):
+            lines = block.count(b"\n")
+            while not block.endswith(b"\n") and (block := file.readline(LOOK_AHEAD)):
+                lines += block.endswith(b"\n")
+            yield Span(start, file.tell(), line)
+            start, line = file.tell(), line + lines
 
 
 def first_lines(path: Path, count: int) -> list[JsonValue]:

@@ -48,7 +48,8 @@ CREATE TABLE IF NOT EXISTS frames (
     sample VARCHAR, codebook VARCHAR, trajectory_id VARCHAR, event INTEGER, probability DOUBLE
 );
 CREATE TABLE IF NOT EXISTS sources (
-    path VARCHAR, system VARCHAR, content_hash VARCHAR, options VARCHAR, trajectory_ids VARCHAR[], ingested VARCHAR
+    path VARCHAR, system VARCHAR, content_hash VARCHAR, bytes BIGINT, options VARCHAR, trajectory_ids VARCHAR[],
+    ingested VARCHAR
 );
 CREATE TABLE IF NOT EXISTS quarantine (source VARCHAR, line INTEGER, reason VARCHAR, read_from VARCHAR);
 -- What a system's logs are measured against, such as Collab-Overcooked's reference trajectories.

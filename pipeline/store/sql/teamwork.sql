@@ -1,33 +1,32 @@
--- What can be said of a team in any system; filled into `computed` when a trajectory is stored.
+-- What can be said of a team in any system, as rows of `computed`: one query over the trajectories that come in
+-- (incoming_events, incoming_participants, incoming_units: pipeline/ingest/measure.py).
 -- A step is an action or a finish of a team member. Events known only from live traffic are left out.
-
-CREATE OR REPLACE VIEW team_events AS
-SELECT e.trajectory_id, e.seq, e.time, e.actor, p.kind AS party, e.kind, e.status, e.action, e.arguments,
-    coalesce(u.opening, false) AS opening, e.status IS NULL AND e.states IS NOT NULL AS untold
-FROM events e
-JOIN participants p ON p.trajectory_id = e.trajectory_id AND p.name = e.actor AND p.kind <> 'environment'
-LEFT JOIN units u ON u.trajectory_id = e.trajectory_id AND u.kind = 'utterance' AND u.event = e.seq AND u.opening
-WHERE NOT e.live_only;
-
--- The opening query is no record of a log: neither an event of its speaker nor a message of the dialogue.
-CREATE OR REPLACE VIEW count_measures AS
-WITH counted AS (
+WITH team_events AS MATERIALIZED (
+    SELECT e.trajectory_id, e.seq, e.time, e.actor, p.kind AS party, e.kind, e.status, e.action, e.arguments,
+        coalesce(u.opening, false) AS opening, e.status IS NULL AND e.states IS NOT NULL AS untold
+    FROM incoming_events e
+    JOIN incoming_participants p
+        ON p.trajectory_id = e.trajectory_id AND p.name = e.actor AND p.kind <> 'environment'
+    LEFT JOIN (FROM incoming_units WHERE kind = 'utterance' AND opening) u
+        ON u.trajectory_id = e.trajectory_id AND u.event = e.seq
+    WHERE NOT e.live_only
+), teammates AS MATERIALIZED (
+    FROM incoming_participants WHERE kind <> 'environment'
+), counted AS (
+    -- The opening query is no record of a log: neither an event of its speaker nor a message of the dialogue.
     SELECT p.trajectory_id, p.name AS participant,
         count(e.seq) FILTER (NOT e.opening) AS events,
         count(e.seq) FILTER (e.kind = 'message' AND e.status IS DISTINCT FROM 'failed' AND NOT e.opening)
             AS messages,
         count(e.seq) FILTER (e.kind IN ('action', 'finish')) AS actions,
         count(e.seq) FILTER (e.status = 'failed') AS errors
-    FROM participants p
+    FROM teammates p
     LEFT JOIN team_events e ON e.trajectory_id = p.trajectory_id AND e.actor = p.name
-    WHERE p.kind <> 'environment'
     GROUP BY p.trajectory_id, p.name
-)
-SELECT metric, trajectory_id, value::DOUBLE AS value, participant
-FROM (UNPIVOT counted ON events, messages, actions, errors INTO NAME metric VALUE value);
-
-CREATE OR REPLACE VIEW teamwork_measures AS
-WITH steps AS (
+), counts AS MATERIALIZED (
+    SELECT metric, trajectory_id, value::DOUBLE AS value, participant
+    FROM (UNPIVOT counted ON events, messages, actions, errors INTO NAME metric VALUE value)
+), steps AS MATERIALIZED (
     SELECT *, row_number() OVER (PARTITION BY trajectory_id, actor, action, arguments ORDER BY seq) > 1 AS repeated
     FROM team_events WHERE kind IN ('action', 'finish')
 ), totals AS (
@@ -40,29 +39,30 @@ WITH steps AS (
     FROM steps GROUP BY trajectory_id
 ), parties AS (
     SELECT p.trajectory_id, count(*) AS size, count(*) FILTER (p.kind = 'human') AS humans
-    FROM participants p WHERE p.kind <> 'environment' GROUP BY p.trajectory_id
+    FROM teammates p GROUP BY p.trajectory_id
 ), shares AS (
     SELECT p.trajectory_id, list(coalesce(s.n, 0)) AS done
-    FROM participants p
+    FROM teammates p
     LEFT JOIN (SELECT trajectory_id, actor, count(*) AS n FROM steps GROUP BY ALL) s
         ON s.trajectory_id = p.trajectory_id AND s.actor = p.name
-    WHERE p.kind <> 'environment' GROUP BY p.trajectory_id
+    GROUP BY p.trajectory_id
 ), spoken AS (
     SELECT trajectory_id, participant, value, sum(value) OVER (PARTITION BY trajectory_id) AS total
-    FROM count_measures WHERE metric = 'messages'
+    FROM counts WHERE metric = 'messages'
 ), firsts AS (
     SELECT trajectory_id,
         min(try_cast(time AS TIMESTAMP)) FILTER (party = 'human' AND kind = 'message' AND NOT opening) AS spoke
     FROM team_events GROUP BY trajectory_id
 ), begun AS (
-    SELECT trajectory_id, min(try_cast(time AS TIMESTAMP)) AS began FROM events WHERE NOT live_only
+    SELECT trajectory_id, min(try_cast(time AS TIMESTAMP)) AS began FROM incoming_events WHERE NOT live_only
     GROUP BY trajectory_id
 )
-SELECT 'human_intervention_rate' AS metric, p.trajectory_id,
-    CASE WHEN humans > 0 AND steps > 0 THEN by_humans / steps END AS value,
-    coalesce(steps, 0)::DOUBLE AS weight,
-    CASE WHEN humans = 0 THEN 'no human in the team' WHEN coalesce(steps, 0) = 0 THEN 'no steps' END AS reason,
-    NULL AS participant, NULL AS scoring
+SELECT metric, trajectory_id, value, 1.0 AS weight, NULL AS reason, participant, NULL AS scoring FROM counts
+UNION ALL
+SELECT 'human_intervention_rate', p.trajectory_id,
+    CASE WHEN humans > 0 AND steps > 0 THEN by_humans / steps END,
+    coalesce(steps, 0)::DOUBLE,
+    CASE WHEN humans = 0 THEN 'no human in the team' WHEN coalesce(steps, 0) = 0 THEN 'no steps' END, NULL, NULL
 FROM parties p LEFT JOIN totals USING (trajectory_id)
 UNION ALL
 -- Marks of failure alone would make every step that is told a failure, so one untold result leaves it open.
@@ -91,4 +91,4 @@ UNION ALL
 SELECT 'time_to_first_human_message', p.trajectory_id, date_diff('millisecond', began, spoke) / 1000, 1,
     CASE WHEN humans = 0 THEN 'no human in the team' WHEN began IS NULL THEN 'the log has no times'
          WHEN spoke IS NULL THEN 'no human message' END, NULL, NULL
-FROM parties p LEFT JOIN firsts USING (trajectory_id) LEFT JOIN begun USING (trajectory_id);
+FROM parties p LEFT JOIN firsts USING (trajectory_id) LEFT JOIN begun USING (trajectory_id)

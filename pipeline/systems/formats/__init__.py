@@ -12,5 +12,12 @@ SYSTEMS = (
     System(inspect.SYSTEM, inspect.recognises, inspect.read),
     System(otlp.SYSTEM, otlp.recognises, otlp.read),
     System(chat.SYSTEM, chat.recognises, chat.read),
-    System(mapped.SYSTEM, mapped.recognises, mapped.read, on_request=True),
+    System(
+        mapped.SYSTEM,
+        mapped.recognises,
+        mapped.read,
+        read_span=mapped.read_span,
+        lines_apart=mapped.lines_apart,
+        on_request=True,
+    ),
 )

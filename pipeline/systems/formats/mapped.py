@@ -24,11 +24,11 @@ from pathlib import Path
 from typing import Any
 
 from ....schemas import JsonValue, Quarantined, Trajectory
-from ..base import ReadOptions, json_lines, numbered_lines, only_object, parsed, sheltered
+from ..base import ReadOptions, Span, json_lines, numbered_lines, only_object, parsed, sheltered
 from . import inputs, mapped_messages, turns
 from .mapped_paths import MappedSessions, Numbered, named
 from .mapped_session import MappedSession
-from .mapping import parse
+from .mapping import Input, parse
 
 SYSTEM = "mapped"
 LOOK = 20
@@ -56,11 +56,30 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
         yield from _of_records(path, sessions)
 
 
-def _of_records(path: Path, sessions: MappedSessions) -> Iterator[Trajectory | Quarantined]:
+def lines_apart(path: Path, options: ReadOptions) -> bool:
+    """Whether each line is a session."""
+    mapping = parse(options.map or "")
+    return mapping.events_at is not None and _is_lines(path, mapping.input)
+
+
+def read_span(path: Path, options: ReadOptions, span: Span) -> Iterator[Trajectory | Quarantined]:
+    """The sessions of a part of a file with one session a line."""
+    mapping = parse(options.map or "")
+    if inputs.wanted(path, mapping.input):
+        yield from _of_records(path, MappedSessions(mapping, options, str(path)), span)
+
+
+def _is_lines(path: Path, given: Input) -> bool:
+    return (given.format or inputs.format_of(path) or "jsonl") == "jsonl"
+
+
+def _of_records(
+    path: Path, sessions: MappedSessions, span: Span | None = None
+) -> Iterator[Trajectory | Quarantined]:
     """One session a record."""
     told = _listed if sessions.mapping.messages is None else mapped_messages.told
     at = sessions.mapping.events_at or ""
-    for number, value in _once(path, sessions):
+    for number, value in _once(path, sessions, span):
         record = only_object(value, str(path), number)
         if isinstance(record, Quarantined):
             yield record
@@ -73,14 +92,15 @@ def _of_records(path: Path, sessions: MappedSessions) -> Iterator[Trajectory | Q
         yield from sheltered(told(many, record, number, sessions), str(path), number)
 
 
-def _once(path: Path, sessions: MappedSessions) -> Iterator[tuple[int | None, JsonValue | Quarantined]]:
+def _once(
+    path: Path, sessions: MappedSessions, span: Span | None
+) -> Iterator[tuple[int | None, JsonValue | Quarantined]]:
     """The records of a file; a line of JSON Lines that repeats another one once."""
-    given = sessions.mapping.input
-    if (given.format or inputs.format_of(path) or "jsonl") != "jsonl":
-        yield from inputs.records(path, given)
+    if not _is_lines(path, sessions.mapping.input):
+        yield from inputs.records(path, sessions.mapping.input)
         return
     seen: set[bytes] = set()
-    for number, line in numbered_lines(path):
+    for number, line in numbered_lines(path, span):
         mark = blake2b(line or str(number).encode(), digest_size=16).digest()
         if mark not in seen:
             seen.add(mark)

@@ -45,6 +45,7 @@ class MappedSessions:
         event = mapping.event
         self.actor, self.role = at(event.actor or event.role), at(event.role or event.actor)
         self.text, self.time, self.state = at(event.text), at(event.time), at(event.state)
+        self.tells_state = bool(event.state or event.result)
         self.result, self.command = at(event.result), at(event.command)
         self.action, self.status, self.error = at(event.action), at(event.status), at(event.error)
         self.seq = at(event.seq) if event.seq else None
@@ -119,6 +120,8 @@ class MappedSessions:
 
     def role_rule(self, event: dict[str, Any]) -> RoleRule | None:
         """The first rule on who speaks that an event fits."""
+        if not self.mapping.role_rules:
+            return None
         return next((rule for rule in self.mapping.role_rules if self._fits(rule.where, event)), None)
 
     def result_status(self, event: dict[str, Any], acts: bool) -> marks.Status | None:

@@ -39,6 +39,8 @@ class MappedSession:
     kinds: dict[str, ParticipantKind] = field(default_factory=dict)
     wrong: list[Quarantined] = field(default_factory=list)
     seen: dict[Any, list[dict[str, Any]]] = field(default_factory=dict)
+    plain: set[tuple[str, str]] = field(default_factory=set)
+    """Actors with their roles about whom nothing in an event can say otherwise."""
 
     def take(self, place: int, event: Any, where: str, line: int | None) -> None:
         """Add an event; one that cannot be read, or says the same twice, is left out."""
@@ -146,6 +148,8 @@ class MappedSession:
         how = self.sessions
         constant = how.mapping.constants.role
         actor, role = how.actor(event), how.role(event)
+        if type(actor) is str and type(role) is str and (actor, role) in self.plain:
+            return actor
         if rule := how.role_rule(event):
             return self._known(rule.actor or _name(actor, how), rule.kind)
         if not is_name(actor) and constant is not None:
@@ -170,6 +174,8 @@ class MappedSession:
         kind = self.kinds.setdefault(actor, how.roles[role])
         if kind != how.roles[role]:
             raise ValueError(f"role: {actor!r} was of kind {kind} before and is {how.roles[role]} here")
+        if kind != "human":
+            self.plain.add((actor, role))
         return actor
 
     def _known(self, actor: Any, kind: ParticipantKind) -> str:
@@ -228,6 +234,8 @@ class MappedSession:
 
     def _state(self, event: dict[str, Any]) -> dict[str, str]:
         how = self.sessions
+        if not how.tells_state:
+            return {}
         state = how.state(event)
         if state is None and (result := how.result(event)) is not None:
             state = {"observation": result}

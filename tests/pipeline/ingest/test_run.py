@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from coaudit.pipeline.ingest import rebuild, run
+from coaudit.pipeline.ingest import blocks, intake, rebuild
 from coaudit.pipeline.store import Store
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.systems.cogym.generate import generate
@@ -369,7 +369,8 @@ def test_a_name_that_is_not_utf_8_costs_only_its_own_session(tmp_path: Path, coa
 def test_what_a_source_has_in_quarantine_outlives_the_transactions_that_its_reading_takes(
     tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run, "BATCH_EVENTS", 1)
+    monkeypatch.setattr(blocks, "BLOCK_EVENTS", 1)
+    monkeypatch.setattr(intake, "FLUSH_EVENTS", 1)
     chats = [json.dumps({"messages": [{"role": "user", "content": f"Hi {n}"}]}) for n in range(4)]
     log = tmp_path / "chats.jsonl"
     log.write_text("\n".join([chats[0], "broken", *chats[1:], "broken too"]) + "\n")

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from coaudit.pipeline.store import rows
+from coaudit.pipeline.store.columns import Columns
 from coaudit.pipeline.systems import SYSTEMS, ReadOptions
 from coaudit.pipeline.systems.formats import mapping
 from coaudit.pipeline.systems.registry import measures
@@ -137,7 +137,9 @@ def read(source: Source) -> tuple[dict[str, Trajectory], list[Quarantined]]:
     trajectories = [item for item in items if isinstance(item, Trajectory)]
     for trajectory in trajectories:
         list(measures(trajectory, {}))
-        rows.of_trajectory(trajectory)
+        columns = Columns()
+        columns.add(trajectory)
+        columns.tables()
     wrong = [item for item in items if isinstance(item, Quarantined)]
     assert all(item.source and item.reason for item in wrong)
     return {t.id: t for t in trajectories}, wrong

@@ -1,0 +1,251 @@
+"""Blocks of trajectories on their way into the store: many a transaction, and sources noted with them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import duckdb
+
+from ...schemas import Quarantined, Trajectory
+from ..store import Store, delete, derived, execute, insert
+from ..store.columns import Tables, together, trajectories, without
+from ..systems import References, Span, merge
+from . import sources as provenance
+from .blocks import Block, Head, Reading, few_collections
+from .identity import settled
+from .measure import references, save, save_tables
+from .remarks import Remarks
+from .result import Ingested, Progress
+from .sources import Place, Source
+from .workers import read_all
+
+FLUSH_EVENTS = 120_000
+"""A transaction holds about so many events: a row group of DuckDB's, which then goes to disk at once."""
+FLUSH_BYTES = 48 * 1024 * 1024
+"""Or so many bytes of tables, whichever comes first."""
+OVERDUE = 60.0
+"""Seconds after which another process derives what a killed ingest left underived."""
+
+
+@dataclass
+class _Expected:
+    """A source to be read, and what came of it so far."""
+
+    source: Source
+    fresh: bool
+    """Not in the ledger yet."""
+    line: int
+    """The first one that is read."""
+    ids: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A trajectory that the store has, or is about to have."""
+
+    digest: str
+    condition: str | None
+    source: int | None = None
+    """Of this run."""
+
+
+@dataclass(frozen=True)
+class _Late:
+    """A trajectory that may be one that the store has."""
+
+    trajectory: Trajectory
+    head: Head
+
+
+class Intake:
+    """The sources of one run: first all are announced, then they are read and stored."""
+
+    def __init__(self, store: Store, result: Ingested) -> None:
+        self.store = store
+        self.result = result
+        self._expected: list[_Expected] = []
+        self._readings: list[Reading] = []
+        self._blocks: list[Block] = []
+        self._wrong: list[tuple[Quarantined, str]] = []
+        self._touched: set[str] = set()
+        self._opened = 0
+        """So many sources have had what was wrong with them before taken out of the quarantine."""
+        self._reported = 0
+        self._noted = 0
+        """So many sources are in the table of sources."""
+
+    def expect(
+        self,
+        source: Source,
+        place: Place,
+        span: Span | None = None,
+        ids: Sequence[str] = (),
+        *,
+        fresh: bool = True,
+    ) -> None:
+        """Announce a source, or of one that has grown the `span` behind what gave the trajectories `ids`.
+
+        A `fresh` one is not in the ledger yet.
+        """
+        number, size = len(self._expected), span.end - span.start if span else provenance.size(place)
+        self._expected.append(_Expected(source, fresh, span.line if span else 0, list(ids)))
+        self._readings.append(Reading(number, place, source.options, size, span))
+
+    def refuse(self, item: Quarantined, source: str) -> None:
+        """Announce what is wrong with a source that cannot even be read."""
+        self._wrong.append((item, source))
+
+    def run(self, progress: Progress | None = None) -> None:
+        """Read and store everything; nobody waits for the store where there is nothing."""
+        with few_collections():
+            for block in read_all(self._readings, self._references()):
+                self._blocks.append(block)
+                if progress:
+                    self._report(block, progress)
+                if self._is_full():
+                    self._flush(block.source)
+            if self._expected or self._wrong or not self.store.is_made:
+                self._flush(None)
+
+    def _report(self, block: Block, progress: Progress) -> None:
+        """Say of each source that a block is beyond."""
+        while block.source is not None and self._reported <= block.source:
+            source = self._expected[self._reported].source
+            progress(source.path, self._reported, len(self._expected))
+            self._reported += 1
+
+    def _references(self) -> Mapping[str, References]:
+        if not self._readings or not self.store.has_tables():
+            return {}
+        with self.store.reading(synced=True) as connection:
+            return references(connection)
+
+    def _is_full(self) -> bool:
+        events = sum(int(block.tables["events"].num_rows) for block in self._blocks)
+        size = sum(int(table.nbytes) for block in self._blocks for table in block.tables.values())
+        return events >= FLUSH_EVENTS or size >= FLUSH_BYTES
+
+    def _flush(self, reached: int | None) -> None:
+        """Store what has come together; `reached` is the source being read, None behind the last one."""
+        opened, noted = (len(self._expected),) * 2 if reached is None else (reached + 1, reached)
+        for block in self._blocks:
+            for head in block.heads:
+                self._expected[head.source].ids.append(head.id)
+            self._wrong.extend((item, self._expected[n].source.path) for item, n in block.quarantined)
+        with self.store.writing() as connection:
+            stored = self._save(connection)
+            _release(connection, self._expected[self._opened : opened])
+            insert(
+                connection,
+                "quarantine",
+                [{**item.model_dump(), "read_from": path} for item, path in self._wrong],
+            )
+            self._note(connection, self._expected[self._noted : noted])
+            self._derive(connection, stored, last=reached is None)
+        self.result.quarantined.extend(item for item, _ in self._wrong)
+        self._blocks, self._wrong = [], []
+        self._opened, self._noted = opened, noted
+
+    def _note(self, connection: duckdb.DuckDBPyConnection, many: Iterable[_Expected]) -> None:
+        """Note the sources that gave something; one that gave nothing is read, and says why, every time."""
+        whole = [one for one in many if one.ids]
+        sources = [one.source.model_copy(update={"trajectory_ids": tuple(one.ids)}) for one in whole]
+        fresh = [source for source, one in zip(sources, whole, strict=True) if one.fresh]
+        provenance.keep(self.store, connection, sources, fresh)
+
+    def _derive(self, connection: duckdb.DuckDBPyConnection, ids: Collection[str], *, last: bool) -> None:
+        """Derive from all that this run stored, once; until then it is noted as waiting for that."""
+        if last:
+            delete(connection, "postponed", "trajectory_id", self._touched)
+            derived.refresh(connection, self._touched | set(ids))
+        else:
+            until = time.time() + OVERDUE
+            insert(connection, "postponed", [{"trajectory_id": key, "until": until} for key in ids])
+            self._touched.update(ids)
+
+    def _save(self, connection: duckdb.DuckDBPyConnection) -> list[str]:
+        """Store the blocks that wait; the ids of what is new or has grown."""
+        heads = [head for block in self._blocks for head in block.heads]
+        stored, heard = _stored(connection, heads), _heard(connection, heads)
+        fresh: dict[str, _Known] = {}
+        clean: list[Tables] = []
+        late: list[_Late] = []
+        for block in self._blocks:
+            out: set[str] = set()
+            for head, known, events in _identified(block):
+                options = self._expected[head.source].source.options
+                before = fresh.get(head.id) or stored.get(head.id)
+                if before and before.digest == known.digest and options.condition in (None, before.condition):
+                    # A line that stands twice in one file is no second trajectory.
+                    self.result.unchanged += before.source != head.source
+                    out.add(head.id)
+                elif before or head.native_id in heard:
+                    late += [_Late(one, head) for one in trajectories(block.tables, [head.id])]
+                    out.add(head.id)
+                else:
+                    fresh[head.id] = known
+                    self._count(events, head.remarks)
+            clean.append(without(block.tables, out))
+        if clean:
+            save_tables(self.store, connection, together(clean))
+        return [*fresh, *self._save_late(connection, late)]
+
+    def _save_late(self, connection: duckdb.DuckDBPyConnection, late: Iterable[_Late]) -> list[str]:
+        """Store what may be known already, each against what the store has by then."""
+        ids: list[str] = []
+        waiting: dict[str, Trajectory] = {}
+        for one in late:
+            if one.head.native_id in waiting:
+                save(self.store, list(waiting.values()), connection, refresh=False)
+                waiting = {}
+            options = self._expected[one.head.source].source.options
+            whole = settled(self.store, connection, one.trajectory, options, self.result)
+            if whole is None:
+                self.result.unchanged += 1
+                continue
+            waiting[whole.native_id] = whole
+            ids.append(whole.id)
+            self._count(sum(not event.live_only for event in whole.events), Remarks.of(whole))
+        save(self.store, list(waiting.values()), connection, refresh=False)
+        return ids
+
+    def _count(self, events: int, remarks: Remarks) -> None:
+        self.result.trajectories += 1
+        self.result.events += events
+        self.result.remarks.add(remarks)
+
+
+def _release(connection: duckdb.DuckDBPyConnection, many: Iterable[_Expected]) -> None:
+    """Take what is read once more out of the quarantine."""
+    lines = [(one.source.path, one.line) for one in many]
+    delete(connection, "quarantine", "read_from", [path for path, line in lines if line == 0])
+    for path, line in lines:
+        if line:
+            rule = "DELETE FROM quarantine WHERE read_from = ? AND (line IS NULL OR line >= ?)"
+            execute(connection, rule, [path, line])
+
+
+def _identified(block: Block) -> Iterator[tuple[Head, _Known, int]]:
+    """Each trajectory of a block with what it is known by, and its number of logged events."""
+    columns = [block.tables["trajectories"][name].to_pylist() for name in ("digest", "condition", "n_events")]
+    for head, digest, condition, events in zip(block.heads, *columns, strict=True):
+        yield head, _Known(digest, condition, head.source), events
+
+
+def _stored(connection: duckdb.DuckDBPyConnection, heads: Iterable[Head]) -> dict[str, _Known]:
+    """Those of the trajectories that the store has, by id."""
+    query = "SELECT id, digest, condition FROM trajectories WHERE id IN (SELECT unnest(?))"
+    rows = execute(connection, query, [[head.id for head in heads]]).fetchall()
+    return {key: _Known(digest, condition) for key, digest, condition in rows}
+
+
+def _heard(connection: duckdb.DuckDBPyConnection, heads: Collection[Head]) -> set[str]:
+    """Names of sessions that were heard, now or before: their ids may not be those of their logs."""
+    query = """
+        SELECT native_id FROM trajectories JOIN outcomes ON trajectory_id = id
+        WHERE name = ? AND native_id IN (SELECT unnest(?))
+    """
+    stored = execute(connection, query, [merge.HEARD, [head.native_id for head in heads]]).fetchall()
+    return {row[0] for row in stored} | {head.native_id for head in heads if head.heard}

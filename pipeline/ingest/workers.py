@@ -1,0 +1,131 @@
+"""Readings shared out over processes: a few at a time, and what comes of them in their own order."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor, Future
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from ...schemas import Quarantined
+from ..store.columns import Columns
+from ..systems import References, system_of
+from ..systems.base import line_spans
+from .blocks import Block, Reading, blocks, few_collections
+
+if TYPE_CHECKING:
+    from loky import ProcessPoolExecutor
+
+WORTH = 32 * 1024 * 1024
+"""Bytes from which on other processes are started, which takes a second."""
+SHARE = 8 * 1024 * 1024
+"""Bytes of a share of the work: large enough to be handed over, small enough to be held."""
+
+Share = tuple[Reading, ...]
+
+
+def read_all(readings: Sequence[Reading], references: Mapping[str, References]) -> Iterator[Block]:
+    """The blocks of all readings, in their order, read by as many processes as there are cores.
+
+    A source that is too large for a share and has no parts is read in this process.
+    """
+    workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if workers < 2 or sum(reading.size for reading in readings) < WORTH:
+        yield from blocks(readings, references)
+        return
+    with _Readers(workers, references) as readers:
+        waiting: deque[tuple[Share, Future[list[Block]]]] = deque()
+        for share in shares(readings):
+            if share[0].size > SHARE and share[0].span is None:
+                while waiting:
+                    yield from readers.result(*waiting.popleft())
+                yield from blocks(share, references)
+                continue
+            waiting.append((share, readers.submit(share)))
+            while len(waiting) > workers + 1:
+                yield from readers.result(*waiting.popleft())
+        while waiting:
+            yield from readers.result(*waiting.popleft())
+
+
+def shares(readings: Sequence[Reading]) -> Iterator[Share]:
+    """The readings in their order: parts of large files, large sources without parts, small ones together."""
+    small: list[Reading] = []
+    for reading in readings:
+        if reading.size <= SHARE:
+            small.append(reading)
+            if sum(one.size for one in small) < SHARE:
+                continue
+        if small:
+            yield tuple(small)
+            small = []
+        if reading.size > SHARE:
+            yield from ((part,) for part in _parts(reading))
+    if small:
+        yield tuple(small)
+
+
+def _parts(reading: Reading) -> Iterator[Reading]:
+    system, path = system_of(reading.place.system), reading.place.path
+    if system.read_span is None or not system.lines_apart(path, reading.options):
+        yield reading
+        return
+    start, line = (reading.span.start, reading.span.line) if reading.span else (0, 1)
+    for span in line_spans(path, SHARE, start, line):
+        yield dataclasses.replace(reading, span=span, size=span.end - span.start)
+
+
+class _Readers:
+    """A pool of processes that read; where one dies, what it read is asked for again, each source alone."""
+
+    def __init__(self, workers: int, references: Mapping[str, References]) -> None:
+        self._workers = workers
+        self._references = references
+        self._pool = _pool(workers)
+
+    def __enter__(self) -> _Readers:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._pool.shutdown(wait=True, kill_workers=True)
+
+    def submit(self, share: Share) -> Future[list[Block]]:
+        try:
+            future: Future[list[Block]] = self._pool.submit(_read, share, self._references)
+        except BrokenExecutor:
+            self._pool = _pool(self._workers)
+            future = self._pool.submit(_read, share, self._references)
+        return future
+
+    def result(self, share: Share, future: Future[list[Block]]) -> Iterator[Block]:
+        try:
+            yield from future.result()
+        except BrokenExecutor:
+            for reading in share:
+                yield from self._alone(reading)
+
+    def _alone(self, reading: Reading) -> list[Block]:
+        with _Readers(1, self._references) as reader:
+            try:
+                return reader.submit((reading,)).result()
+            except BrokenExecutor:
+                reason = "the process that read it ended: out of memory, or killed"
+                wrong = Quarantined(source=reading.place.name, reason=reason)
+                return [Block(Columns().tables(), (), [(wrong, reading.source)], reading.source)]
+
+
+def _pool(workers: int) -> ProcessPoolExecutor:
+    """Processes that load nothing of the caller's program: it need not expect to be imported again."""
+    from loky import ProcessPoolExecutor
+
+    return ProcessPoolExecutor(workers)
+
+
+def _read(share: Share, references: Mapping[str, References]) -> list[Block]:
+    with few_collections():
+        return list(blocks(share, references))
