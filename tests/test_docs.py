@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 
 from coaudit.pipeline.systems.formats import mapping
-from tests.conftest import ROOT
+from tests.conftest import ROOT, Coaudit
 from tests.pipeline.systems.formats.files import asked, brief, one, written
 
 PAGE = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
@@ -78,3 +79,19 @@ def test_every_path_that_a_page_names_exists(page: str, least: int) -> None:
     named = re.findall(r"[`(]((?:\w+/)+[\w.]*)[`),]", text)
     assert len(named) > least
     assert [path for path in named if "NAME" not in path and not (ROOT / path).exists()] == []
+
+
+def test_the_labels_of_the_page_are_ratings(tmp_path: Path, coaudit: Coaudit) -> None:
+    page = (ROOT / "docs" / "labels.md").read_text(encoding="utf-8")
+    examples = dict(re.findall(r"<!-- example: (\w+) -->\n```\w+\n(.*?)```", page, re.DOTALL))
+    for name, text in (("labels.csv", examples["table"]), ("labels.toml", examples["labels"])):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    log = written(tmp_path / "log.jsonl", {"id": "s1", "messages": [{"role": "user", "content": "Go."}]})
+    coaudit("ingest", log)
+    coaudit("ratings", "import", tmp_path / "labels.csv", "--map", tmp_path / "labels.toml")
+    lines = [json.loads(line) for line in coaudit("ratings", "export").out.splitlines()]
+    assert sorted((one["code"], one["rater"], one["label"]) for one in lines) == [
+        ("C.1", "ann", "present"),
+        ("P.3", "ann", "present"),
+        ("P.3", "bob", "present"),
+    ]
