@@ -16,7 +16,7 @@ PAGE = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
 EXAMPLES = dict(re.findall(r"<!-- example: (\w+) -->\n```\w+\n(.*?)```", PAGE, re.DOTALL))
 
 
-@pytest.mark.parametrize("system", ["coaudit", "chat", "otlp", "mapped"])
+@pytest.mark.parametrize("system", ["coaudit", "chat", "otlp", "openinference", "mapped"])
 def test_an_example_of_the_page_is_a_trajectory_of_a_human_and_an_agent(tmp_path: Path, system: str) -> None:
     path = tmp_path / "log.jsonl"
     path.write_text(EXAMPLES[system], encoding="utf-8")

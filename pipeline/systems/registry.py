@@ -7,13 +7,14 @@ from dataclasses import replace
 
 from ...schemas import Finding, Measure, Trajectory
 from ..errors import UsageError
-from . import coblock, cogym, formats, mast, overcooked, rehac, whowhen
+from . import coblock, cogym, formats, mast, overcooked, rehac, trail, whowhen
 from .base import LIMIT, References, System, TimeLimit
 
 SYSTEMS: dict[str, System] = {
     system.name: system
     for system in (
-        *(cogym.SYSTEM, rehac.SYSTEM, overcooked.SYSTEM, coblock.SYSTEM, whowhen.SYSTEM, mast.SYSTEM),
+        *(cogym.SYSTEM, rehac.SYSTEM, overcooked.SYSTEM, coblock.SYSTEM),
+        *(whowhen.SYSTEM, mast.SYSTEM, trail.SYSTEM),
         *formats.SYSTEMS,
     )
 }
