@@ -1,0 +1,194 @@
+"""Reading with many processes: the same tables as with one, whatever is in the file, and whoever dies."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coaudit.pipeline.ingest import blocks, intake, workers
+from coaudit.pipeline.ingest.blocks import Reading
+from coaudit.pipeline.ingest.sources import Place
+from coaudit.pipeline.store import Store
+from coaudit.pipeline.store.columns import trajectories
+from coaudit.pipeline.systems import ReadOptions
+from coaudit.pipeline.systems.base import line_spans, numbered_lines
+from coaudit.pipeline.systems.cogym.generate import generate
+from coaudit.schemas import Trajectory
+from tests.pipeline.stores import made, rows, take
+
+MAPPING = """
+[constants]
+system = "calls"
+[trajectory]
+native_id = "call"
+[event]
+role = "turns[].who"
+text = "turns[].said"
+time = "turns[].at"
+[roles]
+caller = "human"
+bot = "agent"
+"""
+TABLES = ("trajectories", "participants", "events", "units", "outcomes", "states", "computed", "measured")
+
+
+def call(number: int, turns: int = 3) -> str:
+    said = [
+        {
+            "who": ("caller", "bot")[turn % 2],
+            "said": f"{number}/{turn} ä",
+            "at": f"2026-01-01T00:00:{turn:02}",
+        }
+        for turn in range(turns)
+    ]
+    return json.dumps({"call": f"c{number}", "turns": said}, ensure_ascii=False)
+
+
+def difficult(path: Path, count: int = 60) -> Path:
+    """Sessions with a line that stands twice far apart, one that goes on further down, and broken ones."""
+    lines = [call(number) for number in range(count)]
+    lines[20] = '{"broken'
+    lines.insert(30, "")
+    lines += [lines[1], call(5, turns=9), '{"call": "x", "turns": 3}', call(7, turns=2)]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def contents(store: Store) -> dict[str, list[Any]]:
+    return {
+        **{name: rows(store, f"SELECT * FROM {name} ORDER BY ALL") for name in TABLES},
+        "quarantine": rows(store, "SELECT * FROM quarantine ORDER BY ALL"),
+        "ids": rows(store, "SELECT list_sort(list_distinct(trajectory_ids)) FROM sources ORDER BY ALL"),
+    }
+
+
+@pytest.fixture
+def small_shares(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    def shared_out() -> None:
+        monkeypatch.setattr(workers, "WORTH", 0)
+        monkeypatch.setattr(workers, "SHARE", 2000)
+        monkeypatch.setattr(intake, "FLUSH_EVENTS", 40)
+        monkeypatch.setattr(blocks, "BLOCK_EVENTS", 10)
+
+    return shared_out
+
+
+def test_many_processes_and_transactions_give_the_tables_of_one(
+    tmp_path: Path, small_shares: Callable[[], None]
+) -> None:
+    log = difficult(tmp_path / "calls.jsonl")
+    generate(tmp_path / "folders", 6, 0)
+    one, many = made(tmp_path / "one"), made(tmp_path / "many")
+    said = [take(one, log, map=MAPPING, system="mapped"), take(one, tmp_path / "folders")]
+    small_shares()
+    again = [take(many, log, map=MAPPING, system="mapped"), take(many, tmp_path / "folders")]
+    assert contents(one) == contents(many)
+    assert [(d.trajectories, d.quarantined) for d in said] == [(d.trajectories, d.quarantined) for d in again]
+    assert [q.line for q in said[0].quarantined] == [21, 64]
+    assert len(rows(one, "SELECT * FROM events WHERE text LIKE '5/%'")) == 9
+
+
+class Deadly(Place):
+    """A place that ends the process which comes to know of it."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os._exit, (3,)
+
+
+def test_a_source_that_kills_its_reader_costs_no_other(
+    tmp_path: Path, small_shares: Callable[[], None]
+) -> None:
+    small_shares()
+    options = ReadOptions(map=MAPPING)
+    readings = []
+    for number in range(5):
+        path = tmp_path / f"{number}.jsonl"
+        path.write_text(call(number) + "\n")
+        kind = Deadly if number == 2 else Place
+        readings.append(Reading(number, kind(path, str(path), "mapped"), options, path.stat().st_size))
+    read = list(workers.read_all(readings, {}))
+    names = [name for block in read for name in block.tables["trajectories"]["native_id"].to_pylist()]
+    wrong = [item for block in read for item in block.quarantined]
+    assert sorted(names) == ["c0", "c1", "c3", "c4"]
+    assert [(q.source, source) for q, source in wrong] == [(str(tmp_path / "2.jsonl"), 2)]
+    assert "process" in wrong[0][0].reason
+
+
+def test_a_trajectory_that_no_table_holds_costs_no_other(tmp_path: Path) -> None:
+    read = list(blocks.blocks([_reading(difficult(tmp_path / "calls.jsonl", 22))], {}))
+    (whole,) = [block for block in read if block.tables["trajectories"].num_rows > 5]
+    making = blocks._Making({})
+    for position, one in enumerate(_trajectories(whole)):
+        if position == 3:
+            event = one.events[0].model_copy(update={"text": "half a sign: \ud83d"})
+            one = one.model_copy(update={"events": (event, *one.events[1:])})
+        making.add(one, 0)
+    block = making.block(0)
+    assert block.tables["trajectories"].num_rows == len(block.heads) == len(whole.heads) - 1
+    assert [q.reason.split(":")[0] for q, _ in block.quarantined] == ["cannot be stored"]
+
+
+def _reading(path: Path) -> Reading:
+    return Reading(0, Place(path, str(path), "mapped"), ReadOptions(map=MAPPING), path.stat().st_size)
+
+
+def _trajectories(block: blocks.Block) -> list[Trajectory]:
+    return trajectories(block.tables, [head.id for head in block.heads])
+
+
+@given(lines=st.lists(st.binary(max_size=12)), size=st.integers(1, 30))
+def test_the_parts_of_a_file_hold_its_lines_under_their_numbers(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], size: int
+) -> None:
+    path = tmp_path_factory.mktemp("parts") / "log"
+    path.write_bytes(b"\n".join(lines))
+    parts = [line for span in line_spans(path, size) for line in numbered_lines(path, span)]
+    assert parts == list(numbered_lines(path))
+
+
+def test_a_file_that_grew_is_read_from_where_it_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """New sessions, one that goes on, one known already, and what is wrong on either side."""
+    whole = difficult(tmp_path / "whole.jsonl").read_bytes()
+    grown, fresh, log = made(tmp_path / "grown"), made(tmp_path / "fresh"), tmp_path / "calls.jsonl"
+    read: list[int] = []
+    original = workers.blocks
+
+    def counted(readings: Any, references: Any) -> Any:
+        for reading in readings:
+            read.append(reading.size)
+            yield from original([reading], references)
+
+    monkeypatch.setattr(workers, "blocks", counted)
+    end = whole.index(b"\n", len(whole) * 9 // 10) + 1
+    log.write_bytes(whole[:end])
+    take(grown, log, map=MAPPING, system="mapped")
+    log.write_bytes(whole)
+    second = take(grown, log, map=MAPPING, system="mapped")
+    assert read == [end, len(whole) - end]
+    take(fresh, log, map=MAPPING, system="mapped")
+    assert contents(grown) == contents(fresh)
+    assert [q.line for q in second.quarantined] == [21, 64]
+    assert take(grown, log, map=MAPPING, system="mapped").trajectories == 0
+
+
+@pytest.mark.parametrize("change", ["before", "cut off"])
+def test_a_file_that_changed_otherwise_is_read_anew(tmp_path: Path, change: str) -> None:
+    lines = [call(number).encode() for number in range(6)]
+    store, log = made(tmp_path / "workspace"), tmp_path / "calls.jsonl"
+    log.write_bytes(b"\n".join(lines[:4]) + (b"" if change == "cut off" else b"\n"))
+    take(store, log, map=MAPPING, system="mapped")
+    if change == "before":
+        lines[0] = call(0, turns=5).encode()
+    log.write_bytes(b"\n".join(lines) + b"\n")
+    take(store, log, map=MAPPING, system="mapped")
+    assert len(rows(store, "SELECT * FROM trajectories")) == 6
+    assert len(rows(store, "SELECT * FROM events")) == (20 if change == "before" else 18)
