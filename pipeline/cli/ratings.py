@@ -9,7 +9,7 @@ import typer
 
 from ..errors import SourceError
 from ..ingest import imports, labels
-from .console import Json, store
+from .console import Json, emit, store, table
 from .outcomes import report_import
 
 app = typer.Typer(rich_markup_mode=None)
@@ -43,6 +43,17 @@ def mapping_of(path: Path | None) -> labels.LabelMapping | None:
         return labels.parse(path.read_text("utf-8"), str(path))
     except (OSError, UnicodeDecodeError) as error:
         raise SourceError(f"{path}: cannot read the mapping file: {error}") from error
+
+
+@ratings_app.command("uncounted")
+def uncounted_ratings(ctx: typer.Context, json: Json = False) -> None:
+    """Ratings that are kept and do not count, and why: their unit or codebook has changed, or is gone."""
+    rows = imports.uncounted(store(ctx))
+    if json:
+        emit({"rows": rows})
+        return
+    columns = ["trajectory", "event", "codebook", "code", "rater", "label", "reason"]
+    table(f"{len(rows)} ratings", columns, [[str(row[name] or "") for name in columns] for row in rows])
 
 
 @ratings_app.command("export")

@@ -275,6 +275,16 @@ def exported(store: Store) -> Iterator[str]:
             yield item.model_dump_json(exclude_defaults=True) + "\n"
 
 
+def uncounted(store: Store) -> list[dict[str, Any]]:
+    """Every rating that holds and does not count, with the reason."""
+    query = """
+        SELECT trajectory_id AS trajectory, event, codebook, code, rater, label, reason
+        FROM uncounted_ratings ORDER BY ALL
+    """
+    with store.reading() as connection:
+        return dictionaries(connection, query)
+
+
 def _append(store: Store, fresh: list[Rating]) -> None:
     if not fresh:
         return
