@@ -1,5 +1,4 @@
 """What was a mistake goes out of the store: what to forget, and sources that are read in another way.
-way.
 
 `forgotten.jsonl` in the workspace notes what to forget and what not to any more; rebuilds and later ingests
 keep to it. Logs, and the ledgers of sources and ratings, stay as they are.
