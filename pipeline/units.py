@@ -4,6 +4,9 @@ Source of the process units: Co-Gym's evaluation (initiative_analysis, controlle
 is a message of a team member; the opening query is no utterance unless asked for. A question with its
 reply is an agent's message with a "?" whose next message in the dialogue is a human's: actions, waits and
 errors in between do not part them, and of two agent messages in a row only the second can be answered.
+
+A step is whatever a team member said or did at a time. A participant is all that one team member did; its
+address, as of every unit, is its first event, so one who never did anything is no unit.
 """
 
 from __future__ import annotations
@@ -15,7 +18,10 @@ from ..schemas import Codebook, Event, Trajectory, Unit
 from ..schemas.codebook import UnitKind
 from ..schemas.trajectory import ParticipantKind
 
-UNIT_KINDS: tuple[UnitKind, ...] = ("utterance", "question_reply", "human_message", "step", "trajectory")
+UNIT_KINDS: tuple[UnitKind, ...] = (
+    *("utterance", "question_reply", "human_message", "step", "participant", "trajectory"),
+)
+_NO_STEPS = ("start", "wait", "control", "note")
 
 
 def opening_query(trajectory: Trajectory) -> int | None:
@@ -47,9 +53,18 @@ def all_spans(
             yield from ((kind, (event,)) for event in said if kinds[event.actor] == "human")
         elif kind == "question_reply":
             yield from ((kind, pair) for pair in _answered_questions(said, kinds))
+        elif kind == "step":
+            yield from ((kind, (e,)) for e in _done(trajectory, kinds) if e.kind not in _NO_STEPS)
         else:
-            steps = (e for e in trajectory.events if e.kind in ("action", "finish") and not e.live_only)
-            yield from ((kind, (event,)) for event in steps)
+            by_actor: dict[str, list[Event]] = {}
+            for event in _done(trajectory, kinds):
+                by_actor.setdefault(event.actor, []).append(event)
+            yield from ((kind, tuple(events)) for events in by_actor.values())
+
+
+def _done(trajectory: Trajectory, kinds: Mapping[str, ParticipantKind]) -> Iterator[Event]:
+    """What team members did, in order."""
+    return (e for e in trajectory.events if not e.live_only and kinds[e.actor] != "environment")
 
 
 def dialogue(trajectory: Trajectory) -> list[Event]:
@@ -74,7 +89,7 @@ def cut(trajectory: Trajectory, codebook: Codebook, *, include_query: bool = Fal
     transcript = trajectory.events if codebook.context != "none" else ()
     for events in spans(trajectory, codebook.unit):
         whole = codebook.unit == "trajectory"
-        if not whole and events[0].seq == opening:
+        if codebook.unit not in ("trajectory", "participant") and events[0].seq == opening:
             continue
         yield Unit(
             trajectory_id=trajectory.id,

@@ -8,7 +8,7 @@ from pydantic import Field, computed_field, model_validator
 
 from .base import Model, content_hash
 
-UnitKind = Literal["utterance", "question_reply", "human_message", "step", "trajectory"]
+UnitKind = Literal["utterance", "question_reply", "human_message", "step", "participant", "trajectory"]
 Level = Literal["nominal", "ordinal", "interval"]
 ContextKind = Literal["none", "preceding", "transcript"]
 ErrorSource = Literal["model", "scaffolding", "both"]

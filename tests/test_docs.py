@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 
 from coaudit.pipeline.systems.formats import mapping
-from tests.conftest import ROOT
+from tests.conftest import ROOT, Coaudit
 from tests.pipeline.systems.formats.files import asked, brief, one, written
 
 PAGE = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
 EXAMPLES = dict(re.findall(r"<!-- example: (\w+) -->\n```\w+\n(.*?)```", PAGE, re.DOTALL))
 
 
-@pytest.mark.parametrize("system", ["coaudit", "chat", "otlp", "mapped"])
+@pytest.mark.parametrize("system", ["coaudit", "chat", "otlp", "openinference", "mapped"])
 def test_an_example_of_the_page_is_a_trajectory_of_a_human_and_an_agent(tmp_path: Path, system: str) -> None:
     path = tmp_path / "log.jsonl"
     path.write_text(EXAMPLES[system], encoding="utf-8")
@@ -49,9 +50,48 @@ def test_the_rules_of_the_page_say_who_speaks_and_what_failed(tmp_path: Path) ->
     assert brief(found.events)[-1] == ("shell", "note", "[shell] 3 files")
 
 
+@pytest.mark.parametrize(
+    ("example", "name", "log"),
+    [
+        (
+            "messages",
+            "log.json",
+            '[{"task_id": 1, "trial": 0, "traj": [{"role": "user", "content": "To Ulm, please."}]}]',
+        ),
+        ("turns", "log.txt", "User: To Ulm, please.\nAssistant: Done."),
+        ("pairs", "log.csv", 'question,answer\n"To Ulm, please.",Done.\n'),
+    ],
+)
+def test_a_mapping_of_the_page_reads_what_it_is_for(
+    tmp_path: Path, example: str, name: str, log: str
+) -> None:
+    path = tmp_path / name
+    path.write_text(log, encoding="utf-8")
+    trajectory = one("mapped", path, map=EXAMPLES[example])
+    first = trajectory.events[0]
+    kinds = {person.name: person.kind for person in trajectory.participants}
+    assert (first.text, kinds[first.actor]) == ("To Ulm, please.", "human")
+
+
 @pytest.mark.parametrize(("page", "least"), [("CONTRIBUTING.md", 30), ("docs/reliability.md", 8)])
 def test_every_path_that_a_page_names_exists(page: str, least: int) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     named = re.findall(r"[`(]((?:\w+/)+[\w.]*)[`),]", text)
     assert len(named) > least
     assert [path for path in named if "NAME" not in path and not (ROOT / path).exists()] == []
+
+
+def test_the_labels_of_the_page_are_ratings(tmp_path: Path, coaudit: Coaudit) -> None:
+    page = (ROOT / "docs" / "labels.md").read_text(encoding="utf-8")
+    examples = dict(re.findall(r"<!-- example: (\w+) -->\n```\w+\n(.*?)```", page, re.DOTALL))
+    for name, text in (("labels.csv", examples["table"]), ("labels.toml", examples["labels"])):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    log = written(tmp_path / "log.jsonl", {"id": "s1", "messages": [{"role": "user", "content": "Go."}]})
+    coaudit("ingest", log)
+    coaudit("ratings", "import", tmp_path / "labels.csv", "--map", tmp_path / "labels.toml")
+    lines = [json.loads(line) for line in coaudit("ratings", "export").out.splitlines()]
+    assert sorted((one["code"], one["rater"], one["label"]) for one in lines) == [
+        ("C.1", "ann", "present"),
+        ("P.3", "ann", "present"),
+        ("P.3", "bob", "present"),
+    ]

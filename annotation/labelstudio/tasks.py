@@ -59,7 +59,8 @@ def task(
 ) -> dict[str, JsonValue]:
     """The task as Label Studio imports it."""
     whole = subject.event is None
-    marked = {} if whole else {event.seq: place for place, event in enumerate(rated)}
+    one = book.unit == "participant"
+    marked = {} if whole else {event.seq: 0 if one else place for place, event in enumerate(rated)}
     shown = [line for line in lines(trajectory, marked) if _visible(line.seq, marked, context)]
     seqs: list[JsonValue] = [line.seq for line in shown]
     data: dict[str, JsonValue] = {

@@ -123,7 +123,8 @@ class LLMJudge:
             return ()
         if self.codebook.unit == "trajectory":
             return unit.events
-        events = unit.preceding() if self.context == "preceding" else unit.transcript
+        before = self.context == "preceding" and unit.kind != "participant"
+        events = unit.preceding() if before else unit.transcript
         return tuple(event for event in events if not event.live_only)
 
     def _piece(self, case: Case, shown: tuple[Event, ...]) -> Piece:
@@ -137,6 +138,8 @@ class LLMJudge:
         return Piece(question, shown or case.unit.events)
 
     def _unit(self, case: Case) -> list[str]:
+        if case.unit.kind == "participant":
+            return self._participant(case.unit, case.mark)
         titles = _TURNS.get(case.unit.kind, (case.unit.kind.replace("_", " "),))
         names = quoting.called(case.unit.participants)
         parts = ["To be rated:"] if self.context == "none" else [f"To be rated is event {case.unit.event}:"]
@@ -146,6 +149,15 @@ class LLMJudge:
             else:
                 shown = quoting.event_lines(event, names.get(event.actor, "unknown"))
                 parts.append(f"<<{title} {case.mark}>>\n{shown}\n<<end of {title} {case.mark}>>")
+        return parts
+
+    def _participant(self, unit: Unit, mark: str) -> list[str]:
+        """Whom is asked about: by name, with what they did where the transcript is not shown."""
+        name = quoting.called(unit.participants).get(unit.events[0].actor, "unknown")
+        numbers = ", ".join(str(event.seq) for event in unit.events)
+        parts = [f"To be rated is {name}, whose events are {numbers}."]
+        if self.context == "none":
+            parts.append(quoting.transcript(unit.events, unit.participants, mark))
         return parts
 
 

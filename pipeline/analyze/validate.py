@@ -15,9 +15,11 @@ from ...annotation.statistics.validation import alternative_annotator_test, drif
 from ...schemas import Agreement
 from ..errors import UsageError
 from ..store import Store, dictionaries
+from . import locating
 from .agreement import among, of_codes, qualities, with_people
 from .consistency import consistency
-from .matrix import Rated, chosen_books, rated
+from .locating import located
+from .matrix import Rated, chosen_books, groups, rated
 
 EXAMPLES = 5
 """Errors of a kind that are shown."""
@@ -38,10 +40,15 @@ def validate(
 ) -> dict[str, Any]:
     """The page as one document, code by code; UsageError for a judge without ratings."""
     codes: list[Rated] = []
+    accuracies: list[dict[str, Any]] = []
     repeated: list[tuple[str, Agreement]] = []
     for book in chosen_books(store, names):
         with store.reading() as connection:
-            codes.extend(code for code in rated(connection, book) if judge in code.judges)
+            of = groups(connection, ("condition",))
+            for code in rated(connection, book):
+                if judge in code.judges:
+                    codes.append(code)
+                    accuracies.extend(located(code, judge, of))
             repeated.extend(
                 (book.name, row) for row in consistency(connection, book) if row.raters == (judge,)
             )
@@ -53,6 +60,7 @@ def validate(
     return {
         "judge": judge,
         "versions": versions,
+        "located": accuracies,
         "codes": [
             {
                 **_code(code, judge, margin, previous, texts),
@@ -156,6 +164,8 @@ def lines(page: dict[str, Any]) -> Iterator[str]:
         yield f"  {made}: {version['n']} ratings"
     for code in page["codes"]:
         yield f"\n{code['codebook']} / {code['code']}"
+        same = (code["codebook"], code["code"])
+        yield from locating.lines([r for r in page["located"] if (r["codebook"], r["code"]) == same])
         counts = (f"{name} {code[f'n_{name}']}" for name in ("judged", "unclear", "errors", "both"))
         yield f"  {', '.join(counts)}"
         for row in (*code["agreement"], *code["consistency"]):

@@ -10,6 +10,7 @@ import typer
 from ...schemas import Agreement, Rate
 from ..analyze import agreement as measuring
 from ..analyze import compare as comparing
+from ..analyze import people
 from ..analyze import rates as estimating
 from ..analyze import validate as validating
 from .console import Json, emit, number, say, split, store, table, tell
@@ -105,14 +106,28 @@ def compare(
 @app.command("validate")
 def validate(
     ctx: typer.Context,
-    judge: Annotated[str, typer.Argument(help="The judge to hold against people.")],
+    judge: Annotated[
+        str | None, typer.Argument(help="The judge to hold against people; without one, people themselves.")
+    ] = None,
     codebook: Codebooks = None,
+    by: Annotated[str, typer.Option(help="Without a judge: groups, as in `metrics`.")] = "condition",
     margin: Annotated[float, typer.Option(help="ε of the alternative annotator test.")] = 0.2,
     previous: Annotated[str | None, typer.Option(help="An earlier version of it, for drift.")] = None,
     full: Annotated[bool, typer.Option("--full", help="Every coefficient, class and kind of error.")] = False,
     json: Json = False,
 ) -> None:
-    """One page on a judge: agreement with people beside people's own, errors, calibration, drift."""
+    """One page on a judge: agreement with people beside people's own, errors, calibration, drift.
+
+    Of a codebook on participants or steps, the share of runs in which it marks the one that people marked.
+    Without a judge: how far those who labelled agree, code by code, over all codes and by group.
+    """
+    if judge is None:
+        page = people.people(store(ctx), codebook or [], split(by))
+        if json:
+            emit(page)
+        else:
+            tell("\n".join(people.lines(page)))
+        return
     page = validating.validate(store(ctx), judge, codebook or [], margin=margin, previous=previous)
     if json:
         emit(page)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +12,7 @@ import typer
 from ...schemas import Quarantined, Trajectory
 from ...schemas.trajectory import Setting
 from ..errors import CoauditError, UsageError
+from ..ingest import Ingested
 from ..ingest import rebuild as make_anew
 from ..ingest import run as ingesting
 from ..store import Store, trajectories
@@ -32,6 +35,8 @@ from .console import (
 from .trajectory import show
 
 app = typer.Typer(rich_markup_mode=None)
+ALIKE = 3
+"""More complaints that differ in numbers alone are one with a count."""
 
 
 @app.command("ingest")
@@ -108,14 +113,34 @@ def ingest(
     else:
         tell(f"{result.trajectories} trajectories with {result.events} events; {result.unchanged} unchanged")
     if not json or not result.found:
-        for item in result.quarantined:
-            place = f"{item.source}:{item.line}" if item.line else item.source
-            say(f"{place}: {item.reason}")
+        for line in complaints(result.quarantined):
+            say(line)
     if not json:
         for note in result.remarks.notes():
             say(note)
     if result.trajectories + result.unchanged == 0:
-        raise CoauditError("nothing could be read")
+        raise CoauditError(f"nothing could be read{_advice(paths, system, result)}")
+
+
+def _advice(paths: list[Path], system: str, result: Ingested) -> str:
+    """What goes on where logs were recognised and nothing came of them."""
+    if not result.found:
+        return ""
+    if system == "mapped":
+        none = "no file has a name that `files` of the mapping takes; " if not result.quarantined else ""
+        return f": {none}`coaudit map {paths[0]}` shows what is in the logs"
+    return f": `coaudit map {paths[0]}` shows what is in the logs and drafts a mapping for them"
+
+
+def complaints(items: Sequence[Quarantined]) -> Iterator[str]:
+    """A line for what could not be read; of many that differ in numbers alone, one and how many more."""
+    alike: dict[tuple[str, str], list[Quarantined]] = {}
+    for item in items:
+        alike.setdefault((Path(item.source).suffix, re.sub(r"\d+", "0", item.reason)), []).append(item)
+    for many in alike.values():
+        for item in many if len(many) <= ALIKE else many[:1]:
+            more = f" (and {len(many) - 1} more like it)" if len(many) > ALIKE else ""
+            yield f"{f'{item.source}:{item.line}' if item.line else item.source}: {item.reason}{more}"
 
 
 def checked_mapping(name: str | None) -> str | None:

@@ -22,6 +22,9 @@ from ..errors import CoauditError, UsageError
 DEBUG = "COAUDIT_DEBUG"
 COMMANDS = {
     "ingest": ("ingest", "Read logs into the workspace."),
+    "map": ("map", "Draft a mapping for logs of any shape, to be read with `ingest --map`."),
+    "import": ("sets", "Bring in a public set with its labels: mast, whowhen, trail."),
+    "forget": ("forget", "Take a source or a trajectory out again, or back."),
     "rebuild": ("ingest", "Make the database anew from the ledgers and the logs they name."),
     "export": ("export", "Write the audit tables, or the trajectories, for other programs."),
     "generate": ("generate", "Write Co-Gym result folders with planted truth."),

@@ -37,6 +37,6 @@ def report_import(result: Imported, json: bool) -> None:
         changed = f", {result.changed} of them in place of another label" if result.changed else ""
         tell(f"{result.imported} imported{changed}; {result.unchanged} unchanged")
         for item in result.quarantined:
-            say(f"{item.source}:{item.line}: {item.reason}")
+            say(f"{item.source}:{item.line}: {item.reason}" if item.line else f"{item.source}: {item.reason}")
     if result.quarantined and not result.imported + result.unchanged:
         raise CoauditError("nothing could be imported")

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from ..ingest import imports
-from .console import Json, store
+from ..errors import SourceError
+from ..ingest import imports, labels
+from .console import Json, emit, store, table
 from .outcomes import report_import
 
 app = typer.Typer(rich_markup_mode=None)
@@ -25,10 +26,34 @@ def import_ratings(
     file: Annotated[
         Path, typer.Argument(help="JSON Lines: trajectory, event, codebook, code, rater, label ...")
     ],
+    map: Annotated[
+        Path | None, typer.Option(help="Mapping file for labels in CSV, Parquet or any JSON.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Ratings made elsewhere; each is checked against its codebook and its unit."""
-    report_import(imports.ratings(store(ctx), file), json)
+    report_import(imports.ratings(store(ctx), file, mapping_of(map)), json)
+
+
+def mapping_of(path: Path | None) -> labels.LabelMapping | None:
+    """The mapping of labels in a file; SourceError says what is wrong with it."""
+    if path is None:
+        return None
+    try:
+        return labels.parse(path.read_text("utf-8"), str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        raise SourceError(f"{path}: cannot read the mapping file: {error}") from error
+
+
+@ratings_app.command("uncounted")
+def uncounted_ratings(ctx: typer.Context, json: Json = False) -> None:
+    """Ratings that are kept and do not count, and why: their unit or codebook has changed, or is gone."""
+    rows = imports.uncounted(store(ctx))
+    if json:
+        emit({"rows": rows})
+        return
+    columns = ["trajectory", "event", "codebook", "code", "rater", "label", "reason"]
+    table(f"{len(rows)} ratings", columns, [[str(row[name] or "") for name in columns] for row in rows])
 
 
 @ratings_app.command("export")

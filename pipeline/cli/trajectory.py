@@ -45,6 +45,18 @@ def show_trajectory(
     show(trajectory)
 
 
+def opening(trajectory: Trajectory, events: int = 6) -> str:
+    """The head of a trajectory and its first events, for a look at whether it was read as meant."""
+    shown = [" ".join(trajectories.line(event).splitlines())[:110] for event in trajectory.events[:events]]
+    more = len(trajectory.events) - events
+    team = ", ".join(f"{p.name} ({p.kind})" for p in trajectory.participants[:8])
+    results = ", ".join(
+        f"{o.name} {o.text if o.value is None else number(o.value)}" for o in trajectory.outcomes
+    )
+    head = [f"{trajectory.native_id}: {team}", *([f"outcomes: {results}"] if results else [])]
+    return "\n".join([*head, *shown, *([f"      … {more} more events"] if more > 0 else [])])
+
+
 def show(trajectory: Trajectory) -> None:
     """A trajectory for reading: a line of what it is, then a line an event."""
     team = ", ".join(f"{p.name} ({p.kind})" for p in trajectory.team())

@@ -21,7 +21,7 @@ def says_ended(trajectory: Trajectory) -> bool | None:
 
 def complete(trajectory: Trajectory, book: Codebook, *, ended: bool) -> Iterator[Unit]:
     """The units that will stay as they are, with all that a judge sees of them."""
-    if not ended and (book.unit == "trajectory" or book.context == "transcript"):
+    if not ended and (book.unit in ("trajectory", "participant") or book.context == "transcript"):
         return
     live = says_ended(trajectory) is False
     first = min((e.seq for e in trajectory.events if live and _is_pending(e)), default=math.inf)

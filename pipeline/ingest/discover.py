@@ -8,6 +8,7 @@ from errno import EILSEQ
 from pathlib import Path
 
 from ..systems import SYSTEMS, system_of
+from .look import looks_like
 
 
 @dataclass(frozen=True)
@@ -61,9 +62,11 @@ def _checked_name(path: Path) -> None:
         raise OSError(EILSEQ, "its name is not UTF-8; rename it") from error
 
 
-def unrecognised(root: Path, system: str) -> str:
+def unrecognised(root: Path, system: str, name: str) -> str:
+    """Why nothing was found at a place that is called `name`, and what goes on."""
     if system != "auto" and (by_name := {name for _, name in discover(root)}):
         return f"no logs of {system} in it; it looks like {', '.join(sorted(by_name))}"
     if root.is_file() and not root.stat().st_size:
         return "the file is empty"
-    return f"no logs of a known system in it (known: {', '.join(SYSTEMS)})"
+    known = f"no logs of a known system in it (known: {', '.join(SYSTEMS)})"
+    return known if system != "auto" else f"{known}; {looks_like(root, name)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,6 +18,7 @@ from .. import codebooks
 from ..errors import SourceError
 from ..store import Store, dictionaries, ledger
 from ..systems.base import numbered_lines, only_object, parsed
+from . import labels
 
 AHEAD = timedelta(minutes=5)
 """By so much another machine's clock may be ahead of ours."""
@@ -34,6 +35,17 @@ class Imported:
     changed: int = 0
     """Those of the imported that replace another label of the same rater."""
     quarantined: list[Quarantined] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Given:
+    """One rating as somebody gives it, and where it was read."""
+
+    source: str
+    line: int | None
+    said: dict[str, Any]
+    rest: str | None = None
+    """The label of every other unit of the trajectory, which its rater looked at and did not mark."""
 
 
 class _Names:
@@ -70,14 +82,23 @@ class _Checker:
                 "SELECT trajectory_id, kind, event, hash FROM units"
             ).fetchall()
         }
+        self.addresses: dict[tuple[str, str], list[int | None]] = {}
+        self.actors: dict[str, dict[str, int]] = {}
+        query = "SELECT trajectory_id, actor, event FROM units WHERE kind = 'participant' ORDER BY event"
+        for trajectory, actor, event in connection.execute(query).fetchall():
+            self.actors.setdefault(trajectory, {})[actor] = event
         query = "SELECT trajectory_id, list(seq) FROM events WHERE NOT live_only GROUP BY ALL"
         self.events = {key: set(seqs) for key, seqs in connection.execute(query).fetchall()}
 
     def rating(self, line: dict[str, Any]) -> Rating:
-        given = Rating.model_validate({"rater_kind": "human", **line})
+        who = line.get("participant")
+        said = {key: value for key, value in line.items() if key != "participant"}
+        given = Rating.model_validate({"rater_kind": "human", **said})
         book = self._book(given.codebook)
         code = self._code(book, given.code)
         trajectory = self.names.resolve(given.trajectory)
+        if who is not None:
+            given = given.model_copy(update={"event": self._first_event(trajectory, who, book, given)})
         unit = self.units.get((trajectory, book.unit, given.event))
         if unit is None:
             where = "the whole trajectory" if given.event is None else f"event {given.event}"
@@ -93,6 +114,27 @@ class _Checker:
                 "created": _utc(given.created) if given.created else ledger.now(),
             }
         )
+
+    def others(self, rating: Rating) -> list[int | None]:
+        """The addresses of all units of a rating's trajectory and codebook."""
+        if not self.addresses:
+            for trajectory, kind, event in self.units:
+                self.addresses.setdefault((trajectory, kind), []).append(event)
+        return self.addresses.get((rating.trajectory, self._book(rating.codebook).unit), [])
+
+    def _first_event(self, trajectory: str, who: Any, book: Codebook, given: Rating) -> int:
+        """The address of what a participant did; ValueError names those who did anything."""
+        if book.unit != "participant" or given.event is not None:
+            raise ValueError(f"participant: codebook {book.name!r} rates each {book.unit}, by its event")
+        known = self.actors.get(trajectory, {})
+        name = str(who).strip()
+        by_case = {actor.casefold(): actor for actor in known}
+        actor = name if name in known else by_case.get(name.casefold())
+        if actor is None:
+            raise ValueError(
+                f"participant: nobody called {name[:80]!r} did anything, expected one of {', '.join(known)}"
+            )
+        return known[actor]
 
     def _check_counts(self, given: Rating, trajectory: str, unit: str, book: Codebook) -> None:
         """ValueError for what would be stored and never count."""
@@ -118,19 +160,35 @@ class _Checker:
             raise ValueError(error.args[0]) from error
 
 
-def ratings(store: Store, path: Path) -> Imported:
-    """Import the ratings of a JSON Lines file; a line that does not fit is quarantined with the reason."""
+def ratings(store: Store, path: Path, mapping: labels.LabelMapping | None = None) -> Imported:
+    """Import the ratings of a JSON Lines file, or with a mapping those of any; a line that does not fit is
+    quarantined with the reason."""
     result = Imported()
+    if not path.is_file():
+        raise SourceError(f"{path}: no such file")
+    if mapping is None:
+        return taken(store, (Given(str(path), *line) for line in _objects(path, result)), result)
+    return taken(store, _mapped(path, mapping, result), result)
+
+
+def taken(store: Store, lines: Iterable[Given], result: Imported) -> Imported:
+    """Import ratings that were read somewhere."""
     with store.reading() as connection:
         checker = _Checker(store, connection)
         known = _known(connection)
-    fresh: list[Rating] = []
-    for number, line in _objects(path, result):
+    checked: list[Rating] = []
+    rests: list[tuple[Rating, str]] = []
+    for line in lines:
         try:
-            rating = checker.rating(line)
+            checked.append(checker.rating(line.said))
         except (ValueError, ValidationError) as error:
-            result.quarantined.append(Quarantined(source=str(path), line=number, reason=_reason(error)))
+            wrong = Quarantined(source=line.source, line=line.line, reason=_reason(error))
+            result.quarantined.append(wrong)
             continue
+        if line.rest is not None:
+            rests.append((checked[-1], line.rest))
+    fresh: list[Rating] = []
+    for rating in [*checked, *_rest(checker, rests)]:
         if known.get(_key(rating)) == _said(rating):
             result.unchanged += 1
             continue
@@ -140,6 +198,27 @@ def ratings(store: Store, path: Path) -> Imported:
     _append(store, fresh)
     result.imported = len(fresh)
     return result
+
+
+def _rest(checker: _Checker, marks: Sequence[tuple[Rating, str]]) -> Iterator[Rating]:
+    """The label of what nobody marked, one for each rater, code and unit."""
+    marked: dict[tuple[str, ...], tuple[Rating, str, set[int | None]]] = {}
+    for rating, label in marks:
+        key = (rating.trajectory, rating.codebook, rating.code, rating.rater)
+        marked.setdefault(key, (rating, label, set()))[2].add(rating.event)
+    for rating, label, events in marked.values():
+        said = rating.model_dump(include={"trajectory", "codebook", "code", "rater", "rater_kind"})
+        for event in checker.others(rating):
+            if event not in events:
+                yield checker.rating({**said, "event": event, "label": label})
+
+
+def _mapped(path: Path, mapping: labels.LabelMapping, result: Imported) -> Iterator[Given]:
+    for item in labels.read(path, mapping):
+        if isinstance(item, Quarantined):
+            result.quarantined.append(item)
+        else:
+            yield Given(str(path), item.line, item.said, mapping.constants.rest)
 
 
 def outcomes(store: Store, path: Path) -> Imported:
@@ -194,6 +273,16 @@ def exported(store: Store) -> Iterator[str]:
         item = lines[place]
         if isinstance(item, Rating):
             yield item.model_dump_json(exclude_defaults=True) + "\n"
+
+
+def uncounted(store: Store) -> list[dict[str, Any]]:
+    """Every rating that holds and does not count, with the reason."""
+    query = """
+        SELECT trajectory_id AS trajectory, event, codebook, code, rater, label, reason
+        FROM uncounted_ratings ORDER BY ALL
+    """
+    with store.reading() as connection:
+        return dictionaries(connection, query)
 
 
 def _append(store: Store, fresh: list[Rating]) -> None:

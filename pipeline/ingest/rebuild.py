@@ -12,7 +12,7 @@ from ...schemas import Quarantined
 from ..errors import StoreError
 from ..store import Store, Workspace, disk
 from ..store.locks import exclusive
-from . import serving
+from . import forgetting, serving
 from . import sources as provenance
 from .intake import Intake
 from .measure import read_references
@@ -110,7 +110,8 @@ def _filled(store: Store, sources: Sequence[Source], progress: Progress | None) 
     intake = Intake(store, result)
     for item in _references(store, (one for one in sources if one.reference)):
         intake.refuse(item, item.source)
-    logs = [source for source in sources if not source.reference]
+    gone = forgetting.outside(store.workspace)
+    logs = [source for source in sources if not source.reference and source.path not in gone.sources]
     for source in logs:
         place = provenance.found_again(store.workspace, source)
         if place is None:
@@ -122,7 +123,20 @@ def _filled(store: Store, sources: Sequence[Source], progress: Progress | None) 
     with store.writing() as connection:
         serving.replay(store, connection)
         store.catch_up(connection)
+    if gone:
+        forgetting.enforce(store)
     return result
+
+
+def read_again(store: Store, names: Sequence[str], progress: Progress | None = None) -> Ingested:
+    """Read the noted sources of these paths, or that gave these trajectories, once more."""
+    wanted = set(names)
+    sources = [
+        source
+        for source in provenance.noted(store.workspace)[0]
+        if source.path in wanted or wanted & set(source.trajectory_ids)
+    ]
+    return _filled(store, sources, progress)
 
 
 def _references(store: Store, sources: Iterable[Source]) -> list[Quarantined]:

@@ -10,6 +10,7 @@ from ...schemas import Quarantined, Trajectory
 from ..errors import SourceError
 from ..store import Store, ledger
 from ..systems import ReadOptions
+from . import forgetting
 from . import sources as provenance
 from .archives import is_archive, unpacked
 from .discover import Tree, discover, recognised, unrecognised
@@ -90,7 +91,7 @@ def _read_tree(tree: Tree, options: ReadOptions, system: str) -> Iterator[Trajec
         empty = False
         yield from provenance.read(Place(path, tree.called(path), name), options)
     if empty:
-        yield Quarantined(source=tree.name, reason=unrecognised(tree.root, system))
+        yield Quarantined(source=tree.name, reason=unrecognised(tree.root, system, tree.name))
 
 
 def _ingest_tree(
@@ -109,11 +110,12 @@ def _ingest_tree(
 
     sources = list(discover(tree.root, system, unreadable))
     if not sources:
-        reason = unrecognised(tree.root, system)
+        reason = unrecognised(tree.root, system, tree.name)
         result.quarantined.append(Quarantined(source=tree.name, reason=reason))
         return
     result.found += len(sources)
     known, wrong = known_sources(store), quarantined_sources(store)
+    ways, gone = provenance.ways(store.workspace), forgetting.outside(store.workspace)
     intake = Intake(store, result)
     for done, (path, name) in enumerate(sources):
         place = Place(path, tree.called(path), name)
@@ -121,7 +123,15 @@ def _ingest_tree(
             progress(place.name, done, len(sources))
         try:
             source = _source(place, options)
+            if source.path in gone.sources:
+                result.notes.append(f"{source.path}: forgotten; `coaudit forget --undo` brings it back")
+                continue
             before = known.get(source.path)
+            otherwise = before is not None and ways.get(source.path, source.way) != source.way
+            if before and otherwise and provenance.gives_anything(place, options):
+                effect = forgetting.replace(store, source.path, before.ids)
+                result.notes.append(_replaced(source.path, effect))
+                before = None
             if before and before.holds(source):
                 result.unchanged += len(before.ids)
                 result.quarantined += wrong.get(source.path, [])  # said again as long as it is so
@@ -140,6 +150,17 @@ def _ingest_tree(
         else:
             intake.expect(source, place)
     intake.run(progress)
+    if gone:
+        forgetting.enforce(store)
+
+
+def _replaced(path: str, effect: forgetting.Effect) -> str:
+    lost = (
+        f"; {effect.ratings} ratings on them are kept, `coaudit ratings uncounted` lists those that do not "
+        "fit any more"
+    )
+    count = len(effect.trajectories)
+    return f"{path}: read in another way, {count} trajectories are replaced{lost if effect.ratings else ''}"
 
 
 def _source(place: Place, options: ReadOptions) -> Source:

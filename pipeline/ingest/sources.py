@@ -23,6 +23,10 @@ _FOLDERS_KEPT = 4
 """Parts of a source's path that its copy keeps: names above it say condition and task."""
 
 
+Way = tuple[str | None, str | None]
+"""A system, and the text of a mapping."""
+
+
 class Source(Model):
     """One line of sources.jsonl: what was ingested, from where, how."""
 
@@ -39,6 +43,11 @@ class Source(Model):
     """True for a folder of reference trajectories, which `--reference` gave."""
     copied: str | None = None
     """Where under the workspace a copy lies."""
+
+    @property
+    def way(self) -> Way:
+        """As whose log it was read, by which mapping."""
+        return self.system, self.options.map
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -146,7 +155,23 @@ def noted(workspace: Workspace, offset: int = 0) -> tuple[list[Source], list[Qua
         key = (source.path, content_hash(source.options.model_dump()), source.copied)
         last.pop(key, None)
         last[key] = source
-    return list(last.values()), broken
+    return _one_mapping(list(last.values())), broken
+
+
+def _one_mapping(sources: Sequence[Source]) -> list[Source]:
+    """The sources without those that were read in another way since: a mapping that was changed replaces."""
+    ways = {source.path: source.way for source in sources}
+    return [source for source in sources if source.reference or ways[source.path] == source.way]
+
+
+def ways(workspace: Workspace) -> dict[str, Way]:
+    """Path -> the way in which each source was read last."""
+    return {source.path: source.way for source in noted(workspace)[0] if not source.reference}
+
+
+def gives_anything(place: Place, options: ReadOptions) -> bool:
+    """Whether any trajectory comes of a source."""
+    return any(isinstance(item, Trajectory) for item in read(place, options))
 
 
 def keep(

@@ -232,7 +232,10 @@ def _units(trajectory: Trajectory, words: Sequence[str]) -> list[list[Any]]:
         [event and event.seq for event in first],
         hashes,
         [event and event.actor for event in first],
-        [event is not None and event.seq == opening for event in first],
+        [
+            event is not None and kind != "participant" and event.seq == opening
+            for kind, event in zip(kinds, first, strict=True)
+        ],
     ]
 
 

@@ -85,6 +85,19 @@ def _no_references(folder: Path) -> tuple[Mapping[str, Model], list[Quarantined]
     return {}, []
 
 
+def _no_labels(path: Path) -> Iterator[Label | Quarantined]:
+    return iter(())
+
+
+@dataclass(frozen=True)
+class Label:
+    """What a set's own people said of a trajectory, as `ratings import` has it: rater, codebook, code ..."""
+
+    said: dict[str, JsonValue]
+    rest: str | None = None
+    """The label of every other unit of the trajectory."""
+
+
 @dataclass(frozen=True)
 class System:
     """All that coaudit knows of one system. Its folder's face fills it in, registry.py lists it."""
@@ -113,6 +126,8 @@ class System:
     """What `read_references` finds."""
     read_references: Callable[[Path], tuple[Mapping[str, Model], list[Quarantined]]] = _no_references
     """Task -> reference of all files below a folder, and the files that were not understood."""
+    labels: Callable[[Path], Iterator[Label | Quarantined]] = _no_labels
+    """The labels that came with a source."""
 
 
 def attempted(make: Callable[[], Item], source: str, line: int | None = None) -> Item | Quarantined:

@@ -7,12 +7,16 @@ from dataclasses import replace
 
 from ...schemas import Finding, Measure, Trajectory
 from ..errors import UsageError
-from . import coblock, cogym, formats, overcooked, rehac
+from . import coblock, cogym, formats, mast, overcooked, rehac, trail, whowhen
 from .base import LIMIT, References, System, TimeLimit
 
 SYSTEMS: dict[str, System] = {
     system.name: system
-    for system in (cogym.SYSTEM, rehac.SYSTEM, overcooked.SYSTEM, coblock.SYSTEM, *formats.SYSTEMS)
+    for system in (
+        *(cogym.SYSTEM, rehac.SYSTEM, overcooked.SYSTEM, coblock.SYSTEM),
+        *(whowhen.SYSTEM, mast.SYSTEM, trail.SYSTEM),
+        *formats.SYSTEMS,
+    )
 }
 DETECTED = {codebook: system for system in SYSTEMS.values() for codebook in system.findings}
 """Codebook -> the system whose detectors rate on it."""

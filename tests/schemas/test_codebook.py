@@ -11,16 +11,26 @@ LABELS = {
     "collaborative_errors": ("present", "absent"),
     "dilemmas": ("present", "absent"),
     "confirmation": ("yes", "no"),
+    "decisive_step": ("yes", "no"),
     "failures": ("present", "absent"),
     "halting": ("yes", "no"),
     "initiative": ("yes", "no"),
+    "mast": ("present", "absent"),
+    "responsible_agent": ("yes", "no"),
     "related_work_quality": ("1", "2", "3", "4", "5"),
     "team_faults": ("present", "absent"),
+    "trail": ("present", "absent"),
+    "trail_step": ("yes", "no"),
 }
 UNITS = {
     "collaborative_errors": "trajectory",
     "dilemmas": "trajectory",
     "confirmation": "question_reply",
+    "decisive_step": "step",
+    "mast": "trajectory",
+    "trail": "trajectory",
+    "trail_step": "step",
+    "responsible_agent": "participant",
     "failures": "trajectory",
     "halting": "human_message",
     "initiative": "utterance",
@@ -126,7 +136,8 @@ def test_every_code_in_a_shipped_codebook_says_what_counts_and_what_does_not(nam
 def test_a_shipped_codebook_says_which_publication_it_follows(name: str) -> None:
     origin = codebooks.load(name).origin or ""
     assert any(
-        paper in origin for paper in ("2412.15701", "ReHAC paper", "Collab-Overcooked paper", "CoBlock paper")
+        paper in origin
+        for paper in ("2412.15701", "arXiv 25", "ReHAC paper", "Collab-Overcooked paper", "CoBlock paper")
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..base import System
-from . import chat, inspect, mapped, native, otlp
+from . import chat, inspect, mapped, native, openinference, otlp
 
 __all__ = ["SYSTEMS"]
 
@@ -11,6 +11,7 @@ SYSTEMS = (
     System(native.SYSTEM, native.recognises, native.read),
     System(inspect.SYSTEM, inspect.recognises, inspect.read),
     System(otlp.SYSTEM, otlp.recognises, otlp.read),
+    System(openinference.SYSTEM, openinference.recognises, openinference.read),
     System(chat.SYSTEM, chat.recognises, chat.read),
     System(
         mapped.SYSTEM,

@@ -11,9 +11,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+
+from pydantic_core import from_json
 
 from ....schemas import JsonValue, Quarantined, Trajectory
 from ..base import ReadOptions, expect, field, json_file, json_lines, sheltered
@@ -25,8 +28,15 @@ SYSTEM = "chat"
 LOOK = 64 * 1024
 """Bytes that are enough to recognise a file."""
 IDS = ("id", "conversation_id", "session_id", "thread_id")
+LANGCHAIN = {
+    "human": "user",
+    "ai": "assistant",
+    "system": "system",
+    "tool": "tool",
+    "AIMessageChunk": "assistant",
+}
+"""What LangChain calls a message -> its role."""
 _ROLE = re.compile(r'"role"\s*:\s*"(?:system|developer|user|assistant|tool)"')
-_MESSAGES = re.compile(r'"messages"\s*:\s*\[')
 
 
 def recognises(path: Path) -> bool:
@@ -34,10 +44,17 @@ def recognises(path: Path) -> bool:
     if path.suffix not in (".json", ".jsonl", ".ndjson") or not path.is_file():
         return False
     with path.open("rb") as file:
-        head = file.read(LOOK).decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
-    if not _ROLE.search(head):
+        head = file.read(LOOK).lstrip(b"\xef\xbb\xbf \t\r\n")
+    if not _ROLE.search(head.decode("utf-8", "replace")):
         return False
-    return head.startswith("[") or (head.startswith("{") and _MESSAGES.search(head) is not None)
+    value = _begun(head)
+    first = value[0] if isinstance(value, list) and value else value
+    if not isinstance(first, dict):
+        return False
+    if "messages" in first:
+        messages = first["messages"]
+        return isinstance(messages, list) and (not messages or _is_message(messages[0]))
+    return isinstance(value, list) and _is_message(first)
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
@@ -52,9 +69,23 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
         yield from _conversation(line, path, number, f"{path.stem}:{number}", options)
 
 
+def _begun(head: bytes) -> JsonValue:
+    """The value of a file's first line, or of what there is of a longer one."""
+    with suppress(ValueError):
+        return cast("JsonValue", from_json(head.partition(b"\n")[0]))
+    with suppress(ValueError):
+        return cast("JsonValue", from_json(head, allow_partial="trailing-strings"))
+    return None
+
+
+def _is_message(given: JsonValue) -> bool:
+    """A message, or the beginning of one whose role comes behind a long content."""
+    return isinstance(given, dict) and ("role" in given or set(given) <= {"content", "name", "id", "type"})
+
+
 def message(given: JsonValue) -> Said:
     """One message of the API; ValueError names the field that is not as it should be."""
-    item = expect(given, dict, "message")
+    item = _of_langchain(expect(given, dict, "message"))
     kind = item.get("type", "message")
     if kind in ("function_call", "custom_tool_call"):
         call = Call(field(item, "name", str), item.get("arguments", item.get("input")), _id(item, "call_id"))
@@ -78,6 +109,15 @@ def message(given: JsonValue) -> Said:
         for block in _blocks(content, "tool_result")
     ]
     return said
+
+
+def _of_langchain(item: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """A message that says by its `type` whose it is, as LangChain's do, its fields maybe under `data`."""
+    role = LANGCHAIN.get(str(item.get("type")))
+    if role is None or "role" in item:
+        return item
+    data = item.get("data")
+    return {**(data if isinstance(data, dict) else item), "role": role, "type": "message"}
 
 
 def moment(value: JsonValue) -> str | None:
@@ -172,7 +212,7 @@ def _call(given: JsonValue) -> Call:
     asked = call.get("function", call.get("custom", call))
     function = expect(asked, dict, "tool_calls[].function")
     name = field(function, "name", str, "tool_calls[].function")
-    return Call(name, function.get("arguments", function.get("input")), _id(call, "id"))
+    return Call(name, function.get("arguments", function.get("input", function.get("args"))), _id(call, "id"))
 
 
 def _blocks(content: JsonValue, kind: str) -> list[dict[str, JsonValue]]:

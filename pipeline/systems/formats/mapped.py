@@ -1,7 +1,10 @@
-"""Any JSON Lines through a mapping file (mapping.py): one session a line, or one event a line.
+"""Anybody's logs through a mapping file (mapping.py): one session a record, or one event a record.
 
-Events of one line each may be interleaved and late. The file is read twice: first only to learn which line
-is the last of each session, then to take the sessions in and give each away behind its last line. So what
+Records are the lines of JSON Lines, the items of a JSON list or the one object of a file, rows of CSV and
+Parquet, and whole text files (inputs.py).
+
+Events of one record each may be interleaved and late. The file is read twice: first only to learn which
+record is the last of each session, then to take the sessions in and give each away behind its last. So what
 is held is the session ids with a number each, and the events of those sessions that are open at one time;
 a line added between the two readings is left for the next ingest.
 
@@ -20,19 +23,23 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from ....schemas import Quarantined, Trajectory
+from ....schemas import JsonValue, Quarantined, Trajectory
 from ..base import ReadOptions, Span, json_lines, numbered_lines, only_object, parsed, sheltered
-from .mapped_session import MappedSession, MappedSessions, Numbered, named
-from .mapping import getter, parse
+from . import inputs, mapped_messages, turns
+from .mapped_paths import MappedSessions, Numbered, named
+from .mapped_session import MappedSession
+from .mapping import Input, parse
 
 SYSTEM = "mapped"
 LOOK = 20
 
 
 def recognises(path: Path) -> bool:
-    """A file that has a JSON object on one of its first lines."""
+    """A file whose name says one of the formats, or that has a JSON object on one of its first lines."""
     if not path.is_file():
         return False
+    if inputs.format_of(path) not in (None, "jsonl"):
+        return True
     first = itertools.islice(json_lines(path), LOOK)
     return any(isinstance(value, dict) for _, value in first)
 
@@ -40,50 +47,70 @@ def recognises(path: Path) -> bool:
 def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
     """The sessions of a file; `options.map` holds the mapping's text."""
     mapping = parse(options.map or "")
+    if not inputs.wanted(path, mapping.input):
+        return
     sessions = MappedSessions(mapping, options, str(path))
     if mapping.events_at is None:
         yield from _of_events(path, sessions)
     else:
-        yield from _of_lines(path, sessions)
+        yield from _of_records(path, sessions)
 
 
 def lines_apart(path: Path, options: ReadOptions) -> bool:
     """Whether each line is a session."""
-    return parse(options.map or "").events_at is not None
+    mapping = parse(options.map or "")
+    return mapping.events_at is not None and _is_lines(path, mapping.input)
 
 
 def read_span(path: Path, options: ReadOptions, span: Span) -> Iterator[Trajectory | Quarantined]:
     """The sessions of a part of a file with one session a line."""
-    return _of_lines(path, MappedSessions(parse(options.map or ""), options, str(path)), span)
+    mapping = parse(options.map or "")
+    if inputs.wanted(path, mapping.input):
+        yield from _of_records(path, MappedSessions(mapping, options, str(path)), span)
 
 
-def _of_lines(
+def _is_lines(path: Path, given: Input) -> bool:
+    return (given.format or inputs.format_of(path) or "jsonl") == "jsonl"
+
+
+def _of_records(
     path: Path, sessions: MappedSessions, span: Span | None = None
 ) -> Iterator[Trajectory | Quarantined]:
-    """One session a line."""
-    seen: set[bytes] = set()
-    events_at = getter(sessions.mapping.events_at)
-    for number, line in numbered_lines(path, span):
-        value = only_object(parsed(line, str(path), number), str(path), number)
-        if isinstance(value, Quarantined):
-            yield value
+    """One session a record."""
+    told = _listed if sessions.mapping.messages is None else mapped_messages.told
+    at = sessions.mapping.events_at or ""
+    for number, value in _once(path, sessions, span):
+        record = only_object(value, str(path), number)
+        if isinstance(record, Quarantined):
+            yield record
             continue
-        mark = blake2b(line if isinstance(line, bytes) else b"", digest_size=16).digest()
-        if mark in seen:
-            continue
-        seen.add(mark)
-        many = events_at(value)
+        many = turns.events_in(record, at, sessions.mapping.turns)
         if not isinstance(many, list):
-            reason = f"{sessions.mapping.events_at}: expected a list of events, got {named(many)}"
+            reason = f"{at}: expected a list of events, got {named(many)}"
             yield Quarantined(source=str(path), line=number, reason=reason)
             continue
-        yield from sheltered(_listed(many, value, number, sessions), str(path), number)
+        yield from sheltered(told(many, record, number, sessions), str(path), number)
+
+
+def _once(
+    path: Path, sessions: MappedSessions, span: Span | None
+) -> Iterator[tuple[int | None, JsonValue | Quarantined]]:
+    """The records of a file; a line of JSON Lines that repeats another one once."""
+    if not _is_lines(path, sessions.mapping.input):
+        yield from inputs.records(path, sessions.mapping.input)
+        return
+    seen: set[bytes] = set()
+    for number, line in numbered_lines(path, span):
+        mark = blake2b(line or str(number).encode(), digest_size=16).digest()
+        if mark not in seen:
+            seen.add(mark)
+            yield number, parsed(line, str(path), number)
 
 
 def _listed(
-    many: list[Any], value: dict[str, Any], number: int, sessions: MappedSessions
+    many: list[Any], value: dict[str, Any], number: int | None, sessions: MappedSessions
 ) -> Iterator[Trajectory | Quarantined]:
-    """One session from the list of events in its line."""
+    """One session from the list of events in its record."""
     session = MappedSession(sessions, value, number)
     for place, event in enumerate(many):
         session.take(place, event, f"{sessions.mapping.events_at}[{place}]", number)
@@ -91,37 +118,42 @@ def _listed(
 
 
 def _of_events(path: Path, sessions: MappedSessions) -> Iterator[Trajectory | Quarantined]:
-    """One event a line."""
-    last, lines = _last_lines(path, sessions)
+    """One event a record."""
+    last, records = _last_records(path, sessions)
     opened: dict[str, list[Numbered]] = {}
-    for number, value in itertools.islice(json_lines(path), lines):
+    for place, (number, value) in enumerate(
+        itertools.islice(inputs.records(path, sessions.mapping.input), records)
+    ):
         record = only_object(value, str(path), number)
         if isinstance(record, Quarantined):
             yield record
             continue
         name = sessions.native_id(record)
         if name is None:
-            reason = f"{sessions.mapping.trajectory.native_id}: there is no session here"
+            where = sessions.mapping.trajectory.native_id
+            reason = (
+                f"{where if isinstance(where, str) else ', '.join(where or ())}: there is no session here"
+            )
             yield Quarantined(source=str(path), line=number, reason=reason)
             continue
         opened.setdefault(name, []).append((number, record))
-        if last[name] == number:
+        if last[name] == place:
             yield from sheltered(_assembled(opened.pop(name), sessions), str(path), number)
 
 
-def _last_lines(path: Path, sessions: MappedSessions) -> tuple[dict[str, int], int]:
-    """Session -> number of its last line; and how many lines with anything on them there are."""
+def _last_records(path: Path, sessions: MappedSessions) -> tuple[dict[str, int], int]:
+    """Session -> place of its last record; and how many records with anything in them there are."""
     last: dict[str, int] = {}
-    lines = 0
-    for number, value in json_lines(path):
-        lines += 1
+    records = 0
+    for place, (_, value) in enumerate(inputs.records(path, sessions.mapping.input)):
+        records += 1
         if isinstance(value, dict) and (name := sessions.native_id(value)) is not None:
-            last[name] = number
-    return last, lines
+            last[name] = place
+    return last, records
 
 
 def _assembled(many: list[Numbered], sessions: MappedSessions) -> Iterator[Trajectory | Quarantined]:
-    """One session from its lines in the order of the file."""
+    """One session from its records in the order of the file."""
     session = MappedSession(sessions, sessions.head(record for _, record in many), many[0][0])
     for place, (number, record) in enumerate(sessions.ordered(many)):
         session.take(place, record, "", number)

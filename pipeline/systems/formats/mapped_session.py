@@ -1,170 +1,30 @@
-"""The trajectory that the mapped lines of one session amount to."""
+"""The trajectory that the mapped events of one session amount to."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
-from pydantic_core import from_json
 
-from ....schemas import Action, Event, JsonValue, Outcome, Participant, Quarantined, Trajectory, content_hash
+from ....schemas import (
+    Action,
+    Event,
+    JsonValue,
+    Outcome,
+    Participant,
+    Quarantined,
+    Trajectory,
+    canonical_json,
+    content_hash,
+)
 from ....schemas.trajectory import EventKind, ParticipantKind
-from ..base import ReadOptions
 from . import contents, marks
-from .mapping import Condition, Getter, Mapping, RoleRule, fits, getter, is_pattern, steps
-
-_HEAD = ("condition", "task", "instance", "agent", "agent_model", "setting")
-
-
-_MILLISECONDS = 1e11
-"""A time above it (the year 5138 in seconds) counts milliseconds since 1970."""
-
-
-Numbered = tuple[int, dict[str, Any]]
-"""A line's number, or an event's place in its session, with the object that is there."""
-
-
-class MappedSessions:
-    """How the sessions of one file are read: the mapping with its paths made into functions."""
-
-    def __init__(self, mapping: Mapping, options: ReadOptions, source: str) -> None:
-        self.mapping = mapping
-        self.options = options
-        self.source = source
-        self.system = mapping.constants.system
-        inside = f"{mapping.events_at}[]." if mapping.events_at is not None else ""
-
-        def at(path: str | None) -> Getter:
-            return getter(path.removeprefix(inside) if path else None)
-
-        event = mapping.event
-        self.actor, self.role = at(event.actor or event.role), at(event.role or event.actor)
-        self.text, self.time, self.state = at(event.text), at(event.time), at(event.state)
-        self.result = at(event.result)
-        self.tells_state = bool(event.state or event.result)
-        self.action, self.status, self.error = at(event.action), at(event.status), at(event.error)
-        self.seq = at(event.seq) if event.seq else None
-        self.id = at(event.id) if event.id else None
-        paths = [event.arguments] if isinstance(event.arguments, str) else event.arguments or []
-        self.arguments = [(path.rpartition(".")[2].strip("[]"), at(path)) for path in paths]
-        self.roles = mapping.role_table
-        self.named = getter(mapping.trajectory.native_id)
-        self.heads = {name: getter(getattr(mapping.trajectory, name)) for name in (*_HEAD, "hidden")}
-        self.tags = {name: getter(path) for name, path in mapping.tags.items()}
-        self.outcomes = {name: getter(path) for name, path in mapping.outcomes.items()}
-        conditions = [rule.where for rule in mapping.kinds] + mapping.filter.keep + mapping.filter.skip
-        self.rule_paths = {path: at(path) for condition in conditions for path in condition}
-        self.ruling = tuple(self.rule_paths.values())
-        self.ruled: dict[tuple[Any, ...], tuple[bool, EventKind | None]] = {}
-        self.recalls = not any(_has_pattern(condition) for condition in conditions)
-        """Whether what rules say is kept by value: texts, which patterns look at, are too many for that."""
-        more = [rule.where for rule in mapping.role_rules] + [rule.where for rule in mapping.results]
-        self.where_paths = {path: at(path) for condition in more for path in condition}
-
-    def native_id(self, record: dict[str, Any]) -> str | None:
-        """Which session a line is of; a whole file is one where the mapping names no field."""
-        if self.mapping.trajectory.native_id is None:
-            return Path(self.source).stem
-        name = self.named(record)
-        return str(name) if isinstance(name, (str, int)) and name != "" else None
-
-    def head(self, records: Iterable[dict[str, Any]]) -> dict[str, Any]:
-        """The first line with, of every field that is said once a session, the first value there is."""
-        rest = iter(records)
-        first = dict(next(rest))
-        wanted = self.mapping.trajectory.model_dump(exclude_none=True).values()
-        missing = [(path, getter(path)) for path in (*wanted, *self.mapping.tags.values())]
-        missing = [(path, at) for path, at in missing if at(first) is None]
-        return _completed(first, missing, rest)
-
-    def tail(self, records: Iterable[dict[str, Any]]) -> dict[str, Any]:
-        """The last value of every outcome there is."""
-        missing = [(path, getter(path)) for path in self.mapping.outcomes.values()]
-        return _completed({}, missing, reversed(list(records))) if missing else {}
-
-    def rule(self, event: dict[str, Any]) -> tuple[bool, EventKind | None]:
-        """Whether to take an event, and the kind that a rule gives it."""
-        values = tuple([at(event) for at in self.ruling])
-        if not self.recalls:
-            return self._ruled(values)
-        try:
-            known = self.ruled.get(values)
-            if known is None:
-                known = self.ruled[values] = self._ruled(values)
-            return known
-        except TypeError:  # a list or an object, which no rule names
-            return self._ruled(values)
-
-    def _ruled(self, values: tuple[Any, ...]) -> tuple[bool, EventKind | None]:
-        at = dict(zip(self.rule_paths, values, strict=True)).__getitem__
-        chosen = self.mapping.filter
-        kept = not chosen.keep or any(fits(condition, at) for condition in chosen.keep)
-        if not kept or any(fits(condition, at) for condition in chosen.skip):
-            return False, None
-        return True, next((rule.kind for rule in self.mapping.kinds if fits(rule.where, at)), None)
-
-    def role_rule(self, event: dict[str, Any]) -> RoleRule | None:
-        """The first rule on who speaks that an event fits."""
-        if not self.mapping.role_rules:
-            return None
-        return next((rule for rule in self.mapping.role_rules if self._fits(rule.where, event)), None)
-
-    def result_status(self, event: dict[str, Any], acts: bool) -> marks.Status | None:
-        """What the rules and the shipped marks say of an event of which the log gives no status."""
-        for rule in self.mapping.results:
-            if self._fits(rule.where, event):
-                return None if rule.status == "unknown" else rule.status
-        result = self.result(event)
-        marked = None if result is None else marks.status(result)
-        return marked or (self.mapping.constants.status if acts else None)
-
-    def _fits(self, where: Condition, event: dict[str, Any]) -> bool:
-        return fits(where, lambda path: self.where_paths[path](event))
-
-    def ordered(self, many: list[Numbered]) -> list[Numbered]:
-        """Lines of one session in the order in which things happened."""
-        if self.seq is not None:
-            return sorted(many, key=self._place)
-        moment = float("-inf")
-        moments = []
-        for _, record in many:
-            moment = given if (given := _moment(self.time(record))) is not None else moment
-            moments.append(moment)
-        order = sorted(range(len(many)), key=moments.__getitem__)
-        return [many[index] for index in order]
-
-    def _place(self, numbered: Numbered) -> float:
-        assert self.seq is not None
-        seq = self.seq(numbered[1])
-        return seq if isinstance(seq, (int, float)) else float("inf")
-
-
-def _has_pattern(condition: Condition) -> bool:
-    choices = (wanted if isinstance(wanted, list) else [wanted] for wanted in condition.values())
-    return any(is_pattern(one) for many in choices for one in many)
-
-
-def _completed(
-    first: dict[str, Any], missing: list[tuple[str, Getter]], rest: Iterator[dict[str, Any]]
-) -> dict[str, Any]:
-    """`first` with what later lines say at the `missing` paths."""
-    while missing and (record := next(rest, None)) is not None:
-        for path, at in [(path, at) for path, at in missing if at(record) is not None]:
-            first = _with(first, path, at(record))
-            missing.remove((path, at))
-    return first
-
-
-def _with(record: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
-    keys = steps(path)
-    inner = value
-    for key in reversed(keys[1:]):
-        inner = {key: inner}
-    return {**record, str(keys[0]): inner}
+from .mapped_paths import HEAD, MappedSessions, is_name, named, seconds_of
+from .mapping import ANY
+from .paths import Getter, unpacked
 
 
 @dataclass
@@ -173,7 +33,7 @@ class MappedSession:
 
     sessions: MappedSessions
     head: dict[str, Any]
-    line: int
+    line: int | None
     events: list[Event] = field(default_factory=list)
     states: dict[str, JsonValue] = field(default_factory=dict)
     kinds: dict[str, ParticipantKind] = field(default_factory=dict)
@@ -182,7 +42,7 @@ class MappedSession:
     plain: set[tuple[str, str]] = field(default_factory=set)
     """Actors with their roles about whom nothing in an event can say otherwise."""
 
-    def take(self, place: int, event: Any, where: str, line: int) -> None:
+    def take(self, place: int, event: Any, where: str, line: int | None) -> None:
         """Add an event; one that cannot be read, or says the same twice, is left out."""
         try:
             if not isinstance(event, dict):
@@ -211,7 +71,7 @@ class MappedSession:
             reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}, got {first['input']!r:.80}"
             yield Quarantined(source=self.sessions.source, line=self.line, reason=reason)
 
-    def _refuse(self, reason: str, line: int) -> None:
+    def _refuse(self, reason: str, line: int | None) -> None:
         self.wrong.append(Quarantined(source=self.sessions.source, line=line, reason=reason))
 
     def _repeats(self, event: dict[str, Any]) -> bool:
@@ -237,33 +97,72 @@ class MappedSession:
         if not taken:
             return
         actor = self._actor(event)
-        name = _text(how.action(event), "action")
+        text = _said(how.text(event))
+        action = self._acted(actor, event, text)
         logged = how.status(event)
-        status = self._status(logged) if logged is not None else how.result_status(event, name is not None)
+        status = self._status(logged) if logged is not None else how.result_status(event, action is not None)
+        if self.kinds[actor] == "environment" and self._answers(text, kind):
+            return
         self.events.append(
             Event(
                 seq=self._seq(place, event),
                 time=_time(how.time(event)),
                 actor=actor,
-                kind=kind or self._kind(actor, name),
-                text=_text(how.text(event), "text"),
-                action=None if name is None else self._action(name, event),
+                kind=kind or self._kind(actor, action),
+                text=text,
+                action=action,
                 status=status,  # type: ignore[arg-type]
                 error=self._error(event, logged) if status == "failed" else None,
                 states=self._state(event),
             )
         )
 
+    def _acted(self, actor: str, event: dict[str, Any], text: str | None) -> Action | None:
+        """What an event did: as a field names it, as a command line, or as its text has it written."""
+        how = self.sessions
+        name, line = texted(how.action(event), "action"), how.command(event)
+        if name is None and isinstance(line, str) and line.strip():
+            return Action(name=line.split()[0][:80], arguments={"command": line})
+        if name is None and self.kinds[actor] == "agent":
+            return how.written_action(event, text)
+        return None if name in (None, "") else self._action(str(name), event)
+
+    def _answers(self, text: str | None, kind: EventKind | None) -> bool:
+        """Whether a text of the environment is the result of the action before it; it then is its state."""
+        how = self.sessions
+        last = self.events[-1] if self.events else None
+        if how.mapping.constants.results != "next" or kind not in (None, "note") or not (last and text):
+            return False
+        if last.kind != "action" or last.states or last.status:
+            return False
+        state: JsonValue = {"observation": text}
+        hashed = content_hash(state)
+        self.states[hashed] = state
+        status = how.text_status(text, last.action.name if last.action else None)
+        error = None if status != "failed" else marks.error(text) or text[:500]
+        update = {"states": {"public": hashed}, "status": status, "error": error}
+        self.events[-1] = last.model_copy(update=update)
+        return True
+
     def _actor(self, event: dict[str, Any]) -> str:
         how = self.sessions
+        constant = how.mapping.constants.role
         actor, role = how.actor(event), how.role(event)
         if type(actor) is str and type(role) is str and (actor, role) in self.plain:
             return actor
         if rule := how.role_rule(event):
-            return self._known(rule.actor or actor, rule.kind)
-        if not isinstance(actor, (str, int)) or actor == "":
+            return self._known(rule.actor or _name(actor, how), rule.kind)
+        if not is_name(actor) and constant is not None:
+            actor, role = constant, constant
+        if not is_name(actor):
             raise ValueError(f"actor: expected a name, got {named(actor)}")
-        actor = str(actor)
+        actor, role = how.stripped(str(actor)), str(role) if isinstance(role, (int, float)) else role
+        if role not in how.roles and isinstance(role, str) and how.stripped(role) in how.roles:
+            role = how.stripped(role)
+        if role not in how.roles and isinstance(role, str) and role.lower() in how.roles:
+            role = role.lower()
+        if role not in how.roles and ANY in how.roles:
+            role = ANY
         if role not in how.roles:
             known = ", ".join(how.roles)
             raise ValueError(f"role: unknown role {str(role)[:80]!r}, expected one of {known}")
@@ -290,13 +189,13 @@ class MappedSession:
     def _error(self, event: dict[str, Any], logged: Any) -> str:
         """Why it failed: the log's own error, else its status, else what came back."""
         how = self.sessions
-        own = _text(how.error(event), "error")
+        own = texted(how.error(event), "error")
         if own or logged is not None:
             return own or str(logged)
         result = how.result(event)
         return marks.error(result) or contents.plain(result)[:500] or "failed"
 
-    def _kind(self, actor: str, action: str | None) -> EventKind:
+    def _kind(self, actor: str, action: Action | None) -> EventKind:
         if self.kinds[actor] == "environment":
             return "note"
         return "message" if action is None else "action"
@@ -308,7 +207,7 @@ class MappedSession:
             given = at(event)
             if type(given) is str and given[:1] == "{":
                 raw = given
-                given = _unpacked(given)
+                given = unpacked(given)
             if type(given) is dict:
                 arguments.update(given)
             elif given is not None:
@@ -350,17 +249,17 @@ class MappedSession:
         how, constants = self.sessions, self.sessions.mapping.constants
         head = {
             name: getattr(how.options, name, None)
-            or _text(how.heads[name](self.head), f"trajectory.{name}")
+            or texted(how.heads[name](self.head), f"trajectory.{name}")
             or getattr(constants, name)
-            for name in _HEAD
+            for name in HEAD
         }
         if how.mapping.events_at is not None:
             self.events.sort(key=lambda event: event.seq)
         first = self.events[0]
         native = how.native_id(self.head) if how.mapping.trajectory.native_id else None
-        native = native or self._place_in_file()
+        native = native or how.place(self.line)
         moment = (first.actor, first.time, first.text)
-        tags = {name: _tag(at(self.head)) for name, at in how.tags.items() if at(self.head) is not None}
+        tags = {name: tag(at(self.head)) for name, at in how.tags.items() if at(self.head) is not None}
         return Trajectory(
             id=content_hash(how.system, native, moment)[:16],
             native_id=native,
@@ -374,10 +273,6 @@ class MappedSession:
             states=self.states,
             hidden=how.heads["hidden"](self.head),
         )
-
-    def _place_in_file(self) -> str:
-        stem = Path(self.sessions.source).stem
-        return stem if self.sessions.mapping.events_at is None else f"{stem}:{self.line}"
 
     def _participants(self, head: dict[str, Any]) -> tuple[Participant, ...]:
         simulated = head["setting"] == "simulated"
@@ -405,15 +300,26 @@ def _outcomes(wanted: dict[str, Getter], record: dict[str, Any]) -> Iterator[Out
             yield Outcome(name=name, data=value, reason="neither a number nor a text")
 
 
-def _text(value: Any, where: str) -> str | None:
+def _name(actor: Any, how: MappedSessions) -> Any:
+    return how.stripped(actor) if isinstance(actor, str) else actor
+
+
+def _said(value: Any) -> str | None:
+    """What was said: a text, the texts of a list of parts, or whatever else as its JSON."""
+    if isinstance(value, list):
+        return contents.plain(value)
+    return canonical_json(value) if isinstance(value, dict) else texted(value, "text")
+
+
+def texted(value: Any, where: str) -> str | None:
     if value is None or type(value) is str:
         return value
     if isinstance(value, (int, float)):
-        return _tag(value)
+        return tag(value)
     raise ValueError(f"{where}: expected a text, got {named(value)}")
 
 
-def _tag(value: Any) -> str:
+def tag(value: Any) -> str:
     return value if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -421,32 +327,7 @@ def _time(value: Any) -> str | None:
     """ISO 8601; a number is seconds or milliseconds since 1970."""
     if value is None or type(value) is str:
         return value
-    moment = _moment(value)
+    moment = seconds_of(value)
     if moment is None:
         raise ValueError(f"time: expected a text or a number, got {named(value)}")
     return datetime.fromtimestamp(moment, UTC).isoformat()
-
-
-def _moment(value: Any) -> float | None:
-    """Seconds since 1970; None where a value is no time."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return value / 1000 if abs(value) > _MILLISECONDS else float(value)
-    try:
-        moment = datetime.fromisoformat(value)
-    except (TypeError, ValueError):
-        return None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-
-
-def _unpacked(text: str) -> JsonValue:
-    """Arguments that were logged as JSON within a text; the text itself where it is none."""
-    try:
-        value: JsonValue = from_json(text)
-    except ValueError:
-        return text
-    return value
-
-
-def named(value: Any) -> str:
-    names = {type(None): "nothing", dict: "an object", list: "a list", bool: "true or false"}
-    return names.get(type(value), repr(value)[:60])

@@ -1,15 +1,14 @@
-"""A mapping file: which field of anybody's JSON Lines is the session, the actor, the text ...
+"""A mapping file: which field of anybody's logs is the session, the actor, the text ...
 
-A field is a path: `user.name`, `choices[0].text`; a dot inside a key is written `\\.`. Where one line holds
-a whole session, its events are a list, and every path into them goes through it: `events[].role`. Where no
-path has `[]`, one line is one event. docs/formats.md is the reference.
+A field is a path (paths.py). Where one record holds a whole session, its events are a list, and every
+path into them goes through it: `events[].role`. Where no path has `[]`, one record is one event.
+docs/formats.md is the reference.
 """
 
 from __future__ import annotations
 
-import re
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 from importlib import resources
 from pathlib import Path
@@ -17,15 +16,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, ValidationError
 
-from ....schemas import JsonValue, Model
+from ....schemas import Model
 from ....schemas.trajectory import EventKind, ParticipantKind, Setting
 from ...errors import SourceError
+from .paths import Condition, check_pattern, expression, steps
 
-Getter = Callable[[Any], Any]
-Scalar = str | int | float | bool
-Condition = dict[str, Scalar | list[Scalar]]
-"""Path -> the value, or one of the values, that must stand there: `*` is any value but null, and a text that
-begins with `~` is a regular expression, looked for in a text."""
 ROLES: dict[str, ParticipantKind] = {
     **dict.fromkeys(("user", "human"), "human"),
     **dict.fromkeys(("assistant", "agent", "model", "ai"), "agent"),
@@ -35,7 +30,48 @@ ROLES: dict[str, ParticipantKind] = {
     ),
 }
 """What roles mean unless the mapping says otherwise."""
-_STEP = re.compile(r"((?:[^.\[\]\\]|\\.)+)|\[(\d*)\]")
+ANY = "*"
+"""In `[roles]`, any role that is not named."""
+
+
+class Input(Model):
+    """How files are cut into records; without it, their names and contents say it."""
+
+    format: Literal["jsonl", "json", "csv", "parquet", "text"] | None = None
+    files: str | None = None
+    """Of a folder, the files whose names fit, such as `*.traj.json`; others are passed over."""
+    sessions: str | None = None
+    """Path of the list of records in a JSON file that is one object."""
+
+
+class Turns(Model):
+    """A text that is cut into events, or a record whose fields are turns."""
+
+    at: str = "text"
+    """The text (of a text file: `text`), or the list of texts, that becomes a list of events."""
+    pattern: str | list[str] | None = None
+    """What begins a turn; its named groups are the event's fields, what follows is its `text`. Of several,
+    the first one that a text has twice."""
+    first: str = "environment"
+    """Whose the text before the first turn is, under each of the groups."""
+    fields: dict[str, str] = Field(default_factory=dict)
+    """Role -> path of the text that they said, in this order, as a record of a question and an answer has
+    them; the events have `role` and `text`."""
+
+
+class Messages(Model):
+    """A list of messages as chat APIs have them, with tool calls and answers, in place of `[event]`."""
+
+    at: str
+
+
+class ActionRule(Model):
+    """Actions written into what an agent says, such as a fenced shell block."""
+
+    pattern: str
+    """Its named groups are the arguments."""
+    name: str = Field(default="run", min_length=1)
+    where: Condition = Field(default_factory=dict)
 
 
 class Constants(Model):
@@ -50,13 +86,18 @@ class Constants(Model):
     agent_model: str | None = None
     status: Literal["succeeded", "failed"] | None = None
     """Of an action whose result no field and no rule speaks of; without it that is unknown."""
+    role: str | None = Field(default=None, min_length=1)
+    """Of an event in which no field says it, such as a step that is always the agent's."""
+    results: Literal["next"] | None = None
+    """`next`: what the environment says right after an action is that action's result."""
 
 
 class HeadFields(Model):
     """Paths to what is said once a session."""
 
-    native_id: str | None = None
-    """The session; without it a line (or, of one event a line, a file) is a session."""
+    native_id: str | list[str] | None = None
+    """The session, of several paths their values joined by `/`; without it a record (or, of one event a
+    record, a file) is one."""
     setting: str | None = None
     condition: str | None = None
     task: str | None = None
@@ -67,19 +108,22 @@ class HeadFields(Model):
 
 
 class EventFields(Model):
-    """Paths to what is said of each event; `actor` or `role` must be there."""
+    """Paths to what is said of each event, of several the first that has a value; `actor` or `role` must be
+    there."""
 
-    actor: str | None = None
-    role: str | None = None
-    text: str | None = None
+    actor: str | list[str] | None = None
+    role: str | list[str] | None = None
+    text: str | list[str] | None = None
     time: str | None = None
     seq: str | None = None
     id: str | None = None
-    action: str | None = None
+    action: str | list[str] | None = None
+    command: str | None = None
+    """A command line, an action whose name is its first word."""
     arguments: str | list[str] | None = None
     status: str | None = None
     error: str | None = None
-    result: str | None = None
+    result: str | list[str] | None = None
     state: str | None = None
 
 
@@ -123,10 +167,17 @@ class Filter(Model):
 class Mapping(Model):
     """A mapping file, checked."""
 
+    input: Input = Input()
     constants: Constants = Constants()
     trajectory: HeadFields = HeadFields()
     event: EventFields = EventFields()
-    """Without it, the mapping only adds `roles` and `results` to what a reader of chats knows."""
+    """Without it and `messages`, the mapping only adds `roles` and `results` to what a reader of chats
+    knows."""
+    messages: Messages | None = None
+    turns: Turns | None = None
+    names: dict[Literal["strip"], str] = Field(default_factory=dict)
+    """`strip`: a regular expression of what is no part of a name, such as ` \\(.*\\)$`."""
+    actions: list[ActionRule] = Field(default_factory=list)
     tags: dict[str, str] = Field(default_factory=dict)
     outcomes: dict[str, str] = Field(default_factory=dict)
     roles: Roles = Field(default_factory=dict)
@@ -138,7 +189,7 @@ class Mapping(Model):
     @property
     def only_rules(self) -> bool:
         """Whether it says nothing of where fields are, so that it is for logs whose format is known."""
-        return not self.event.model_dump(exclude_none=True)
+        return self.messages is None and not self.event.model_dump(exclude_none=True)
 
     @cached_property
     def role_table(self) -> dict[str, ParticipantKind]:
@@ -152,14 +203,14 @@ class Mapping(Model):
 
     @cached_property
     def events_at(self) -> str | None:
-        """Path of the list of events in a line; None where a line is an event."""
+        """Path of the list of events in a record; None where a record is an event."""
+        if self.messages is not None:
+            return self.messages.at
         return next((path.partition("[]")[0] for _, path in self._event_paths() if "[]" in path), None)
 
     def check(self) -> None:
         """ValueError for what the types alone cannot tell: `key: what is wrong`."""
-        rules = self.roles or self.results or self.constants.status
-        if self.event.actor is None and self.event.role is None and not (self.only_rules and rules):
-            raise ValueError("event: needs actor or role")
+        self._check_parts()
         for key, path in (*self._head_paths(), *self._event_paths()):
             try:
                 steps(path)
@@ -175,26 +226,45 @@ class Mapping(Model):
         for condition in self._conditions():
             for wanted in condition.values():
                 for one in wanted if isinstance(wanted, list) else [wanted]:
-                    _check_pattern(one)
+                    check_pattern(one)
+        for pattern in self._patterns():
+            expression(pattern)
         for value, meaning in self.statuses.items():
             if meaning not in ("succeeded", "failed", "unknown"):
                 raise ValueError(
                     f"statuses.{value}: expected one of succeeded, failed, unknown, got {meaning!r}"
                 )
 
+    def _check_parts(self) -> None:
+        mapped = bool(self.event.model_dump(exclude_none=True))
+        if self.messages is not None and mapped:
+            raise ValueError("messages: says all that [event] would; give one of them")
+        rules = self.roles or self.results or self.constants.status
+        speaker = self.event.actor or self.event.role or (mapped and self.constants.role)
+        if not speaker and self.messages is None and not (self.only_rules and rules):
+            raise ValueError("event: needs actor or role")
+        if self.turns is not None and self.turns.at != self.events_at:
+            raise ValueError(f"turns.at: events are in {self.events_at!r}, got {self.turns.at!r}")
+
+    def _patterns(self) -> Iterator[str]:
+        yield from self.names.values()
+        yield from (rule.pattern for rule in self.actions)
+        given = self.turns.pattern if self.turns else None
+        yield from [given] if isinstance(given, str) else given or []
+
     def _head_paths(self) -> Iterator[tuple[str, str]]:
         for name, path in self.trajectory.model_dump(exclude_none=True).items():
-            yield f"trajectory.{name}", path
+            yield from ((f"trajectory.{name}", one) for one in _several(path))
         for table in ("tags", "outcomes"):
             for name, path in getattr(self, table).items():
                 yield f"{table}.{name}", path
 
     def _event_paths(self) -> Iterator[tuple[str, str]]:
         for name, path in self.event.model_dump(exclude_none=True).items():
-            for one in [path] if isinstance(path, str) else path:
-                yield f"event.{name}", one
-        tables: dict[str, Sequence[KindRule | RoleRule | ResultRule]]
-        tables = {"kinds": self.kinds, "roles": self.role_rules, "results": self.results}
+            yield from ((f"event.{name}", one) for one in _several(path))
+        tables: dict[str, Sequence[KindRule | RoleRule | ResultRule | ActionRule]]
+        tables = {"kinds": self.kinds, "roles": self.role_rules}
+        tables |= {"results": self.results, "actions": self.actions}
         for table, many in tables.items():
             for number, rule in enumerate(many):
                 yield from ((f"{table}[{number}].where", path) for path in rule.where)
@@ -203,9 +273,14 @@ class Mapping(Model):
                 yield from ((f"filter.{table}[{number}]", path) for path in condition)
 
     def _conditions(self) -> Iterator[Condition]:
-        rules: list[KindRule | RoleRule | ResultRule] = [*self.kinds, *self.role_rules, *self.results]
+        rules: list[KindRule | RoleRule | ResultRule | ActionRule]
+        rules = [*self.kinds, *self.role_rules, *self.results, *self.actions]
         yield from (rule.where for rule in rules)
         yield from (*self.filter.keep, *self.filter.skip)
+
+
+def _several(path: str | list[str]) -> list[str]:
+    return [path] if isinstance(path, str) else path
 
 
 def text_of(name: str) -> tuple[str, str]:
@@ -238,7 +313,7 @@ def parse(text: str, name: str = "mapping") -> Mapping:
 
 def _said(error: ValidationError) -> str:
     first = error.errors()[0]
-    unions = ("str", "int", "float", "bool", "table", "rules")
+    unions = ("str", "int", "float", "bool", "table", "rules", "list[str]")
     where = [part for part in first["loc"] if part not in unions]
     place = ".".join(map(str, where))
     if first["type"] == "extra_forbidden":
@@ -249,87 +324,3 @@ def _said(error: ValidationError) -> str:
         return f"{place}: unknown key" + (f", expected one of {known}" if known else "")
     given = "" if first["type"] == "missing" else f", got {first['input']!r:.80}"
     return f"{place}: {first['msg']}{given}"
-
-
-def steps(path: str) -> list[str | int]:
-    """The keys and places of a path; ValueError for one that is none. `[]` is left out."""
-    items: list[str | int] = []
-    at = 0
-    while at < len(path):
-        match = _STEP.match(path, at)
-        if match is None or (match[1] and at and path[at - 1] != "."):
-            raise ValueError(f"expected a path such as user.name or events[].text, got {path!r}")
-        if match[1]:
-            items.append(re.sub(r"\\(.)", r"\1", match[1]))
-        elif match[2]:
-            items.append(int(match[2]))
-        at = match.end()
-        if at < len(path) and path[at] == ".":
-            at += 1
-            if at == len(path):
-                raise ValueError(f"a path ends in a key, got {path!r}")
-    if not items:
-        raise ValueError(f"expected a path such as user.name or events[].text, got {path!r}")
-    return items
-
-
-def getter(path: str | None) -> Getter:
-    """A function from an object to what it has at `path`; None where there is nothing, or no path."""
-    if path is None:
-        return lambda value: None
-    keys = steps(path)
-    if len(keys) == 1 and isinstance(keys[0], str):
-        key = keys[0]
-        return lambda value: value.get(key)
-    if len(keys) == 2 and isinstance(keys[0], str) and isinstance(keys[1], str):
-        # Most paths are that short, and they are walked for every event.
-        outer, key = keys[0], keys[1]
-
-        def get_inner(value: Any) -> Any:
-            inside = value.get(outer)
-            return inside.get(key) if type(inside) is dict else None
-
-        return get_inner
-
-    def get(value: Any) -> Any:
-        for key in keys:
-            if type(value) is dict:
-                value = value.get(key)
-            elif type(value) is list and type(key) is int and key < len(value):
-                value = value[key]
-            else:
-                return None
-        return value
-
-    return get
-
-
-def fits(condition: Condition, value_at: Callable[[str], JsonValue]) -> bool:
-    """Whether every path of a condition has one of its values."""
-    return all(_fits(wanted, value_at(path)) for path, wanted in condition.items())
-
-
-def _fits(wanted: Scalar | list[Scalar], result: JsonValue) -> bool:
-    choices = wanted if isinstance(wanted, list) else [wanted]
-    if result is None:
-        return False
-    return "*" in choices or any(_is(one, result) for one in choices)
-
-
-def is_pattern(wanted: Scalar) -> bool:
-    """Whether a value of a condition is a regular expression: a text that begins with `~`."""
-    return isinstance(wanted, str) and wanted.startswith("~")
-
-
-def _is(wanted: Scalar, result: JsonValue) -> bool:
-    if isinstance(wanted, str) and is_pattern(wanted):
-        return isinstance(result, str) and re.search(wanted[1:], result) is not None
-    return result == wanted and type(result) is type(wanted)
-
-
-def _check_pattern(wanted: Scalar) -> None:
-    if isinstance(wanted, str) and is_pattern(wanted):
-        try:
-            re.compile(wanted[1:])
-        except re.error as error:
-            raise ValueError(f"{wanted!r}: no regular expression: {error}") from error

@@ -15,13 +15,15 @@ of one trace may be anywhere in it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ....schemas import Quarantined, Trajectory
 from ..base import ReadOptions, attempted
+from .contents import plain
 from .conversation import Answer, Call, Said, Talk
 from .mapping import ROLES
 from .otlp_spans import Span, moment_of, objects_of, spans_of, value_of
@@ -43,37 +45,71 @@ def recognises(path: Path) -> bool:
 
 def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
     """The conversations of a file, after what could not be read of it."""
+    spans = (item for line, value in objects_of(path) for item in spans_of(value, str(path), line))
+    for item in conversations(path, spans, options, SYSTEM):
+        yield item if isinstance(item, Quarantined) else item.trajectory
+
+
+@dataclass(frozen=True)
+class Told:
+    """A conversation, and where in it each of its spans stands: the event of an agent that came of it."""
+
+    trajectory: Trajectory
+    places: dict[str, int]
+
+
+def conversations(
+    path: Path, items: Iterable[Span | Quarantined], options: ReadOptions, system: str
+) -> Iterator[Told | Quarantined]:
+    """The conversations that spans hold, after what could not be read of them."""
     spans: dict[tuple[str, str], Span] = {}
-    for line, value in objects_of(path):
-        for item in spans_of(value, str(path), line):
-            if isinstance(item, Quarantined):
-                yield item
-            else:
-                spans.setdefault((item.trace, item.id), item)
+    for item in items:
+        if isinstance(item, Quarantined):
+            yield item
+        else:
+            spans.setdefault((item.trace, item.id), item)
     for span in spans.values():
         span.above = _above(span, spans)
     seen = False
     for name, many in _conversations(spans.values()).items():
-        conversation = _Conversation(str(path), rules(options.map))
+        conversation = _Conversation(str(path), rules(options.map), system)
         for span in sorted(many, key=lambda span: (span.start, -span.end)):
             conversation.take(span, many)
         yield from conversation.wrong
         if conversation.talk.events:
             seen = True
-            yield attempted(partial(conversation.trajectory, name, options), str(path))
+            told = attempted(partial(conversation.trajectory, name, options), str(path))
+            yield told if isinstance(told, Quarantined) else Told(told, conversation.agents_events(many))
     if not seen:
-        reason = (
+        yield Quarantined(source=str(path), reason=_nothing(list(spans.values())))
+
+
+def _nothing(spans: list[Span]) -> str:
+    """Why no conversation came of spans, by what they are."""
+    names = {key.partition(".")[0] for span in spans for key in span.attributes}
+    if not spans:
+        return "no spans in it"
+    if "openinference" in names or "llm" in names:
+        return (
+            "no messages in its OpenInference spans; were inputs and outputs hidden "
+            "(OPENINFERENCE_HIDE_INPUTS, OPENINFERENCE_HIDE_OUTPUTS)?"
+        )
+    if "gen_ai" in names:
+        return (
             "no messages of a GenAI conversation in its spans; were they recorded "
             "(OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT)?"
         )
-        yield Quarantined(source=str(path), reason=reason)
+    some = ", ".join(sorted(names)[:8])
+    return f"no spans of language models (gen_ai.…, openinference.…) in it, but of {some or 'nothing'}"
 
 
 class _Conversation:
     """The spans of one conversation on their way to a trajectory."""
 
-    def __init__(self, source: str, how: Rules) -> None:
+    def __init__(self, source: str, how: Rules, system: str) -> None:
         self.source = source
+        self.system = system
+        self.places: dict[str, int] = {}
         self.talk = Talk(how)
         self.said: Counter[str] = Counter()
         self.first: str | None = None
@@ -85,18 +121,38 @@ class _Conversation:
         """Add what a span says; what cannot be read is noted with the span's id."""
         if span.service and span.service not in self.services:
             self.services.append(span.service)
+        before = len(self.talk.events)
         try:
             if span.operation == "execute_tool":
-                self._tool(span)
+                self.places[span.id] = self._tool(span)
             elif _speaks(span, others):
                 self._model_call(span)
         except (ValueError, TypeError, AttributeError, KeyError, OverflowError) as error:
             self.wrong.append(Quarantined(source=self.source, reason=f"span {span.id}: {error}"))
+        for event in self.talk.events[before:]:
+            if self.talk.kinds.get(event.actor) == "agent":
+                self.places.setdefault(span.id, event.seq)
+
+    def agents_events(self, spans: list[Span]) -> dict[str, int]:
+        """Span -> the agent's event that came of it, of one in it, or of the one before it."""
+        last = next((e.seq for e in self.talk.events if self.talk.kinds.get(e.actor) == "agent"), None)
+        ordered = sorted(spans, key=lambda span: (span.start, -span.end))
+        for span in reversed(ordered):
+            if span.id in self.places:
+                for above in span.above:
+                    self.places[above.id] = min(self.places.get(above.id, 2**31), self.places[span.id])
+        for span in ordered:
+            last = self.places.get(span.id, last)
+            if last is not None:
+                self.places.setdefault(span.id, last)
+        return self.places
 
     def trajectory(self, name: str, options: ReadOptions) -> Trajectory:
         """What was taken."""
         tags = {"service": ", ".join(self.services)} if self.services else {}
-        return self.talk.trajectory(name, self.source, options, system=SYSTEM, agent=self.agent, tags=tags)
+        return self.talk.trajectory(
+            name, self.source, options, system=self.system, agent=self.agent, tags=tags
+        )
 
     def _model_call(self, span: Span) -> None:
         name = span.agents[0] if span.agents else None
@@ -105,7 +161,8 @@ class _Conversation:
         instructions = span.instructions()
         history = ([instructions] if instructions else []) + span.messages("input")
         for said in self._new(history):
-            self._take(said, span, moment_of(span.start))
+            if not self._heard(said):
+                self._take(said, span, moment_of(span.start))
         actor = self.talk.known(name or "assistant", "agent", str(model) if model else None)
         for said in span.messages("output"):
             self.said[said.key()] += 1
@@ -115,6 +172,20 @@ class _Conversation:
         if span.failed:
             failed = Answer(f"{span.operation} failed", call="", failed=True, error=span.failed)
             self.talk.answered(failed, moment_of(span.end))
+
+    def _heard(self, said: Said) -> bool:
+        """Whether an answer to no named call says what a tool's own span said already."""
+        if not said.answers or any(answer.call is not None for answer in said.answers):
+            return False
+        if any(self.talk.is_open(place) for place in self.talk.calls.values()):
+            return False
+        known = [
+            plain(state.get("observation")).strip()
+            for state in self.talk.states.values()
+            if isinstance(state, dict)
+        ]
+        texts = [plain(answer.content) for answer in said.answers]
+        return all(any(one and one in text for one in known) for text in texts)
 
     def _take(self, said: Said, span: Span, time: str) -> None:
         said.time = said.time or time
@@ -140,7 +211,8 @@ class _Conversation:
                 self.said[key] += 1
                 yield said
 
-    def _tool(self, span: Span) -> None:
+    def _tool(self, span: Span) -> int:
+        """Place of the call that a tool span carries out, answered."""
         given = span.attributes
         name, call = str(given.get("gen_ai.tool.name", "tool")), given.get("gen_ai.tool.call.id")
         asked = self._asked(str(call) if call else None, name)
@@ -152,7 +224,11 @@ class _Conversation:
             self.said[said.key()] += 1
             self.talk.take(said)
         result = value_of(given.get("gen_ai.tool.call.result"))
-        self.talk.answered(Answer(result, asked, span.failed is not None, span.failed), moment_of(span.end))
+        failed = (
+            None if span.failed is None and "openinference.span.kind" in given else span.failed is not None
+        )
+        self.talk.answered(Answer(result, asked, failed, span.failed), moment_of(span.end))
+        return self.talk.calls[asked]
 
     def _asked(self, call: str | None, name: str) -> str | None:
         """The id of the call that a tool span carries out, as the talk knows it."""

@@ -15,6 +15,7 @@ from ....schemas import JsonValue, Quarantined
 from ..base import expect, json_file, json_lines
 from . import chat, contents
 from .conversation import Answer, Call, Said
+from .openinference_attributes import translated
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -134,7 +135,7 @@ def spans_of(value: JsonValue | Quarantined, source: str, line: int | None) -> I
 
 def _span(given: Any, service: Any, source: str, line: int | None) -> Span | Quarantined:
     try:
-        attributes = _attributes(given)
+        attributes = translated(_attributes(given), str(given.get("name", "")))
         status = given.get("status") or {}
         failed = status.get("code") in (2, "STATUS_CODE_ERROR") or "error.type" in attributes
         why = status.get("message") or attributes.get("error.type") or "error"

@@ -8,7 +8,8 @@ from typing import Any
 from ....schemas import JsonValue
 from ....schemas.trajectory import ParticipantKind
 from . import contents, marks
-from .mapping import Mapping, fits, getter, parse
+from .mapping import Mapping, parse
+from .paths import fits, getter
 
 
 class Rules:

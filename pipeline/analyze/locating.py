@@ -1,0 +1,83 @@
+"""Who, and when: whether a rater marks the one participant, or the one step, that people marked.
+
+Source: Who&When (Zhang et al. 2025), agent-level and step-level accuracy: the share of failed runs in which
+the marked agent, or step, is the annotated one. A run in which a judge marks none or several is not right,
+and counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from ...annotation.statistics.intervals import wilson
+from .matrix import Rated
+
+KINDS = ("participant", "step")
+NAMES = {"participant": "agent_accuracy", "step": "step_accuracy"}
+
+
+UNJUDGED = -1
+"""Of a run that the judge was not asked about, in place of how many units it marked."""
+
+
+def located(
+    code: Rated, judge: str, groups: Mapping[str, Mapping[str, str | None]]
+) -> Iterator[dict[str, Any]]:
+    """The accuracy over all runs in which people marked one unit, and in each group of them."""
+    if code.book.unit not in KINDS or not code.book.binary:
+        return
+    runs = list(_runs(code, judge))
+    yield _accuracy(code, runs, None)
+    names = sorted({_name(groups.get(trajectory, {})) for trajectory, _ in runs} - {""})
+    for name in names if len(names) > 1 else ():
+        yield _accuracy(code, [run for run in runs if _name(groups.get(run[0], {})) == name], name)
+
+
+def _runs(code: Rated, judge: str) -> Iterator[tuple[str, tuple[bool, int]]]:
+    """Trajectory, and whether the judge marked just what people marked, and how many it marked."""
+    people, own = code.settled(), code.of(judge)
+    for number in np.unique(code.trajectory):
+        units = np.flatnonzero(code.trajectory == number)
+        marked, said = units[people[units] == 0], units[own[units] == 0]
+        if len(marked) == 1:
+            trajectory = code.units[int(units[0])][0]
+            right = len(said) == 1 and said[0] == marked[0]
+            yield trajectory, (bool(right), len(said) if (own[units] >= 0).any() else UNJUDGED)
+
+
+def _accuracy(code: Rated, runs: list[tuple[str, tuple[bool, int]]], group: str | None) -> dict[str, Any]:
+    judged = [run for run in runs if run[1][1] != UNJUDGED]
+    n = len(judged)
+    hits = sum(right for _, (right, _) in judged)
+    interval = wilson(hits, n)
+    return {
+        "codebook": code.book.name,
+        "code": code.code,
+        "measure": NAMES[code.book.unit],
+        "group": group,
+        "value": hits / n if n else None,
+        "low": interval.low,
+        "high": interval.high,
+        "n": n,
+        "runs": len(runs),
+        "none": sum(count == 0 for _, (_, count) in judged),
+        "several": sum(count > 1 for _, (_, count) in judged),
+        "reason": None if n else f"no run in which people marked one {code.book.unit} and it was judged",
+    }
+
+
+def _name(group: Mapping[str, str | None]) -> str:
+    return " · ".join(value for value in group.values() if value)
+
+
+def lines(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """The rows as text."""
+    for row in rows:
+        value = "–" if row["value"] is None else f"{row['value']:.3f} [{row['low']:.3f}, {row['high']:.3f}]"
+        where = f" ({row['group']})" if row["group"] else ""
+        why = f"; {row['reason']}" if row["reason"] else ""
+        marks = f"; {row['none']} without a mark, {row['several']} with several" if row["n"] else ""
+        yield f"  {row['measure']}{where}: {value}, {row['n']} of {row['runs']} runs{marks}{why}"

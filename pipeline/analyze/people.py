@@ -1,0 +1,136 @@
+"""One page on people's labels: how far those who labelled agree, code by code, over all codes, and by group.
+
+Over all codes, the cells (unit, code) of a codebook are pooled, as MAST (Cemri et al. 2025) reports a round's
+agreement: the mean of Cohen's kappas over pairs of annotators, and Fleiss' kappa of all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...annotation.statistics import Coefficient, Ratings
+from ...annotation.statistics import agreement as measuring
+from ...annotation.statistics.intervals import MISSING
+from ...schemas import Agreement
+from ..errors import UsageError
+from ..store import Store
+from .agreement import of_codes
+from .matrix import Rated, chosen_books, groups, rated
+
+WANTED = ("cohen_kappa", "mean_cohen_kappa", "fleiss_kappa", "krippendorff_alpha", "percent_agreement")
+
+
+def people(store: Store, names: Sequence[str] = (), by: Sequence[str] = ("condition",)) -> dict[str, Any]:
+    """The page as one document; UsageError where nobody labelled anything."""
+    books = []
+    for book in chosen_books(store, names):
+        with store.reading() as connection:
+            codes = [code for code in rated(connection, book) if code.humans]
+            of = groups(connection, by)
+        if codes:
+            rows = [row for code in codes for row in of_codes(code) if _is_peoples(row, code)]
+            marks = [_counts(code) for code in codes]
+            pooled = list(_pooled(codes, of)) if len(codes) > 1 else []
+            books.append(
+                {
+                    "codebook": book.name,
+                    "unit": book.unit,
+                    "raters": sorted({rater for code in codes for rater in code.humans}),
+                    "codes": [row.model_dump() for row in rows],
+                    "counts": marks,
+                    "pooled": pooled,
+                }
+            )
+    if not books:
+        raise UsageError(
+            "no people's labels on these codebooks, gold aside; `coaudit ratings import` brings some, "
+            "`coaudit validate JUDGE` holds a judge against gold"
+        )
+    return {"judge": None, "people": books}
+
+
+def _is_peoples(row: Agreement, code: Rated) -> bool:
+    return row.coefficient in WANTED and set(row.raters) <= set(code.humans)
+
+
+def _counts(code: Rated) -> dict[str, Any]:
+    """How often each person found the code."""
+    return {
+        "code": code.code,
+        "positive": {rater: int((code.of(rater) == 0).sum()) for rater in code.humans},
+        "n": {rater: int((code.of(rater) >= 0).sum()) for rater in code.humans},
+    }
+
+
+def _pooled(codes: list[Rated], of: Mapping[str, Mapping[str, str | None]]) -> Iterator[dict[str, Any]]:
+    raters = tuple(sorted({rater for code in codes for rater in code.humans}))
+    if len(raters) < 2:
+        return
+    names = [" · ".join(v for v in of.get(unit[0], {}).values() if v) for unit in codes[0].units]
+    everything = np.ones(len(names), dtype=bool)
+    yield from _rows(codes, raters, everything, None)
+    different = sorted(set(names) - {""})
+    for name in different if len(different) > 1 else ():
+        yield from _rows(codes, raters, np.array([one == name for one in names]), name)
+
+
+def _rows(
+    codes: list[Rated], raters: tuple[str, ...], units: NDArray[np.bool_], group: str | None
+) -> Iterator[dict[str, Any]]:
+    cells = np.concatenate([_cells(code, raters)[units] for code in codes])
+    clusters = np.concatenate([code.trajectory[units] for code in codes])
+    some = (cells != MISSING).sum(1) > 1
+    if not some.any():
+        return
+    ratings = Ratings(
+        matrix=cells[some],
+        labels=codes[0].book.labels,
+        raters=raters,
+        level="nominal",
+        clusters=clusters[some],
+    )
+    for one in measuring.agreement(ratings, ("cohen_kappa", "mean_cohen_kappa", "fleiss_kappa")):
+        yield {"group": group, "n_traces": len(np.unique(clusters[some])), **_row(one)}
+
+
+def _row(one: Coefficient) -> dict[str, Any]:
+    names = ("coefficient", "raters", "value", "low", "high", "n_units", "reason")
+    return {name: getattr(one, name) for name in names}
+
+
+def _cells(code: Rated, raters: tuple[str, ...]) -> NDArray[np.int64]:
+    columns = [
+        np.where(code.of(rater) < 0, MISSING, code.of(rater))
+        if rater in code.raters
+        else np.full(len(code.units), MISSING, dtype=np.int64)
+        for rater in raters
+    ]
+    cells: NDArray[np.int64] = np.stack(columns, axis=1)
+    return cells
+
+
+def lines(page: dict[str, Any]) -> Iterator[str]:
+    """The page as text: a line a code, and a line for all codes in each group."""
+    for book in page["people"]:
+        yield f"People on {book['codebook']}: {', '.join(book['raters'])}"
+        for count in book["counts"]:
+            rows = [row for row in book["codes"] if row["code"] == count["code"]]
+            shown = [row for row in rows if row["coefficient"] in ("mean_cohen_kappa", "fleiss_kappa")]
+            shown = shown or [row for row in rows if row["coefficient"] == "cohen_kappa"]
+            found = ", ".join(f"{count['positive'][r]} of {count['n'][r]}" for r in count["positive"])
+            yield f"  {count['code']}: {'; '.join(map(_said, shown))}; found {found}"
+        joint = [row for row in book["pooled"] if row["coefficient"] != "cohen_kappa"]
+        for row in joint or book["pooled"]:
+            where = ", ".join([*([row["group"]] if row["group"] else []), f"{row['n_traces']} traces"])
+            yield f"  over all codes ({where}): {_said(row)}"
+
+
+def _said(row: dict[str, Any]) -> str:
+    if row["value"] is None:
+        return f"{row['coefficient']} – ({row['reason']})"
+    interval = "" if row["low"] is None else f" [{row['low']:.3f}, {row['high']:.3f}]"
+    return f"{row['coefficient']} {row['value']:.3f}{interval}"

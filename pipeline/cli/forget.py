@@ -1,0 +1,40 @@
+"""The command `forget`: out with what was a mistake, and back."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ..ingest import forgetting
+from ..ingest.rebuild import read_again
+from .console import Json, emit, progress, say, store, tell
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+@app.command("forget")
+def forget(
+    ctx: typer.Context,
+    name: Annotated[str, typer.Argument(help="A source's path, a folder above several, or a trajectory.")],
+    undo: Annotated[bool, typer.Option("--undo", help="Take it back: the log is read again.")] = False,
+    json: Json = False,
+) -> None:
+    """Take a source or a trajectory out, also from rebuilds; ratings on it are kept and do not count."""
+    opened = store(ctx)
+    if undo:
+        names = forgetting.undo(opened, name)
+        with progress("reading") as report:
+            result = read_again(opened, names, report)
+        for item in result.quarantined:
+            say(f"{item.source}: {item.reason}")
+        if json:
+            emit({"names": names, "trajectories": result.trajectories})
+        else:
+            tell(f"{result.trajectories} trajectories are back")
+        return
+    effect = forgetting.forget(opened, name)
+    if json:
+        emit({"sources": effect.sources, "trajectories": effect.trajectories, "ratings": effect.ratings})
+    else:
+        tell(f"{len(effect.trajectories)} trajectories are out; {effect.ratings} ratings on them are kept")

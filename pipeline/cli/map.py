@@ -1,0 +1,67 @@
+"""The command `map`: what is in logs of no known format, and a mapping for them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...schemas import Quarantined, Trajectory
+from ..errors import CoauditError
+from ..ingest import run as ingesting
+from ..systems import ReadOptions
+from ..systems.formats import drafting
+from .console import Json, emit, say
+from .trajectory import opening
+
+app = typer.Typer(rich_markup_mode=None)
+COMPLAINTS = 3
+"""So many pieces that a draft cannot read are named."""
+
+
+@app.command("map")
+def map_logs(
+    path: Annotated[Path, typer.Argument(help="A file, or a folder of files: JSON, CSV, Parquet, text.")],
+    out: Annotated[Path | None, typer.Option(help="File for the draft; else stdout.")] = None,
+    paths: Annotated[bool, typer.Option("--paths/--no-paths", help="List what is in the logs.")] = True,
+    json: Json = False,
+) -> None:
+    """Draft a mapping for logs of any shape, and show the first trajectories that come of it."""
+    if not path.exists():
+        raise CoauditError(f"{path}: no such file or folder")
+    draft = drafting.draft(path)
+    if not draft.seen.records:
+        reason = draft.seen.wrong[0].reason if draft.seen.wrong else "no file that could be read as records"
+        raise CoauditError(f"{path}: {reason}")
+    items = _read(path, draft)
+    if out is not None:
+        out.write_text(draft.text, encoding="utf-8")
+    if json:
+        emit(drafting.document(draft, [item for item in items if isinstance(item, Trajectory)]))
+        return
+    if paths:
+        say("\n".join([draft.found(), *drafting.paths_listed(draft.seen), ""]))
+    _show(draft, items)
+    if out is None:
+        typer.echo(draft.text, nl=False)
+    else:
+        say(f"{out}: the draft; next: coaudit ingest {path} --map {out}")
+
+
+def _read(path: Path, draft: drafting.Draft) -> list[Trajectory | Quarantined]:
+    if draft.made.shape == "nothing":
+        return []
+    return ingesting.preview([path], ReadOptions(map=draft.text), "mapped")
+
+
+def _show(draft: drafting.Draft, items: list[Trajectory | Quarantined]) -> None:
+    shown = [item for item in items if isinstance(item, Trajectory)]
+    wrong = [item for item in items if isinstance(item, Quarantined)]
+    for trajectory in shown:
+        say(opening(trajectory))
+    for item in wrong[:COMPLAINTS]:
+        say(f"not read: {item.source}{f':{item.line}' if item.line else ''}: {item.reason}")
+    if len(wrong) > COMPLAINTS:
+        say(f"not read: {len(wrong) - COMPLAINTS} more pieces on the way to these trajectories")
+    say(drafting.covered(draft, shown))

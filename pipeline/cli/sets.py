@@ -1,0 +1,46 @@
+"""The command `import`: public data sets with labels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import CoauditError
+from ..ingest import sets
+from ..systems import ReadOptions
+from .console import Json, SettingOption, TagOption, emit, progress, say, store, tags, tell
+from .ingest import checked_setting, complaints
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+@app.command("import")
+def import_set(
+    ctx: typer.Context,
+    name: Annotated[str, typer.Argument(help=f"Which set: {', '.join(sets.SETS)}.")],
+    folder: Annotated[Path, typer.Argument(help="Its files as they were published.")],
+    setting: SettingOption = None,
+    tag: TagOption = None,
+    json: Json = False,
+) -> None:
+    """Bring in a public set whole: its logs, and the labels that came with it. Again changes nothing."""
+    options = ReadOptions(setting=checked_setting(setting), tags=tags(tag or []))
+    with progress("reading") as report:
+        result = sets.bring(store(ctx, for_ingest=True), name, folder, options, report)
+    wrong = [*result.logs.quarantined, *result.labels.quarantined]
+    if json:
+        counts = {"trajectories": result.logs.trajectories, "unchanged": result.logs.unchanged}
+        labels = {"imported": result.labels.imported, "unchanged": result.labels.unchanged}
+        emit({**counts, "labels": labels, "quarantined": [item.model_dump() for item in wrong]})
+    else:
+        tell(f"{result.logs.trajectories} trajectories, {result.logs.unchanged} unchanged")
+        tell(f"{result.labels.imported} labels imported, {result.labels.unchanged} unchanged")
+        for line in complaints(wrong):
+            say(line)
+        for note in result.logs.remarks.notes():
+            say(note)
+        tell("next: coaudit validate")
+    if not result.logs.trajectories + result.logs.unchanged:
+        raise CoauditError("nothing could be read")

@@ -1,0 +1,162 @@
+"""What was a mistake goes out of the store: what to forget, and sources that are read in another way.
+
+`forgotten.jsonl` in the workspace notes what to forget and what not to any more; rebuilds and later ingests
+keep to it. Logs, and the ledgers of sources and ratings, stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import duckdb
+from pydantic import ValidationError
+
+from ...schemas import Model
+from ..errors import UsageError
+from ..store import Store, Workspace, delete, execute, ledger
+from ..store.removal import remove
+from ..store.trajectories import resolve
+
+
+class Forgotten(Model):
+    """One line of forgotten.jsonl: a source or a trajectory, forgotten or no more."""
+
+    source: str | None = None
+    trajectory: str | None = None
+    undo: bool = False
+    time: str
+
+
+@dataclass(frozen=True)
+class Outside:
+    """What is to be left out now."""
+
+    sources: frozenset[str] = frozenset()
+    trajectories: frozenset[str] = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.sources or self.trajectories)
+
+
+@dataclass
+class Effect:
+    """What forgetting, or its undoing, did."""
+
+    sources: list[str] = field(default_factory=list)
+    trajectories: list[str] = field(default_factory=list)
+    ratings: int = 0
+    """Ratings on those trajectories, which the ledgers keep."""
+
+
+def path_of(workspace: Workspace) -> Path:
+    """The ledger of what is forgotten."""
+    return workspace.path / "forgotten.jsonl"
+
+
+def outside(workspace: Workspace) -> Outside:
+    """What is forgotten, by the last word on each."""
+    sources, trajectories = set[str](), set[str]()
+    for _, line in ledger.lines(path_of(workspace)):
+        try:
+            one = Forgotten.model_validate_json(line)
+        except ValidationError:  # cut off by a kill, so it never counted
+            continue
+        for name, names in ((one.source, sources), (one.trajectory, trajectories)):
+            if name is not None:
+                (names.discard if one.undo else names.add)(name)
+    return Outside(frozenset(sources), frozenset(trajectories))
+
+
+def forget(store: Store, name: str) -> Effect:
+    """Forget a source (its path, or a folder above several) or a trajectory; UsageError for neither."""
+    with store.reading() as connection:
+        sources = _sources(connection, name)
+        trajectory = None if sources else resolve(connection, name)
+    lines = [Forgotten(source=one, time=ledger.now()) for one in sources]
+    if trajectory is not None:
+        lines = [Forgotten(trajectory=trajectory, time=ledger.now())]
+    _append(store.workspace, lines)
+    return enforce(store)
+
+
+def undo(store: Store, name: str) -> list[str]:
+    """Take back what was forgotten under a name; the sources that are to be read again."""
+    given = outside(store.workspace)
+    sources = [one for one in given.sources if one in _spellings(name) or _is_below(one, name)]
+    trajectories = [one for one in given.trajectories if one.startswith(name)]
+    if not sources and not trajectories:
+        some = ", ".join(sorted(given.sources | given.trajectories)[:5]) or "nothing"
+        raise UsageError(f"{name!r} is not forgotten; forgotten are: {some}")
+    now = ledger.now()
+    lines = [Forgotten(source=one, undo=True, time=now) for one in sources]
+    lines += [Forgotten(trajectory=one, undo=True, time=now) for one in trajectories]
+    _append(store.workspace, lines)
+    return [*sources, *trajectories]
+
+
+def enforce(store: Store) -> Effect:
+    """Take what is forgotten out of the tables, wherever it came from since."""
+    given = outside(store.workspace)
+    if not given or not store.has_tables():
+        return Effect()
+    with store.writing() as connection:
+        owned = _owned(connection, given.sources)
+        delete(connection, "sources", "path", list(given.sources))
+        delete(connection, "quarantine", "read_from", list(given.sources))
+        ids = _unowned(connection, owned) | _there(connection, given.trajectories)
+        effect = Effect(sorted(given.sources), sorted(ids), _ratings(connection, ids))
+        remove(connection, ids)
+    return effect
+
+
+def replace(store: Store, path: str, ids: Collection[str]) -> Effect:
+    """Take out what a source gave under another mapping, before it is read anew."""
+    with store.writing() as connection:
+        delete(connection, "sources", "path", [path])
+        gone = _unowned(connection, ids)
+        effect = Effect([path], sorted(gone), _ratings(connection, gone))
+        remove(connection, gone)
+    return effect
+
+
+def _append(workspace: Workspace, lines: Sequence[Forgotten]) -> None:
+    ledger.append(path_of(workspace), [line.model_dump_json(exclude_defaults=True) for line in lines])
+
+
+def _sources(connection: duckdb.DuckDBPyConnection, name: str) -> list[str]:
+    """The sources of that path, or below it."""
+    paths = [row[0] for row in connection.execute("SELECT path FROM sources ORDER BY path").fetchall()]
+    return [path for path in paths if path in _spellings(name) or _is_below(path, name)]
+
+
+def _spellings(name: str) -> set[str]:
+    return {name, str(Path(name).absolute()), str(Path(name).resolve())}
+
+
+def _is_below(path: str, name: str) -> bool:
+    return any(path.startswith((f"{one.rstrip('/')}/", f"{one}!")) for one in _spellings(name))
+
+
+def _owned(connection: duckdb.DuckDBPyConnection, paths: Collection[str]) -> set[str]:
+    query = "SELECT unnest(trajectory_ids) FROM sources WHERE path IN (SELECT unnest(?))"
+    return {row[0] for row in execute(connection, query, [list(paths)]).fetchall()}
+
+
+def _unowned(connection: duckdb.DuckDBPyConnection, ids: Collection[str]) -> set[str]:
+    """Those of the trajectories that are there and that no source gives any more."""
+    left = {row[0] for row in connection.execute("SELECT unnest(trajectory_ids) FROM sources").fetchall()}
+    return _there(connection, set(ids) - left)
+
+
+def _there(connection: duckdb.DuckDBPyConnection, ids: Collection[str]) -> set[str]:
+    query = "SELECT id FROM trajectories WHERE id IN (SELECT unnest(?))"
+    return {row[0] for row in execute(connection, query, [list(ids)]).fetchall()}
+
+
+def _ratings(connection: duckdb.DuckDBPyConnection, ids: Collection[str]) -> int:
+    query = "SELECT count(*) FROM current_ratings WHERE trajectory_id IN (SELECT unnest(?))"
+    row: Any = execute(connection, query, [list(ids)]).fetchone()
+    return int(row[0])

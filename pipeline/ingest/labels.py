@@ -1,0 +1,222 @@
+"""Labels in anybody's tables and JSON through a mapping file: who said what of what.
+
+Each record, or each item of one list in it, is a label; `[raters]` and `[codes]` have a column, or a path,
+for each rater or code instead. docs/labels.md is the reference.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, ValidationError
+
+from ...schemas import Model, Quarantined
+from ...schemas.rating import RaterKind
+from ..errors import SourceError
+from ..systems.formats import inputs, turns
+from ..systems.formats.mapping import Input
+from ..systems.formats.paths import Getter, expression, getter, steps
+
+FIELDS = (
+    "trajectory",
+    "event",
+    "participant",
+    "code",
+    "label",
+    "rater",
+    "rationale",
+    "created",
+    "probability",
+)
+
+
+class Constants(Model):
+    """What no field says."""
+
+    codebook: str | None = None
+    code: str | None = None
+    rater: str | None = None
+    rater_kind: RaterKind = "human"
+    label: str | None = None
+    rest: str | None = None
+    """The label of every other unit of a trajectory of which a rater labelled some: what is not marked."""
+
+
+class Fields(Model):
+    """Paths to what is said of each label; `trajectory` must be there."""
+
+    trajectory: str
+    event: str | None = None
+    participant: str | None = None
+    code: str | None = None
+    label: str | None = None
+    rater: str | None = None
+    rationale: str | None = None
+    created: str | None = None
+    probability: str | None = None
+
+
+class LabelMapping(Model):
+    """A mapping file for labels, checked."""
+
+    input: Input = Input()
+    constants: Constants = Constants()
+    rating: Fields
+    raters: dict[str, str] = Field(default_factory=dict)
+    """Rater -> path of their label, where each has a column."""
+    codes: dict[str, str] = Field(default_factory=dict)
+    """Code -> path of its label, where each has a column."""
+    labels: dict[str, str] = Field(default_factory=dict)
+    """Value of the log -> label of the codebook; an empty text leaves it out."""
+    patterns: dict[Literal["trajectory", "event", "participant", "code", "label", "rater"], str] = Field(
+        default_factory=dict
+    )
+    """Field -> regular expression, of whose match (its first group, if it has one) the value is."""
+
+    def check(self) -> None:
+        """ValueError for what the types alone cannot tell."""
+        if self.constants.codebook is None:
+            raise ValueError("constants.codebook: which codebook the labels are on")
+        if not (self.rating.code or self.codes or self.constants.code):
+            raise ValueError("rating.code: which code a label is for; or constants.code, or [codes]")
+        if not (self.rating.rater or self.raters or self.constants.rater):
+            raise ValueError("rating.rater: who labelled; or constants.rater, or [raters]")
+        for key, path in self.paths():
+            steps(path)
+            if path.count("[]") > 1:
+                raise ValueError(f"{key}: labels are in one list of a record, got {path!r}")
+        lists = {path.partition("[]")[0] for _, path in self.paths() if "[]" in path}
+        if len(lists) > 1:
+            raise ValueError(f"rating: labels are in one list of a record, got {' and '.join(sorted(lists))}")
+        for pattern in self.patterns.values():
+            expression(pattern)
+
+    def paths(self) -> Iterator[tuple[str, str]]:
+        """Every path with the key that has it."""
+        yield from (
+            (f"rating.{name}", path) for name, path in self.rating.model_dump(exclude_none=True).items()
+        )
+        yield from ((f"raters.{name}", path) for name, path in self.raters.items())
+        yield from ((f"codes.{name}", path) for name, path in self.codes.items())
+
+    @property
+    def items_at(self) -> str | None:
+        """Path of the list of labels in a record; None where a record is a label."""
+        return next((path.partition("[]")[0] for _, path in self.paths() if "[]" in path), None)
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """One label as it was logged, as `ratings import` has it, and where."""
+
+    line: int | None
+    said: dict[str, Any]
+
+
+def parse(text: str, name: str) -> LabelMapping:
+    """A mapping of labels from its TOML; SourceError names the file, the key and the rule."""
+    try:
+        mapping = LabelMapping.model_validate(tomllib.loads(text))
+        mapping.check()
+    except tomllib.TOMLDecodeError as error:
+        raise SourceError(f"{name}: not TOML: {error}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise SourceError(f"{name}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+    except ValueError as error:
+        raise SourceError(f"{name}: {error}") from error
+    return mapping
+
+
+def read(path: Path, mapping: LabelMapping) -> Iterator[Labelled | Quarantined]:
+    """The labels of a file; a record that holds none is quarantined with its number."""
+    reading = _Reading(mapping)
+    for number, record in inputs.records(path, mapping.input):
+        if isinstance(record, Quarantined):
+            yield record
+        elif not isinstance(record, dict):
+            yield Quarantined(source=str(path), line=number, reason="expected an object")
+        else:
+            for item in reading.labels(record):
+                if isinstance(item, str):
+                    yield Quarantined(source=str(path), line=number, reason=item)
+                else:
+                    yield Labelled(number, item)
+
+
+class _Reading:
+    """A mapping of labels with its paths made into functions."""
+
+    def __init__(self, mapping: LabelMapping) -> None:
+        self.mapping = mapping
+        self.at = mapping.items_at
+        self.fields = {name: self._getter(getattr(mapping.rating, name)) for name in FIELDS}
+        self.raters = {name: self._getter(path) for name, path in mapping.raters.items()}
+        self.codes = {name: self._getter(path) for name, path in mapping.codes.items()}
+        self.patterns = {name: expression(pattern) for name, pattern in mapping.patterns.items()}
+
+    def labels(self, record: dict[str, Any]) -> Iterator[dict[str, Any] | str]:
+        """Every label of a record; a sentence for what is none."""
+        items = [record] if self.at is None else turns.events_in(record, self.at, None)
+        if not isinstance(items, list):
+            yield f"{self.at}: expected a list of labels"
+            return
+        for item in items:
+            if isinstance(item, dict):
+                yield from self._of(record, item)
+            else:
+                yield f"{self.at}: expected objects in the list"
+
+    def _of(self, record: dict[str, Any], item: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        constants = self.mapping.constants
+        said = {name: self._said(name, at(record, item)) for name, at in self.fields.items()}
+        said = {name: value for name, value in said.items() if value not in (None, "")}
+        base = {
+            "codebook": constants.codebook,
+            "rater_kind": constants.rater_kind,
+            **{name: given for name in ("code", "rater", "label") if (given := getattr(constants, name))},
+            **said,
+        }
+        for rater, at_rater in (self.raters or {"": None}).items():
+            for code, at_code in (self.codes or {"": None}).items():
+                own = at_rater or at_code
+                value = self._said("label", own(record, item)) if own else base.get("label")
+                label = self._label(value)
+                if label not in (None, ""):
+                    names = {**({"rater": rater} if rater else {}), **({"code": code} if code else {})}
+                    yield {**base, **names, "label": label}
+
+    def _getter(self, path: str | None) -> Any:
+        if path is None:
+            return lambda record, item: None
+        if self.at is not None and path.startswith(f"{self.at}[]."):
+            inside: Getter = getter(path.removeprefix(f"{self.at}[]."))
+            return lambda record, item: inside(item)
+        outside = getter(path)
+        return lambda record, item: outside(record)
+
+    def _said(self, name: str, value: Any) -> Any:
+        """A value as the mapping's pattern cuts it; of `event` a whole number, also where a text holds it."""
+        if name in self.patterns and isinstance(value, str):
+            match = self.patterns[name].search(value)
+            value = match and (match[1] if match.re.groups else match[0])
+        if name == "event" and isinstance(value, str) and re.fullmatch(r"\s*\d+\s*", value):
+            return int(value)
+        if name == "event" and isinstance(value, float) and value.is_integer():
+            return int(value)
+        return value if name in ("event", "probability", "label") or value is None else str(value)
+
+    def _label(self, value: Any) -> str | None:
+        if value is None:
+            return None
+        plain = str(value).lower() if isinstance(value, bool) else _plain(value)
+        return self.mapping.labels.get(plain, plain)
+
+
+def _plain(value: Any) -> str:
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

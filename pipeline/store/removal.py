@@ -1,0 +1,24 @@
+"""Trajectories out of the tables. Ledgers keep what was said of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import duckdb
+
+from . import derived
+from .connection import delete, execute
+
+TABLES = ("participants", "events", "units", "computed")
+
+
+def remove(connection: duckdb.DuckDBPyConnection, ids: Collection[str]) -> None:
+    """Take trajectories out, within the caller's transaction. Imported outcomes wait for them."""
+    if not ids:
+        return
+    for table in TABLES:
+        delete(connection, table, "trajectory_id", list(ids))
+    delete(connection, "trajectories", "id", list(ids))
+    query = "DELETE FROM outcomes WHERE NOT imported AND trajectory_id IN (SELECT unnest(?))"
+    execute(connection, query, [list(ids)])
+    derived.refresh(connection, set(ids))

@@ -1,0 +1,301 @@
+"""A mapping drafted from what was seen of logs, as TOML with comments, to be used as it is and mended."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ....schemas import Trajectory
+from .guess import guess
+from .guess_events import Guess
+from .survey import PathSeen, Survey, common_end, survey
+
+SHOWN = 60
+"""So many paths are listed."""
+MANY = 4
+"""Where more names than that were seen, others may come that were not."""
+SHELLS = ("bash", "sh", "shell", "console", "zsh", "powershell", "mswea_bash_command")
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A mapping's text with what it rests on."""
+
+    text: str
+    seen: Survey
+    made: Guess
+
+    @property
+    def unknown(self) -> list[str]:
+        """Roles whose names do not say what they are."""
+        return [role.name for role in self.made.roles if not role.known]
+
+    def found(self) -> str:
+        """What was recognised, in a sentence."""
+        what = {
+            "messages": f"messages of a chat at {self.made.at}",
+            "list": f"turns in the list {self.made.at}",
+            "pairs": "a question and its answer a record",
+            "text": f"turns in the text {self.made.at}",
+            "table": "one event a record",
+            "nothing": "nothing that reads like turns",
+        }[self.made.shape]
+        roles = f", {len(self.made.roles)} roles, {len(self.unknown)} unknown" if self.made.roles else ""
+        return f"{_sized(self.seen)}: {what}{roles}"
+
+
+def draft(root: Path) -> Draft:
+    """The draft for a file or a folder."""
+    seen = survey(root)
+    made = guess(seen)
+    return Draft("\n".join(_lines(seen, made)) + "\n", seen, made)
+
+
+def paths_listed(seen: Survey) -> Iterator[str]:
+    """A line a path: its kinds, how often it is there, and some of its values."""
+    shown = sorted(seen.paths.values(), key=lambda one: (one.path.count("[]"), one.path))
+    for one in shown[:SHOWN]:
+        kinds = ", ".join(kind for kind, _ in one.kinds.most_common())
+        yield f"  {one.path}  {kinds}  {one.count}{_values(one)}"
+    if len(shown) > SHOWN:
+        yield f"  … and {len(shown) - SHOWN} more paths"
+
+
+def covered(draft: Draft, shown: Sequence[Trajectory]) -> str:
+    """How much of the first trajectories the draft says something of."""
+    if not shown:
+        return f"{draft.found()}; no trajectory comes of the draft as it is"
+    people = {(person.name, person.kind) for trajectory in shown for person in trajectory.participants}
+    kinds = Counter(kind for _, kind in people)
+    named = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items(), reverse=True))
+    events = sum(len(trajectory.events) for trajectory in shown)
+    acts = sum(event.kind == "action" for trajectory in shown for event in trajectory.events)
+    unknown = f"; unknown: {', '.join(quoted(name) for name in draft.unknown[:12])}" if draft.unknown else ""
+    total = f"{len(draft.made.roles)} roles, {len(draft.unknown)} unknown" if draft.made.roles else "no roles"
+    return f"{len(shown)} shown: {events} events, {acts} actions; participants: {named}; {total}{unknown}"
+
+
+def document(draft: Draft, shown: Sequence[Trajectory]) -> dict[str, Any]:
+    """The draft as `map --json` prints it."""
+    seen, made = draft.seen, draft.made
+    return {
+        "draft": draft.text,
+        "shape": made.shape,
+        "format": seen.format,
+        "files": len(seen.files),
+        "records": len(seen.records),
+        "paths": [
+            {"path": one.path, "kinds": dict(one.kinds), "count": one.count, "values": dict(one.values)}
+            for one in seen.paths.values()
+        ],
+        "roles": [{"role": role.name, "kind": role.kind, "known": role.known} for role in made.roles],
+        "unknown": draft.unknown,
+        "trajectories": len(shown),
+    }
+
+
+def quoted(text: str) -> str:
+    """A TOML basic string: what would end it or a line is escaped, and so is what no text may hold."""
+    plain = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+    return '"' + "".join(plain.get(c) or _escaped(c) for c in text) + '"'
+
+
+def _escaped(character: str) -> str:
+    code = ord(character)
+    if 0xD800 <= code <= 0xDFFF:
+        return "�"
+    hidden = (
+        code < 0x20 or 0x7F <= code < 0xA0 or code in (0x2028, 0x2029, 0xFEFF) or 0x202A <= code <= 0x202E
+    )
+    return f"\\u{code:04X}" if hidden else character
+
+
+def _key(text: str) -> str:
+    return text if re.fullmatch(r"[A-Za-z0-9_-]+", text) else quoted(text)
+
+
+def _literal(text: str) -> str:
+    """A regular expression, in single quotes where it has none."""
+    return quoted(text) if "'" in text or any(ord(c) < 0x20 for c in text) else f"'{text}'"
+
+
+def _comment(text: str) -> str:
+    return quoted(text)[1:-1]
+
+
+def _values(one: PathSeen) -> str:
+    if not one.values:
+        return ""
+    some = ", ".join(quoted(value[:30]) for value, _ in one.values.most_common(6))
+    n = len(one.values)
+    return f"  {n}{'+' if one.more else ''} value{'s' * (n > 1)}: {some}"
+
+
+def _sized(seen: Survey) -> str:
+    files = f"{len(seen.files)} {seen.format} file{'s' * (len(seen.files) != 1)}"
+    return f"{files}, {len(seen.records)} records looked at"
+
+
+def _lines(seen: Survey, made: Guess) -> Iterator[str]:
+    yield f"# Drafted by `coaudit map`: {_sized(seen)}. Change what is wrong, then"
+    yield "#     coaudit ingest LOGS --map THIS_FILE --dry-run     (and without --dry-run)"
+    yield "# Paths: user.name, events[].text. All keys: docs/formats.md."
+    if made.shape == "nothing":
+        yield "# Nothing here reads like turns; these are the paths:"
+        yield from (f"# {_comment(line)}" for line in paths_listed(seen))
+        return
+    yield from _input(seen)
+    yield from _constants(seen, made)
+    yield from _head(seen, made)
+    yield from _table("tags", made.tags, "kept with each trajectory; --by takes them")
+    yield from _table("outcomes", made.outcomes, "a number, true or false, or a text")
+    yield from _events(seen, made)
+    yield from _roles(made)
+    yield from _actions(made)
+    yield from _left(seen, made)
+
+
+def _input(seen: Survey) -> Iterator[str]:
+    yield "\n[input]"
+    yield f"format = {quoted(seen.format or 'jsonl')}"
+    if seen.root.is_dir():
+        end = common_end(seen.files)
+        pattern = f"*{end}" if end else "*"
+        yield f"files = {quoted(pattern)}    # other files of the folder are passed over"
+    if seen.sessions:
+        yield f"sessions = {quoted(seen.sessions)}    # the records, within the file's object"
+
+
+def _constants(seen: Survey, made: Guess) -> Iterator[str]:
+    name = re.sub(r"[^a-z0-9]+", "_", seen.root.resolve().name.lower().partition(".")[0]).strip("_")
+    yield "\n[constants]"
+    yield f"system = {quoted(name or 'mapped')}"
+    yield '# setting = "real"           # or simulated, where models play the humans'
+    if made.constant_role:
+        yield f"role = {quoted(made.constant_role)}    # no field says who acts"
+    if made.shape in ("list", "table", "text") and _has_environment(made) and _acts(made):
+        yield 'results = "next"    # what the environment says after an action is its result'
+    yield '# status = "succeeded"       # of a result of which nothing says whether it failed'
+
+
+def _acts(made: Guess) -> bool:
+    return made.fence is not None or "action" in made.event or "command" in made.event
+
+
+def _has_environment(made: Guess) -> bool:
+    return any(role.kind != "agent" for role in made.roles)
+
+
+def _head(seen: Survey, made: Guess) -> Iterator[str]:
+    yield "\n[trajectory]"
+    if len(made.native_id) == 1:
+        yield f"native_id = {_path(seen, made.native_id[0])}"
+    elif made.native_id:
+        yield f"native_id = {_list(made.native_id)}    # together they tell the records apart"
+    elif not seen.per_file:
+        what = (
+            "the whole file is one session"
+            if made.shape == "table"
+            else "sessions are named by file and number"
+        )
+        yield f"# native_id = …    # no field tells sessions apart; {what}"
+    for name, path in made.head.items():
+        yield f"{name} = {_path(seen, path)}"
+    for path in made.secrets:
+        yield f"# hidden = {quoted(path)}    # kept from judges and annotators"
+
+
+def _path(seen: Survey, path: str) -> str:
+    one = seen.paths.get(path)
+    if one is None or not one.values:
+        return quoted(path)
+    n = len(one.values)
+    shown = (
+        f"{n}{'+' if one.more else ''} value{'s' * (n > 1)}, such as {quoted(next(iter(one.values))[:40])}"
+    )
+    return f"{quoted(path)}    # {shown}"
+
+
+def _list(items: Iterable[str]) -> str:
+    return f"[{', '.join(quoted(item) for item in items)}]"
+
+
+def _table(name: str, entries: dict[str, str], why: str) -> Iterator[str]:
+    if entries:
+        yield f"\n[{name}]    # {why}"
+        yield from (f"{_key(key)} = {quoted(path)}" for key, path in entries.items())
+
+
+def _events(seen: Survey, made: Guess) -> Iterator[str]:
+    if made.shape == "messages":
+        yield "\n[messages]    # as chat APIs have them, with tool calls and answers"
+        yield f"at = {quoted(made.at or '')}"
+        return
+    yield "\n[event]"
+    for name, path in made.event.items():
+        if isinstance(path, str):
+            yield f"{name} = {_path(seen, path)}"
+        else:
+            yield f"{name} = {_list(path)}    # the first that has a value"
+    if made.shape == "text":
+        yield "\n[turns]"
+        yield f"at = {quoted(made.at or 'text')}"
+        yield f"pattern = {_literal(made.patterns[0])}"
+        yield 'first = "environment"    # whose the text before the first turn is'
+    if made.shape == "pairs":
+        yield '\n[turns]\nat = "turns"'
+        yield "[turns.fields]    # role = what they said, in this order"
+        yield from (f"{role} = {quoted(path)}" for role, path in made.fields.items())
+    if made.speech:
+        yield f"\n[[kinds]]\nwhere = {{ {quoted(str(made.event['action']))} = {_list(made.speech)} }}"
+        yield 'kind = "message"'
+    if made.strip:
+        yield "\n[names]\nstrip = '\\s*\\(.*\\)$'    # no part of a name"
+
+
+def _roles(made: Guess) -> Iterator[str]:
+    if not made.roles or made.shape == "messages":
+        return
+    unknown = sum(not role.known for role in made.roles)
+    yield f"\n[roles]    # {len(made.roles)} roles, {unknown} unknown: human, agent or environment"
+    for role in made.roles:
+        mark = "" if role.known else " ← nothing in the name says it"
+        yield f"{_key(role.name)} = {quoted(role.kind)}    # {role.count} times{mark}"
+    if len(made.roles) > MANY:
+        yield '"*" = "agent"    # whoever else there is'
+
+
+def _actions(made: Guess) -> Iterator[str]:
+    if made.fence is None:
+        return
+    yield "\n[[actions]]    # fenced blocks in what the agent says"
+    name = "bash" if made.fence in SHELLS else made.fence
+    yield f"name = {quoted(name)}"
+    yield f"pattern = '```{re.escape(made.fence)}[ \\t]*\\n(?P<command>[\\s\\S]*?)\\n[ \\t]*```'"
+
+
+def _left(seen: Survey, made: Guess) -> Iterator[str]:
+    """The paths that the draft leaves out."""
+    used = {one for path in made.event.values() for one in ([path] if isinstance(path, str) else path)}
+    used |= {
+        *made.native_id,
+        *made.head.values(),
+        *made.tags.values(),
+        *made.outcomes.values(),
+        *made.secrets,
+    }
+    used |= {*made.fields.values(), made.at or ""}
+    inside = f"{made.at}[]." if made.shape == "messages" else "\0"
+    left = [
+        one
+        for one in seen.paths.values()
+        if one.path not in used and not one.path.startswith(inside) and not one.only("object", "list")
+    ]
+    if left:
+        yield "\n# Not mapped:"
+        for one in left[:SHOWN]:
+            yield f"#   {_comment(one.path)}{_values(one)}"

@@ -1,0 +1,116 @@
+"""Which path of a survey is what: the list of turns, the session, what is said of it once."""
+
+from __future__ import annotations
+
+from .guess_events import Guess, of_list, of_pairs, of_table, of_text, rows_per, value_at
+from .guess_names import (
+    HEAD,
+    LISTS,
+    NAMES,
+    OUTCOME,
+    SECRET,
+    SESSION,
+    first_one,
+    is_head,
+    is_label,
+    is_numeric,
+    is_said,
+    is_speaker,
+    named,
+)
+from .survey import PathSeen, Survey
+
+
+def guess(seen: Survey) -> Guess:
+    """The likeliest reading of a survey."""
+    made = Guess()
+    lists = sorted(_lists(seen), key=lambda one: -one[0])
+    if lists and lists[0][0] > 0:
+        of_list(made, seen, lists[0][1])
+    elif not (of_text(made, seen) or of_pairs(made, seen) or of_table(made, seen)):
+        return made
+    _of_session(made, seen)
+    return made
+
+
+def _lists(seen: Survey) -> list[tuple[float, str]]:
+    """(how like a list of turns, path) of each list of objects, those within lists left out."""
+    scored = []
+    for path, one in seen.paths.items():
+        if not one.lengths or "[]" in path:
+            continue
+        inside = f"{path}[]."
+        items = [p for p in seen.paths if p.startswith(inside)]
+        if not items:
+            continue
+        length = sum(one.lengths) / len(one.lengths)
+        text = any(is_said(p) for p in named(seen.paths, NAMES["text"], inside))
+        role = any(is_speaker(p) for p in named(seen.paths, NAMES["role"], inside))
+        acts = named(seen.paths, NAMES["action"], inside)
+        score = 3 * text + 3 * role + 2 * bool(acts) + (one.key.lower() in LISTS) + min(length, 20) / 20
+        share = len(one.lengths) / max(1, len(seen.records))
+        enough = length >= 1.5 and (text or acts)
+        scored.append((score * min(1.0, share + 0.2) if enough else 0.0, path))
+    return scored
+
+
+def _of_session(made: Guess, seen: Survey) -> None:
+    """What is said once a session: its id, head, tags and outcomes."""
+    used = {one for path in made.event.values() for one in ([path] if isinstance(path, str) else path)}
+    used |= set(made.fields.values()) | {made.at or ""}
+    heads = {
+        path: one
+        for path, one in seen.paths.items()
+        if "[]" not in path and path.count(".") < 4 and path not in used and not one.only("list", "object")
+    }
+    if made.shape != "table":
+        made.native_id = _ids(heads, seen)
+    for name, names in HEAD.items():
+        deep = 3 if name == "agent_model" else 1
+        some = [one for one in named(heads, names, depth=deep) if one.path not in made.head.values()]
+        one = first_one([one for one in some if is_head(one, name)])
+        if one is not None and (name == "instance" or one.path not in made.native_id):
+            made.head[name] = one.path
+    if seen.format == "text":
+        heads.pop("file", None)
+    for path, one in heads.items():
+        if SECRET.search(path):
+            made.secrets.append(path)
+        elif path in made.native_id or path in made.head.values() or not one.count:
+            continue
+        elif OUTCOME.search(one.key) and one.only("number", "true or false", "text") and is_label(one):
+            made.outcomes[_unique(one.key, made.outcomes)] = path
+        elif one.only("text", "number", "true or false") and _tells(one, seen) and path.count(".") < 2:
+            made.tags[_unique(one.key, made.tags)] = path
+    if made.shape == "table":
+        made.tags = {}
+        made.outcomes = {name: path for name, path in made.outcomes.items() if is_numeric(seen.paths[path])}
+
+
+def _tells(one: PathSeen, seen: Survey) -> bool:
+    """Whether it is a label that is not the same everywhere."""
+    return is_label(one) and (len(one.values) > 1 or len(seen.records) == 1)
+
+
+def _unique(key: str, names: dict[str, str]) -> str:
+    return next(one for n in range(1, 1000) if (one := key if n == 1 else f"{key}_{n}") not in names)
+
+
+def _ids(heads: dict[str, PathSeen], seen: Survey) -> list[str]:
+    """Fields that tell the records apart: one, or as few as it takes."""
+    n = len(seen.records)
+    candidates = [one for one in named(heads, SESSION) if one.only("text", "number") and one.count == n]
+    for one in candidates:
+        if rows_per(one, seen) == 1 and (one.mean_length <= 100):
+            return [one.path]
+    chosen: list[str] = []
+    more = [one for one in named(heads, ("trial", "run", "seed", "epoch", "attempt", "round", *HEAD["task"]))]
+    more += named(heads, (*HEAD["agent"], *HEAD["agent_model"]))
+    for one in [*candidates[:1], *more] if candidates else []:
+        if one.count != n or one.path in chosen:
+            continue
+        chosen.append(one.path)
+        rows = {tuple(str(value_at(record, path)) for path in chosen) for record in seen.records}
+        if len(rows) == n:
+            return chosen
+    return []

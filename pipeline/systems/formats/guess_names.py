@@ -1,0 +1,250 @@
+"""What fields of logs are called, and what their values look like."""
+
+from __future__ import annotations
+
+import re
+
+from .survey import PathSeen
+
+NAMES: dict[str, tuple[str, ...]] = {
+    "role": (
+        *(
+            "role",
+            "speaker",
+            "from",
+            "author",
+            "sender",
+            "actor",
+            "source",
+            "speaker_role",
+            "role_type",
+            "who",
+        ),
+        *("participant", "agent", "agent_name", "user_type", "speaker_id", "interlocutor", "from_id"),
+        *("by", "turn", "type", "agent_role", "username", "user", "0", "name"),
+    ),
+    "actor": ("name", "agent", "agent_name", "actor", "speaker_name", "author_name", "sender", "participant"),
+    "text": (
+        *(
+            "text",
+            "content",
+            "message",
+            "utterance",
+            "value",
+            "body",
+            "msg",
+            "response",
+            "thought",
+            "thoughts",
+        ),
+        *("output", "reasoning", "model_output", "completion", "utterances", "say", "sentence", "1", "query"),
+        *("chat", "comment", "line", "data"),
+    ),
+    "time": (
+        "timestamp",
+        "time",
+        "ts",
+        "created_at",
+        "created",
+        "datetime",
+        "date",
+        "sent_at",
+        "at",
+        "start",
+    ),
+    "seq": (
+        *(
+            "seq",
+            "turn",
+            "turn_id",
+            "turn_number",
+            "turn_index",
+            "step",
+            "step_id",
+            "step_idx",
+            "step_number",
+        ),
+        *("index", "idx", "n", "position", "order", "message_index", "line", "utterance_id", "number"),
+    ),
+    "action": (
+        "tool",
+        "tool_name",
+        "action",
+        "action_name",
+        "function",
+        "function_name",
+        "action_type",
+        "op",
+    ),
+    "arguments": ("args", "arguments", "tool_args", "action_args", "parameters", "params", "tool_input"),
+    "result": ("observation", "tool_output", "tool_response", "result", "tool_result", "output", "stdout"),
+    "error": ("error", "error_message", "exception"),
+    "id": ("id", "event_id", "uid", "uuid", "message_id", "msg_id"),
+}
+"""What an event's fields are called, the likeliest first."""
+SESSION = (
+    *(
+        "conversation_id",
+        "session_id",
+        "conv_id",
+        "dialogue_id",
+        "dialog_id",
+        "chat_id",
+        "thread_id",
+        "session",
+    ),
+    *(
+        "trajectory_id",
+        "traj_id",
+        "trace_id",
+        "episode_id",
+        "episode",
+        "run_id",
+        "run",
+        "conversation",
+        "dialog",
+    ),
+    *(
+        "dialogue",
+        "game_id",
+        "game",
+        "instance_id",
+        "question_id",
+        "sample_id",
+        "interaction_id",
+        "uuid",
+        "uid",
+    ),
+    *(
+        "id",
+        "conversation_hash",
+        "message_tree_id",
+        "task_id",
+        "key",
+        "hash",
+        "case_id",
+        "example_id",
+        "name",
+    ),
+)
+HEAD: dict[str, tuple[str, ...]] = {
+    "agent_model": ("model", "model_name", "llm_name", "agent_model", "llm", "engine", "model_id"),
+    "agent": ("agent", "mas_name", "scaffold", "framework", "agent_name", "agent_class", "system_name"),
+    "condition": ("condition", "arm", "variant", "group", "experiment", "treatment", "split"),
+    "task": ("task", "domain", "env", "benchmark_name", "benchmark", "task_name", "category", "dataset"),
+    "instance": ("instance_id", "task_id", "question_id", "problem_id", "instance", "example_id"),
+}
+OUTCOME = re.compile(
+    r"(?:^|_)(?:reward|score|success|successful|resolved|passed|pass|correct|is_correct|is_corrected|rating|solved"
+    r"|win|won|accuracy|exit_status|completed|grade|satisfaction|final_reward|outcome|verdict|result|status"
+    r"|f1|error_rate|win_rate)(?:$|_)",
+    re.IGNORECASE,
+)
+SECRET = re.compile(
+    r"ground_?truth|gold|reference_answer|expected|mistake_|annotation|label|answer_key", re.I
+)
+"""What neither a judge nor an annotator should see."""
+LISTS = (
+    *(
+        "messages",
+        "history",
+        "conversations",
+        "conversation",
+        "trajectory",
+        "traj",
+        "turns",
+        "steps",
+        "dialogue",
+    ),
+    *("dialog", "events", "log", "chat", "trace", "transcript", "utterances", "chat_history", "actions"),
+)
+SPEECH = {"message", "say", "speak", "reply", "respond", "send_message", "chat", "utter", "ask", "tell"}
+"""Actions that only say something."""
+CHAT = {"system", "developer", "user", "assistant", "tool", "function", "human", "ai"}
+SHORTEST = 40
+"""Characters of a speaker's name, on average."""
+PAIRS = (
+    (("system", "system_prompt"), "system"),
+    (
+        ("prompt", "instruction", "question", "input", "query", "user", "human", "user_input", "request"),
+        "user",
+    ),
+    (
+        ("response", "output", "completion", "answer", "assistant", "reply", "bot", "model_response"),
+        "assistant",
+    ),
+)
+
+
+def named(
+    paths: dict[str, PathSeen], names: tuple[str, ...], inside: str = "", depth: int = 1
+) -> list[PathSeen]:
+    """The paths up to `depth` objects below `inside` whose keys are among the names, in the names' order."""
+    order = {name: place for place, name in enumerate(names)}
+    items = [(_place(one, inside, order, depth), one) for one in paths.values()]
+    return [
+        one for place, one in sorted(((p, o) for p, o in items if p is not None), key=lambda item: item[0])
+    ]
+
+
+def _place(one: PathSeen, inside: str, order: dict[str, int], most: int) -> tuple[int, int] | None:
+    if not one.path.startswith(inside) or "[]" in one.path[len(inside) :]:
+        return None
+    depth = one.path[len(inside) :].count(".")
+    key = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", one.key).lower().replace("-", "_").replace(" ", "_")
+    return (order[key], depth) if depth <= most and key in order else None
+
+
+def is_said(one: PathSeen) -> bool:
+    return one.kinds["text"] > 0 and (one.more or one.mean_length > 12 or len(one.values) > 8)
+
+
+def is_speaker(one: PathSeen) -> bool:
+    """Few names that come again and again."""
+    if not one.only("text", "number", "true or false") or (one.more and one.mean_length > SHORTEST):
+        return False
+    return 0 < len(one.values) <= max(2, min(40, one.count // 2)) and not one.more
+
+
+def is_number(one: PathSeen) -> bool:
+    """Whether what might name a speaker only counts turns."""
+    return one.key == "turn" and one.only("number") and len(one.values) > 2
+
+
+def is_tool_name(one: PathSeen) -> bool:
+    """Names of tools come again and have no spaces in them."""
+    names = [value for value in one.values if value]
+    single = all(re.fullmatch(r"[\w.:/-]{1,60}", value) for value in names)
+    return bool(names) and single and not one.more and len(names) <= max(3, one.count * 0.7)
+
+
+def is_time(one: PathSeen) -> bool:
+    texts = one.texts[:5]
+    if texts:
+        return all(re.match(r"\d{4}-\d\d-\d\d", text) for text in texts)
+    numbers = [float(value) for value in one.values] if one.only("number") else []
+    return bool(numbers) and all(5e8 < value < 5e12 for value in numbers)
+
+
+def is_seq(one: PathSeen) -> bool:
+    return one.only("number") and all(re.fullmatch(r"\d{1,9}", value) for value in one.values)
+
+
+def is_numeric(one: PathSeen) -> bool:
+    return one.only("number", "true or false")
+
+
+def is_head(one: PathSeen, name: str) -> bool:
+    if not one.only("text", "number"):
+        return False
+    return name == "instance" or (not one.more and one.mean_length <= SHORTEST and len(one.values) <= 30)
+
+
+def is_label(one: PathSeen) -> bool:
+    if one.only("number", "true or false"):
+        return True
+    return not one.more and one.mean_length <= SHORTEST and 0 < len(one.values) <= 30
+
+
+def first_one(items: list[PathSeen]) -> PathSeen | None:
+    return next(iter(items), None)

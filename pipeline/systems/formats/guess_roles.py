@@ -1,0 +1,64 @@
+"""What kind of participant a name stands for, as far as the name says it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ....schemas.trajectory import ParticipantKind
+from .mapping import ROLES
+
+_WORDS: tuple[tuple[ParticipantKind, tuple[str, ...]], ...] = (
+    (
+        "environment",
+        ("tool", "tools", "terminal", "computerterminal", "environment", "env", "system", "function"),
+    ),
+    ("environment", ("observation", "observations", "executor", "shell", "console", "developer", "prompter")),
+    ("environment", ("sandbox", "toolresult", "narrator", "result", "output", "interpreter", "feedback")),
+    ("human", ("user", "human", "customer", "client", "patient", "student", "learner", "seeker", "caller")),
+    ("human", ("person", "participant", "worker", "crowdworker", "annotator", "you", "visitor", "guest")),
+    ("human", ("teacher", "tutor", "operator", "wizard", "clinician", "doctor", "apprentice", "inquirer")),
+    ("agent", ("assistant", "agent", "bot", "chatbot", "model", "ai", "gpt", "gpt4", "chatgpt", "claude")),
+    ("agent", ("llama", "gemini", "mistral", "qwen", "bard", "copilot", "llm", "robot", "planner", "critic")),
+    ("agent", ("orchestrator", "surfer", "websurfer", "filesurfer", "coder", "expert", "manager", "solver")),
+    ("agent", ("reviewer", "verifier", "programmer", "ceo", "cto", "cpo", "researcher", "action")),
+)
+_KINDS = {word: kind for kind, words in _WORDS for word in words}
+_ORDER = ("agent", "environment", "human")
+
+
+@dataclass(frozen=True)
+class Role:
+    """A role of the log, what it is taken for, and whether its name says so."""
+
+    name: str
+    kind: ParticipantKind
+    known: bool
+    count: int = 0
+
+    @property
+    def shipped(self) -> bool:
+        """Whether it means that without a mapping."""
+        return ROLES.get(self.name) == self.kind
+
+
+def role_of(name: str, count: int = 0) -> Role:
+    """What a name is taken for: an agent where nothing in it says anything else."""
+    plain = name.strip().lower()
+    if plain in ROLES:
+        return Role(name, ROLES[plain], True, count)
+    parts = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", name)
+    words = [re.sub(r"\W", "", plain), *(part.lower() for part in reversed(parts))]
+    kinds = [_KINDS[word] for word in words if word in _KINDS]
+    return Role(name, kinds[0] if kinds else "agent", bool(kinds), count)
+
+
+def roles_of(names: Iterable[tuple[str, int]]) -> list[Role]:
+    """What each name is taken for. Of two that say nothing, the first is a human and the second an agent."""
+    roles = [role_of(name, count) for name, count in names]
+    unknown = [role for role in roles if not role.known]
+    if len(roles) == 2 and len(unknown) == 2:
+        first, second = roles
+        return [Role(first.name, "human", False, first.count), second]
+    return sorted(roles, key=lambda role: (_ORDER.index(role.kind), role.name))

@@ -1,0 +1,50 @@
+"""Turns in plain texts: the marks that begin them, and fenced blocks in them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from .paths import expression
+
+_NAME = r"[A-Za-z][\w.'/-]*(?: [A-Z][\w.'/-]*){0,3}(?: ?\([^)\n]{1,40}\))?"
+PATTERNS = (
+    r"^<\|(?:im_start\|>)?(?P<speaker>[a-z_]+)(?:\|>)?[ \t]*\n?",
+    r"^(?:#{1,6}|\*\*|\[)[ \t]*(?P<speaker>" + _NAME + r")(?:\*\*|\])?[ \t]*:(?:\*\*)?[ \t]*",
+    r"^#{1,6}[ \t]+(?P<speaker>" + _NAME + r")[ \t]*$",
+    r"^\[[^\]\n]{5,40}\][ \t]+(?P<speaker>" + _NAME + r")[ \t]*[:>][ \t]*",
+    r"^\[?(?P<time>\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?\S*?)\]?(?: -|,|\|)?[ \t]+(?P<speaker>"
+    + _NAME
+    + r")[ \t]*[:>][ \t]*",
+    r"^\[?\(?\d\d?:\d\d(?::\d\d)?(?: ?[AP]M)?\)?\]?(?: -)?[ \t]+(?P<speaker>" + _NAME + r")[ \t]*[:>][ \t]*",
+    r"^(?P<speaker>" + _NAME + r") \((?:to|->|→) [^)\n]*\)[ \t]*:[ \t]*",
+    r"^[ \t]*(?P<speaker>" + _NAME + r")[ \t]*:(?:[ \t]+|[ \t]*$)",
+    r"^-{5,}[ \t]*(?P<speaker>" + _NAME + r")[ \t]*-{5,}[ \t]*$",
+    r"^={3,}[ \t]*(?P<speaker>" + _NAME + r")[ \t]*={3,}[ \t]*$",
+)
+"""How widespread transcripts begin a turn, the most telling first."""
+SPEAKERS = 14
+"""More different names than that are no speakers' but a text's own."""
+FENCE = re.compile(r"```([\w-]+)[ \t]*\n[\s\S]*?\n[ \t]*```")
+
+
+def pattern_of(texts: Sequence[str]) -> str | None:
+    """The pattern that cuts the texts into turns of a few speakers; None where none does."""
+    best: tuple[float, str] | None = None
+    for pattern in PATTERNS:
+        names = speakers(texts, pattern)
+        turns = sum(names.values())
+        if turns < 2 * len(texts) * 0.6 or not 2 <= len(names) <= SPEAKERS + len(texts) // 4:
+            continue
+        again = sum(n for n in names.values() if n > 1 or len(texts) == 1) / turns
+        score = again * turns / len(names)
+        if again > 0.6 and (best is None or score > best[0] * 1.3):
+            best = (score, pattern)
+    return best[1] if best else None
+
+
+def speakers(texts: Sequence[str], pattern: str) -> Counter[str]:
+    """Name -> turns that begin with it."""
+    compiled = expression(pattern)
+    return Counter(match["speaker"] for text in texts for match in compiled.finditer(text))

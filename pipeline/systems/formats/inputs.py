@@ -1,0 +1,208 @@
+"""Files of any shape as records: JSON Lines, JSON, CSV, Parquet and text, as a mapping's `[input]` has them.
+
+A record's number is that of its line or row, from 1; None where a file is one record.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from pydantic_core import from_json
+
+from ....schemas import JsonValue, Quarantined
+from ..base import json_file, json_lines
+from .mapping import Input
+from .paths import getter
+
+FORMATS = {
+    **dict.fromkeys((".jsonl", ".ndjson", ".jsonlines"), "jsonl"),
+    **dict.fromkeys((".json",), "json"),
+    **dict.fromkeys((".csv", ".tsv"), "csv"),
+    **dict.fromkeys((".parquet", ".pq"), "parquet"),
+    **dict.fromkeys((".txt", ".log", ".md"), "text"),
+}
+"""What the ends of names say."""
+MAX_TEXT = 64 * 1024 * 1024
+"""Bytes of a text file; a longer one is quarantined."""
+LOOK = 64 * 1024
+"""Bytes that tell the format of a file whose name does not."""
+ROWS = 10_000
+"""Rows of a table that are plain values at a time."""
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})(?:\.\d+)?(?:[eE][-+]?\d{1,2})?")
+"""Not `007`, which is a name."""
+_NOTHING = {"nan", "NaN", "NA", "null", "NULL", "None"}
+_TRUTH: dict[str, JsonValue] = {
+    "true": True,
+    "True": True,
+    "TRUE": True,
+    "false": False,
+    "False": False,
+    "FALSE": False,
+}
+Record = tuple[int | None, JsonValue | Quarantined]
+
+
+def format_of(path: Path) -> str | None:
+    """The format that a name says, else the first bytes; None for a file that is neither JSON nor named."""
+    known = FORMATS.get(path.suffix.lower())
+    if known is not None:
+        return known
+    with path.open("rb") as file:
+        head = file.read(LOOK).lstrip(b"\xef\xbb\xbf \t\r\n")
+    if head[:1] not in (b"{", b"["):
+        return None
+    try:
+        from_json(head.partition(b"\n")[0])
+    except ValueError:
+        return "json" if b"\n" in head or len(head) < LOOK else "jsonl"
+    return "jsonl" if head[:1] == b"{" else "json"
+
+
+def wanted(path: Path, given: Input) -> bool:
+    """Whether a mapping is for a file of this name."""
+    if given.files is not None:
+        return fnmatchcase(path.name, given.files)
+    return given.format is None or format_of(path) in (given.format, None) or path.suffix == ""
+
+
+def records(path: Path, given: Input) -> Iterator[Record]:
+    """The records of a file, each an object or what is wrong with it."""
+    form = given.format or format_of(path) or "jsonl"
+    if form == "csv":
+        yield from _rows_of_csv(path)
+    elif form == "parquet":
+        yield from _rows_of_parquet(path)
+    elif form == "text":
+        yield None, _text(path)
+    elif form == "json":
+        yield from _of_json(path, given.sessions)
+    else:
+        yield from json_lines(path)
+
+
+def _of_json(path: Path, sessions: str | None) -> Iterator[Record]:
+    """A list's items, those of the list at `sessions`, or the one object; JSON Lines under this name too."""
+    value = json_file(path)
+    if isinstance(value, Quarantined):
+        lines = list(json_lines(path))
+        several = len(lines) > 1 and not isinstance(lines[0][1], Quarantined)
+        yield from lines if several else [(None, value)]
+        return
+    if sessions is not None and isinstance(value, dict):
+        inside = getter(sessions)(value)
+        if isinstance(inside, dict) and all(isinstance(one, dict) for one in inside.values()):
+            inside = [{"key": key, **one} for key, one in inside.items()]
+        if not isinstance(inside, list):
+            reason = f"input.sessions: no list at {sessions!r}"
+            value, inside = Quarantined(source=str(path), reason=reason), None
+    else:
+        inside = value
+    yield from enumerate(inside, start=1) if isinstance(inside, list) else [(None, value)]
+
+
+def _text(path: Path) -> JsonValue | Quarantined:
+    """A text file as the record `{"file", "text"}`."""
+    if path.stat().st_size > MAX_TEXT:
+        return Quarantined(source=str(path), reason=f"longer than {MAX_TEXT // 2**20} MiB")
+    try:
+        text = path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        return Quarantined(source=str(path), reason=f"not UTF-8: {error}")
+    if not text.strip():
+        return Quarantined(source=str(path), reason="the file is empty")
+    return {"file": path.stem, "text": text}
+
+
+def _rows_of_csv(path: Path) -> Iterator[Record]:
+    """Rows by the names in the first line; a number where every cell of its column is one."""
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        yield None, Quarantined(source=str(path), reason=f"not UTF-8: {error}")
+        return
+    reader = csv.reader(io.StringIO(text, newline=""), _dialect(path, text))
+    csv.field_size_limit(MAX_TEXT)
+    try:
+        names = next(reader, None)
+        rows = [(reader.line_num, row) for row in reader if row]
+    except csv.Error as error:
+        yield None, Quarantined(source=str(path), line=reader.line_num, reason=f"not CSV: {error}")
+        return
+    if names is None or not rows:
+        yield None, Quarantined(source=str(path), reason="no rows in it")
+        return
+    columns = [_typed([row[place] for _, row in rows if place < len(row)]) for place in range(len(names))]
+    places = [iter(column) for column in columns]
+    for line, row in rows:
+        values = [next(place) if n < len(row) else None for n, place in enumerate(places)]
+        if len(row) == len(names):
+            yield line, dict(zip(names, values, strict=True))
+        else:
+            reason = f"{len(row)} cells where the first line names {len(names)}"
+            yield line, Quarantined(source=str(path), line=line, reason=reason)
+
+
+def _dialect(path: Path, text: str) -> type[csv.Dialect]:
+    """Commas, semicolons or tabs, whichever the first line has most of."""
+    line = text.partition("\n")[0]
+
+    class Dialect(csv.excel):
+        delimiter = "\t" if path.suffix.lower() == ".tsv" else max(",;\t", key=line.count)
+
+    return Dialect
+
+
+def _typed(cells: list[str]) -> list[JsonValue]:
+    """The cells of a column: numbers, or true and false, where all are; else texts. An empty one is null."""
+    said = {cell.strip() for cell in cells} - {""}
+    if said and said <= set(_TRUTH):
+        return [_TRUTH.get(cell.strip()) for cell in cells]
+    numbers = said - _NOTHING
+    if numbers and all(_NUMBER.fullmatch(cell) for cell in numbers):
+        whole = all(cell.lstrip("-").isdigit() for cell in numbers)
+        parsed = {cell: int(cell) if whole else float(cell) for cell in numbers}
+        return [parsed.get(cell.strip()) for cell in cells]
+    return [cell or None for cell in cells]
+
+
+def _rows_of_parquet(path: Path) -> Iterator[Record]:
+    import polars  # a tenth of a second
+
+    try:
+        frame = polars.read_parquet(path)
+    except (polars.exceptions.PolarsError, OSError) as error:
+        reason = f"not Parquet: {str(error).splitlines()[0][:200]}"
+        yield None, Quarantined(source=str(path), reason=reason)
+        return
+    number = 0
+    for some in frame.iter_slices(ROWS):
+        for row in some.iter_rows(named=True):
+            number += 1
+            yield number, plain(row)
+
+
+def plain(value: Any) -> JsonValue:
+    """A value of a table as JSON has it: times as ISO 8601, bytes as their text."""
+    if isinstance(value, dict):
+        return {str(key): plain(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(one) for one in value]
+    if isinstance(value, (datetime, date, time)):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, Decimal):
+        return float(value)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if value is None or isinstance(value, (str, int, float, bool)):
+        return value
+    return str(value)

@@ -1,0 +1,71 @@
+"""A mapped session whose events are messages as chat APIs have them: read as a chat, its head as mapped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ....schemas import Quarantined, Trajectory
+from . import chat
+from .conversation import Call, Said, Talk, outcomes
+from .mapped_paths import HEAD, MappedSessions, written
+from .mapped_session import tag, texted
+from .rules import rules
+
+
+def told(
+    many: list[Any], value: dict[str, Any], number: int | None, sessions: MappedSessions
+) -> Iterator[Trajectory | Quarantined]:
+    """The conversation of a list of messages; a message that cannot be read is quarantined."""
+    talk = Talk(rules(sessions.options.map))
+    at = sessions.mapping.events_at
+    for place, given in enumerate(many):
+        try:
+            talk.take(_acting(_named(chat.message(given), sessions), sessions))
+        except (ValueError, TypeError, AttributeError, OverflowError) as error:
+            reason = f"{at}[{place}]: {error}"
+            yield Quarantined(source=sessions.source, line=number, reason=reason)
+    if talk.events:
+        yield _trajectory(talk, value, number, sessions)
+    else:
+        yield Quarantined(source=sessions.source, line=number, reason=f"{at}: no messages in it")
+
+
+def _named(said: Said, sessions: MappedSessions) -> Said:
+    said.name = sessions.stripped(said.name) if said.name else said.name
+    return said
+
+
+def _acting(said: Said, sessions: MappedSessions) -> Said:
+    """The message with the action that its text has in it as a call."""
+    if not said.calls and sessions.mapping.role_table.get(said.role) == "agent":
+        for rule, pattern in sessions.acting:
+            if said.text and (match := pattern.search(said.text)):
+                action = written(rule.name, match)
+                said.calls = [Call(action.name, action.arguments)]
+                break
+    return said
+
+
+def _trajectory(
+    talk: Talk, value: dict[str, Any], number: int | None, sessions: MappedSessions
+) -> Trajectory:
+    constants = sessions.mapping.constants
+    head: dict[str, Any] = {
+        name: texted(sessions.heads[name](value), f"trajectory.{name}") or getattr(constants, name)
+        for name in HEAD
+    }
+    native = sessions.native_id(value) if sessions.named else None
+    tags = {name: tag(at(value)) for name, at in sessions.tags.items() if at(value) is not None}
+    trajectory = talk.trajectory(
+        native or sessions.place(number),
+        sessions.source,
+        sessions.options,
+        system=sessions.system,
+        named=native is not None,
+        tags=tags,
+        outcomes=outcomes({name: at(value) for name, at in sessions.outcomes.items()}),
+        **head,
+    )
+    update = {"condition": sessions.options.condition or head["condition"]}
+    return trajectory.model_copy(update={**update, "hidden": sessions.heads["hidden"](value)})

@@ -1,0 +1,144 @@
+"""Spans with OpenInference's attributes (Phoenix, smolagents, TRAIL) as those of the GenAI conventions.
+
+OTLP with such attributes is read by otlp.py. Read here are spans as JSON that hold each other
+(`child_spans` with `span_attributes`, as TRAIL has them), and flat ones with a `context`, as Phoenix
+exports them, one a line or in a list.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from ....schemas import JsonValue, Quarantined, Trajectory
+from ..base import ReadOptions, json_file, json_lines
+from .openinference_attributes import KIND, OPERATIONS, translated
+from .otlp import conversations
+from .otlp_spans import Span
+
+SYSTEM = "openinference"
+LOOK = 64 * 1024
+_PERIOD = re.compile(r"P(?:(\d+)D)?T?(?:(\d+)H)?(?:(\d+)M)?(?:([\d.]+)S)?")
+
+
+def recognises(path: Path) -> bool:
+    """A JSON file that begins with spans of this kind."""
+    if path.suffix not in (".json", ".jsonl", ".ndjson") or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        head = file.read(LOOK)
+    if b'"resourceSpans"' in head or b'"resource_spans"' in head:
+        return False
+    nested = b'"span_attributes"' in head and (b'"child_spans"' in head or b'"openinference' in head)
+    return nested or (b'"span_kind"' in head and b'"attributes' in head and b"context" in head)
+
+
+def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
+    """The conversations of a file, after what could not be read of it."""
+    for item in conversations(path, spans_of_file(path), options, SYSTEM):
+        yield item if isinstance(item, Quarantined) else item.trajectory
+
+
+def spans_of_file(path: Path) -> Iterator[Span | Quarantined]:
+    """Every span of a file."""
+    whole = json_file(path) if path.suffix == ".json" else None
+    if whole is None or isinstance(whole, Quarantined):
+        for number, value in json_lines(path):
+            yield from spans_of(value, str(path), number)
+        return
+    yield from spans_of(whole, str(path), None)
+
+
+def spans_of(value: JsonValue | Quarantined, source: str, line: int | None) -> Iterator[Span | Quarantined]:
+    """The spans of a value: a trace with `spans`, a span with those in it, or a list of either."""
+    if isinstance(value, Quarantined):
+        yield value
+    elif isinstance(value, list):
+        for one in value:
+            yield from spans_of(one, source, line)
+    elif isinstance(value, dict) and isinstance(value.get("spans"), list):
+        yield from spans_of(value["spans"], source, line)
+    elif isinstance(value, dict):
+        yield from _tree(value, None, source, line)
+    else:
+        yield Quarantined(source=source, line=line, reason="expected a span")
+
+
+def _tree(
+    given: dict[str, Any], parent: str | None, source: str, line: int | None
+) -> Iterator[Span | Quarantined]:
+    """A span, then those in it."""
+    try:
+        span = _span(given, parent)
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
+        name = given.get("span_id", given.get("id", "?"))
+        yield Quarantined(
+            source=source, line=line, reason=f"span {name}: not as OpenInference has it: {error!r}"
+        )
+        return
+    yield span
+    for child in given.get("child_spans") or []:
+        if isinstance(child, dict):
+            yield from _tree(child, span.id, source, line)
+
+
+def _span(given: dict[str, Any], parent: str | None) -> Span:
+    context = given.get("context") or {}
+    name = str(given.get("span_name", given.get("name", "")))
+    attributes = given.get("span_attributes", given.get("attributes")) or {}
+    flat = {
+        key.removeprefix("attributes."): value
+        for key, value in given.items()
+        if key.startswith("attributes.")
+    }
+    flat |= dict(attributes if all("." in key for key in attributes) else _attributes(attributes))
+    if given.get("span_kind") in (*OPERATIONS, "CHAIN"):
+        flat.setdefault(KIND, given["span_kind"])
+    start = _nanoseconds(given.get("timestamp", given.get("start_time")))
+    code = str(given.get("status_code", (given.get("status") or {}).get("code", ""))).upper()
+    why = given.get("status_message") or code
+    events = [
+        (str(e.get("Name", e.get("name"))), e) for e in given.get("events") or [] if isinstance(e, dict)
+    ]
+    return Span(
+        trace=str(given.get("trace_id") or context.get("trace_id") or given.get("context.trace_id") or ""),
+        id=str(given.get("span_id") or context.get("span_id") or given["context.span_id"]),
+        parent=str(p) if (p := given.get("parent_span_id") or given.get("parent_id") or parent) else None,
+        start=start,
+        end=_nanoseconds(given["end_time"])
+        if given.get("end_time")
+        else start + _length(given.get("duration")),
+        attributes=translated(flat, name),
+        events=events,
+        failed=str(why) if "ERROR" in code else None,
+        service=given.get("service_name"),
+    )
+
+
+def _attributes(given: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Nested attributes by their dotted names; lists of messages stay lists."""
+    for key, value in given.items():
+        if isinstance(value, dict):
+            yield from ((f"{key}.{inner}", one) for inner, one in _attributes(value))
+        else:
+            yield key, value
+
+
+def _nanoseconds(moment: Any) -> int:
+    if isinstance(moment, (int, float)) and not isinstance(moment, bool):
+        return int(moment * (1 if moment > 1e17 else 1_000_000 if moment > 1e11 else 1_000_000_000))
+    parsed = datetime.fromisoformat(str(moment))
+    aware = parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+    return (aware - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) * 1000
+
+
+def _length(period: Any) -> int:
+    """Nanoseconds of an ISO 8601 period; 0 where there is none."""
+    match = _PERIOD.fullmatch(str(period)) if period else None
+    if match is None:
+        return 0
+    days, hours, minutes, seconds = (float(part or 0) for part in match.groups())
+    return int(((days * 24 + hours) * 60 + minutes) * 60e9 + seconds * 1e9)

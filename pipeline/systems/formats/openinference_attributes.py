@@ -1,0 +1,147 @@
+"""OpenInference's attributes of a span as those of the GenAI conventions that say the same."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from .paths import unpacked
+
+KIND = "openinference.span.kind"
+OPERATIONS = {"LLM": "chat", "TOOL": "execute_tool", "AGENT": "invoke_agent"}
+ROLES = {
+    "tool-call": "assistant",
+    "tool-response": "tool",
+    "model": "assistant",
+    "ai": "assistant",
+    "human": "user",
+}
+"""Roles that frameworks give their messages, in the words of chat APIs."""
+_MESSAGE = re.compile(r"llm\.(input|output)_messages\.(\d+)\.message\.(.+)")
+_CALL = re.compile(r"tool_calls\.(\d+)\.tool_call\.(.+)")
+_PART = re.compile(r"contents\.(\d+)\.message_content\.(.+)")
+
+
+def translated(given: dict[str, Any], name: str) -> dict[str, Any]:
+    """Attributes of OpenInference with those of the GenAI conventions that say the same."""
+    kind = str(given.get(KIND, "")).upper()
+    if kind not in OPERATIONS:
+        return given
+    made: dict[str, Any] = {"gen_ai.operation.name": OPERATIONS[kind]}
+    if "session.id" in given:
+        made["gen_ai.conversation.id"] = given["session.id"]
+    if kind == "TOOL":
+        made |= _tool(given, name)
+    else:
+        made |= _talk(given, kind, name)
+    return {**given, **made}
+
+
+def _talk(given: dict[str, Any], kind: str, name: str) -> dict[str, Any]:
+    """What a model call, or an agent, was told and said."""
+    made: dict[str, Any] = {}
+    if kind == "AGENT":
+        made["gen_ai.agent.name"] = str(given.get("agent.name") or re.sub(r"\.run$", "", name) or "agent")
+    for side, fallback, role in (("input", "input.value", "user"), ("output", "output.value", "assistant")):
+        messages = _messages(given, side) or _plain(given.get(fallback), role)
+        if messages:
+            made[f"gen_ai.{side}.messages"] = messages
+    if "llm.model_name" in given:
+        made["gen_ai.request.model"] = given["llm.model_name"]
+    for ours, theirs in (("input_tokens", "prompt"), ("output_tokens", "completion")):
+        if isinstance(count := given.get(f"llm.token_count.{theirs}"), (int, float)):
+            made[f"gen_ai.usage.{ours}"] = int(count)
+    return made
+
+
+def _tool(given: dict[str, Any], name: str) -> dict[str, Any]:
+    asked = given.get("input.value", given.get("tool.parameters"))
+    made = {"gen_ai.tool.name": str(given.get("tool.name") or name or "tool")}
+    if asked is not None:
+        made["gen_ai.tool.call.arguments"] = asked
+    if "tool_call.id" in given:
+        made["gen_ai.tool.call.id"] = str(given["tool_call.id"])
+    if "output.value" in given:
+        made["gen_ai.tool.call.result"] = given["output.value"]
+    return made
+
+
+def _messages(given: dict[str, Any], side: str) -> list[dict[str, Any]]:
+    """Messages that stand as numbered attributes, or as a list."""
+    whole = _value(given.get(f"llm.{side}_messages"))
+    if isinstance(whole, list):
+        return [_message(_flat(one)) for one in whole if isinstance(one, dict)]
+    parts: dict[int, dict[str, Any]] = {}
+    for key, value in given.items():
+        if (match := _MESSAGE.fullmatch(key)) and match[1] == side:
+            parts.setdefault(int(match[2]), {})[match[3]] = value
+    return [_message(one) for _, one in sorted(parts.items())]
+
+
+def _message(parts: dict[str, Any]) -> dict[str, Any]:
+    """A message of a chat API from its attributes."""
+    role = str(parts.get("role", "user"))
+    message: dict[str, Any] = {"role": ROLES.get(role, role)}
+    texts: dict[int, str] = {}
+    calls: dict[int, dict[str, Any]] = {}
+    for key, value in parts.items():
+        if (match := _PART.fullmatch(key)) and match[2] == "text":
+            texts[int(match[1])] = str(value)
+        elif match := _CALL.fullmatch(key):
+            calls.setdefault(int(match[1]), {})[match[2]] = value
+    content = parts.get("content")
+    said = content if content is not None else "\n".join(text for _, text in sorted(texts.items())) or None
+    message["content"] = said.strip() if isinstance(said, str) else _value(said)
+    if calls:
+        message["tool_calls"] = [
+            {
+                "id": call.get("id"),
+                "function": {
+                    "name": str(call.get("function.name", "tool")),
+                    "arguments": call.get("function.arguments"),
+                },
+            }
+            for _, call in sorted(calls.items())
+        ]
+    if "tool_call_id" in parts:
+        message["tool_call_id"] = str(parts["tool_call_id"])
+    return message
+
+
+def _plain(value: Any, role: str) -> list[dict[str, Any]]:
+    """What stands in place of messages: a request or answer of an API, a task, or a text."""
+    inside = _value(value)
+    if isinstance(inside, dict):
+        if isinstance(inside.get("messages"), list):
+            return [one for one in inside["messages"] if isinstance(one, dict) and "role" in one]
+        inside = next(
+            (inside[k] for k in ("task", "input", "question", "content", "text") if inside.get(k)), inside
+        )
+    if inside in (None, ""):
+        return []
+    return [{"role": role, "content": inside.strip() if isinstance(inside, str) else str(value)}]
+
+
+def _flat(given: dict[str, Any]) -> dict[str, Any]:
+    """A message's attributes by their dotted names, from objects within objects."""
+    made: dict[str, Any] = {}
+    for key, value in _leaves(given, ""):
+        made[key.removeprefix("message.")] = value
+    return made
+
+
+def _leaves(value: Any, name: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        for key, one in value.items():
+            yield from _leaves(one, f"{name}.{key}" if name else str(key))
+    elif isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
+        for number, one in enumerate(value):
+            yield from _leaves(one, f"{name}.{number}")
+    else:
+        yield name, value
+
+
+def _value(given: Any) -> Any:
+    """A value that may have been recorded as JSON in a text."""
+    return unpacked(given) if isinstance(given, str) else given

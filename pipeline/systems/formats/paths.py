@@ -1,0 +1,144 @@
+"""Paths into logged values, and conditions on what stands there.
+
+A path is `user.name`, `choices[0].text`; a dot, bracket or backslash inside a key is written `\\.`. A text
+that holds JSON where a path goes on is read as what it holds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pydantic_core import from_json
+
+from ....schemas import JsonValue
+
+Getter = Callable[[Any], Any]
+Scalar = str | int | float | bool
+Condition = dict[str, Scalar | list[Scalar]]
+"""Path -> the value, or one of the values, that must stand there: `*` is any value but null, and a text that
+begins with `~` is a regular expression, looked for in a text."""
+_STEP = re.compile(r"((?:[^.\[\]\\]|\\.)+)|\[(\d*)\]", re.DOTALL)
+_KEY = re.compile(r"[.\[\]\\]")
+
+
+def escaped(key: str) -> str:
+    """A key as a path has it."""
+    return _KEY.sub(r"\\\g<0>", key)
+
+
+def steps(path: str) -> list[str | int]:
+    """The keys and places of a path; ValueError for one that is none. `[]` is left out."""
+    items: list[str | int] = []
+    at = 0
+    while at < len(path):
+        match = _STEP.match(path, at)
+        if match is None or (match[1] and at and path[at - 1] != "."):
+            raise ValueError(f"expected a path such as user.name or events[].text, got {path!r}")
+        if match[1]:
+            items.append(re.sub(r"\\(.)", r"\1", match[1]))
+        elif match[2]:
+            items.append(int(match[2]))
+        at = match.end()
+        if at < len(path) and path[at] == ".":
+            at += 1
+            if at == len(path):
+                raise ValueError(f"a path ends in a key, got {path!r}")
+    if not items:
+        raise ValueError(f"expected a path such as user.name or events[].text, got {path!r}")
+    return items
+
+
+def getter(path: str | None) -> Getter:
+    """A function from an object to what it has at `path`; None where there is nothing, or no path."""
+    if path is None:
+        return lambda value: None
+    keys = steps(path)
+    if len(keys) == 1 and isinstance(keys[0], str):
+        key = keys[0]
+        return lambda value: value.get(key)
+    if len(keys) == 2 and isinstance(keys[0], str) and isinstance(keys[1], str):
+        # Most paths are that short, and they are walked for every event.
+        outer, key = keys[0], keys[1]
+
+        def get_inner(value: Any) -> Any:
+            inside = value.get(outer)
+            if type(inside) is str:
+                inside = unpacked(inside)
+            return inside.get(key) if type(inside) is dict else None
+
+        return get_inner
+
+    def get(value: Any) -> Any:
+        for key in keys:
+            if type(value) is str:
+                value = unpacked(value)
+            if type(value) is dict:
+                value = value.get(key)
+            elif type(value) is list and type(key) is int and key < len(value):
+                value = value[key]
+            else:
+                return None
+        return value
+
+    return get
+
+
+def first_of(paths: str | Sequence[str] | None) -> Getter:
+    """A function from an object to the first value that there is at one of the paths."""
+    if paths is None or isinstance(paths, str):
+        return getter(paths)
+    getters = [getter(path) for path in paths]
+
+    def get_first(value: Any) -> Any:
+        return next((one for at in getters if (one := at(value)) not in (None, "")), None)
+
+    return get_first
+
+
+def unpacked(text: str) -> Any:
+    """The object or list that a text holds as JSON; the text itself where it holds none."""
+    if text.lstrip()[:1] not in ("{", "["):
+        return text
+    try:
+        return from_json(text)
+    except ValueError:
+        return text
+
+
+def fits(condition: Condition, value_at: Callable[[str], JsonValue]) -> bool:
+    """Whether every path of a condition has one of its values."""
+    return all(_fits(wanted, value_at(path)) for path, wanted in condition.items())
+
+
+def _fits(wanted: Scalar | list[Scalar], result: JsonValue) -> bool:
+    choices = wanted if isinstance(wanted, list) else [wanted]
+    if result is None:
+        return False
+    return "*" in choices or any(_is(one, result) for one in choices)
+
+
+def is_pattern(wanted: Scalar) -> bool:
+    """Whether a value of a condition is a regular expression: a text that begins with `~`."""
+    return isinstance(wanted, str) and wanted.startswith("~")
+
+
+def _is(wanted: Scalar, result: JsonValue) -> bool:
+    if isinstance(wanted, str) and is_pattern(wanted):
+        return isinstance(result, str) and re.search(wanted[1:], result) is not None
+    return result == wanted and type(result) is type(wanted)
+
+
+def check_pattern(wanted: Scalar) -> None:
+    """ValueError for a regular expression that is none."""
+    if isinstance(wanted, str) and is_pattern(wanted):
+        expression(wanted[1:])
+
+
+def expression(text: str) -> re.Pattern[str]:
+    """A regular expression of a mapping, in which `^` and `$` mean lines."""
+    try:
+        return re.compile(text, re.MULTILINE)
+    except re.error as error:
+        raise ValueError(f"{text!r}: no regular expression: {error}") from error

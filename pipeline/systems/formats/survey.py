@@ -1,0 +1,247 @@
+"""What is in anybody's logs: files and their records, and every path with its kinds, counts and values."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from ....schemas import Quarantined
+from ..base import json_file, walk
+from . import inputs, turns
+from .mapping import Input
+from .paths import escaped, unpacked
+
+FILES = 200
+"""So many files of a folder are looked into."""
+RECORDS = 1000
+"""So many records in all."""
+ITEMS = 300
+"""So many items of a list."""
+DEPTH = 7
+KEYS = 80
+"""An object with more keys over the records than that has names of things for keys."""
+VALUES = 60
+"""So many different values of a path are counted."""
+SHORT = 80
+"""Characters of a value that may be a name or a label."""
+CONTAINER = 2
+"""A list of so many objects under one key of a JSON object may be the records."""
+BINARY = (".png", ".jpg", ".jpeg", ".gif", ".pdf", ".zip", ".gz", ".whl", ".pyc", ".db", ".sqlite", ".duckdb")
+
+
+@dataclass
+class PathSeen:
+    """What stands at one path."""
+
+    path: str
+    count: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
+    values: Counter[str] = field(default_factory=Counter)
+    """Of short texts, numbers and truths, up to VALUES different ones."""
+    more: bool = False
+    """Whether there are more values than are counted."""
+    characters: int = 0
+    texts: list[str] = field(default_factory=list)
+    """Some of its texts, cut."""
+    lengths: list[int] = field(default_factory=list)
+    """Of lists."""
+
+    @property
+    def key(self) -> str:
+        """The last key of the path."""
+        return self.path.rpartition(".")[2].replace("\\", "")
+
+    @property
+    def mean_length(self) -> float:
+        """Characters of a text, on average."""
+        n = self.kinds["text"]
+        return self.characters / n if n else 0.0
+
+    def only(self, *kinds: str) -> bool:
+        """Whether nothing but these kinds, and null, stand there."""
+        return set(self.kinds) <= {*kinds, "null"} and any(self.kinds[kind] for kind in kinds)
+
+
+@dataclass
+class Survey:
+    """What was looked into, and what was seen there."""
+
+    root: Path
+    files: list[Path] = field(default_factory=list)
+    others: list[Path] = field(default_factory=list)
+    """Files that were not looked into: of another shape than most, or beyond FILES."""
+    format: str | None = None
+    sessions: str | None = None
+    """Where the records of a JSON object are."""
+    records: list[dict[str, Any]] = field(default_factory=list)
+    per_file: bool = False
+    """Whether each file is one record."""
+    paths: dict[str, PathSeen] = field(default_factory=dict)
+    wrong: list[Quarantined] = field(default_factory=list)
+
+
+def survey(root: Path) -> Survey:
+    """Look into a file, or into the files of a folder that most are alike."""
+    files = [path for path in walk(root) if _readable(path)]
+    seen = Survey(root)
+    if not files:
+        return seen
+    forms = Counter(_group(path) for path in files)
+    chosen = max(forms, key=lambda group: (group[0] in ("json", "jsonl", "csv", "parquet"), forms[group]))
+    alike = [path for path in files if _group(path) == chosen]
+    seen.files, seen.others = alike[:FILES], alike[FILES:] + [p for p in files if _group(p) != chosen]
+    seen.format = chosen[0]
+    if chosen[0] == "json":
+        seen.sessions = _container(seen.files[0])
+    given = Input(format=seen.format, sessions=seen.sessions)  # type: ignore[arg-type]
+    counts = []
+    for path in seen.files:
+        some = list(itertools.islice(_records(path, given, seen), max(1, RECORDS // len(seen.files))))
+        counts.append(len(some))
+        seen.records += some
+    whole = chosen[0] in ("json", "text")
+    seen.per_file = whole and set(counts) <= {0, 1} and seen.sessions is None
+    for record in seen.records:
+        _look(seen.paths, record, "", 0)
+    _drop_names(seen.paths)
+    return seen
+
+
+def common_end(files: list[Path]) -> str:
+    """What the names of several files end in, from a dot on: `.traj.json`."""
+    ends = {"".join(path.suffixes[-2:]) for path in files if len(path.suffixes) > 1}
+    double = len(ends) == 1 and all(path.name.endswith(next(iter(ends))) for path in files)
+    end = next(iter(ends)) if double else files[0].suffix
+    return end if end.count(".") < 2 or not any(c.isdigit() for c in end) else files[0].suffix
+
+
+def _records(path: Path, given: Input, seen: Survey) -> Iterator[dict[str, Any]]:
+    try:
+        for _, value in inputs.records(path, given):
+            if isinstance(value, Quarantined):
+                seen.wrong.append(value)
+            elif isinstance(value, dict):
+                yield value
+            else:
+                reason = f"expected a JSON object, got {type(value).__name__}"
+                seen.wrong.append(Quarantined(source=str(path), reason=reason))
+    except OSError as error:
+        seen.wrong.append(Quarantined(source=str(path), reason=f"cannot be read: {error.strerror or error}"))
+
+
+def _readable(path: Path) -> bool:
+    hidden = path.name.startswith(".") or path.suffix.lower() in BINARY
+    return path.is_file() and not hidden and path.stat().st_size > 0
+
+
+def _group(path: Path) -> tuple[str, str]:
+    """Files that are read alike: their format and, of JSON, how their names end."""
+    form = inputs.format_of(path) or "text"
+    readme = path.stem.lower() in ("readme", "license", "changelog", "notice")
+    return (form if not readme else "page", common_end([path]) if form == "json" else "")
+
+
+def _container(path: Path) -> str | None:
+    """The key of a JSON object under which its records are: a list of objects that hold lists or are many."""
+    value = json_file(path)
+    if not isinstance(value, dict):
+        return None
+    best: tuple[int, str] | None = None
+    for key, inside in value.items():
+        items = list(inside.values()) if isinstance(inside, dict) else inside
+        if not isinstance(items, list) or len(items) < CONTAINER:
+            continue
+        objects = [one for one in items if isinstance(one, dict)]
+        nested = sum(any(_is_list_of_turns(inner) for inner in _inside(one)) for one in objects)
+        if len(objects) == len(items) and nested > len(items) / 2:
+            best = max(best or (0, ""), (len(items), escaped(key)))
+    return best[1] if best else None
+
+
+def _inside(value: dict[str, Any]) -> Iterator[Any]:
+    """The values of an object and of the objects in it."""
+    for one in value.values():
+        yield one
+        if isinstance(one, dict):
+            yield from one.values()
+
+
+def _is_list_of_turns(value: Any) -> bool:
+    """A list of objects that have a text: what could be said, not a message's parts or tool calls."""
+    value = unpacked(value) if isinstance(value, str) else value
+    if not isinstance(value, list) or not value or not all(isinstance(one, dict) for one in value):
+        return False
+    parts = all("type" in one and ("text" in one or "function" in one) and "role" not in one for one in value)
+    return not parts and any(isinstance(inner, str) for one in value for inner in one.values())
+
+
+def _look(paths: dict[str, PathSeen], value: Any, path: str, depth: int) -> None:
+    """Count a value and what is in it."""
+    if path:
+        seen = paths.setdefault(path, PathSeen(path))
+        seen.count += 1
+        value = _noted(seen, value)
+    if depth > DEPTH:
+        return
+    if isinstance(value, dict):
+        columns = turns.columns_of(value) if path else {}
+        if columns and max(map(len, columns.values())) > 1:
+            _look_into_list(paths, turns.listed(value), path, depth)
+            return
+        for key, inside in value.items():
+            if isinstance(key, str) and key:
+                _look(paths, inside, f"{path}.{escaped(key)}" if path else escaped(key), depth + 1)
+    elif isinstance(value, list):
+        _look_into_list(paths, turns.listed(value), path, depth)
+
+
+def _look_into_list(paths: dict[str, PathSeen], items: list[Any], path: str, depth: int) -> None:
+    paths[path].lengths.append(len(items))
+    for item in items[:ITEMS]:
+        if isinstance(item, dict):
+            _look(paths, item, f"{path}[]", depth + 1)
+
+
+def _noted(seen: PathSeen, value: Any) -> Any:
+    """The value, with what a text holds as JSON in its place."""
+    if isinstance(value, str):
+        inside = turns.loaded(value)
+        if not isinstance(inside, str):
+            seen.kinds["JSON in a text"] += 1
+            return inside
+        seen.kinds["text"] += 1
+        seen.characters += len(value)
+        if len(seen.texts) < VALUES:
+            seen.texts.append(value[:20_000])
+    seen.kinds[_kind(value)] += not isinstance(value, str)
+    if isinstance(value, (str, int, float)) and len(str(value)) <= SHORT:
+        if str(value) in seen.values or len(seen.values) < VALUES:
+            seen.values[str(value)] += 1
+        else:
+            seen.more = True
+    elif isinstance(value, str):
+        seen.more = True
+    return value
+
+
+def _kind(value: Any) -> str:
+    names = {type(None): "null", bool: "true or false", int: "number", float: "number", str: "text"}
+    return names.get(type(value), "list" if isinstance(value, list) else "object")
+
+
+def _drop_names(paths: dict[str, PathSeen]) -> None:
+    """Leave out what is below objects whose keys are names of things."""
+    below: Counter[str] = Counter(path.rpartition(".")[0] for path in paths)
+    for parent in [path for path, count in below.items() if count > KEYS and path]:
+        for path in [path for path in paths if path.startswith(f"{parent}.")]:
+            del paths[path]
+
+
+def fitting(files: list[Path], pattern: str) -> list[Path]:
+    """The files whose names fit a pattern."""
+    return [path for path in files if fnmatchcase(path.name, pattern)]

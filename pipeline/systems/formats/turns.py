@@ -1,0 +1,83 @@
+"""Texts and records cut into turns, and lists of whatever kind as lists of events."""
+
+from __future__ import annotations
+
+import re
+from ast import literal_eval
+from collections.abc import Iterator
+from typing import Any
+
+from .mapping import Turns
+from .paths import expression, getter, unpacked
+
+TWICE = 2
+"""Turns that a pattern must find before it is taken for the one that fits."""
+SIDES = ("first", "second")
+"""Whose turn a text in a plain list of texts is, under `turn`."""
+
+
+def events_in(record: dict[str, Any], at: str, turns: Turns | None) -> Any:
+    """What stands at a path as a list of events; what it is where it cannot be one."""
+    if turns is not None and turns.fields:
+        said = ((role, getter(path)(record)) for role, path in turns.fields.items())
+        return [{"role": role, "text": text} for role, text in said if text not in (None, "")]
+    value = loaded(getter(at)(record))
+    if isinstance(value, str) and turns is not None and turns.pattern is not None:
+        return list(cut(value, turns))
+    return listed(value)
+
+
+def listed(value: Any) -> Any:
+    """A list's items as objects: texts and pairs under names of their own, an object of equally long lists
+    item by item."""
+    if isinstance(value, dict) and (columns := columns_of(value)):
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    if isinstance(value, list):
+        return [_event(place, item) for place, item in enumerate(value)]
+    return value
+
+
+def columns_of(value: dict[str, Any]) -> dict[str, list[Any]]:
+    """The lists of an object that holds two or more, all equally long; none where it is something else."""
+    columns = {key: one for key, one in value.items() if isinstance(one, list)}
+    lengths = {len(one) for one in columns.values()}
+    return columns if len(columns) > 1 and len(lengths) == 1 and len(columns) == len(value) else {}
+
+
+def cut(text: str, turns: Turns) -> Iterator[dict[str, Any]]:
+    """The turns of a text: the groups of what begins each, and what follows as `text`."""
+    given = turns.pattern or []
+    patterns = [expression(one) for one in ([given] if isinstance(given, str) else given)]
+    fitting = [(pattern, list(pattern.finditer(text))) for pattern in patterns]
+    pattern, matches = next((one for one in fitting if len(one[1]) >= TWICE), fitting[0])
+    before = text[: matches[0].start()] if matches else text
+    if before.strip():
+        yield {**dict.fromkeys(pattern.groupindex, turns.first), "text": before.strip()}
+    if not matches:
+        return
+    ends = [match.start() for match in matches[1:]] + [len(text)]
+    for match, end in zip(matches, ends, strict=True):
+        said = text[match.end() : end].strip()
+        yield {**match.groupdict(), "text": said}
+
+
+def _event(place: int, item: Any) -> Any:
+    if isinstance(item, str):
+        inside = unpacked(item)
+        return inside if isinstance(inside, dict) else {"turn": SIDES[place % 2], "text": item}
+    if isinstance(item, list):
+        return {str(number): one for number, one in enumerate(item)}
+    return item
+
+
+def loaded(value: Any) -> Any:
+    """A list or object that was logged as its JSON, or as Python prints it."""
+    if not isinstance(value, str):
+        return value
+    inside = unpacked(value)
+    if isinstance(inside, str) and re.match(r"\s*[\[{]['\"\[{]", inside):
+        try:
+            return literal_eval(inside)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            return value
+    return inside

@@ -1,0 +1,121 @@
+"""What a changed mapping replaces, and what is forgotten and comes back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.conftest import Coaudit
+
+MAP = """
+[constants]
+system = "lab"
+[trajectory]
+native_id = "id"
+[event]
+role = "log[].who"
+text = "log[].said"
+[roles]
+Ada = "human"
+"""
+
+
+def logged(path: Path, *names: str) -> Path:
+    log = [{"who": "Ada", "said": "Go."}, {"who": "Bot", "said": "Done."}, {"who": "Ada", "said": "Thanks."}]
+    path.write_text("".join(f"{json.dumps({'id': name, 'log': log})}\n" for name in names), encoding="utf-8")
+    return path
+
+
+def listed(coaudit: Coaudit) -> list[tuple[str, int]]:
+    rows = coaudit("trajectory", "list", "--json").json["rows"]
+    return sorted((row["native_id"], row["events"]) for row in rows)
+
+
+def mapped(folder: Path, more: str = "") -> Path:
+    path = folder / "map.toml"
+    path.write_text(MAP + more, encoding="utf-8")
+    return path
+
+
+def test_a_corrected_mapping_replaces_what_the_source_gave(tmp_path: Path, coaudit: Coaudit) -> None:
+    log = logged(tmp_path / "log.jsonl", "s1", "s2")
+    coaudit("ingest", log, "--map", mapped(tmp_path))
+    assert listed(coaudit) == [("s1", 2), ("s2", 2)]
+    said = coaudit("ingest", log, "--map", mapped(tmp_path, 'Bot = "agent"\n')).err
+    assert f"{log}: read in another way, 2 trajectories are replaced" in said
+    assert listed(coaudit) == [("s1", 3), ("s2", 3)]
+    coaudit("rebuild")
+    assert listed(coaudit) == [("s1", 3), ("s2", 3)]
+    assert (
+        "0 trajectories with 0 events; 2 unchanged"
+        in coaudit("ingest", log, "--map", mapped(tmp_path, 'Bot = "agent"\n')).out
+    )
+
+
+def test_a_mapping_that_reads_nothing_replaces_nothing(tmp_path: Path, coaudit: Coaudit) -> None:
+    log = logged(tmp_path / "log.jsonl", "s1")
+    coaudit("ingest", log, "--map", mapped(tmp_path))
+    wrong = tmp_path / "wrong.toml"
+    wrong.write_text(MAP.replace("log[]", "lgo[]"), encoding="utf-8")
+    coaudit("ingest", log, "--map", wrong, status=1)
+    assert listed(coaudit) == [("s1", 2)]
+
+
+def test_ratings_of_what_was_replaced_are_kept_and_listed(tmp_path: Path, coaudit: Coaudit) -> None:
+    log = logged(tmp_path / "log.jsonl", "s1")
+    coaudit("ingest", log, "--map", mapped(tmp_path))
+    rating = {"trajectory": "s1", "codebook": "failures", "code": "C.1", "rater": "ann", "label": "present"}
+    path = tmp_path / "ratings.jsonl"
+    path.write_text(json.dumps(rating), encoding="utf-8")
+    coaudit("ratings", "import", path)
+    assert coaudit("ratings", "uncounted", "--json").json["rows"] == []
+    said = coaudit("ingest", log, "--map", mapped(tmp_path, 'Bot = "agent"\n')).err
+    assert "1 ratings on them are kept" in said
+    (row,) = coaudit("ratings", "uncounted", "--json").json["rows"]
+    assert (row["code"], row["rater"], row["label"]) == ("C.1", "ann", "present")
+    assert "its unit has changed" in row["reason"]
+
+
+def test_a_source_is_forgotten_until_that_is_undone(tmp_path: Path, coaudit: Coaudit) -> None:
+    one, two = logged(tmp_path / "one.jsonl", "s1", "s2"), logged(tmp_path / "two.jsonl", "s3")
+    mapping = mapped(tmp_path)
+    coaudit("ingest", one, two, "--map", mapping)
+    assert coaudit("forget", one, "--json").json["sources"] == [str(one)]
+    assert listed(coaudit) == [("s3", 2)]
+    coaudit("rebuild")
+    assert listed(coaudit) == [("s3", 2)]
+    assert "forgotten; `coaudit forget --undo`" in coaudit("ingest", one, two, "--map", mapping).err
+    assert listed(coaudit) == [("s3", 2)]
+    coaudit("forget", "--undo", one)
+    assert listed(coaudit) == [("s1", 2), ("s2", 2), ("s3", 2)]
+    coaudit("rebuild")
+    assert listed(coaudit) == [("s1", 2), ("s2", 2), ("s3", 2)]
+
+
+def test_a_trajectory_is_forgotten_also_where_its_source_is_read_again(
+    tmp_path: Path, coaudit: Coaudit
+) -> None:
+    log = logged(tmp_path / "log.jsonl", "s1", "s2")
+    coaudit("ingest", log, "--map", mapped(tmp_path))
+    (name,) = coaudit("forget", "s1", "--json").json["trajectories"]
+    assert listed(coaudit) == [("s2", 2)]
+    logged(log, "s1", "s2", "s3")
+    coaudit("ingest", log, "--map", mapped(tmp_path))
+    assert listed(coaudit) == [("s2", 2), ("s3", 2)]
+    coaudit("forget", name, "--undo")
+    assert listed(coaudit) == [("s1", 2), ("s2", 2), ("s3", 2)]
+
+
+def test_a_folder_forgets_all_below_it_and_nothing_beside_it(tmp_path: Path, coaudit: Coaudit) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "ab").mkdir()
+    logged(tmp_path / "a" / "log.jsonl", "s1"), logged(tmp_path / "ab" / "log.jsonl", "s2")
+    coaudit("ingest", tmp_path / "a", tmp_path / "ab", "--map", mapped(tmp_path))
+    coaudit("forget", tmp_path / "a")
+    assert listed(coaudit) == [("s2", 2)]
+
+
+def test_what_is_not_there_cannot_be_forgotten_nor_brought_back(tmp_path: Path, coaudit: Coaudit) -> None:
+    coaudit("ingest", logged(tmp_path / "log.jsonl", "s1"), "--map", mapped(tmp_path))
+    assert "no trajectory 'else'" in coaudit("forget", "else", status=2).err
+    assert "'else' is not forgotten" in coaudit("forget", "else", "--undo", status=2).err

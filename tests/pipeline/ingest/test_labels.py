@@ -1,0 +1,120 @@
+"""Labels in tables and JSON through a mapping file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from coaudit.pipeline.errors import SourceError
+from coaudit.pipeline.ingest.labels import Labelled, parse, read
+from coaudit.schemas import Quarantined
+from tests.conftest import Coaudit
+
+MAP = """
+[constants]
+codebook = "failures"
+rater_kind = "human"
+[rating]
+trajectory = "id"
+code = "mode"
+[raters]
+ann = "ann_says"
+bob = "bob_says"
+[labels]
+true = "present"
+false = "absent"
+x = "present"
+n = ""
+[patterns]
+code = '^[A-Z]\\.\\d'
+"""
+
+
+def said(path: Path, mapping: str) -> list[dict[str, object]]:
+    return [item.said for item in read(path, parse(mapping, "m.toml")) if isinstance(item, Labelled)]
+
+
+def test_a_column_a_rater_is_a_label_each_and_an_empty_cell_none(tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text("id,mode,ann_says,bob_says\ns1,C.1 Late,x,n\ns2,C.1 Late,,x\n", encoding="utf-8")
+    base = {"codebook": "failures", "rater_kind": "human", "code": "C.1", "label": "present"}
+    assert said(path, MAP) == [
+        {**base, "trajectory": "s1", "rater": "ann"},
+        {**base, "trajectory": "s2", "rater": "bob"},
+    ]
+
+
+def test_a_column_a_code_and_truths_of_json(tmp_path: Path) -> None:
+    path = tmp_path / "labels.json"
+    path.write_text(json.dumps([{"id": 7, "late": True, "rude": False, "by": "ann"}]), encoding="utf-8")
+    mapping = MAP.replace('code = "mode"\n', 'rater = "by"\n')
+    mapping = (
+        mapping[: mapping.index("[raters]")]
+        + '[codes]\nC1 = "late"\nC2 = "rude"\n[labels]\ntrue = "present"\n'
+    )
+    assert [(one["trajectory"], one["code"], one["rater"], one["label"]) for one in said(path, mapping)] == [
+        ("7", "C1", "ann", "present"),
+        ("7", "C2", "ann", "false"),
+    ]
+
+
+def test_labels_in_a_list_of_each_record(tmp_path: Path) -> None:
+    path = tmp_path / "labels.jsonl"
+    errors = [{"at": "3", "kind": "C.1"}, {"at": 4.0, "kind": "C.2"}]
+    path.write_text(
+        json.dumps({"id": "s1", "errors": errors}) + '\n{"id": "s2", "errors": 5}\n', encoding="utf-8"
+    )
+    mapping = """
+        [constants]
+        codebook = "steps"
+        rater = "ann"
+        label = "yes"
+        [rating]
+        trajectory = "id"
+        event = "errors[].at"
+        code = "errors[].kind"
+    """
+    assert [(one["trajectory"], one["event"], one["code"]) for one in said(path, mapping)] == [
+        ("s1", 3, "C.1"),
+        ("s1", 4, "C.2"),
+    ]
+    wrong = [item for item in read(path, parse(mapping, "m")) if isinstance(item, Quarantined)]
+    assert [(item.line, item.reason) for item in wrong] == [(2, "errors: expected a list of labels")]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ('codebook = "failures"', "", "constants.codebook: which codebook"),
+        ('code = "mode"', "", "rating.code: which code a label is for"),
+        ('trajectory = "id"', "", "rating.trajectory: Field required"),
+        ('trajectory = "id"', 'trajectory = "a[].b[].c"', "rating.trajectory: labels are in one list"),
+        ("\\d", "(", "no regular expression"),
+        ("[labels]", "[labels", "not TOML"),
+    ],
+)
+def test_a_mapping_that_is_none_is_refused_with_its_place(old: str, new: str, why: str) -> None:
+    with pytest.raises(SourceError, match=r"m\.toml: ") as error:
+        parse(MAP.replace(old, new), "m.toml")
+    assert why in str(error.value)
+
+
+def test_labels_of_a_spreadsheet_are_checked_like_any_rating(tmp_path: Path, coaudit: Coaudit) -> None:
+    log = tmp_path / "log.jsonl"
+    turns = [{"role": "user", "content": "Go."}, {"role": "assistant", "content": "Done."}]
+    log.write_text(json.dumps({"id": "s1", "messages": turns}) + "\n", encoding="utf-8")
+    coaudit("ingest", log)
+    mapping, labels = tmp_path / "map.toml", tmp_path / "labels.csv"
+    mapping.write_text(MAP.replace("\\\\", "\\"), encoding="utf-8")
+    labels.write_text(
+        "id,mode,ann_says,bob_says\ns1,C.1,x,x\nnone,C.1,x,\ns1,Z.9,x,\ns1,C.1,,maybe\n", encoding="utf-8"
+    )
+    document = coaudit("ratings", "import", labels, "--map", mapping, "--json").json
+    assert document["imported"] == 2
+    assert [(item["line"], item["reason"][:40]) for item in document["quarantined"]] == [
+        (3, "no trajectory 'none' in the workspace"),
+        (4, "codebook 'failures' has no code 'Z.9', e"),
+        (5, "label must be one of present, absent, un"),
+    ]

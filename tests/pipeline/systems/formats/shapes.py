@@ -1,0 +1,217 @@
+"""Logs in shapes that public data sets have, written by us, for the tests of `coaudit map`."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars
+
+SAID = (
+    "We should look at the train first, since it is cheaper than the bus and leaves on time.",
+    "A table for two at eight, please, and nothing with nuts in it.",
+    "That did not work; let me try the other tool before we give up on it.",
+    "Done. Is there anything else that you want me to change?",
+)
+
+
+def said(n: int) -> str:
+    return f"{SAID[n % len(SAID)]} ({n})"
+
+
+def tau(folder: Path) -> Path:
+    """Airline and retail results: one list, chat messages under `traj`, several trials of a task."""
+    items = []
+    for task in range(3):
+        for trial in range(2):
+            traj: list[dict[str, Any]] = [
+                {"role": "system", "content": f"# Policy\n{said(0)}"},
+                {"role": "user", "content": said(task)},
+            ]
+            for n, result in enumerate(("Error: user not found", '{"status": "pending"}')):
+                function = {"name": "find_user", "arguments": '{"email": "a@b.c"}'}
+                call = {"id": f"c{task}{trial}{n}", "type": "function", "function": function}
+                traj.append({"role": "assistant", "content": None, "tool_calls": [call]})
+                traj.append({"role": "tool", "tool_call_id": call["id"], "content": result})
+            traj.append({"role": "assistant", "content": said(n)})
+            info = {"task": {"user_id": f"u{task}", "instruction": said(5)}, "source": "user"}
+            items.append({"task_id": task, "reward": trial / 1, "info": info, "traj": traj, "trial": trial})
+    return _json(folder / "results.json", items)
+
+
+def mini_swe(folder: Path) -> Path:
+    """A folder of runs with shell blocks in what the assistant says, and another file beside them."""
+    for run in range(2):
+        messages = [{"role": "system", "content": said(0)}, {"role": "user", "content": said(1)}]
+        for n in range(3):
+            messages.append({"role": "assistant", "content": f"THOUGHT: {said(n)}\n\n```bash\nls {n}\n```"})
+            messages.append(
+                {"role": "user", "content": f"<returncode>{n % 2}</returncode>\n<output>x</output>"}
+            )
+        info = {"exit_status": "Submitted", "config": {"model": {"model_name": "m-1"}}}
+        value = {"info": info, "messages": messages, "instance_id": f"repo-{run}"}
+        _json(folder / f"repo-{run}" / f"repo-{run}.traj.json", value)
+    _json(folder / "preds.json", {"a": {"model_patch": "x"}})
+    return folder
+
+
+def who(folder: Path) -> Path:
+    """Two folders of one file a case: names beside a framework's roles, and roles that carry names."""
+    for n in range(3):
+        names = ("Excel_Expert", "Computer_terminal", "Data_Expert")
+        roles = {"Computer_terminal": "user"}
+        turns = [
+            {"content": said(k), "role": roles.get(x, "assistant"), "name": x} for k, x in enumerate(names)
+        ]
+        _json(folder / "Made" / f"{n}.json", {"question_ID": f"m{n}", "history": turns, "mistake_step": "1"})
+        spoken = ("human", "Orchestrator (thought)", "Orchestrator (-> WebSurfer)", "WebSurfer")
+        turns = [{"content": said(k), "role": x} for k, x in enumerate(spoken)]
+        _json(
+            folder / "Written" / f"{n}.json", {"question_ID": f"w{n}", "history": turns, "mistake_step": "3"}
+        )
+    return folder
+
+
+def mast(folder: Path) -> Path:
+    """Records whose trace is one long text."""
+    speakers = ("Chief Executive Officer", "Programmer", "Code Reviewer", "Programmer")
+    items = []
+    for n in range(4):
+        lines = [f"[2025-01-01 10:00:0{k} INFO] {name}: **go**\n{said(k)}" for k, name in enumerate(speakers)]
+        trace = {"key": "k", "index": n, "trajectory": "\n".join(lines)}
+        items.append(
+            {"mas_name": "ChatDev", "trace_id": n, "trace": trace, "mast_annotation": {"1.1": n % 2}}
+        )
+    return _json(folder / "traces.json", items)
+
+
+def turns_csv(folder: Path) -> Path:
+    """A table with one row a turn."""
+    text = io.StringIO()
+    rows = csv.writer(text)
+    rows.writerow(["conversation_id", "turn", "speaker", "text", "rating"])
+    for talk in range(3):
+        for n in range(4):
+            rows.writerow([f"c{talk}", n, ("customer", "Maya")[n % 2], said(n), 4 if n == 3 else ""])
+    return _text(folder / "turns.csv", text.getvalue())
+
+
+def sharegpt(folder: Path) -> Path:
+    turns = [{"from": ("human", "gpt")[n % 2], "value": said(n)} for n in range(4)]
+    return _lines(folder / "share.jsonl", [{"id": f"s{n}", "conversations": turns} for n in range(3)])
+
+
+def swe_agent(folder: Path) -> Path:
+    """Steps without a speaker: a command line, what came back, what was thought. JSON under another name."""
+    for run in range(2):
+        steps = [
+            {
+                "action": f"find_file x{n}.py",
+                "observation": "bash: not found",
+                "thought": said(n),
+                "response": "",
+            }
+            for n in range(3)
+        ]
+        _json(folder / f"run{run}.traj", {"trajectory": steps, "info": {"exit_status": "submitted"}})
+    return folder
+
+
+def texts(folder: Path) -> Path:
+    for talk in range(3):
+        lines = [f"{('User', 'Assistant')[n % 2]}: {said(n)}\nand one more line" for n in range(4)]
+        _text(folder / f"chat{talk}.txt", "\n".join(lines))
+    return folder
+
+
+def web_arena(folder: Path) -> Path:
+    steps = [
+        {"url": "http://x", "action": f"click [{n}]", "observation": said(n), "thought": said(n)}
+        for n in range(4)
+    ]
+    return _json(folder / "w.json", [{"task_id": n, "score": n / 2, "steps": steps} for n in range(3)])
+
+
+def open_hands(folder: Path) -> Path:
+    """A stream of actions and, as events of their own, what came back."""
+    items = []
+    for n in range(2):
+        history: list[dict[str, Any]] = [
+            {"id": 0, "source": "user", "action": "message", "args": {"content": said(n)}}
+        ]
+        for k in range(3):
+            history.append(
+                {"id": 2 * k + 1, "source": "agent", "action": "run", "args": {"command": f"ls {k}"}}
+            )
+            history.append(
+                {"id": 2 * k + 2, "source": "environment", "observation": "run", "content": said(k)}
+            )
+        items.append({"instance_id": f"i{n}", "history": history, "test_result": {"resolved": bool(n)}})
+    return _json(folder / "o.json", items)
+
+
+def lang_graph(folder: Path) -> Path:
+    messages = [
+        {"type": "human", "content": said(0)},
+        {"type": "ai", "content": "", "tool_calls": [{"name": "search", "args": {"q": "x"}, "id": "c1"}]},
+        {"type": "tool", "content": said(1), "tool_call_id": "c1", "status": "success"},
+        {"type": "ai", "content": said(2)},
+    ]
+    runs = [{"thread_id": f"t{n}", "values": {"messages": messages}} for n in range(3)]
+    return _json(folder / "g.json", {"runs": runs})
+
+
+def preferences(folder: Path) -> Path:
+    """Dialogues as one text a field."""
+    text = "".join(f"\n\n{('Human', 'Assistant')[n % 2]}: {said(n)}" for n in range(4))
+    return _lines(folder / "p.jsonl", [{"chosen": text, "rejected": text[: 90 + n]} for n in range(3)])
+
+
+def pairs(folder: Path) -> Path:
+    rows = [{"instruction": said(n), "input": "", "output": said(n + 1), "score": n} for n in range(4)]
+    return _lines(folder / "q.jsonl", rows)
+
+
+def columns(folder: Path) -> Path:
+    """Turns as an object of equally long lists."""
+    turns = {"speaker": [0, 1, 0, 1], "utterance": [said(n) for n in range(4)]}
+    return _lines(folder / "c.jsonl", [{"dialogue_id": f"d{n}", "turns": turns} for n in range(3)])
+
+
+def plain_lists(folder: Path) -> Path:
+    rows = [{"dialog": [said(n) for n in range(4)], "act": [k, 2, 1, 2]} for k in range(3)]
+    return _lines(folder / "d.jsonl", rows)
+
+
+def parquet(folder: Path) -> Path:
+    turns = [{"content": said(n), "role": ("user", "assistant")[n % 2]} for n in range(2)]
+    path = folder / "w.parquet"
+    polars.DataFrame({"conversation_hash": ["a", "b"], "conversation": [turns, turns]}).write_parquet(path)
+    return path
+
+
+SHAPES: dict[str, Callable[[Path], Path]] = {
+    one.__name__: one
+    for one in (
+        *(tau, mini_swe, who, mast, turns_csv, sharegpt, swe_agent, texts, web_arena, open_hands, lang_graph),
+        *(preferences, pairs, columns, plain_lists, parquet),
+    )
+}
+
+
+def _text(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def _json(path: Path, value: object) -> Path:
+    return _text(path, json.dumps(value, indent=1))
+
+
+def _lines(path: Path, values: list[Any]) -> Path:
+    return _text(path, "".join(f"{json.dumps(value)}\n" for value in values))

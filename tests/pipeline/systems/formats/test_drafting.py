@@ -1,0 +1,180 @@
+"""What `coaudit map` drafts for logs in the shapes of public data sets, used as it is."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from coaudit.pipeline.ingest.run import preview
+from coaudit.pipeline.systems import ReadOptions
+from coaudit.pipeline.systems.formats.drafting import draft, quoted
+from coaudit.pipeline.systems.formats.guess_roles import role_of
+from coaudit.schemas import Trajectory
+from tests.conftest import Coaudit
+from tests.pipeline.systems.formats.files import brief, written
+from tests.pipeline.systems.formats.shapes import SHAPES, said, who
+
+USER, AGENT = [("user", "human"), ("assistant", "agent")], [("agent", "agent")]
+EXPECTED: dict[str, tuple[int, list[tuple[str, str]], list[tuple[str, str, str | None]]]] = {
+    "tau": (
+        6,
+        [("environment", "environment"), *USER],
+        [
+            ("environment", "start", f"# Policy\n{said(0)}"),
+            ("user", "message", said(0)),
+            ("assistant", "action", "find_user"),
+            ("assistant", "action", "find_user"),
+            ("assistant", "message", said(1)),
+        ],
+    ),
+    "mini_swe": (
+        2,
+        [("environment", "environment"), *USER],
+        [
+            ("environment", "start", said(0)),
+            ("user", "message", said(1)),
+            ("assistant", "message", f"THOUGHT: {said(0)}\n\n```bash\nls 0\n```"),
+            ("assistant", "action", "bash"),
+        ],
+    ),
+    "who": (
+        6,
+        [("Excel_Expert", "agent"), ("Computer_terminal", "environment"), ("Data_Expert", "agent")],
+        [("Excel_Expert", "message", said(0)), ("Computer_terminal", "note", said(1))],
+    ),
+    "mast": (
+        4,
+        [("Chief Executive Officer", "agent"), ("Programmer", "agent"), ("Code Reviewer", "agent")],
+        [("Chief Executive Officer", "message", f"**go**\n{said(0)}")],
+    ),
+    "turns_csv": (3, [("customer", "human"), ("Maya", "agent")], [("customer", "message", said(0))]),
+    "sharegpt": (3, [("human", "human"), ("gpt", "agent")], [("human", "message", said(0))]),
+    "swe_agent": (2, AGENT, [("agent", "action", "find_file")] * 3),
+    "texts": (
+        3,
+        [("User", "human"), ("Assistant", "agent")],
+        [("User", "message", f"{said(0)}\nand one more line")],
+    ),
+    "web_arena": (3, AGENT, [("agent", "action", "click")] * 4),
+    "open_hands": (
+        2,
+        [("user", "human"), ("agent", "agent"), ("environment", "environment")],
+        [("user", "message", "message"), ("agent", "action", "run"), ("agent", "action", "run")],
+    ),
+    "lang_graph": (3, USER, [("user", "message", said(0)), ("assistant", "action", "search")]),
+    "preferences": (3, [("Human", "human"), ("Assistant", "agent")], [("Human", "message", said(0))]),
+    "pairs": (4, USER, [("user", "message", said(0)), ("assistant", "message", said(1))]),
+    "columns": (3, [("0", "human"), ("1", "agent")], [("0", "message", said(0)), ("1", "message", said(1))]),
+    "plain_lists": (3, [("first", "human"), ("second", "agent")], [("first", "message", said(0))]),
+    "parquet": (2, USER, [("user", "message", said(0)), ("assistant", "message", said(1))]),
+}
+
+
+def drafted(root: Path) -> list[Trajectory]:
+    """The trajectories that come of a draft as it is; nothing may be quarantined."""
+    items = preview([root], ReadOptions(map=draft(root).text), "mapped", count=1000)
+    assert [item for item in items if not isinstance(item, Trajectory)] == []
+    return [item for item in items if isinstance(item, Trajectory)]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_draft_used_as_it_is_gives_the_sessions_their_speakers_and_what_they_did(
+    tmp_path: Path, shape: str
+) -> None:
+    count, people, events = EXPECTED[shape]
+    trajectories = drafted(SHAPES[shape](tmp_path))
+    assert len(trajectories) == count and len({t.id for t in trajectories}) == count
+    first = trajectories[0]
+    assert [(p.name, p.kind) for p in first.participants] == people
+    assert brief(first.events)[: len(events)] == events
+
+
+def test_what_a_shell_gave_back_is_the_result_of_the_block_before_it(tmp_path: Path) -> None:
+    run = drafted(SHAPES["mini_swe"](tmp_path))[0]
+    actions = [event for event in run.events if event.kind == "action"]
+    assert [(e.action and e.action.arguments, e.status) for e in actions] == [
+        ({"command": "ls 0"}, "succeeded"),
+        ({"command": "ls 1"}, "failed"),
+        ({"command": "ls 2"}, "succeeded"),
+    ]
+    assert (run.agent_model, [(o.name, o.text) for o in run.outcomes]) == (
+        "m-1",
+        [("exit_status", "Submitted")],
+    )
+
+
+def test_tools_that_say_error_failed_and_others_are_unknown(tmp_path: Path) -> None:
+    run = drafted(SHAPES["tau"](tmp_path))[1]
+    assert [e.status for e in run.events if e.kind == "action"] == ["failed", None]
+    assert (run.native_id, run.instance, run.outcomes[0].name, run.outcomes[0].value) == (
+        "0/1",
+        "0",
+        "reward",
+        1,
+    )
+
+
+def test_a_name_is_told_apart_from_what_a_log_adds_to_it(tmp_path: Path) -> None:
+    written_case = next(t for t in drafted(who(tmp_path)) if t.native_id == "w0")
+    assert [(p.name, p.kind) for p in written_case.participants] == [
+        ("human", "human"),
+        ("Orchestrator", "agent"),
+        ("WebSurfer", "agent"),
+    ]
+
+
+def test_labels_are_no_field_that_a_judge_sees(tmp_path: Path) -> None:
+    text = draft(who(tmp_path)).text
+    mapping = tomllib.loads(text)
+    assert "mistake_step" not in json.dumps(mapping) and '# hidden = "mistake_step"' in text
+
+
+def test_keys_and_names_cannot_break_out_of_the_draft(tmp_path: Path) -> None:
+    evil = 'a"]\n[constants]\nsystem = "evil'
+    names = ("Bo\u202e\x1b[31m\n[x]", 'b"""\'')
+    turns = [{"role": names[n % 2], "text": said(n), "a.b[0]\\": "x", evil: n} for n in range(4)]
+    path = written(tmp_path / "log.jsonl", *({"id": f"s{n}", "log": turns, evil: "x" * n} for n in range(3)))
+    made = draft(path)
+    assert tomllib.loads(made.text)["constants"]["system"] == "log"
+    assert [p.name for p in drafted(path)[0].participants] == list(names)
+    assert "\x1b" not in made.text and "\u202e" not in made.text
+
+
+@pytest.mark.parametrize(
+    "text", ["", "plain", 'a"b\\c\n\t\r', "\x00\x1f\x7f\u2028\u202e", "ä€😀", "'''\"\"\""]
+)
+def test_a_quoted_text_is_that_text_in_toml(text: str) -> None:
+    assert tomllib.loads(f"a = {quoted(text)}")["a"] == text
+
+
+def test_a_name_that_says_nothing_is_an_agent_and_said_to_be_unknown() -> None:
+    kinds = {
+        name: (role_of(name).kind, role_of(name).known)
+        for name in ("Zoltan", "WebSurfer", "Computer_terminal")
+    }
+    assert kinds == {
+        "Zoltan": ("agent", False),
+        "WebSurfer": ("agent", True),
+        "Computer_terminal": ("environment", True),
+    }
+
+
+def test_what_holds_no_turns_is_listed_and_not_guessed(tmp_path: Path) -> None:
+    path = written(tmp_path / "numbers.jsonl", *({"a": n, "b": n * 2} for n in range(5)))
+    made = draft(path)
+    assert made.made.shape == "nothing" and tomllib.loads(made.text) == {}
+
+
+def test_two_commands_bring_logs_of_any_shape_into_a_workspace(tmp_path: Path, coaudit: Coaudit) -> None:
+    logs = SHAPES["tau"](tmp_path / "logs")
+    unread = coaudit("ingest", str(logs), status=1)
+    assert f"coaudit map {logs}" in unread.err
+    assert len(unread.err.splitlines()) < 5
+    mapping = tmp_path / "map.toml"
+    coaudit("map", str(logs), "--out", str(mapping))
+    coaudit("ingest", str(logs), "--map", str(mapping))
+    rows = json.loads(coaudit("trajectory", "list", "--json").out)["rows"]
+    assert len(rows) == 6

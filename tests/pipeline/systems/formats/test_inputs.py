@@ -1,0 +1,110 @@
+"""Files of any shape as records."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from pathlib import Path
+
+import polars
+import pytest
+
+from coaudit.pipeline.systems.formats.inputs import format_of, records
+from coaudit.pipeline.systems.formats.mapping import Input
+from coaudit.schemas import Quarantined
+
+
+def values(path: Path, **given: object) -> list[object]:
+    return [value for _, value in records(path, Input.model_validate(given))]
+
+
+def reasons(path: Path) -> list[tuple[int | None, str]]:
+    return [(one.line, one.reason) for _, one in records(path, Input()) if isinstance(one, Quarantined)]
+
+
+def test_the_cells_of_a_csv_are_numbers_only_where_a_whole_column_is(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text('id,n,score,ok,text\n007,1,0.5,true,"a, ""b""\nc"\n8,2,,false,3\n', encoding="utf-8-sig")
+    assert values(path) == [
+        {"id": "007", "n": 1, "score": 0.5, "ok": True, "text": 'a, "b"\nc'},
+        {"id": "8", "n": 2, "score": None, "ok": False, "text": "3"},
+    ]
+
+
+@pytest.mark.parametrize(("name", "sign"), [("log.csv", ";"), ("log.csv", "\t"), ("log.tsv", "\t")])
+def test_a_table_is_parted_by_what_its_first_line_has_most_of(tmp_path: Path, name: str, sign: str) -> None:
+    path = tmp_path / name
+    path.write_text(f"who{sign}said\nAda{sign}Hi, you\n", encoding="utf-8")
+    assert values(path) == [{"who": "Ada", "said": "Hi, you"}]
+
+
+def test_a_row_with_too_many_cells_is_quarantined_with_its_line_and_the_others_are_kept(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("a,b\n1,2\n1,2,3\n4,5\n", encoding="utf-8")
+    assert reasons(path) == [(3, "3 cells where the first line names 2")]
+    assert [value for value in values(path) if isinstance(value, dict)] == [
+        {"a": 1, "b": 2},
+        {"a": 4, "b": 5},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "why"),
+    [
+        ("a.csv", b"", "no rows in it"),
+        ("a.csv", b"a,b\n", "no rows in it"),
+        ("a.csv", b"a\n\xff\n", "not UTF-8"),
+        ("a.txt", b"  \n", "the file is empty"),
+        ("a.txt", b"\xff\xfe\xff", "not UTF-8"),
+        ("a.parquet", b"PAR1", "not Parquet"),
+        ("a.json", b"{", "not JSON"),
+    ],
+)
+def test_a_file_that_holds_no_records_says_why(tmp_path: Path, name: str, content: bytes, why: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    ((_, reason),) = reasons(path)
+    assert reason.startswith(why)
+
+
+def test_a_json_file_is_its_list_its_object_the_list_at_sessions_or_its_lines(tmp_path: Path) -> None:
+    one, two = {"n": 1}, {"n": 2}
+    path = tmp_path / "log.json"
+    for text in (json.dumps([one, two], indent=1), f"{json.dumps(one)}\n{json.dumps(two)}\n"):
+        path.write_text(text, encoding="utf-8")
+        assert values(path) == [one, two]
+    path.write_text(json.dumps({"meta": 1, "runs": [one, two]}, indent=1), encoding="utf-8")
+    assert values(path) == [{"meta": 1, "runs": [one, two]}]
+    assert values(path, sessions="runs") == [one, two]
+    path.write_text(json.dumps({"runs": {"a": one, "b": two}}), encoding="utf-8")
+    assert values(path, sessions="runs") == [{"key": "a", **one}, {"key": "b", **two}]
+    (wrong,) = values(path, sessions="rnus")
+    assert isinstance(wrong, Quarantined) and wrong.reason == "input.sessions: no list at 'rnus'"
+
+
+def test_the_rows_of_parquet_are_plain_values(tmp_path: Path) -> None:
+    path = tmp_path / "log.parquet"
+    turns = [{"role": "user", "content": "Hi"}]
+    frame = {"id": ["a"], "at": [datetime(2026, 1, 2, 3)], "turns": [turns]}
+    polars.DataFrame(frame).write_parquet(path)
+    assert values(path) == [{"id": "a", "at": "2026-01-02T03:00:00", "turns": turns}]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "form"),
+    [
+        ("a.traj", '{\n "a": 1}', "json"),
+        ("a.traj", '{"a": 1}\n{"a": 2}\n', "jsonl"),
+        ("a", '[{"a": 1}]', "json"),
+        ("a", "User: hi", None),
+        ("a.TXT", "{}", "text"),
+    ],
+)
+def test_the_format_is_in_the_name_or_in_the_first_bytes(
+    tmp_path: Path, name: str, content: str, form: str | None
+) -> None:
+    path = tmp_path / name
+    path.write_text(content, encoding="utf-8")
+    assert format_of(path) == form

@@ -1,0 +1,180 @@
+"""Spans with OpenInference's attributes, in the three shapes in which they are passed on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.pipeline.systems.formats.files import brief, one, read, written
+
+KIND = "openinference.span.kind"
+ASKED = {
+    "llm.input_messages.0.message.role": "system",
+    "llm.input_messages.0.message.content": "Help.",
+    "llm.input_messages.1.message.role": "user",
+    "llm.input_messages.1.message.contents.0.message_content.type": "text",
+    "llm.input_messages.1.message.contents.0.message_content.text": "To Ulm, please.",
+}
+CALLED = {
+    "llm.output_messages.0.message.role": "assistant",
+    "llm.output_messages.0.message.tool_calls.0.tool_call.id": "c1",
+    "llm.output_messages.0.message.tool_calls.0.tool_call.function.name": "book",
+    "llm.output_messages.0.message.tool_calls.0.tool_call.function.arguments": '{"city": "Ulm"}',
+    "llm.model_name": "m-1",
+    "llm.token_count.prompt": 7,
+    "llm.token_count.completion": 3,
+}
+ANSWERED = {
+    "llm.input_messages.2.message.role": "tool-response",
+    "llm.input_messages.2.message.content": "Observation:\nBooked.",
+    "llm.output_messages.0.message.role": "assistant",
+    "llm.output_messages.0.message.content": "Done. ",
+}
+SPANS: list[tuple[str, str, str | None, dict[str, Any]]] = [
+    (
+        "a",
+        "CodeAgent.run",
+        None,
+        {KIND: "AGENT", "input.value": '{"task": "To Ulm, please."}', "output.value": "Done."},
+    ),
+    ("b", "LLM.call", "a", {KIND: "LLM", **ASKED, **CALLED}),
+    (
+        "c",
+        "book",
+        "a",
+        {KIND: "TOOL", "tool.name": "book", "input.value": '{"city": "Ulm"}', "output.value": "Booked."},
+    ),
+    ("d", "LLM.call", "a", {KIND: "LLM", **ASKED, **ANSWERED}),
+]
+EXPECTED = [
+    ("environment", "start", "Help."),
+    ("user", "message", "To Ulm, please."),
+    ("CodeAgent", "action", "book"),
+    ("CodeAgent", "message", "Done."),
+]
+
+
+def nested(spans: list[tuple[str, str, str | None, dict[str, Any]]] = SPANS, **more: Any) -> dict[str, Any]:
+    """One trace whose spans hold each other."""
+    made = {
+        name: {
+            "trace_id": "t1",
+            "span_id": name,
+            "parent_span_id": parent,
+            "span_name": title,
+            "timestamp": f"2026-01-02T03:04:0{n}.000Z",
+            "duration": "PT1.5S",
+            "status_code": "Unset",
+            "status_message": "",
+            "span_attributes": attributes,
+            "events": [],
+            "child_spans": [],
+            **more.get(name, {}),
+        }
+        for n, (name, title, parent, attributes) in enumerate(spans)
+    }
+    for name, _, parent, _ in spans:
+        if parent:
+            made[parent]["child_spans"].append(made[name])
+    return {"trace_id": "t1", "spans": [made[name] for name, _, parent, _ in spans if not parent]}
+
+
+def flat() -> list[dict[str, Any]]:
+    """As Phoenix exports them, one a line."""
+    return [
+        {
+            "name": title,
+            "context": {"trace_id": "t1", "span_id": name},
+            "span_kind": attributes[KIND],
+            "parent_id": parent,
+            "start_time": f"2026-01-02T03:04:0{n}Z",
+            "end_time": f"2026-01-02T03:04:0{n}Z",
+            "status_code": "OK",
+            "attributes": attributes,
+        }
+        for n, (name, title, parent, attributes) in enumerate(SPANS)
+    ]
+
+
+def otlp() -> dict[str, Any]:
+    spans = [
+        {
+            "traceId": "t1",
+            "spanId": name,
+            "parentSpanId": parent or "",
+            "name": title,
+            "startTimeUnixNano": str(n * 10**9),
+            "endTimeUnixNano": str(n * 10**9),
+            "attributes": [
+                {
+                    "key": key,
+                    "value": {"intValue": str(value)} if isinstance(value, int) else {"stringValue": value},
+                }
+                for key, value in attributes.items()
+            ],
+        }
+        for n, (name, title, parent, attributes) in enumerate(SPANS)
+    ]
+    return {"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}
+
+
+@pytest.mark.parametrize("shape", ["nested", "flat", "otlp"])
+def test_a_trace_is_a_conversation_in_each_of_its_shapes(tmp_path: Path, shape: str) -> None:
+    path = tmp_path / "trace.jsonl"
+    values = {"nested": [nested()], "flat": flat(), "otlp": [otlp()]}[shape]
+    run = one("otlp" if shape == "otlp" else "openinference", written(path, *values))
+    assert brief(run.events) == EXPECTED
+    booked = run.events[2]
+    assert booked.action and booked.action.arguments == {"city": "Ulm"}
+    assert run.states[booked.states["public"]] == {"observation": "Booked."}
+    agent = run.participant("CodeAgent")
+    assert (agent.model, agent.tokens) == ("m-1", {"prompt_tokens": 7, "completion_tokens": 3})
+
+
+def test_a_tool_that_says_nothing_of_success_is_unknown_and_a_span_in_error_failed(tmp_path: Path) -> None:
+    quiet = one("openinference", written(tmp_path / "a.json", nested()))
+    failed = {"status_code": "Error", "status_message": "no seats"}
+    loud = one("openinference", written(tmp_path / "b.json", nested(c=failed)))
+    assert [(e.status, e.error) for e in (quiet.events[2], loud.events[2])] == [
+        (None, None),
+        ("failed", "no seats"),
+    ]
+
+
+def test_an_agent_without_model_calls_says_what_its_span_says(tmp_path: Path) -> None:
+    run = one("openinference", written(tmp_path / "a.json", nested(SPANS[:1])))
+    assert brief(run.events) == [("user", "message", "To Ulm, please."), ("CodeAgent", "message", "Done.")]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "advice"),
+    [
+        ({KIND: "LLM", "llm.model_name": "m"}, "OPENINFERENCE_HIDE_INPUTS"),
+        ({"http.method": "GET", "db.system": "x"}, "no spans of language models"),
+    ],
+)
+def test_the_advice_fits_the_kind_of_spans(tmp_path: Path, attributes: dict[str, Any], advice: str) -> None:
+    value = nested([("a", "x", None, attributes)])
+    trajectories, wrong = read("openinference", written(tmp_path / "a.json", value))
+    assert trajectories == [] and advice in wrong[-1].reason
+
+
+def test_a_span_that_is_none_costs_only_itself_and_those_in_it(tmp_path: Path) -> None:
+    value = nested(c={"timestamp": "never"})
+    trajectories, wrong = read("openinference", written(tmp_path / "a.json", value))
+    assert [item.reason.partition(":")[0] for item in wrong] == ["span c"]
+    assert brief(trajectories[0].events) == EXPECTED
+
+
+def test_hostile_spans_are_no_reason_to_fail(tmp_path: Path) -> None:
+    odd = [
+        {"span_id": 1, "span_attributes": [], "child_spans": 5},
+        {"spans": [None, 3]},
+        {"span_attributes": {KIND: 7}},
+    ]
+    path = written(tmp_path / "a.jsonl", *(json.dumps(one) for one in odd))
+    trajectories, wrong = read("openinference", path)
+    assert trajectories == [] and wrong

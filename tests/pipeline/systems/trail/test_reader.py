@@ -1,0 +1,82 @@
+"""TRAIL: traces with annotations beside them, as they were published."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from coaudit.pipeline.systems.trail.reader import code_of, labels
+from coaudit.schemas import Quarantined
+from tests.conftest import Coaudit
+from tests.pipeline.systems.formats.test_openinference import nested
+
+ERRORS = [
+    {"category": "Formatting Error", "location": "b", "description": "No end mark.", "impact": "LOW"},
+    {"category": "Goal deviation", "location": "c", "evidence": "It booked.", "impact": "HIGH"},
+    {"category": "Goal Deviation", "location": "d", "impact": "HIGH"},
+]
+
+
+def published(folder: Path, annotation: str) -> Path:
+    for name in ("data/GAIA", "processed_annotations_gaia"):
+        (folder / name).mkdir(parents=True)
+    trace = folder / "data" / "GAIA" / "t1.json"
+    trace.write_text(json.dumps(nested()), encoding="utf-8")
+    (folder / "processed_annotations_gaia" / "t1.json").write_text(annotation, encoding="utf-8")
+    return trace
+
+
+def test_errors_are_cited_where_their_spans_came_to_stand(tmp_path: Path, coaudit: Coaudit) -> None:
+    published(tmp_path, json.dumps({"errors": ERRORS, "scores": []}).replace('"LOW"}', '"LOW",}'))
+    coaudit("import", "trail", tmp_path)
+    lines = [json.loads(line) for line in coaudit("ratings", "export").out.splitlines()]
+    cited = {one["code"]: one["cites"] for one in lines if one["label"] == "present"}
+    assert cited == {"formatting_errors": [2], "goal_deviation": [2, 3]}
+    assert sum(one["codebook"] == "trail" for one in lines) == 20
+    assert {one["event"]: one["label"] for one in lines if one["codebook"] == "trail_step"} == {
+        1: "no",
+        2: "yes",
+        3: "yes",
+    }
+
+
+def test_what_names_no_span_and_no_kind_is_refused_and_the_rest_is_kept(tmp_path: Path) -> None:
+    odd = [
+        *ERRORS[:1],
+        {"category": "Formatting Errors", "location": "zz"},
+        {"category": "Sloth", "location": "b"},
+    ]
+    items = list(labels(published(tmp_path, json.dumps({"errors": odd}))))
+    assert [item.reason.partition(":")[0] for item in items if isinstance(item, Quarantined)] == [
+        "errors[1].location",
+        "errors[2].category",
+    ]
+    assert len(items) == 2 + 20 + 1
+
+
+@pytest.mark.parametrize(
+    ("category", "code"),
+    [
+        ("Language-only", "language_only"),
+        ("Language-Only", "language_only"),
+        ("Tool Selection Errors", "tool_selection_errors"),
+        ("Tool Selection", "tool_selection_errors"),
+        ("Context Handling Failure", "context_handling_failures"),
+        ("Task Orchestration Errors", "task_orchestration"),
+        ("Instruction Non-compliance", "instruction_non_compliance"),
+        ("Timeout Issues", "timeout_issues"),
+        ("Resource Not Found", "resource_not_found"),
+        ("Incorrect Problem Identification", "incorrect_problem_identification"),
+    ],
+)
+def test_a_kind_of_error_is_known_however_it_is_spelt(category: str, code: str) -> None:
+    assert code_of(category) == code
+
+
+def test_a_trace_without_an_annotation_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "t9.json"
+    path.write_text(json.dumps(nested()), encoding="utf-8")
+    (item,) = labels(path)
+    assert isinstance(item, Quarantined) and item.reason.startswith("no annotation t9.json")
