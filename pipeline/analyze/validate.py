@@ -208,7 +208,7 @@ def summary(page: dict[str, Any]) -> Summary:
     if bare:
         foot.insert(0, f"{len(bare)} codes have no label by people: {', '.join(bare)}; `coaudit sample`.")
     return Summary(
-        head=(f"Judge {page['judge']}: version {', '.join(made)}",),
+        head=(f"Judge {page['judge']}: version {', '.join(made)}", *locating.lines(page["located"])),
         rows=tuple(_summary_row(code) for code in labelled),
         foot=tuple(foot),
     )
