@@ -90,6 +90,10 @@ class Server:
         """Who the token belongs to; LabelStudioError where it does not let us in."""
         return str(self._call(lambda: self._client.users.whoami()).email)
 
+    def invitation(self) -> str:
+        """Where annotators sign up: whoever has this address gets an account."""
+        return self.url + str(self._call(lambda: self._get("api/invite", {}))["invite_url"])
+
     def users(self) -> dict[int, str]:
         """E-mail addresses of everybody in the organisation, by id."""
         return {int(user.id): str(user.email) for user in self._call(lambda: self._client.users.list())}

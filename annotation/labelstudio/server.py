@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 PACKAGE = "label-studio>=1.23"
@@ -21,6 +24,22 @@ QUIET = {
     "FRONTEND_SENTRY_DSN": "",
 }
 """With these Label Studio makes no outbound call."""
+PATIENCE = 1800.0
+"""Seconds that a start may take: making the database takes minutes where the machine is busy."""
+TELL = 15.0
+"""Seconds between two words on how far a start is."""
+_REASONS = (
+    ("No space left on device", "the disk is full"),
+    ("database or disk is full", "the disk is full"),
+    ("database is locked", "another program has its database open"),
+    ("unable to open database file", "its database can't be opened"),
+    ("readonly database", "its database can't be written"),
+    ("Permission denied", "a file of its own can't be read or written"),
+    ("MemoryError", "there is not enough memory"),
+    ("ModuleNotFoundError", "its installation is not whole; delete the environment, then start again"),
+    ("ImportError", "its installation is not whole; delete the environment, then start again"),
+)
+"""What its log says -> what that means."""
 
 
 class InstallError(Exception):
@@ -63,21 +82,81 @@ def start(
     given = {**kept, **QUIET, "LABEL_STUDIO_BASE_DATA_DIR": str(data), **(settings or {})}
     command = [str(program(environment)), "start", "--no-browser", "--internal-host", HOST]
     command += ["--port", str(port), "--data-dir", str(data)]
-    with log.open("ab") as out:
+    with log.open("wb") as out:
         return subprocess.Popen(command, env=given, stdout=out, stderr=subprocess.STDOUT, cwd=data)
 
 
-def wait(process: subprocess.Popen[bytes], port: int, log: Path, seconds: float = 180.0) -> str:
-    """The server's URL once it answers; InstallError with the end of its log where it does not."""
+@contextmanager
+def running(environment: Path, port: int, data: Path, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A server that ends with the block, also where the program is told to end (SIGTERM, as SIGINT)."""
+    if not _is_free(port):
+        raise InstallError(f"port {port} on {HOST} is taken by another program; choose another one")
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        process = start(environment, port, data, log)
+        try:
+            yield process
+        finally:
+            stop(process)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def wait(
+    process: subprocess.Popen[bytes],
+    port: int,
+    log: Path,
+    seconds: float = PATIENCE,
+    say: Callable[[str], None] = lambda text: None,
+) -> str:
+    """The server's URL once it answers; InstallError with the reason in a sentence where it does not."""
     url = f"http://{HOST}:{port}"
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline and process.poll() is None:
+    begun = told = time.monotonic()
+    while (now := time.monotonic()) < begun + seconds and process.poll() is None:
         if healthy(url):
             return url
+        if now >= told + TELL:
+            told = now
+            say(f"still starting after {now - begun:.0f} s: {_stage(log)}")
         time.sleep(0.3)
+    status = process.poll()
     stop(process)
-    told = log.read_text(errors="replace")[-600:] if log.exists() else ""
-    raise InstallError(f"Label Studio did not start on {url}: {told}")
+    raise InstallError(f"Label Studio did not start: {reason(log, status, seconds)} (its log: {log})")
+
+
+def reason(log: Path, status: int | None, seconds: float = PATIENCE) -> str:
+    """Why a server ended with this status, or (None) did not answer in time."""
+    told = _tail(log)
+    for sign, meaning in _REASONS:
+        if sign in told:
+            return meaning
+    if status is None:
+        return f"it did not answer within {seconds:.0f} s"
+    if status == -signal.SIGKILL:
+        return "it was killed, most likely for want of memory"
+    last = next((line.strip() for line in reversed(told.splitlines()) if line.strip()), "and said nothing")
+    return f"it ended with status {status}: {last[:200]}"
+
+
+def _stage(log: Path) -> str:
+    lines = [line for line in _tail(log).splitlines() if line.strip()]
+    if lines and "Applying" in lines[-1]:
+        return "it makes its database (only the first time)"
+    return "it loads its program" if not lines else "it gets ready to answer"
+
+
+def _tail(log: Path) -> str:
+    return log.read_text(errors="replace")[-4000:] if log.exists() else ""
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as trial:
+        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            trial.bind((HOST, port))
+        except OSError:
+            return False
+    return True
 
 
 def healthy(url: str) -> bool:

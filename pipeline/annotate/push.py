@@ -73,6 +73,12 @@ def push(
         ]
 
 
+def invitation(server: Server) -> str:
+    """Where annotators sign up."""
+    with reported():
+        return server.invitation()
+
+
 def only_judge(store: Store, sample: Sample, named: str | None) -> str:
     """The judge whose labels go along: the one named, or the only one there is."""
     with store.reading() as connection:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -54,21 +55,36 @@ def up(
         raise CoauditError(f"http://{server.HOST}:{port}: a server answers there already; choose --port")
     try:
         server.install(environment, say)
-        process = server.start(environment, port, folder, log)
-        say("starting Label Studio; the first time takes half a minute")
-        url = server.wait(process, port, log)
+        with server.running(environment, port, folder, log) as process:
+            say("starting Label Studio; the first time takes half a minute, minutes on a busy machine")
+            url = server.wait(process, port, log, say=say)
+            say(_welcome(url, log))
+            status = _served(process)
     except server.InstallError as error:
         raise CoauditError(str(error)) from error
-    say(
-        f"Label Studio is at {url} (log: {log}). Sign up there; your token is under Account & Settings, "
-        f"Access Token. Then, in another shell:\n"
-        f"  export LABEL_STUDIO_URL={url}\n  read -rs LABEL_STUDIO_API_KEY && export LABEL_STUDIO_API_KEY\n"
-        f"  coaudit labelstudio push"
-    )
+    if status:
+        raise CoauditError(f"Label Studio ended: {server.reason(log, status)} (its log: {log})")
+
+
+def _served(process: subprocess.Popen[bytes]) -> int:
+    """How it ended by itself; 0 where we were told to end it."""
     try:
-        process.wait()
+        return process.wait()
     except KeyboardInterrupt:
-        server.stop(process)
+        return 0
+
+
+def _welcome(url: str, log: Path) -> str:
+    return (
+        f"Label Studio is at {url} (log: {log}); Ctrl-C ends it.\n"
+        f"1. Sign up there: {url}/user/signup. Your token is under Account & Settings, Access Token.\n"
+        f"2. In another shell:\n"
+        f"  export LABEL_STUDIO_URL={url}\n  read -rs LABEL_STUDIO_API_KEY && export LABEL_STUDIO_API_KEY\n"
+        f"  coaudit labelstudio push\n"
+        f"3. Annotators need an account each: push prints the address where they sign up (in Label Studio: "
+        f"{url}/organization, Add People). It answers on this machine only; from another one: "
+        f"ssh -L {url.rsplit(':', 1)[1]}:{url.removeprefix('http://')} THIS-MACHINE"
+    )
 
 
 @labelstudio_app.command("push")
@@ -111,13 +127,17 @@ def push(
             reset_config=reset_config,
             progress=report,
         )
+        invitation = annotating.invitation(server)
     if json:
-        emit({"sample": chosen.design.name, "projects": [asdict(one) for one in done]})
+        projects = [asdict(one) for one in done]
+        emit({"sample": chosen.design.name, "projects": projects, "invitation": invitation})
     for one in done:
         for note in (*one.notes, *(f"left out: {text}" for text in one.left_out)):
             say(note)
         if not json:
             tell(f"{_whose(one)}: {one.sent} tasks sent, {one.already} were there  {one.url}")
+    if not json:
+        tell(f"annotators sign up at {invitation}, each with their own e-mail address")
 
 
 @labelstudio_app.command("pull")

@@ -119,5 +119,5 @@ def _start(folder: Path, port: int) -> subprocess.Popen[bytes]:
     }
     log = folder / "server.log"
     process = server.start(ENVIRONMENT, port, folder / "data", log, settings)
-    server.wait(process, port, log, seconds=420)
+    server.wait(process, port, log)
     return process

@@ -364,6 +364,7 @@ def test_both_kinds_of_token_work_and_a_wrong_one_is_named_but_never_printed(
     }
     pushed_by_command = process("labelstudio", "push", "--json", **personal).json
     assert pushed_by_command["projects"][0]["sent"] == 6
+    assert pushed_by_command["invitation"].startswith(f"{label_studio.url}/user/signup/?token=")
     wrong = process("labelstudio", "pull", status=1, **{**personal, "LABEL_STUDIO_API_KEY": "no-such-token"})
     assert "refuses the token" in wrong.err and "no-such-token" not in wrong.err + wrong.out
     with (
