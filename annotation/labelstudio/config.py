@@ -15,6 +15,8 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from ...schemas import UNCLEAR, Code, Codebook, content_hash
 
 TRANSCRIPT, UNIT, FINAL, GIVEN = "transcript", "unit", "final", "given"
+EARLIER, LATER = "earlier", "later"
+"""What lies before and after the part of the log around a unit."""
 ANSWER, EVIDENCE, PRESENT, CANNOT_TELL, READ, SOURCE, NOTES = (
     "answer",
     "evidence",
@@ -31,16 +33,23 @@ FEW = 5
 COLOURS = ("#d1495b", "#00798c", "#8f6a00", "#5b5f97", "#3f7d20", "#a23b72", "#8d5524")
 _CSS = """
 .coaudit-page { display: flex; gap: 24px; align-items: flex-start; }
-.coaudit-log { flex: 3 1 0; min-width: 0; }
+.coaudit-log { flex: 3 1 0; min-width: 0; max-height: 86vh; overflow-y: auto; }
 .coaudit-log [class*="container--"] { max-height: none; }
 .coaudit-page [class*="dialoguetext--"] { white-space: pre-wrap; overflow-wrap: anywhere; }
 .coaudit-page [class*="time--"], .coaudit-unit [class*="wrapper_header--"] { display: none; }
 .coaudit-plain [class*="selectAllBtnWrapper--"] { display: none; }
 .coaudit-ask { flex: 2 1 0; min-width: 320px; position: sticky; top: 0; max-height: 92vh; overflow-y: auto; }
 .coaudit-labels, .coaudit-labels span { font-size: 12px; }
+.coaudit-end { border-top: 2px solid #00798c; margin-top: 12px; padding-top: 8px; }
 .coaudit-unit { border: 2px solid #d1495b; border-radius: 6px; padding: 4px 10px; }
+.coaudit-unit { max-height: 46vh; overflow-y: auto; }
 .coaudit-final { white-space: pre-wrap; overflow-wrap: anywhere; border: 1px solid #bbb; padding: 6px 10px; }
 """
+_NO_PANELS = """
+[class*="sidepanels__wrapper_align_right"] { display: none !important; }
+[class~="lsf-sidepanels"] { padding-right: 0 !important; }
+"""
+"""Label Studio's panels are for marked passages: where none are marked they are empty."""
 
 
 def is_checklist(book: Codebook) -> bool:
@@ -51,10 +60,8 @@ def is_checklist(book: Codebook) -> bool:
 def label_config(book: Codebook, *, adjudication: bool = False) -> str:
     """The labelling configuration, as XML; in an adjudication with what the annotators answered."""
     root = Element("View")
-    SubElement(root, "Style").text = _CSS
+    SubElement(root, "Style").text = _CSS if is_checklist(book) else _CSS + _NO_PANELS
     page = _view(root, "coaudit-page" if is_checklist(book) else "coaudit-page coaudit-plain")
-    log = _view(page, "coaudit-log")
-    _dialogue(log, TRANSCRIPT)
     ask = _view(page, "coaudit-ask")
     _header(ask, book.question, 5)
     if book.unit != "trajectory":
@@ -66,11 +73,43 @@ def label_config(book: Codebook, *, adjudication: bool = False) -> str:
     notes = SubElement(ask, "TextArea", name=NOTES, toName=TRANSCRIPT, rows="2", editable="true")
     notes.set("placeholder", "Notes: why, or what makes it hard (optional)")
     _definitions(ask, book)
-    if book.unit == "trajectory":
-        _header(log, "What the team ended with", 5)
-        SubElement(_view(log, "coaudit-final"), "Text", name=FINAL, value=f"${FINAL}")
+    _log(_view(page, "coaudit-log"), book)
     indent(root)
     return tostring(root, encoding="unicode")
+
+
+def is_folded(book: Codebook) -> bool:
+    """Whether the log around the unit is shown, and the rest on a click: a checklist needs it all."""
+    return book.unit not in ("trajectory", "participant") and not is_checklist(book)
+
+
+def _log(parent: Element, book: Codebook) -> None:
+    if is_folded(book):
+        _dialogue(_folded(parent, "Earlier in the log"), EARLIER)
+        _dialogue(parent, TRANSCRIPT)
+        _dialogue(_folded(parent, "Later in the log"), LATER)
+    elif book.unit == "trajectory" and not is_checklist(book):
+        _final(parent)
+        _dialogue(_folded(parent, "The log, from its beginning"), TRANSCRIPT)
+    else:
+        _dialogue(parent, TRANSCRIPT)
+        if book.unit == "trajectory":
+            _final(parent)
+    if is_checklist(book):  # at the end of the log: who ticks it has come past the rest
+        end = _view(parent, "coaudit-end")
+        read = SubElement(end, "Choices", name=READ, toName=TRANSCRIPT, choice="multiple", required="true")
+        read.set("requiredMessage", "Read the log to its end and tick there that you did")
+        SubElement(read, "Choice", value=READ_TO_THE_END)
+
+
+def _final(parent: Element) -> None:
+    _header(parent, "What the team ended with", 5)
+    SubElement(_view(parent, "coaudit-final"), "Text", name=FINAL, value=f"${FINAL}")
+
+
+def _folded(parent: Element, title: str) -> Element:
+    panel = SubElement(SubElement(parent, "Collapse", open="false", bordered="true"), "Panel", value=title)
+    return SubElement(panel, "View")
 
 
 def config_hash(config: str) -> str:
@@ -102,10 +141,11 @@ def instruction(book: Codebook) -> str:
         f"<h2>{_text(book.title)}</h2>",
         f"<p><b>{_text(book.question)}</b></p>",
         f"<p>Answers: {_text(', '.join(book.answers))}. Codebook {_text(book.name)}@{book.version}.</p>",
-        "".join(f"<p>{_text(p)}</p>" for p in book.guidance.strip().split("\n") if p.strip()),
+        "".join(f"<p>{_text(p)}</p><br>" for p in book.guidance.strip().split("\n") if p.strip()),
     ]
     for code in book.codes:
-        parts.append(f"<h3>{_text(code_title(code))}</h3><p>{_text(code.definition)}</p>")
+        title = code_title(code) if len(book.codes) > 1 else code.name
+        parts.append(f"<br><h3><b>{_text(title)}</b></h3><p>{_text(code.definition)}</p>")
         parts.append(_list("Counts", code.counts) + _list("Does not count", code.does_not_count))
         parts.append("".join(_example(e.text, e.reply, e.label, e.why) for e in code.examples))
     return "\n".join(part for part in parts if part)
@@ -135,9 +175,7 @@ def _checklist(parent: Element, book: Codebook) -> None:
     _taxonomy(parent, book, PRESENT)
     _header(parent, "3 · Can't be told from this log", 5)
     _taxonomy(parent, book, CANNOT_TELL)
-    read = SubElement(parent, "Choices", name=READ, toName=TRANSCRIPT, choice="multiple", required="true")
-    read.set("requiredMessage", "Tick that you read the log to its end")
-    SubElement(read, "Choice", value=READ_TO_THE_END)
+    _header(parent, "4 · At the end of the log, say that you read it", 5)
 
 
 def _taxonomy(parent: Element, book: Codebook, name: str) -> None:
@@ -221,7 +259,8 @@ def _value(text: str) -> str:
 
 
 def _text(text: str) -> str:
-    return html.escape(text)
+    """Text for the instruction page: all of it escaped, words in backticks set apart."""
+    return re.sub(r"`([^`\n]+)`", r"<code><b>\1</b></code>", html.escape(text))
 
 
 def _markdown(text: str) -> str:
@@ -237,10 +276,12 @@ def _bullets(title: str, lines: tuple[str, ...]) -> str:
 
 
 def _list(title: str, lines: tuple[str, ...]) -> str:
-    items = "".join(f"<li>{_text(line)}</li>" for line in lines)
-    return f"<p><b>{title}</b></p><ul>{items}</ul>" if lines else ""
+    # Label Studio's page takes away bullets, spacing and any style that we give.
+    items = "".join(f"<p>• {_text(line)}</p>" for line in lines)
+    return f"<br><p><b>{title}</b></p>{items}" if lines else ""
 
 
 def _example(text: str, reply: str | None, label: str, why: str | None) -> str:
     answer = f"<br>↩ {_text(reply)}" if reply else ""
-    return f"<blockquote>{_text(text)}{answer}<br><b>{_text(label)}</b> {_text(why or '')}</blockquote>"
+    told = f"{_text(text)}{answer}<br><b>{_text(label)}</b> {_text(why or '')}"
+    return f"<br><blockquote>{told}</blockquote>"

@@ -79,7 +79,13 @@ def start(
     """Start the server on 127.0.0.1; it lives until it is terminated. `settings` go into its environment."""
     data.mkdir(parents=True, exist_ok=True)
     kept = {key: value for key, value in os.environ.items() if not key.startswith("LABEL_STUDIO_")}
-    given = {**kept, **QUIET, "LABEL_STUDIO_BASE_DATA_DIR": str(data), **(settings or {})}
+    given = {
+        **kept,
+        **QUIET,
+        "PYTHONUNBUFFERED": "1",
+        "LABEL_STUDIO_BASE_DATA_DIR": str(data),
+        **(settings or {}),
+    }
     command = [str(program(environment)), "start", "--no-browser", "--internal-host", HOST]
     command += ["--port", str(port), "--data-dir", str(data)]
     with log.open("wb") as out:

@@ -14,12 +14,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ...schemas import Codebook, Event, JsonValue, Trajectory, content_hash
-from .config import FINAL, TRANSCRIPT, UNIT
+from .config import EARLIER, FINAL, LATER, TRANSCRIPT, UNIT, is_folded
 
 KEY = "coaudit_key"
 LONGEST = 6000
 """Characters that one action or state shows in the transcript; messages are never cut."""
 STATE = 700
+AROUND = 4
+"""Lines of the log before and after a unit that are shown at once; the rest on a click."""
 CONTEXTS = ("transcript", "preceding", "unit")
 """What an annotator sees beside the unit; `preceding` never shows what came after it."""
 _HIDDEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -61,7 +63,8 @@ def task(
     whole = subject.event is None
     one = book.unit == "participant"
     marked = {} if whole else {event.seq: 0 if one else place for place, event in enumerate(rated)}
-    shown = [line for line in lines(trajectory, marked) if _visible(line.seq, marked, context)]
+    whole_log = [line for line in lines(trajectory, marked) if _visible(line.seq, marked, context)]
+    earlier, shown, later = around(whole_log, set(marked)) if is_folded(book) else ((), whole_log, ())
     seqs: list[JsonValue] = [line.seq for line in shown]
     data: dict[str, JsonValue] = {
         KEY: subject.key,
@@ -72,6 +75,9 @@ def task(
         "seqs": seqs,
         TRANSCRIPT: _dialogue(shown),
     }
+    if is_folded(book):
+        nothing = [Line("Log", "(nothing more to show)", -1)]
+        data |= {EARLIER: _dialogue(earlier or nothing), LATER: _dialogue(later or nothing)}
     if whole:
         data[FINAL] = final_state(trajectory)
     else:
@@ -97,6 +103,14 @@ def lines(trajectory: Trajectory, marked: dict[int, int], *, states: bool = True
         yield Line(author, f"[{event.seq}] {clean(describe(event))}", event.seq)
         if states:
             yield from _changes(trajectory, event, seen, names)
+
+
+def around(shown: Sequence[Line], marked: set[int]) -> tuple[Sequence[Line], Sequence[Line], Sequence[Line]]:
+    """The log cut in three: what is around the events `marked`, and what lies before and after that."""
+    places = [place for place, line in enumerate(shown) if line.seq in marked]
+    first = max(0, min(places, default=0) - AROUND)
+    last = max(places, default=0) + AROUND + 1
+    return shown[:first], shown[first:last], shown[last:]
 
 
 def describe(event: Event) -> str:

@@ -44,6 +44,13 @@ def test_every_codebook_makes_a_configuration_that_label_studio_takes(name: str)
     client.check_config(label_config.label_config(codebooks.load(name)))
 
 
+@pytest.mark.parametrize("name", codebooks.names())
+def test_an_adjudication_shows_what_was_answered(name: str) -> None:
+    config = label_config.label_config(codebooks.load(name), adjudication=True)
+    client.check_config(config)
+    assert "$given" in config and "$given" not in label_config.label_config(codebooks.load(name))
+
+
 def test_a_codebook_cannot_break_out_of_the_configuration_or_name_task_data() -> None:
     evil = '"/><Choices name="x"/> $transcript <script>alert(1)</script>'
     code = Code(code="a", name=evil, definition=evil, counts=(evil,))
@@ -59,7 +66,7 @@ def test_a_codebook_cannot_break_out_of_the_configuration_or_name_task_data() ->
     config = label_config.label_config(book)
     tree = ElementTree.fromstring(config)
     assert [e.get("name") for e in tree.iter("Choices")] == ["answer"]
-    allowed = {"$transcript", "$unit"}
+    allowed = {"$transcript", "$unit", "$earlier", "$later"}
     values = [v for e in tree.iter() for k, v in e.attrib.items() if k in ("value", "hint") and "$" in v]
     assert set(values) <= allowed
     markdown = "".join(e.get("value", "") for e in tree.iter("Markdown"))
@@ -73,6 +80,36 @@ def test_annotators_see_neither_model_nor_condition_nor_names_and_messages_byte_
     assert data["transcript"][1] == {"author": "▶ RATE THIS · Agent", "text": f"[1] {message.text}"}
     assert data["unit"] == [data["transcript"][1]]
     assert "gpt" not in json.dumps(data) and "secret" not in json.dumps(data)
+
+
+def test_a_unit_stands_among_its_neighbours_and_the_rest_of_the_log_is_in_two_folds() -> None:
+    events = [said(n, f"message {n}") for n in range(320)]
+    data = asked(small(*events), events[200])
+    lines = [data[part] for part in ("earlier", "transcript", "later")]
+    assert data["seqs"] == [*range(196, 205)]
+    assert [len(part) for part in lines] == [196, 9, 115]
+    assert [line["text"] for part in lines for line in part] == [f"[{e.seq}] {e.text}" for e in events]
+    blind = asked(small(*events), events[200], "preceding")
+    assert blind["seqs"] == [*range(196, 201)] and len(blind["later"]) == 1
+    assert "message 201" not in json.dumps(blind)
+
+
+def test_a_checklist_has_the_whole_log_and_its_end_is_where_one_says_that_one_read_it() -> None:
+    events = [said(n, f"message {n}") for n in range(320)]
+    subject = tasks.Subject("s", "t", None, "h", "failures", "1")
+    data = tasks.task(subject, small(*events), events, FAILURES, "transcript")["data"]
+    assert data["seqs"] == [*range(320)] and "earlier" not in data  # type: ignore[index,operator,call-overload]
+    tree = ElementTree.fromstring(label_config.label_config(FAILURES))
+    (log,) = (view for view in tree.iter("View") if view.get("className") == "coaudit-log")
+    *_, last = log.iter("Choices")
+    assert last.get("name") == "read" and last.get("required") == "true"
+    assert [e.get("name") for e in log.iter("Paragraphs")] == ["transcript"]
+
+
+def test_instructions_are_rendered_and_words_in_backticks_set_apart() -> None:
+    shown = label_config.instruction(codebooks.load("initiative"))
+    assert "`" not in shown and "<code><b>yes</b></code>" in shown and "<p>• A proposal: what to do" in shown
+    assert "<b>Takes initiative</b>" in shown and "initiative Takes" not in shown
 
 
 def test_preceding_context_never_shows_the_future() -> None:

@@ -13,10 +13,12 @@ import pytest
 from coaudit.annotation.labelstudio import Server
 from coaudit.pipeline import codebooks, units
 from coaudit.pipeline.annotate import draw, pull
+from coaudit.pipeline.ingest.measure import save
 from coaudit.pipeline.store import Store
 from tests.annotation.labelstudio.running import ADMIN, PASSWORD, Running
 from tests.annotation.labelstudio.test_server import human, pushed
 from tests.conftest import needs
+from tests.judges.teams import team
 
 pytestmark = pytest.mark.slow
 HOSTILE = (
@@ -82,7 +84,30 @@ def test_the_page_shows_the_transcript_the_marked_unit_and_the_choices_and_marku
         assert "▶ RATE THIS" in text and "<b id=bold>bold</b> {{7*7}} $transcript \\u202e \\u0000" in text
     for label in ("yes", "no", "unclear"):
         assert shown.get_by_role("radio", name=label).count() == 1
-    assert "[0]" in shown.locator(".coaudit-log").inner_text()
+
+
+def test_a_long_session_fits_the_screen_with_its_unit_in_view_and_no_empty_panels(
+    store: Store, server: Server, label_studio: Running, page: Any
+) -> None:
+    turns = [(("human", "agent")[n % 2], f"Message {n} " + "of many words " * (n % 40)) for n in range(320)]
+    with store.writing() as connection:
+        log = team(*turns, key="long").model_copy(update={"task": "long"})
+        save(store, [log], connection)
+    wish = draw.Wish(
+        codebooks=("initiative",), name="long", size=999, annotators=1, where=(("task", "long"),)
+    )
+    project = pushed(store, server, draw.draw(store, wish)).project
+    task = next(t for t in label_studio.tasks(project) if t["data"]["event"] == 240)
+    shown = opened(page, label_studio, project, task["id"])
+    page.wait_for_selector("text=RATE THIS")
+    look(page, "long")
+    assert shown.bounding_box()["height"] < 1000, "the window"
+    unit, log_box = (shown.locator(part).bounding_box() for part in (".coaudit-unit", ".coaudit-log"))
+    assert unit["y"] + unit["height"] < 1000 and log_box["width"] > 600
+    assert not page.get_by_text("Labeled regions will appear here").is_visible()
+    assert "Message 2 " not in shown.inner_text()
+    page.get_by_text("Earlier in the log").click()
+    page.wait_for_selector("text=Message 2 of many words")
 
 
 def test_a_failure_mode_is_marked_in_the_log_and_comes_back_with_its_event(
