@@ -82,8 +82,8 @@ def train(
 
 
 def _learnt(row: Mapping[str, Any]) -> None:
-    """The candidates by what they gained on held-out questions, and what was chosen."""
-    shown = sorted(row["candidates"], key=lambda one: -(one["difference"] or 0.0))
+    """What was chosen, then the candidates by what they gained on held-out questions."""
+    shown = sorted(row["candidates"], key=lambda one: (not one["chosen"], -(one["difference"] or 0.0)))
     columns = ["policy", "kind", "reward", "human steps", "gain over agent-only", "standard error"]
     rows = [
         [
