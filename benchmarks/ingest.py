@@ -1,10 +1,12 @@
-"""How fast logs come into the store, and in how much memory; one command prints a table.
+"""How fast logs come into the store beside plain readers of the same bytes, and in how much memory.
 
-    python benchmarks/ingest.py [--sessions 2000] [--folders 500] [--generator ../shared/bench/gen.py]
+    python benchmarks/ingest.py [--sessions 2000] [--folders 300] [--generator GEN.py] [--keep]
 
-Each load is ingested by a process of its own: synthetic sessions one a line and one event a line, through
-the shipped mappings, and Co-Gym folders as `coaudit generate` writes them. Wall time counts the machine's
-other work as well, so CPU seconds (all threads, imports included) stand beside it.
+Each load is ingested by processes of its own, in turn with its yardstick: DuckDB's `read_json_auto` into a
+table for JSON Lines, Python's JSON parser (pydantic-core's, which only parses) for Co-Gym folders. The
+ratio is yardstick / ours by wall time: 1 is as fast. Then the same load again, and grown by a tenth. CPU
+seconds and memory are those of all processes together, imports included; the machine's other work spoils
+times, not ratios of runs side by side.
 """
 
 from __future__ import annotations
@@ -12,69 +14,155 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import platform
+import shutil
 import subprocess
 import sys
 import tempfile
+import threading
+import time
+from collections.abc import Iterable
+from importlib.metadata import version
 from pathlib import Path
+from statistics import median
+
+from ratios import hold
 
 ROOT = Path(__file__).resolve().parents[1]
-ONE = """
-import json, resource, sys, time
-from pathlib import Path
-from coaudit.pipeline.ingest import ingest
-from coaudit.pipeline.systems.formats import mapping
-from coaudit.pipeline.systems.base import ReadOptions
-from coaudit.pipeline.store import Store
-from coaudit.pipeline.store.workspace import Workspace
-source, name, place = sys.argv[1:]
-options = ReadOptions(map=mapping.text_of(name)[0] if name else None)
-began, used = time.perf_counter(), time.process_time()
-done = ingest(Store(Workspace(Path(place))), [Path(source)], options, system="mapped" if name else "auto")
-print(json.dumps({
-    "events": done.events, "trajectories": done.trajectories, "wall": time.perf_counter() - began,
-    "cpu": time.process_time() - used,
-    "mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-}))
+OURS = "from coaudit.pipeline.cli.main import main; main()"
+DUCKDB = """
+import duckdb, sys
+connection = duckdb.connect(sys.argv[1])
+connection.execute(f"CREATE TABLE logs AS FROM read_json_auto('{sys.argv[2]}')")
+connection.close()
 """
+PARSER = """
+import sys
+from pathlib import Path
+from pydantic_core import from_json
+for path in Path(sys.argv[2]).rglob("*"):
+    if path.suffix == ".json":
+        from_json(path.read_bytes())
+    elif path.suffix == ".jsonl":
+        for line in path.read_bytes().splitlines():
+            from_json(line)
+"""
+ROUNDS = 3
 
 
-def measured(source: Path, mapping: str, folder: Path) -> dict[str, float]:
-    """What one ingest into a workspace of its own took."""
-    workspace = folder / f"workspace-{source.name}"
-    command = [sys.executable, "-P", "-c", ONE, str(source), mapping, str(workspace)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, env=os.environ)
-    found: dict[str, float] = json.loads(done.stdout)
-    return found
+class Run:
+    """What one program took: wall and CPU seconds, and the most memory of all its processes (PSS, MiB)."""
+
+    def __init__(self, code: str, *arguments: str | Path) -> None:
+        command = [sys.executable, "-P", "-c", code, *map(str, arguments)]
+        began, before = time.perf_counter(), os.times()
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.mib = 0.0
+        watch = threading.Thread(target=self._watch, args=(process,), daemon=True)
+        watch.start()
+        out, err = process.communicate()
+        after = os.times()
+        self.wall = time.perf_counter() - began
+        self.cpu = sum(after[2:4]) - sum(before[2:4])
+        if process.returncode:
+            raise SystemExit(err.decode())
+        watch.join()
+        self.out = out.decode()
+
+    def _watch(self, process: subprocess.Popen[bytes]) -> None:
+        while process.poll() is None:
+            self.mib = max(self.mib, sum(map(_pss, [process.pid, *_below(process.pid)])))
+            time.sleep(0.05)
 
 
-def loads(options: argparse.Namespace, folder: Path) -> list[tuple[str, Path, str]]:
-    """(what, where, mapping) of each load, freshly written."""
-    found = []
+def _below(pid: int) -> Iterable[int]:
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return
+    for child in map(int, children):
+        yield child
+        yield from _below(child)
+
+
+def _pss(pid: int) -> float:
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0.0
+    return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
+
+
+def ingest(source: Path, mapping: str, workspace: Path) -> Run:
+    """One `coaudit ingest`."""
+    given = ["--system", "mapped", "--map", mapping] if mapping else []
+    run = Run(OURS, "--workspace", workspace, "ingest", source, *given, "--json")
+    if not json.loads(run.out):
+        raise SystemExit(run.out)
+    return run
+
+
+def compared(name: str, source: Path, mapping: str, yardstick: str, place: Path) -> dict[str, float]:
+    """Ratios of a load, from rounds in turn; prints what each took."""
+    ours, theirs, again, grown = [], [], [], []
+    for turn in range(ROUNDS):
+        workspace = place / f"{name}-{turn}"
+        ours.append(ingest(source, mapping, workspace))
+        theirs.append(Run(yardstick, place / f"{name}-{turn}.duckdb", source))
+        again.append(ingest(source, mapping, workspace))
+        if mapping == "bench_sessions":
+            with source.open("ab") as log, source.with_suffix(".more").open("rb") as more:
+                shutil.copyfileobj(more, log)
+            grown.append(ingest(source, mapping, workspace))
+            os.truncate(source, source.stat().st_size - source.with_suffix(".more").stat().st_size)
+        shutil.rmtree(workspace)
+    for what, runs in (("ingest", ours), ("yardstick", theirs), ("again", again), ("a tenth more", grown)):
+        if runs:
+            wall, cpu = median(run.wall for run in runs), median(run.cpu for run in runs)
+            print(f"{name:12}{what:14}{wall:>8.2f} s{cpu:>8.2f} s CPU{max(r.mib for r in runs):>8.0f} MiB")
+    ratios = {
+        f"ingest {name}: yardstick / ours": _ratio(theirs, ours),
+        f"ingest {name}: first / again": _ratio(ours, again),
+    }
+    if grown:
+        ratios[f"ingest {name}: first / a tenth more"] = _ratio(ours, grown)
+    return ratios
+
+
+def _ratio(one: list[Run], other: list[Run]) -> float:
+    return median(a.wall / b.wall for a, b in zip(one, other, strict=True))
+
+
+def loads(options: argparse.Namespace, folder: Path) -> Iterable[tuple[str, Path, str, str]]:
+    """(Name, where, mapping, yardstick) of each load, freshly written."""
     for form in ("sessions", "events"):
         path = folder / f"{form}.jsonl"
-        count = ["--sessions", str(options.sessions), "--format", form, "--out", str(path)]
-        subprocess.run([sys.executable, str(options.generator), *count], check=True, capture_output=True)
-        found.append((f"one {form[:-1]} a line", path, f"bench_{form}"))
+        for count, target in ((options.sessions, path), (options.sessions // 10, path.with_suffix(".more"))):
+            given = ["--sessions", str(count), "--format", form, "--out", str(target), "--seed", str(count)]
+            subprocess.run([sys.executable, str(options.generator), *given], check=True, capture_output=True)
+        yield form, path, f"bench_{form}", DUCKDB
     path = folder / "cogym"
     coaudit = [sys.executable, "-P", "-m", "coaudit.pipeline", "generate", str(path)]
     subprocess.run([*coaudit, "--sessions", str(options.folders)], check=True, capture_output=True)
-    return [*found, ("Co-Gym folders", path, "")]
+    yield "folders", path, "", PARSER
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sessions", type=int, default=2000)
-    parser.add_argument("--folders", type=int, default=500)
+    parser.add_argument("--folders", type=int, default=300)
     parser.add_argument("--generator", type=Path, default=ROOT.parent / "shared" / "bench" / "gen.py")
+    parser.add_argument("--keep", action="store_true", help="Make the ratios of this run the baseline.")
     options = parser.parse_args()
-    heads = ("events", "wall s", "events/s", "CPU s", "events/CPU s", "peak MiB")
-    print(f"{'load':22}" + "".join(f"{head:>14}" for head in heads))
+    print(
+        f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, "
+        f"DuckDB {version('duckdb')}, Arrow {version('pyarrow')}, pydantic {version('pydantic')}"
+    )
+    ratios: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as place:
-        for what, path, mapping in loads(options, Path(place)):
-            row = measured(path, mapping, Path(place))
-            speed, work = row["events"] / row["wall"], row["events"] / row["cpu"]
-            cells = (row["events"], row["wall"], speed, row["cpu"], work, row["mib"])
-            print(f"{what:22}" + "".join(f"{cell:>14,.{2 if cell < 100 else 0}f}" for cell in cells))
+        for load in loads(options, Path(place)):
+            ratios |= compared(*load, Path(place))
+    hold(ratios, keep=options.keep)
 
 
 if __name__ == "__main__":

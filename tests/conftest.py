@@ -47,7 +47,7 @@ def coaudit(workspace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     from coaudit.pipeline.cli import main
 
     def run(*arguments: str | Path, status: int | None = 0, **environment: str) -> Finished:
-        for name, value in {"COAUDIT_WORKSPACE": str(workspace), **environment}.items():
+        for name, value in {"COAUDIT_WORKSPACE": str(workspace), "COLUMNS": "160", **environment}.items():
             monkeypatch.setenv(name, value)
         monkeypatch.setattr(sys, "argv", ["coaudit", *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:
@@ -65,7 +65,7 @@ def process(workspace: Path) -> Coaudit:
     """Run the command line in the test's own workspace, in a process of its own."""
 
     def run(*arguments: str | Path, status: int | None = 0, **environment: str) -> Finished:
-        env = {**os.environ, "COAUDIT_WORKSPACE": str(workspace), **environment}
+        env = {**os.environ, "COAUDIT_WORKSPACE": str(workspace), "COLUMNS": "160", **environment}
         command = [sys.executable, "-P", "-m", "coaudit.pipeline", *map(str, arguments)]
         done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
         if status is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, cast, get_args
@@ -23,6 +23,7 @@ from .consistency import consistency
 from .matrix import OUTSIDE, Population, Rated, chosen_books, rated
 
 NOMINAL = tuple(c for c in COEFFICIENTS if c not in ("cohen_kappa_linear", "cohen_kappa_quadratic"))
+KAPPAS = ("cohen_kappa", "mean_cohen_kappa", "mean_judge_human_kappa")
 COLUMNS = ("unit", "rater", "label")
 
 
@@ -141,6 +142,22 @@ def of_codes(code: Rated, margins: Margins = "paired") -> Iterator[Agreement]:
     if len(code.judges) > 1:
         everything = Population("units that two judges rated", np.ones(len(code.units), dtype=bool), None)
         yield from _agreement(code, code.judges, everything, margins)
+
+
+def with_people(rows: Iterable[Agreement], judge: str) -> Agreement | None:
+    """Of one code's rows Cohen's kappa of a judge with people: with settled labels where gold has settled
+    any, else the mean over people.
+    """
+    kappas = [row for row in rows if row.raters[:1] == (judge,) and row.coefficient in KAPPAS]
+    settled = [row for row in kappas if row.raters[1:] == (GOLD,)]
+    means = [row for row in kappas if row.coefficient == "mean_judge_human_kappa"]
+    return next(iter((*settled, *means, *kappas)), None)
+
+
+def among(rows: Iterable[Agreement], people: Collection[str]) -> Agreement | None:
+    """Of one code's rows Cohen's kappa of people with each other, the mean where there are more than two."""
+    kappas = [row for row in rows if set(row.raters) <= set(people) and row.coefficient in KAPPAS]
+    return max(kappas, key=lambda row: len(row.raters), default=None)
 
 
 def _with_people(code: Rated, part: Population, margins: Margins) -> Iterator[Agreement]:

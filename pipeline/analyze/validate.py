@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from ...schemas import Agreement
 from ..errors import UsageError
 from ..store import Store, dictionaries
 from . import locating
-from .agreement import of_codes, qualities
+from .agreement import among, of_codes, qualities, with_people
 from .consistency import consistency
 from .locating import located
 from .matrix import Rated, chosen_books, groups, rated
@@ -84,10 +84,13 @@ def _code(
     return {
         "codebook": code.book.name,
         "code": code.code,
+        "positive": code.book.positive,
         "n_judged": int((said >= 0).sum()),
         "n_unclear": int((said == UNCLEAR).sum()),
         "n_errors": int((said == ERROR).sum()),
         "n_both": int(((said >= 0) & (human >= 0)).sum()),
+        "kappa": _dumped(with_people(own, judge)),
+        "kappa_of_people": _dumped(among(own, code.humans)),
         "agreement": [row.model_dump() for row in own],
         "confusion": items[0] if items else _no_confusion(code),
         "outside_the_samples": items[1] if len(items) > 1 else None,
@@ -96,6 +99,10 @@ def _code(
         "alternative_annotator_test": _alternative(code, judge, margin),
         "drift": _drift(code, judge, previous),
     }
+
+
+def _dumped(row: Agreement | None) -> dict[str, Any] | None:
+    return None if row is None else row.model_dump()
 
 
 def _no_confusion(code: Rated) -> dict[str, Any]:
@@ -174,6 +181,63 @@ def lines(page: dict[str, Any]) -> Iterator[str]:
         test = code["alternative_annotator_test"]
         verdict = test["reason"] or f"winning rate {test['winning_rate']:.2f}, passed: {test['passed']}"
         yield f"  alternative annotator test (ε = {test['margin']}): {verdict}. {test['trap']}"
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A page in short: a row a code that people labelled, the others counted."""
+
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    """Code, units, kappa with people, people's own, sensitivity, specificity, alternative annotator test."""
+    foot: tuple[str, ...]
+
+
+def summary(page: dict[str, Any]) -> Summary:
+    """What a reader needs first of `validate`'s page."""
+    made = [
+        f"{row['rater_version'] or '–'} ({row['model'] or 'no model'}, {row['n']} ratings)"
+        for row in page["versions"]
+    ]
+    labelled = [code for code in page["codes"] if code["n_both"]]
+    bare = [code["code"] for code in page["codes"] if not code["n_both"]]
+    foot = [
+        "kappa: Cohen's, of the judge and a person (the mean over people, or settled labels by gold); "
+        "intervals of 95 %. All coefficients and errors: --full.",
+    ]
+    if bare:
+        foot.insert(0, f"{len(bare)} codes have no label by people: {', '.join(bare)}; `coaudit sample`.")
+    return Summary(
+        head=(
+            f"Judge {page['judge']}: version {', '.join(made)}",
+            *(line.strip() for line in locating.lines(page["located"])),
+        ),
+        rows=tuple(_summary_row(code) for code in labelled),
+        foot=tuple(foot),
+    )
+
+
+def _summary_row(code: dict[str, Any]) -> tuple[str, ...]:
+    classes = code["confusion"]["classes"]
+    positive = {quality["label"]: quality for quality in classes}.get(code["positive"], {})
+    test = code["alternative_annotator_test"]
+    return (
+        code["code"],
+        str(code["n_both"]),
+        _briefly(code["kappa"]),
+        _briefly(code["kappa_of_people"]),
+        _briefly(positive.get("sensitivity")),
+        _briefly(positive.get("specificity")),
+        "–" if test["reason"] else f"{'yes' if test['passed'] else 'no'} ({test['winning_rate']:.2f})",
+    )
+
+
+def _briefly(row: dict[str, Any] | None) -> str:
+    if row is None or row["value"] is None:
+        return "–"
+    if row["low"] is None:
+        return f"{row['value']:.2f}"
+    return f"{row['value']:.2f} [{row['low']:.2f}–{row['high']:.2f}]"
 
 
 def _number(row: dict[str, Any]) -> str:

@@ -13,7 +13,7 @@ from ..analyze import compare as comparing
 from ..analyze import people
 from ..analyze import rates as estimating
 from ..analyze import validate as validating
-from .console import Json, emit, number, split, store, table, tell
+from .console import Json, emit, number, say, split, store, table, tell
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -99,6 +99,8 @@ def compare(
         return
     for row in rows:
         tell(row["statement"])
+    if not rows:
+        say(f"nothing to compare: within each system, all trajectories have one {by}; try another --by")
 
 
 @app.command("validate")
@@ -111,6 +113,7 @@ def validate(
     by: Annotated[str, typer.Option(help="Without a judge: groups, as in `metrics`.")] = "condition",
     margin: Annotated[float, typer.Option(help="ε of the alternative annotator test.")] = 0.2,
     previous: Annotated[str | None, typer.Option(help="An earlier version of it, for drift.")] = None,
+    full: Annotated[bool, typer.Option("--full", help="Every coefficient, class and kind of error.")] = False,
     json: Json = False,
 ) -> None:
     """One page on a judge: agreement with people beside people's own, errors, calibration, drift.
@@ -128,8 +131,17 @@ def validate(
     page = validating.validate(store(ctx), judge, codebook or [], margin=margin, previous=previous)
     if json:
         emit(page)
-    else:
+    elif full:
         tell("\n".join(validating.lines(page)))
+    else:
+        _report_judge(validating.summary(page))
+
+
+def _report_judge(summary: validating.Summary) -> None:
+    tell("\n".join(summary.head))
+    columns = ["code", "units", "kappa", "people's own", "sensitivity", "specificity", "beats a person"]
+    table("", columns, [list(row) for row in summary.rows])
+    tell("\n".join(summary.foot))
 
 
 def _report_disagreements(rows: list[dict[str, Any]], json: bool) -> None:

@@ -113,8 +113,7 @@ def table(title: str, columns: list[str], rows: list[list[str]]) -> None:
         drawn.add_column(Text(name), overflow="fold")
     for row in rows:
         drawn.add_row(*(Text(visible(cell)) for cell in row))
-    console = Console(width=None if sys.stdout.isatty() else 160)
-    console.print(drawn)
+    Console().print(drawn)  # as wide as the terminal, 80 columns where it is piped, or what COLUMNS says
 
 
 def number(value: float | None, digits: int = 3) -> str:

@@ -17,7 +17,10 @@ app = typer.Typer(rich_markup_mode=None)
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the demo's workspace and report.")] = Path("demo"),
 ) -> None:
-    """Audit the sample logs: ingest, judge with the embedded rules, metrics, report."""
+    """Audit the sample logs: ingest, judge with the embedded rules, three answers, the report."""
     page, text = running.run(out, say)
     tell(text)
-    say(f"The same as one page: {page}\nLook around: coaudit --workspace {out / 'workspace'} trajectory list")
+    here = f"coaudit --workspace {out / 'workspace'}"
+    say(f"All tables on one page: {page}")
+    say(f"All pages:              {here} dashboard")
+    say(f"The sessions:           {here} trajectory list")

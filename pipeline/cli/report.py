@@ -10,9 +10,10 @@ import typer
 
 from ...schemas import canonical_json
 from ..errors import CoauditError, UsageError
+from ..report import answers, methods
 from ..report import build as reporting
 from ..report.html import html
-from ..report.text import markdown, terminal
+from ..report.text import brief, markdown, terminal
 from .console import say, store
 
 app = typer.Typer(rich_markup_mode=None)
@@ -30,11 +31,21 @@ def report(
     rater: Annotated[
         str | None, typer.Option(help="Whose ratings the process metrics use; else gold where complete.")
     ] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="As text, all tables in place of the three answers.")
+    ] = False,
 ) -> None:
-    """Tables, failure modes, agreement, rates and methods: as one HTML page, Markdown, JSON or text."""
+    """How the team worked, where it failed, how far the judge is right; all tables with --full or as a file.
+
+    Files are one HTML page, Markdown or JSON, by their ending.
+    """
     import shutil
 
     chosen = _format(format, out)
+    if chosen == "text" and not full:
+        here = store(ctx)
+        _put(brief(answers.answers(here), methods.facts(here), shutil.get_terminal_size().columns), out)
+        return
     made = reporting.build(store(ctx), rater=rater)
     if chosen == "html":
         text = html(made)
@@ -43,7 +54,13 @@ def report(
     elif chosen == "json":
         text = canonical_json(reporting.document(made)) + "\n"
     else:
-        text = terminal(made, _width(shutil.get_terminal_size().columns))
+        text = terminal(made, shutil.get_terminal_size().columns)
+    _put(text, out)
+    if out:
+        say(f"{out}: {len(made.tables)} tables")
+
+
+def _put(text: str, out: Path | None) -> None:
     if out is None:
         sys.stdout.write(text)
         return
@@ -51,7 +68,6 @@ def report(
         out.write_text(text, encoding="utf-8")
     except OSError as error:
         raise CoauditError(f"{out}: cannot write the report: {error.strerror}") from error
-    say(f"{out}: {len(made.tables)} tables")
 
 
 def _format(given: str | None, out: Path | None) -> str:
@@ -60,7 +76,3 @@ def _format(given: str | None, out: Path | None) -> str:
     if chosen not in FORMATS:
         raise UsageError(f"--format must be one of {', '.join(FORMATS)}, got {chosen!r}")
     return chosen
-
-
-def _width(columns: int) -> int:
-    return max(100, columns) if sys.stdout.isatty() else 140

@@ -9,7 +9,7 @@ import typer
 from ...annotation.statistics import planning
 from ..annotate import draw
 from ..errors import UsageError
-from .console import Json, emit, split, store, table
+from .console import Json, emit, say, split, store, table
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -69,6 +69,12 @@ def sample(
     if json:
         emit({"sample": name, "path": str(path), "seed": seed, "rows": rows})
         return
+    for row in rows:
+        drawn_units = sum(one.codebook == row["codebook"] for one in drawn.units)
+        if unit == "unit" and drawn_units < size:
+            say(
+                f"{row['codebook']}: {size} units were asked for, all {drawn_units} that there are were drawn"
+            )
     columns = ["codebook", "units", "of", "trajectories", "labels"]
     table(f"{path}", columns, [[str(value) for value in row.values()] for row in rows])
 

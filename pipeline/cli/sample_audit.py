@@ -9,9 +9,9 @@ from pathlib import Path
 from ..errors import CoauditError
 from ..ingest import imports, ingest
 from ..judge import Scope, embedded
-from ..report import build
+from ..report import answers, build, methods
 from ..report.html import html
-from ..report.text import terminal
+from ..report.text import brief
 from ..store import Store, Workspace
 from ..systems import ReadOptions
 
@@ -24,7 +24,7 @@ def samples() -> Path:
 
 
 def run(folder: Path, say: Callable[[str], None]) -> tuple[Path, str]:
-    """Audit the samples in a workspace under `folder`; returns the HTML report's path and the text report.
+    """Audit the samples in a workspace under `folder`; returns the HTML report's path and the answers.
 
     The folder is the demo's own: CoauditError where it holds anything but an earlier demo.
     """
@@ -48,4 +48,4 @@ def run(folder: Path, say: Callable[[str], None]) -> tuple[Path, str]:
     made = build.build(store)
     page = folder / "report.html"
     page.write_text(html(made), encoding="utf-8")
-    return page, terminal(made)
+    return page, brief(answers.answers(store), methods.facts(store))

@@ -38,7 +38,7 @@ def show_trajectory(
     json: Json = False,
 ) -> None:
     """One trajectory with all its events."""
-    trajectory = trajectories.one(store(ctx), id, states=states)
+    trajectory = trajectories.one(store(ctx), id, states=states or not json)
     if json:
         emit(trajectories.document(trajectory, hidden=hidden, states=states))
         return
@@ -64,6 +64,8 @@ def show(trajectory: Trajectory) -> None:
     tell(f"{trajectory.native_id}  {trajectory.id}\n{' · '.join(map(str, head))}")
     for event in trajectory.events:
         tell(trajectories.line(event))
+        if result := trajectories.result(trajectory, event):
+            tell(f"{'':>6}→ {result}")
     for outcome in trajectory.outcomes:
         value = outcome.text if outcome.value is None else number(outcome.value)
         why = f" (inferred: {outcome.inferred})" if outcome.inferred else ""

@@ -41,7 +41,13 @@ def embedded(book: Codebook, name: str, logs: Callable[[Codebook], Trajectories]
             return Embedded(SystemDetectors(book, logs(book)), (name, VERSION))
         return Embedded(detectors.Detectors(book), (name, detectors.VERSION))
     except JudgeError as error:
-        raise UsageError(str(error)) from error
+        others = [detectors.NAME] if name == lexical.NAME and _detects(book) else []
+        hint = "".join(f"`--rater {other}` can, or " for other in others)
+        raise UsageError(f"{error}; {hint}a language model: --rater NAME --model MODEL") from error
+
+
+def _detects(book: Codebook) -> bool:
+    return book.name == detectors.CODEBOOK or book.name in DETECTED
 
 
 def judge(store: Store, rater: str, names: Sequence[str], scope: Scope, say: Say) -> Summary:

@@ -44,20 +44,21 @@ AUDIT = ("system", "setting", "condition", "task", "agent_model")
 
 def build(store: Store, *, only: Selection | None = None, rater: str | None = None) -> Report:
     """Everything a report shows; a part that lacks its data says what to run instead."""
-    audit, raters = collaboration(store, only, rater)
-    return Report(
-        created=ledger.now(),
-        workspace=str(store.workspace.path),
-        facts=methods.facts(store, only),
-        tables=(
-            methods.contents(store, only),
-            *audit,
-            failures(store, only),
-            *trust.tables(store),
-            methods.judged(store),
-        ),
-        methods=methods.words(store, raters),
-    )
+    with store.held():
+        audit, raters = collaboration(store, only, rater)
+        return Report(
+            created=ledger.now(),
+            workspace=str(store.workspace.path),
+            facts=methods.facts(store, only),
+            tables=(
+                methods.contents(store, only),
+                *audit,
+                failures(store, only),
+                *trust.tables(store),
+                methods.judged(store),
+            ),
+            methods=methods.words(store, raters),
+        )
 
 
 def collaboration(

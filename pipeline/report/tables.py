@@ -44,6 +44,11 @@ class Number:
         return f"{figure(self.low, percent=self.percent)} – {figure(self.high, percent=self.percent)}"
 
     @property
+    def bounds(self) -> str:
+        """`[low–high]` without units, for where there is little room."""
+        return f"[{self.interval.replace(' – ', '–').replace(' %', '')}]" if self.interval else ""
+
+    @property
     def note(self) -> str:
         """Interval and n, or the reason for there being no value."""
         if self.plain:

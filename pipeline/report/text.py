@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from ...schemas.text import INVISIBLE, visible
 from .tables import Cell, Table
 
 if TYPE_CHECKING:
+    from .answers import Answer
     from .tables import Report
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~$])")
@@ -74,7 +76,26 @@ def terminal(report: Report, width: int = 120) -> str:
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
 
-def _grid(name: str, table: Table) -> object:
+def brief(answers: Sequence[Answer], facts: Sequence[tuple[str, str]], width: int = 80) -> str:
+    """The answers to the three questions on about one screen of `width` columns."""
+    from rich.console import Console
+    from rich.text import Text
+
+    out = io.StringIO()
+    console = Console(file=out, width=width, no_color=True, highlight=False, legacy_windows=False)
+    console.print(Text(visible(" · ".join(f"{label} {value}" for label, value in facts))))
+    for answer in answers:
+        console.print("")
+        console.rule(Text(visible(answer.question)), align="left", characters="─")
+        for sentence in answer.sentences:
+            console.print(Text(visible(sentence)))
+        if answer.table:
+            console.print(_grid("", answer.table, inline=True))
+        console.print(Text(visible(f"→ {answer.further}")))
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+
+
+def _grid(name: str, table: Table, *, inline: bool = False) -> object:
     from rich.table import Table as Grid
     from rich.text import Text
 
@@ -84,8 +105,15 @@ def _grid(name: str, table: Table) -> object:
             Text(visible(column)), justify="left" if i < table.heads else "right", overflow="fold"
         )
     for row in table.rows:
-        drawn.add_row(*(Text(visible(_stacked(cell))) for cell in row))
+        drawn.add_row(*(Text(visible(_short(cell) if inline else _stacked(cell))) for cell in row))
     return drawn
+
+
+def _short(cell: Cell) -> str:
+    """A cell in one line: the value and its interval."""
+    if isinstance(cell, str):
+        return cell
+    return f"{cell.text} {cell.bounds}" if cell.interval else cell.text
 
 
 def _stacked(cell: Cell) -> str:

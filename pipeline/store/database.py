@@ -12,7 +12,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -56,6 +56,7 @@ class Store:
         self.aside = aside
         """Made beside the store that it is to replace, by the one process that knows of it."""
         self._lake_made = False
+        self._held: duckdb.DuckDBPyConnection | None = None
         self.read_only = read_only
         """Never write: what the ledgers hold beyond the database is then not seen (`behind` tells)."""
 
@@ -67,6 +68,10 @@ class Store:
     @contextmanager
     def reading(self, *, synced: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
         """A read-only connection that sees every line the ledgers hold; `synced` ones take that as done."""
+        if self._held is not None:
+            with closing(self._held.cursor()) as connection:
+                yield connection
+            return
         if not (synced or self.is_made):
             self.sync()
         # One open where nothing is new: beside a writer, each open is a turn to wait for.
@@ -77,6 +82,16 @@ class Store:
         self.sync(lags=True)
         with self._open(read_only=True) as connection:
             yield connection
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Stay open, so that all that is read inside is of one state; nothing can be written meanwhile."""
+        with self.reading() as connection:
+            self._held = connection
+            try:
+                yield
+            finally:
+                self._held = None
 
     @contextmanager
     def writing(self) -> Iterator[duckdb.DuckDBPyConnection]:

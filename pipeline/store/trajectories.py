@@ -7,11 +7,13 @@ from typing import Any
 
 import duckdb
 
-from ...schemas import Event, Trajectory
+from ...schemas import Event, Trajectory, canonical_json
 from ..errors import UsageError
 from .connection import dictionaries, execute
 from .database import Store
 
+RESULT = 300
+"""Characters of a result that are shown."""
 HEAD = (
     "id, native_id, source, system, setting, condition, task, instance, agent, agent_model, tags, "
     "started, ended, n_events AS events"
@@ -72,6 +74,19 @@ def line(event: Event) -> str:
     shown = ": ".join([*parts, *([event.text] if event.text else [])]).replace("\n", " ")
     failed = f"  [failed: {event.error}]" if event.status == "failed" else ""
     return f"{event.seq:>4}  {event.time or '':19}  {event.actor[:26]:26}  {shown[:160]}{failed}"
+
+
+def result(trajectory: Trajectory, event: Event) -> str | None:
+    """What an action gave back, on one line; None where it gave nothing, or a whole state."""
+    state = trajectory.states.get(event.states.get("public", "")) if event.action else None
+    observation = state.get("observation") if isinstance(state, dict) else None
+    if observation is None:
+        return None
+    text = observation if isinstance(observation, str) else canonical_json(observation)
+    flat = " ".join(text.split())
+    return (
+        flat if len(flat) <= RESULT else f"{flat[:RESULT]} … ({len(text):,} characters; --states shows all)"
+    )
 
 
 def reference_rows(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str, str]]:

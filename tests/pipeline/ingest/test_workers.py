@@ -160,7 +160,7 @@ def test_a_file_that_grew_is_read_from_where_it_ended(
     whole = difficult(tmp_path / "whole.jsonl").read_bytes()
     grown, fresh, log = made(tmp_path / "grown"), made(tmp_path / "fresh"), tmp_path / "calls.jsonl"
     read: list[int] = []
-    original = workers.blocks
+    original = blocks.blocks
 
     def counted(readings: Any, references: Any) -> Any:
         for reading in readings:

@@ -18,7 +18,7 @@ from coaudit.pipeline.store import Store, ledger
 from coaudit.pipeline.store import connection as storing
 from coaudit.schemas import Rating
 from tests.conftest import Coaudit
-from tests.pipeline.stores import copied, document, opened, rate, rows, take, verdict
+from tests.pipeline.stores import copied, document, made, opened, rate, rows, take, verdict
 from tests.pipeline.systems.cogym.folders import AGENT, USER, Log
 
 NAME = "env_travel_planning_0"
@@ -284,3 +284,15 @@ def test_a_damaged_sample_or_codebook_is_named_and_everything_else_goes_on(
     (workspace / "codebooks" / "mine.toml").unlink()
     (workspace / "samples" / "cut.jsonl").unlink()
     assert store.set_aside() == []
+
+
+def test_what_is_read_while_the_store_is_held_is_of_one_state(tmp_path: Path) -> None:
+    store = made(tmp_path / "workspace")
+    with store.held():
+        for _ in range(2):  # each reading has temporary tables of its own
+            with store.reading() as connection:
+                connection.execute("CREATE TEMP TABLE mine AS SELECT 1 AS x")
+        with pytest.raises(StoreError), store.writing():
+            pass
+    with store.writing() as connection:
+        assert connection.execute("SELECT count(*) FROM trajectories").fetchone() == (0,)

@@ -1,0 +1,134 @@
+"""The command `doctor`: what is installed and answers, and which commands lack something."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import sys
+from collections.abc import Iterator
+from importlib import metadata, util
+from typing import Annotated, NamedTuple
+from urllib.parse import urlsplit
+
+import typer
+
+from ..errors import CoauditError, UsageError
+from ..store import Store
+from .console import Json, emit, table, workspace
+
+app = typer.Typer(rich_markup_mode=None)
+
+NEEDED = ("coaudit", "duckdb", "pyarrow", "polars", "litellm", "streamlit", "label-studio-sdk")
+"""Packages without which nothing works."""
+OPTIONAL = {
+    "vllm": ("judge --engine vllm", "pip install 'coaudit[vllm]'"),
+    "ray": ("judge --engine ray", "pip install 'coaudit[ray]'"),
+    "inspect_ai": ("ingest of Inspect's .eval files", "pip install 'coaudit[inspect]'"),
+    "duckdb_extensions": ("a store on DuckLake", "pip install 'coaudit[lake]'"),
+}
+"""Module -> what needs it, and what brings it."""
+PROGRAMS = {"label-studio": ("labelstudio up", "pip install label-studio, in an environment of its own")}
+KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "LABEL_STUDIO_API_KEY")
+TIMEOUT = 1.0
+"""Seconds a server has to answer."""
+LITTLE = 2 * 1024**3
+"""Bytes of disk below which an ingest may not fit."""
+
+
+class Finding(NamedTuple):
+    """One thing that was looked at. `state` is ok, missing, or failed where nothing works without it."""
+
+    what: str
+    state: str
+    detail: str
+    needed_for: str
+
+
+@app.command("doctor")
+def doctor(
+    ctx: typer.Context,
+    redis: Annotated[str, typer.Option(help="Where live sessions come from.")] = "redis://127.0.0.1:6379/0",
+    label_studio: Annotated[
+        str | None, typer.Option(help="Else LABEL_STUDIO_URL, else http://127.0.0.1:8080.")
+    ] = None,
+    api_base: Annotated[str | None, typer.Option(help="A model's endpoint to try as well.")] = None,
+    json: Json = False,
+) -> None:
+    """What is installed and answers here, and which commands lack something. Exit 1 if the core is broken."""
+    studio = label_studio or os.environ.get("LABEL_STUDIO_URL") or "http://127.0.0.1:8080"
+    servers = [("Redis", redis, "follow"), ("Label Studio", studio, "labelstudio push, pull")]
+    servers += [("model", api_base, "judge --model")] if api_base else []
+    findings = [
+        *_packages(),
+        *_workspace(Store(workspace(ctx), read_only=True)),
+        *_extras(),
+        *(_server(*one) for one in servers),
+        *_keys(),
+    ]
+    if json:
+        emit({"rows": [finding._asdict() for finding in findings]})
+    else:
+        table("", ["what", "state", "detail", "needed for"], [list(finding) for finding in findings])
+    if any(finding.state == "failed" for finding in findings):
+        raise typer.Exit(1)
+
+
+def _packages() -> Iterator[Finding]:
+    yield Finding("Python", "ok", ".".join(map(str, sys.version_info[:3])), "everything")
+    for name in NEEDED:
+        try:
+            yield Finding(name, "ok", metadata.version(name), "everything")
+        except metadata.PackageNotFoundError:
+            yield Finding(name, "failed", "not installed: pip install coaudit", "everything")
+
+
+def _workspace(here: Store) -> Iterator[Finding]:
+    path, name = here.workspace.path, "workspace"
+    if not here.workspace.exists():
+        yield Finding(name, "missing", f"{path}: none yet; `coaudit ingest PATH` makes one", "every command")
+    else:
+        try:
+            with here.reading() as connection:
+                row = connection.execute("SELECT count(*) FROM trajectories").fetchone()
+            yield Finding(name, "ok", f"{path}: {row[0] if row else 0} trajectories", "every command")
+        except CoauditError as error:
+            yield Finding(name, "failed", str(error), "every command")
+    above = next(folder for folder in (path.resolve(), *path.resolve().parents) if folder.exists())
+    if not os.access(above, os.W_OK):
+        yield Finding("writing", "missing", f"{above}: read-only for you", "ingest, judge, sample")
+    free = shutil.disk_usage(above).free
+    state = "ok" if free > LITTLE else "missing"
+    yield Finding("disk", state, f"{free / 1024**3:.0f} GiB free", "ingest, rebuild")
+
+
+def _extras() -> Iterator[Finding]:
+    for module, (use, how) in OPTIONAL.items():
+        there = util.find_spec(module) is not None
+        yield Finding(module, "ok" if there else "missing", "installed" if there else how, use)
+    for program, (use, how) in PROGRAMS.items():
+        place = shutil.which(program)
+        yield Finding(program, "ok" if place else "missing", place or how, use)
+
+
+def _server(name: str, url: str, use: str) -> Finding:
+    """Whether something listens there; user and password of the URL are not said."""
+    parts = urlsplit(url)
+    standard = {"redis": 6379, "rediss": 6379, "https": 443}.get(parts.scheme, 80)
+    try:
+        port = parts.port or standard
+    except ValueError as error:
+        raise UsageError(f"{name}: no address: {error}") from error
+    where = f"{parts.hostname or '127.0.0.1'}:{port}"
+    try:
+        with socket.create_connection((parts.hostname or "127.0.0.1", port), timeout=TIMEOUT):
+            return Finding(name, "ok", f"{where} answers", use)
+    except OSError as error:
+        return Finding(name, "missing", f"{where}: {error.strerror or error}", use)
+
+
+def _keys() -> Iterator[Finding]:
+    for name in KEYS:
+        is_set = bool(os.environ.get(name, "").strip())
+        use = "labelstudio push, pull" if name.startswith("LABEL") else "judge --model"
+        yield Finding(name, "ok" if is_set else "missing", "set" if is_set else "not set", use)

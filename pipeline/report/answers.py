@@ -1,0 +1,235 @@
+"""The three questions of an audit, each answered in sentences and a small table.
+
+How did the team work, where did it fail, and how far can the judge that says so be trusted? The sentences are
+computed; the tables hold what they rest on. All else stands in the full report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from ...schemas import Agreement, Metric, Rate
+from .. import codebooks
+from ..analyze import agreement, metrics, rates
+from ..analyze import failures as findings
+from ..store import Selection, Store
+from .tables import Cell, Number, Table, count, of_metric
+
+ARMS, MODES, CODES = 10, 5, 5
+"""So many stand here; the full report has all."""
+HEADLINES: dict[str, tuple[str, ...]] = {
+    "Reached the goal": ("delivery_rate", "success_rate", "exact_match"),
+    "Steps by people": ("human_intervention_rate",),
+    "Failed steps": ("error_rate",),
+}
+"""Column -> the metrics that it may be, the first that an arm has."""
+SHARES = frozenset(name for names in HEADLINES.values() for name in names)
+SUBSTANTIAL = 0.6
+"""Cohen's kappa from which Landis and Koch (1977) call agreement substantial."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One question with what the data say to it."""
+
+    question: str
+    sentences: tuple[str, ...]
+    table: Table | None
+    further: str
+    """The command that shows more, or that is to be run first."""
+
+
+def answers(store: Store, only: Selection | None = None) -> tuple[Answer, Answer, Answer]:
+    """How the team worked, where it failed, and what the judge is worth."""
+    with store.held():
+        return teamwork(store, only), failure(store, only), trust(store)
+
+
+def teamwork(store: Store, only: Selection | None = None) -> Answer:
+    """How the team worked, arm by arm."""
+    question = "How did the team work?"
+    rows = metrics.metrics(store, by=("system", "condition"), only=only)
+    arms: dict[tuple[str, str], dict[str, Metric]] = {}
+    for row in rows:
+        if row.metric in SHARES and row.participant is None and row.group:
+            key = (row.group["system"] or "–", row.group["condition"] or "–")
+            arms.setdefault(key, {}).setdefault(row.metric, row)
+    if not arms:
+        return Answer(question, ("No trajectory is here yet.",), None, "coaudit ingest PATH")
+    sizes = {arm: max(row.n + row.missing for row in own.values()) for arm, own in arms.items()}
+    shown = sorted(sorted(arms, key=lambda arm: -sizes[arm])[:ARMS])
+    table = Table(
+        name="teamwork",
+        title=question,
+        caption="Shares with their 95 % intervals.",
+        columns=("System", "Condition", "Runs", *HEADLINES),
+        rows=tuple((*arm, count(sizes[arm]), *_headlines(arms[arm])) for arm in shown),
+        heads=2,
+    )
+    left = len(arms) - len(shown)
+    more = (f"{left} smaller arms are left out here.",) if left else ()
+    return Answer(question, (*_extremes(arms), *more), table, "coaudit metrics --by system,condition")
+
+
+def _headlines(own: dict[str, Metric]) -> Iterable[Cell]:
+    for names in HEADLINES.values():
+        row = next((own[name] for name in names if name in own), None)
+        yield "" if row is None else replace(of_metric(row), percent=True)
+
+
+def _extremes(arms: dict[tuple[str, str], dict[str, Metric]]) -> tuple[str, ...]:
+    """Who reached the goal most and least often, of a system's arms that are large enough for an interval."""
+    sentences = []
+    for system in sorted({arm[0] for arm in arms}):
+        reached = [
+            (next(iter(_headlines(own))), condition)
+            for (name, condition), own in arms.items()
+            if name == system
+        ]
+        told = [(cell, name) for cell, name in reached if isinstance(cell, Number) and cell.interval]
+        if len(told) > 1:
+            (low, worst), *_, (high, best) = sorted(told, key=lambda one: (one[0].value or 0, one[1]))
+            if low.value != high.value:
+                said = f"{best} reached the goal most often, {_said(high)}; {worst} least, {_said(low)}."
+                apart = (low.high or 0) < (high.low or 0)
+                sentences.append(f"{system}: {said}{'' if apart else ' Their intervals overlap.'}")
+    return tuple(sentences)
+
+
+def failure(store: Store, only: Selection | None = None) -> Answer:
+    """The modes that most trajectories show."""
+    question = "Where did it fail?"
+    who = findings.raters(store, only=only)
+    if not who:
+        sentence = "No failure is rated yet."
+        return Answer(question, (sentence,), None, "coaudit judge --codebook failures --rater detectors")
+    rater, kind = who[0]["rater"], who[0]["kind"]
+    shares = [s for s in findings.shares(store, only=only) if s.rater == rater and s.category != s.code]
+    book = codebooks.load(findings.FAILURES, store.workspace.codebooks)
+    names = {code.code: code.name for code in book.codes}
+    seen = sorted(
+        (s for s in shares if s.present and s.code in names), key=lambda s: (-(s.rate or 0), s.code)
+    )
+    corrected = {} if kind == "human" else _corrected(store, rater, only)
+    table = Table(
+        name="worst_modes",
+        title=question,
+        caption=f"Share of trajectories in which {rater} found the mode, with its 95 % interval.",
+        columns=("Mode", "", "Found in", *(["Corrected by people"] if corrected else [])),
+        rows=tuple(
+            (
+                s.code,
+                names[s.code],
+                Number(s.rate, *s.interval, s.n, percent=True),
+                *([corrected.get(s.code, "")] if corrected else []),
+            )
+            for s in seen[:MODES]
+        ),
+        heads=2,
+    )
+    n = max((s.n + s.missing for s in shares), default=0)
+    sentence = f"{rater} looked for {len(names)} modes in {n} trajectories and found {len(seen)} of them."
+    if not seen:
+        return Answer(question, (sentence,), None, "coaudit report --full")
+    first = Number(seen[0].rate, *seen[0].interval, seen[0].n, percent=True)
+    worst = f"The most common is {seen[0].code} {names[seen[0].code]}: {_said(first)}."
+    if not corrected and kind != "human":
+        worst += " Nobody has labelled any of it, so these are the judge's own rates, not corrected ones."
+    further = "coaudit compare --by condition" if corrected else "coaudit sample --codebook failures"
+    return Answer(question, (sentence, worst), table, further)
+
+
+def _corrected(store: Store, judge: str, only: Selection | None) -> dict[str, Number]:
+    rows = rates.rates(store, [findings.FAILURES], judge=judge, only=only)
+    return {row.code: _rate(row) for row in rows if row.n_human}
+
+
+def _rate(row: Rate) -> Number:
+    return Number(row.rate, row.low, row.high, row.n_human, reason=row.reason, percent=True)
+
+
+def trust(store: Store) -> Answer:
+    """How far each judge agrees with people, and what people's labels make of its rates."""
+    question = "How far can the judge be trusted?"
+    rows = agreement.of_workspace(store)
+    corrected = {(r.code, r.judge): r for r in rates.rates(store) if r.n_human and r.judge}
+    if not corrected:
+        return Answer(question, _unlabelled(rows), None, "coaudit sample --codebook CODEBOOK")
+    kappas = {(code, judge): row for code, judge in corrected if (row := _kappa(rows, code, judge))}
+    ranked = sorted(corrected, key=lambda key: (-corrected[key].n_human, key))
+    table = Table(
+        name="trust",
+        title=question,
+        caption="Cohen's kappa of the judge and people (the mean over people, or settled labels), and the "
+        "judge's rate of the code before and after their labels correct it.",
+        columns=("Code", "Judge", "Kappa", "Judge's rate", "Corrected rate", "Labels"),
+        rows=tuple(
+            (
+                *key,
+                _coefficient(kappas.get(key)),
+                Number(corrected[key].judge_rate, percent=True, reason="no judge"),
+                replace(_rate(corrected[key]), n=None),
+                count(corrected[key].n_human),
+            )
+            for key in ranked[:CODES]
+        ),
+        heads=2,
+    )
+    return Answer(question, _judgement(kappas, corrected), table, f"coaudit validate {ranked[0][1]}")
+
+
+def _kappa(rows: Sequence[Agreement], code: str, judge: str) -> Agreement | None:
+    return agreement.with_people([row for row in rows if row.code == code], judge)
+
+
+def _coefficient(row: Agreement | None) -> Number:
+    if row is None:
+        return Number(None, reason="not on the same units")
+    return Number(row.value, row.low, row.high, reason=row.reason)
+
+
+def _judgement(
+    kappas: dict[tuple[str, str], Agreement], corrected: dict[tuple[str, str], Rate]
+) -> tuple[str, ...]:
+    """What the labels show, counted; below an interval's lower limit nothing is claimed."""
+    sure = [key for key, row in kappas.items() if row.low is not None and row.low >= SUBSTANTIAL]
+    poor = [key for key, row in kappas.items() if row.high is not None and row.high < SUBSTANTIAL]
+    off = [
+        key
+        for key, row in corrected.items()
+        if row.judge_rate is not None
+        and row.low is not None
+        and row.high is not None
+        and not row.low <= row.judge_rate <= row.high
+    ]
+    sentences = [
+        f"Of {len(corrected)} codes with labels by people the judge agrees substantially (kappa of "
+        f"{SUBSTANTIAL} or more, by its interval) on {len(sure)}, does not on {len(poor)}, and "
+        f"{len(corrected) - len(sure) - len(poor)} are open."
+    ]
+    if off:
+        named = ", ".join(sorted(code for code, _ in off)[:3])
+        sentences.append(
+            f"On {len(off)} its own rate lies outside the corrected interval ({named}): do not print it."
+        )
+    return tuple(sentences)
+
+
+def _unlabelled(rows: Sequence[Agreement]) -> tuple[str, ...]:
+    sentence = "Nobody has labelled a unit, so nothing is known of how often the judge is right."
+    alphas = [row for row in rows if row.coefficient == "krippendorff_alpha" and row.value is not None]
+    if not alphas:
+        return (sentence,)
+    least = min(alphas, key=lambda row: (row.value or 0, row.code))
+    most = max(alphas, key=lambda row: (row.value or 0, row.code))
+    return (
+        sentence,
+        f"Judges among themselves agree from α = {least.value:.2f} ({least.code}) to {most.value:.2f} "
+        f"({most.code}), which is no proof: they may err alike.",
+    )
+
+
+def _said(number: Number) -> str:
+    """A value with its interval, or with why there is none."""
+    return f"{number.text} {number.bounds}".strip()

@@ -1,0 +1,149 @@
+"""The three answers: on one screen, from the numbers that every other command prints."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from coaudit.pipeline.analyze import metrics, rates
+from coaudit.pipeline.ingest.measure import save
+from coaudit.pipeline.report import answers, methods
+from coaudit.pipeline.report.tables import Number
+from coaudit.pipeline.report.text import brief
+from coaudit.pipeline.store import Store
+from coaudit.schemas import Event, Outcome, Participant, Trajectory
+from tests.conftest import Coaudit
+from tests.pipeline.stores import made, rate, verdict
+
+TEAM = (Participant(name="Ann", kind="human"), Participant(name="Bot", kind="agent"))
+CODE = "C.1"
+
+
+def run(arm: str, number: int, delivered: float) -> Trajectory:
+    events = (
+        Event(seq=0, actor="Ann", kind="message", text="Please"),
+        Event(seq=1, actor="Bot", kind="action", status="succeeded"),
+    )
+    done = Outcome(name="delivered", value=delivered)
+    return Trajectory(
+        id=f"{arm}-{number}",
+        native_id=f"{arm}-{number}",
+        source="log",
+        system="cogym",
+        condition=arm,
+        participants=TEAM,
+        events=events,
+        outcomes=(done,),
+    )
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """20 runs that deliver and 20 that mostly do not; a judge who flags half, people who flag less."""
+    store = made(tmp_path / "workspace")
+    (store.workspace.path / "sources.jsonl").touch()
+    runs = [run("good", n, 1) for n in range(20)] + [run("bad", n, float(n < 2)) for n in range(20)]
+    with store.writing() as connection:
+        save(store, runs, connection)
+    lines = [
+        verdict(
+            t.id, None, "failures", "present" if n % 2 else "absent", code=CODE, rater="bot", rater_kind="llm"
+        )
+        for n, t in enumerate(runs)
+    ]
+    lines += [
+        verdict(t.id, None, "failures", "present" if n % 8 == 1 else "absent", code=CODE, rater="eva")
+        for n, t in enumerate(runs)
+    ]
+    rate(store, lines)
+    return store
+
+
+def test_the_answers_hold_the_numbers_of_metrics_and_rates(store: Store) -> None:
+    work, failed, trust = answers.answers(store)
+    delivered = {
+        row.group["condition"]: row
+        for row in metrics.metrics(store, by=("system", "condition"))
+        if row.metric == "delivery_rate" and row.group
+    }
+    assert work.table and failed.table and trust.table
+    reached = {str(line[1]): line[3] for line in work.table.rows}
+    for arm, row in delivered.items():
+        cell = reached[str(arm)]
+        assert isinstance(cell, Number) and (cell.value, cell.low) == (row.value, row.low)
+    assert work.sentences[0].startswith("cogym: good reached the goal most often, 100 %")
+    assert "overlap" not in work.sentences[0]
+    (own,) = [row for row in rates.rates(store) if row.code == CODE and row.judge == "bot"]
+    (line,) = [line for line in trust.table.rows if line[0] == CODE]
+    assert isinstance(line[4], Number) and line[4].value == own.rate
+    assert isinstance(line[3], Number) and line[3].value == own.judge_rate == 0.5
+    assert "do not print it" in trust.sentences[-1] and CODE in trust.sentences[-1]
+    assert [cell for cell in failed.table.rows[0][:2]] == [CODE, "Silent start"]
+
+
+def test_the_answers_fit_a_screen_of_80_columns(store: Store) -> None:
+    text = brief(answers.answers(store), methods.facts(store), 80)
+    assert max(map(len, text.splitlines())) <= 80
+    assert len(text.splitlines()) <= 45
+
+
+def test_without_anything_each_answer_names_the_command_that_is_missing(tmp_path: Path) -> None:
+    empty = made(tmp_path / "empty")
+    (empty.workspace.path / "sources.jsonl").touch()
+    assert [answer.further.split(" --")[0] for answer in answers.answers(empty)] == [
+        "coaudit ingest PATH",
+        "coaudit judge",
+        "coaudit sample",
+    ]
+
+
+def test_the_report_of_a_terminal_is_short_and_a_judges_page_too(store: Store, coaudit: Coaudit) -> None:
+    there = {"COAUDIT_WORKSPACE": str(store.workspace.path), "COLUMNS": "80"}
+    short, full = coaudit("report", **there).out, coaudit("report", "--full", **there).out
+    assert len(short.splitlines()) < 45 < len(full.splitlines())
+    page = coaudit("validate", "bot", **there).out
+    whole = coaudit("validate", "bot", "--full", **there).out
+    document = coaudit("validate", "bot", "--json", **there).json
+    (code,) = [code for code in document["codes"] if code["n_both"]]
+    assert f"{code['kappa']['value']:.2f}" in page and len(page.splitlines()) <= 10
+    assert "percent_agreement" in whole and "percent_agreement" not in page
+
+
+def test_a_command_that_can_do_nothing_says_why(store: Store, coaudit: Coaudit) -> None:
+    there = {"COAUDIT_WORKSPACE": str(store.workspace.path)}
+    assert "one agent_model" in coaudit("compare", "--by", "agent_model", **there).err
+    drawn = coaudit("sample", "--codebook", "failures", "--size", "5000", **there)
+    assert "5000 units were asked for, all" in drawn.err
+    refused = coaudit("judge", "--codebook", "failures", status=2, **there).err
+    assert "--rater detectors" in refused
+
+
+def test_the_doctor_names_what_is_missing_and_for_which_command(store: Store, coaudit: Coaudit) -> None:
+    there = {"COAUDIT_WORKSPACE": str(store.workspace.path), "OPENAI_API_KEY": "sk-secret"}
+    closed = coaudit("doctor", "--redis", "redis://user:hidden@127.0.0.1:1/0", "--json", **there)
+    findings = {row["what"]: row for row in json.loads(closed.out)["rows"]}
+    assert findings["Redis"]["state"] == "missing" and findings["Redis"]["needed_for"] == "follow"
+    assert findings["workspace"]["detail"].endswith("40 trajectories")
+    assert findings["OPENAI_API_KEY"]["state"] == "ok"
+    assert "hidden" not in closed.out and "sk-secret" not in closed.out
+    store.workspace.database.write_bytes(b"no database")
+    broken = coaudit("doctor", status=1, **there)
+    assert "failed" in broken.out
+
+
+def test_what_an_action_gave_back_is_shown_with_the_session(tmp_path: Path, coaudit: Coaudit) -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    log = tmp_path / "chat.jsonl"
+    talk = [
+        {"role": "user", "content": "Is it there?"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": "it is\non the\u202e table " + "x" * 500},
+    ]
+    log.write_text(json.dumps({"messages": talk}) + "\n")
+    key = coaudit("ingest", log, "--json").json
+    assert key["trajectories"] == 1
+    listed = coaudit("trajectory", "list", "--json").json["rows"]
+    shown = coaudit("trajectory", "show", listed[0]["id"]).out
+    assert "→ it is on the\\u202e table xxx" in shown and "--states shows all" in shown
