@@ -160,6 +160,8 @@ LISTS = (
 )
 SPEECH = {"message", "say", "speak", "reply", "respond", "send_message", "chat", "utter", "ask", "tell"}
 """Actions that only say something."""
+SAID = {"text", "content", "message", "utterance", "value", "body", "msg", "say"}
+"""Names of what is said, whatever stands there."""
 CHAT = {"system", "developer", "user", "assistant", "tool", "function", "human", "ai"}
 SHORTEST = 40
 """Characters of a speaker's name, on average."""
@@ -196,7 +198,9 @@ def _place(one: PathSeen, inside: str, order: dict[str, int], most: int) -> tupl
 
 
 def is_said(one: PathSeen) -> bool:
-    return one.kinds["text"] > 0 and (one.more or one.mean_length > 12 or len(one.values) > 8)
+    """Texts that somebody may have said: long or many, or under a name that says so."""
+    telling = one.key.lower() in SAID
+    return one.kinds["text"] > 0 and (telling or one.more or one.mean_length > 12 or len(one.values) > 8)
 
 
 def is_speaker(one: PathSeen) -> bool:
