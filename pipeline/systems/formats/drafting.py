@@ -37,7 +37,7 @@ class Draft:
     def found(self) -> str:
         """What was recognised, in a sentence."""
         what = {
-            "messages": f"messages of a chat at {self.made.at}",
+            "messages": f"messages of a chat{f' at {self.made.at}' if self.made.at else ''}",
             "list": f"turns in the list {self.made.at}",
             "pairs": "a question and its answer a record",
             "text": f"turns in the text {self.made.at}",
@@ -175,6 +175,8 @@ def _constants(seen: Survey, made: Guess) -> Iterator[str]:
     yield "\n[constants]"
     yield f"system = {quoted(name or 'mapped')}"
     yield '# setting = "real"           # or simulated, where models play the humans'
+    if made.turns_about:
+        yield 'role = ["user", "assistant"]    # no field says who speaks: in turn'
     if made.constant_role:
         yield f"role = {quoted(made.constant_role)}    # no field says who acts"
     if made.shape in ("list", "table", "text") and _has_environment(made) and _acts(made):
@@ -199,7 +201,7 @@ def _head(seen: Survey, made: Guess) -> Iterator[str]:
     elif not seen.per_file:
         what = (
             "the whole file is one session"
-            if made.shape == "table"
+            if made.shape == "table" or made.each
             else "sessions are named by file and number"
         )
         yield f"# native_id = …    # no field tells sessions apart; {what}"
@@ -233,7 +235,10 @@ def _table(name: str, entries: dict[str, str], why: str) -> Iterator[str]:
 def _events(seen: Survey, made: Guess) -> Iterator[str]:
     if made.shape == "messages":
         yield "\n[messages]    # as chat APIs have them, with tool calls and answers"
-        yield f"at = {quoted(made.at or '')}"
+        if made.at:
+            yield f"at = {quoted(made.at)}"
+        if made.each:
+            yield "each = true    # a record is one message"
         return
     yield "\n[event]"
     for name, path in made.event.items():
@@ -258,7 +263,7 @@ def _events(seen: Survey, made: Guess) -> Iterator[str]:
 
 
 def _roles(made: Guess) -> Iterator[str]:
-    if not made.roles or made.shape == "messages":
+    if not made.roles or made.shape == "messages" or made.turns_about:
         return
     unknown = sum(not role.known for role in made.roles)
     yield f"\n[roles]    # {len(made.roles)} roles, {unknown} unknown: human, agent or environment"
@@ -289,7 +294,7 @@ def _left(seen: Survey, made: Guess) -> Iterator[str]:
         *made.secrets,
     }
     used |= {*made.fields.values(), made.at or ""}
-    inside = f"{made.at}[]." if made.shape == "messages" else "\0"
+    inside = (f"{made.at or ''}." if made.each else f"{made.at}[].") if made.shape == "messages" else "\0"
     left = [
         one
         for one in seen.paths.values()

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from .guess_events import Guess, of_list, of_pairs, of_table, of_text, rows_per, value_at
+from .guess_events import (
+    Guess,
+    of_list,
+    of_messages,
+    of_pairs,
+    of_table,
+    of_text,
+    repeats,
+    rows_per,
+    value_at,
+)
 from .guess_names import (
     HEAD,
     LISTS,
@@ -27,17 +37,28 @@ def guess(seen: Survey) -> Guess:
     lists = sorted(_lists(seen), key=lambda one: -one[0])
     if lists and lists[0][0] > 0:
         of_list(made, seen, lists[0][1])
+    elif of_messages(made, seen) or (_is_table(seen) and of_table(made, seen)):
+        pass
     elif not (of_text(made, seen) or of_pairs(made, seen) or of_table(made, seen)):
         return made
     _of_session(made, seen)
     return made
 
 
+def _is_table(seen: Survey) -> bool:
+    """Whether records have a speaker and a session that comes again."""
+    most = 0.9 * len(seen.records)
+    speakers = any(is_speaker(one) and one.count > most for one in named(seen.paths, NAMES["role"]))
+    return speakers and any(repeats(one, seen) for one in named(seen.paths, SESSION, depth=0))
+
+
 def _lists(seen: Survey) -> list[tuple[float, str]]:
     """(how like a list of turns, path) of each list of objects, those within lists left out."""
     scored = []
     for path, one in seen.paths.items():
-        if not one.lengths or "[]" in path:
+        parent = path.rpartition(".")[0]
+        is_content = one.key == "content" and f"{parent}.role".lstrip(".") in seen.paths
+        if not one.lengths or "[]" in path or is_content:
             continue
         inside = f"{path}[]."
         items = [p for p in seen.paths if p.startswith(inside)]
@@ -63,7 +84,7 @@ def _of_session(made: Guess, seen: Survey) -> None:
         for path, one in seen.paths.items()
         if "[]" not in path and path.count(".") < 4 and path not in used and not one.only("list", "object")
     }
-    if made.shape != "table":
+    if made.shape != "table" and not made.each:
         made.native_id = _ids(heads, seen)
     for name, names in HEAD.items():
         deep = 3 if name == "agent_model" else 1
@@ -71,6 +92,8 @@ def _of_session(made: Guess, seen: Survey) -> None:
         one = first_one([one for one in some if is_head(one, name)])
         if one is not None and (name == "instance" or one.path not in made.native_id):
             made.head[name] = one.path
+    columns = made.tags
+    made.tags = {}
     if seen.format == "text":
         heads.pop("file", None)
     for path, one in heads.items():
@@ -82,8 +105,8 @@ def _of_session(made: Guess, seen: Survey) -> None:
             made.outcomes[_unique(one.key, made.outcomes)] = path
         elif one.only("text", "number", "true or false") and _tells(one, seen) and path.count(".") < 2:
             made.tags[_unique(one.key, made.tags)] = path
-    if made.shape == "table":
-        made.tags = {}
+    if made.shape == "table" or made.each:
+        made.tags = {key: path for key, path in columns.items() if path not in made.head.values()}
         made.outcomes = {name: path for name, path in made.outcomes.items() if is_numeric(seen.paths[path])}
 
 

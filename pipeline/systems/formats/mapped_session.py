@@ -39,6 +39,8 @@ class MappedSession:
     kinds: dict[str, ParticipantKind] = field(default_factory=dict)
     wrong: list[Quarantined] = field(default_factory=list)
     seen: dict[Any, list[dict[str, Any]]] = field(default_factory=dict)
+    place: int = 0
+    """Of the event that is being taken."""
     plain: set[tuple[str, str]] = field(default_factory=set)
     """Actors with their roles about whom nothing in an event can say otherwise."""
 
@@ -93,6 +95,7 @@ class MappedSession:
 
     def _take(self, place: int, event: dict[str, Any]) -> None:
         how = self.sessions
+        self.place = place
         taken, kind = how.rule(event)
         if not taken:
             return
@@ -147,6 +150,8 @@ class MappedSession:
     def _actor(self, event: dict[str, Any]) -> str:
         how = self.sessions
         constant = how.mapping.constants.role
+        if isinstance(constant, list):
+            constant = constant[self.place % len(constant)]
         actor, role = how.actor(event), how.role(event)
         if type(actor) is str and type(role) is str and (actor, role) in self.plain:
             return actor

@@ -69,6 +69,18 @@ EXPECTED: dict[str, tuple[int, list[tuple[str, str]], list[tuple[str, str, str |
     "pairs": (4, USER, [("user", "message", said(0)), ("assistant", "message", said(1))]),
     "columns": (3, [("0", "human"), ("1", "agent")], [("0", "message", said(0)), ("1", "message", said(1))]),
     "plain_lists": (3, [("first", "human"), ("second", "agent")], [("first", "message", said(0))]),
+    "logged_messages": (
+        2,
+        USER,
+        [("user", "message", said(0)), ("assistant", "message", said(1)), ("assistant", "action", "bash")],
+    ),
+    "by_name": (3, [("user", "human"), ("system", "agent")], [("user", "message", said(0))]),
+    "unsaid": (3, USER, [("user", "message", said(0)), ("assistant", "message", said(1))]),
+    "export": (
+        3,
+        [("Participant", "human"), ("ChatGPT", "agent")],
+        [("Participant", "message", said(0)), ("ChatGPT", "message", said(1))],
+    ),
     "parquet": (2, USER, [("user", "message", said(0)), ("assistant", "message", said(1))]),
 }
 
