@@ -14,12 +14,14 @@ from .guess_events import (
     value_at,
 )
 from .guess_names import (
+    GOALS,
     HEAD,
     LISTS,
     NAMES,
     OUTCOME,
     SECRET,
     SESSION,
+    TRUTHS,
     first_one,
     is_head,
     is_label,
@@ -29,6 +31,9 @@ from .guess_names import (
     named,
 )
 from .survey import PathSeen, Survey
+
+LABELS = 30
+"""More different values than that are no groups."""
 
 
 def guess(seen: Survey) -> Guess:
@@ -68,7 +73,9 @@ def _lists(seen: Survey) -> list[tuple[float, str]]:
         text = any(is_said(p) for p in named(seen.paths, NAMES["text"], inside))
         role = any(is_speaker(p) for p in named(seen.paths, NAMES["role"], inside))
         acts = named(seen.paths, NAMES["action"], inside)
-        score = 3 * text + 3 * role + 2 * bool(acts) + (one.key.lower() in LISTS) + min(length, 20) / 20
+        done = bool(acts) + 2 * bool(acts and named(seen.paths, NAMES["result"], inside))
+        done = max(done, 3 * (f"{inside}tool_calls" in seen.paths))
+        score = 3 * text + 3 * role + 1.5 * done + (one.key.lower() in LISTS) + min(length, 20) / 20
         share = len(one.lengths) / max(1, len(seen.records))
         enough = length >= 1.5 and (text or acts)
         scored.append((score * min(1.0, share + 0.2) if enough else 0.0, path))
@@ -105,14 +112,28 @@ def _of_session(made: Guess, seen: Survey) -> None:
             made.outcomes[_unique(one.key, made.outcomes)] = path
         elif one.only("text", "number", "true or false") and _tells(one, seen) and path.count(".") < 2:
             made.tags[_unique(one.key, made.tags)] = path
+    _name_success(made, seen)
     if made.shape == "table" or made.each:
         made.tags = {key: path for key, path in columns.items() if path not in made.head.values()}
         made.outcomes = {name: path for name, path in made.outcomes.items() if is_numeric(seen.paths[path])}
 
 
+def _name_success(made: Guess, seen: Survey) -> None:
+    """Have what is 0 or 1 of a whole run, and named for it, as `success` too."""
+    order = {name: place for place, name in enumerate(GOALS)}
+    binary = [
+        (order[name.lower()], path)
+        for name, path in made.outcomes.items()
+        if name.lower() in order and set(seen.paths[path].values) <= TRUTHS
+    ]
+    if binary and "success" not in made.outcomes:
+        made.outcomes["success"] = min(binary)[1]
+
+
 def _tells(one: PathSeen, seen: Survey) -> bool:
     """Whether it is a label that is not the same everywhere."""
-    return is_label(one) and (len(one.values) > 1 or len(seen.records) == 1)
+    few = not one.more and len(one.values) <= LABELS
+    return is_label(one) and few and (len(one.values) > 1 or len(seen.records) == 1)
 
 
 def _unique(key: str, names: dict[str, str]) -> str:

@@ -140,6 +140,9 @@ OUTCOME = re.compile(
     r"|f1|error_rate|win_rate)(?:$|_)",
     re.IGNORECASE,
 )
+GOALS = ("resolved", "solved", "is_correct", "correct", "passed", "reward", "score", "win", "won")
+"""Outcomes that, where they are 0 or 1, say whether the goal was reached, the likeliest first."""
+TRUTHS = {"0", "1", "0.0", "1.0", "True", "False"}
 SECRET = re.compile(
     r"ground_?truth|gold|reference_answer|expected|mistake_|annotation|label|answer_key", re.I
 )

@@ -19,7 +19,7 @@ from pydantic_core import from_json
 
 from ....schemas import JsonValue, Quarantined
 from ..base import json_file, json_lines
-from .mapping import Input
+from .mapping import Input, Mapping
 from .paths import getter
 
 FORMATS = {
@@ -70,11 +70,15 @@ def format_of(path: Path) -> str | None:
     return "jsonl" if head[:1] == b"{" else "json"
 
 
-def wanted(path: Path, given: Input) -> bool:
-    """Whether a mapping is for a file of this name."""
+def wanted(path: Path, mapping: Mapping) -> bool:
+    """Whether a mapping is for a file of this name; for texts only where it cuts one or says so."""
+    given = mapping.input
     if given.files is not None:
         return fnmatchcase(path.name, given.files)
-    return given.format is None or format_of(path) in (given.format, None) or path.suffix == ""
+    form = format_of(path)
+    if given.format is None:
+        return form != "text" or mapping.turns is not None
+    return form in (given.format, None) or path.suffix == ""
 
 
 def records(path: Path, given: Input) -> Iterator[Record]:

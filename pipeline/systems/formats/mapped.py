@@ -47,7 +47,7 @@ def recognises(path: Path) -> bool:
 def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
     """The sessions of a file; `options.map` holds the mapping's text."""
     mapping = parse(options.map or "")
-    if not inputs.wanted(path, mapping.input):
+    if not inputs.wanted(path, mapping):
         return
     sessions = MappedSessions(mapping, options, str(path))
     if mapping.events_at is None:
@@ -65,7 +65,7 @@ def lines_apart(path: Path, options: ReadOptions) -> bool:
 def read_span(path: Path, options: ReadOptions, span: Span) -> Iterator[Trajectory | Quarantined]:
     """The sessions of a part of a file with one session a line."""
     mapping = parse(options.map or "")
-    if inputs.wanted(path, mapping.input):
+    if inputs.wanted(path, mapping):
         yield from _of_records(path, MappedSessions(mapping, options, str(path)), span)
 
 
