@@ -13,6 +13,7 @@ from ...schemas import Quarantined, Trajectory
 from ..errors import CoauditError
 from ..ingest import run as ingesting
 from ..ingest.archives import is_archive, unpacked
+from ..ingest.discover import discover
 from ..systems import ReadOptions
 from ..systems.formats import drafting
 from .console import Json, emit, say
@@ -44,6 +45,8 @@ def map_logs(
     if json:
         emit(drafting.document(draft, [item for item in items if isinstance(item, Trajectory)]))
         return
+    if known := sorted({name for _, name in discover(path)}):
+        say(f"coaudit ingest reads this as {', '.join(known)} without a mapping; one says more of it")
     if paths:
         say("\n".join([draft.found(), *drafting.paths_listed(draft.seen), ""]))
     _show(draft, items)

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,9 @@ class Draft:
             "nothing": "nothing that reads like turns",
         }[self.made.shape]
         roles = f", {len(self.made.roles)} roles, {len(self.unknown)} unknown" if self.made.roles else ""
-        return f"{_sized(self.seen)}: {what}{roles}"
+        others = [path for path in self.seen.others if not fnmatchcase(path.name, _pattern(self.seen))]
+        passed = f"; {len(others)} other files are passed over" if others else ""
+        return f"{_sized(self.seen)}: {what}{roles}{passed}"
 
 
 def draft(root: Path) -> Draft:
@@ -163,11 +166,17 @@ def _input(seen: Survey) -> Iterator[str]:
     yield "\n[input]"
     yield f"format = {quoted(seen.format or 'jsonl')}"
     if seen.root.is_dir():
-        end = common_end(seen.files)
-        pattern = f"*{end}" if end else "*"
-        yield f"files = {quoted(pattern)}    # other files of the folder are passed over"
+        others = [path.name for path in seen.others if not fnmatchcase(path.name, _pattern(seen))]
+        some = ", ".join(_comment(name) for name in sorted(set(others))[:5])
+        what = f"{len(others)} files{f' ({some})' if some else ''}"
+        yield f"files = {quoted(_pattern(seen))}    # passed over: {what}"
     if seen.sessions:
         yield f"sessions = {quoted(seen.sessions)}    # the records, within the file's object"
+
+
+def _pattern(seen: Survey) -> str:
+    """Which names the files have that were looked into."""
+    return f"*{common_end(seen.files)}"
 
 
 def _constants(seen: Survey, made: Guess) -> Iterator[str]:

@@ -6,7 +6,6 @@ import itertools
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -257,8 +256,3 @@ def _drop_names(paths: dict[str, PathSeen]) -> None:
     for parent in [path for path, count in below.items() if count > KEYS and path]:
         for path in [path for path in paths if path.startswith(f"{parent}.")]:
             del paths[path]
-
-
-def fitting(files: list[Path], pattern: str) -> list[Path]:
-    """The files whose names fit a pattern."""
-    return [path for path in files if fnmatchcase(path.name, pattern)]
