@@ -1,7 +1,7 @@
 """How often a judge's sensitivity and the like are held by their intervals, and how often tests err, by
 simulation.
 
-    python benchmarks/validation_coverage.py [--samples 500]
+    python benchmarks/validation_coverage.py [--samples 500] [--out PAGE]
 
 Corpora of 4,000 units in trajectories of 8, whose prevalence, sensitivity (.7) and specificity (.97) vary
 with an intraclass correlation of 0 or .3; 200 units are labelled: evenly, a third of them flagged ("by
@@ -16,8 +16,10 @@ of a judge asked three times that answers at random in a share of the units.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterator
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 
@@ -26,6 +28,9 @@ from coaudit.annotation.statistics.agreement import agreement
 from coaudit.annotation.statistics.confusion import confusion
 from coaudit.annotation.statistics.intervals import Floats, Ints
 from coaudit.annotation.statistics.validation import alternative_annotator_test, drift
+
+sys.path.insert(0, str(Path(__file__).parent))
+from tables import LEGEND, explained, mark, put
 
 N, SIZE, LABELLED = 4000, 8, 200
 QUALITIES = ("sensitivity", "specificity", "ppv", "npv")
@@ -84,7 +89,8 @@ def qualities(design: str, prevalence: float, icc: float, samples: int) -> str:
             row = getattr(rows, name)
             inside = None if row.low is None else (bool(row.low <= value <= row.high), row.high - row.low)
             found[name].append(inside)
-    return " | ".join(cell(found[name]) for name in QUALITIES)
+    cells = [cell(found[name]) for name in QUALITIES]
+    return " | ".join([*cells, explained(cells, "few units of that kind are in the sample")])
 
 
 def cell(found: Found) -> str:
@@ -92,7 +98,8 @@ def cell(found: Found) -> str:
     if not told:
         return "– / – / 1.00"
     held, width = np.mean(told, axis=0)
-    return f"{held:.3f} / {width:.2f} / {1 - len(told) / len(found):.2f}"
+    shown = f"{held:.3f}{mark(float(held), len(told))}"
+    return f"{shown} / {width:.2f} / {1 - len(told) / len(found):.2f}"
 
 
 def drift_error(rate: float, icc: float, trajectories: int, size: int, samples: int) -> float:
@@ -140,8 +147,8 @@ def repeats(noise: float, prevalence: float, units: int, samples: int) -> str:
 
 
 def lines(samples: int) -> Iterator[str]:
-    yield f"| sample | ICC | prevalence | {' | '.join(QUALITIES)} |"
-    yield "|---|---|---|" + "---|" * len(QUALITIES)
+    yield f"| sample | ICC | prevalence | {' | '.join(QUALITIES)} | too narrow because |"
+    yield "|---|---|---|---|" + "---|" * len(QUALITIES)
     for design, icc, prevalence in product(
         ("even", "by judge", "uneven", "whole"), (0.0, 0.3), (0.02, 0.05, 0.2)
     ):
@@ -154,17 +161,26 @@ def lines(samples: int) -> Iterator[str]:
         errors.append(passing_error(icc, trajectories, size, 4 * samples))
         yield f"| {icc} | {trajectories} | {size} | {' | '.join(f'{error:.3f}' for error in errors)} |"
     yield ""
-    yield "| units asked three times | answered at random | prevalence | flip rate |"
-    yield "|---|---|---|---|"
+    yield "| units asked three times | answered at random | prevalence | flip rate | too narrow because |"
+    yield "|---|---|---|---|---|"
     for units, noise, prevalence in product((40, 200), (0.02, 0.2), (0.05, 0.3)):
-        yield f"| {units} | {noise} | {prevalence} | {repeats(noise, prevalence, units, samples)} |"
+        shown = repeats(noise, prevalence, units, 3 * samples)
+        why = explained([shown], "a flip or two in all; rows of so few say it")
+        yield f"| {units} | {noise} | {prevalence} | {shown} | {why} |"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--samples", type=int, default=500)
-    for row in lines(parser.parse_args().samples):
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    table = []
+    for row in lines(options.samples):
+        table.append(row)
         print(row, flush=True)
+    if options.out:
+        command = f"python benchmarks/validation_coverage.py --samples {options.samples}"
+        put(options.out, command, "\n".join(table), LEGEND)
 
 
 if __name__ == "__main__":

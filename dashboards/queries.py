@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..pipeline.analyze import load
+from ..pipeline.analyze.choice import choose
 from ..pipeline.analyze.matrix import keys_of
+from ..pipeline.analyze.metrics import metrics
 from ..pipeline.store import Selection, Store, dictionaries
 from ..pipeline.store.selection import COLUMNS
 
@@ -73,17 +75,21 @@ def initiative(store: Store, only: Selection, by: str) -> Rows:
     return _rows(store, query, only, by=by)
 
 
-def distribution(store: Store, only: Selection, by: str, metric: str, width: float) -> Rows:
-    """How the trajectories of each group spread over a measure, in bins of a width."""
+def distribution(
+    store: Store, only: Selection, by: str, metric: str, width: float, rater: str | None = None
+) -> Rows:
+    """How the trajectories of each group spread over a measure, in bins of a width, as `metrics` has them."""
     query = """
-        SELECT {group} AS "group", coalesce(m.rater, '–') AS rater, floor(least(m.value, 1e9) / ?) * ? AS low,
-            low + ? AS high, count(*) AS trajectories
-        FROM measures m JOIN trajectories t ON t.id = m.trajectory_id
+        SELECT coalesce(({group})::VARCHAR, '–') AS "group", coalesce(m.rater, '–') AS rater,
+            floor(least(m.value, 1e9) / ?) * ? AS low, low + ? AS high, count(*) AS trajectories
+        FROM chosen m JOIN selected t ON t.id = m.trajectory_id
         WHERE m.metric = ? AND m.value IS NOT NULL AND m.participant IS NULL
-            AND coalesce(m.definition, 'released') = 'released' AND {where}
         GROUP BY ALL ORDER BY ALL
     """
-    return _rows(store, query, only, before=[width, width, width, metric], by=by)
+    with store.reading() as connection:
+        choose(connection, only=only, rater=rater)
+        query = query.replace("{group}", keys_of(connection, [by])[0][1])
+        return dictionaries(connection, query, [width, width, width, metric])
 
 
 def course(store: Store, only: Selection) -> Rows:
@@ -127,18 +133,23 @@ def over_time(store: Store, only: Selection, rater: str, codebook: str) -> Rows:
 
 
 def over_days(store: Store, only: Selection, names: Sequence[str]) -> Rows:
-    """The mean of measures by day, condition and participant where they are measured apart."""
-    query = """
-        SELECT left(t.started, 10) AS day, m.metric,
-            concat_ws(' · ', coalesce(t.condition, '–'), m.participant) AS condition,
-            sum(m.value * m.weight) / nullif(sum(m.weight) FILTER (m.value IS NOT NULL), 0) AS value,
-            count(m.value) AS trajectories
-        FROM measures m JOIN trajectories t ON t.id = m.trajectory_id
-        WHERE m.metric IN (SELECT unnest(?)) AND coalesce(m.definition, 'released') = 'released'
-            AND t.started IS NOT NULL AND {where}
-        GROUP BY ALL HAVING count(m.value) > 0 ORDER BY ALL
-    """
-    return _rows(store, query, only, before=[list(names)])
+    """What `metrics` says by day and condition, and by participant where they are measured apart."""
+    rows = metrics(store, by=("day", "condition"), only=only, names=names)
+    return [
+        {
+            "day": row.group["day"],
+            "metric": row.metric,
+            "condition": " · ".join(
+                part for part in (row.group["condition"] or "–", row.participant) if part
+            ),
+            "value": row.value,
+            "low": row.low,
+            "high": row.high,
+            "trajectories": row.n,
+        }
+        for row in rows
+        if row.group and row.group["day"] is not None and row.value is not None
+    ]
 
 
 def spending(store: Store, only: Selection) -> Rows:

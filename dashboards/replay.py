@@ -7,7 +7,8 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from ..pipeline.store import Selection, Store, dictionaries, execute
+from ..pipeline.advise import advice, advisor, states
+from ..pipeline.store import Selection, Store, dictionaries, execute, trajectories
 from ..pipeline.store.trajectories import resolve
 
 Rows = list[dict[str, Any]]
@@ -43,6 +44,25 @@ def replay(store: Store, name: str, first: int = 0) -> Replay:
             first=max(0, first),
             ratings=dictionaries(connection, _RATINGS, [key]),
         )
+
+
+def advisor_stamp(store: Store) -> str:
+    """What changes when the workspace's advisor does."""
+    file = advisor.default(store.workspace)
+    return f"{file.stat().st_mtime_ns}" if file.exists() else ""
+
+
+def advised(store: Store, name: str, stamp: str) -> Rows:
+    """What the workspace's advisor says before each step of a trajectory and of the next; none without one.
+
+    `stamp` tells states of its file apart. The row of the next step has no event; none where it has ended.
+    """
+    if not stamp:
+        return []
+    file = advisor.default(store.workspace)
+    item = trajectories.one(store, name, states=True)
+    rows = advice.course(advisor.load(file), item)
+    return rows[:-1] if states.ended(item) else rows
 
 
 _OF = "WHERE trajectory_id = ?"

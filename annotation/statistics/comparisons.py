@@ -24,6 +24,7 @@ LEVEL = 0.05
 DRAWS = (1_999, 19_999, 199_999)
 """Random arrangements: the first for every test, the next ones where a decision hangs on more."""
 _MANY, _ENOUGH = 5_000, 200  # clusters in all and in the smaller sample from which Student's t will do
+_FEW = 5  # clusters below which arrangements of two samples tell little of how their spreads differ
 _EXACT_BELOW = 25  # discordant pairs
 
 
@@ -116,17 +117,34 @@ def contrast(first: Totals, second: Totals, *, draws: int = DRAWS[0], seed: int 
 
 
 def _tested(sample: Arms, effect: float, error: float, df: float, draws: int, seed: int) -> tuple[str, Test]:
-    """The test's name and what it found."""
+    """The test's name and what it found.
+
+    Of lopsided samples the larger of its p-value and Welch's t's: where a few widely spread values stand
+    against many, arrangements are less spread than the values are (5 normal values against 50 with a third
+    of their standard deviation: .09 without, .05 with it).
+    """
     smaller = min(count + sample.pairs for count in sample.alone)
     if len(sample.label) > _MANY and smaller >= _ENOUGH and error > 0:
-        from scipy import special
-
-        return "Student's t", Test(2 * float(special.stdtr(df, -abs(effect) / error)), 0.0, 0)
+        return "Student's t", Test(_welch(effect, error, df), 0.0, 0)
     outcome = permuted(sample, draws, seed)
+    if _lopsided(sample) and error > 0:
+        outcome = replace(outcome, p_value=max(outcome.p_value, _welch(effect, error, df)))
     if outcome.draws:
         return f"permutation ({outcome.draws:,} draws)", outcome
     exact = ("McNemar, mid-p" if sample.pairs else "Fisher, mid-p") if sample.table else "permutation, exact"
     return exact, outcome
+
+
+def _lopsided(sample: Arms) -> bool:
+    """Whether two samples apart, not of yes and no, are of fewer than 5, or one of half as many again."""
+    few, many = sorted(sample.alone)
+    return not sample.pairs and not sample.yes_no and (few < _FEW or 2 * many >= 3 * few)
+
+
+def _welch(effect: float, error: float, df: float) -> float:
+    from scipy import special
+
+    return 2 * float(special.stdtr(df, -abs(effect) / error))
 
 
 def _undecided(sample: Arms) -> str:

@@ -15,7 +15,8 @@ not independent, so all that follows works on clusters' totals:
   others no more than so many clusters can. All zeros thus have the size of their clusters.
 * Bounded below alone (counts, times): Student's t on the log scale, for such values are skewed. The upper
   reach r = t·cv is stretched to r(1 + r/2): Cornish and Fisher's term of a gamma mean is r/6, and what the
-  benchmark's times and counts need to be covered is more.
+  benchmark's times and counts need to be covered is more. Five events or fewer in all reach as low as
+  Garwood's (1936) exact limit of so many, and the estimate says that they are few.
 * Unbounded: Student's t.
 
 `benchmarks/coverage_metrics.py` measures what this reaches.
@@ -41,7 +42,12 @@ LEAST_SHARE = 2
 """Independent 0/1 values that an interval of a share needs."""
 WIDEST = 10.0
 """An interval of a count that reaches beyond so many times its value is none."""
+FEW_EVENTS = 5
+"""Counts that add up to no more are marked."""
 _PSEUDO = 0.25  # of a cluster, at either bound
+_ALIKE = 0.05  # of what is possible is the standard deviation of values that are all alike
+_MOVED = 0.05  # of what is possible: an unseen value that would move the mean by less is not worth a word
+_FEW = 10
 
 
 @dataclass(frozen=True)
@@ -62,6 +68,8 @@ class Estimate:
     error: float | None = None
     df: float | None = None
     reason: str | None = None
+    note: str | None = None
+    """Why the interval may be too narrow."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +97,12 @@ class Totals:
         if total <= 0:
             return None
         return float(np.clip(self.numerator.sum() / total, *self.bounds))
+
+    @property
+    def events(self) -> float:
+        """How many events were counted, of unweighted whole numbers from 0 on; else without end."""
+        whole = self.bounds == (0.0, inf) and self.size > self.n - 1e-9
+        return float(self.numerator.sum()) if whole and bool((self.numerator % 1 == 0).all()) else inf
 
     @property
     def independent(self) -> float:
@@ -165,6 +179,8 @@ class Moments:
     bounds: Bounds = ANY
     drawn: float = 0.0
     """The share of the population that was drawn."""
+    events: float = inf
+    """What was counted in all, where it is a count."""
 
 
 def estimate(sample: Totals, error: float | None = None) -> Estimate:
@@ -189,21 +205,16 @@ def estimate(sample: Totals, error: float | None = None) -> Estimate:
             plain=_plain(sample),
             bounds=sample.bounds,
             drawn=float(sample.fraction.mean()),
+            events=sample.events,
         )
     )
-
-
-def of_values(n: int, average: float, variance: float, *, yes_no: bool, bounds: Bounds = ANY) -> Estimate:
-    """What `mean` says of `n` independent values, from their mean and variance (divisor n − 1) alone."""
-    yes_no = yes_no and bounds == UNIT
-    error, value = sqrt(max(variance, 0.0) / n), min(max(average, bounds[0]), bounds[1])
-    return concluded(Moments(value, error, max(1.0, n - 1.0), n, n, float(n), yes_no, yes_no, bounds))
 
 
 def concluded(seen: Moments) -> Estimate:
     """The value with its interval, or why there is none."""
     low, high, reason, size = _interval(seen)
-    return Estimate(seen.value, low, high, seen.n, seen.clusters, size, seen.error, seen.df, reason)
+    note = None if low is None or high is None else _doubt(seen, low, high)
+    return Estimate(seen.value, low, high, seen.n, seen.clusters, size, seen.error, seen.df, reason, note)
 
 
 def mean(
@@ -389,7 +400,7 @@ def _interval(seen: Moments) -> tuple[float | None, float | None, str | None, fl
     if seen.error <= 1e-12 * max(1.0, abs(value)):
         return None, None, f"no interval: all {seen.clusters} are alike, and nothing bounds the others", None
     if isfinite(lowest):
-        return *_skewed(value - lowest, reach, lowest), None
+        return *_skewed(value - lowest, reach, lowest, seen.events), None
     return max(lowest, value - reach), min(highest, value + reach), None, None
 
 
@@ -418,10 +429,42 @@ def agresti_coull(value: float, size: float) -> tuple[float, float]:
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
-def _skewed(distance: float, reach: float, lowest: float) -> tuple[float | None, float | None, str | None]:
+def _skewed(
+    distance: float, reach: float, lowest: float, events: float
+) -> tuple[float | None, float | None, str | None]:
     """The interval of a value above its bound by `distance`, on the log scale."""
     relative = reach / distance
     upward = relative * (1 + relative / 2)
     if upward > log(WIDEST):
         return None, None, f"too few for an interval: it would reach beyond {WIDEST:g} times the value"
-    return lowest + distance * exp(-relative), lowest + distance * exp(upward), None
+    share = exp(-relative)
+    if events <= FEW_EVENTS:
+        share = min(share, _garwood(events) / events)
+    return lowest + distance * share, lowest + distance * exp(upward), None
+
+
+def _garwood(events: float) -> float:
+    """The exact lower limit of the mean of a Poisson count."""
+    from scipy import special
+
+    return float(special.gammaincinv(events, 0.025))
+
+
+def _doubt(seen: Moments, low: float, high: float) -> str | None:
+    """Why the interval may be too narrow: few events, few and skewed values, or values that are so alike that
+    one which was not seen would leave it.
+
+    By the rule of three, what one in n/3 is may be missing from n (Hanley and Lippman-Hand 1983).
+    """
+    (lowest, highest), spread = seen.bounds, seen.error * sqrt(seen.clusters)
+    if seen.events <= FEW_EVENTS:
+        return f"few events: {seen.events:.0f}"
+    if isfinite(lowest) and highest == inf and seen.clusters <= _FEW and spread > seen.value - lowest:
+        return f"{seen.clusters} very uneven values: the largest there are may not be among them"
+    if seen.yes_no or seen.drawn == 1 or not spread < _ALIKE * (highest - lowest) < inf:
+        return None
+    unseen = min(1.0, 3 / seen.clusters)
+    moved = [unseen * (bound - seen.value) for bound in seen.bounds]
+    if all(abs(m) < _MOVED * (highest - lowest) or low <= seen.value + m <= high for m in moved):
+        return None
+    return f"all alike: one in {1 / unseen:.0f} that is not, and was not seen, would move it further"

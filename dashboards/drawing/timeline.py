@@ -15,9 +15,19 @@ Row = dict[str, Any]
 
 
 def drawn(
-    shown: Replay, ratings: list[Row], *, aim: int | None, code: str | None, target: Callable[[int], str]
+    shown: Replay,
+    ratings: list[Row],
+    *,
+    aim: int | None,
+    code: str | None,
+    target: Callable[[int], str],
+    advised: list[Row] | None = None,
 ) -> str:
-    """All events of the window; `aim` is the event asked for, `code` the one whose citations are marked."""
+    """All events of the window; `aim` is the event asked for, `code` the one whose citations are marked.
+
+    `advised` is what an advisor said before each step; it stands beside the step, before all ratings.
+    """
+    advice = {row["event"]: row for row in advised or []}
     pinned: dict[int, list[Row]] = {}
     for row in ratings:
         for seq in dict.fromkeys(row["cites"] or ([] if row["event"] is None else [row["event"]])):
@@ -29,13 +39,20 @@ def drawn(
         if code and code in (row["code"], row["code"].partition(".")[0]) and row["label"] == row["positive"]
     }
     items = "".join(
-        _event(row, pinned.get(row["seq"], []) if not row["sub"] else [], aim, marked, target)
+        _event(row, [] if row["sub"] else pinned.get(row["seq"], []), aim, marked, target, advice)
         for row in shown.events
     )
     return f'<div class="ca ca-timeline">{items}</div>'
 
 
-def _event(row: Row, pins: list[Row], aim: int | None, marked: set[int], target: Callable[[int], str]) -> str:
+def _event(
+    row: Row,
+    pins: list[Row],
+    aim: int | None,
+    marked: set[int],
+    target: Callable[[int], str],
+    advice: dict[int | None, Row],
+) -> str:
     classes = ["event", row["party"] if row["party"] in ("human", "agent") else ""]
     classes += ["failed"] * (row["status"] == "failed") + ["cited"] * (row["seq"] in marked)
     aimed = row["seq"] == aim and not row["sub"]
@@ -44,7 +61,8 @@ def _event(row: Row, pins: list[Row], aim: int | None, marked: set[int], target:
     what = row["kind"].replace("_", " ") + (" · known from live traffic only" if row["live_only"] else "")
     words = " · ".join(map(escape, filter(None, (row["actor"], what, time))))
     who = f"{link(target(row['seq']), str(row['seq']))} · {words}"
-    side = f"<aside>{_pins(pins)}</aside>" if pins else "<aside></aside>"
+    advised = "" if row["sub"] or row["seq"] not in advice else _advice(advice[row["seq"]])
+    side = f"<aside>{advised}{_pins(pins)}</aside>"
     focus = ' tabindex="-1"' if aimed else ""
     return (
         f'<div class="{" ".join(filter(None, classes))}"{focus} data-seq="{row["seq"]}">'
@@ -79,6 +97,22 @@ def _arguments(text: str | None) -> str:
         return ", ".join(f"{key}={value}" for key, value in json.loads(text).items())[:LONGEST]
     except (ValueError, AttributeError):  # cut off at LONGEST
         return text + " …"
+
+
+def _advice(row: Row) -> str:
+    """What was advised before a step, and what a person was expected to gain in it."""
+    wanted = "call a person" if row["call"] else "the agent goes on"
+    taken = " · followed" if row["call"] == row["human"] else " · not followed"
+    return f'<div class="pin"><b>Advice</b> {wanted}, gain {row["gain"]:+.3f}{taken}</div>'
+
+
+def next_step(advised: list[Row]) -> str:
+    """The advice for the step that comes next, in words; empty where there is none."""
+    row = next((row for row in advised if row["event"] is None), None)
+    if row is None:
+        return ""
+    wanted = "Call a person for the next step" if row["call"] else "The agent can go on"
+    return f"{wanted}: a person's step should gain {row['gain']:+.3f}, its price included."
 
 
 def _pins(rows: list[Row]) -> str:

@@ -63,9 +63,7 @@ def _initiative(only: Selection, by: str, rater: str | None) -> None:
 
 
 def _entropy(only: Selection, by: str, rater: str | None) -> None:
-    rows = [
-        row for row in ask(queries.distribution, only, by, "initiative_entropy", 0.1) if row["rater"] == rater
-    ]
+    rows = ask(queries.distribution, only, by, "initiative_entropy", 0.1, rater) if rater else []
 
     def draw(data: alt.Data) -> alt.Chart:
         return (

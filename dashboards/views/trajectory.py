@@ -10,7 +10,7 @@ from ...pipeline.errors import UsageError
 from ...pipeline.report import Number, Table
 from ...pipeline.store import Selection
 from .. import replay
-from ..cache import ask
+from ..cache import ask, place, store
 from ..drawing import markup, timeline
 from ..replay import Replay
 from ..sidebar import address
@@ -92,6 +92,7 @@ def _one(name: str) -> None:
         st.html(markup.link(address("trajectory"), "All trajectories"))
         return
     _head(shown)
+    advised = _advised(name)
     ratings = _chosen(shown.ratings)
     if aim is not None:
         _event(name, aim)
@@ -102,7 +103,7 @@ def _one(name: str) -> None:
     def target(seq: int) -> str:
         return address("trajectory", trajectory=shown.head["id"], event=seq)
 
-    st.html(timeline.drawn(shown, ratings, aim=aim, code=code, target=target))
+    st.html(timeline.drawn(shown, ratings, aim=aim, code=code, target=target, advised=advised))
     if aim is not None:
         st.html(SCROLL, unsafe_allow_javascript=True)
     _whole(shown, ratings)
@@ -129,6 +130,18 @@ def _head(shown: Replay) -> None:
     results = {o["name"].replace("_", " "): _result(o) for o in shown.outcomes}
     st.html(markup.facts(tuple((k, v) for k, v in {**named, **results}.items() if v)))
     st.html(markup.link(address("trajectory"), "← All trajectories"))
+
+
+def _advised(name: str) -> list[dict[str, Any]]:
+    """What the workspace's advisor says, with its word on the next step drawn; or why its file is none."""
+    try:
+        rows = ask(replay.advised, name, replay.advisor_stamp(store(place())))
+    except UsageError as error:
+        st.text(str(error))
+        return []
+    if words := timeline.next_step(rows):
+        st.info(words)
+    return rows
 
 
 def _result(outcome: dict[str, Any]) -> str:

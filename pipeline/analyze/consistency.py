@@ -13,6 +13,8 @@ from ...annotation.statistics.intervals import MISSING
 from ...schemas import Agreement, Codebook
 from ..store import dictionaries
 
+FEW = 2
+"""Units with different answers on which an interval rests badly."""
 Answers = dict[tuple[str, int | None], dict[int, str]]
 """Unit -> repeat -> label."""
 
@@ -48,6 +50,8 @@ def _rows(book: Codebook, code: str, rater: str, version: str, units: Answers) -
     )
     alpha, same = agreement(asked, ["krippendorff_alpha", "percent_agreement"])
     where = f"units that version {version} was asked about up to {times} times"
+    if (flips := sum(len(set(given.values())) > 1 for given in units.values())) <= FEW:
+        where += f"; {flips} of them got different answers, too few for a good interval"
     yield _row(code, rater, "intra_rater_alpha", alpha, where)
     yield _row(code, rater, "flip_rate", same, where, turned=True)
 

@@ -18,7 +18,9 @@ from ..errors import UsageError
 from ..store import Selection, Store, dictionaries, execute
 
 GROUPS = ("system", "setting", "condition", "task", "instance", "agent", "agent_model")
-"""Columns of `trajectories` that `--by` takes, beside any tag."""
+"""Columns of `trajectories` that `--by` takes, beside `day` and any tag."""
+DAY = "day"
+"""The day on which a trajectory began."""
 Unit = tuple[str, int | None]
 OUTSIDE = "labelled units outside the samples, unweighted"
 """The population of units that people labelled though no sample holds them."""
@@ -161,7 +163,7 @@ def rated(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Iterator[Rat
     numbers: dict[str, int] = {}
     trajectory = np.array([numbers.setdefault(row[0], len(numbers)) for row in units], dtype=np.int64)
     by_code: dict[str, list[dict[str, Any]]] = {}
-    for row in _one_version(dictionaries(connection, _RATINGS, [book.name])):
+    for row in dictionaries(connection, _RATINGS, [book.name]):
         by_code.setdefault(row["code"], []).append(row)
     for code in (c.code for c in book.codes if c.code in by_code):
         rows = [row for row in by_code[code] if (row["trajectory_id"], row["event"]) in index]
@@ -176,22 +178,6 @@ def rated(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Iterator[Rat
                 probability[place] = row["probability"]
         result = tuple((row[0], row[1]) for row in units)
         yield Rated(book, code, result, raters, kinds, matrix, probability, inclusion, trajectory, strata)
-
-
-def _one_version(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows with raters of one version each: what others than the one with the most ratings said of units
-    that it has not rated stands under `NAME (VERSION)`."""
-    versions: dict[str, dict[str | None, tuple[int, str]]] = {}
-    for row in rows:
-        if row["rater_kind"] != "human":
-            known = versions.setdefault(row["rater"], {})
-            n, last = known.get(row["rater_version"], (0, ""))
-            known[row["rater_version"]] = n + 1, max(last, row["created"] or "")
-    main = {rater: max(known, key=lambda version: known[version]) for rater, known in versions.items()}
-    for row in rows:
-        if row["rater"] in main and row["rater_version"] != main[row["rater"]]:
-            row["rater"] = f"{row['rater']} ({row['rater_version'] or 'no version'})"
-    return rows
 
 
 def groups(
@@ -215,11 +201,13 @@ def keys_of(connection: duckdb.DuckDBPyConnection, by: Sequence[str]) -> list[tu
     for name in by:
         if name in GROUPS:
             keys.append((name, f"t.{name}"))
+        elif name == DAY and name not in tags:
+            keys.append((name, "left(t.started, 10)"))
         elif name in tags:
             path = name.replace('"', '\\"').replace("'", "''")
             keys.append((name, f"json_extract_string(t.tags, '$.\"{path}\"')"))
         else:
-            raise UsageError(f"cannot group by {name!r}, expected {', '.join([*GROUPS, *sorted(tags)])}")
+            raise UsageError(f"cannot group by {name!r}, expected {', '.join([*GROUPS, DAY, *sorted(tags)])}")
     return keys
 
 
@@ -227,7 +215,7 @@ _UNITS = """
     SELECT trajectory_id, event FROM units WHERE kind = ? AND NOT opening ORDER BY trajectory_id, event
 """
 _RATINGS = """
-    SELECT trajectory_id, event, code, rater, rater_kind, rater_version, label, probability, created
+    SELECT trajectory_id, event, code, rater, rater_kind, label, probability
     FROM counted_ratings WHERE codebook = ? AND NOT opening
 """
 _DRAWN = """

@@ -17,6 +17,7 @@ from ..store.trajectories import reference_rows
 from ..systems import LIMIT, TimeLimit
 from ..systems.registry import measures, parsed_references
 from . import process
+from .choice import choose
 from .matrix import keys_of
 from .process import CODEBOOKS as RATED
 from .totals import HEADS, SILENT, clustered, groups
@@ -58,77 +59,24 @@ def metrics(
     penalty: float = 0.08,
     limit: TimeLimit = LIMIT,
     only: Selection | None = None,
+    names: Sequence[str] | None = None,
 ) -> list[Metric]:
-    """Every metric that the store's trajectories (`only` some of them) have, in a stable order.
+    """Every metric (of `names`) that the store's trajectories (`only` some of them) have, in a stable order.
 
     `penalty` is ReHAC's λ; `limit` is Collab-Overcooked's.
     """
     with store.reading() as connection:
         keys = keys_of(connection, by)
-        raters = _raters(connection, rater)
-        wanted, values = (only or Selection()).where()
-        selected = f"CREATE TEMP TABLE selected AS SELECT t.* FROM trajectories t WHERE {wanted}"
-        execute(connection, selected, values)
         anew = limit != LIMIT
-        kind = "TABLE" if anew else "VIEW"  # a view spares copying millions of rows
-        connection.execute(f"CREATE TEMP {kind} chosen AS {_chosen(raters, definition, penalty)}")
+        raters = choose(connection, rater=rater, definition=definition, penalty=penalty, only=only, copy=anew)
         if anew:
             _limit_anew(store, connection, definition, limit)
+        if names is not None:
+            raters = {metric: who for metric, who in raters.items() if metric in names}
         if per_trajectory:
             return _per_trajectory(connection)
-        rows = [*_grouped(connection, keys), *_unrated(connection, keys, raters)]
+        rows = [*_grouped(connection, keys, names), *_unrated(connection, keys, raters)]
     return sorted(rows, key=_order)
-
-
-def _raters(connection: Any, wanted: str | None) -> dict[str, list[str]]:
-    """Metric -> the raters to report: the one wanted, gold alone where it is complete, else every one."""
-    by_name: dict[str, list[str]] = {metric: [] for metric in RATED}
-    query = """
-        SELECT DISTINCT codebook, rater FROM counted_ratings
-        WHERE unit_kind IN ('utterance', 'question_reply', 'human_message') ORDER BY ALL
-    """
-    metric_of = {codebook: metric for metric, codebook in RATED.items()}
-    everyone = set()
-    for codebook, rater in connection.execute(query).fetchall():
-        everyone.add(rater)
-        if metric := metric_of.get(codebook):
-            by_name[metric].append(rater)
-    # Only gold must be complete; to count everybody's units takes seconds on a large store.
-    complete = _complete(connection) if "gold" in everyone else set()
-    if wanted is not None:
-        if wanted not in everyone:
-            choices = ", ".join(sorted(everyone)) or "none yet: run `coaudit judge`"
-            raise UsageError(f"no ratings by rater {wanted!r}, expected one of {choices}")
-        return {metric: [r for r in raters if r == wanted] for metric, raters in by_name.items()}
-    return {
-        metric: ["gold"] if "gold" in raters and RATED[metric] in complete else raters
-        for metric, raters in by_name.items()
-    }
-
-
-def _complete(connection: Any) -> set[str]:
-    """The codebooks of which gold has answered every unit."""
-    query = """
-        SELECT codebook FROM processed WHERE rater = 'gold'
-        GROUP BY codebook HAVING bool_and(answered = units)
-    """
-    return {row[0] for row in connection.execute(query).fetchall()}
-
-
-def _chosen(raters: dict[str, list[str]], definition: str, penalty: float) -> str:
-    """The measures to report, with ReHAC's reward T - λC at the wanted λ among them."""
-    pairs = [(metric, rater) for metric, names in raters.items() for rater in names]
-    wanted = ", ".join(f"({_quoted(metric)}, {_quoted(rater)})" for metric, rater in pairs) or "('', '')"
-    return f"""
-        SELECT m.* FROM measures m
-        WHERE (m.rater IS NULL OR (m.metric, m.rater) IN (VALUES {wanted}))
-            AND (m.definition IS NULL OR m.definition = {_quoted(definition)})
-        UNION ALL
-        SELECT 'reward', trajectory_id, t.value - {float(penalty)!r} * c.value, 1, t.reason,
-            NULL, NULL, NULL, NULL
-        FROM computed t JOIN computed c USING (trajectory_id)
-        WHERE t.metric = 'task_reward' AND c.metric = 'interventions'
-    """
 
 
 def _limit_anew(store: Store, connection: Any, definition: str, limit: TimeLimit) -> None:
@@ -141,10 +89,6 @@ def _limit_anew(store: Store, connection: Any, definition: str, limit: TimeLimit
     query = "DELETE FROM chosen WHERE trajectory_id IN (SELECT unnest(?)) AND metric IN (SELECT unnest(?))"
     execute(connection, query, [[run.id for run in runs], again])
     insert(connection, "chosen", [rows.measure(r) for r in own if r.definition in (None, definition)])
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 def _per_trajectory(connection: Any) -> list[Metric]:
@@ -176,12 +120,12 @@ def _single(row: dict[str, Any]) -> Metric:
     return Metric(**{**given, "n": int(defined), "missing": int(not defined), "low": None, "high": None})
 
 
-def _grouped(connection: Any, keys: list[tuple[str, str]]) -> Iterator[Metric]:
+def _grouped(connection: Any, keys: list[tuple[str, str]], wanted: Sequence[str] | None) -> Iterator[Metric]:
     names, expressions = [name for name, _ in keys], [expression for _, expression in keys]
     instances, lacking = clustered(connection, names), process.incomplete(connection)
     raters: set[tuple[str, str, str | None]] = set()
     silent: dict[tuple[Any, ...], int] = {}
-    for group in groups(connection, expressions, instances=instances):
+    for group in groups(connection, expressions, instances=instances, only=wanted):
         head = dict(zip(HEADS, group.head, strict=True))
         metric, rater = head["metric"] or "", head["rater"] or ""
         if (metric, rater) in lacking:
@@ -209,7 +153,7 @@ def _remarks(row: Metric, silent: int) -> dict[str, Any]:
         return {"answered": 1.0}
     treated = "counted as 0" if row.definition == "released" else "left out"
     note = f"{SILENT} in {silent} of {row.n + row.missing}: {treated}"
-    return {"answered": 1.0, "note": note}
+    return {"answered": 1.0, "note": "; ".join(said for said in (row.note, note) if said)}
 
 
 def _estimated(head: Mapping[str, str | None], group: dict[str, Any], row: process.Process) -> Metric:
@@ -248,6 +192,8 @@ def _metric(
     why = estimate.reason if estimate.value is not None else reason or estimate.reason
     if why is not None:
         given["reason"] = why
+    if estimate.note is not None:
+        given["note"] = estimate.note
     metric = head["metric"] or ""
     return Metric(
         metric=RATES.get(metric, metric),

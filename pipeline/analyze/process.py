@@ -18,7 +18,7 @@ has none to confirm and counts 0 whoever rates; one whose units are all unrated 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any
 
@@ -39,6 +39,9 @@ CODEBOOKS = {
 EVERY = "every unit rated"
 BY_SAMPLE = "units weighted by the sample's inclusion probability"
 BY_SHARE = "units weighted by the share answered"
+THIN = "few of the sessions' units are rated: too low, and its interval too narrow"
+LEAST_RATED = 0.4
+"""The share of units within sessions below which an entropy is marked as that."""
 _DRAWS = 20_000
 _GROUPS = 20
 Bools = NDArray[np.bool_]
@@ -268,7 +271,10 @@ def entropy(counts: Counts, definition: str | None = "released") -> Process:
         return _nothing(SILENT, len(team), share, bounds, design)
     sample = totals(y, x, clusters=own.clusters, bounds=bounds_of("initiative_entropy"))
     missing = len(team) - int((x > 0).sum())
-    return Process(estimate(sample, _jackknifed(own, released)), missing, share, *bounds, design, sample)
+    result = estimate(sample, _jackknifed(own, released))
+    if own.answered.sum() < LEAST_RATED * own.units.sum():
+        result = replace(result, note=THIN)
+    return Process(result, missing, share, *bounds, design, sample)
 
 
 def _terms(counts: Counts, released: bool) -> tuple[Floats, Floats]:

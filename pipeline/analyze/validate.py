@@ -208,10 +208,7 @@ def summary(page: dict[str, Any]) -> Summary:
     if bare:
         foot.insert(0, f"{len(bare)} codes have no label by people: {', '.join(bare)}; `coaudit sample`.")
     return Summary(
-        head=(
-            f"Judge {page['judge']}: version {', '.join(made)}",
-            *(line.strip() for line in locating.lines(page["located"])),
-        ),
+        head=(f"Judge {page['judge']}: version {', '.join(made)}", *locating.lines(page["located"])),
         rows=tuple(_summary_row(code) for code in labelled),
         foot=tuple(foot),
     )
@@ -249,6 +246,6 @@ def _number(row: dict[str, Any]) -> str:
 
 _VERSIONS = """
     SELECT rater_version, model, count(*) AS n, min(created) AS first, max(created) AS last
-    FROM counted_ratings WHERE rater = ? GROUP BY ALL ORDER BY first
+    FROM counted_ratings WHERE asked = ? GROUP BY ALL ORDER BY first
 """
 _TEXTS = "SELECT trajectory_id, seq AS event, left(text, 400) AS text FROM events WHERE kind = 'message'"

@@ -66,9 +66,14 @@ class Wish:
 
 
 def draw(store: Store, wish: Wish) -> samples.Sample:
-    """Draw the sample and write it to the workspace."""
-    if samples.path(store.workspace, wish.name).exists():
-        raise UsageError(f"sample {wish.name!r} exists; choose another --name")
+    """Draw the sample and write it to the workspace; one that was drawn by the same wish stays as it is."""
+    there = samples.path(store.workspace, wish.name)
+    if there.exists():
+        before = samples.read(there)
+        if not _wished(before.design, wish):
+            raise UsageError(f"sample {wish.name!r} exists; choose another --name")
+        store.sync()
+        return before
     books = [codebooks.load(name, store.workspace.codebooks) for name in dict.fromkeys(wish.codebooks)]
     corpus: dict[str, int] = {}
     drawn: list[samples.Drawn] = []
@@ -101,6 +106,17 @@ def draw(store: Store, wish: Wish) -> samples.Sample:
     samples.save(store.workspace, sample)
     store.sync()
     return sample
+
+
+def _wished(design: samples.Design, wish: Wish) -> bool:
+    """Whether a sample was drawn by this very wish, for instance by a run that was killed afterwards."""
+    return (
+        set(design.codebooks) == set(wish.codebooks)
+        and (design.method, design.unit, design.size) == (wish.method, wish.unit, wish.size)
+        and (design.seed, design.pilot, design.strata) == (wish.seed, wish.pilot, _by(wish))
+        and (design.overlap, design.annotators) == (wish.overlap, wish.annotators)
+        and wish.judge in (None, design.judge)
+    )
 
 
 def _drawn(

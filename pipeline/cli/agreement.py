@@ -140,7 +140,8 @@ def validate(
 def _report_judge(summary: validating.Summary) -> None:
     tell("\n".join(summary.head))
     columns = ["code", "units", "kappa", "people's own", "sensitivity", "specificity", "beats a person"]
-    table("", columns, [list(row) for row in summary.rows])
+    if summary.rows:
+        table("", columns, [list(row) for row in summary.rows])
     tell("\n".join(summary.foot))
 
 

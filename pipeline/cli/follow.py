@@ -14,9 +14,11 @@ from ...judges import JudgeError
 from ...judges.clients import Parameters, select
 from ...judges.rules.lexical import halts
 from ...schemas import Codebook
+from ..advise.advisor import load
 from ..errors import UsageError
 from ..follow import Follower, Plan
 from ..follow.alerts import Alerts, Webhook, line
+from ..follow.calls import Calls
 from ..follow.model_judge import PATIENCE, ModelJudge
 from ..follow.rule_judge import LiveJudge
 from ..judge import Scope, run
@@ -24,7 +26,7 @@ from ..judge.model import Model
 from ..judge.scope import chosen
 from ..store import Store
 from ..systems import ReadOptions
-from .console import ConditionOption, Json, MaxSteps, SettingOption, TagOption, emit, say, store, tags
+from .console import ConditionOption, Json, MaxSteps, SettingOption, TagOption, emit, finite, say, store, tags
 from .ingest import checked_setting
 from .judge import ApiBase, Concurrency, MaxCost, MaxRequests, ModelName, Yes, consent
 
@@ -80,6 +82,16 @@ def follow(
     unanswered: Annotated[
         float, typer.Option(min=0, help="Seconds after which a person counts as left unanswered.")
     ] = 60.0,
+    advise: Annotated[
+        Path | None,
+        typer.Option(
+            help="File of `advise train`: an alert where a person's next step should gain more than "
+            "--advise-above."
+        ),
+    ] = None,
+    advise_above: Annotated[
+        float, typer.Option(help="Reward that a person's step must be expected to gain, its price included.")
+    ] = 0.0,
     patience: Annotated[float, typer.Option(min=0, help="Seconds that a lost Redis is tried again.")] = 30.0,
     system: Annotated[str, typer.Option(help="Whose logs the folders hold; auto looks.")] = "auto",
     setting: SettingOption = None,
@@ -117,33 +129,49 @@ def follow(
     if model:
         asked = Model(model, rater or model, Parameters(), concurrency, max_requests, max_cost)
         asked = _approved(run.priced(asked), yes=yes)
-    done = asyncio.run(_follow(ctx, plan, Asked(books, rater, asked, api_base), alerts, webhook, unanswered))
+    told = Told(alerts, webhook, unanswered, advise, finite(advise_above))
+    if advise and not (alerts or webhook):
+        raise UsageError("--advise raises alerts: give --alerts or --webhook too")
+    done = asyncio.run(_follow(ctx, plan, Asked(books, rater, asked, api_base), told))
     if json:
         emit(done)
     else:
         say(", ".join(f"{value} {key}" for key, value in done.items()))
 
 
-async def _follow(
-    ctx: typer.Context, plan: Any, asked: Asked, lines: bool, webhook: str | None, unanswered: float
-) -> dict[str, float]:
+@dataclass(frozen=True)
+class Told:
+    """Which alerts are raised, and where they go."""
+
+    lines: bool
+    webhook: str | None
+    unanswered: float
+    advise: Path | None = None
+    above: float = 0.0
+
+
+async def _follow(ctx: typer.Context, plan: Any, asked: Asked, told: Told) -> dict[str, float]:
     """Put the pieces together and run them."""
+    advisor = load(told.advise) if told.advise else None
     workspace_store = store(ctx, for_ingest=True)
     follower = Follower(plan, workspace_store, say)
-    sent = Webhook(webhook, say) if webhook else None
+    sent = Webhook(told.webhook, say) if told.webhook else None
     if sent:
         follower.beside.append(sent.run)
 
     def emitted(alert: dict[str, Any]) -> None:
-        if lines:
+        if told.lines:
             print(line(alert), flush=True)
         if sent:
             sent(alert)
 
     async with AsyncExitStack() as stack:
         judge = await stack.enter_async_context(_judging(follower, asked)) if asked.books else None
-        if lines or sent:
-            follower.watchers.append(Alerts(emitted, unanswered, halts, frozenset(_ids(workspace_store))))
+        if told.lines or sent:
+            before = frozenset(_ids(workspace_store))
+            follower.watchers.append(Alerts(emitted, told.unanswered, halts, before))
+            if advisor:
+                follower.watchers.append(Calls(emitted, advisor, told.above, before))
         await follower.run()
     return follower.summary() | (judge.summary() if judge else {})
 

@@ -31,6 +31,7 @@ COMMANDS = {
     "follow": ("follow", "Follow live sessions and growing logs into the workspace until interrupted."),
     "judge": ("judge", "Rate units with rules or a model."),
     "train": ("train", "Train a judge on existing ratings."),
+    "advise": ("advise", "When should a person step in? Learn it, evaluate it, ask it."),
     "sample": ("sample", "Draw units for people to label, with their inclusion probabilities."),
     "plan": ("sample", "How many units people must label for an interval of the wanted width."),
     "metrics": ("metrics", "The papers' metrics with their intervals, over all or by group."),

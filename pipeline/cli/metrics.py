@@ -21,7 +21,7 @@ GROUPS = ("system", "setting", "condition", "task", "instance", "agent", "agent_
 @app.command("metrics")
 def metrics(
     ctx: typer.Context,
-    by: Annotated[str, typer.Option(help=f"Comma-separated: {', '.join(GROUPS)}, or a tag.")] = "",
+    by: Annotated[str, typer.Option(help=f"Comma-separated: {', '.join(GROUPS)}, day, or a tag.")] = "",
     per: Annotated[str | None, typer.Option(help="`trajectory`: one row a trajectory.")] = None,
     rater: Annotated[
         str | None, typer.Option(help="Whose ratings to use; else gold where complete, else each.")

@@ -53,8 +53,11 @@ def sample(
         seed=seed,
     )
     workspace_store = store(ctx)
-    drawn = draw.draw(workspace_store, wish)
     path = workspace_store.workspace.samples / f"{name}.jsonl"
+    existed = path.exists()
+    drawn = draw.draw(workspace_store, wish)
+    if existed:
+        say(f"{path}: drawn by the same wish at {drawn.design.created}, and left as it was")
     rows = [
         {
             "codebook": book,

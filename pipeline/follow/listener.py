@@ -7,7 +7,7 @@ stood; what was said while nobody listened is asked for, and the session is mark
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -51,6 +51,10 @@ class Listener:
     results: Path | None = None
     sessions: Sessions = field(default_factory=Sessions)
     messages: int = 0
+    recovered: int = 0
+    """Messages that came back with a chat."""
+    missed: int = 0
+    """Events, at least, that did not."""
     quarantined: int = 0
     last: float = field(default_factory=time.monotonic)
     """When something other than a tick was last received."""
@@ -99,6 +103,8 @@ class Listener:
         place = self.recorder.write(message)
         self.messages += 1
         before = len(self.sessions.open)
+        known = self.sessions.open.get(message.channel.partition("/")[0])
+        lost = (known.recovered, known.missed) if known else (0, 0)
         try:
             session = self.sessions.feed(message)
         except ValueError as error:
@@ -107,6 +113,7 @@ class Listener:
             bad = Quarantined(source=str(self.recorder.path), line=place.line, reason=reason)
             self.sink.quarantine(str(self.recorder.path), [bad], anew=False)
             return
+        self._count(known, lost)
         self._placed(place)
         if not message.channel.endswith("/tick"):
             self.last = time.monotonic()
@@ -118,10 +125,27 @@ class Listener:
             self._alive.pop(session.name, None)
             self._await(session)
 
-    def missed(self, away: float) -> list[tuple[str, str]]:
+    def _count(self, session: LiveSession | None, before: tuple[int, int]) -> None:
+        """Count what a message showed to be lost, and say so."""
+        if session is None or (session.recovered, session.missed) == before:
+            return
+        recovered, missed = session.recovered - before[0], session.missed - before[1]
+        self.recovered, self.missed = self.recovered + recovered, self.missed + missed
+        if missed:
+            self.say(
+                f"{session.name}: {recovered} events came back with the chat, at least {missed} are missed"
+            )
+
+    def running(self, known: Iterable[tuple[str, str]]) -> None:
+        """Sessions, each with a member, that run although nothing was heard of them yet: to be asked."""
+        for session, member in known:
+            if session not in self.sessions.open and session not in self.sessions.over:
+                self.sessions.strangers.setdefault(session, member)
+
+    def away(self, seconds: float) -> list[tuple[str, str]]:
         """The connection was away: mark what is open; (session, member) of those to be asked."""
-        self.recorder.note(away=round(away, 3))
-        self.sessions.noted({"away": away})
+        self.recorder.note(away=round(seconds, 3))
+        self.sessions.noted({"away": seconds})
         return self.to_ask(everyone=True)
 
     def to_ask(self, *, everyone: bool = False) -> list[tuple[str, str]]:

@@ -31,6 +31,8 @@ from .sink import Sink
 
 TURN = 20.0
 """Seconds for which a turn takes in new units."""
+HANGING = 5.0
+"""Seconds after which what a turn asked last holds up no others: the turn goes on."""
 GAP = 0.5
 """Seconds between two turns: longer than others who wait for the lock sleep."""
 LOOK = 20
@@ -177,14 +179,26 @@ class ModelJudge:
             self._open.clear()
 
     async def _take_in(self, jobs: Jobs) -> None:
-        end = time.monotonic() + TURN
-        while self.state.stopping is None and time.monotonic() < end:
-            await asyncio.sleep(TICK)
-        self._full = True
-        while self._planning:  # what it comes to is still asked in this turn
-            await asyncio.sleep(TICK)
+        """Take in units for a turn, or for more while an answer hangs: others are asked beside it."""
+        while True:
+            end = time.monotonic() + TURN
+            while self.state.stopping is None and time.monotonic() < end:
+                await asyncio.sleep(TICK)
+            self._full = True
+            while self._planning or not (jobs.empty() or self.state.stopping):
+                await asyncio.sleep(TICK)  # what it comes to is still asked in this turn
+            if await self._answered():
+                break
+            self._full = False
         for _ in range(self.model.workers):
             jobs.put_nowait(None)
+
+    async def _answered(self) -> bool:
+        """Whether all that was asked is answered after a while, or nothing more is to be asked."""
+        end = time.monotonic() + HANGING
+        while self._open and self.state.stopping is None and time.monotonic() < end:
+            await asyncio.sleep(TICK)
+        return not self._open or self.state.stopping is not None
 
     async def _after_turn(self) -> None:
         """Where the endpoint is gone, say so once, and wait until it answers again."""

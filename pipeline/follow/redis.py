@@ -21,9 +21,13 @@ POLL = 1.0
 
 @dataclass(frozen=True)
 class Subscribed:
-    """From now on every message comes; `away`: seconds in which some may have been missed."""
+    """From now on every message comes; `away`: seconds in which some may have been missed.
+
+    `running` are the sessions, each with a member, that listen on the server for requests of their state.
+    """
 
     away: float | None = None
+    running: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass
@@ -59,7 +63,8 @@ class Channel:
                 async with redis.Redis(**_settings(self.url)) as client, client.pubsub() as pubsub:
                     await self._subscribe(pubsub)
                     self._client = client
-                    yield Subscribed(None if lost is None else time.monotonic() - lost)
+                    away = None if lost is None else time.monotonic() - lost
+                    yield Subscribed(away, await _running(client))
                     lost, pause, told = None, 0.1, False
                     heard = time.monotonic()
                     async for message in _received(pubsub):
@@ -104,6 +109,21 @@ class Channel:
             await self._client.publish(f"{session}/{role}/request_state", envelope({}))
         except (redis.RedisError, OSError) as error:
             self.say(f"{self.name}: cannot ask for the state of {session}: {_plain(error, self.url)}")
+
+
+async def _running(client: Any) -> tuple[tuple[str, str], ...]:
+    """Sessions whose environment is subscribed; none where the server does not let us ask."""
+    import redis.asyncio as redis
+
+    try:
+        channels = await client.pubsub_channels(f"{PATTERN}/request_state")
+    except redis.ResponseError:
+        return ()
+    members: dict[str, str] = {}
+    for channel in sorted(channels):
+        session, _, rest = channel.decode("utf-8", "surrogateescape").partition("/")
+        members.setdefault(session, rest.rpartition("/")[0])
+    return tuple(members.items())
 
 
 async def _received(pubsub: Any) -> AsyncIterator[Received]:

@@ -124,6 +124,8 @@ class Follower:
         """What was followed."""
         return {
             "messages": sum(listener.messages for listener in self.listeners),
+            "recovered": sum(listener.recovered for listener in self.listeners),
+            "missed": sum(listener.missed for listener in self.listeners),
             "trajectories": len(self.stored),
             "quarantined": self.sink.quarantined,
         }
@@ -165,11 +167,12 @@ class Follower:
 
     def _subscribed(self, listener: Listener, subscribed: Subscribed) -> list[tuple[str, str]]:
         listener.last, listener.subscribed = time.monotonic(), True
+        listener.running(subscribed.running)
         if subscribed.away is None:
             self.say(f"following {listener.name}")
             return listener.to_ask(everyone=True)
         self.say(f"{listener.name}: back after {subscribed.away:.1f} s; asking for what was missed")
-        return listener.missed(subscribed.away)
+        return listener.away(subscribed.away)
 
     async def _opened(self, listener: Listener) -> None:
         """Start to record; another process that records this stream is waited for, ready to take over."""

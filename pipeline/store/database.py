@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import tempfile
+import threading
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import cache
@@ -56,7 +57,7 @@ class Store:
         self.aside = aside
         """Made beside the store that it is to replace, by the one process that knows of it."""
         self._lake_made = False
-        self._held: duckdb.DuckDBPyConnection | None = None
+        self._held = threading.local()
         self.read_only = read_only
         """Never write: what the ledgers hold beyond the database is then not seen (`behind` tells)."""
 
@@ -68,8 +69,9 @@ class Store:
     @contextmanager
     def reading(self, *, synced: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
         """A read-only connection that sees every line the ledgers hold; `synced` ones take that as done."""
-        if self._held is not None:
-            with closing(self._held.cursor()) as connection:
+        held: duckdb.DuckDBPyConnection | None = getattr(self._held, "connection", None)
+        if held is not None:
+            with closing(held.cursor()) as connection:
                 yield connection
             return
         if not (synced or self.is_made):
@@ -85,13 +87,13 @@ class Store:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Stay open, so that all that is read inside is of one state; nothing can be written meanwhile."""
+        """Stay open in this thread, so that all that is read inside is of one state; no write meanwhile."""
         with self.reading() as connection:
-            self._held = connection
+            self._held.connection = connection
             try:
                 yield
             finally:
-                self._held = None
+                self._held.connection = None
 
     @contextmanager
     def writing(self) -> Iterator[duckdb.DuckDBPyConnection]:

@@ -23,6 +23,7 @@ def refresh(connection: Any, trajectories: Collection[str] | None = None) -> Non
         return
     before = _raters(connection)
     _fill(connection, "counted", "counting", trajectories)
+    _name_versions(connection)
     # A rater who is new to a codebook has rated no other trajectory yet: those count as missing from now on.
     touched = trajectories if _raters(connection) == before else None
     _fill(connection, "processed", "processing", touched)
@@ -39,6 +40,22 @@ def _fill(connection: Any, table: str, view: str, trajectories: Collection[str] 
     connection.execute(
         f"INSERT INTO {table} FROM {view} WHERE trajectory_id IN ({names}) ORDER BY trajectory_id"
     )
+
+
+def _name_versions(connection: Any) -> None:
+    """See `version_names`: a rater of one version, the usual one, costs a look."""
+    versions = connection.execute(
+        "SELECT codebook, asked, rater_version, rater FROM counted WHERE rater_kind <> 'human' GROUP BY ALL"
+    ).fetchall()
+    if len({(codebook, asked) for codebook, asked, _, _ in versions}) == len(versions) and all(
+        asked == rater for _, asked, _, rater in versions
+    ):
+        return
+    connection.execute("""
+        UPDATE counted SET rater = n.shown FROM version_names n
+        WHERE counted.codebook = n.codebook AND counted.asked = n.asked AND counted.rater_kind <> 'human'
+            AND counted.rater_version IS NOT DISTINCT FROM n.rater_version AND counted.rater <> n.shown
+    """)
 
 
 def _raters(connection: Any) -> set[tuple[str, str]]:

@@ -21,10 +21,15 @@ CLOCK = 3.0
 """Seconds by which our clock and the environment's may differ where a start shows no time of its own."""
 
 
-def heard(late: bool, gaps: int) -> Outcome:
-    """How well a session was heard: `whole`, `with gaps`, or `joined late`."""
-    text = "joined late" if late else "with gaps" if gaps else "whole"
-    return Outcome(name=HEARD, text=text, data={"gaps": gaps, "joined": False})
+def heard(late: bool, gaps: int, recovered: int = 0, missed: int = 0) -> Outcome:
+    """How well a session was heard: `whole`, `with gaps`, or `joined late`.
+
+    `recovered` events nobody heard are known from the chat; `missed` ones left no more than a trace: at least
+    so many, until the session's log tells.
+    """
+    text = "joined late" if late else "with gaps" if gaps or recovered or missed else "whole"
+    counts = {"gaps": gaps, "recovered": recovered, "missed": missed}
+    return Outcome(name=HEARD, text=text, data={**counts, "joined": False})
 
 
 def is_heard(trajectory: Trajectory) -> bool:
@@ -58,7 +63,9 @@ def join(log: Trajectory, live: Trajectory) -> Trajectory | None:
         return None
     beside = [e for e in _moved(live.events, places) if not _is_notice(e, logged)]
     outcome = _heard(live)
-    joined = () if outcome is None else (_joined(outcome),)
+    if outcome is not None and is_heard(live):
+        outcome = _told(outcome, missed=len(logged) - len(places))
+    joined = () if outcome is None else (_told(outcome, joined=True),)
     end = _end(log, live)
     kept = [end if end and o.name == END_REASON else o for o in log.outcomes if o.name != HEARD]
     events = sorted([*logged, *_numbered(beside)], key=lambda e: (e.seq, e.sub))
@@ -162,6 +169,7 @@ def _heard(trajectory: Trajectory) -> Outcome | None:
     return next((o for o in trajectory.outcomes if o.name == HEARD), None)
 
 
-def _joined(outcome: Outcome) -> Outcome:
+def _told(outcome: Outcome, **more: object) -> Outcome:
+    """How a session was heard, with what is known better now."""
     data = outcome.data if isinstance(outcome.data, dict) else {}
-    return outcome.model_copy(update={"data": {**data, "joined": True}})
+    return outcome.model_copy(update={"data": {**data, **more}})

@@ -14,8 +14,10 @@ from coaudit.dashboards import cache, prefetch
 from coaudit.dashboards.drawing.figures import to_csv
 from coaudit.dashboards.drawing.timeline import differing
 from coaudit.dashboards.views import efficiency
+from coaudit.pipeline.advise import advisor
 from coaudit.pipeline.report import interventions
 from coaudit.pipeline.store import Store, Workspace
+from tests.pipeline.advise import games
 
 PAGES = ("overview", "process", "failures", "trajectory", "agreement", "efficiency", "cost")
 
@@ -108,6 +110,25 @@ def test_the_trajectory_page_shows_only_disagreements_where_asked(here: Path) ->
     whole = _html(_run("trajectory", trajectory="env_tabular_analysis_8"))
     differ = _html(_run("trajectory", trajectory="env_tabular_analysis_8", differ="true"))
     assert differ.count('class="pin') < whole.count('class="pin')
+
+
+@pytest.mark.slow
+def test_the_trajectory_page_shows_the_advice_before_each_step_where_there_is_an_advisor(here: Path) -> None:
+    store = Store(Workspace(here), read_only=True)
+    with store.reading() as connection:
+        query = "SELECT id FROM trajectories WHERE system = 'rehac' ORDER BY id LIMIT 1"
+        (key,) = connection.execute(query).fetchall()[0]
+    file = advisor.default(Workspace(here))
+    assert "Advice" not in _html(_run("trajectory", trajectory=key))
+    try:
+        advisor.save(games.advisor(), file)
+        assert "<b>Advice</b> the agent goes on, gain +0.000" in _html(_run("trajectory", trajectory=key))
+        file.write_text("[]", encoding="utf-8")
+        damaged = _run("trajectory", trajectory=key)
+        assert not damaged.exception
+        assert any("not an advisor's file" in text.value for text in damaged.text)
+    finally:
+        file.unlink()
 
 
 @pytest.mark.slow

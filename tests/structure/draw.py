@@ -20,6 +20,7 @@ SAYS = {
     "pipeline.judge": "raters over the store",
     "pipeline.ingest": "logs into the store",
     "pipeline.analyze": "numbers out of it",
+    "pipeline.advise": "when people step in",
     "pipeline.systems": "a folder a system",
     "pipeline.store": "ledgers, tables",
     "judges": "unit in, rating out",

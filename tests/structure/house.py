@@ -15,7 +15,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("coaudit", "pipeline.__main__"),
     ("pipeline.cli", "dashboards"),
     ("pipeline.follow", "pipeline.report", "pipeline.annotate", "pipeline.audit"),
-    ("pipeline.judge", "pipeline.ingest", "pipeline.analyze"),
+    ("pipeline.judge", "pipeline.ingest", "pipeline.analyze", "pipeline.advise"),
     ("pipeline.systems", "pipeline.store"),
     ("judges", "annotation"),
     ("pipeline.units", "pipeline.codebooks"),

@@ -7,10 +7,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ....schemas import Trajectory
+from ...advise import trees
+from ...advise.scores import Bench, Score
+from ...advise.states import episodes
+from ...advise.trees import Forest
 from ...store import Selection
 from ...systems import rehac
-from ...systems.rehac import overlap, policies
+from ...systems.rehac import overlap
 from ..interventions import interventions
 from .cells import Estimate, LeftOut, Paper, Replicated, beyond, by_reason, mean, replicated
 from .records import Definition, Record, Records, grouped
@@ -122,18 +128,25 @@ def _sets(records: Records, paper: Paper) -> dict[str, Sets]:
 def _methods(records: Records, paper: Paper) -> Iterator[tuple[tuple[str, str], Estimate]]:
     for dataset, sets in _sets(records, paper).items():
         if sets.tree:
-            whole, others = policies.trees(records.loaded(sets.tree))
+            paths, others = trees.played_out(episodes(records.loaded(sets.tree), "task_reward")[0])
             note = f"{others} questions left out, not all choices played out" if others else None
-            for policy in policies.policies(whole, PENALTY):
-                exact = "; exact expectation over the tree" if policy.name == "Random" else ""
-                values = (policy.human_intervention_rate, policy.task_reward, policy.reward)
-                for column, value in zip(COLUMNS, values, strict=True):
+            for name, score in _policies(trees.forest(paths)) if paths else ():
+                exact = "; exact expectation over the tree" if name == "Random" else ""
+                for column, value in zip(COLUMNS, (score.rate, score.task, score.mean(PENALTY)), strict=True):
                     said = f"n counts questions{exact}" + (f"; {note}" if note else "")
-                    here = Estimate(value, policy.questions, note=said).times(PER_CENT)
-                    yield (f"{dataset} · {policy.name}", column), here
+                    here = Estimate(value, len(score.weight), note=said).times(PER_CENT)
+                    yield (f"{dataset} · {name}", column), here
         for column in COLUMNS if sets.ours else ():
             result = records.measured(sets.ours, MEASURES[column]).times(PER_CENT)
             yield (f"{dataset} · Ours", column), result
+
+
+def _policies(woods: Forest) -> Iterator[tuple[str, Score]]:
+    """Policies that need no model: the paper's baselines, and the best of who knows how each path ends."""
+    on = Bench(woods)
+    for name, odds in (("Agent-only", 0.0), ("Human-only", 1.0), ("Random", 0.5)):
+        yield name, on.score(np.full(len(woods.states), odds))
+    yield "Oracle", on.score(woods.oracle(PENALTY))
 
 
 def _sizes(records: Records, paper: Paper) -> Iterator[tuple[tuple[str, str], Estimate]]:

@@ -21,12 +21,23 @@ JOIN units u
     AND u.event IS NOT DISTINCT FROM r.event AND u.hash = r.unit_hash;
 
 -- What counts: of each question the first answer. Computed here, kept in the table `counted`
--- (pipeline/derived.py), read as `counted_ratings`.
+-- (pipeline/store/derived.py), read as `counted_ratings`. There `rater` is one version of the rater `asked`.
 CREATE OR REPLACE VIEW counting AS
-SELECT * FROM answered_ratings WHERE repeat = 0;
+SELECT *, rater AS asked FROM answered_ratings WHERE repeat = 0;
 
 CREATE TABLE IF NOT EXISTS counted AS FROM counting WITH NO DATA;
 CREATE OR REPLACE VIEW counted_ratings AS FROM counted;
+
+-- Versions are never mixed under one name: under a codebook the version of a judge that has most ratings (then
+-- the one that rated last) bears its name, what another rated of the units left stands under NAME (VERSION).
+CREATE OR REPLACE VIEW version_names AS
+SELECT codebook, asked, rater_version,
+    CASE WHEN row_number() OVER (PARTITION BY codebook, asked ORDER BY n DESC, last DESC) = 1 THEN asked
+         ELSE asked || ' (' || coalesce(rater_version, 'no version') || ')' END AS shown
+FROM (
+    SELECT codebook, asked, rater_version, count(*) AS n, max((ledger, line)) AS last
+    FROM counted WHERE rater_kind <> 'human' GROUP BY ALL
+);
 
 -- What does not count, and why.
 CREATE OR REPLACE VIEW uncounted_ratings AS

@@ -18,6 +18,7 @@ from ....schemas.trajectory import EventKind
 from . import records
 from .actions import COLLABORATIVE, parse
 from .messages import ChatLine, Shown, Start
+from .missed import FAILED, Known, missed
 
 PRIVATE_VIEWS = {"TravelSearchInterface", "DistanceMatrix", "PaperSearchInterface"}
 """Observation types that the actor alone sees."""
@@ -71,7 +72,13 @@ class LiveSession:
     collaborative: bool = True
     late: bool = False
     gaps: int = 0
-    """How often something was missed: messages that the chat shows and nobody heard being sent."""
+    """How often nobody listened for a while, or the chat showed a message that nobody heard being sent."""
+    recovered: int = 0
+    """Messages that nobody heard and the chat brought back."""
+    missed: int = 0
+    """Other events, at least, that nobody heard."""
+    doubtful: bool = False
+    """Whether something may have been missed since the state was last shown."""
     ended: str | None = None
     """Why no more is expected: `end` or `abandoned`."""
     result_dir: str | None = None
@@ -149,6 +156,9 @@ class LiveSession:
         if not self.log.records:
             self._learn(role, shown)
             self._open(shown)
+        if self.doubtful:
+            self.missed += missed(self._known(), shown, _public(shown))
+            self.doubtful = False
         known, self.chat = len(self.chat), shown.chat_history
         self._settle(role, shown, known)
         self._learn(role, shown)
@@ -192,6 +202,18 @@ class LiveSession:
         local = self._offset if self._offset is not None else _zone(time)
         there = datetime.fromtimestamp(time + local, UTC).replace(tzinfo=None)
         return there.isoformat(sep="T" if exact else " ", timespec="milliseconds" if exact else "seconds")
+
+    def _known(self) -> Known:
+        asked = [step for step in self.queue if step.kind == "confirm_request" or step.kind in _ANSWERS]
+        return Known(
+            public=self._public,
+            chat=self.chat,
+            pending=self.pending,
+            asleep=self.asleep,
+            acting=sum(step.for_environment or step.kind == "confirm_accept" for step in self.queue),
+            requests=[step.request for step in asked],
+            controls=sum(step.kind == "control" for step in self.queue),
+        )
 
     def _meet(self, role: str) -> None:
         if role not in self.team and role != records.ENVIRONMENT:
@@ -247,6 +269,7 @@ class LiveSession:
             if at is None:
                 at = after
                 self.gaps += 1
+                self.recovered += 1
                 self.queue.insert(at, self._missed(line))
             proofs[at] = Proof(place, line["timestamp"])
             after = at + 1
@@ -412,7 +435,7 @@ class LiveSession:
         """What the environment wrote since the last record: part of the next one, should there be one."""
         items = []
         for place, line in enumerate(self.chat[self.log.chat_seen :], start=self.log.chat_seen):
-            if line["role"] == records.ENVIRONMENT and "] takes an action but fails: " not in line["message"]:
+            if line["role"] == records.ENVIRONMENT and FAILED not in line["message"]:
                 time = line["timestamp"].replace(" ", "T", 1)
                 text = line["message"]
                 note = Event(seq=0, live_only=True, time=time, actor=line["role"], kind="note", text=text)
@@ -422,7 +445,7 @@ class LiveSession:
     def _learn(self, role: str | None, shown: Shown) -> None:
         """Part what a member is shown into what all see and what only they see."""
         private = {k: v for k, v in shown.observation.items() if _is_private(shown, k)}
-        self._public = {k: v for k, v in shown.observation.items() if k not in private}
+        self._public = _public(shown)
         if role is None:
             return
         if not self.log.records:
@@ -440,6 +463,10 @@ class LiveSession:
             return
         zone = round((there - time) / 900) * 900
         self._offset = zone if abs(there - time - zone) < 30 else there - time
+
+
+def _public(shown: Shown) -> dict[str, Any]:
+    return {k: v for k, v in shown.observation.items() if not _is_private(shown, k)}
 
 
 def _fits(step: Pending, shown: Shown) -> bool:

@@ -72,6 +72,7 @@ class Sessions:
         if "follows" in note or "away" in note:
             for session in self.open.values():
                 session.gaps += 1
+                session.doubtful = True
                 self.changed[session.key] = session
 
     def _session(self, heard: Heard) -> LiveSession | None:
@@ -151,7 +152,7 @@ def trajectory(
         tags=options.tags,
         participants=tuple(_participants(session)),
         events=session.events(),
-        outcomes=(*_outcomes(session), heard(session.late, session.gaps)),
+        outcomes=(*_outcomes(session), heard(session.late, session.gaps, session.recovered, session.missed)),
         states=session.log.states,
         hidden=session.hidden,
     )

@@ -134,6 +134,20 @@ def test_a_difference_of_counts_is_an_interval_of_both_samples_skewness() -> Non
     assert row.high - row.effect > 1.5 * (row.effect - row.low)
 
 
+@pytest.mark.library
+def test_few_values_of_wide_spread_against_many_are_no_easier_to_tell_apart_than_by_welch() -> None:
+    """In 5 against 50 with three times their spread, arrangements alone would reject .09."""
+    from scipy import stats
+
+    rng = np.random.default_rng(0)
+    first, second = rng.normal(4.0, 3, 5), rng.normal(0, 1, 50)
+    row = contrast(totals(first), totals(second, clusters=5 + np.arange(50)))
+    welch = stats.ttest_ind(first, second, equal_var=False).pvalue
+    assert row.p_value == pytest.approx(welch, rel=0.01)
+    even = contrast(totals(first), totals(second[:6], clusters=5 + np.arange(6)))
+    assert even.test == "permutation, exact"
+
+
 def test_two_against_two_and_three_against_three_decide_nothing() -> None:
     for n in (2, 3):
         row = contrast(*apart(np.arange(n) + 100.0, np.arange(n) * 1.0))

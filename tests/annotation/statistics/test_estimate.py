@@ -17,7 +17,6 @@ from coaudit.annotation.statistics.estimate import (
     estimate,
     influence,
     mean,
-    of_values,
     ratio,
     share,
     totals,
@@ -105,17 +104,6 @@ def test_two_samples_of_the_same_clusters_are_paired() -> None:
     assert row.error is not None and row.value is not None
     assert row.value / row.error == pytest.approx(expected.statistic)
     assert row.df == pytest.approx(14)
-
-
-@pytest.mark.parametrize(
-    ("values", "bounds"), [([0, 1, 1, 0, 1], UNIT), ([0.2, 0.5, 0.6, 0.9], UNIT), ([3, 5, 9, 1], COUNT)]
-)
-def test_mean_and_variance_alone_say_what_the_values_say(values: list[float], bounds: Bounds) -> None:
-    rows = np.array(values, dtype=float)
-    yes_no = bool(np.isin(rows, (0, 1)).all())
-    summed = of_values(len(rows), float(rows.mean()), float(rows.var(ddof=1)), yes_no=yes_no, bounds=bounds)
-    whole = mean(rows, bounds=bounds)
-    assert limits(summed) == pytest.approx(limits(whole)) and summed.df == whole.df
 
 
 def test_runs_of_one_instance_are_one_cluster() -> None:
@@ -223,3 +211,33 @@ def test_what_cannot_be_added_up_is_an_error() -> None:
         totals(np.array([np.nan]))
     with pytest.raises(ValueError, match="must be positive"):
         totals(np.ones(2), weights=np.zeros(2))
+
+
+@pytest.mark.library
+def test_few_events_reach_as_low_as_garwoods_limit_and_are_marked() -> None:
+    from statsmodels.stats.rates import confint_poisson
+
+    counts = np.array([1.0, 1.0, 1.0, *[0.0] * 17])
+    row = estimate(totals(counts, bounds=(0, inf)))
+    low, _ = confint_poisson(3, 20, method="exact-c")
+    assert row.low == pytest.approx(low)
+    assert row.note == "few events: 3"
+    many = estimate(totals(np.repeat(counts, 4), bounds=(0, inf)))
+    assert many.note is None
+
+
+def test_values_that_are_all_alike_say_that_a_rare_other_one_would_leave_the_interval() -> None:
+    alike = np.array([0.79, 0.8, 0.81, 0.8] * 5)
+    row = estimate(totals(alike, bounds=UNIT))
+    assert row.note == "all alike: one in 7 that is not, and was not seen, would move it further"
+    assert estimate(totals(np.append(alike, 0), bounds=UNIT)).note is None
+    assert estimate(totals(np.tile(alike, 10), bounds=UNIT)).note is None
+
+
+def test_a_few_times_of_which_one_is_far_above_the_others_are_marked() -> None:
+    row = estimate(totals(np.array([1.5, 2.5, 1.5, 2.5, 40.5]), bounds=(0, inf)))
+    assert row.note is None and row.low is None, "no interval, no doubt about it"
+    uneven = np.array([1.5, 2.5, 1.5, 2.5, 1.5, 2.5, 1.5, 2.5, 3.5, 12.5])
+    assert estimate(totals(uneven, bounds=(0, inf))).note == (
+        "10 very uneven values: the largest there are may not be among them"
+    )

@@ -14,6 +14,7 @@ from coaudit.pipeline.analyze import agreement, compare, matrix, rates, validate
 from coaudit.pipeline.analyze.matrix import joint_inclusion
 from coaudit.pipeline.analyze.metrics import metrics
 from coaudit.pipeline.errors import SourceError, UsageError
+from coaudit.pipeline.ingest import rebuild
 from coaudit.pipeline.store import Store, samples
 from coaudit.schemas import Agreement
 from tests.pipeline.stores import made, rate, rows, take, verdict
@@ -510,6 +511,16 @@ def test_versions_of_a_judge_are_never_mixed_under_its_name(tmp_path: Path) -> N
         more: dict[str, Any] = {"rater": "judge", "rater_kind": "llm", "rater_version": version}
         rate(store, [verdict(NAME, seq, "initiative", "yes", **more) for seq in seqs])
     assert [(row.judge, row.n_judged) for row in rates.rates(store)] == [("judge", 6), ("judge (v1)", 4)]
+    rows = {row.rater: row for row in metrics(store) if row.metric == "initiative_entropy"}
+    answered = {rater: row.answered for rater, row in rows.items()}
+    assert answered == {"ann": 1.0, "judge": pytest.approx(0.6), "judge (v1)": pytest.approx(0.4)}
+    versions = [row["rater_version"] for row in validate.validate(store, "judge")["versions"]]
+    assert sorted(versions) == ["v1", "v2"], "validate tells of all"
+    more = {"rater": "judge", "rater_kind": "llm", "rater_version": "v1", "retracted": False}
+    assert rate(store, [verdict(NAME, seq, "initiative", "no", **more) for seq in range(6, 10)]).imported == 4
+    assert {row.judge: row.n_judged for row in rates.rates(store)} == {"judge": 8, "judge (v2)": 2}
+    rebuild(store)
+    assert {row.judge: row.n_judged for row in rates.rates(store)} == {"judge": 8, "judge (v2)": 2}
 
 
 def test_an_annotator_model_is_null_with_the_reason_where_two_people_cannot_identify_it(store: Store) -> None:

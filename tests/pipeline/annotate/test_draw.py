@@ -10,6 +10,7 @@ import pytest
 from coaudit.pipeline import codebooks
 from coaudit.pipeline.analyze import matrix
 from coaudit.pipeline.annotate import draw
+from coaudit.pipeline.errors import UsageError
 from coaudit.pipeline.ingest.measure import save
 from coaudit.pipeline.store import Store, samples
 from tests.judges.teams import team
@@ -39,6 +40,16 @@ def test_samples_of_other_names_are_independent_and_of_the_same_one_the_same(sto
         len(events(draw.draw(store, draw.Wish(("initiative",), f"s{k}", size=20))) & drawn) for k in range(9)
     ]
     assert 7 < np.mean(shared) < 13, "half of the half"
+
+
+def test_the_same_wish_again_leaves_the_sample_as_it_is_and_another_is_refused(store: Store) -> None:
+    """A run that was killed behind the file is whole when it is run again."""
+    sample = draw.draw(store, draw.Wish(("initiative",), "first", size=10))
+    rate(store, [verdict("t", 3, "initiative", "yes")])
+    assert draw.draw(store, draw.Wish(("initiative",), "first", size=10)) == sample
+    for other in (draw.Wish(("initiative",), "first", size=11), draw.Wish(("halting",), "first", size=10)):
+        with pytest.raises(UsageError, match="sample 'first' exists; choose another --name"):
+            draw.draw(store, other)
 
 
 def test_a_sample_says_with_what_probability_it_could_have_taken_each_unit(store: Store) -> None:

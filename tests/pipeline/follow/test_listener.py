@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -161,6 +162,48 @@ def test_a_message_that_was_missed_is_known_from_the_chat_and_the_gap_is_said() 
     env.step(USER, "SEND_TEAMMATE_MESSAGE(message=Found)")
     assert [e.text for e in logged(heard.trajectory)[2:]] == ["Lost", "Found"]
     assert [o.text for o in heard.trajectory.outcomes if o.name == "heard"] == ["with gaps"]
+
+
+def test_what_was_lost_while_nobody_listened_is_counted_and_the_chat_is_taken_at_once(tmp_path: Path) -> None:
+    heard = Heard()
+    env = heard.environment(results=tmp_path)
+    env.start()
+    env.step(AGENT, "SEND_TEAMMATE_MESSAGE(message=Heard)")
+    heard.lost = lambda channel: True
+    for number in range(3):
+        env.step(USER, f"SEND_TEAMMATE_MESSAGE(message=Lost {number})")
+    env.step(AGENT, "EDITOR_UPDATE(text=Day 1)")
+    env.step(AGENT, "EDITOR_UPDATE(text=Day 2)")
+    env.step(AGENT, "BOOK_HOTEL(name=Quiet Room)")
+    env.step(AGENT, "REQUEST_TEAMMATE_CONFIRM(request_id=r, pending_action=EDITOR_UPDATE(text=Day 3))")
+    heard.lost = lambda channel: False
+    heard.sessions.noted({"away": 2.0})
+    env.answer(AGENT)
+    assert [e.text for e in logged(heard.trajectory)[2:]] == ["Heard", "Lost 0", "Lost 1", "Lost 2"]
+    # The document changed (twice, of which once shows), an action failed, a request is pending.
+    assert told(heard.trajectory) == {"gaps": 4, "recovered": 3, "missed": 3, "joined": False}
+    joined = join(read(tmp_path / env.name), heard.trajectory)
+    assert joined is not None and told(joined)["missed"] == 4, "the folder knows all"
+
+
+def test_what_was_heard_whole_has_missed_nothing_even_after_a_pause() -> None:
+    heard = Heard()
+    env = heard.environment()
+    env.start()
+    env.step(AGENT, "EDITOR_UPDATE(text=Day 1)")
+    heard.sessions.noted({"away": 2.0})
+    env.busy = True
+    env.step(AGENT, "EDITOR_UPDATE(text=Day 2)")
+    env.step(USER, "PUT_AGENT_ASLEEP()")
+    env.handle()
+    assert told(heard.trajectory) == {"gaps": 1, "recovered": 0, "missed": 0, "joined": False}
+
+
+def told(trajectory: Trajectory) -> dict[str, Any]:
+    """How well the session was heard."""
+    (data,) = (o.data for o in trajectory.outcomes if o.name == "heard")
+    assert isinstance(data, dict)
+    return data
 
 
 def test_a_session_joined_late_has_what_was_said_before_and_is_marked() -> None:

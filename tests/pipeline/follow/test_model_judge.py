@@ -158,6 +158,40 @@ async def test_while_another_run_judges_as_the_same_rater_nothing_is_asked(sink:
     assert len(client.questions) == 3
 
 
+class Hanging(Asked):
+    """One that never answers the first question."""
+
+    async def __call__(self, question: Question) -> Reply:
+        if not self.questions:
+            self.questions.append(question)
+            await asyncio.sleep(3600)
+        return await super().__call__(question)
+
+
+async def test_a_request_that_hangs_holds_up_no_later_turn(
+    sink: Sink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_judge, "TURN", 0.05)
+    monkeypatch.setattr(model_judge, "HANGING", 0.05)
+    monkeypatch.setattr(model_judge, "GRACE", 0.1)
+    client = Hanging()
+
+    async def later(judge: ModelJudge) -> None:
+        await asyncio.sleep(0.5)  # the first turn is long over
+        sink.put(session(*TALK, key="t2"), ReadOptions())
+        await judge(sink.flush())
+        for _ in range(100):
+            await judge(())
+            if len(client.questions) == 6:
+                break
+            await asyncio.sleep(0.03)
+
+    (said,) = await followed(sink, client, session(*TALK), meanwhile=later)
+    assert len(client.questions) == 6
+    assert "1 units not judged yet" in said
+    assert len(held(sink)) == 5
+
+
 @pytest.mark.slow
 async def test_turns_follow_each_other_and_ask_nothing_twice(
     sink: Sink, monkeypatch: pytest.MonkeyPatch

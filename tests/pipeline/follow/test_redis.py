@@ -235,6 +235,29 @@ def test_a_session_that_runs_already_is_asked_for_its_state_once(
     assert rebuilt(workspace) == followed
 
 
+def test_a_session_that_began_while_redis_was_away_is_asked_for_its_state_before_it_speaks(
+    redis: Server, follow: Follow, workspace: Path
+) -> None:
+    follower = follow(redis.url, "--stop-when-idle", "4", "--json").ready(redis)
+    redis.stop()
+    redis.start()
+    env = Env("env_travel_planning_0", lambda channel, payload: None)
+    env.start()
+    for number in range(20):
+        env.step(AGENT, f"SEND_TEAMMATE_MESSAGE(message=Lost {number})")
+    with Redis(port=redis.port) as client, client.pubsub() as asked:
+        asked.subscribe(f"{env.name}/{AGENT}/request_state")
+        asked.get_message(timeout=5)
+        until(redis.subscribers)
+        request = asked.get_message(timeout=5)
+        assert request and request["channel"] == f"{env.name}/{AGENT}/request_state".encode()
+        env.publish = redis.publish
+        env.answer(AGENT)
+        follower.finish()
+    (only,) = shown(workspace).values()
+    assert [e.text for e in logged(only)][2:] == [f"Lost {number}" for number in range(20)]
+
+
 def test_a_silent_session_is_closed_as_abandoned_and_a_rebuild_knows_it(
     redis: Server, follow: Follow, workspace: Path
 ) -> None:

@@ -1,0 +1,193 @@
+"""What an advisor says of a trajectory as it stands: who should act next, what a person gains, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ...annotation.statistics.intervals import Floats
+from ...schemas import Trajectory
+from .advisor import Advisor, Trained
+from .features import Seen, View
+from .policies import Linear, Mixed, Model, Rule
+from .states import State, Step, ended, state, states
+
+SHOWN = 5
+"""Steps and features that are named."""
+
+
+@dataclass(frozen=True)
+class Reason:
+    """A feature or a step with its part in the expected gain: how much less it would be without."""
+
+    what: str
+    weight: float
+    event: int | None = None
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Whether to call a person for the next step; `gain` is what that should earn, its price included."""
+
+    trajectory: str
+    native_id: str
+    event: int | None
+    """The seq of the last step that was seen."""
+    step: int
+    """The number of the step that comes next, from 1."""
+    call: bool
+    chance: float
+    """Of calling a person, by the policy."""
+    gain: float
+    policy: str
+    rule: str | None
+    penalty: float
+    features: tuple[Reason, ...]
+    steps: tuple[Reason, ...]
+    ended: bool
+    advisor: str
+    notes: tuple[str, ...]
+
+
+def advise(advisor: Advisor, trajectory: Trajectory, penalty: float | None = None) -> Advice:
+    """The advice for the next step of a trajectory."""
+    trained, note = advisor.at(penalty)
+    now = state(trajectory)
+    name = trained.chosen if now.question else trained.without_question
+    policy, model = trained.policies[name], trained.gains[name]
+    seen = advisor.view.see([now])
+    chance, gain = float(policy.chance(seen)[0]), float(model.score(seen)[0])
+    over = ended(trajectory)
+    return Advice(
+        trajectory=trajectory.id,
+        native_id=trajectory.native_id,
+        event=now.steps[-1].seq if now.steps else None,
+        step=len(now.steps) + 1,
+        call=chance > 0.5 and not over,
+        chance=chance,
+        gain=gain,
+        policy=name,
+        rule=str(policy) if isinstance(policy, Rule) else None,
+        penalty=trained.penalty,
+        features=tuple(_features(model, seen, advisor.view)),
+        steps=tuple(_steps(advisor, model, now, gain)),
+        ended=over,
+        advisor=advisor.version,
+        notes=tuple(_notes(advisor, trained, now, note, name, over=over)),
+    )
+
+
+def _notes(
+    advisor: Advisor, trained: Trained, now: State, note: str | None, name: str, *, over: bool
+) -> list[str]:
+    notes = [note] if note else []
+    if over:
+        notes.append("its outcome is known: nobody needs to step in any more")
+    if name != trained.chosen:
+        notes.append(f"no question text: {name!r} is followed in place of {trained.chosen!r}")
+    if now.steps and f"last: action {now.steps[-1].action[:40]}" not in advisor.view.columns:
+        notes.append(
+            f"training never saw the action {now.steps[-1].action[:40]!r}: only what is known is weighed"
+        )
+    if len(now.steps) >= advisor.view.cap:
+        notes.append(f"training episodes took {advisor.view.cap} steps at most")
+    return notes
+
+
+def _features(model: Model, seen: Seen, view: View) -> list[Reason]:
+    """The parts of a linear model's score; of another model, what changes where a feature is taken away."""
+    parts = _parts(model, seen, view)
+    best = sorted(parts, key=lambda reason: -abs(reason.weight))
+    return [reason for reason in best[:SHOWN] if abs(reason.weight) > 1e-6]
+
+
+def _parts(model: Model, seen: Seen, view: View) -> list[Reason]:
+    models = model.models if isinstance(model, Mixed) else (model,)
+    linear = [one for one in models if isinstance(one, Linear)]
+    total: dict[str, float] = {}
+    for one in linear:
+        row = np.clip((seen.process[0] - one.mean) / one.scale, -4, 4) * one.process
+        for name, weight in zip(seen.columns, row, strict=True):
+            total[name] = total.get(name, 0.0) + float(weight) / len(models)
+        for block, weights in one.words.items():
+            for word, weight in _words(getattr(seen, block), getattr(view, block), weights):
+                label = f"{'question' if block == 'question' else 'last step'} says {word!r}"
+                total[label] = total.get(label, 0.0) + weight / len(models)
+    return [Reason(name, weight) for name, weight in total.items()]
+
+
+def _words(row: Any, fitted: Any, weights: Floats) -> list[tuple[str, float]]:
+    if row is None or fitted is None:
+        return []
+    names, places = fitted.get_feature_names_out(), row.indices
+    return [(str(names[i]), float(v * weights[i])) for i, v in zip(places, row.data, strict=True)]
+
+
+def _steps(advisor: Advisor, model: Model, now: State, gain: float) -> list[Reason]:
+    """How much less would be expected if a step had said nothing and gone well."""
+    without = [_silent(now, place) for place in range(len(now.steps))]
+    if not without:
+        return []
+    scores = model.score(advisor.view.see(without))
+    reasons = [
+        Reason(_step(step), gain - float(score), step.seq)
+        for step, score in zip(now.steps, scores, strict=True)
+    ]
+    return sorted(reasons, key=lambda reason: -abs(reason.weight))[:SHOWN]
+
+
+def _silent(now: State, place: int) -> State:
+    step = replace(now.steps[place], thought="", argument="", observation="", failed=False)
+    return State(now.question, (*now.steps[:place], step, *now.steps[place + 1 :]))
+
+
+def _step(step: Step) -> str:
+    who = "person" if step.human else "agent"
+    return f"{who}: {step.action} {step.argument[:60]}".strip() + (" (failed)" if step.failed else "")
+
+
+def course(advisor: Advisor, trajectory: Trajectory, penalty: float | None = None) -> list[dict[str, Any]]:
+    """The advice before each step that was taken, and for the next one: event, call, gain."""
+    trained, _ = advisor.at(penalty)
+    before = [*states(trajectory), state(trajectory)]
+    name = trained.chosen if before[0].question else trained.without_question
+    seen = advisor.view.see(before)
+    calls = trained.policies[name].chance(seen)
+    gains = trained.gains[name].score(seen)
+    taken: list[Step | None] = [*before[-1].steps, None]
+    return [
+        {
+            "event": step.seq if step else None,
+            "human": step.human if step else None,
+            "call": bool(call > 0.5),
+            "gain": float(gain),
+        }
+        for step, call, gain in zip(taken, calls, gains, strict=True)
+    ]
+
+
+def document(advice: Advice) -> dict[str, Any]:
+    """The advice as JSON; λ under its name."""
+    made = asdict(advice)
+    made["lambda"] = made.pop("penalty")
+    return made
+
+
+def lines(advice: Advice) -> Sequence[str]:
+    """The advice for reading."""
+    who = "call a person" if advice.call else "let the agent go on"
+    if advice.ended:
+        who = "it has ended"
+    said = [
+        f"{advice.native_id}: {who} (step {advice.step})",
+        f"a person's step should gain {advice.gain:+.3f} at λ = {advice.penalty:g}, its price included",
+        f"policy: {advice.policy}" + (f" ({advice.rule})" if advice.rule else ""),
+    ]
+    for reason in advice.features:
+        said.append(f"  {reason.weight:+.3f}  {reason.what}")
+    for reason in advice.steps:
+        said.append(f"  {reason.weight:+.3f}  event {reason.event}, {reason.what}")
+    return [*said, *(f"note: {note}" for note in advice.notes)]

@@ -1,0 +1,287 @@
+"""An advisor: the policies that were learnt for some penalties, with the features they look at; a JSON file.
+
+The file holds names, numbers and words and nothing that could run; reading it checks every shape. It names
+the version it was written by, the training data by name and hash, and how the choice among candidates was
+made.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...annotation.statistics.intervals import Floats, Ints
+from ...schemas import canonical_json, text_hash
+from ..errors import CoauditError, UsageError
+from ..store import Workspace
+from .features import View, vectorizer
+from .policies import Boosted, Condition, Linear, Mixed, Model, Policy, Rule
+
+FORMAT = 1
+KIND = "coaudit advisor"
+MOST = 256 * 1024 * 1024
+"""Bytes of a file that are read."""
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """What was learnt for one penalty λ."""
+
+    penalty: float
+    chosen: str
+    without_question: str
+    """What is followed where a log holds no question, by name."""
+    policies: Mapping[str, Policy]
+    kinds: Mapping[str, str]
+    gains: Mapping[str, Model]
+    """Of `chosen` and `without_question`: the model of how much a person's step is expected to gain."""
+    report: Mapping[str, Any]
+    """What cross-validation said of every candidate, and of the choice."""
+
+
+@dataclass(frozen=True, eq=False)
+class Advisor:
+    """Policies by penalty over one set of features; `about` says from what, when and how they were made."""
+
+    view: View
+    trained: Sequence[Trained]
+    about: Mapping[str, Any]
+    fingerprints: Mapping[str, Any]
+    """What training questions are known by, to notice them elsewhere."""
+    version: str = ""
+    """The hash of its file."""
+
+    @property
+    def penalties(self) -> list[float]:
+        """The penalties it was trained for."""
+        return [one.penalty for one in self.trained]
+
+    def at(self, penalty: float | None) -> tuple[Trained, str | None]:
+        """What was learnt for a penalty, or for the one next to it, and a note where that is another."""
+        if penalty is None:
+            return self.trained[0], None
+        nearest = min(self.trained, key=lambda one: abs(one.penalty - penalty))
+        if math.isclose(nearest.penalty, penalty, abs_tol=1e-9):
+            return nearest, None
+        known = ", ".join(f"{value:g}" for value in self.penalties)
+        return nearest, (
+            f"λ = {penalty:g} was not trained, only {known}: the policy for λ = {nearest.penalty:g} is used"
+        )
+
+
+def default(workspace: Workspace) -> Path:
+    """Where a workspace keeps its advisor, beside its trained judges."""
+    return workspace.path / "models" / "advisor.json"
+
+
+def save(advisor: Advisor, path: Path) -> None:
+    """Write an advisor to a file; an earlier one is replaced at once or not at all."""
+    document = {
+        "kind": KIND,
+        "format": FORMAT,
+        "coaudit": version("coaudit"),
+        "about": advisor.about,
+        "fingerprints": advisor.fingerprints,
+        "view": _view(advisor.view),
+        "trained": [_trained(one) for one in advisor.trained],
+    }
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_name(path.name + ".part")
+        unfinished.write_text(canonical_json(document), encoding="utf-8")
+        unfinished.replace(path)
+    except OSError as error:
+        raise CoauditError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def load(path: Path) -> Advisor:
+    """The advisor of a file; UsageError names what is wrong with one."""
+    try:
+        if path.stat().st_size > MOST:
+            raise UsageError(f"{path}: longer than {MOST // 2**20} MiB, no advisor is")
+        text = path.read_text(encoding="utf-8")
+        document = json.loads(text, parse_constant=_no_constant)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path}: not an advisor's file: {error}") from error
+    if not isinstance(document, dict) or document.get("kind") != KIND:
+        raise UsageError(f"{path}: not an advisor's file; `coaudit advise train --out FILE` writes one")
+    if document.get("format") != FORMAT:
+        raise UsageError(f"{path}: format {document.get('format')!r}, expected {FORMAT}; train it again")
+    try:
+        return _advisor(document, text_hash(text)[:12])
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+        raise UsageError(f"{path}: damaged: {error!r:.200}") from error
+
+
+def _no_constant(word: str) -> float:
+    raise ValueError(f"{word} is no number")
+
+
+def _advisor(document: Mapping[str, Any], name: str) -> Advisor:
+    held = document["view"]
+    view = View(
+        [str(column) for column in held["columns"]],
+        int(held["cap"]),
+        _words(held["last"]),
+        _words(held["question"]),
+    )
+    sizes = {"process": len(view.columns)} | {
+        block: len(held[block]["words"]) if held[block] else 0 for block in ("last", "question")
+    }
+    trained = [_known(one, sizes) for one in document["trained"]]
+    if not trained:
+        raise ValueError("no policy in it")
+    return Advisor(view, trained, dict(document["about"]), dict(document["fingerprints"]), name)
+
+
+def _known(one: Mapping[str, Any], sizes: Mapping[str, int]) -> Trained:
+    policies = {str(name): _policy(policy, sizes) for name, policy in one["policies"].items()}
+    gains = {str(name): _model(model, sizes) for name, model in one["gains"].items()}
+    for name in (one["chosen"], one["without_question"]):
+        if name not in policies or name not in gains:
+            raise ValueError(f"the policy {name!r} is missing")
+    penalty, report = _number(one["penalty"]), dict(one["report"])
+    for count in ("tried", "learnt"):
+        _number(report[count])
+    kinds = {name: str(one["kinds"][name]) for name in policies}
+    return Trained(penalty, one["chosen"], one["without_question"], policies, kinds, gains, report)
+
+
+def _trained(one: Trained) -> dict[str, Any]:
+    return {
+        "penalty": one.penalty,
+        "chosen": one.chosen,
+        "without_question": one.without_question,
+        "policies": {name: _written(policy) for name, policy in one.policies.items()},
+        "kinds": dict(one.kinds),
+        "gains": {name: _written(model) for name, model in one.gains.items()},
+        "report": dict(one.report),
+    }
+
+
+def _view(view: View) -> dict[str, Any]:
+    def words(fitted: Any) -> dict[str, Any] | None:
+        if fitted is None:
+            return None
+        return {"words": fitted.get_feature_names_out().tolist(), "idf": fitted.idf_.tolist()}
+
+    return {
+        "columns": list(view.columns),
+        "cap": view.cap,
+        "last": words(view.last),
+        "question": words(view.question),
+    }
+
+
+def _words(held: Mapping[str, Any] | None) -> Any:
+    if held is None:
+        return None
+    words = [str(word) for word in held["words"]]
+    fitted = vectorizer(vocabulary={word: place for place, word in enumerate(words)})
+    fitted.idf_ = _array(held["idf"], (len(words),))
+    return fitted
+
+
+def _written(policy: Policy) -> dict[str, Any]:
+    if isinstance(policy, Rule):
+        lines = [[[c.feature, c.relation, c.value] for c in line] for line in policy.lines]
+        return {"is": "rule", "lines": lines, "odds": policy.odds}
+    if isinstance(policy, Linear):
+        words = {block: weights.tolist() for block, weights in policy.words.items()}
+        arrays = {name: getattr(policy, name).tolist() for name in ("mean", "scale", "process")}
+        return {"is": "linear", **arrays, "words": words, "intercept": policy.intercept}
+    if isinstance(policy, Mixed):
+        return {"is": "mixed", "models": [_written(model) for model in policy.models]}
+    assert isinstance(policy, Boosted)
+    names = ("feature", "threshold", "left", "right", "value", "chosen")
+    return {"is": "boosted", **{n: getattr(policy, n).tolist() for n in names}, "intercept": policy.intercept}
+
+
+def _policy(held: Mapping[str, Any], sizes: Mapping[str, int]) -> Policy:
+    if held["is"] != "rule":
+        return _model(held, sizes)
+    odds = _number(held["odds"])
+    if not 0 <= odds <= 1:
+        raise ValueError(f"odds must lie between 0 and 1, got {odds:g}")
+    return Rule(tuple(tuple(map(_condition, line)) for line in held["lines"]), odds)
+
+
+def _condition(held: Sequence[Any]) -> Condition:
+    feature, relation, value = held
+    if relation not in (">=", "<=", "="):
+        raise ValueError(f"unknown relation {relation!r}")
+    return Condition(str(feature), relation, _number(value))
+
+
+def _model(held: Mapping[str, Any], sizes: Mapping[str, int], depth: int = 0) -> Model:
+    if held["is"] == "mixed" and not depth:
+        models = [_model(one, sizes, depth + 1) for one in held["models"]]
+        if not models or any(isinstance(model, Mixed) for model in models):
+            raise ValueError("a mean of no models")
+        return Mixed(tuple(models))  # type: ignore[arg-type]
+    if held["is"] == "linear":
+        return _linear(held, sizes)
+    if held["is"] == "boosted":
+        return _trees(held, sizes)
+    raise ValueError(f"unknown policy {held['is']!r}")
+
+
+def _linear(held: Mapping[str, Any], sizes: Mapping[str, int]) -> Linear:
+    mean, scale, process = (_array(held[n], (sizes["process"],)) for n in ("mean", "scale", "process"))
+    if (scale <= 0).any():
+        raise ValueError("scales must be positive")
+    words = {}
+    for block, weights in held["words"].items():
+        if block not in ("last", "question"):
+            raise ValueError(f"unknown block {block!r}")
+        words[block] = _array(weights, (sizes[block],))
+    return Linear(mean, scale, process, words, _number(held["intercept"]))
+
+
+def _trees(held: Mapping[str, Any], sizes: Mapping[str, int]) -> Boosted:
+    feature = _places(held["feature"])
+    chosen = _places(held["chosen"])
+    left, right = (_places(held[name]) for name in ("left", "right"))
+    threshold, value = (_array(held[name], feature.shape) for name in ("threshold", "value"))
+    count = np.arange(feature.shape[1])
+    inner = feature >= 0
+    for side in (left, right):
+        # A child lies behind its parent, so that no way goes round in a circle.
+        if side.shape != feature.shape or ((side <= count) & inner).any() or (side >= len(count)).any():
+            raise ValueError("a tree's branches lead nowhere")
+    if (
+        (feature >= sizes["process"] + len(chosen)).any()
+        or (chosen >= sizes["last"]).any()
+        or (chosen < 0).any()
+    ):
+        raise ValueError("a tree asks for a feature that is not there")
+    return Boosted(feature, threshold, left, right, value, chosen, _number(held["intercept"]))
+
+
+def _array(values: Any, shape: tuple[int, ...]) -> Floats:
+    table = np.asarray(values, dtype=np.float64)
+    if table.shape != shape or not np.isfinite(table).all():
+        raise ValueError(f"expected {shape} finite numbers, got {table.shape}")
+    return table
+
+
+def _places(values: Any) -> Ints:
+    table = np.asarray(values)
+    if table.size and table.dtype.kind not in "iu":
+        raise ValueError("expected whole numbers")
+    return table.astype(np.int64)
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise ValueError(f"expected a finite number, got {value!r:.40}")
+    return float(value)

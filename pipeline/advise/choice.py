@@ -1,0 +1,230 @@
+"""Which of many policies is followed: cross-validation by question, cautious, and what that choice is worth.
+
+Each candidate is tried on questions that it did not learn from. That is chosen whose paired difference
+to agent-only, less one standard error, is the largest; agent-only itself has 0 there, and the simpler
+comes first among equals. What the procedure as a whole reaches is estimated by letting it choose without
+each fold in turn and trying its choice there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...annotation.statistics.estimate import Estimate
+from ...annotation.statistics.intervals import Ints
+from .features import Seen
+from .learners import (
+    Learner,
+    Lesson,
+    boosted,
+    gradient,
+    imitation,
+    iterated,
+    ridge,
+    rule_list,
+)
+from .policies import BASELINES, Kind, Policy, rules
+from .scores import Bench, Score
+from .trees import Forest
+
+FOLDS = 5
+REPEATS = 3
+"""Cross-validations with other folds, where there are few questions to tell by."""
+FEW = 2500
+"""States up to which the whole is repeated."""
+CAUTION = 1.0
+"""Standard errors."""
+LEAST_KNOWN = 8
+"""Questions of even weight that must tell of a policy, and of agent-only: on samples few take its choices."""
+REFERENCE = "agent-only"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A policy that is there, or how one is learnt."""
+
+    kind: Kind
+    policy: Policy | None = None
+    learn: Learner | None = None
+    question: bool = False
+    """Whether it looks at the words of the question."""
+    family: str = ""
+
+    def on(self, lesson: Lesson) -> Policy:
+        """The policy, learnt from the lesson where it has to be."""
+        if self.policy is not None:
+            return self.policy
+        assert self.learn is not None
+        return self.learn(lesson)
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """What cross-validation says of one candidate, on questions that it did not learn from."""
+
+    candidate: Candidate
+    score: Score
+    gain: Estimate
+    """Its paired difference to agent-only."""
+    floor: float = 0.0
+    """Joins its standard error: where few questions differ, the others need not always be alike."""
+
+    @property
+    def cautious(self) -> float:
+        """The gain less one standard error; -∞ where it is undefined."""
+        if self.gain.value is None or self.gain.error is None or not np.isfinite(self.floor):
+            return -np.inf
+        return float(self.gain.value - CAUTION * np.hypot(self.gain.error, self.floor))
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """The candidates with their trials, the name of the chosen, and what choosing so is worth."""
+
+    penalty: float
+    trials: Mapping[str, Trial]
+    chosen: str
+    without_question: str
+    """The chosen among those that do without the question."""
+    procedure: Estimate
+    """The paired difference to agent-only of what is chosen without a fold and tried on it."""
+    oracle_gain: float | None
+    """How much the oracle gains; None on samples."""
+
+
+def candidates(seen: Seen, cap: int, *, sampled: bool) -> dict[str, Candidate]:
+    """The simplest first. On samples nothing is there that needs both choices of a state."""
+    made = {name: Candidate("baseline", rule, family=name) for name, rule in BASELINES.items()}
+    made |= {name: Candidate("rule", rule, family="rule") for name, rule in rules(cap).items()}
+    learners: dict[str, tuple[Learner, str]] = {}
+    if not sampled:
+        learners["learnt rule"] = (rule_list(1, 2), "learnt rule")
+        for variant in ("paper", "released"):
+            name = f"policy gradient ({variant})"
+            learners[name] = (gradient(variant), name)
+        learners["imitation"] = (imitation(), "imitation")
+    rounds = 1 if sampled else 3
+    course, words = ridge(300), ridge(300, ("last",))
+    trees = boosted() if seen.last is not None else boosted(words=0)
+    for name, fits in {
+        "regression on the course, 100": [ridge(100)],
+        "regression on the course, 1000": [ridge(1000)],
+        "regression on course and words, 300": [words],
+        "regression on course and words, 1000": [ridge(1000, ("last",))],
+        "mean of regressions": [course, words, ridge(3000)],
+        "boosted trees": [trees],
+        "mean of regressions and trees": [course, words, trees],
+    }.items():
+        learners[name] = (iterated(*fits, rounds=rounds), name.partition(",")[0])
+    made |= {name: Candidate("learnt", learn=how, family=family) for name, (how, family) in learners.items()}
+    if seen.question is not None:
+        asked = ridge(300, ("last", "question"))
+        for name, fits in {
+            "regression on course, words and question, 300": [asked],
+            "mean of regressions, with the question": [course, asked, ridge(3000)],
+        }.items():
+            how = iterated(*fits, rounds=rounds)
+            made[name] = Candidate("learnt", learn=how, question=True, family=name.partition(",")[0])
+    return made
+
+
+def choose(
+    on: Bench,
+    seen: Seen,
+    cap: int,
+    penalty: float,
+    seed: int = 0,
+    report: Callable[[str, int, int], None] = lambda what, done, total: None,
+) -> Choice:
+    """Try all candidates on held-out questions and choose one.
+
+    `seen` are the features of all states: which words and names there are is taken from all of them, what
+    they are worth from a fold's own questions alone.
+    """
+    many = candidates(seen, cap, sampled=on.behaviour is not None)
+    folds = _folds(on.woods, seed)
+    scores = _tried(on, seen, many, folds, penalty, seed, report)
+    trials = {name: _trial(many[name], score, scores[REFERENCE], penalty) for name, score in scores.items()}
+    chosen = best(trials)
+    plain = best({name: trial for name, trial in trials.items() if not trial.candidate.question})
+    oracle = None
+    if on.behaviour is None:
+        oracle = on.score(on.woods.oracle(penalty)).minus(scores[REFERENCE], penalty).value
+    return Choice(penalty, trials, chosen, plain, _procedure(many, scores, folds[0], penalty), oracle)
+
+
+def best(trials: Mapping[str, Trial]) -> str:
+    """The most cautious gain; the earlier, which is the simpler, among equals."""
+    name = max(trials, key=lambda name: round(trials[name].cautious, 9))
+    return name if trials[name].cautious > 0 else REFERENCE
+
+
+def _trial(candidate: Candidate, score: Score, reference: Score, penalty: float) -> Trial:
+    known = min(score.effective, reference.effective)
+    # As in the intervals of bounded values: ¼ of a question at either bound, a reward's range being about 1.
+    floor = float(np.sqrt(0.5) / known) if known >= LEAST_KNOWN - 1e-9 else np.inf
+    return Trial(candidate, score, score.minus(reference, penalty), floor)
+
+
+def _folds(woods: Forest, seed: int) -> list[Ints]:
+    """The fold of each question (Q,), for each repetition; what goes together stays together."""
+    _, cluster = np.unique(np.asarray(woods.clusters), return_inverse=True)
+    number = int(cluster.max()) + 1
+    draw = np.random.default_rng(seed)
+    repeats = REPEATS if len(woods.states) <= FEW else 1
+    return [(draw.permutation(number) % min(FOLDS, number))[cluster] for _ in range(repeats)]
+
+
+def _tried(
+    on: Bench,
+    seen: Seen,
+    many: Mapping[str, Candidate],
+    folds: Sequence[Ints],
+    penalty: float,
+    seed: int,
+    report: Callable[[str, int, int], None],
+) -> dict[str, Score]:
+    """The score of each candidate on questions that were held out, averaged over repetitions."""
+    parts: dict[str, list[Score]] = {name: [] for name in many}
+    rounds = [(fold, number) for fold in folds for number in np.unique(fold)]
+    for done, (fold, number) in enumerate(rounds):
+        held = fold == number
+        lesson = Lesson(on.woods, seen, ~held[on.woods.tree], penalty, seed, on.behaviour)
+        for name, candidate in many.items():
+            policy = candidate.on(lesson)
+            score = on.score(policy.chance(seen))
+            parts[name].append(score.of(held / len(folds)))
+        report("cross-validation", done + 1, len(rounds))
+    return {name: _sum(scores) for name, scores in parts.items()}
+
+
+def _sum(scores: Sequence[Score]) -> Score:
+    total = scores[0]
+    for score in scores[1:]:
+        total = total.joined(score)
+    return total
+
+
+def _procedure(
+    many: Mapping[str, Candidate], scores: Mapping[str, Score], fold: Ints, penalty: float
+) -> Estimate:
+    """Choose by the other folds' held-out scores, and count what that earns on each fold."""
+    picked: list[Score] = []
+    for number in np.unique(fold):
+        held = (fold == number).astype(np.float64)
+        others = {name: score.of(1 - held) for name, score in scores.items()}
+        trials = {name: _trial(many[name], one, others[REFERENCE], penalty) for name, one in others.items()}
+        picked.append(scores[best(trials)].of(held))
+    return _sum(picked).minus(scores[REFERENCE], penalty)
+
+
+def fitted(
+    on: Bench, seen: Seen, penalty: float, chosen: Mapping[str, Candidate], seed: int
+) -> dict[str, Policy]:
+    """These candidates, learnt from all questions."""
+    rows = np.ones(len(on.woods.states), dtype=bool)
+    lesson = Lesson(on.woods, seen, rows, penalty, seed, on.behaviour)
+    return {name: candidate.on(lesson) for name, candidate in chosen.items()}

@@ -1,0 +1,181 @@
+"""`coaudit advise evaluate`: what an advisor's choice earns on other questions, beside its rivals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...schemas import Trajectory
+from ..errors import UsageError
+from .advisor import Advisor, Trained
+from .choice import REFERENCE
+from .features import Seen, View
+from .fingerprints import already_seen
+from .policies import BASELINES, Policy, rules
+from .scores import Bench, Score, bench
+from .states import Episode, State, episodes
+from .training import estimate_document
+from .trees import counts, forest
+
+CURVE = tuple(round(0.02 * k, 2) for k in range(11))
+ORACLE = "oracle"
+
+
+def evaluate(
+    advisor: Advisor,
+    trajectories: Sequence[Trajectory],
+    penalty: float | None = None,
+    *,
+    outcome: str | None = None,
+    keep_seen: bool = False,
+) -> dict[str, Any]:
+    """Rows of every baseline, rule, learnt policy and the oracle, with the chosen; the curve over λ; notes.
+
+    Questions that the advisor learnt from are left out unless `keep_seen`; UsageError where all are such.
+    """
+    paths, left_out = episodes(trajectories, outcome)
+    kept, notes, seen_before = _unseen(advisor, paths, keep_seen)
+    if left_out:
+        notes.append(f"{left_out} trajectories have no outcome or no step and are left out")
+    woods = forest(kept)
+    seen = advisor.view.see(woods.states)
+    on = bench(woods, seen)
+    trained, note = advisor.at(penalty)
+    at = trained.penalty if penalty is None else penalty
+    asks = not any(state.question for state in woods.states)
+    chosen = trained.without_question if asks else trained.chosen
+    notes += [note] if note else []
+    if chosen != trained.chosen:
+        notes.append(f"no question texts here: {chosen!r} is followed in place of {trained.chosen!r}")
+    notes += _gaps(woods.states, advisor.view, counts(woods), sampled=on.behaviour is not None)
+    cap = int(woods.depth.max()) + 1
+    policies = _policies(trained, cap)
+    scores = {name: (kind, on.score(policy.chance(seen))) for name, (kind, policy) in policies.items()}
+    if on.behaviour is None:
+        scores[ORACLE] = ("oracle", on.score(woods.oracle(at)))
+    rows = [_row(name, kind, score, scores, at, cap, chosen) for name, (kind, score) in scores.items()]
+    return {
+        "lambda": at,
+        "trained": trained.penalty,
+        "policy": chosen,
+        "rows": rows,
+        "share": _share(rows),
+        "tried": {"candidates": trained.report["tried"], "learnt": trained.report["learnt"]},
+        "curve": _curve(advisor, on, seen, asks=asks),
+        "already_seen": seen_before,
+        **counts(woods),
+        "sampled": on.behaviour is not None,
+        "advisor": advisor.version,
+        "trained_on": advisor.about,
+        "notes": notes,
+    }
+
+
+def _unseen(
+    advisor: Advisor, paths: Sequence[Episode], keep: bool
+) -> tuple[Sequence[Episode], list[str], int]:
+    before = already_seen(paths, advisor.fingerprints)
+    if not before:
+        return paths, [], 0
+    total = len({(path.experiment, path.question) for path in paths})
+    said = f"{len(before)} of {total} questions are ones that the advisor learnt from"
+    if keep:
+        return paths, [f"{said}: what it earns on them says nothing of others"], len(before)
+    rest = [path for path in paths if (path.experiment, path.question) not in before]
+    if not rest:
+        raise UsageError(
+            f"{said}, so nothing is left to evaluate on; --keep-seen evaluates on them all the same"
+        )
+    return rest, [f"{said}: left out"], len(before)
+
+
+def _gaps(states: Sequence[State], view: View, number: Mapping[str, int], *, sampled: bool) -> list[str]:
+    """What was never seen in training, and what is missing here."""
+    notes = []
+    names = {state.steps[-1].action[:40] for state in states if state.steps}
+    unknown = sorted(name for name in names if f"last: action {name}" not in view.columns)
+    if unknown:
+        number_of = sum(bool(s.steps) and s.steps[-1].action[:40] in unknown for s in states)
+        shown = ", ".join(unknown[:5])
+        notes.append(
+            f"{number_of} of {len(states)} states follow actions that training did not know ({shown})"
+        )
+    longer = sum(len(state.steps) >= view.cap for state in states)
+    if longer:
+        notes.append(f"{longer} states lie beyond the {view.cap} steps that training episodes took at most")
+    if sampled:
+        notes.append("one choice in nearly every state: weighted by importance, and no oracle is known")
+    elif number["one_choice"]:
+        notes.append(
+            f"{number['one_choice']} states, in {number['incomplete_questions']} questions, have one choice "
+            "recorded, which every policy is forced to take"
+        )
+    return notes
+
+
+def _policies(trained: Trained, cap: int) -> dict[str, tuple[str, Policy]]:
+    """Every baseline and rule, then what was learnt; the chosen rule may be one of longer episodes."""
+    made: dict[str, tuple[str, Policy]] = {name: ("baseline", rule) for name, rule in BASELINES.items()}
+    made |= {name: ("rule", rule) for name, rule in rules(cap).items()}
+    return made | {name: (trained.kinds[name], policy) for name, policy in trained.policies.items()}
+
+
+def _row(
+    name: str,
+    kind: str,
+    score: Score,
+    scores: Mapping[str, tuple[str, Score]],
+    penalty: float,
+    cap: int,
+    chosen: str,
+) -> dict[str, Any]:
+    result = score.estimate(penalty, cap)
+    apart = score.minus(scores[REFERENCE][1], penalty)
+    return {
+        "policy": name,
+        "kind": kind,
+        "chosen": name == chosen,
+        "lambda": penalty,
+        "task_reward": score.task,
+        "human_intervention_rate": score.rate,
+        "reward": result.value,
+        "low": result.low,
+        "high": result.high,
+        "n": result.clusters,
+        **estimate_document("difference", apart),
+    }
+
+
+def _share(rows: Sequence[Mapping[str, Any]]) -> float | None:
+    """The part of the way from agent-only to the oracle that the chosen covers."""
+    oracle = next((row["difference"] for row in rows if row["policy"] == ORACLE), None)
+    gained = next(row["difference"] for row in rows if row["chosen"])
+    return gained / oracle if oracle and gained is not None else None
+
+
+def _curve(advisor: Advisor, on: Bench, seen: Seen, *, asks: bool) -> list[dict[str, Any]]:
+    """Reward and interventions over λ: of baselines, of the oracle, and of what is followed at each λ."""
+    fixed = {name: on.score(rule.chance(seen)) for name, rule in BASELINES.items()}
+    rows: list[dict[str, Any]] = []
+    followed: dict[float, Score] = {}
+    for penalty in sorted({*CURVE, *advisor.penalties}):
+        trained, _ = advisor.at(penalty)
+        if trained.penalty not in followed:
+            policy = trained.policies[trained.without_question if asks else trained.chosen]
+            followed[trained.penalty] = on.score(policy.chance(seen))
+        scores = {**fixed, "chosen": followed[trained.penalty]}
+        if on.behaviour is None:
+            scores[ORACLE] = on.score(on.woods.oracle(penalty))
+        rows += [_point(name, penalty, score, trained.penalty) for name, score in scores.items()]
+    return rows
+
+
+def _point(name: str, penalty: float, score: Score, trained: float) -> dict[str, Any]:
+    return {
+        "policy": name,
+        "lambda": penalty,
+        "task_reward": score.task,
+        "human_intervention_rate": score.rate,
+        "reward": score.mean(penalty),
+        **({"trained": trained} if name == "chosen" else {}),
+    }

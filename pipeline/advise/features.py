@@ -1,0 +1,176 @@
+"""What an advisor sees of a state: numbers about the course so far, and the words of the last step.
+
+None of them knows a tool by name: names of actions, words, and numbers that the environment states under a
+name become features where the training data have them often enough, whatever they are. What training never
+saw is left out.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...annotation.statistics.intervals import Floats
+from .states import State, Step
+
+LEAST = 5
+"""States that a feature needs to be one."""
+LONGEST = 4000
+"""Characters of a text that are looked at."""
+MOST_WORDS = 3000
+_STEPS = 12
+_WORD = re.compile(r"[a-z]+")
+_DOUBT = re.compile(
+    r"\b(not|cannot|unclear|unknown|unsure|uncertain|maybe|perhaps|ambiguous|confus\w+|however|but|conflict\w*)\b"
+)
+_SEVERAL = re.compile(r"similar:|may (also )?refer to|disambiguation|multiple|several", re.IGNORECASE)
+_STATED = re.compile(r"\b([A-Za-z][A-Za-z_ ]{0,30}?)\s*[:=]\s*(-?\d+(?:\.\d+)?)\b(?!\.\d)")
+
+
+def process(state: State, cap: int) -> dict[str, float]:
+    """The course so far in numbers; `cap` is the most steps that an episode takes.
+
+    The question is left out: a tree file holds none, and its words are a block of their own.
+    """
+    taken = state.steps
+    seen = {
+        "step": len(taken) + 1.0,
+        "left": float(cap - len(taken)),
+        "human steps": float(sum(step.human for step in taken)),
+        "failed steps": float(sum(step.failed for step in taken)),
+        "failed in a row": float(_in_a_row([step.failed for step in taken])),
+        "agent steps in a row": float(_in_a_row([not step.human for step in taken])),
+        "fruitful steps": float(sum(not step.failed for step in taken)),
+        "repeated actions": float(len(taken) - len({_key(step) for step in taken})),
+    }
+    if len(taken) < _STEPS:
+        place = f"step is {len(taken) + 1}"
+        seen[place] = 1.0
+        seen[f"{place}, human steps {min(3, int(seen['human steps']))}"] = 1.0
+        if taken:
+            seen[f"{place}, last {'failed' if taken[-1].failed else 'fruitful'}"] = 1.0
+    return seen | (_of_last(taken) if taken else {})
+
+
+def _of_last(taken: Sequence[Step]) -> dict[str, float]:
+    last = taken[-1]
+    shown, thought = last.observation[:LONGEST], last.thought[:LONGEST]
+    known = set(_words(taken[0].thought[:LONGEST]))
+    seen = {
+        "last: human": float(last.human),
+        "last: failed": float(last.failed),
+        "last: repeated": float(_key(last) in {_key(step) for step in taken[:-1]}),
+        "last: like one before": max((_alike(last, step) for step in taken[:-1]), default=0.0),
+        "last: thought length": math.log1p(len(thought)),
+        "last: observation length": math.log1p(len(shown)),
+        "last: argument length": math.log1p(len(last.argument)),
+        "last: doubt": float(len(_DOUBT.findall(thought.lower()))),
+        "last: several meanings": float(bool(_SEVERAL.search(shown))),
+        "last: answers the first thought": _share(known, set(_words(shown))),
+        f"last: action {last.action[:40]}": 1.0,
+        "first: failed": float(taken[0].failed),
+    }
+    seen |= {f"done: {name[:40]}": float(n) for name, n in Counter(s.action for s in taken).items()}
+    for name, value in _STATED.findall(f"{shown}\n{thought}"):
+        seen[f"stated: {name.strip().lower()}"] = max(-1e6, min(1e6, float(value)))
+    return seen
+
+
+def _in_a_row(flags: Sequence[bool]) -> int:
+    """How many at the end are true."""
+    return next((n for n, flag in enumerate(reversed(flags)) if not flag), len(flags))
+
+
+def _key(step: Step) -> tuple[str, str]:
+    return step.action, " ".join(step.argument.lower().split())
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.lower())
+
+
+def _share(wanted: set[str], there: set[str]) -> float:
+    return len(wanted & there) / len(wanted) if wanted else 0.0
+
+
+def _alike(one: Step, other: Step) -> float:
+    first, second = set(_words(one.argument)), set(_words(other.argument))
+    return len(first & second) / len(first | second) if first | second else 0.0
+
+
+def last_words(state: State) -> str:
+    """The text of the last step."""
+    if not state.steps:
+        return ""
+    last = state.steps[-1]
+    return " ".join(
+        (last.thought[:LONGEST], last.action, last.argument[:LONGEST], last.observation[:LONGEST])
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """Features of N states: `process` (N, P) by `columns`, and sparse words (N, W) of two blocks of text."""
+
+    columns: Sequence[str]
+    process: Floats
+    last: Any
+    question: Any
+
+    def column(self, name: str) -> Floats:
+        """One process feature (N,); zeros where nobody saw it."""
+        if name not in self.columns:
+            return np.zeros(len(self.process))
+        return self.process[:, self.columns.index(name)]
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """Which features there are, learnt from training states."""
+
+    columns: Sequence[str]
+    cap: int
+    last: Any
+    """A fitted TfidfVectorizer of the last step's words; None where there are none."""
+    question: Any
+
+    def see(self, states: Sequence[State]) -> Seen:
+        """The features of states."""
+        where = {name: i for i, name in enumerate(self.columns)}
+        table = np.zeros((len(states), len(where)))
+        for row, state in enumerate(states):
+            for name, value in process(state, self.cap).items():
+                if name in where:
+                    table[row, where[name]] = value
+        last = self.last.transform([last_words(s) for s in states]) if self.last is not None else None
+        asked = self.question.transform([s.question for s in states]) if self.question is not None else None
+        return Seen(self.columns, table, last, asked)
+
+
+def view(states: Sequence[State]) -> View:
+    """The features that these states have often enough; names in alphabetical order."""
+    cap = 1 + max((len(state.steps) for state in states), default=0)
+    number = Counter(name for state in states for name in process(state, cap))
+    columns = sorted(name for name, n in number.items() if n >= LEAST)
+    questions = sorted({state.question for state in states})
+    return View(columns, cap, _fitted([last_words(s) for s in states]), _fitted(questions))
+
+
+def _fitted(texts: Sequence[str]) -> Any:
+    try:
+        return vectorizer(min_df=LEAST, max_features=MOST_WORDS).fit(texts)
+    except ValueError:  # no word is there often enough
+        return None
+
+
+def vectorizer(**settings: Any) -> Any:
+    """Words and pairs of words of a text, without digits, by TF-IDF."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    return TfidfVectorizer(sublinear_tf=True, ngram_range=(1, 2), token_pattern=r"[^\W\d_]+", **settings)

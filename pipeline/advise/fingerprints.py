@@ -1,0 +1,71 @@
+"""What a question is known by, so that one that was learnt from is noticed where a policy is evaluated.
+
+By the hash of its text, where the log holds one, and by hashes of a few of its episodes with what they
+earned (of all the smallest, so that any two samples of one set are comparable; Broder 1997). No text is
+kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ...schemas import content_hash, text_hash
+from .states import Episode
+
+KEPT = 8
+LENGTH = 16
+
+
+def fingerprints(episodes: Iterable[Episode]) -> dict[str, list[Any]]:
+    """Hashes of the questions' texts, and of each question's episodes the smallest."""
+    by_question = _by_question(episodes)
+    texts = sorted(_telling(by_question))
+    return {"texts": texts, "episodes": [sorted(known)[:KEPT] for _, known in by_question.values()]}
+
+
+def already_seen(episodes: Iterable[Episode], known: Mapping[str, Any]) -> set[tuple[str, str]]:
+    """(experiment, question) of those that `known` has: with the same text, else with the same episodes.
+
+    Without a text at least half of the kept episodes of one training question must be among its own.
+    """
+    texts = set(known["texts"])
+    by_question = _by_question(episodes)
+    telling = _telling(by_question)
+    where: dict[str, set[int]] = {}
+    for place, kept in enumerate(known["episodes"]):
+        for name in kept:
+            where.setdefault(name, set()).add(place)
+    return {
+        key
+        for key, (text, own) in by_question.items()
+        if (text in texts if text in telling and texts else _shared(own, known["episodes"], where))
+    }
+
+
+def _telling(by_question: Mapping[tuple[str, str], tuple[str, set[str]]]) -> set[str]:
+    """The texts that are one question's alone: a text that many share tells none of them."""
+    names: dict[str, set[str]] = {}
+    for (_, question), (text, _) in by_question.items():
+        if text:
+            names.setdefault(text, set()).add(question)
+    return {text for text, of in names.items() if len(of) == 1}
+
+
+def _shared(own: set[str], kept: Any, where: Mapping[str, set[int]]) -> bool:
+    number: dict[int, int] = {}
+    for name in own:
+        for place in where.get(name, ()):
+            number[place] = number.get(place, 0) + 1
+    return any(2 * n >= len(kept[place]) for place, n in number.items())
+
+
+def _by_question(episodes: Iterable[Episode]) -> dict[tuple[str, str], tuple[str, set[str]]]:
+    result: dict[tuple[str, str], tuple[str, set[str]]] = {}
+    for episode in episodes:
+        text = text_hash(" ".join(episode.text.split()))[:LENGTH] if episode.text else ""
+        said = [step.content for step in episode.steps]
+        own = content_hash(said, episode.earned)[:LENGTH]
+        held = result.setdefault((episode.experiment, episode.question), (text, set()))
+        held[1].add(own)
+    return result

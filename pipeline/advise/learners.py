@@ -1,0 +1,318 @@
+"""How policies are learnt from a forest: the paper's policy gradient, imitation, advantage regression, rules.
+
+Sources: Eq. 5-8 of the ReHAC paper for the gradient (formats as released differ in the weight and in the
+cost); the rest fits Q(s, human) - Q(s, agent), exact on trees under the policy that is followed
+afterwards, and follows the policy that this gives (policy iteration).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...annotation.statistics.intervals import Floats, Ints
+from .features import Seen
+from .policies import NEVER, Boosted, Condition, Linear, Mixed, Policy, Rule, dense, standardised
+from .trees import Forest
+
+Rows = NDArray[np.bool_]
+EPSILON = 0.3
+ENTROPY = 0.1
+BEHAVIOUR = 0.5
+ROUNDS = 3
+"""Of policy iteration."""
+MOST = 4000
+"""States that boosted trees are grown on."""
+WORDS = 40
+"""Words that boosted trees and rules may look at."""
+
+
+@dataclass(frozen=True, eq=False)
+class Lesson:
+    """What is learnt from: a forest with its features, and which states (N,) may be looked at."""
+
+    woods: Forest
+    seen: Seen
+    rows: Rows
+    penalty: float
+    seed: int = 0
+    behaviour: Floats | None = None
+    """The chance (N,) that a person acted, where the data are samples and no trees."""
+
+    @property
+    def choices(self) -> Rows:
+        """States where both were recorded, which alone teach on trees."""
+        return np.asarray(self.rows & ~self.woods.forced)
+
+
+Learner = Callable[[Lesson], Policy]
+Fit = Callable[[Lesson, Floats, Floats], Linear | Boosted]
+"""Features, target and weight of all states -> a model of the target."""
+
+
+def iterated(*fits: Fit, rounds: int = ROUNDS) -> Learner:
+    """Policy iteration: the exact gain of a person under the policy so far, fitted; at first under a coin.
+
+    Of several fits the mean is followed.
+    """
+
+    def learn(lesson: Lesson) -> Policy:
+        chance: Floats = np.full(len(lesson.rows), BEHAVIOUR)
+        policy: Policy = NEVER
+        for _ in range(rounds):
+            lessons = taught(lesson, chance)
+            models = tuple(fit(lesson, *lessons) for fit in fits)
+            policy = models[0] if len(models) == 1 else Mixed(models)
+            chance = policy.chance(lesson.seen)
+        return policy
+
+    return learn
+
+
+def taught(lesson: Lesson, chance: Floats) -> tuple[Floats, Floats]:
+    """The gain of a person (N,) under a policy, and how much each state matters: how likely it is come by."""
+    if lesson.behaviour is not None:
+        return residuals(lesson, lesson.behaviour)
+    gain = lesson.woods.worth(chance).gain(lesson.penalty)
+    reach = lesson.woods.reach((chance + BEHAVIOUR) / 2)
+    return gain, np.where(lesson.choices, reach, 0.0)
+
+
+def residuals(lesson: Lesson, behaviour: Floats) -> tuple[Floats, Floats]:
+    """The gain of a person (N,) from what was logged, and weights, by Robinson's transformation.
+
+    (G - m(s)) / (a - e(s)) with weight (a - e(s))²: G the Monte-Carlo return from the state on, m its
+    expectation, e the chance that a person acted. What follows the step is what followed in the logs.
+    """
+    from sklearn.linear_model import Ridge
+
+    woods = lesson.woods
+    number = woods.leaves.sum(axis=1)
+    returns = (woods.earned - lesson.penalty * woods.human).sum(axis=1) / np.maximum(number, 1)
+    acted = woods.leaves[:, 1] / np.maximum(number, 1)
+    rows = np.flatnonzero(lesson.rows & (number > 0))
+    mean, scale = _standard(lesson.seen.process[rows])
+    table = standardised(lesson.seen.process, mean, scale)
+    expected = Ridge(alpha=30.0).fit(table[rows], returns[rows], number[rows]).predict(table)
+    apart = acted - behaviour
+    target = (returns - expected) / np.where(np.abs(apart) > 1e-3, apart, 1.0)
+    return target, np.where(lesson.rows & (np.abs(apart) > 1e-3), number * apart**2, 0.0)
+
+
+def ridge(strength: float, blocks: Sequence[str] = ()) -> Fit:
+    """Weighted least squares, penalised by `strength`, on standardised features and the words of blocks."""
+
+    def fit(lesson: Lesson, target: Floats, weight: Floats) -> Linear:
+        from scipy.sparse import csr_matrix, hstack
+        from sklearn.linear_model import Ridge
+
+        rows = np.flatnonzero(weight > 0)
+        mean, scale = _standard(lesson.seen.process[rows])
+        table = standardised(lesson.seen.process[rows], mean, scale)
+        there = [block for block in blocks if getattr(lesson.seen, block) is not None]
+        # A word's weight is at most 1; three times that makes words as dear as a standardised number.
+        words = [3 * getattr(lesson.seen, block)[rows] for block in there]
+        design = hstack([csr_matrix(table), *words]).tocsr() if words else table
+        share = weight[rows] / weight[rows].mean()
+        model = Ridge(alpha=strength, solver="lsqr" if words else "cholesky")
+        model.fit(design, target[rows], sample_weight=share)
+        coefficients = np.asarray(model.coef_, dtype=np.float64)
+        at, by_block = len(mean), {}
+        for block, block_words in zip(there, words, strict=True):
+            by_block[block] = 3 * coefficients[at : at + block_words.shape[1]]
+            at += block_words.shape[1]
+        return Linear(mean, scale, coefficients[: len(mean)], by_block, float(model.intercept_))
+
+    return fit
+
+
+def boosted(
+    trees: int = 30, leaf: float = 0.02, rate: float = 0.15, words: int = WORDS, depth: int = 3
+) -> Fit:
+    """Gradient boosting of small trees; a leaf holds at least the share `leaf` of the weight."""
+
+    def fit(lesson: Lesson, target: Floats, weight: Floats) -> Boosted:
+        from sklearn.ensemble import GradientBoostingRegressor
+
+        rows = _some(weight, lesson.seed)
+        chosen = telling(lesson.seen, rows, target, weight, words)
+        table = dense(lesson.seen, chosen)[rows]
+        model = GradientBoostingRegressor(
+            n_estimators=trees,
+            learning_rate=rate,
+            max_depth=depth,
+            min_samples_leaf=max(5, int(leaf * len(rows))),
+            subsample=0.7,
+            max_features=0.5,
+            random_state=lesson.seed,
+        )
+        share = weight[rows] / weight[rows].mean()
+        model.fit(table, target[rows], sample_weight=share)
+        return _arrays(model, chosen, rate)
+
+    return fit
+
+
+def _some(weight: Floats, seed: int) -> Ints:
+    """The states that weigh anything, or `MOST` drawn of them."""
+    rows = np.flatnonzero(weight > 0)
+    if len(rows) <= MOST:
+        return rows
+    return np.sort(np.random.default_rng(seed).choice(rows, MOST, replace=False))
+
+
+def telling(seen: Seen, rows: Ints, target: Floats, weight: Floats, most: int) -> Ints:
+    """The words of the last step that go most with the target (their places), by weighted covariance."""
+    if seen.last is None or not most:
+        return np.zeros(0, dtype=np.int64)
+    words = seen.last[rows]
+    share = weight[rows] / weight[rows].sum()
+    centred = (target[rows] - share @ target[rows]) * share
+    together = np.asarray(words.T @ centred).ravel()
+    spread = np.sqrt(np.asarray(words.multiply(words).T @ share**2).ravel())
+    strength = np.abs(together) / np.maximum(spread, 1e-12)
+    return np.sort(np.argsort(-strength, kind="stable")[:most]).astype(np.int64)
+
+
+def _arrays(model: Any, chosen: Ints, rate: float) -> Boosted:
+    grown = [tree.tree_ for tree in model.estimators_[:, 0]]
+    most = max(tree.node_count for tree in grown)
+
+    def padded(values: Sequence[Any], fill: float, kind: type) -> Any:
+        table = np.full((len(values), most), fill, dtype=kind)
+        for row, line in enumerate(values):
+            table[row, : len(line)] = line
+        return table
+
+    return Boosted(
+        feature=padded([tree.feature for tree in grown], -1, np.int64),
+        threshold=padded([tree.threshold for tree in grown], 0.0, np.float64),
+        left=padded([tree.children_left for tree in grown], 0, np.int64),
+        right=padded([tree.children_right for tree in grown], 0, np.int64),
+        value=padded([rate * tree.value[:, 0, 0] for tree in grown], 0.0, np.float64),
+        chosen=chosen,
+        intercept=float(model.init_.constant_[0, 0]),
+    )
+
+
+def _standard(table: Floats) -> tuple[Floats, Floats]:
+    spread = table.std(axis=0)
+    return table.mean(axis=0), np.where(spread > 1e-9, spread, 1.0)
+
+
+def advantages(lesson: Lesson) -> tuple[Floats, Floats, Floats]:
+    """The paper's A(s, human) (N,) from plain means over episodes, and the episodes of each choice (N,).
+
+    A(s, a) = R(s, a) - the mean over both, with the cost from here on (Eq. 5, 6); with that of the whole
+    episode, as released, it is the same.
+    """
+    woods = lesson.woods
+    mean = (woods.earned - lesson.penalty * woods.human) / np.maximum(woods.leaves, 1)
+    return (mean[:, 1] - mean[:, 0]) / 2, woods.leaves[:, 0], woods.leaves[:, 1]
+
+
+def gradient(
+    variant: Literal["paper", "released"] = "paper",
+    entropy: float = ENTROPY,
+    rounds: int = 300,
+    rate: float = 0.05,
+    decay: float = 1e-3,
+) -> Learner:
+    """Offline policy gradient of a logistic policy (Eq. 7, 8), by Adam over all states at once.
+
+    w = clip(π/π_beh, 1 ± ε), as released clip(π/π_beh · n, 1 ± ε); no gradient through it.
+    """
+
+    def learn(lesson: Lesson) -> Policy:
+        rows = np.flatnonzero(lesson.choices)
+        value, *numbers = (column[rows] for column in advantages(lesson))
+        mean, scale = _standard(lesson.seen.process[rows])
+        table = np.column_stack([np.ones(len(rows)), standardised(lesson.seen.process[rows], mean, scale)])
+        theta: Floats = np.zeros(table.shape[1])
+        first: Floats = np.zeros(len(theta))
+        second: Floats = np.zeros(len(theta))
+        many = [n if variant == "released" else np.ones(len(rows)) for n in numbers]
+        for t in range(1, rounds + 1):
+            pull = table.T @ slope(table @ theta, value, (many[0], many[1]), entropy) / len(rows)
+            pull[1:] -= decay * theta[1:]
+            first, second = 0.9 * first + 0.1 * pull, 0.999 * second + 0.001 * pull**2
+            theta = theta + rate * (first / (1 - 0.9**t)) / (np.sqrt(second / (1 - 0.999**t)) + 1e-8)
+        return Linear(mean, scale, theta[1:], {}, float(theta[0]))
+
+    return learn
+
+
+def slope(score: Floats, advantage: Floats, counts: tuple[Floats, Floats], entropy: float) -> Floats:
+    """The derivative of Eq. 8 by the policy's log odds (N,), of both actions of each state."""
+    human = 1 / (1 + np.exp(-np.clip(score, -30, 30)))
+    weight = [
+        np.clip(chance / BEHAVIOUR * n, 1 - EPSILON, 1 + EPSILON)
+        for chance, n in zip((1 - human, human), counts, strict=True)
+    ]
+    # d log π(human) = 1 - π(human), d log π(agent) = -π(human); A(agent) = -A(human).
+    drawn = weight[1] * advantage * (1 - human) + weight[0] * advantage * human
+    return np.asarray(drawn - entropy * human * (1 - human) * np.clip(score, -30, 30))
+
+
+def imitation(strength: float = 1.0) -> Learner:
+    """Logistic regression on the better action of each state by plain means; ties are the agent's."""
+
+    def learn(lesson: Lesson) -> Policy:
+        from sklearn.linear_model import LogisticRegression
+
+        rows = np.flatnonzero(lesson.choices)
+        better = advantages(lesson)[0][rows] > 1e-12
+        mean, scale = _standard(lesson.seen.process[rows])
+        if better.all() or not better.any():
+            return Linear(mean, scale, np.zeros(len(mean)), {}, 1.0 if better.all() else -1.0)
+        model = LogisticRegression(C=strength / len(rows), max_iter=1000)
+        model.fit(standardised(lesson.seen.process[rows], mean, scale), better)
+        return Linear(mean, scale, np.asarray(model.coef_[0]), {}, float(model.intercept_[0]))
+
+    return learn
+
+
+def rule_list(lines: int = 2, conditions: int = 2) -> Learner:
+    """Lines of conditions, each added where it earns most on the training trees, until none does."""
+
+    def learn(lesson: Lesson) -> Policy:
+        options = _options(lesson)
+        rule, best = NEVER, _earned(lesson, NEVER)
+        for _ in range(lines):
+            line: tuple[Condition, ...] = ()
+            grown, most = rule, best
+            for _ in range(conditions):
+                tried = [Rule((*rule.lines, (*line, one))) for one in options if one not in line]
+                values = [_earned(lesson, one) for one in tried]
+                if not values or max(values) <= most + 1e-9:
+                    break
+                most, grown = max(values), tried[int(np.argmax(values))]
+                line = grown.lines[-1]
+            if grown is rule:
+                break
+            rule, best = grown, most
+        return rule
+
+    return learn
+
+
+def _earned(lesson: Lesson, policy: Policy) -> float:
+    trees = np.unique(lesson.woods.tree[lesson.rows])
+    return float(lesson.woods.worth(policy.chance(lesson.seen)).reward(lesson.penalty)[trees].mean())
+
+
+def _options(lesson: Lesson) -> list[Condition]:
+    """Conditions on process features: beyond or below a few of their quantiles."""
+    options: list[Condition] = []
+    for name in lesson.seen.columns:
+        values = np.unique(lesson.seen.column(name)[lesson.choices])
+        cuts = values if len(values) <= 8 else np.quantile(values, (0.2, 0.4, 0.6, 0.8))
+        for low, high in pairwise(cuts):
+            middle = float((low + high) / 2)
+            options += [Condition(name, ">=", middle), Condition(name, "<=", middle)]
+    return options

@@ -1,0 +1,204 @@
+"""Policies: for each state the chance that a person is called. Rules of one line, and learnt models.
+
+All are made of names and arrays, so that a file of one holds nothing that could run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from ...annotation.statistics.intervals import Floats, Ints
+from .features import Seen
+
+Kind = Literal["baseline", "rule", "learnt", "oracle"]
+FARTHEST = 4.0
+BLOCKS = ("process", "last", "question")
+"""What a model may look at: numbers about the course, words of the last step, words of the question."""
+
+
+class Policy(Protocol):
+    """Says for each of N states how likely a person is called."""
+
+    def chance(self, seen: Seen) -> Floats:
+        """(N,), between 0 and 1."""
+        ...
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A process feature, and what it must be: at least, at most, or exactly a value."""
+
+    feature: str
+    relation: Literal[">=", "<=", "="]
+    value: float
+
+    def holds(self, seen: Seen) -> Any:
+        """(N,) of booleans."""
+        column = seen.column(self.feature)
+        if self.relation == "=":
+            return column == self.value
+        return column >= self.value if self.relation == ">=" else column <= self.value
+
+    def __str__(self) -> str:
+        relation = {">=": "at least", "<=": "at most", "=": "is"}[self.relation]
+        return f"{self.feature} {relation} {self.value:g}"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A person is called with `odds` where all conditions of any line hold."""
+
+    lines: tuple[tuple[Condition, ...], ...]
+    odds: float = 1.0
+
+    def chance(self, seen: Seen) -> Floats:
+        """1 (or the odds) where a line holds, else 0."""
+        called = np.zeros(len(seen.process), dtype=bool)
+        for line in self.lines:
+            holds = np.ones(len(called), dtype=bool)
+            for condition in line:
+                holds &= condition.holds(seen)
+            called |= holds
+        return np.asarray(called * self.odds, dtype=np.float64)
+
+    def __str__(self) -> str:
+        said = "; or ".join(" and ".join(map(str, line)) or "always" for line in self.lines) or "never"
+        return said if self.odds == 1 or not self.lines else f"with a chance of {self.odds:g}: {said}"
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """A weighted sum of standardised features and of words; a person is called where it is positive."""
+
+    mean: Floats
+    scale: Floats
+    process: Floats
+    words: Mapping[str, Floats] = field(default_factory=dict)
+    """Block (`last`, `question`) -> the weights of its words."""
+    intercept: float = 0.0
+
+    def score(self, seen: Seen) -> Floats:
+        """(N,)."""
+        total = standardised(seen.process, self.mean, self.scale) @ self.process + self.intercept
+        for block, weights in self.words.items():
+            words = getattr(seen, block)
+            if words is not None:
+                total = total + words @ weights
+        return np.asarray(total, dtype=np.float64)
+
+    def chance(self, seen: Seen) -> Floats:
+        """1 where the score is positive, else 0."""
+        return np.asarray(self.score(seen) > 0, dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Boosted:
+    """A sum of small regression trees over process features and some words, as plain arrays (T, nodes)."""
+
+    feature: Ints
+    """-1 in a leaf."""
+    threshold: Floats
+    left: Ints
+    right: Ints
+    value: Floats
+    chosen: Ints
+    """Words of the last step that are looked at, by their place in its vocabulary."""
+    intercept: float = 0.0
+
+    def score(self, seen: Seen) -> Floats:
+        """(N,)."""
+        table = dense(seen, self.chosen)
+        total = np.full(len(table), self.intercept)
+        rows: Ints = np.arange(len(table))
+        for tree in range(len(self.feature)):
+            at: Ints = np.zeros(len(table), dtype=np.int64)
+            while (inner := self.feature[tree, at] >= 0).any():
+                column = np.maximum(self.feature[tree, at], 0)
+                # scikit-learn splits what it has as 32-bit floats.
+                goes_left = table[rows, column].astype(np.float32) <= self.threshold[tree, at]
+                step = np.where(goes_left, self.left[tree, at], self.right[tree, at])
+                at = np.where(inner, step, at)
+            total += self.value[tree, at]
+        return np.asarray(total)
+
+    def chance(self, seen: Seen) -> Floats:
+        """1 where the score is positive, else 0."""
+        return np.asarray(self.score(seen) > 0, dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Mixed:
+    """The mean of several models of the gain."""
+
+    models: tuple[Linear | Boosted, ...]
+
+    def score(self, seen: Seen) -> Floats:
+        """(N,)."""
+        return np.asarray(np.mean([model.score(seen) for model in self.models], axis=0))
+
+    def chance(self, seen: Seen) -> Floats:
+        """1 where the score is positive, else 0."""
+        return np.asarray(self.score(seen) > 0, dtype=np.float64)
+
+
+Model = Linear | Boosted | Mixed
+
+
+def standardised(table: Floats, mean: Floats, scale: Floats) -> Floats:
+    """Within ±4 of the training states' spread: what lies further out is as good as unseen."""
+    return np.asarray(np.clip((table - mean) / scale, -FARTHEST, FARTHEST))
+
+
+def dense(seen: Seen, chosen: Ints) -> Floats:
+    """Process features beside some words of the last step (N, P + W)."""
+    if not len(chosen) or seen.last is None:
+        return np.hstack([seen.process, np.zeros((len(seen.process), len(chosen)))])
+    return np.hstack([seen.process, seen.last[:, chosen].toarray()])
+
+
+NEVER = Rule(())
+ALWAYS = Rule(((),))
+BASELINES: Mapping[str, Rule] = {
+    "agent-only": NEVER,
+    "human-only": ALWAYS,
+    "random": Rule(((),), odds=0.5),
+}
+
+
+def rules(cap: int) -> dict[str, Rule]:
+    """The rules of one line for episodes of at most `cap` steps."""
+
+    def at_least(feature: str, value: float = 1.0) -> Condition:
+        return Condition(feature, ">=", value)
+
+    made: dict[str, Rule] = {}
+    for k in range(1, cap + 1):
+        made[f"step {k}"] = Rule(((Condition("step", "=", k),),))
+        if k > 1:
+            made[f"from step {k} on"] = Rule(((at_least("step", k),),))
+        if 1 < k < cap:
+            made[f"up to step {k}"] = Rule(((Condition("step", "<=", k),),))
+    once = Condition("human steps", "<=", 0)
+    made["after a failed step"] = Rule(((at_least("last: failed"),),))
+    made["after the first failed step"] = Rule(((at_least("last: failed"), once),))
+    made["after two failed steps in a row"] = Rule(((at_least("failed in a row", 2),),))
+    made["once a step has failed"] = Rule(((at_least("failed steps"),),))
+    made["after a repeated action"] = Rule(((at_least("last: repeated"),),))
+    made["after a failed or repeated step"] = Rule(
+        ((at_least("last: failed"),), (at_least("last: repeated"),))
+    )
+    made["every second step"] = Rule(((at_least("agent steps in a row"),),))
+    return made
+
+
+def uses(policy: Policy) -> Sequence[str]:
+    """The blocks that a policy looks at."""
+    if isinstance(policy, Mixed):
+        return tuple(dict.fromkeys(block for model in policy.models for block in uses(model)))
+    if isinstance(policy, Linear):
+        return ("process", *policy.words)
+    return ("process", "last") if isinstance(policy, Boosted) and len(policy.chosen) else ("process",)

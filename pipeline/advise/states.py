@@ -1,0 +1,163 @@
+"""Who has done what so far: the states in which an advisor is asked, read from trajectories of any system.
+
+A step is what the agent or a person did, with what the environment answered. A state is a question and the
+steps so far; whether the next step is the agent's or a person's is the choice to be advised on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ...schemas import Event, Trajectory
+from ...schemas.trajectory import recorded
+from ..errors import CoauditError
+from ..systems.rehac.dilemmas import observation
+
+OUTCOMES = ("task_reward", "task_performance", "success", "delivered")
+"""What came of a trajectory, between 0 and 1; the first that most trajectories have is taken."""
+AGENT, HUMAN = 0, 1
+_UNDONE = ("start", "note", "wait", "control")
+_FAILED = re.compile(
+    r"\s*(could not|couldn't|cannot|can't|no (more )?\w* ?(results?|match|hits?|answer)|nothing|"
+    r"invalid|error|fail|unknown|none\b|empty|not found|timed? ?out|exception|traceback|\[\]\s*$|\{\}\s*$)"
+    r"|.{0,200}?\b(not found|no results?|failed|error|exception|timed out|invalid)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of the agent or of a person."""
+
+    human: bool
+    thought: str
+    action: str
+    argument: str
+    observation: str
+    failed: bool
+    """By the log, or by what the environment answered."""
+    seq: int
+
+    @property
+    def content(self) -> tuple[bool, str, str, str, str]:
+        """What makes two steps the same."""
+        return self.human, self.thought, self.action, self.argument, self.observation
+
+    @property
+    def text(self) -> str:
+        """All that was said in it."""
+        return " ".join(filter(None, (self.thought, self.action, self.argument, self.observation)))
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A question, empty where the log holds none, and the steps so far."""
+
+    question: str
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """A trajectory that ended, with what it earned."""
+
+    name: str
+    experiment: str
+    """Whose paths are laid together: the condition."""
+    question: str
+    """What tells questions apart: index or instance; the trajectory itself where it has neither."""
+    text: str
+    steps: tuple[Step, ...]
+    earned: float
+
+
+def steps(trajectory: Trajectory) -> tuple[Step, ...]:
+    """The steps of agents and people, in order; what only live traffic knows is none."""
+    kinds = {p.name: p.kind for p in trajectory.participants}
+    return tuple(
+        _step(trajectory, event, human=kinds[event.actor] == "human")
+        for event in trajectory.events
+        if kinds.get(event.actor) in ("agent", "human") and event.kind not in _UNDONE and not event.live_only
+    )
+
+
+def _step(trajectory: Trajectory, event: Event, *, human: bool) -> Step:
+    shown = observation(trajectory, event)
+    action = event.action
+    argument = " ".join(str(value) for value in action.arguments.values()) if action else ""
+    failed = event.status == "failed" or bool(shown and _FAILED.match(shown))
+    name = action.name if action else event.kind
+    return Step(human, event.text or "", name, argument, shown, failed, event.seq)
+
+
+def question(trajectory: Trajectory) -> str:
+    """The text of its start; empty where the log holds none."""
+    return next((e.text or "" for e in trajectory.events if e.kind == "start"), "").strip()
+
+
+def state(trajectory: Trajectory) -> State:
+    """Where a trajectory stands now."""
+    return State(question(trajectory), steps(trajectory))
+
+
+def states(trajectory: Trajectory) -> Iterator[State]:
+    """The state before each of its steps."""
+    text, taken = question(trajectory), steps(trajectory)
+    return (State(text, taken[:n]) for n in range(len(taken)))
+
+
+def ended(trajectory: Trajectory) -> bool:
+    """Whether it says so, or its outcome is known: then nobody needs to step in any more."""
+    if _in_progress(trajectory):
+        return False
+    if recorded(trajectory, "end_reason").text not in (None, "unfinished"):
+        return True
+    return any(recorded(trajectory, name).value is not None for name in OUTCOMES)
+
+
+def _in_progress(trajectory: Trajectory) -> bool:
+    """ReHAC's reader takes an episode that stopped without an answer to have earned 0; one without a score
+    may still be going on."""
+    return recorded(trajectory, "finished").value == 0 and recorded(trajectory, "f1").value is None
+
+
+def outcome_of(trajectories: Iterable[Trajectory]) -> str | None:
+    """The outcome that most of them have; None where none has any."""
+    counts = dict.fromkeys(OUTCOMES, 0)
+    for trajectory in trajectories:
+        for name in OUTCOMES:
+            counts[name] += recorded(trajectory, name).value is not None
+    best = max(OUTCOMES, key=lambda name: counts[name])
+    return best if counts[best] else None
+
+
+def episodes(trajectories: Sequence[Trajectory], outcome: str | None = None) -> tuple[list[Episode], int]:
+    """Trajectories as episodes, and how many are left out since they have no outcome or no step.
+
+    CoauditError where none is left, or an outcome does not lie between 0 and 1.
+    """
+    name = outcome or outcome_of(trajectories)
+    if name is None:
+        known = ", ".join(OUTCOMES)
+        raise CoauditError(
+            f"{len(trajectories)} trajectories, none with an outcome ({known}): without one nothing can be "
+            "learned; `coaudit outcomes import FILE` brings outcomes in"
+        )
+    made = [_episode(trajectory, name) for trajectory in trajectories]
+    kept = [episode for episode in made if episode is not None]
+    if not kept:
+        raise CoauditError(f"{len(trajectories)} trajectories, none with steps and a value of {name!r}")
+    return kept, len(made) - len(kept)
+
+
+def _episode(trajectory: Trajectory, name: str) -> Episode | None:
+    earned, taken = recorded(trajectory, name).value, steps(trajectory)
+    if earned is None or not taken or _in_progress(trajectory):
+        return None
+    if not 0 <= earned <= 1:
+        raise CoauditError(f"{trajectory.native_id}: {name} must lie between 0 and 1, got {earned:g}")
+    which = trajectory.tags.get("idx") or trajectory.instance or trajectory.id
+    key = f"{trajectory.task or ''}/{which}"
+    return Episode(trajectory.native_id, trajectory.condition or "", key, question(trajectory), taken, earned)

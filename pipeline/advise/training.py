@@ -1,0 +1,214 @@
+"""`coaudit advise train`: from trajectories with outcomes to an advisor."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from ...annotation.statistics.estimate import Estimate
+from ...annotation.statistics.intervals import Floats
+from ...schemas import Trajectory, content_hash
+from ..errors import CoauditError, UsageError
+from .advisor import Advisor, Trained
+from .choice import CAUTION, FOLDS, LEAST_KNOWN, REFERENCE, Choice, choose, fitted
+from .features import Seen, view
+from .fingerprints import fingerprints
+from .learners import Lesson, ridge, taught
+from .policies import Model, Policy, uses
+from .scores import Bench, bench
+from .states import Episode, episodes
+from .trees import Forest, counts, forest
+
+FEWEST = 2 * FOLDS
+"""Questions that are needed at the least: two a fold."""
+STRENGTH = 300.0
+Report = Callable[[str, int, int], None]
+
+
+def train(
+    trajectories: Sequence[Trajectory],
+    penalties: Sequence[float],
+    *,
+    outcome: str | None = None,
+    seed: int = 0,
+    report: Report = lambda what, done, total: None,
+) -> Advisor:
+    """An advisor for each penalty λ; CoauditError where nothing can be learned, with why.
+
+    The same trajectories and seed give the same advisor.
+    """
+    _checked(penalties)
+    paths, left_out = episodes(trajectories, outcome)
+    _teaching(paths)
+    woods = forest(sorted(paths, key=lambda path: (path.experiment, path.question, path.name)))
+    if len(set(woods.clusters)) < FEWEST:
+        raise CoauditError(
+            f"{len(set(woods.clusters))} questions, at least {FEWEST} are needed to hold some out and tell"
+        )
+    features = view(woods.states)
+    seen = features.see(woods.states)
+    on = bench(woods, seen)
+    trained = [_trained(on, seen, features.cap, penalty, seed, report) for penalty in penalties]
+    about = _about(trajectories, paths, left_out, woods, seed) | {"sampled": on.behaviour is not None}
+    return Advisor(features, trained, about, fingerprints(paths))
+
+
+def _checked(penalties: Sequence[float]) -> None:
+    for penalty in penalties:
+        if not (math.isfinite(penalty) and 0 <= penalty <= 1):
+            raise UsageError(f"--penalty must lie between 0 and 1, got {penalty:g}")
+    if len(set(penalties)) < len(penalties) or not penalties:
+        raise UsageError("--penalty: give each value once")
+
+
+def _teaching(paths: Sequence[Episode]) -> None:
+    """CoauditError where one kind of actor took all the steps."""
+    human = sum(step.human for path in paths for step in path.steps)
+    total = sum(len(path.steps) for path in paths)
+    if human in (0, total):
+        who = "people" if human else "agents"
+        raise CoauditError(
+            f"{len(paths)} trajectories, all {total} steps by {who}: nothing can be learned about when a "
+            "person should step in; agents and people must both have acted"
+        )
+
+
+def _about(
+    trajectories: Sequence[Trajectory], paths: Sequence[Episode], left_out: int, woods: Forest, seed: int
+) -> dict[str, Any]:
+    conditions = sorted({trajectory.condition or "" for trajectory in trajectories})
+    earned = [path.earned for path in paths]
+    return {
+        "coaudit": version("coaudit"),
+        "conditions": conditions,
+        "data": content_hash(sorted(trajectory.id for trajectory in trajectories)),
+        "trajectories": len(paths),
+        "without_outcome": left_out,
+        "outcomes": [min(earned), max(earned)],
+        "seed": seed,
+        **counts(woods),
+    }
+
+
+def _trained(on: Bench, seen: Seen, cap: int, penalty: float, seed: int, report: Report) -> Trained:
+    choice = choose(on, seen, cap, penalty, seed, report)
+    kept = _kept(choice)
+    policies = fitted(on, seen, penalty, {name: choice.trials[name].candidate for name in kept}, seed)
+    gains, check = {}, {}
+    for name in {choice.chosen, choice.without_question}:
+        gains[name], check[name] = _gain(on, seen, penalty, policies[name], seed)
+    kinds = {name: choice.trials[name].candidate.kind for name in kept}
+    document = _report(choice) | {"gain_check": check[choice.chosen]}
+    return Trained(penalty, choice.chosen, choice.without_question, policies, kinds, gains, document)
+
+
+def _kept(choice: Choice) -> list[str]:
+    """The chosen, and the most promising of each family that was learnt; rules are made anew."""
+    names = [choice.chosen, choice.without_question]
+    families: dict[str, str] = {}
+    for name, trial in choice.trials.items():
+        family = trial.candidate.family
+        if trial.candidate.kind == "learnt":
+            other = families.get(family)
+            if other is None or trial.cautious > choice.trials[other].cautious:
+                families[family] = name
+    return list(dict.fromkeys([*names, *families.values()]))
+
+
+def _gain(on: Bench, seen: Seen, penalty: float, policy: Policy, seed: int) -> tuple[Model, dict[str, Any]]:
+    """A model of what a person's step gains where `policy` goes on, and how it does on held-out questions."""
+    blocks = ("last", "question") if "question" in uses(policy) else ("last",)
+    fit, woods = ridge(STRENGTH, blocks), on.woods
+    lesson = Lesson(woods, seen, np.ones(len(woods.states), dtype=bool), penalty, seed, on.behaviour)
+    target, weight = taught(lesson, policy.chance(seen))
+    said = np.zeros(len(target))
+    for fold in range(FOLDS):
+        held = woods.tree % FOLDS == fold
+        said[held] = fit(lesson, target, np.where(held, 0.0, weight)).score(seen)[held]
+    return fit(lesson, target, weight), _check(said, target, weight)
+
+
+def _check(said: Floats, target: Floats, weight: Floats) -> dict[str, Any]:
+    """The mean of the actual gain where a gain was expected, and where none was; weighted by reach."""
+    result: dict[str, Any] = {}
+    for name, where in (("expected", said > 0), ("not_expected", said <= 0)):
+        held = float(weight[where].sum())
+        result[f"states_{name}"] = int((weight[where] > 0).sum())
+        result[f"gain_where_{name}"] = float(weight[where] @ target[where]) / held if held > 0 else None
+    return result
+
+
+def _report(choice: Choice) -> dict[str, Any]:
+    rows = [
+        {
+            "policy": name,
+            "kind": trial.candidate.kind,
+            "chosen": name == choice.chosen,
+            "reward": trial.score.mean(choice.penalty),
+            "human_intervention_rate": trial.score.rate,
+            "effective": trial.score.effective,
+            **estimate_document("difference", trial.gain),
+        }
+        for name, trial in choice.trials.items()
+    ]
+    return {
+        "candidates": rows,
+        "tried": len(rows),
+        "learnt": sum(trial.candidate.learn is not None for trial in choice.trials.values()),
+        "rule": f"largest difference to agent-only less {CAUTION:g} standard error, on held-out questions",
+        "procedure": estimate_document("difference", choice.procedure),
+        "oracle_difference": choice.oracle_gain,
+    }
+
+
+def estimate_document(name: str, result: Estimate) -> dict[str, Any]:
+    """An estimate as JSON: value, standard error, low, high, and why any is null."""
+    document = {
+        name: result.value,
+        f"{name}_error": result.error,
+        f"{name}_low": result.low,
+        f"{name}_high": result.high,
+    }
+    return document | ({"reason": result.reason} if result.reason else {})
+
+
+def documents(advisor: Advisor) -> Mapping[str, Any]:
+    """What `train --json` prints."""
+    notes = _notes(advisor.about)
+    for one in advisor.trained:
+        known = next(row["effective"] for row in one.report["candidates"] if row["policy"] == REFERENCE)
+        if known < LEAST_KNOWN:
+            notes.append(
+                f"agent-only's choices were logged in what amounts to {known:.1f} questions, at least "
+                f"{LEAST_KNOWN} are needed to say that anything gains over it: nothing is chosen in its place"
+            )
+            break
+    rows = [
+        {"lambda": one.penalty, "chosen": one.chosen, "without_question": one.without_question, **one.report}
+        for one in advisor.trained
+    ]
+    return {**advisor.about, "rows": rows, "notes": notes}
+
+
+def _notes(about: Mapping[str, Any]) -> list[str]:
+    """What the data could not tell."""
+    notes = []
+    if about["without_outcome"]:
+        notes.append(f"{about['without_outcome']} trajectories have no outcome or no step and taught nothing")
+    if about["sampled"]:
+        notes.append(
+            "hardly a state saw both choices: learnt from returns as they were logged, and tried by "
+            "importance weighting; a policy whose choices were never logged has no value"
+        )
+    elif about["one_choice"]:
+        notes.append(
+            f"{about['one_choice']} states, in {about['incomplete_questions']} questions, have one choice "
+            "recorded: it is forced there, and teaches nothing"
+        )
+    if about["outcomes"][0] == about["outcomes"][1]:
+        notes.append(f"every outcome is {about['outcomes'][0]:g}: nobody's step can gain anything")
+    return notes

@@ -1,0 +1,87 @@
+"""Which trajectories and which of their measures a figure stands on: the same for metrics and for pages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import UsageError
+from ..store import Selection, execute
+from .process import CODEBOOKS as RATED
+
+
+def choose(
+    connection: Any,
+    *,
+    rater: str | None = None,
+    definition: str = "released",
+    penalty: float = 0.08,
+    only: Selection | None = None,
+    copy: bool = False,
+) -> dict[str, list[str]]:
+    """Make `selected`, the trajectories, and `chosen`, their measures; metric -> the raters of those.
+
+    `chosen` is a table of its own only where a `copy` is to be changed: a view spares copying millions of
+    rows. UsageError for a rater who rated nothing.
+    """
+    raters = _raters(connection, rater)
+    wanted, values = (only or Selection()).where()
+    selected = f"CREATE TEMP TABLE selected AS SELECT t.* FROM trajectories t WHERE {wanted}"
+    execute(connection, selected, values)
+    kind = "TABLE" if copy else "VIEW"
+    connection.execute(f"CREATE TEMP {kind} chosen AS {_chosen(raters, definition, penalty)}")
+    return raters
+
+
+def _raters(connection: Any, wanted: str | None) -> dict[str, list[str]]:
+    """Metric -> the raters to report: the one wanted, gold alone where it is complete, else every one."""
+    by_name: dict[str, list[str]] = {metric: [] for metric in RATED}
+    query = """
+        SELECT DISTINCT codebook, rater FROM counted_ratings
+        WHERE unit_kind IN ('utterance', 'question_reply', 'human_message') ORDER BY ALL
+    """
+    metric_of = {codebook: metric for metric, codebook in RATED.items()}
+    everyone = set()
+    for codebook, rater in connection.execute(query).fetchall():
+        everyone.add(rater)
+        if metric := metric_of.get(codebook):
+            by_name[metric].append(rater)
+    # Only gold must be complete; to count everybody's units takes seconds on a large store.
+    complete = _complete(connection) if "gold" in everyone else set()
+    if wanted is not None:
+        if wanted not in everyone:
+            choices = ", ".join(sorted(everyone)) or "none yet: run `coaudit judge`"
+            raise UsageError(f"no ratings by rater {wanted!r}, expected one of {choices}")
+        return {metric: [r for r in raters if r == wanted] for metric, raters in by_name.items()}
+    return {
+        metric: ["gold"] if "gold" in raters and RATED[metric] in complete else raters
+        for metric, raters in by_name.items()
+    }
+
+
+def _complete(connection: Any) -> set[str]:
+    """The codebooks of which gold has answered every unit."""
+    query = """
+        SELECT codebook FROM processed WHERE rater = 'gold'
+        GROUP BY codebook HAVING bool_and(answered = units)
+    """
+    return {row[0] for row in connection.execute(query).fetchall()}
+
+
+def _chosen(raters: dict[str, list[str]], definition: str, penalty: float) -> str:
+    """The measures to report, with ReHAC's reward T - λC at the wanted λ among them."""
+    pairs = [(metric, rater) for metric, names in raters.items() for rater in names]
+    wanted = ", ".join(f"({_quoted(metric)}, {_quoted(rater)})" for metric, rater in pairs) or "('', '')"
+    return f"""
+        SELECT m.* FROM measures m
+        WHERE (m.rater IS NULL OR (m.metric, m.rater) IN (VALUES {wanted}))
+            AND (m.definition IS NULL OR m.definition = {_quoted(definition)})
+        UNION ALL
+        SELECT 'reward', trajectory_id, t.value - {float(penalty)!r} * c.value, 1, t.reason,
+            NULL, NULL, NULL, NULL
+        FROM computed t JOIN computed c USING (trajectory_id)
+        WHERE t.metric = 'task_reward' AND c.metric = 'interventions'
+    """
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,259 @@
+"""The commands `advise train`, `advise evaluate` and `advise next`: when should a person step in?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ...schemas import Quarantined, Trajectory
+from ..errors import UsageError
+from ..store import Selection, trajectories
+from .console import Json, emit, finite, number, progress, say, store, table, tell, workspace
+
+app = typer.Typer(rich_markup_mode=None)
+advise_app = typer.Typer(
+    help="When should a person step in? Learn it, evaluate it, ask it.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+app.add_typer(advise_app, name="advise")
+
+PENALTY = 0.08
+PAPER, TABLE, DATASETS = "rehac", "Table 5", "datasets"
+Outcome = Annotated[
+    str | None,
+    typer.Option(
+        help="What a trajectory earned, from 0 to 1; else task_reward, task_performance or success."
+    ),
+]
+Condition = Annotated[
+    list[str] | None, typer.Option("--condition", help="Only these of the workspace; repeatable.")
+]
+PolicyFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--policy", help="File that `advise train` wrote; else models/advisor.json of the workspace."
+    ),
+]
+
+
+@advise_app.command("train")
+def train(
+    ctx: typer.Context,
+    paths: Annotated[
+        list[Path] | None, typer.Argument(help="Files of trajectories or trees; else the workspace.")
+    ] = None,
+    penalty: Annotated[
+        list[float] | None,
+        typer.Option(help=f"λ, the price of one human step; repeatable. {PENALTY:g} without it."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="File to write; else models/advisor.json of the workspace.")
+    ] = None,
+    condition: Condition = None,
+    outcome: Outcome = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the folds and of all that is drawn.")] = 0,
+    json: Json = False,
+) -> None:
+    """Learn when a person should step in, from trajectories with outcomes in which both acted.
+
+    Rules and learnt policies are tried on held-out questions, and one is chosen.
+    """
+    from ..advise import advisor, training
+
+    penalties = [finite(value) for value in penalty or [PENALTY]]
+    items = _trajectories(ctx, paths or [], condition)
+    with progress("learning") as report:
+        made = training.train(items, penalties, outcome=outcome, seed=seed, report=report)
+    file = out or advisor.default(workspace(ctx))
+    advisor.save(made, file)
+    document = training.documents(made)
+    if json:
+        emit({"file": str(file), **document})
+        return
+    for row in document["rows"]:
+        _learnt(row)
+    for note in document["notes"]:
+        tell(f"note: {note}")
+    say(f"saved as {file}; `coaudit advise evaluate --policy {file} --tree FILE` tries it on other questions")
+
+
+def _learnt(row: Mapping[str, Any]) -> None:
+    """What was chosen, then the candidates by what they gained on held-out questions."""
+    shown = sorted(row["candidates"], key=lambda one: (not one["chosen"], -(one["difference"] or 0.0)))
+    columns = ["policy", "kind", "reward", "human steps", "gain", "error"]
+    rows = [
+        [
+            ("→ " if one["chosen"] else "  ") + one["policy"],
+            one["kind"],
+            number(one["reward"]),
+            number(one["human_intervention_rate"], 2),
+            number(one["difference"]),
+            number(one["difference_error"]),
+        ]
+        for one in shown
+        if one["chosen"] or one["difference"] is not None
+    ]
+    table(f"λ = {row['lambda']:g}, on questions that were held out", columns, rows[:15])
+    gain = row["procedure"]
+    tell(
+        f"chosen: {row['chosen']}, of {row['tried']} configurations ({row['learnt']} learnt)\n"
+        f"rule: {row['rule']}\n"
+        f"choosing so gains {_interval(gain, 'difference')} over agent-only on questions it was made without"
+    )
+
+
+@advise_app.command("evaluate")
+def evaluate(
+    ctx: typer.Context,
+    policy: PolicyFile = None,
+    tree: Annotated[
+        list[Path] | None,
+        typer.Option(help="Files of trees or trajectories; repeatable. Else the workspace."),
+    ] = None,
+    penalty: Annotated[float | None, typer.Option(help="λ; else the first that was trained.")] = None,
+    condition: Condition = None,
+    outcome: Outcome = None,
+    keep_seen: Annotated[
+        bool, typer.Option("--keep-seen", help="Also on questions that the advisor learnt from.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """What an advisor's choice earns on other questions, beside every baseline, rule and the oracle."""
+    from ..advise import advisor, evaluation
+
+    given = None if penalty is None else finite(penalty)
+    if given is not None and not 0 <= given <= 1:
+        raise UsageError(f"--penalty must lie between 0 and 1, got {given:g}")
+    opened = advisor.load(policy or advisor.default(workspace(ctx)))
+    items = _trajectories(ctx, tree or [], condition)
+    document = evaluation.evaluate(opened, items, given, outcome=outcome, keep_seen=keep_seen)
+    document["table_5"] = _published(items, document)
+    if json:
+        emit(document)
+        return
+    _evaluated(document)
+
+
+def _evaluated(document: Mapping[str, Any]) -> None:
+    columns = ["policy", "kind", "reward", "human", "gain over agent-only"]
+    rows = [
+        [
+            ("→ " if row["chosen"] else "  ") + row["policy"],
+            row["kind"],
+            _bounded(row, "reward", "low", "high"),
+            number(row["human_intervention_rate"], 2),
+            _bounded(row, "difference", "difference_low", "difference_high"),
+        ]
+        for row in document["rows"]
+    ]
+    table(f"{document['questions']} questions, λ = {document['lambda']:g}; → is chosen", columns, rows)
+    chosen = next(row for row in document["rows"] if row["chosen"])
+    tell(
+        f"{chosen['policy']} gains {_interval(chosen, 'difference')} over agent-only (paired over questions)"
+    )
+    if document["share"] is not None:
+        tell(f"that is {document['share']:.0%} of the way to the oracle")
+    tried = document["tried"]
+    tell(f"it was chosen among {tried['candidates']} configurations on its training questions alone")
+    if document["table_5"]:
+        names = ["row", "published: human %", "T", "R", "here: human %", "T", "R"]
+        lines = [
+            [one["row"], *(number(one[side][key], 2) for side in ("published", "here") for key in _TABLE)]
+            for one in document["table_5"]
+        ]
+        table("Table 5 of the paper, per cent: published beside these questions", names, lines)
+    names = ["λ", "policy", "task reward", "human steps", "reward"]
+    points = [
+        [f"{p['lambda']:g}", p["policy"], *(number(p[k], 4) for k in _POINT)]
+        for p in document["curve"]
+        if p["policy"] in ("chosen", "oracle", "agent-only")
+    ]
+    table("Reward and interventions over λ", names, points)
+    for note in document["notes"]:
+        tell(f"note: {note}")
+
+
+def _bounded(row: Mapping[str, Any], name: str, low: str, high: str) -> str:
+    """A value with its interval, where it has one."""
+    if row[name] is None or row[low] is None:
+        return number(row[name])
+    return f"{row[name]:.3f} [{row[low]:.2f}–{row[high]:.2f}]"
+
+
+_TABLE = ("human_intervention_rate", "task_reward", "reward")
+_POINT = ("task_reward", "human_intervention_rate", "reward")
+_ROWS = {"Agent-only": "agent-only", "Human-only": "human-only", "Random": "random", "IL": "imitation"}
+
+
+def _published(items: Sequence[Trajectory], document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Table 5's rows of the data set that these are of, beside ours; none for another data set or λ."""
+    from ..report.replicate.cells import load
+
+    paper = load(PAPER)
+    tasks = {item.task for item in items}
+    name = next((n for n, task in paper.names[DATASETS].items() if tasks == {task}), None)
+    if name is None or abs(document["lambda"] - PENALTY) > 1e-9:
+        return []
+    ours = {row["policy"]: row for row in document["rows"]} | {
+        "chosen": next(row for row in document["rows"] if row["chosen"])
+    }
+    rows = []
+    for row, values in paper.table(TABLE).rows.items():
+        dataset, _, method = row.partition(" · ")
+        here = ours.get("chosen" if method == "Ours" else _ROWS.get(method, ""), {})
+        if dataset == name:
+            said = {key: None if here.get(key) is None else 100 * here[key] for key in _TABLE}
+            label = "Ours (here: chosen)" if method == "Ours" else method
+            rows.append({"row": label, "published": dict(zip(_TABLE, values, strict=True)), "here": said})
+    return rows
+
+
+def _interval(document: Mapping[str, Any], name: str) -> str:
+    if document[f"{name}_low"] is None:
+        return f"{number(document[name], 4)} ({document.get('reason', 'no interval')})"
+    low, high = (number(document[f"{name}_{end}"], 4) for end in ("low", "high"))
+    return f"{number(document[name], 4)} (95 %: {low} to {high})"
+
+
+def _trajectories(ctx: typer.Context, paths: Sequence[Path], condition: list[str] | None) -> list[Trajectory]:
+    from ..advise import sources
+
+    if not paths:
+        return sources.of_store(store(ctx), Selection(condition=tuple(condition or ())))
+    if condition:
+        raise UsageError("--condition is for trajectories of the workspace; files are read whole")
+    items, quarantined = sources.of_files(paths)
+    for wrong in quarantined[:5]:
+        say(_place(wrong))
+    if len(quarantined) > 5:
+        say(f"{len(quarantined)} pieces could not be read")
+    return items
+
+
+def _place(wrong: Quarantined) -> str:
+    return f"{wrong.source}:{wrong.line}: {wrong.reason}" if wrong.line else f"{wrong.source}: {wrong.reason}"
+
+
+@advise_app.command("next")
+def advise_next(
+    ctx: typer.Context,
+    trajectory: Annotated[str, typer.Argument(help="Its id, the beginning of it, or a unique native_id.")],
+    policy: PolicyFile = None,
+    penalty: Annotated[float | None, typer.Option(help="λ; else the first that was trained.")] = None,
+    json: Json = False,
+) -> None:
+    """Whether a person should take the next step of a trajectory, with what that is expected to gain."""
+    from ..advise import advice, advisor
+
+    opened = advisor.load(policy or advisor.default(workspace(ctx)))
+    item = trajectories.one(store(ctx), trajectory, states=True)
+    said = advice.advise(opened, item, None if penalty is None else finite(penalty))
+    if json:
+        emit(advice.document(said))
+        return
+    for line in advice.lines(said):
+        tell(line)

@@ -1,0 +1,57 @@
+"""An advisor that looks on: an alert where a person's next step is expected to gain more than a threshold."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ...schemas import Trajectory
+from ..advise import Advisor
+from ..advise.advice import Advice, advise
+from ..advise.states import ended, steps
+from ..store import ledger
+from .alerts import Alert, Emit
+
+
+@dataclass
+class Calls:
+    """Asks the advisor once a step of each trajectory; one that was there before us, when it grows."""
+
+    emit: Emit
+    advisor: Advisor
+    above: float
+    initial: frozenset[str] = frozenset()
+    _asked: dict[str, int] = field(default_factory=dict)
+    """How many steps a trajectory had when it was last looked at."""
+
+    async def __call__(self, saved: Sequence[Trajectory]) -> None:
+        """Look at trajectories as they are now."""
+        for trajectory in saved:
+            number = len(steps(trajectory))
+            known = self._asked.get(trajectory.id)
+            self._asked[trajectory.id] = number
+            quiet = known is None and trajectory.id in self.initial
+            if quiet or number == known or ended(trajectory):
+                continue
+            advice = await asyncio.to_thread(advise, self.advisor, trajectory)
+            if advice.gain > self.above:
+                self.emit(alert(advice))
+
+
+def alert(advice: Advice) -> Alert:
+    """The advice as an alert, with what it rests on."""
+    because = [{"what": one.what, "weight": round(one.weight, 4)} for one in advice.features]
+    return {
+        "alert": "call_a_person",
+        "gain": round(advice.gain, 4),
+        "step": advice.step,
+        "call": advice.call,
+        "policy": advice.policy,
+        "lambda": advice.penalty,
+        "because": because,
+        "time": ledger.now(),
+        "trajectory": advice.trajectory,
+        "native_id": advice.native_id,
+        **({} if advice.event is None else {"event": advice.event}),
+    }

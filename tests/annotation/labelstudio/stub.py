@@ -1,0 +1,63 @@
+"""What `labelstudio pull` asks of Label Studio, from a list of tasks: for tests that ask often."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+from urllib.parse import parse_qs
+
+WHEN = "2026-06-01T10:00:00.000000Z"
+PERSON = {"id": 1, "email": "ann@example.org", "username": "ann", "first_name": "", "last_name": ""}
+
+
+def annotated(task: dict[str, Any], number: int, label: str) -> dict[str, Any]:
+    """An exported task as the server lists it once a person has labelled it."""
+    control = {"from_name": "answer", "to_name": "transcript", "type": "choices"}
+    result = {**control, "value": {"choices": [label]}}
+    annotation = {
+        "id": 100 + number,
+        "completed_by": 1,
+        "result": [{**result, "id": f"r{number}"}],
+        "created_at": WHEN,
+        "updated_at": WHEN,
+    }
+    return {**task, "id": number, "updated_at": WHEN, "overlap": 1, "annotations": [annotation]}
+
+
+@contextmanager
+def serving(description: str, tasks: list[dict[str, Any]]) -> Iterator[str]:
+    """The URL of a server on 127.0.0.1 with one project of these tasks."""
+    project = {"id": 7, "title": "Project", "description": description, "label_config": "<View/>"}
+    answers = {
+        "/api/current-user/whoami": PERSON,
+        "/api/users": [PERSON],
+        "/api/projects": {"count": 1, "next": None, "previous": None, "results": [project]},
+        "/api/tasks": {"total": len(tasks), "tasks": tasks},
+    }
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            path, _, query = self.path.partition("?")
+            # Clients ask for pages until there is none.
+            answer = answers.get(path.rstrip("/")) if parse_qs(query).get("page", ["1"]) == ["1"] else None
+            body = json.dumps(answer).encode()
+            self.send_response(404 if answer is None else 200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()

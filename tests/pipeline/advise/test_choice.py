@@ -1,0 +1,97 @@
+"""How one of many candidates is chosen, and what policies earn on samples."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from coaudit.pipeline.advise.choice import REFERENCE, Candidate, Trial, _trial, best
+from coaudit.pipeline.advise.policies import NEVER
+from coaudit.pipeline.advise.scores import Bench, Score, is_sampled, score_of
+from coaudit.pipeline.advise.states import Episode
+from coaudit.pipeline.advise.trees import Forest, forest
+from tests.pipeline.advise.test_trees import episode
+
+
+def score(rewards: list[float]) -> Score:
+    count = len(rewards)
+    parts = np.stack([np.ones(count), np.array(rewards), np.zeros(count), np.ones(count)])
+    return score_of(parts, [f"q{n}" for n in range(count)])
+
+
+def trials(**rewards: list[float]) -> dict[str, Trial]:
+    scores = {REFERENCE: score([0.5] * 100)} | {name: score(values) for name, values in rewards.items()}
+    return {
+        name: Trial(Candidate("rule", NEVER), one, one.minus(scores[REFERENCE], 0.0), np.sqrt(0.5) / 100)
+        for name, one in scores.items()
+    }
+
+
+def test_the_largest_gain_less_a_standard_error_is_chosen() -> None:
+    """sure: +.2 throughout; bold: +.23 on the average with an error of .045."""
+    sure, bold = [0.7] * 100, [1.0] * 73 + [0.0] * 27
+    many = trials(sure=sure, bold=bold)
+    assert many["bold"].gain.error == pytest.approx(np.sqrt(0.73 * 0.27 / 99))
+    assert best(many) == "sure"
+
+
+def test_what_gains_in_a_few_questions_alone_is_not_followed() -> None:
+    """Two of 100 gain .1, all others are alike: .002 less an error of .0014 would be positive."""
+    few = trials(few=[0.6] * 2 + [0.5] * 98)["few"]
+    assert few.gain.value == pytest.approx(0.002)
+    assert few.gain.value is not None
+    assert few.gain.error is not None
+    assert few.gain.value - few.gain.error > 0
+    assert few.cautious < 0
+    assert best(trials(few=[0.6] * 2 + [0.5] * 98)) == REFERENCE
+
+
+def test_among_equals_the_earlier_is_chosen_and_agent_only_where_nothing_gains() -> None:
+    assert best(trials(first=[0.7] * 100, second=[0.7] * 100)) == "first"
+    assert best(trials(worse=[0.4] * 100)) == REFERENCE
+
+
+def samples() -> Forest:
+    """One episode a question: as often 0 and 1 first, and 00, 01 of those that go on."""
+    paths: list[Episode] = []
+    for number in range(40):
+        bits, earned = [("00", 0.0), ("01", 1.0), ("1", 0.5), ("1", 0.5)][number % 4]
+        paths.append(episode(bits, earned, f"q{number}"))
+    return forest(paths)
+
+
+def test_samples_are_weighted_by_how_much_likelier_a_policy_takes_their_choices() -> None:
+    woods = samples()
+    assert is_sampled(woods)
+    on = Bench(woods, np.full(len(woods.states), 0.5))
+    never, coin, second = (
+        on.score(chance)
+        for chance in (
+            np.zeros(len(woods.states)),
+            np.full(len(woods.states), 0.5),
+            (woods.depth == 1).astype(np.float64),
+        )
+    )
+    assert (never.mean(0.1), never.rate, never.effective) == (0.0, 0.0, 10)
+    assert coin.mean(0.1) == pytest.approx((0 + 0.9 + 0.4 + 0.4) / 4)
+    assert second.mean(0.1) == pytest.approx(0.9)
+    always = on.score(np.ones(len(woods.states)))
+    assert always.mean(0.1) == pytest.approx(0.4)
+    assert always.rate == 1.0
+
+
+def test_a_policy_that_few_episodes_tell_of_is_not_followed() -> None:
+    """Seven questions took its choices and gained everything: that is no evidence on samples."""
+    reference = score([0.0] * 40)
+    for number, chosen in ((7, False), (9, True)):
+        known = score([1.0] * 40).of(np.array([1.0] * number + [0.0] * (40 - number)))
+        trial = _trial(Candidate("rule", NEVER), known, reference, 0.0)
+        assert (trial.cautious > 0) is chosen
+
+
+def test_a_policy_whose_choices_were_never_logged_has_no_value() -> None:
+    woods = forest([episode("01", 1.0, f"q{n}") for n in range(5)])
+    on = Bench(woods, np.full(len(woods.states), 0.5))
+    result = on.score(np.ones(len(woods.states)))
+    assert (result.mean(0.1), result.rate, result.task) == (None, None, None)
+    assert result.estimate(0.1, 2).reason == "no value"

@@ -1,0 +1,42 @@
+"""Questions that were learnt from are known again, by text or by episodes, and no others are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from coaudit.pipeline.advise.fingerprints import already_seen, fingerprints
+from coaudit.pipeline.advise.states import Episode
+from tests.pipeline.advise.test_trees import episode
+
+
+def question(name: str, text: str = "", said: str = "a") -> list[Episode]:
+    ways = {"00": 0.0, "01": 0.5, "1": 1.0}
+    return [
+        replace(episode(bits, earned, name, [f"{said}{n}" for n in range(len(bits))]), text=text)
+        for bits, earned in ways.items()
+    ]
+
+
+def names(seen: set[tuple[str, str]]) -> set[str]:
+    return {name for _, name in seen}
+
+
+def test_a_question_is_known_by_its_text_whatever_its_number() -> None:
+    known = fingerprints([*question("1", "Is it?"), *question("2", "Was it?", "b")])
+    assert names(already_seen([*question("9", "Is  it?", "c"), *question("8", "Will it?", "d")], known)) == {
+        "9"
+    }
+
+
+def test_a_question_of_a_tree_without_texts_is_known_by_its_episodes() -> None:
+    known = fingerprints([*question("1", "Is it?"), *question("2", "Was it?", "b")])
+    assert names(already_seen([*question("9", said="b"), *question("8", said="c")], known)) == {"9"}
+    # Two of three of its episodes are enough, one is not.
+    assert names(already_seen(question("9", said="b")[1:], known)) == {"9"}
+    assert names(already_seen(question("9", said="b")[:1], known)) == set()
+
+
+def test_a_text_that_all_questions_share_tells_none_of_them() -> None:
+    known = fingerprints([*question("1", "Do it."), *question("2", "Do it.", "b")])
+    assert names(already_seen([*question("8", "Do it.", "c"), *question("9", "Do it.", "d")], known)) == set()
+    assert names(already_seen([*question("8", "Do it.", "c"), *question("9", "Do it.", "a")], known)) == {"9"}

@@ -1,0 +1,225 @@
+"""From trajectories to an advisor and its file, and what it earns on questions it never saw."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coaudit.pipeline.advise import advice, advisor, evaluation, sources, training
+from coaudit.pipeline.advise.advisor import Advisor
+from coaudit.pipeline.advise.evaluation import evaluate
+from coaudit.pipeline.errors import CoauditError, SourceError, UsageError
+from coaudit.schemas import Trajectory
+from tests.pipeline.advise import games
+
+
+def read(path: Path) -> list[Trajectory]:
+    return sources.of_files([path])[0]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("games")
+    for name, game in (("stuck", games.stuck), ("luck", games.luck)):
+        games.write(place / f"{name}_train.jsonl", games.tree(game, 30, 4, seed=1))
+        games.write(place / f"{name}_test.jsonl", games.tree(game, 30, 4, seed=2, first=100))
+    return place
+
+
+@pytest.fixture(scope="module")
+def made(folder: Path) -> Advisor:
+    return training.train(read(folder / "stuck_train.jsonl"), [0.08])
+
+
+@pytest.fixture(scope="module")
+def learnt(made: Advisor, folder: Path) -> Advisor:
+    """Written and read again, so that all that rests on it rests on the file."""
+    advisor.save(made, folder / "stuck.json")
+    return advisor.load(folder / "stuck.json")
+
+
+def chosen(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    (row,) = [row for row in document["rows"] if row["chosen"]]
+    return dict(row)
+
+
+@pytest.mark.slow
+def test_most_of_the_way_to_the_oracle_is_covered_where_the_log_tells_when_people_help(
+    learnt: Advisor, folder: Path
+) -> None:
+    document = evaluate(learnt, read(folder / "stuck_test.jsonl"))
+    row = chosen(document)
+    assert document["share"] > 0.5
+    assert row["difference_low"] > 0
+    kinds = {one["kind"] for one in document["rows"]}
+    assert kinds == {"baseline", "rule", "learnt", "oracle"}
+    assert {one["policy"] for one in document["rows"]} >= {"agent-only", "human-only", "random", "step 3"}
+    assert document["already_seen"] == 0
+
+
+@pytest.mark.slow
+def test_where_nothing_can_be_learned_nothing_is_lost(folder: Path) -> None:
+    made = training.train(read(folder / "luck_train.jsonl"), [0.08])
+    row = chosen(evaluate(made, read(folder / "luck_test.jsonl")))
+    assert row["difference"] > -0.02
+    assert row["human_intervention_rate"] < 0.1
+
+
+@pytest.mark.slow
+def test_the_file_gives_back_what_was_learnt_and_names_what_from(
+    made: Advisor, learnt: Advisor, folder: Path
+) -> None:
+    rows = read(folder / "stuck_test.jsonl")
+    one, other = (
+        {row["policy"]: row for row in evaluate(advisor, rows)["rows"]} for advisor in (made, learnt)
+    )
+    assert one == other
+    held = json.loads((folder / "stuck.json").read_text(encoding="utf-8"))
+    assert held["about"]["conditions"] == ["stuck_train"]
+    assert held["about"]["questions"] == 30
+    assert len(held["about"]["data"]) == 32
+    assert held["coaudit"]
+
+
+@pytest.mark.slow
+def test_questions_that_were_learnt_from_are_noticed_and_left_out(learnt: Advisor, folder: Path) -> None:
+    train, test = (read(folder / f"stuck_{name}.jsonl") for name in ("train", "test"))
+    both = evaluate(learnt, [*train, *test])
+    assert (both["already_seen"], both["questions"]) == (30, 30)
+    assert both["rows"] == evaluate(learnt, test)["rows"]
+    with pytest.raises(UsageError, match="30 of 30 questions are ones that the advisor learnt from"):
+        evaluate(learnt, train)
+    kept = evaluate(learnt, train, keep_seen=True)
+    assert kept["questions"] == 30
+    assert "says nothing of others" in kept["notes"][0]
+
+
+@pytest.mark.slow
+def test_a_penalty_that_was_not_trained_is_said(learnt: Advisor, folder: Path) -> None:
+    document = evaluate(learnt, read(folder / "stuck_test.jsonl"), 0.3)
+    assert (document["lambda"], document["trained"]) == (0.3, 0.08)
+    assert any("λ = 0.3 was not trained, only 0.08" in note for note in document["notes"])
+
+
+@pytest.mark.slow
+def test_advice_names_what_it_rests_on_and_ends_with_the_episode(learnt: Advisor, folder: Path) -> None:
+    (whole, *_) = [t for t in read(folder / "stuck_test.jsonl") if "disagree" in str(t.states)]
+    over = advice.advise(learnt, whole)
+    assert over.ended
+    assert not over.call
+    begun = whole.model_copy(update={"outcomes": (), "events": whole.events[:3]})
+    said = advice.advise(learnt, begun)
+    assert (said.step, said.event) == (3, 2)
+    assert said.features
+    assert {reason.event for reason in said.steps} == {1, 2}
+    course = advice.course(learnt, begun)
+    assert [row["event"] for row in course] == [1, 2, None]
+    assert course[-1]["gain"] == pytest.approx(said.gain)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda held: held.update(kind="other"), "not an advisor's file"),
+        (lambda held: held.update(format=99), "format 99, expected 1"),
+        (lambda held: held.pop("view"), "damaged: KeyError"),
+        (lambda held: held["view"]["columns"].pop(), "damaged"),
+        (lambda held: held["trained"][0].update(chosen="nobody"), "the policy 'nobody' is missing"),
+    ],
+)
+@pytest.mark.slow
+def test_a_file_that_is_no_advisor_is_refused_with_what_is_wrong(
+    change: Any, message: str, learnt: Advisor, folder: Path, tmp_path: Path
+) -> None:
+    held = json.loads((folder / "stuck.json").read_text(encoding="utf-8"))
+    change(held)
+    bad = tmp_path / "bad.json"
+    bad.write_text(json.dumps(held), encoding="utf-8")
+    with pytest.raises(UsageError, match=message):
+        advisor.load(bad)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"kind": NaN}', "\x80"])
+def test_what_is_no_json_object_is_no_advisor(text: str, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.json"
+    bad.write_bytes(text.encode("latin-1"))
+    with pytest.raises(UsageError, match=r"bad\.json: not an advisor's file"):
+        advisor.load(bad)
+
+
+def test_a_tree_of_a_file_whose_branches_go_in_a_circle_is_refused(tmp_path: Path) -> None:
+    held = {
+        "is": "boosted",
+        "feature": [[0, -1]],
+        "threshold": [[0.0, 0.0]],
+        "left": [[0, 0]],
+        "right": [[1, 0]],
+        "value": [[0.0, 0.0]],
+        "chosen": [],
+        "intercept": 0.0,
+    }
+    with pytest.raises(ValueError, match="lead nowhere"):
+        advisor._policy(held, {"process": 1, "last": 0, "question": 0})
+
+
+def lines(path: Path, bits: list[str], earned: float | None = 1.0) -> Path:
+    rows = []
+    for number in range(12):
+        for way in bits:
+            text = "".join(
+                f"<solver> {'human' if bit == '1' else 'agent'}\nThought {n}: x\nAction {n}: Look[{n}]\n"
+                f"Observation {n}: y\n"
+                for n, bit in enumerate(way, start=1)
+            )
+            row = {"idx": number, "trajectory": f"Question: what is {number}?\n{text}", "em": 0}
+            rows.append(json.dumps(row | ({} if earned is None else {"f1": earned})))
+    path.write_text("\n".join(rows), encoding="utf-8")
+    return path
+
+
+def test_one_kind_of_actor_teaches_nothing_and_is_said_to(tmp_path: Path) -> None:
+    with pytest.raises(CoauditError, match="12 trajectories, all 24 steps by agents: nothing can be learned"):
+        training.train(read(lines(tmp_path / "a.jsonl", ["00"])), [0.08])
+    with pytest.raises(CoauditError, match="all 12 steps by people"):
+        training.train(read(lines(tmp_path / "h.jsonl", ["1"])), [0.08])
+
+
+def test_without_outcomes_nothing_is_learnt(tmp_path: Path) -> None:
+    rows = [t.model_copy(update={"outcomes": ()}) for t in read(lines(tmp_path / "a.jsonl", ["0", "1"]))]
+    with pytest.raises(CoauditError, match="24 trajectories, none with an outcome"):
+        training.train(rows, [0.08])
+
+
+def test_rewards_outside_0_and_1_name_their_trajectory(tmp_path: Path) -> None:
+    rows = read(lines(tmp_path / "a.jsonl", ["0", "1"], earned=3.0))
+    with pytest.raises(CoauditError, match=r"a/0/0: task_reward must lie between 0 and 1, got 3"):
+        training.train(rows, [0.08])
+
+
+@pytest.mark.parametrize("penalty", [float("nan"), -0.1, 2.0])
+def test_a_penalty_lies_between_0_and_1(penalty: float) -> None:
+    with pytest.raises(UsageError, match="--penalty must lie between 0 and 1"):
+        training.train([], [penalty])
+
+
+def test_few_questions_are_too_few_to_hold_some_out(tmp_path: Path) -> None:
+    rows = [t for t in read(lines(tmp_path / "a.jsonl", ["0", "1"])) if t.tags["idx"] in ("1", "2")]
+    with pytest.raises(CoauditError, match="2 questions, at least 10 are needed"):
+        training.train(rows, [0.08])
+
+
+@pytest.mark.parametrize("text", ["", "[1, 2]", '{"a": 1}', "null"])
+def test_a_file_that_is_no_log_is_named(text: str, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text(text, encoding="utf-8")
+    with pytest.raises(SourceError, match=r"bad\.jsonl"):
+        sources.of_files([bad])
+
+
+def test_the_curve_has_every_baseline_at_every_penalty() -> None:
+    assert evaluation.CURVE[0] == 0
+    assert {0.06, 0.08, 0.1} < set(evaluation.CURVE)
