@@ -17,7 +17,7 @@ from ..sidebar import address
 from .definitions import DEFINITIONS
 from .markup import drawn, sentence
 
-WIDE = 9
+WIDE = 8
 """From so many columns on, the groups of a table stand below each other."""
 
 
@@ -55,7 +55,7 @@ def table(
     def target(cell: Number) -> str | None:
         return address(page, **{**dict(cell.of), **link}) if links and cell.of else None
 
-    parts = shown.parts() if len(shown.columns) - shown.heads > WIDE else [("", shown)]
+    parts = shown.parts(WIDE) if shown.groups else [("", shown)]
     st.html("".join(drawn(part, target, name) for name, part in parts))
     _below(shown.caption, shown.name, lambda: to_csv(records(shown)), metrics)
 

@@ -176,9 +176,9 @@ def differing(ratings: list[Row]) -> list[Row]:
 
 def listed(rows: list[Row], target: Callable[[Row], str]) -> str:
     """Trajectories as a table, each a link; with what was found in it, where that is asked."""
-    names = ("native_id", "setting", "condition", "task", "agent_model", "started", "n_events")
-    heads = ("Trajectory", "Setting", "Condition", "Task", "Agent model", "Began", "Events")
-    finding = any(row["rationale"] for row in rows)
+    names = ("native_id", "system", "setting", "condition", "task", "agent_model", "started", "n_events")
+    heads = ("Trajectory", "System", "Setting", "Condition", "Task", "Agent model", "Began", "Events")
+    finding = any(row.get("rationale") for row in rows)
     shown = "".join(f'<th scope="col" class="head">{name}</th>' for name in heads + ("Why",) * finding)
     lines = "".join(
         f'<tr><td class="head">{link(target(row), row["native_id"] or row["id"])}</td>'

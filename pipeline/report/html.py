@@ -19,7 +19,7 @@ def html(report: Report) -> str:
     engine.filters["shade"] = shade
     engine.filters["marked"] = _marked
     source = (resources.files("coaudit.pipeline.report") / "report.html.jinja").read_text(encoding="utf-8")
-    return engine.from_string(source).render(report=report, wide=_wide)
+    return engine.from_string(source).render(report=report)
 
 
 def shade(cell: Cell, table: Table) -> str:
@@ -27,10 +27,6 @@ def shade(cell: Cell, table: Table) -> str:
     if not table.shaded or isinstance(cell, str) or cell.value is None:
         return ""
     return f"--tint: {min(1.0, max(0.0, cell.value)):.2f}"
-
-
-def _wide(table: Table) -> bool:
-    return len(table.columns) - table.heads > 8
 
 
 def _marked(text: str) -> list[tuple[bool, str]]:

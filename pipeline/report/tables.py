@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...schemas import Metric
@@ -87,24 +87,33 @@ class Table:
     empty: str = ""
     """What to run, where there are no rows."""
 
-    def parts(self) -> list[tuple[str, Table]]:
-        """One table a group, for formats without room for columns side by side."""
-        if not self.groups:
+    def parts(self, width: int = 0) -> list[tuple[str, Table]]:
+        """One table a group, for formats without room for columns side by side; under a name, if any.
+
+        With a `width`, only where more than so many columns follow the heads, and each part has at most so
+        many of them.
+        """
+        if width and len(self.columns) - self.heads <= width:
             return [("", self)]
+        wide = self.groups or (("", len(self.columns) - self.heads),)
         result, at = [], self.heads
-        for name, width in self.groups:
-            keep = [*range(self.heads), *range(at, at + width)]
-            rows = tuple(
-                row
-                for row in (tuple(whole[i] for i in keep) for whole in self.rows)
-                if _says(row, self.heads)
-            )
-            columns = tuple(self.columns[i] for i in keep)
-            result.append(
-                (name, Table(self.name, self.title, "", columns, rows, self.heads, shaded=self.shaded))
-            )
-            at += width
-        return result
+        for name, size in wide:
+            step = width or max(1, size)
+            for start in range(at, at + size, step):
+                end = min(start + step, at + size)
+                result.append((self._part_name(name, start, end), self._part(start, end)))
+            at += size
+        return result if self.groups or width else [("", self)]
+
+    def _part(self, start: int, end: int) -> Table:
+        keep = [*range(self.heads), *range(start, end)]
+        whole = (tuple(row[i] for i in keep) for row in self.rows)
+        rows = tuple(row for row in whole if not self.groups or _says(row, self.heads))
+        columns = tuple(self.columns[i] for i in keep)
+        return replace(self, caption="", columns=columns, rows=rows, groups=())
+
+    def _part_name(self, group: str, start: int, end: int) -> str:
+        return group or f"Columns {start - self.heads + 1} to {end - self.heads}"
 
 
 def _says(row: tuple[Cell, ...], heads: int) -> bool:
