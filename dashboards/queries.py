@@ -40,6 +40,21 @@ def choices(store: Store) -> dict[str, list[str]]:
     return rows | {"tags": [f"{key}={value}" for key, value in tags]}
 
 
+def arms(store: Store, only: Selection, by: str) -> Rows:
+    """The groups of a column or tag, system by system, the largest in front."""
+    query = """
+        SELECT {system} AS system, ({group})::VARCHAR AS "group", count(*) AS trajectories
+        FROM trajectories t WHERE {where} AND ({group}) IS NOT NULL
+        GROUP BY ALL ORDER BY trajectories DESC, 1, 2
+    """
+    where, values = only.where()
+    with store.reading() as connection:
+        (_, group), *_ = keys_of(connection, [by])
+        system = "'–'" if by == "system" else "t.system"
+        text = query.replace("{system}", system).replace("{group}", group).replace("{where}", where)
+        return dictionaries(connection, text, values)
+
+
 def initiative(store: Store, only: Selection, by: str) -> Rows:
     """Who takes the initiative: utterances that do and all rated ones, by rater, group and kind of party."""
     query = """

@@ -44,9 +44,15 @@ def chart(
 
 
 def table(
-    shown: Table, *, metrics: Sequence[str] = (), page: str = "trajectory", links: bool = True, **link: str
+    shown: Table,
+    *,
+    metrics: Sequence[str] = (),
+    page: str = "trajectory",
+    links: bool = True,
+    pictures: bool = False,
+    **link: str,
 ) -> None:
-    """A table; a number leads to the trajectories that it came from."""
+    """A table; a number leads to the trajectories that it came from. `pictures`: intervals are drawn."""
     st.subheader(shown.title)
     if not shown.rows:
         st.info(shown.empty)
@@ -56,7 +62,7 @@ def table(
         return address(page, **{**dict(cell.of), **link}) if links and cell.of else None
 
     parts = shown.parts(WIDE) if shown.groups else [("", shown)]
-    st.html("".join(drawn(part, target, name) for name, part in parts))
+    st.html("".join(drawn(part, target, name, pictures=pictures) for name, part in parts))
     _below(shown.caption, shown.name, lambda: to_csv(records(shown)), metrics)
 
 

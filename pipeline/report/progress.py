@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
 from typing import Any
@@ -12,6 +13,8 @@ from .tables import Cell, Table, count
 Row = dict[str, Any]
 WHOLE = "rules"
 """The embedded rater that answers every unit; other rules answer what a log shows."""
+FORMER = re.compile(r" \(.+\)$")
+"""Ends the name of another version of a rater, whose ratings nobody goes on with."""
 _RATERS = """
     WITH s AS (SELECT id FROM trajectories t WHERE {where}),
     books AS (SELECT name, title, unit, count(*) AS codes FROM codebooks GROUP BY ALL),
@@ -69,7 +72,7 @@ def to_do(rows: Sequence[Row]) -> Table:
     lines = [line for book in sorted(books.values(), key=_untouched) for line in _book(book)]
     return Table(
         name="to_do",
-        title="Judged and labelled",
+        title="What is left to do",
         caption="Questions are units times codes; the opening query is no unit. Detectors answer only what a "
         "log can show. People are asked about a sample, never about all.",
         columns=("Codebook", "Rater", "Kind", "Answered", "Errors", "Left", "What to run"),
@@ -98,8 +101,8 @@ def _nobody(row: Row) -> tuple[Cell, ...]:
 
 def _judge(row: Row) -> tuple[Cell, ...]:
     left = row["questions"] - row["answers"] - row["errors"]
-    partial = row["kind"] == "rule" and row["rater"] != WHOLE
-    again = bool(row["errors"])
+    partial = (row["kind"] == "rule" and row["rater"] != WHOLE) or bool(FORMER.search(row["rater"]))
+    again = bool(row["errors"]) and not FORMER.search(row["rater"])
     what = "" if (left <= 0 or partial) and not again else _command(row, again=again)
     rest: Cell = "" if partial else count(max(0, left))
     return (row["title"], row["rater"], row["kind"], count(row["answers"]), count(row["errors"]), rest, what)
@@ -125,4 +128,12 @@ def _people(book: Row, people: Sequence[Row]) -> tuple[Cell, ...]:
         what = f"coaudit sample --codebook {book['codebook']}"
     names = ", ".join(row["rater"] for row in people) or "nobody yet"
     answers = sum(row["answers"] for row in people)
-    return (book["title"], names, "people", count(answers), count(0), count(left), what)
+    return (
+        book["title"],
+        names,
+        "people",
+        count(answers),
+        count(0),
+        count(left) if book["drawn"] else "",
+        what,
+    )

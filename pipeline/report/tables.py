@@ -24,6 +24,8 @@ class Number:
     percent: bool = False
     plain: bool = False
     """A count or a name of a number: no interval, no n."""
+    signed: bool = False
+    """A difference: shown with its sign."""
     mark: str = ""
     """Stands behind the value, such as the * of a significant difference."""
     corrected: Number | None = None
@@ -34,7 +36,8 @@ class Number:
     @property
     def text(self) -> str:
         """The value alone, for reading; a dash where it is undefined."""
-        return figure(self.value, percent=self.percent, whole=self.plain) + self.mark
+        plus = "+" if self.signed and (self.value or 0) > 0 else ""
+        return plus + figure(self.value, percent=self.percent, whole=self.plain) + self.mark
 
     @property
     def interval(self) -> str:
@@ -157,9 +160,21 @@ def plain(cell: Cell) -> dict[str, Any] | str:
     said = {
         key: value
         for key, value in vars(cell).items()
-        if key == "value" or (value not in (None, False, 0, "") and key not in ("percent", "plain", "of"))
+        if key == "value"
+        or (value not in (None, False, 0, "") and key not in ("percent", "plain", "of", "signed"))
     }
     return said | ({"corrected": plain(cell.corrected)} if cell.corrected else {})
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One question with what the data say to it."""
+
+    question: str
+    sentences: tuple[str, ...]
+    table: Table | None
+    further: str
+    """The command that shows more, or that is to be run first."""
 
 
 @dataclass(frozen=True)
@@ -171,6 +186,7 @@ class Report:
     facts: tuple[tuple[str, str], ...]
     tables: tuple[Table, ...]
     methods: tuple[str, ...]
+    answers: tuple[Answer, ...] = ()
 
     def table(self, name: str) -> Table:
         """The table of that name; KeyError names the ones there are."""

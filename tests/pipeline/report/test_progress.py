@@ -46,6 +46,10 @@ def test_errors_of_a_judge_who_is_through_are_asked_again() -> None:
     assert commands(row(rater="m", kind="llm", model="m", answers=100))[0] == ""
 
 
+def test_a_former_version_of_a_judge_is_not_gone_on_with() -> None:
+    assert commands(row(rater="m (3f1c)", kind="llm", model="m", answers=7, errors=3))[0] == ""
+
+
 def test_rules_are_no_substitute_for_a_model_and_detectors_have_nothing_left() -> None:
     assert commands(row(rater="detectors", kind="rule", answers=9))[0] == ""
     assert commands(row(rater="rules", kind="rule", answers=9)) == [
