@@ -64,7 +64,7 @@ def main() -> None:
 
 
 def measure(store: Store, running: Running, tasks: int) -> None:
-    wish = draw.Wish(codebooks=("initiative",), name="bench", size=tasks, overlap=0)
+    wish = draw.Wish(codebooks=("initiative",), name="bench", size=tasks, overlap=0, annotators=1)
     sample = draw.draw(store, wish)
     with Server(running.url, TOKEN) as server:
         (pushed,) = timed(f"push {tasks} tasks", running, lambda: push.push(store, server, sample))

@@ -84,7 +84,12 @@ def _said(trajectory: Trajectory, kinds: Mapping[str, ParticipantKind]) -> list[
 
 
 def cut(trajectory: Trajectory, codebook: Codebook, *, include_query: bool = False) -> Iterator[Unit]:
-    """The units of a trajectory under a codebook, with as much transcript as its context allows."""
+    """The units of a trajectory under a codebook, with as much transcript as its context allows.
+
+    None where the codebook is not for this trajectory.
+    """
+    if not codebook.applies(trajectory):
+        return
     opening = None if include_query else opening_query(trajectory)
     transcript = trajectory.events if codebook.context != "none" else ()
     for events in spans(trajectory, codebook.unit):

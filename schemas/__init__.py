@@ -4,10 +4,11 @@ from .base import JsonValue, Model, canonical_json, content_hash, text_hash
 from .codebook import UNCLEAR, Code, Codebook
 from .metric import Agreement, Measure, Metric, Rate
 from .rating import GOLD, Maker, Rating, Verdict
-from .trajectory import Action, Event, Finding, Outcome, Participant, Quarantined, Trajectory
+from .trajectory import FIELDS, Action, Event, Finding, Outcome, Participant, Quarantined, Trajectory
 from .unit import Unit
 
 __all__ = [
+    "FIELDS",
     "GOLD",
     "UNCLEAR",
     "Action",

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field, computed_field, model_validator
 
 from .base import Model, content_hash
+from .trajectory import FIELDS, Trajectory
 
 UnitKind = Literal["utterance", "question_reply", "human_message", "step", "participant", "trajectory"]
 Level = Literal["nominal", "ordinal", "interval"]
@@ -68,6 +69,8 @@ class Codebook(Model):
     """What a rater should know before the first unit."""
     prompt: str | None = None
     """A judge's instructions in place of the ones made from this codebook."""
+    applies_to: dict[str, str] = Field(default_factory=dict)
+    """Which trajectories it is for: field of a trajectory or tag -> the value it must have; none: all."""
     origin: str | None = None
     """The publication that the definitions follow."""
     categories: tuple[Category, ...] = ()
@@ -76,8 +79,15 @@ class Codebook(Model):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def version(self) -> str:
-        """Content hash: two codebooks with one version say the same. 12 hexadecimal digits."""
-        return content_hash(self.model_dump(exclude={"version"}))[:12]
+        """Content hash: two codebooks with one version say the same. 12 hexadecimal digits.
+
+        Of whom it is asked is no part of it: ratings stay what they were when that changes.
+        """
+        return content_hash(self.model_dump(exclude={"version", "applies_to"}))[:12]
+
+    def applies(self, trajectory: Trajectory) -> bool:
+        """Whether it is asked of this trajectory."""
+        return all(trajectory.field(name) == value for name, value in self.applies_to.items())
 
     @property
     def positive(self) -> str:
@@ -93,6 +103,11 @@ class Codebook(Model):
     def answers(self) -> tuple[str, ...]:
         """Everything a rater may answer: the labels, and `unclear`."""
         return self.labels if UNCLEAR in self.labels else (*self.labels, UNCLEAR)
+
+    @property
+    def scope(self) -> str:
+        """Of which trajectories it is asked, in words; empty where it is of all."""
+        return ", ".join(f"{name} = {value}" for name, value in self.applies_to.items())
 
     def code(self, name: str) -> Code:
         """The code of that name; KeyError names the ones there are."""
@@ -121,6 +136,7 @@ class Codebook(Model):
             raise ValueError(f"labels must differ, case aside, got {', '.join(self.labels)}")
         if self.level != "nominal":
             self._check_numbers()
+        self._check_scope()
         known = {category.category for category in self.categories}
         for code in self.codes:
             if code.category is not None and code.category not in known:
@@ -130,6 +146,15 @@ class Codebook(Model):
             for example in code.examples:
                 self._check_example(code.code, example.label)
         return self
+
+    def _check_scope(self) -> None:
+        for name, value in self.applies_to.items():
+            if name in Trajectory.model_fields and name not in FIELDS:
+                raise ValueError(
+                    f"applies_to: {name!r} tells no trajectories apart, expected {', '.join(FIELDS)} or a tag"
+                )
+            if not name or not value:
+                raise ValueError('applies_to: a field and its value are needed, such as task = "lesson"')
 
     def _check_example(self, code: str, label: str) -> None:
         try:

@@ -143,6 +143,10 @@ class GivenOutcome(Model):
         return Outcome(name=self.name, value=self.value, baseline=self.baseline)
 
 
+FIELDS = ("system", "setting", "condition", "task", "instance", "agent", "agent_model")
+"""What a trajectory is told apart by, beside its tags."""
+
+
 class Trajectory(Model):
     """One run of a team on a task, as a reader yields it and `trajectory show` prints it."""
 
@@ -178,6 +182,10 @@ class Trajectory(Model):
         raise KeyError(
             f"no participant {name!r}, expected one of {', '.join(p.name for p in self.participants)}"
         )
+
+    def field(self, name: str) -> str | None:
+        """One of FIELDS, or the tag of that name."""
+        return getattr(self, name) if name in FIELDS else self.tags.get(name)
 
     def team(self) -> tuple[Participant, ...]:
         """Everybody but the environment."""

@@ -24,10 +24,14 @@ BATCH_BYTES = 8_000_000
 ONCE: dict[str, Any] = {"max_retries": 0}
 """For what must not be repeated blindly: the server may have done it before the connection broke."""
 LIGHT = (
-    "data,predictions,drafts,annotations_results,predictions_results,annotators,updated_by,annotations_ids,"
+    "data,predictions,drafts,annotations_results,predictions_results,annotators,annotations_ids,"
     "comment_authors,file_upload,storage_filename,predictions_model_versions,state"
 )
-"""What a listing leaves out: the transcripts, and what takes the server a query for each task."""
+"""What a listing leaves out: the transcripts, and what takes the server a query for each task.
+
+`updated_by` must stay: left out of the tasks it is left out of their annotations too, and nobody would see
+that somebody changed a colleague's answer.
+"""
 PATIENCE = 20.0
 """Seconds that a push waits for a server that went away."""
 TITLE = 50
@@ -131,12 +135,7 @@ class Server:
 
     def heads(self, key: int) -> Iterator[Listed]:
         """The tasks of a project without their annotations: keys and ids."""
-        yield from self._listed(key, None, f"{LIGHT},annotations")
-
-    def set_overlap(self, task: int, overlap: int) -> None:
-        """How many annotators one task wants."""
-        body = {"additional_body_parameters": {"overlap": overlap}}
-        self._call(lambda: self._client.tasks.update(id=str(task), request_options=body))
+        yield from self._listed(key, None, f"{LIGHT},updated_by,annotations")
 
     def _listed(self, key: int, query: str | None, omit: str, **fields: str) -> Iterator[Listed]:
         bare = []

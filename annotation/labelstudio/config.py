@@ -14,7 +14,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from ...schemas import UNCLEAR, Code, Codebook, content_hash
 
-TRANSCRIPT, UNIT, FINAL = "transcript", "unit", "final"
+TRANSCRIPT, UNIT, FINAL, GIVEN = "transcript", "unit", "final", "given"
 ANSWER, EVIDENCE, PRESENT, CANNOT_TELL, READ, SOURCE, NOTES = (
     "answer",
     "evidence",
@@ -48,8 +48,8 @@ def is_checklist(book: Codebook) -> bool:
     return book.binary and len(book.codes) > FEW
 
 
-def label_config(book: Codebook) -> str:
-    """The labelling configuration, as XML."""
+def label_config(book: Codebook, *, adjudication: bool = False) -> str:
+    """The labelling configuration, as XML; in an adjudication with what the annotators answered."""
     root = Element("View")
     SubElement(root, "Style").text = _CSS
     page = _view(root, "coaudit-page" if is_checklist(book) else "coaudit-page coaudit-plain")
@@ -59,6 +59,9 @@ def label_config(book: Codebook) -> str:
     _header(ask, book.question, 5)
     if book.unit != "trajectory":
         _dialogue(_view(ask, "coaudit-unit"), UNIT)
+    if adjudication:
+        _header(ask, "What the annotators answered: yours settles it", 5)
+        _dialogue(_view(ask, "coaudit-unit"), GIVEN)
     (_checklist if is_checklist(book) else _questions)(ask, book)
     notes = SubElement(ask, "TextArea", name=NOTES, toName=TRANSCRIPT, rows="2", editable="true")
     notes.set("placeholder", "Notes: why, or what makes it hard (optional)")

@@ -12,13 +12,11 @@ from numpy.typing import NDArray
 
 from ...annotation.statistics.audit import ERROR, UNCLEAR
 from ...annotation.statistics.intervals import MISSING, Floats, Ints
-from ...schemas import GOLD, Codebook
+from ...schemas import FIELDS, GOLD, Codebook
 from .. import codebooks
 from ..errors import UsageError
 from ..store import Selection, Store, dictionaries, execute
 
-GROUPS = ("system", "setting", "condition", "task", "instance", "agent", "agent_model")
-"""Columns of `trajectories` that `--by` takes, beside `day` and any tag."""
 DAY = "day"
 """The day on which a trajectory began."""
 Unit = tuple[str, int | None]
@@ -157,7 +155,7 @@ def chosen_books(store: Store, names: Sequence[str]) -> list[Codebook]:
 
 def rated(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Iterator[Rated]:
     """Each code of a codebook that has ratings, with every unit of its kind (the opening query apart)."""
-    units = execute(connection, _UNITS, [book.unit]).fetchall()
+    units = execute(connection, _UNITS, [book.name]).fetchall()
     index = {(row[0], row[1]): place for place, row in enumerate(units)}
     inclusion, strata = _design(connection, book, index)
     numbers: dict[str, int] = {}
@@ -199,7 +197,7 @@ def keys_of(connection: duckdb.DuckDBPyConnection, by: Sequence[str]) -> list[tu
     tags = {row[0] for row in connection.execute(query).fetchall()}
     keys = []
     for name in by:
-        if name in GROUPS:
+        if name in FIELDS:
             keys.append((name, f"t.{name}"))
         elif name == DAY and name not in tags:
             keys.append((name, "left(t.started, 10)"))
@@ -207,12 +205,13 @@ def keys_of(connection: duckdb.DuckDBPyConnection, by: Sequence[str]) -> list[tu
             path = name.replace('"', '\\"').replace("'", "''")
             keys.append((name, f"json_extract_string(t.tags, '$.\"{path}\"')"))
         else:
-            raise UsageError(f"cannot group by {name!r}, expected {', '.join([*GROUPS, DAY, *sorted(tags)])}")
+            raise UsageError(f"cannot group by {name!r}, expected {', '.join([*FIELDS, DAY, *sorted(tags)])}")
     return keys
 
 
 _UNITS = """
-    SELECT trajectory_id, event FROM units WHERE kind = ? AND NOT opening ORDER BY trajectory_id, event
+    SELECT trajectory_id, event FROM codebook_units
+    WHERE codebook = ? AND NOT opening ORDER BY trajectory_id, event
 """
 _RATINGS = """
     SELECT trajectory_id, event, code, rater, rater_kind, label, probability

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ...annotation.statistics import sampling
 from ...schemas import GOLD, Codebook, content_hash
 from .. import codebooks
-from ..analyze.matrix import rated
+from ..analyze.matrix import keys_of, rated
 from ..errors import UsageError
 from ..store import Store, dictionaries, execute, samples
 from ..store.ledger import now
@@ -47,6 +47,8 @@ class Wish:
     overlap: float = 0.5
     annotators: int = 2
     unit: str = "unit"
+    where: tuple[tuple[str, str], ...] = ()
+    """Fields of a trajectory or tags with the value they must have."""
     seed: int = 0
 
     @property
@@ -81,7 +83,9 @@ def draw(store: Store, wish: Wish) -> samples.Sample:
     with store.reading() as connection:
         judge = _judge(connection, wish)
         for book in books:
-            frame = _frame(connection, book)
+            frame = _frame(connection, book, wish.where)
+            if not frame:
+                raise UsageError(_nothing(book, wish))
             corpus[book.name] = len(frame)
             units, inclusion = _drawn(connection, book, frame, wish, judge)
             drawn += units
@@ -98,6 +102,7 @@ def draw(store: Store, wish: Wish) -> samples.Sample:
         pilot=wish.pilot,
         overlap=wish.overlap,
         annotators=wish.annotators,
+        where=wish.where,
         corpus=corpus,
         created=now(),
         coaudit=samples.this_version(),
@@ -108,6 +113,13 @@ def draw(store: Store, wish: Wish) -> samples.Sample:
     return sample
 
 
+def _nothing(book: Codebook, wish: Wish) -> str:
+    limits = [f"it is asked of sessions with {book.scope} only"] if book.applies_to else []
+    limits += [f"--where {name}={value}" for name, value in wish.where]
+    why = f" ({'; '.join(limits)})" if limits else ""
+    return f"codebook {book.name!r}: the store holds no unit of it{why}"
+
+
 def _wished(design: samples.Design, wish: Wish) -> bool:
     """Whether a sample was drawn by this very wish, for instance by a run that was killed afterwards."""
     return (
@@ -115,6 +127,7 @@ def _wished(design: samples.Design, wish: Wish) -> bool:
         and (design.method, design.unit, design.size) == (wish.method, wish.unit, wish.size)
         and (design.seed, design.pilot, design.strata) == (wish.seed, wish.pilot, _by(wish))
         and (design.overlap, design.annotators) == (wish.overlap, wish.annotators)
+        and design.where == wish.where
         and wish.judge in (None, design.judge)
     )
 
@@ -215,14 +228,17 @@ def _overlaps(units: int, wish: Wish, clusters: Ints | None) -> Sequence[int]:
     return [int(n) for n in table.sum(1)]
 
 
-def _frame(connection: duckdb.DuckDBPyConnection, book: Codebook) -> list[dict[str, Any]]:
-    """Every unit of a codebook, the opening query aside, in an order that does not change."""
-    query = """
+def _frame(
+    connection: duckdb.DuckDBPyConnection, book: Codebook, where: tuple[tuple[str, str], ...]
+) -> list[dict[str, Any]]:
+    """Every unit that a codebook is asked of, the opening query aside, in an order that does not change."""
+    kept = "".join(f" AND {column} = ?" for _, column in keys_of(connection, [name for name, _ in where]))
+    query = f"""
         SELECT u.trajectory_id, u.event, u.hash, t.* EXCLUDE (id)
-        FROM units u JOIN trajectories t ON t.id = u.trajectory_id
-        WHERE u.kind = ? AND NOT u.opening ORDER BY u.trajectory_id, u.event
+        FROM codebook_units u JOIN trajectories t ON t.id = u.trajectory_id
+        WHERE u.codebook = ? AND NOT u.opening{kept} ORDER BY u.trajectory_id, u.event
     """
-    return dictionaries(connection, query, [book.unit])
+    return dictionaries(connection, query, [book.name, *(value for _, value in where)])
 
 
 def _by(wish: Wish) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 """The Label Studio project of a sample's codebook: how it is marked, found again and kept as we made it.
 
-A project belongs to one sample, one codebook and one version of it; its description says so, together with
-the hash of the configuration we gave it, by which a change by hand is noticed.
+A project belongs to one sample, one codebook, one version of it and one annotator; its description says so
+and has the hash of the configuration we gave it, by which a change by hand is noticed. A project without an
+annotator is everybody's: that of an adjudication, or one that was pushed before there were such.
 """
 
 from __future__ import annotations
@@ -9,12 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...annotation.labelstudio import LabelStudioError, Project, Server, Subject
 from ...annotation.labelstudio import config as label_config
 from ...annotation.labelstudio import tasks as labelstudio_tasks
+from ...annotation.labelstudio.client import TITLE
 from ...schemas import Codebook
 from .. import codebooks
 from ..errors import CoauditError, UsageError
@@ -31,6 +33,10 @@ class Mark:
     version: str
     context: str
     config: str
+    annotator: str = ""
+    """The number of the annotator whose project it is; empty where it is everybody's."""
+    person: str = ""
+    """The annotator's e-mail address, where it was named."""
 
     @property
     def head(self) -> str:
@@ -38,16 +44,21 @@ class Mark:
         return f"coaudit sample={self.sample} codebook={self.codebook}@{self.version} "
 
     def text(self) -> str:
-        return f"{self.head}context={self.context} config={self.config}"
+        whose = f" annotator={self.annotator}" if self.annotator else ""
+        named = f" person={self.person}" if self.person else ""
+        return f"{self.head}context={self.context} config={self.config}{whose}{named}"
 
 
-_MARK = re.compile(r"coaudit sample=(\w+) codebook=(\w+)@(\w+) context=(\w+) config=(\w+)")
+_MARK = re.compile(
+    r"coaudit sample=(\w+) codebook=(\w+)@(\w+) context=(\w+) config=(\w+)"
+    r"(?: annotator=(\d+))?(?: person=(\S+))?"
+)
 
 
 def mark_of(project: Project) -> Mark | None:
     """The mark in a project's description; None where somebody took it out."""
     match = _MARK.search(project.description)
-    return Mark(*match.groups()) if match else None
+    return Mark(*match.groups(default="")) if match else None
 
 
 @contextmanager
@@ -76,34 +87,33 @@ def check_context(context: str) -> None:
         raise UsageError(f"--context must be one of {', '.join(labelstudio_tasks.CONTEXTS)}, got {context!r}")
 
 
+def title(sample: Sample, book: Codebook, mark: Mark) -> str:
+    """A project's name: the sample, what is asked, and whose it is, within what Label Studio allows."""
+    whose = mark.person or (f"annotator {mark.annotator}" if mark.annotator else "")
+    asked = f"{sample.design.name} · {book.title}"
+    return f"{asked[: TITLE - 3 - len(whose)].rstrip()} · {whose}" if whose else asked[:TITLE]
+
+
 def project_of(
-    server: Server,
-    sample: Sample,
-    book: Codebook,
-    config: str,
-    context: str,
-    overlap: int,
-    reset_config: bool,
+    server: Server, sample: Sample, book: Codebook, config: str, mark: Mark, reset_config: bool
 ) -> tuple[Project, list[str]]:
-    """The project of this sample and codebook, made where there is none."""
-    mark = Mark(sample.design.identity, book.name, book.version, context, label_config.config_hash(config))
-    projects = server.projects(mark.head)
-    title = f"{sample.design.name} · {book.name} · {book.version}"
+    """The project that `mark` describes, made where there is none."""
+    told = f"{book.title}. Do not edit this line: "
+    projects = [p for p in server.projects(mark.head) if _annotator(p) == mark.annotator]
     if not projects:
-        text = f"{book.title}. Do not edit this line: {mark.text()}"
-        return server.create(title, text, config, label_config.instruction(book), overlap), []
+        name, guide = title(sample, book, mark), label_config.instruction(book)
+        return server.create(name, told + mark.text(), config, guide, overlap=1), []
     project, notes = projects[0], []
     if len(projects) > 1:
         notes.append(
             f"{len(projects)} projects carry this sample and codebook; using {project.id}, the oldest"
         )
     before = mark_of(project) or mark
-    if before.context != context:
-        raise UsageError(
-            f"project {project.id} was pushed with --context {before.context}: what annotators see must not "
-            "change on the way; draw a new sample for another context"
-        )
+    _check_same(project, before, mark)
+    mark = replace(mark, person=mark.person or before.person)
     if label_config.config_hash(project.config) == before.config:
+        if mark.person != before.person:
+            server.configure(project.id, project.config, told + replace(before, person=mark.person).text())
         return project, notes
     if not reset_config:
         notes.append(
@@ -111,9 +121,27 @@ def project_of(
             "(--reset-config puts ours back)"
         )
         return project, notes
-    server.configure(project.id, config, f"{book.title}. Do not edit this line: {mark.text()}")
+    server.configure(project.id, config, told + mark.text())
     notes.append(f"the labelling configuration of project {project.id} was changed by hand; ours is back")
     return project, notes
+
+
+def _annotator(project: Project) -> str:
+    mark = mark_of(project)
+    return mark.annotator if mark else ""
+
+
+def _check_same(project: Project, before: Mark, wanted: Mark) -> None:
+    if before.context != wanted.context:
+        raise UsageError(
+            f"project {project.id} was pushed with --context {before.context}: what annotators see must not "
+            "change on the way; draw a new sample for another context"
+        )
+    if wanted.person and before.person not in ("", wanted.person):
+        raise UsageError(
+            f"project {project.id} is that of {before.person}: it can't become that of {wanted.person}; give "
+            "--annotator in the order of the first push"
+        )
 
 
 def keep_codebook(workspace: Workspace, book: Codebook) -> None:

@@ -54,7 +54,7 @@ def _pull(
     touched = list(server.tasks(project.id, since=since and _earlier(since)))
     alive = {task.id for task in (server.heads(project.id) if since else touched)}
     result.projects += 1
-    pulling = Pulling(store, sample, book, server.url, project.id, users, result)
+    pulling = Pulling(store, sample, book, server.url, project.id, users, result, mark)
     pulling.take(touched, alive, raw)
     newest = max([task.updated_at for task in touched], default=since)
     done = {"pulled": ledger.now(), "server": server.url, "project": project.id, "mark": newest}

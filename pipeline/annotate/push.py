@@ -1,16 +1,11 @@
-"""From the store to Label Studio: which project a sample's codebook has, and the tasks it lacks.
-
-A project belongs to one sample, one codebook and one version of it; its description says so, together with
-the hash of the configuration we gave it, by which a change by hand is noticed.
-"""
+"""From the store to Label Studio: which projects a sample's codebook has, and the tasks that they lack."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +14,14 @@ from ...annotation.labelstudio import config as label_config
 from ...annotation.labelstudio import tasks as labelstudio_tasks
 from ...schemas import Codebook, Rating, Trajectory
 from ...schemas.unit import unit_hash
-from ..errors import CoauditError
+from ..errors import CoauditError, UsageError
 from ..store import Store, dictionaries
 from ..store.samples import Drawn, Sample
 from ..units import spans
 from . import draw
-from .project import book_of, check_context, keep_codebook, project_of, reported, subject
+from .assign import adjudicates, assigned
+from .dispute import answers_given
+from .project import Mark, book_of, check_context, keep_codebook, mark_of, project_of, reported, subject
 
 CHUNK = 50
 """Trajectories in memory at once."""
@@ -40,6 +37,8 @@ class Pushed:
     project: int
     url: str
     title: str
+    annotator: str
+    """Whose project it is: an e-mail address or a number; empty where it is everybody's."""
     sent: int
     already: int
     left_out: list[str] = field(default_factory=list)
@@ -53,19 +52,24 @@ def push(
     *,
     context: str = "transcript",
     judge: str | None = None,
+    people: Sequence[str] = (),
     reset_config: bool = False,
     progress: Progress = lambda what, done, total: None,
 ) -> list[Pushed]:
     """Bring every project of the sample to what the sample says; done twice it changes nothing.
 
-    With `judge` its labels go along as predictions: annotators are then no longer blind to it.
+    Each annotator gets a project of their own; `people` are their e-mail addresses, in order, and only what
+    they answer in theirs counts. With `judge` its labels go along as predictions: annotators are then no
+    longer blind to it.
     """
     check_context(context)
+    _check_people(sample, people)
     with reported():
         server.check()
         return [
-            _push(store, server, sample, name, context, judge, reset_config, progress)
+            done
             for name in sample.design.codebooks
+            for done in _push(store, server, sample, name, context, judge, people, reset_config, progress)
         ]
 
 
@@ -82,33 +86,76 @@ def _push(
     name: str,
     context: str,
     judge: str | None,
+    people: Sequence[str],
     reset_config: bool,
     progress: Progress,
-) -> Pushed:
+) -> Iterator[Pushed]:
     book, units = book_of(sample, name, store.workspace)
     if not units:
         raise CoauditError(f"sample {sample.design.name!r} has no unit for codebook {name!r}")
     tasks, left_out = tasks_of(store, sample, book, units, context, judge)
-    config = label_config.label_config(book)
+    config = label_config.label_config(book, adjudication=adjudicates(sample))
     client.check_config(config, [p["result"] for t in tasks for p in t.get("predictions", ())])
     keep_codebook(store.workspace, book)
-    usual = Counter(unit.overlap for unit in units).most_common(1)[0][0]
-    project, notes = project_of(server, sample, book, config, context, usual, reset_config)
-    sent = client.upload_missing(
-        server, project.id, tasks, progress=lambda done, total: progress(name, done, total)
-    )
-    _set_overlaps(server, project.id, sample, units, book, usual)
-    return Pushed(
-        codebook=book.name,
-        version=book.version,
-        project=project.id,
-        url=f"{server.url}/projects/{project.id}",
-        title=project.title,
-        sent=sent,
-        already=len(tasks) - sent,
-        left_out=left_out,
-        notes=notes,
-    )
+    identity, digest = sample.design.identity, label_config.config_hash(config)
+    common = Mark(identity, book.name, book.version, context, digest)
+    for mark, own, why in _shares(server, sample, units, common, people):
+        keys = {subject(sample, unit, book.version).key for unit in own}
+        wanted = [task for task in tasks if task["data"][labelstudio_tasks.KEY] in keys]
+        project, notes = project_of(server, sample, book, config, mark, reset_config)
+        sent = client.upload_missing(
+            server, project.id, wanted, progress=lambda done, total: progress(name, done, total)
+        )
+        yield Pushed(
+            codebook=book.name,
+            version=book.version,
+            project=project.id,
+            url=f"{server.url}/projects/{project.id}",
+            title=project.title,
+            annotator=mark.person or (mark_of(project) or mark).person or mark.annotator,
+            sent=sent,
+            already=len(wanted) - sent,
+            left_out=left_out,
+            notes=why + notes,
+        )
+        left_out = []
+
+
+def _shares(
+    server: Server, sample: Sample, units: Sequence[Drawn], common: Mark, people: Sequence[str]
+) -> list[tuple[Mark, Sequence[Drawn], list[str]]]:
+    """Each project to be: its mark, its units, and what there is to say about it."""
+    if adjudicates(sample):
+        return [(common, units, [])]
+    before = [mark_of(project) for project in server.projects(common.head)]
+    if before and not any(mark and mark.annotator for mark in before):
+        told = (
+            "this sample was pushed as one project for everybody and stays so: annotators can see each "
+            "other's answers there; a new sample gives each a project of their own"
+        )
+        return [(common, units, [told])]
+    named = [*people, *[""] * sample.design.annotators]
+    shares = enumerate(assigned(sample, units), start=1)
+    return [
+        (replace(common, annotator=str(number), person=named[number - 1]), own, [])
+        for number, own in shares
+        if own
+    ]
+
+
+def _check_people(sample: Sample, people: Sequence[str]) -> None:
+    if not people:
+        return
+    if adjudicates(sample):
+        raise UsageError("--annotator: what people disagree on is settled in one project, whoever does it")
+    if len(people) != sample.design.annotators or len(set(people)) != len(people):
+        raise UsageError(
+            f"--annotator: sample {sample.design.name!r} was drawn for {sample.design.annotators} people, "
+            f"name each once, got {', '.join(people)}"
+        )
+    for address in people:
+        if "@" not in address or not re.fullmatch(r"[^\s<>]+", address):
+            raise UsageError(f"--annotator must be an e-mail address, got {address!r}")
 
 
 def tasks_of(
@@ -122,6 +169,7 @@ def tasks_of(
     """The tasks of a sample's units, and in words the units that are no longer what was drawn."""
     ids = list(dict.fromkeys(unit.trajectory for unit in units))
     said = _judgments(store, book, judge) if judge else {}
+    disputed = answers_given(store, book) if adjudicates(sample) else {}
     by_place: dict[tuple[str, int | None], dict[str, Any]] = {}
     left_out: list[str] = []
     for start in range(0, len(ids), CHUNK):
@@ -134,6 +182,8 @@ def tasks_of(
                 left_out.append(task)
                 continue
             place = (unit.trajectory, unit.event)
+            if adjudicates(sample):
+                task["data"][label_config.GIVEN] = disputed.get(place, [])
             if judge and place in said:
                 task["predictions"] = [_prediction(book, said[place], task, judge)]
             by_place[place] = task
@@ -180,18 +230,6 @@ def _judgments(store: Store, book: Codebook, judge: str) -> dict[tuple[str, int 
     return said
 
 
-def _set_overlaps(
-    server: Server, project: int, sample: Sample, units: Sequence[Drawn], book: Codebook, usual: int
-) -> None:
-    """Tell Label Studio which tasks want another number of annotators than most."""
-    if all(unit.overlap == usual for unit in units):
-        return
-    wanted = {subject(sample, unit, book.version).key: unit.overlap for unit in units}
-    differ = [t for t in server.heads(project) if t.key in wanted and t.overlap != wanted[t.key]]
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda task: server.set_overlap(task.id, wanted[str(task.key)]), differ))
-
-
 def export(store: Store, sample: Sample, folder: Path, context: str = "transcript") -> list[Path]:
     """Files for people without a server of ours: tasks, configuration and instruction per codebook."""
     check_context(context)
@@ -204,7 +242,7 @@ def export(store: Store, sample: Sample, folder: Path, context: str = "transcrip
         stem = f"{sample.design.name}.{book.name}"
         for suffix, text in (
             ("tasks.json", json.dumps(tasks, ensure_ascii=False, indent=1)),
-            ("config.xml", label_config.label_config(book)),
+            ("config.xml", label_config.label_config(book, adjudication=adjudicates(sample))),
             ("instruction.html", label_config.instruction(book)),
         ):
             path = folder / f"{stem}.{suffix}"

@@ -6,7 +6,7 @@ An edit is a new rating, a deletion a retraction; nothing is ever removed from t
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,6 +18,8 @@ from ...schemas import GOLD, Codebook, JsonValue, Maker, Rating, canonical_json
 from ..store import Store, dictionaries, execute, ledger
 from ..store.samples import ADJUDICATION, Sample
 from . import project as project_module
+from .attribution import Refusal, changed_by, name, refusals
+from .project import Mark
 
 SAID = ("label", "error", "cites", "quote", "rationale", "error_source")
 UNDATED = "1970-01-01T00:00:00.000+00:00"
@@ -37,6 +39,8 @@ class Pulled:
     unchanged: int = 0
     errors: int = 0
     reports: list[str] = field(default_factory=list)
+    refused: list[Refusal] = field(default_factory=list)
+    """Annotations that can't be attributed or were not blind: kept as received, never counted."""
 
 
 @dataclass
@@ -48,6 +52,11 @@ class _Known:
     created: str
     at: dict[str, Any]
     rating: Rating
+
+    @property
+    def mixed(self) -> bool:
+        """One person's rating in another's words, as coaudit used to take them."""
+        return bool(self.at.get("updated_by")) and self.rating.rater != GOLD
 
 
 @dataclass
@@ -61,23 +70,29 @@ class Pulling:
     project: int
     users: dict[int, str]
     result: Pulled
+    mark: Mark | None = None
 
     def take(self, touched: Sequence[Listed], alive: set[int] | None, raw: Path) -> None:
         """Ratings of the touched tasks into the ledger; `alive` tasks are all there are, where known."""
         subjects = {s.key: s for s in self._subjects()}
         known = self._known()
         wanted: dict[Key, Rating] = {}
+        held: set[tuple[Any, Any]] = set()
         for task in touched:
             subject = subjects.get(task.key or "")
             if subject is None:
                 self._report(f"task {task.id} carries no key of this sample: its annotations are not counted")
                 continue
-            for rating in self._ratings(task, subject):
+            refused = refusals(self.project, self.mark, task.id, task.annotations, self.users)
+            self._refuse(refused.values())
+            held |= {(task.id, refusal.annotation) for refusal in refused.values()}
+            for rating in self._ratings(task, subject, refused):
                 self._prefer(wanted, rating)
         keep_raw(raw, self.server, touched)
         self._check_units(subjects, touched)
         fresh = list(self._fresh(wanted, known))
-        gone = list(self._gone(wanted, known, {task.id for task in touched}, alive))
+        live = {key: before for key, before in known.items() if not self._stays(before, held)}
+        gone = list(self._gone(wanted, live, {task.id for task in touched}, alive))
         if fresh or gone:
             with ledger.RatingLedger(self.store.workspace.ratings) as file:
                 file.append([*fresh, *gone])
@@ -90,9 +105,21 @@ class Pulling:
             if unit.codebook == self.book.name:
                 yield project_module.subject(self.sample, unit, self.book.version)
 
-    def _ratings(self, task: Listed, subject: Subject) -> Iterable[Rating]:
+    def _refuse(self, refused: Iterable[Refusal]) -> None:
+        for refusal in refused:
+            self.result.refused.append(refusal)
+            self._report(refusal.text())
+
+    def _stays(self, before: _Known, held: set[tuple[Any, Any]]) -> bool:
+        """What was a person's own answer when it was pulled stays, though somebody changed it since."""
+        ours = before.at.get("server") == self.server and before.at.get("project") == self.project
+        return ours and not before.mixed and (before.at.get("task"), before.at.get("annotation")) in held
+
+    def _ratings(self, task: Listed, subject: Subject, refused: Mapping[int, Refusal]) -> Iterable[Rating]:
         by_rater: dict[str, list[dict[str, Any]]] = {}
-        for annotation in sorted(task.annotations, key=lambda a: (_moment(a), a.get("id") or 0)):
+        own = [annotation for place, annotation in enumerate(task.annotations) if place not in refused]
+        self.result.annotations += len(refused)
+        for annotation in sorted(own, key=lambda a: (_moment(a), a.get("id") or 0)):
             by_rater.setdefault(self._rater(annotation), []).append(annotation)
             self.result.annotations += 1
         if self.sample.design.method == ADJUDICATION:
@@ -115,9 +142,8 @@ class Pulling:
         at: dict[str, JsonValue] = {"server": self.server, "project": self.project}
         at |= {"task": task.id, "key": subject.key}
         at |= {"annotation": annotation.get("id"), "updated_at": _moment(annotation)}
-        changed_by = annotation.get("updated_by")
-        if changed_by not in (None, _person(annotation.get("completed_by"))):
-            at["updated_by"] = self._name(changed_by)
+        if other := changed_by(annotation):
+            at["updated_by"] = name(self.users, other)
         maker = Maker(rater, "human", None, self.book, {"created": _moment(annotation)})
         place = (subject.trajectory, subject.event, subject.unit_hash)
         for verdict in read.verdicts:
@@ -153,7 +179,7 @@ class Pulling:
             if at.get("server") != self.server or at.get("project") != self.project:
                 continue
             task = at.get("task")
-            if task in touched or (alive is not None and task not in alive):
+            if before.mixed or task in touched or (alive is not None and task not in alive):
                 if alive is not None and task not in alive:
                     self._report(f"task {task} was deleted: the ratings from it are taken back", once=True)
                 yield Rating(
@@ -204,13 +230,7 @@ class Pulling:
                 )
 
     def _rater(self, annotation: dict[str, Any]) -> str:
-        return f"ls:{self._name(annotation.get('completed_by'))}"
-
-    def _name(self, person: Any) -> str:
-        if isinstance(person, dict) and person.get("email"):
-            return str(person["email"])
-        number = _person(person)
-        return self.users.get(number, str(number)) if number is not None else "unknown"
+        return f"ls:{name(self.users, annotation.get('completed_by'))}"
 
     def _report(self, text: str, *, once: bool = False) -> None:
         line = f"project {self.project}: {text}"
@@ -229,11 +249,6 @@ def keep_raw(path: Path, server: str, tasks: Sequence[Listed]) -> None:
             for annotation in task.annotations
         ],
     )
-
-
-def _person(person: Any) -> int | None:
-    result = person.get("id") if isinstance(person, dict) else person
-    return int(result) if isinstance(result, int) else None
 
 
 def _at(rating: Rating) -> dict[str, Any]:

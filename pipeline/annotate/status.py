@@ -11,6 +11,9 @@ from ..store import Store
 from ..store.samples import Sample
 from . import project as project_module
 from . import pull
+from .assign import assigned
+from .attribution import refusals
+from .project import Mark
 
 
 def status(store: Store, server: Server, sample: Sample) -> list[dict[str, Any]]:
@@ -30,11 +33,13 @@ def _row(
     mark = project_module.mark_of(project)
     name, version = (mark.codebook, mark.version) if mark else ("?", "?")
     tasks = list(server.tasks(project.id))
-    wanted = {
-        project_module.subject(sample, unit, version).key for unit in sample.units if unit.codebook == name
-    }
+    wanted = _wanted(sample, name, mark)
     keys = Counter(task.key for task in tasks)
-    done = [[a for a in task.annotations if not a.get("was_cancelled")] for task in tasks]
+    refused = {t.id: refusals(project.id, mark, t.id, t.annotations, users) for t in tasks}
+    done = [
+        [a for n, a in enumerate(t.annotations) if not a.get("was_cancelled") and n not in refused[t.id]]
+        for t in tasks
+    ]
     by = Counter(users.get(a.get("completed_by"), "unknown") for given in done for a in given)  # type: ignore[arg-type]
     notes = []
     if mark and config_hash(project.config) != mark.config:
@@ -43,8 +48,12 @@ def _row(
         notes.append(f"project {project.id}: {doubled} units have more than one task")
     if foreign := sum(n for key, n in keys.items() if key not in wanted):
         notes.append(f"project {project.id}: {foreign} tasks carry no key of this sample")
+    notes += [
+        f"project {project.id}: {one.text()}" for by_place in refused.values() for one in by_place.values()
+    ]
     return {
         "project": project.id,
+        "annotator": (mark.person or mark.annotator) if mark else "",
         "url": f"{server.url}/projects/{project.id}",
         "codebook": name,
         "version": version,
@@ -52,11 +61,20 @@ def _row(
         "missing": len(wanted - set(keys)),
         "annotated": sum(bool(given) for given in done),
         "finished": sum(len(given) >= task.overlap for given, task in zip(done, tasks, strict=True)),
+        "refused": sum(map(len, refused.values())),
         "skipped": sum(bool(a.get("was_cancelled")) for task in tasks for a in task.annotations),
         "annotators": dict(sorted(by.items())),
         "last_pull": _last_pull(store, server, sample, project.id, name, version),
         "notes": notes,
     }
+
+
+def _wanted(sample: Sample, name: str, mark: Mark | None) -> set[str | None]:
+    """The keys of the tasks that a project is to have."""
+    units = [unit for unit in sample.units if unit.codebook == name]
+    if mark and mark.annotator:
+        units = assigned(sample, units)[int(mark.annotator) - 1]
+    return {project_module.subject(sample, unit, mark.version).key for unit in units} if mark else set()
 
 
 def _last_pull(
@@ -74,6 +92,7 @@ def _unpushed(sample: Sample, name: str) -> dict[str, Any]:
     units = sum(unit.codebook == name for unit in sample.units)
     return {
         "project": None,
+        "annotator": "",
         "url": None,
         "codebook": name,
         "version": None,
@@ -81,6 +100,7 @@ def _unpushed(sample: Sample, name: str) -> dict[str, Any]:
         "missing": units,
         "annotated": 0,
         "finished": 0,
+        "refused": 0,
         "skipped": 0,
         "annotators": {},
         "last_pull": None,

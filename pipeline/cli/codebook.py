@@ -42,6 +42,7 @@ def list_codebooks(ctx: typer.Context, json: Json = False) -> None:
                 "labels": list(book.labels),
                 "codes": len(book.codes),
                 "version": book.version,
+                "applies_to": book.applies_to,
                 "own": (own / f"{name}.toml").is_file(),
             }
         )
@@ -71,6 +72,8 @@ def show_codebook(
         tell(rubric(book, answer_of(book)))
     else:
         tell(f"{book.name}  {book.title}  ({book.unit}, {', '.join(book.labels)}, {book.version})")
+        if book.applies_to:
+            tell(f"asked of sessions with {book.scope}")
         tell(f"{book.question}\n{book.guidance.strip()}")
         for code in book.codes:
             tell(f"\n{code.code}  {code.name}\n    {code.definition}")

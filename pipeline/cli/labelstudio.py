@@ -82,12 +82,20 @@ def push(
     judge: Annotated[
         str | None, typer.Option(help="With --with-predictions: which judge; else the only one.")
     ] = None,
+    annotator: Annotated[
+        list[str] | None,
+        typer.Option(help="E-mail of an annotator, whose project only they answer; repeat it for each."),
+    ] = None,
     reset_config: Annotated[
         bool, typer.Option("--reset-config", help="Undo changes made by hand to a project's configuration.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Make the sample's projects and the tasks they lack. Repeat it whenever in doubt: nothing doubles."""
+    """Make the sample's projects, one for each annotator, and the tasks they lack.
+
+    Repeat it whenever in doubt: nothing doubles. Label Studio shows every member every project: what somebody
+    answers in another's project, or changes there, is listed by pull and status and never counted.
+    """
     workspace_store = store(ctx)
     chosen = samples.load(workspace_store.workspace, sample)
     if judge and not with_predictions:
@@ -99,6 +107,7 @@ def push(
             chosen,
             context=context,
             judge=annotating.only_judge(workspace_store, chosen, judge) if with_predictions else None,
+            people=annotator or (),
             reset_config=reset_config,
             progress=report,
         )
@@ -108,7 +117,7 @@ def push(
         for note in (*one.notes, *(f"left out: {text}" for text in one.left_out)):
             say(note)
         if not json:
-            tell(f"{one.codebook}: {one.sent} tasks sent, {one.already} were there  {one.url}")
+            tell(f"{_whose(one)}: {one.sent} tasks sent, {one.already} were there  {one.url}")
 
 
 @labelstudio_app.command("pull")
@@ -130,11 +139,13 @@ def status(ctx: typer.Context, sample: SampleName = None, json: Json = False) ->
         return
     columns = [
         "project",
+        "annotator",
         "codebook",
         "tasks",
         "missing",
         "annotated",
         "finished",
+        "refused",
         "skipped",
         "by",
         "last pull",
@@ -198,10 +209,15 @@ def _report(done: Pulled, json: bool) -> None:
         say(report)
 
 
+def _whose(one: annotating.Pushed) -> str:
+    who = f"annotator {one.annotator}" if one.annotator.isdigit() else one.annotator
+    return f"{one.codebook} · {who}" if who else one.codebook
+
+
 def _status_cells(row: dict[str, Any]) -> list[str]:
     by = ", ".join(f"{name} {n}" for name, n in row["annotators"].items()) or "–"
-    names = ("project", "codebook", "tasks", "missing", "annotated", "finished", "skipped")
-    return [*(str(row[name]) for name in names), by, row["last_pull"] or "never"]
+    names = ("project", "annotator", "codebook", "tasks", "missing", "annotated", "finished", "refused")
+    return [*(str(row[name]) for name in names), str(row["skipped"]), by, row["last_pull"] or "never"]
 
 
 def _server() -> Server:

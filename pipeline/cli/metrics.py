@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from ...schemas import FIELDS
 from ..analyze import load
 from ..analyze import metrics as measuring
 from ..errors import CoauditError
@@ -15,13 +16,11 @@ from .console import Json, emit, finite, number, split, store, table, tags, tell
 
 app = typer.Typer(rich_markup_mode=None)
 
-GROUPS = ("system", "setting", "condition", "task", "instance", "agent", "agent_model")
-
 
 @app.command("metrics")
 def metrics(
     ctx: typer.Context,
-    by: Annotated[str, typer.Option(help=f"Comma-separated: {', '.join(GROUPS)}, day, or a tag.")] = "",
+    by: Annotated[str, typer.Option(help=f"Comma-separated: {', '.join(FIELDS)}, day, or a tag.")] = "",
     per: Annotated[str | None, typer.Option(help="`trajectory`: one row a trajectory.")] = None,
     rater: Annotated[
         str | None, typer.Option(help="Whose ratings to use; else gold where complete, else each.")

@@ -35,6 +35,10 @@ def sample(
     overlap: Annotated[float, typer.Option(min=0, max=1, help="Share of units that two people label.")] = 0.5,
     annotators: Annotated[int, typer.Option(min=1, help="How many people there are.")] = 2,
     unit: Annotated[str, typer.Option(help="unit, or trajectory: all units of the drawn ones.")] = "unit",
+    where: Annotated[
+        list[str] | None,
+        typer.Option(help="FIELD=VALUE: of these sessions only, by any field or tag; repeatable."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="The same seed and name draw the same sample.")] = 0,
     json: Json = False,
 ) -> None:
@@ -50,6 +54,7 @@ def sample(
         overlap=overlap,
         annotators=annotators,
         unit=unit,
+        where=_conditions(where or []),
         seed=seed,
     )
     workspace_store = store(ctx)
@@ -80,6 +85,14 @@ def sample(
             )
     columns = ["codebook", "units", "of", "trajectories", "labels"]
     table(f"{path}", columns, [[str(value) for value in row.values()] for row in rows])
+
+
+def _conditions(given: list[str]) -> tuple[tuple[str, str], ...]:
+    pairs = [text.partition("=") for text in given]
+    for text, (name, _, value) in zip(given, pairs, strict=True):
+        if not name.strip() or not value.strip():
+            raise UsageError(f"--where must be FIELD=VALUE, such as task=related_work, got {text!r}")
+    return tuple((name.strip(), value.strip()) for name, _, value in pairs)
 
 
 @app.command("plan")

@@ -23,6 +23,7 @@ _HELP = {
     "level": f"one of {', '.join(get_args(Level))}",
     "labels": 'a list of two texts or more, such as ["yes", "no"]',
     "question": "one sentence that asks about a unit",
+    "applies_to": 'which sessions it is for, such as {task = "lesson"}: fields or tags with their values',
     "codes": "one [[codes]] table or more, each with code, name and definition",
 }
 _LONG = 20_000

@@ -60,8 +60,8 @@ def estimate(store: Store, scope: Scope, model: Model) -> Estimate:
 
 def _left(store: Store, book: Codebook, scope: Scope, rater: str) -> int:
     query = """
-        SELECT count(*) FROM units u, range(?) AS asked(repeat)
-        WHERE u.kind = ? AND (? OR NOT u.opening)
+        SELECT count(*) FROM codebook_units u, range(?) AS asked(repeat)
+        WHERE u.codebook = ? AND (? OR NOT u.opening)
             AND (? IS NULL OR EXISTS (
                 SELECT 1 FROM samples s
                 WHERE s.sample = ? AND s.codebook = ? AND s.trajectory_id = u.trajectory_id
@@ -75,7 +75,7 @@ def _left(store: Store, book: Codebook, scope: Scope, rater: str) -> int:
                     AND NOT (? AND r.error IS NOT NULL)
             )
     """
-    where = [scope.repeats, book.unit, scope.include_query, scope.sample, scope.sample, book.name]
+    where = [scope.repeats, book.name, scope.include_query, scope.sample, scope.sample, book.name]
     given = [*where, book.name, book.version, rater, scope.retry_errors]
     with store.reading(synced=True) as connection:
         row = execute(connection, query, given).fetchone()

@@ -112,11 +112,11 @@ def _unrated(
             GROUP BY ALL HAVING NOT (? AND bool_or(error IS NOT NULL))
         )
         SELECT u.trajectory_id, list(u.event) FILTER (r.unit_hash IS NULL), count(r.unit_hash)
-        FROM units u
+        FROM codebook_units u
         LEFT JOIN rated r
             ON r.trajectory_id = u.trajectory_id AND r.event IS NOT DISTINCT FROM u.event
             AND r.unit_hash = u.hash
-        WHERE u.kind = ? AND (? OR NOT u.opening)
+        WHERE u.codebook = ? AND (? OR NOT u.opening)
             AND (? IS NULL OR EXISTS (
                 SELECT 1 FROM samples s
                 WHERE s.sample = ? AND s.codebook = ? AND s.trajectory_id = u.trajectory_id
@@ -125,7 +125,7 @@ def _unrated(
         GROUP BY u.trajectory_id
     """
     rated = [book.name, book.version, *maker, scope.retry_errors]
-    within = [book.unit, scope.include_query, scope.sample, scope.sample, book.name]
+    within = [book.name, scope.include_query, scope.sample, scope.sample, book.name]
     with store.reading(synced=True) as connection:
         rows = execute(connection, query, [*rated, *within]).fetchall()
     events = {key: frozenset(left) for key, left, _ in rows if left}

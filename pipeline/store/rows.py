@@ -74,6 +74,13 @@ def codes(book: Codebook) -> list[Row]:
     ]
 
 
+def scopes(book: Codebook) -> list[Row]:
+    """The rows of `codebook_scopes`: one for each field that a trajectory must have a value in."""
+    return [
+        {"codebook": book.name, "field": field, "value": value} for field, value in book.applies_to.items()
+    ]
+
+
 def measure(given: Measure) -> Row:
     """A row of `computed`."""
     return {"trajectory_id": given.trajectory, **_fields(given, _MEASURE)}

@@ -39,6 +39,8 @@ class Design(Model):
     pilot: str | None = None
     overlap: float
     annotators: int
+    where: tuple[tuple[str, str], ...] = ()
+    """Fields or tags of the trajectories drawn from, with their values."""
     corpus: dict[str, int] = Field(default_factory=dict)
     """Codebook -> how many units there were to draw from."""
     created: str
@@ -47,7 +49,8 @@ class Design(Model):
     @property
     def identity(self) -> str:
         """What tells two samples of one name apart."""
-        return content_hash(self.model_dump(mode="json"))[:12]
+        unsaid = set() if self.where else {"where"}  # what samples had before there was such
+        return content_hash(self.model_dump(mode="json", exclude=unsaid))[:12]
 
 
 class Drawn(Model):

@@ -61,6 +61,8 @@ def load_codebooks(workspace: Workspace, connection: duckdb.DuckDBPyConnection) 
         except codebooks.CodebookError as error:
             _set_aside(connection, CODEBOOKS, own / f"{name}.toml", str(error))
     insert(connection, "codebooks", [row for book in books for row in rows.codes(book)])
+    connection.execute("DELETE FROM codebook_scopes")
+    insert(connection, "codebook_scopes", [row for book in books for row in rows.scopes(book)])
     connection.execute("DELETE FROM meta WHERE key = 'codebooks'")
     insert(connection, "meta", [{"key": "codebooks", "value": state}])
     return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from pydantic import ValidationError
 
 from coaudit.pipeline import codebooks
 from coaudit.schemas import UNCLEAR, Codebook
@@ -320,3 +321,16 @@ def test_an_unknown_codebook_is_an_error_that_names_the_choices() -> None:
         codebooks.CodebookError, match=r"'mood', expected one of collaborative_errors, confirmation"
     ):
         codebooks.load("mood")
+
+
+def test_a_codebooks_scope_is_checked_and_is_no_part_of_its_version() -> None:
+    shipped = codebooks.load("related_work_quality")
+    assert shipped.applies_to == {"task": "related_work"}
+    free = Codebook.model_validate({**shipped.model_dump(exclude={"version"}), "applies_to": {}})
+    assert free.version == shipped.version
+    for wrong, why in (
+        ({"native_id": "x"}, "tells no trajectories apart"),
+        ({"task": ""}, "a field and its"),
+    ):
+        with pytest.raises(ValidationError, match=why):
+            Codebook.model_validate({**shipped.model_dump(exclude={"version"}), "applies_to": wrong})

@@ -11,6 +11,22 @@ FROM (
 )
 WHERE place = 1 AND NOT retracted;
 
+-- The trajectories that a codebook is not for.
+CREATE OR REPLACE VIEW out_of_scope AS
+SELECT DISTINCT s.codebook, t.id AS trajectory_id
+FROM codebook_scopes s, trajectories t
+WHERE s.value IS DISTINCT FROM CASE s.field
+    WHEN 'system' THEN t.system WHEN 'setting' THEN t.setting WHEN 'condition' THEN t.condition
+    WHEN 'task' THEN t.task WHEN 'instance' THEN t.instance
+    WHEN 'agent' THEN t.agent WHEN 'agent_model' THEN t.agent_model
+    ELSE json_extract_string(t.tags, '$."' || replace(s.field, '"', '\"') || '"') END;
+
+-- What each codebook is asked of, opening queries among them.
+CREATE OR REPLACE VIEW codebook_units AS
+SELECT b.codebook, u.*
+FROM (SELECT DISTINCT name AS codebook, unit FROM codebooks) b JOIN units u ON u.kind = b.unit
+ANTI JOIN out_of_scope o ON o.codebook = b.codebook AND o.trajectory_id = u.trajectory_id;
+
 -- Ratings on the codebook as it is now, of units as they are now, repeats of a question among them.
 CREATE OR REPLACE VIEW answered_ratings AS
 SELECT r.*, u.actor, u.opening, b.positive, b.unit AS unit_kind, b.category
@@ -18,7 +34,8 @@ FROM current_ratings r
 JOIN codebooks b ON b.name = r.codebook AND b.version = r.codebook_version AND b.code = r.code
 JOIN units u
     ON u.trajectory_id = r.trajectory_id AND u.kind = b.unit
-    AND u.event IS NOT DISTINCT FROM r.event AND u.hash = r.unit_hash;
+    AND u.event IS NOT DISTINCT FROM r.event AND u.hash = r.unit_hash
+ANTI JOIN out_of_scope o ON o.codebook = r.codebook AND o.trajectory_id = r.trajectory_id;
 
 -- What counts: of each question the first answer. Computed here, kept in the table `counted`
 -- (pipeline/store/derived.py), read as `counted_ratings`. There `rater` is one version of the rater `asked`.
@@ -49,6 +66,10 @@ SELECT r.*,
             THEN 'its codebook is not known'
         WHEN NOT EXISTS (SELECT 1 FROM codebooks b WHERE b.name = r.codebook AND b.version = r.codebook_version)
             THEN 'its codebook has changed since'
+        WHEN EXISTS (
+            SELECT 1 FROM out_of_scope o
+            WHERE o.codebook = r.codebook AND o.trajectory_id = r.trajectory_id
+        ) THEN 'its codebook is not for this trajectory (applies_to)'
         ELSE 'its unit has changed since, or is none of this codebook'
     END AS reason
 FROM current_ratings r

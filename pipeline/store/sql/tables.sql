@@ -39,6 +39,8 @@ CREATE TABLE IF NOT EXISTS codebooks (
     name VARCHAR, version VARCHAR, title VARCHAR, unit VARCHAR, level VARCHAR, positive VARCHAR,
     labels VARCHAR[], code VARCHAR, code_name VARCHAR, category VARCHAR, category_name VARCHAR
 );
+-- Which trajectories a codebook is for: those that have every value; without a row, all.
+CREATE TABLE IF NOT EXISTS codebook_scopes (codebook VARCHAR, field VARCHAR, value VARCHAR);
 CREATE TABLE IF NOT EXISTS samples (
     sample VARCHAR, trajectory_id VARCHAR, event INTEGER, codebook VARCHAR, code VARCHAR, unit_hash VARCHAR,
     probability DOUBLE, stratum VARCHAR, overlap INTEGER, design VARCHAR, seed BIGINT, created VARCHAR

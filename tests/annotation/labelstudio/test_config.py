@@ -65,7 +65,7 @@ def test_the_page_shows_the_transcript_the_marked_unit_and_the_choices_and_marku
         unit = next(u for u in units.cut(changed, codebooks.load("initiative")) if u.event == event)
         query = "UPDATE units SET hash = ? WHERE trajectory_id = ? AND event = ? AND kind = 'utterance'"
         connection.execute(query, [unit.hash, trajectory, event])
-    wish = draw.Wish(codebooks=("initiative",), name="page", size=10_000, overlap=0)
+    wish = draw.Wish(codebooks=("initiative",), name="page", size=10_000, annotators=1)
     project = pushed(store, server, draw.draw(store, wish)).project
     task = next(
         t
@@ -88,7 +88,7 @@ def test_the_page_shows_the_transcript_the_marked_unit_and_the_choices_and_marku
 def test_a_failure_mode_is_marked_in_the_log_and_comes_back_with_its_event(
     store: Store, server: Server, label_studio: Running, page: Any
 ) -> None:
-    sample = draw.draw(store, draw.Wish(codebooks=("failures",), name="marked", size=2))
+    sample = draw.draw(store, draw.Wish(codebooks=("failures",), name="marked", size=2, annotators=1))
     project = pushed(store, server, sample).project
     task = label_studio.tasks(project)[0]
     shown = opened(page, label_studio, project, task["id"])

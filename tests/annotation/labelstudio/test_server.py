@@ -21,8 +21,9 @@ from tests.conftest import Coaudit
 pytestmark = pytest.mark.slow
 
 
-def drawn(store: Store, *books: str, size: int = 6, name: str = "first", overlap: float = 1.0) -> Sample:
-    return draw.draw(store, draw.Wish(codebooks=books, name=name, size=size, overlap=overlap))
+def drawn(store: Store, *books: str, size: int = 6, name: str = "first", annotators: int = 1) -> Sample:
+    wish = draw.Wish(codebooks=books, name=name, size=size, overlap=1.0, annotators=annotators)
+    return draw.draw(store, wish)
 
 
 def pushed(store: Store, server: Server, sample: Sample, **options: Any) -> Pushed:
@@ -46,14 +47,15 @@ def lines(store: Store) -> int:
 def test_two_annotators_label_edit_and_delete_and_the_ledger_keeps_every_version(
     store: Store, server: Server, label_studio: Running
 ) -> None:
-    sample = drawn(store, "confirmation")
-    project = pushed(store, server, sample).project
+    sample = drawn(store, "confirmation", annotators=2)
     second = label_studio.signed_up("second@example.org")
-    tasks = label_studio.tasks(project)
+    projects = push.push(store, server, sample, people=[ADMIN, "second@example.org"])
+    tasks, theirs = (label_studio.tasks(one.project) for one in projects)
+    assert [task["data"] for task in tasks] == [task["data"] for task in theirs]
     mine = label_studio.annotate(tasks[0]["id"], [choice("yes")])
-    label_studio.annotate(tasks[0]["id"], [choice("no")], second)
-    label_studio.annotate(tasks[1]["id"], [choice("unclear")], second)
-    label_studio.annotate(tasks[2]["id"], [], second, was_cancelled=True)
+    label_studio.annotate(theirs[0]["id"], [choice("no")], second)
+    label_studio.annotate(theirs[1]["id"], [choice("unclear")], second)
+    label_studio.annotate(theirs[2]["id"], [], second, was_cancelled=True)
 
     first = pull.pull(store, server, sample)
 
@@ -71,10 +73,12 @@ def test_two_annotators_label_edit_and_delete_and_the_ledger_keeps_every_version
     assert given["seconds"] == 12.5
     assert json.loads(given["external"])["labelstudio"]["annotation"] == mine
 
-    (row,) = status.status(store, server, sample)
-    assert (row["tasks"], row["missing"], row["annotated"], row["skipped"]) == (6, 0, 2, 1)
-    assert row["annotators"] == {ADMIN: 1, "second@example.org": 2} and row["finished"] == 1
-    assert row["last_pull"] is not None and row["notes"] == []
+    rows = status.status(store, server, sample)
+    assert [row["annotator"] for row in rows] == [ADMIN, "second@example.org"]
+    counts = ("tasks", "missing", "annotated", "finished", "skipped", "refused")
+    assert [[row[name] for name in counts] for row in rows] == [[6, 0, 1, 1, 0, 0], [6, 0, 2, 2, 1, 0]]
+    assert [row["annotators"] for row in rows] == [{ADMIN: 1}, {"second@example.org": 2}]
+    assert all(row["last_pull"] is not None and row["notes"] == [] for row in rows)
 
     again = pull.pull(store, server, sample)
     assert (again.rated, again.retracted, again.unchanged) == (0, 0, 4)
@@ -94,9 +98,45 @@ def test_two_annotators_label_edit_and_delete_and_the_ledger_keeps_every_version
     assert pull.pull(store, server, sample).rated == 1
     assert [r["label"] for r in human(store) if r["rater"] == f"ls:{ADMIN}"] == ["yes"]
 
-    repeated = pushed(store, server, sample)
-    assert (repeated.sent, repeated.already) == (0, 6)
-    assert len(label_studio.tasks(project)) == 6
+    repeated = push.push(store, server, sample)
+    assert [(one.project, one.sent, one.already) for one in repeated] == [
+        (one.project, 0, 6) for one in projects
+    ]
+    assert [one.annotator for one in repeated] == [ADMIN, "second@example.org"]
+
+
+def test_an_answer_that_somebody_else_changed_or_could_see_is_listed_and_never_counted(
+    store: Store, server: Server, label_studio: Running
+) -> None:
+    sample = drawn(store, "initiative", name="intruded", annotators=2)
+    intruder = label_studio.signed_up("intruder@example.org")
+    projects = push.push(store, server, sample, people=[ADMIN, "intruder@example.org"])
+    tasks = label_studio.tasks(projects[0].project)
+    before, unpulled, starred = (label_studio.annotate(t["id"], [choice("yes")]) for t in tasks[:3])
+    label_studio.api("DELETE", f"/api/annotations/{unpulled}/")
+    pull.pull(store, server, sample)
+
+    unpulled = label_studio.annotate(tasks[1]["id"], [choice("yes")])
+    for annotation in (before, unpulled):
+        body = {"result": [choice("no")]}
+        label_studio.api("PATCH", f"/api/annotations/{annotation}/", intruder, json=body)
+    label_studio.api("PATCH", f"/api/annotations/{starred}/", intruder, json={"ground_truth": True})
+    label_studio.annotate(tasks[3]["id"], [choice("no")], intruder)
+    done = pull.pull(store, server, sample)
+
+    assert (done.rated, done.retracted) == (1, 0)
+    assert [(r.annotation, r.completed_by, r.updated_by) for r in done.refused[:3]] == [
+        (number, ADMIN, "intruder@example.org") for number in (before, unpulled, starred)
+    ]
+    assert f"this is the project of {ADMIN}" in done.refused[3].reason
+    assert sum("changed by intruder@example.org" in line for line in done.reports) == 3
+    assert {(r["rater"], r["label"], r["event"]) for r in human(store)} == {
+        (f"ls:{ADMIN}", "yes", tasks[0]["data"]["event"]),
+        (f"ls:{ADMIN}", "yes", tasks[2]["data"]["event"]),
+        ("gold", "yes", tasks[2]["data"]["event"]),
+    }
+    (row, _) = status.status(store, server, sample)
+    assert (row["refused"], row["finished"], len(row["notes"])) == (4, 0, 4)
 
 
 def test_a_mark_as_ground_truth_is_the_gold_rating_until_it_is_taken_away(
@@ -115,17 +155,21 @@ def test_a_mark_as_ground_truth_is_the_gold_rating_until_it_is_taken_away(
 def test_what_people_disagree_on_is_settled_in_a_project_of_its_own_and_comes_back_as_gold(
     store: Store, server: Server, label_studio: Running
 ) -> None:
-    first = drawn(store, "halting")
-    tasks = label_studio.tasks(pushed(store, server, first).project)
+    first = drawn(store, "halting", annotators=2)
     second = label_studio.signed_up("other@example.org")
-    for task, theirs in zip(tasks[:2], ("no", "yes"), strict=True):
+    mine, theirs = (label_studio.tasks(one.project) for one in push.push(store, server, first))
+    for task, other, label in zip(mine[:2], theirs[:2], ("no", "yes"), strict=True):
         label_studio.annotate(task["id"], [choice("yes")])
-        label_studio.annotate(task["id"], [choice(theirs)], second)
+        label_studio.annotate(other["id"], [choice(label)], second)
     pull.pull(store, server, first)
 
     disputed = draw.draw(store, draw.Wish(("halting",), "disputed", method="disagreements"))
     assert [unit.probability for unit in disputed.units] == [None]
     (task,) = label_studio.tasks(pushed(store, server, disputed).project)
+    assert task["data"]["given"] == [
+        {"author": "Annotator 1", "text": "yes"},
+        {"author": "Annotator 2", "text": "no"},
+    ]
     label_studio.annotate(task["id"], [choice("no")])
     pull.pull(store, server, disputed)
 
@@ -297,14 +341,14 @@ def test_annotators_see_no_judge_unless_asked_for(
     (tmp_path / "r.jsonl").write_text(json.dumps(rating))
     imports.ratings(store, tmp_path / "r.jsonl")
     everything = draw.Wish(
-        codebooks=("initiative",), name="blind", size=10_000, method="stratified", by=("judge",), overlap=0
+        codebooks=("initiative",), name="blind", size=10_000, method="stratified", by=("judge",), annotators=1
     )
     blind = draw.draw(store, everything)
     assert {unit.stratum for unit in blind.units} == {"judge=yes", "judge=none"}
     tasks = label_studio.tasks(pushed(store, server, blind).project)
     assert "judge" not in json.dumps([{**task["data"], "transcript": None, "unit": None} for task in tasks])
     assert all(not task["predictions"] for task in tasks)
-    seen = drawn(store, "initiative", size=10_000, name="seen", overlap=0)
+    seen = drawn(store, "initiative", size=10_000, name="seen")
     shown = label_studio.tasks(pushed(store, server, seen, judge="judge-x").project)
     (prediction,) = [p for task in shown for p in task["predictions"]]
     assert prediction["result"][0]["value"] == {"choices": ["yes"]} and prediction["score"] == 0.9

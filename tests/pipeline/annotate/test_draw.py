@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from coaudit.pipeline import codebooks
+from coaudit.pipeline import codebooks, units
 from coaudit.pipeline.analyze import matrix
 from coaudit.pipeline.annotate import draw
 from coaudit.pipeline.errors import UsageError
@@ -101,3 +101,68 @@ def test_a_share_by_people_alone_varies_within_the_strata_that_the_sample_took_n
         with store.writing() as connection:
             connection.execute("DELETE FROM samples")
             connection.execute("DELETE FROM frames")
+
+
+def scoped(store: Store) -> None:
+    """Three sessions more, two of them lessons, and a codebook for the lessons of one class."""
+    tasks = {"a": ("lesson", "3b"), "b": ("lesson", "4c"), "c": ("trip", "3b")}
+    with store.writing() as connection:
+        for key, (task, group) in tasks.items():
+            log = team(("human", "Hello"), ("agent", "Message"), ("human", "Bye"), key=key)
+            save(store, [log.model_copy(update={"task": task, "tags": {"class": group}})], connection)
+    own = store.workspace.codebooks
+    own.mkdir(parents=True)
+    text = """
+name = "polite"
+title = "Politeness"
+unit = "utterance"
+labels = ["yes", "no"]
+applies_to = {task = "lesson", class = "3b"}
+question = "Is it polite?"
+codes = [{code = "polite", name = "Polite", definition = "It is kind."}]
+"""
+    (own / "polite.toml").write_text(text)
+    store.sync()
+
+
+def test_a_codebook_is_asked_of_the_sessions_that_it_is_for_and_of_no_others(store: Store) -> None:
+    scoped(store)
+    drawn = draw.draw(store, draw.Wish(("polite", "initiative"), "s", size=1000))
+    asked = {
+        book: {u.trajectory for u in drawn.units if u.codebook == book} for book in drawn.design.codebooks
+    }
+    assert asked == {"polite": {"a"}, "initiative": {"a", "b", "c", "t"}}
+    with store.reading() as connection:
+        book = codebooks.load("polite", store.workspace.codebooks)
+        for trajectory in store.load(connection, ["a", "b", "c", "t"]):
+            assert bool(list(units.cut(trajectory, book))) == (trajectory.id == "a")
+
+
+def test_what_was_rated_beyond_a_codebooks_scope_is_told_and_not_counted(store: Store) -> None:
+    scoped(store)
+    for key in "abc":
+        rate(store, [verdict(key, 1, "polite", "yes", rater=who) for who in ("ann", "bob")])
+    with store.reading() as connection:
+        (code,) = matrix.rated(connection, codebooks.load("polite", store.workspace.codebooks))
+        assert {trajectory for trajectory, _ in code.units} == {"a"}
+        query = "SELECT DISTINCT trajectory_id, reason FROM uncounted_ratings ORDER BY ALL"
+        why = "its codebook is not for this trajectory (applies_to)"
+        assert connection.execute(query).fetchall() == [("b", why), ("c", why)]
+
+
+def test_a_sample_may_be_drawn_where_a_field_or_tag_has_a_value_and_says_so(store: Store) -> None:
+    scoped(store)
+    wish = draw.Wish(("initiative",), "s", size=1000, where=(("class", "3b"), ("task", "trip")))
+    drawn = draw.draw(store, wish)
+    assert {unit.trajectory for unit in drawn.units} == {"c"}
+    assert drawn.design.where == wish.where
+    assert drawn.design.corpus == {"initiative": len(drawn.units)}
+    assert samples.load(store.workspace, "s") == drawn
+    with pytest.raises(UsageError, match="exists; choose another"):
+        draw.draw(store, draw.Wish(("initiative",), "s", size=1000))
+    with pytest.raises(
+        UsageError, match=r"asked of sessions with task = lesson, class = 3b only; --where tas"
+    ):
+        draw.draw(store, draw.Wish(("polite",), "none", where=(("task", "trip"),)))
+    with pytest.raises(UsageError, match="cannot group by 'colour', expected system,"):
+        draw.draw(store, draw.Wish(("polite",), "none", where=(("colour", "red"),)))

@@ -384,8 +384,8 @@ def test_the_rubrics_score_fills_task_performance_where_a_run_has_none(
     own = Outcome(name="task_performance", value=0.2)
     fill(
         workspace,
-        one.model_copy(update={"outcomes": delivered}),
-        other.model_copy(update={"outcomes": (*delivered, own)}),
+        one.model_copy(update={"outcomes": delivered, "task": "related_work"}),
+        other.model_copy(update={"outcomes": (*delivered, own), "task": "related_work"}),
     )
     endpoint.answer = lambda body: "4"
     coaudit(*judged(endpoint)[:-1], "related_work_quality")

@@ -1,0 +1,83 @@
+"""Whose answer an annotation is, and whether it may count as that person's.
+
+Any member of a Label Studio organisation can open a colleague's annotation from the list of tasks and update
+it: it keeps the colleague's name and says the other's words. Nor is an answer blind that was given where
+another's could be seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .project import Mark
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """An annotation that is kept as received and never counted, and why."""
+
+    project: int
+    task: int
+    annotation: int | None
+    completed_by: str
+    updated_by: str | None
+    reason: str
+
+    def text(self) -> str:
+        """One line for people."""
+        return f"task {self.task}, annotation {self.annotation} by {self.completed_by}: {self.reason}"
+
+
+def person(given: Any) -> int | None:
+    """A person's number, from an annotation as listed or as exported."""
+    number = given.get("id") if isinstance(given, dict) else given
+    return number if isinstance(number, int) else None
+
+
+def name(users: Mapping[int, str], given: Any) -> str:
+    """A person's e-mail address; their number where it is not known."""
+    if isinstance(given, dict) and given.get("email"):
+        return str(given["email"])
+    number = person(given)
+    return users.get(number, str(number)) if number is not None else "unknown"
+
+
+def changed_by(annotation: Mapping[str, Any]) -> Any:
+    """Who changed somebody else's annotation last; None where nobody did."""
+    last, own = annotation.get("updated_by"), annotation.get("completed_by")
+    return last if person(last) is not None and person(last) != person(own) else None
+
+
+def refusals(
+    project: int,
+    mark: Mark | None,
+    task: int,
+    annotations: Sequence[dict[str, Any]],
+    users: Mapping[int, str],
+) -> dict[int, Refusal]:
+    """The annotations of a task that must not count, by their place in `annotations`."""
+    refused: dict[int, Refusal] = {}
+    order = sorted(range(len(annotations)), key=lambda n: str(annotations[n].get("created_at") or ""))
+    first = person(annotations[order[0]].get("completed_by")) if order else None
+    for place in order:
+        annotation = annotations[place]
+        by, other = annotation.get("completed_by"), changed_by(annotation)
+        if reason := _reason(mark, name(users, by), other and name(users, other), person(by) == first):
+            number = annotation.get("id")
+            whom = (name(users, by), name(users, other) if other else None)
+            refused[place] = Refusal(project, task, number, *whom, reason)
+    return refused
+
+
+def _reason(mark: Mark | None, by: str, other: str | None, first: bool) -> str | None:
+    if other:
+        return f"changed by {other}: whose answer it is now can't be told, it is not counted"
+    if mark is None or not mark.annotator:
+        return None
+    if mark.person and by.casefold() != mark.person.casefold():
+        return f"this is the project of {mark.person}: it is not counted"
+    if not mark.person and not first:
+        return "somebody had answered this task before and their answer could be seen: it is not counted"
+    return None
