@@ -16,6 +16,7 @@ from .guess_names import (
     SESSION,
     SPEAKERS,
     SPEECH,
+    TOOL_NAMES,
     TOOLS,
     first_one,
     is_label,
@@ -127,13 +128,18 @@ def _of_events(made: Guess, seen: Survey, inside: str) -> None:
         return one
 
     actions = [one for one in named(paths, NAMES["action"], inside) if one.only("text")]
-    actions += [one for one in named(paths, ("name",), inside) if _is_of_tool(one) and one.only("text")]
+    actions += [one for one in named(paths, TOOL_NAMES, inside) if _parent(one) in TOOLS and one.only("text")]
     names = [one for one in actions if is_tool_name(one)]
     lines = [one for one in actions if one not in names]
-    who = [one for one in named(paths, NAMES["role"], inside) if is_speaker(one) and not _is_of_tool(one)]
+    who = [
+        one for one in named(paths, NAMES["role"], inside) if is_speaker(one) and _parent(one) not in TOOLS
+    ]
     speakers_ = [one for one in who if one not in names or one.key.lower() in SPEAKERS]
     role = take("role", [one for one in speakers_ if not is_number(one)])
     text = [one for one in named(paths, NAMES["text"], inside) if is_said(one) and one not in lines]
+    text = [one for one in text if _parent(one) not in {*TOOLS, *NAMES["result"]}] or (
+        [] if actions else text
+    )
     if role is None:
         made.constant_role = "agent"
         _of_steps(made, seen, inside, names, lines, take)
@@ -158,10 +164,9 @@ def _of_events(made: Guess, seen: Survey, inside: str) -> None:
         take("seq", [one for one in named(paths, NAMES["seq"], inside) if is_seq(one)])
 
 
-def _is_of_tool(one: PathSeen) -> bool:
-    """Whether a name is that of a tool."""
-    parent = one.path.rpartition(".")[0].rpartition(".")[2].removesuffix("[]").lower()
-    return parent in TOOLS
+def _parent(one: PathSeen) -> str:
+    """The key of the object that a path is in."""
+    return one.path.rpartition(".")[0].rpartition(".")[2].removesuffix("[]").lower()
 
 
 def _of_steps(
@@ -169,12 +174,22 @@ def _of_steps(
 ) -> None:
     """Steps that are all the agent's: what was done, and what came back."""
     if names:
-        take("action", names)
-        take("arguments", named(seen.paths, NAMES["arguments"], inside))
+        done = take("action", names)
+        if not take("arguments", named(seen.paths, NAMES["arguments"], inside)) and done:
+            _beside(made, seen, done)
     elif lines:
         take("command", lines)
     take("result", named(seen.paths, NAMES["result"], inside))
     take("error", [one for one in named(seen.paths, NAMES["error"], inside) if one.only("text")])
+
+
+def _beside(made: Guess, seen: Survey, action: PathSeen) -> None:
+    """What stands beside an action's name in the action's own object are its arguments."""
+    within = action.path.rpartition(".")[0]
+    if _parent(action) in TOOLS:
+        beside = [path for path in seen.paths if path.rpartition(".")[0] == within and path != action.path]
+        if beside:
+            made.event["arguments"] = sorted(beside)
 
 
 def _named_roles(made: Guess, seen: Survey, inside: str, role: PathSeen) -> None:

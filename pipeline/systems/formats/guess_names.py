@@ -77,7 +77,16 @@ NAMES: dict[str, tuple[str, ...]] = {
         "op",
     ),
     "arguments": ("args", "arguments", "tool_args", "action_args", "parameters", "params", "tool_input"),
-    "result": ("observation", "tool_output", "tool_response", "result", "tool_result", "output", "stdout"),
+    "result": (
+        "observation",
+        "obs",
+        "tool_output",
+        "tool_response",
+        "result",
+        "tool_result",
+        "output",
+        "stdout",
+    ),
     "error": ("error", "error_message", "exception"),
     "id": ("id", "event_id", "uid", "uuid", "message_id", "msg_id"),
 }
@@ -165,6 +174,7 @@ SPEAKERS = {"role", "speaker", "actor", "sender", "author", "from"}
 """Names of who speaks, whatever stands there."""
 TOOLS = {"tool", "function", "action", "call", "tool_call", "command"}
 """Objects whose `name` is that of what was done."""
+TOOL_NAMES = ("name", "type", "action_type", "kind")
 VAGUE = {
     "type",
     "id",

@@ -206,3 +206,29 @@ def test_pages_beside_the_logs_are_passed_over(tmp_path: Path, coaudit: Coaudit)
     mapping.write_text('[event]\nrole = "conversations[].from"\n[roles]\ngpt = "agent"\n', encoding="utf-8")
     document = coaudit("ingest", logs / "share.jsonl", logs / "README.md", "--map", mapping, "--json").json
     assert (document["trajectories"], document["quarantined"]) == (3, [])
+
+
+def test_an_action_that_is_an_object_is_what_was_done_and_what_was_seen_is_its_result(tmp_path: Path) -> None:
+    """Steps of a browser or a game: nobody speaks, and `type` is no role."""
+    log = tmp_path / "web.jsonl"
+    steps = [
+        {"observation": {"url": "u1", "text": "page"}, "action": {"type": "click", "element": "#1"}},
+        {
+            "observation": {"url": "u2", "text": "page"},
+            "action": {"type": "type", "element": "#2", "value": "a"},
+        },
+    ]
+    tasks = [{"task": {"task_id": n}, "outcome": {"success": n % 2 == 0}, "steps": steps} for n in range(5)]
+    log.write_text("".join(json.dumps(task) + "\n" for task in tasks))
+    made = draft(log)
+    read = preview([log], ReadOptions(map=made.text), "mapped", count=9)
+    runs = [one for one in read if isinstance(one, Trajectory)]
+    assert len(runs) == 5
+    assert [(e.actor, e.kind, e.action and e.action.name) for e in runs[0].events] == [
+        ("agent", "action", "click"),
+        ("agent", "action", "type"),
+    ]
+    second = runs[0].events[1].action
+    assert second and second.arguments == {"element": "#2", "value": "a"}
+    state = runs[0].states[runs[0].events[0].states["public"]]
+    assert state == {"observation": {"url": "u1", "text": "page"}}
