@@ -1,6 +1,7 @@
 """coaudit: the audit of human-agent collaboration. The face that a notebook or a script starts from.
 
-`coaudit.open("DIR")` gives the store of a workspace; the types are those that its rows are made of.
+`coaudit.open("DIR")` gives a workspace: frames of what is in it, and the commands as methods
+(docs/python.md). The types are those that its rows are made of.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from coaudit.pipeline.store.database import Store
+    from coaudit.pipeline.audit import Audit
     from coaudit.schemas import Codebook, Event, Measure, Metric, Rating, Trajectory, Unit, Verdict
 
     __version__: str
@@ -32,15 +33,15 @@ __all__ = [
 ]
 
 
-def open(path: str | Path | None = None) -> Store:
-    """The store of a workspace: `path`, else COAUDIT_WORKSPACE, else ./workspace.
+def open(path: str | Path | None = None) -> Audit:
+    """A workspace: `path`, else COAUDIT_WORKSPACE, else ./workspace.
 
-    Nothing is created. StoreError where what is there cannot be used.
+    Nothing is created before something is ingested. Methods raise StoreError for what cannot be used.
     """
-    from coaudit.pipeline.store.database import Store  # DuckDB takes a tenth of a second
+    from coaudit.pipeline.audit import Audit  # polars and DuckDB take two tenths of a second
     from coaudit.pipeline.store.workspace import Workspace
 
-    return Store(Workspace.at(None if path is None else Path(path)))
+    return Audit(Workspace.at(None if path is None else Path(path)))
 
 
 def __getattr__(name: str) -> object:

@@ -1,4 +1,4 @@
-"""The app that `coaudit dashboard` runs: seven pages over one workspace, which it never writes."""
+"""The app that `coaudit dashboard` runs: nine pages over one workspace, which it never writes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,17 @@ from pathlib import Path
 import streamlit as st
 
 from coaudit.dashboards import prefetch, sidebar
-from coaudit.dashboards.views import agreement, cost, efficiency, failures, overview, process, trajectory
+from coaudit.dashboards.views import (
+    agreement,
+    compare,
+    cost,
+    efficiency,
+    failures,
+    overview,
+    process,
+    tables,
+    trajectory,
+)
 from coaudit.pipeline.errors import CoauditError
 from coaudit.pipeline.store import Selection
 
@@ -18,9 +28,11 @@ PAGES: dict[str, tuple[str, Show]] = {
     "overview": ("Overview", overview.show),
     "process": ("Process", process.show),
     "failures": ("Failures", failures.show),
+    "compare": ("Compare", compare.show),
     "trajectory": ("Trajectory", trajectory.show),
     "agreement": ("Agreement", agreement.show),
     "efficiency": ("Interventions and efficiency", efficiency.show),
+    "tables": ("Tables", tables.show),
     "cost": ("Live and cost", cost.show),
 }
 

@@ -9,6 +9,7 @@ from ..pipeline.analyze import load
 from ..pipeline.analyze.choice import choose
 from ..pipeline.analyze.matrix import keys_of
 from ..pipeline.analyze.metrics import metrics
+from ..pipeline.analyze.totals import bounds_of
 from ..pipeline.store import Selection, Store, dictionaries
 from ..pipeline.store.selection import COLUMNS
 
@@ -39,26 +40,19 @@ def choices(store: Store) -> dict[str, list[str]]:
     return rows | {"tags": [f"{key}={value}" for key, value in tags]}
 
 
-def coverage(store: Store, only: Selection) -> Rows:
-    """How far each rater got with the units of each codebook: units, answered, errors."""
+def arms(store: Store, only: Selection, by: str) -> Rows:
+    """The groups of a column or tag, system by system, the largest in front."""
     query = """
-        WITH s AS (SELECT id FROM trajectories t WHERE {where}),
-        books AS (SELECT name, title, unit, count(*) AS codes FROM codebooks GROUP BY ALL),
-        all_units AS (
-            SELECT kind, count(*) AS units FROM units u SEMI JOIN s ON s.id = u.trajectory_id
-            WHERE NOT opening GROUP BY kind
-        ),
-        said AS (
-            SELECT codebook, rater, any_value(rater_kind) AS kind, count(label) AS answers,
-                count(error) AS errors
-            FROM counted_ratings c SEMI JOIN s ON s.id = c.trajectory_id WHERE NOT opening GROUP BY ALL
-        )
-        SELECT b.name AS codebook, b.title, u.units * b.codes AS questions, r.rater, r.kind, r.answers,
-            r.errors
-        FROM books b JOIN all_units u ON u.kind = b.unit LEFT JOIN said r ON r.codebook = b.name
-        ORDER BY b.name, r.answers DESC, r.rater
+        SELECT {system} AS system, ({group})::VARCHAR AS "group", count(*) AS trajectories
+        FROM trajectories t WHERE {where} AND ({group}) IS NOT NULL
+        GROUP BY ALL ORDER BY trajectories DESC, 1, 2
     """
-    return _rows(store, query, only)
+    where, values = only.where()
+    with store.reading() as connection:
+        (_, group), *_ = keys_of(connection, [by])
+        system = "'–'" if by == "system" else "t.system"
+        text = query.replace("{system}", system).replace("{group}", group).replace("{where}", where)
+        return dictionaries(connection, text, values)
 
 
 def initiative(store: Store, only: Selection, by: str) -> Rows:
@@ -78,18 +72,27 @@ def initiative(store: Store, only: Selection, by: str) -> Rows:
 def distribution(
     store: Store, only: Selection, by: str, metric: str, width: float, rater: str | None = None
 ) -> Rows:
-    """How the trajectories of each group spread over a measure, in bins of a width, as `metrics` has them."""
+    """How the trajectories of each group spread over a measure, in bins of a width, as `metrics` has them.
+
+    A trajectory counts once: by its system's own reading of the measure, else by the first named one. The
+    greatest value that the measure can take lies in the last bin.
+    """
     query = """
         SELECT coalesce(({group})::VARCHAR, '–') AS "group", coalesce(m.rater, '–') AS rater,
-            floor(least(m.value, 1e9) / ?) * ? AS low, low + ? AS high, count(*) AS trajectories
-        FROM chosen m JOIN selected t ON t.id = m.trajectory_id
-        WHERE m.metric = ? AND m.value IS NOT NULL AND m.participant IS NULL
+            round(floor(least(m.value, ? - ? / 2) / ? + 1e-9) * ?, 9) AS low, round(low + ?, 9) AS high,
+            count(*) AS trajectories
+        FROM (
+            FROM chosen WHERE metric = ? AND participant IS NULL
+            QUALIFY row_number() OVER (PARTITION BY trajectory_id, rater ORDER BY scoring NULLS FIRST) = 1
+        ) m JOIN selected t ON t.id = m.trajectory_id
+        WHERE m.value IS NOT NULL
         GROUP BY ALL ORDER BY ALL
     """
+    top = min(bounds_of(metric)[1], 1e9)
     with store.reading() as connection:
         choose(connection, only=only, rater=rater)
         query = query.replace("{group}", keys_of(connection, [by])[0][1])
-        return dictionaries(connection, query, [width, width, width, metric])
+        return dictionaries(connection, query, [top, *[width] * 4, metric])
 
 
 def course(store: Store, only: Selection) -> Rows:
@@ -169,8 +172,8 @@ def spending(store: Store, only: Selection) -> Rows:
 def unfinished(store: Store, only: Selection) -> Rows:
     """Sessions without an end, the one heard from last in front."""
     query = """
-        SELECT t.id, t.native_id, t.system, t.condition, t.task, t.started, t.ended AS last_event,
-            t.n_events AS events
+        SELECT t.id, t.native_id, t.system, t.setting, t.condition, t.task, t.agent_model, t.started,
+            t.n_events
         FROM trajectories t
         WHERE {where} AND NOT EXISTS (
             SELECT 1 FROM outcomes o
@@ -184,7 +187,7 @@ def unfinished(store: Store, only: Selection) -> Rows:
 def alarms(store: Store, only: Selection) -> Rows:
     """Halting messages, and what detectors found, in the sessions that began last; the latest in front."""
     query = """
-        SELECT t.id, t.native_id, t.system AS setting, t.condition, t.task, t.agent_model,
+        SELECT t.id, t.native_id, t.system, t.setting, t.condition, t.task, t.agent_model,
             t.started, t.n_events, r.code || ': ' || coalesce(r.rationale, r.label) AS rationale, r.event
         FROM counted_ratings r JOIN trajectories t ON t.id = r.trajectory_id
         WHERE {where} AND r.label = r.positive AND (r.codebook = 'halting' OR r.rater = 'detectors')

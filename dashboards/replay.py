@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..pipeline.advise import advice, advisor, states
-from ..pipeline.store import Selection, Store, dictionaries, execute, trajectories
+from ..pipeline.store import Store, dictionaries, execute, trajectories
 from ..pipeline.store.trajectories import resolve
 
 Rows = list[dict[str, Any]]
@@ -139,46 +139,3 @@ def _lines(state: Any) -> list[str]:
             ).split("\n")
         ]
     return json.dumps(state, ensure_ascii=False, indent=1).split("\n")
-
-
-def found(
-    store: Store,
-    only: Selection,
-    *,
-    code: str | None = None,
-    rater: str | None = None,
-    search: str = "",
-    first: int = 0,
-    many: int = 50,
-) -> tuple[Rows, int]:
-    """The trajectories of a selection (with a failure that a rater found), and how many there are in all.
-
-    `search` is looked for in ids and native ids. Each row has the event that is cited, where there is one.
-    """
-    where, values = only.where()
-    terms, parameters = [where], [*values]
-    if search:
-        terms.append("(starts_with(t.id, ?) OR contains(lower(t.native_id), lower(?)))")
-        parameters += [search, search]
-    finding = "NULL::INTEGER AS cited, NULL AS rationale, NULL AS label"
-    join = ""
-    if code:
-        join = (
-            "JOIN findings f ON f.trajectory_id = t.id AND (f.code = ? OR f.category = ?) AND f.present = 1"
-        )
-        parameters = [code, code, *parameters]
-        finding = "min(f.cites[1]) AS cited, any_value(f.rationale) AS rationale, any_value(f.label) AS label"
-        if rater:
-            terms.append("f.rater = ?")
-            parameters.append(rater)
-    body = f"FROM trajectories t {join} WHERE {' AND '.join(terms)}"
-    columns = (
-        "t.id, t.native_id, t.system, t.setting, t.condition, t.task, t.agent_model, t.started, t.n_events"
-    )
-    query = (
-        f"SELECT {columns}, {finding} {body} {f'GROUP BY {columns}' if code else ''} ORDER BY t.started, t.id"
-    )
-    with store.reading() as connection:
-        total = execute(connection, f"SELECT count(DISTINCT t.id) {body}", parameters).fetchall()[0][0]
-        rows = dictionaries(connection, f"{query} LIMIT {int(many)} OFFSET {int(first)}", parameters)
-    return rows, total

@@ -56,6 +56,8 @@ class Codebook(Model):
     name: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
     title: str
     unit: UnitKind
+    """What is rated as one: an `utterance`, a `question_reply`, a `human_message`, a `step` (whatever a team
+    member said or did at a time), a `participant` (all that one of them did), or the whole `trajectory`."""
     context: ContextKind = "none"
     """What a judge sees beside the unit; `preceding` never holds the future."""
     level: Level = "nominal"

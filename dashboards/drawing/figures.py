@@ -17,7 +17,7 @@ from ..sidebar import address
 from .definitions import DEFINITIONS
 from .markup import drawn, sentence
 
-WIDE = 9
+WIDE = 8
 """From so many columns on, the groups of a table stand below each other."""
 
 
@@ -44,9 +44,15 @@ def chart(
 
 
 def table(
-    shown: Table, *, metrics: Sequence[str] = (), page: str = "trajectory", links: bool = True, **link: str
+    shown: Table,
+    *,
+    metrics: Sequence[str] = (),
+    page: str = "trajectory",
+    links: bool = True,
+    pictures: bool = False,
+    **link: str,
 ) -> None:
-    """A table; a number leads to the trajectories that it came from."""
+    """A table; a number leads to the trajectories that it came from. `pictures`: intervals are drawn."""
     st.subheader(shown.title)
     if not shown.rows:
         st.info(shown.empty)
@@ -55,8 +61,8 @@ def table(
     def target(cell: Number) -> str | None:
         return address(page, **{**dict(cell.of), **link}) if links and cell.of else None
 
-    parts = shown.parts() if len(shown.columns) - shown.heads > WIDE else [("", shown)]
-    st.html("".join(drawn(part, target, name) for name, part in parts))
+    parts = shown.parts(WIDE) if shown.groups else [("", shown)]
+    st.html("".join(drawn(part, target, name, pictures=pictures) for name, part in parts))
     _below(shown.caption, shown.name, lambda: to_csv(records(shown)), metrics)
 
 

@@ -6,11 +6,17 @@ from collections.abc import Callable
 from html import escape
 
 from ...pipeline.report import Cell, Number, Table
+from ...pipeline.report.html import interval
 
 
-def drawn(table: Table, target: Callable[[Number], str | None], name: str = "") -> str:
-    """A table as HTML, under a name; `target` gives the address that a number leads to."""
-    body = "".join(_row(table, row, target) for row in table.rows)
+def drawn(
+    table: Table, target: Callable[[Number], str | None], name: str = "", *, pictures: bool = False
+) -> str:
+    """A table as HTML, under a name; `target` gives the address that a number leads to.
+
+    `pictures`: beside each number with an interval a small drawing of it.
+    """
+    body = "".join(_row(table, row, target, pictures) for row in table.rows)
     caption = f"<caption>{escape(name)}</caption>" if name else ""
     return f'<div class="ca"><table>{caption}{_head(table)}<tbody>{body}</tbody></table></div>'
 
@@ -47,13 +53,15 @@ def _left(column: int, table: Table) -> str:
     return ' class="head"' if column < table.heads else ""
 
 
-def _row(table: Table, row: tuple[Cell, ...], target: Callable[[Number], str | None]) -> str:
+def _row(table: Table, row: tuple[Cell, ...], target: Callable[[Number], str | None], pictures: bool) -> str:
     total = ' class="total"' if table.shaded and isinstance(row[0], str) and "." not in row[0] else ""
-    cells = "".join(_cell(table, i, cell, target) for i, cell in enumerate(row))
+    cells = "".join(_cell(table, i, cell, target, pictures) for i, cell in enumerate(row))
     return f"<tr{total}>{cells}</tr>"
 
 
-def _cell(table: Table, column: int, cell: Cell, target: Callable[[Number], str | None]) -> str:
+def _cell(
+    table: Table, column: int, cell: Cell, target: Callable[[Number], str | None], pictures: bool
+) -> str:
     if isinstance(cell, str):
         return f"<td{_left(column, table)}>{escape(cell)}</td>"
     place = target(cell)
@@ -63,4 +71,8 @@ def _cell(table: Table, column: int, cell: Cell, target: Callable[[Number], str 
     tint = ""
     if table.shaded and cell.value is not None:
         tint = f' class="tint" style="--tint: {min(1.0, max(0.0, cell.value)):.2f}"'
-    return f"<td{tint}>{words}{note}</td>"
+    shape = interval(cell) if pictures else ""
+    picture = (
+        f'<span class="interval" style="{shape}" aria-hidden="true"><i></i><b></b></span>' if shape else ""
+    )
+    return f"<td{tint}>{words}{picture}{note}</td>"

@@ -8,6 +8,7 @@ from html import escape
 from typing import Any
 from urllib.parse import urlsplit
 
+from ...pipeline.report.names import named
 from ..replay import LONGEST, Replay
 from .markup import link
 
@@ -174,16 +175,36 @@ def differing(ratings: list[Row]) -> list[Row]:
     return [r for r in ratings if len(labels.get((r["codebook"], r["code"], r["event"]), ())) > 1]
 
 
+HEADS = {
+    "native_id": "Trajectory",
+    "system": "System",
+    "setting": "Setting",
+    "condition": "Condition",
+    "task": "Task",
+    "agent_model": "Agent model",
+    "started": "Began",
+    "n_events": "Events",
+    "found": "Found",
+    "outcome": "Outcome",
+    "differ": "Differ",
+    "tokens": "Tokens",
+    "cost": "US$",
+}
+"""Column of a list of trajectories -> its head; those that no row has are left out."""
+
+
 def listed(rows: list[Row], target: Callable[[Row], str]) -> str:
     """Trajectories as a table, each a link; with what was found in it, where that is asked."""
-    names = ("native_id", "setting", "condition", "task", "agent_model", "started", "n_events")
-    heads = ("Trajectory", "Setting", "Condition", "Task", "Agent model", "Began", "Events")
-    finding = any(row["rationale"] for row in rows)
-    shown = "".join(f'<th scope="col" class="head">{name}</th>' for name in heads + ("Why",) * finding)
+    names = [name for name in HEADS if any(row.get(name) is not None for row in rows)]
+    heads = [HEADS[name] for name in names]
+    if metric := rows[0].get("metric"):
+        names, heads = [*names, "value"], [*heads, named(metric)]
+    if any(row.get("rationale") for row in rows):
+        names, heads = [*names, "rationale"], [*heads, "Why"]
+    shown = "".join(f'<th scope="col" class="head">{escape(name)}</th>' for name in heads)
     lines = "".join(
         f'<tr><td class="head">{link(target(row), row["native_id"] or row["id"])}</td>'
         + "".join(f'<td class="head">{escape(_cell(name, row[name]))}</td>' for name in names[1:])
-        + (f'<td class="head">{escape((row["rationale"] or "")[:200])}</td>' if finding else "")
         + "</tr>"
         for row in rows
     )
@@ -193,4 +214,8 @@ def listed(rows: list[Row], target: Callable[[Row], str]) -> str:
 def _cell(name: str, value: Any) -> str:
     if value is None:
         return "–"
-    return str(value)[:16].replace("T", " ") if name == "started" else str(value)[:80]
+    if name == "started":
+        return str(value)[:16].replace("T", " ")
+    if isinstance(value, float):
+        return f"{value:.2g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)[:200]

@@ -11,10 +11,9 @@ import streamlit as st
 from ...annotation.statistics.planning import kappa_half_width, units_for_kappa, units_for_rate
 from ...pipeline.analyze import agreement, validate
 from ...pipeline.analyze.agreement import outside
-from ...pipeline.report import Number, Table, trust
+from ...pipeline.report import Number, Table, progress, trust
 from ...pipeline.store import Selection
 from ...schemas import Agreement
-from .. import queries
 from ..cache import ask
 from ..drawing import figures, markup
 from ..drawing.definitions import DEFINITIONS
@@ -39,7 +38,7 @@ def show(only: Selection) -> None:
         st.caption(
             "Agreement is over all ratings of the workspace: samples for people are drawn from all of it."
         )
-    rows = [row for row in ask(queries.coverage, Selection()) if row["rater"]]
+    rows = [row for row in ask(progress.coverage) if row["rater"]]
     books = sorted({row["codebook"] for row in rows})
     if not books:
         st.info("Nothing is rated yet: run `coaudit judge`, then label a sample in Label Studio.")

@@ -39,11 +39,7 @@ def _running(rows: list[dict[str, Any]]) -> None:
     if not rows:
         st.info("Every session has come to its end. To watch sessions while they run: `coaudit follow DIR`.")
         return
-    named = [
-        {**r, "setting": r["system"], "agent_model": None, "n_events": r["events"], "rationale": None}
-        for r in rows
-    ]
-    st.html(timeline.listed(named, lambda row: address("trajectory", trajectory=row["id"])))
+    st.html(timeline.listed(rows, lambda row: address("trajectory", trajectory=row["id"])))
 
 
 def _alarms(rows: list[dict[str, Any]]) -> None:

@@ -1,72 +1,44 @@
-"""Overview: what is in the workspace, the paper's tables 2 and 3, and what is not yet judged or labelled."""
+"""Overview: the three questions of an audit answered, and what is left to do."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from html import escape
 
 import streamlit as st
 
-from ...pipeline.report import Table, build, methods
-from ...pipeline.report.tables import count
+from ...pipeline.report import Number, answers, methods, progress
+from ...pipeline.report.tables import Answer
 from ...pipeline.store import Selection
-from .. import queries
 from ..cache import ask
 from ..drawing import figures, markup
+from ..sidebar import address
+
+PAGES = ("process", "failures", "agreement")
+"""Where each answer goes on."""
 
 
 def show(only: Selection) -> None:
     """Draw the page."""
     st.title("Overview")
     st.html(markup.facts(ask(methods.facts, only)))
-    rows = ask(queries.coverage, only)
-    raters = sorted({row["rater"] for row in rows if row["rater"] and row["codebook"] in methods.PROCESS})
-    rater = st.selectbox(
-        "Process metrics by",
-        raters,
-        index=None,
-        key="rater",
-        bind="query-params",
-        placeholder="gold where complete, else who rated most",
-    )
-    (simulated, real, elsewhere), _ = ask(build.collaboration, only, rater)
-    figures.table(simulated, metrics=tuple(build.TABLE_2))
-    figures.table(real, metrics=("collab_score", "win_rate", "initiative_entropy", "satisfaction"))
-    if elsewhere.rows:
-        figures.table(elsewhere)
-    figures.table(to_do(rows), links=False)
-    figures.table(ask(methods.contents, only))
+    for answer, page in zip(ask(answers.answers, only), PAGES, strict=True):
+        _answer(answer, page)
+    todo = progress.to_do(ask(progress.coverage, only))
+    figures.table(replace(todo, rows=tuple(row for row in todo.rows if row[-1])), links=False)
 
 
-def to_do(rows: list[dict[str, Any]]) -> Table:
-    """How much of each codebook is judged and labelled, and the command that does the rest."""
-    lines = []
-    for row in rows:
-        done = (row["answers"] or 0) + (row["errors"] or 0)
-        left = row["questions"] - done
-        lines.append(
-            (
-                row["title"],
-                row["rater"] or "nobody yet",
-                row["kind"] or "–",
-                count(row["answers"] or 0),
-                count(row["errors"] or 0),
-                count(left),
-                "" if left <= 0 else _command(row),
-            )
-        )
-    return Table(
-        name="to_do",
-        title="Judged and labelled",
-        caption="Questions are units times codes; the opening query is no unit. Errors are asked again with "
-        "`--retry-errors`.",
-        columns=("Codebook", "Rater", "Kind", "Answered", "Errors", "Left", "What to run"),
-        rows=tuple(lines),
-        heads=3,
-        empty="Nothing to rate yet: `coaudit ingest PATH`.",
-    )
+def _answer(answer: Answer, page: str) -> None:
+    st.subheader(answer.question)
+    said = "".join(f'<p class="said">{escape(sentence)}</p>' for sentence in answer.sentences)
+    st.html(f'<div class="ca">{said}</div>')
+    if answer.table:
+        st.html(markup.drawn(answer.table, _sessions, pictures=True))
+        st.html(markup.sentence(answer.table.caption))
+        st.html(f'<div class="ca">{markup.link(address(page), "More of this")}</div>')
+    else:
+        st.info(f"Run `{answer.further}`.")
 
 
-def _command(row: dict[str, Any]) -> str:
-    if row["kind"] == "human":
-        return "label in Label Studio"
-    return f"coaudit judge --codebook {row['codebook']}"
+def _sessions(cell: Number) -> str | None:
+    return address("trajectory", **dict(cell.of)) if cell.of else None

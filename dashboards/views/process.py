@@ -32,7 +32,7 @@ def show(only: Selection) -> None:
         _entropy(only, by, rater)
         _moments(only, rater)
     _measure(only, by, "human_intervention_rate", "Human intervention", "share of steps by the human")
-    _measure(only, by, "workload_balance", "Workload balance", "balance, 1 is even")
+    _measure(only, by, "workload_balance", "Workload balance", "balance (0: one party alone, 0.5: even)")
 
 
 def _initiative(only: Selection, by: str, rater: str | None) -> None:

@@ -8,8 +8,9 @@ import streamlit as st
 
 from ...pipeline.errors import UsageError
 from ...pipeline.report import Number, Table
+from ...pipeline.report.names import named
 from ...pipeline.store import Selection
-from .. import replay
+from .. import replay, triage
 from ..cache import ask, place, store
 from ..drawing import markup, timeline
 from ..replay import Replay
@@ -45,9 +46,13 @@ def show(only: Selection) -> None:
 def _list(only: Selection) -> None:
     st.title("Trajectories")
     code, rater = st.query_params.get("code"), st.query_params.get("found_by")
-    search = st.text_input("Find by id or native id", key="search", bind="query-params")
+    left, right = st.columns([2, 1])
+    words = left.text_input("Search ids, and words said or done", key="search", bind="query-params").strip()
+    metric = st.query_params.get("sort")
+    orders = [*([metric] if metric and metric not in triage.ORDERS else []), *triage.ORDERS]
+    order = right.selectbox("Sorted by", orders, key="sort", bind="query-params", format_func=_spoken)
     first = _number("first")
-    rows, total = ask(replay.found, only, code=code, rater=rater, search=search.strip(), first=first)
+    rows, total = ask(triage.listed, only, code=code, rater=rater, words=words, order=order, first=first)
     if code:
         st.text(f"with {code} found{f' by {rater}' if rater else ''}: {total:,}")
     if not rows:
@@ -57,13 +62,21 @@ def _list(only: Selection) -> None:
         timeline.listed(
             rows,
             lambda row: address(
-                "trajectory", trajectory=row["id"], event=row["cited"], code=code, found_by=rater
+                "trajectory",
+                trajectory=row["id"],
+                event=row["cited"],
+                code=code,
+                found_by=rater,
+                words=words or None,
             ),
         )
     )
     places = [
-        markup.link(address("trajectory", first=at, search=search or None, code=code, found_by=rater), words)
-        for at, words, there in (
+        markup.link(
+            address("trajectory", first=at, search=words or None, sort=order, code=code, found_by=rater),
+            way,
+        )
+        for at, way, there in (
             (max(0, first - PAGE), "← earlier", first > 0),
             (first + PAGE, "later →", first + PAGE < total),
         )
@@ -71,6 +84,16 @@ def _list(only: Selection) -> None:
     ]
     last = min(total, first + PAGE)
     st.html(f'<div class="ca">{first + 1:,}–{last:,} of {total:,} {" · ".join(places)}</div>')
+    st.html(
+        markup.sentence(
+            "Found: codes that any rater found. Outcome: 1 is reached. Differ: answers of judges that no "
+            "person gave. Tokens: of the team's own models. US$: of judging."
+        )
+    )
+
+
+def _spoken(order: str) -> str:
+    return order if order in triage.ORDERS else named(order)
 
 
 def _number(name: str) -> int:

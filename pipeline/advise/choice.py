@@ -37,6 +37,8 @@ FEW = 2500
 """States up to which the whole is repeated."""
 CAUTION = 1.0
 """Standard errors."""
+LEAST_KNOWN = 8
+"""Questions of even weight that must tell of a policy, and of agent-only: on samples few take its choices."""
 REFERENCE = "agent-only"
 
 
@@ -73,7 +75,7 @@ class Trial:
     @property
     def cautious(self) -> float:
         """The gain less one standard error; -∞ where it is undefined."""
-        if self.gain.value is None or self.gain.error is None:
+        if self.gain.value is None or self.gain.error is None or not np.isfinite(self.floor):
             return -np.inf
         return float(self.gain.value - CAUTION * np.hypot(self.gain.error, self.floor))
 
@@ -161,9 +163,10 @@ def best(trials: Mapping[str, Trial]) -> str:
 
 
 def _trial(candidate: Candidate, score: Score, reference: Score, penalty: float) -> Trial:
-    gain = score.minus(reference, penalty)
+    known = min(score.effective, reference.effective)
     # As in the intervals of bounded values: ¼ of a question at either bound, a reward's range being about 1.
-    return Trial(candidate, score, gain, float(np.sqrt(0.5)) / max(1, gain.clusters))
+    floor = float(np.sqrt(0.5) / known) if known >= LEAST_KNOWN - 1e-9 else np.inf
+    return Trial(candidate, score, score.minus(reference, penalty), floor)
 
 
 def _folds(woods: Forest, seed: int) -> list[Ints]:

@@ -66,7 +66,8 @@ class Rule:
         return np.asarray(called * self.odds, dtype=np.float64)
 
     def __str__(self) -> str:
-        return "; or ".join(" and ".join(map(str, line)) or "always" for line in self.lines) or "never"
+        said = "; or ".join(" and ".join(map(str, line)) or "always" for line in self.lines) or "never"
+        return said if self.odds == 1 or not self.lines else f"with a chance of {self.odds:g}: {said}"
 
 
 @dataclass(frozen=True, eq=False)

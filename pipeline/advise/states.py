@@ -110,9 +110,8 @@ def states(trajectory: Trajectory) -> Iterator[State]:
 
 def ended(trajectory: Trajectory) -> bool:
     """Whether it says so, or its outcome is known: then nobody needs to step in any more."""
-    finished = recorded(trajectory, "finished").value
-    if finished is not None:
-        return finished == 1
+    if _in_progress(trajectory):
+        return False
     if recorded(trajectory, "end_reason").text not in (None, "unfinished"):
         return True
     return any(recorded(trajectory, name).value is not None for name in OUTCOMES)

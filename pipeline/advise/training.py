@@ -14,7 +14,7 @@ from ...annotation.statistics.intervals import Floats
 from ...schemas import Trajectory, content_hash
 from ..errors import CoauditError, UsageError
 from .advisor import Advisor, Trained
-from .choice import CAUTION, FOLDS, Choice, choose, fitted
+from .choice import CAUTION, FOLDS, LEAST_KNOWN, REFERENCE, Choice, choose, fitted
 from .features import Seen, view
 from .fingerprints import fingerprints
 from .learners import Lesson, ridge, taught
@@ -150,6 +150,7 @@ def _report(choice: Choice) -> dict[str, Any]:
             "chosen": name == choice.chosen,
             "reward": trial.score.mean(choice.penalty),
             "human_intervention_rate": trial.score.rate,
+            "effective": trial.score.effective,
             **estimate_document("difference", trial.gain),
         }
         for name, trial in choice.trials.items()
@@ -177,11 +178,20 @@ def estimate_document(name: str, result: Estimate) -> dict[str, Any]:
 
 def documents(advisor: Advisor) -> Mapping[str, Any]:
     """What `train --json` prints."""
+    notes = _notes(advisor.about)
+    for one in advisor.trained:
+        known = next(row["effective"] for row in one.report["candidates"] if row["policy"] == REFERENCE)
+        if known < LEAST_KNOWN:
+            notes.append(
+                f"agent-only's choices were logged in what amounts to {known:.1f} questions, at least "
+                f"{LEAST_KNOWN} are needed to say that anything gains over it: nothing is chosen in its place"
+            )
+            break
     rows = [
         {"lambda": one.penalty, "chosen": one.chosen, "without_question": one.without_question, **one.report}
         for one in advisor.trained
     ]
-    return {**advisor.about, "rows": rows, "notes": _notes(advisor.about)}
+    return {**advisor.about, "rows": rows, "notes": notes}
 
 
 def _notes(about: Mapping[str, Any]) -> list[str]:

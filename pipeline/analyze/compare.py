@@ -58,11 +58,14 @@ def compare(
     rater: str | None = None,
     correction: str = "holm",
     estimator: str = FORMS[0],
+    pair: tuple[str, str] | None = None,
+    only: Selection | None = None,
 ) -> list[dict[str, Any]]:
     """Every pair of groups of a system on every metric and code, p-values corrected within families.
 
-    Instances of a task that both groups ran are paired, the rest is compared beside them. UsageError for an
-    unknown group, metric, correction or estimator.
+    With a `pair` that one alone, and p-values corrected for its tests. Instances of a task that both groups
+    ran are paired, the rest is compared beside them. UsageError for an unknown group, metric, correction or
+    estimator.
     """
     if correction not in CORRECTIONS:
         raise UsageError(f"--correction must be one of {', '.join(CORRECTIONS)}, got {correction!r}")
@@ -70,7 +73,7 @@ def compare(
         raise UsageError(f"--estimator must be one of {', '.join(FORMS)}, got {estimator!r}")
     with store.reading() as connection:
         (key,) = keys_of(connection, [by])
-        connection.execute("CREATE TEMP TABLE selected AS FROM trajectories")
+        _select(connection, key[1], pair, only)
         clusters = dict(execute(connection, f"SELECT t.id, {CLUSTER} FROM trajectories t", []).fetchall())
         rows = [*_measured(connection, by, key[1], rater), *_coded(store, connection, by, key[1], rater)]
     names = sorted({question.name for question in rows})
@@ -78,6 +81,26 @@ def compare(
         raise UsageError(f"no metric or code {unknown[0]!r}, expected one of {', '.join(names)}")
     wanted = [question for question in rows if not metrics or question.name in metrics]
     return _tested(wanted, by, correction, estimator, clusters)
+
+
+def _select(
+    connection: duckdb.DuckDBPyConnection,
+    expression: str,
+    pair: tuple[str, str] | None,
+    only: Selection | None,
+) -> None:
+    """Make `selected`, the trajectories that are compared; UsageError for a group that has none."""
+    wanted, values = (only or Selection()).where()
+    both = "" if pair is None else f" AND ({expression})::VARCHAR IN (SELECT unnest(?))"
+    query = f"CREATE TEMP TABLE selected AS SELECT t.* FROM trajectories t WHERE {wanted}{both}"
+    execute(connection, query, [*values, *([list(pair)] if pair else [])])
+    if pair is not None:
+        there = {
+            str(row[0])
+            for row in connection.execute(f"SELECT DISTINCT {expression} FROM selected t").fetchall()
+        }
+        if absent := [name for name in pair if name not in there]:
+            raise UsageError(f"no trajectory is in group {absent[0]!r}")
 
 
 def _tested(
@@ -274,11 +297,11 @@ def _labelled(
     connection: duckdb.DuckDBPyConnection, code: Rated, by: str, expression: str, rater: str | None
 ) -> Iterator[Question]:
     """A code that people labelled: a question a judge, or of people alone where none rated."""
-    query = f"SELECT t.id, t.system, {expression} FROM trajectories t"
+    query = f"SELECT t.id, t.system, {expression} FROM selected t"
     place = {
         row[0]: (None if by == "system" else row[1], row[2]) for row in connection.execute(query).fetchall()
     }
-    of_unit = [place[trajectory] for trajectory, _ in code.units]
+    of_unit = [place.get(trajectory, (None, None)) for trajectory, _ in code.units]
     raters: list[str | None] = [name for name in code.judges if rater in (None, name)]
     if not code.judges and rater is None:
         raters = [None]

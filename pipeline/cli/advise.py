@@ -82,17 +82,17 @@ def train(
 
 
 def _learnt(row: Mapping[str, Any]) -> None:
-    """The candidates by what they gained on held-out questions, and what was chosen."""
-    shown = sorted(row["candidates"], key=lambda one: -(one["difference"] or 0.0))
-    columns = ["policy", "kind", "reward", "human steps", "gain over agent-only", "standard error"]
+    """What was chosen, then the candidates by what they gained on held-out questions."""
+    shown = sorted(row["candidates"], key=lambda one: (not one["chosen"], -(one["difference"] or 0.0)))
+    columns = ["policy", "kind", "reward", "human steps", "gain", "error"]
     rows = [
         [
             ("→ " if one["chosen"] else "  ") + one["policy"],
             one["kind"],
-            number(one["reward"], 4),
-            number(one["human_intervention_rate"]),
-            number(one["difference"], 4),
-            number(one["difference_error"], 4),
+            number(one["reward"]),
+            number(one["human_intervention_rate"], 2),
+            number(one["difference"]),
+            number(one["difference_error"]),
         ]
         for one in shown
         if one["chosen"] or one["difference"] is not None
@@ -139,25 +139,14 @@ def evaluate(
 
 
 def _evaluated(document: Mapping[str, Any]) -> None:
-    columns = [
-        "policy",
-        "kind",
-        "task reward",
-        "human steps",
-        "reward",
-        "low",
-        "high",
-        "− agent-only",
-        "low",
-        "high",
-    ]
-    keys = ("task_reward", "human_intervention_rate", "reward", "low", "high")
-    apart = ("difference", "difference_low", "difference_high")
+    columns = ["policy", "kind", "reward", "human", "gain over agent-only"]
     rows = [
         [
             ("→ " if row["chosen"] else "  ") + row["policy"],
             row["kind"],
-            *(number(row[key], 4) for key in (*keys, *apart)),
+            _bounded(row, "reward", "low", "high"),
+            number(row["human_intervention_rate"], 2),
+            _bounded(row, "difference", "difference_low", "difference_high"),
         ]
         for row in document["rows"]
     ]
@@ -171,7 +160,7 @@ def _evaluated(document: Mapping[str, Any]) -> None:
     tried = document["tried"]
     tell(f"it was chosen among {tried['candidates']} configurations on its training questions alone")
     if document["table_5"]:
-        names = ["row", "published: human steps %", "T", "R", "here: human steps %", "T", "R"]
+        names = ["row", "published: human %", "T", "R", "here: human %", "T", "R"]
         lines = [
             [one["row"], *(number(one[side][key], 2) for side in ("published", "here") for key in _TABLE)]
             for one in document["table_5"]
@@ -186,6 +175,13 @@ def _evaluated(document: Mapping[str, Any]) -> None:
     table("Reward and interventions over λ", names, points)
     for note in document["notes"]:
         tell(f"note: {note}")
+
+
+def _bounded(row: Mapping[str, Any], name: str, low: str, high: str) -> str:
+    """A value with its interval, where it has one."""
+    if row[name] is None or row[low] is None:
+        return number(row[name])
+    return f"{row[name]:.3f} [{row[low]:.2f}–{row[high]:.2f}]"
 
 
 _TABLE = ("human_intervention_rate", "task_reward", "reward")

@@ -13,6 +13,7 @@ from ..analyze import compare as comparing
 from ..analyze import people
 from ..analyze import rates as estimating
 from ..analyze import validate as validating
+from ..errors import UsageError
 from .console import Json, emit, number, say, split, store, table, tell
 
 app = typer.Typer(rich_markup_mode=None)
@@ -83,6 +84,7 @@ def compare(
     ctx: typer.Context,
     by: Annotated[str, typer.Option(help="What to compare: condition, agent_model, task, a tag ...")],
     metric: Annotated[list[str] | None, typer.Option(help="Only these metrics or codes; repeatable.")] = None,
+    groups: Annotated[str, typer.Option(help="A,B: these two alone; p-values are corrected for them.")] = "",
     rater: Annotated[str | None, typer.Option(help="Whose ratings; else each rater's.")] = None,
     correction: Annotated[str, typer.Option(help="holm or benjamini_hochberg.")] = "holm",
     estimator: Annotated[
@@ -92,7 +94,13 @@ def compare(
 ) -> None:
     """Differences between groups of a system: shared instances paired, judges corrected by people."""
     rows = comparing.compare(
-        store(ctx), by, metrics=metric or [], rater=rater, correction=correction, estimator=estimator
+        store(ctx),
+        by,
+        metrics=metric or [],
+        rater=rater,
+        correction=correction,
+        estimator=estimator,
+        pair=_pair(groups),
     )
     if json:
         emit({"rows": rows})
@@ -101,6 +109,13 @@ def compare(
         tell(row["statement"])
     if not rows:
         say(f"nothing to compare: within each system, all trajectories have one {by}; try another --by")
+
+
+def _pair(groups: str) -> tuple[str, str] | None:
+    names = split(groups)
+    if names and len(set(names)) != 2:
+        raise UsageError(f"--groups takes two, parted by a comma, got {groups!r}")
+    return (names[0], names[1]) if names else None
 
 
 @app.command("validate")

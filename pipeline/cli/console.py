@@ -13,10 +13,8 @@ import typer
 
 from ...schemas.text import visible, visible_json
 from ..errors import UsageError
-from ..ingest import rebuild
-from ..ingest.rebuild import catch_up
+from ..ingest.ready import ready
 from ..ingest.result import Progress
-from ..ingest.sources import behind
 from ..store import Store, Workspace
 
 SettingOption = Annotated[
@@ -44,20 +42,7 @@ def workspace(ctx: typer.Context) -> Workspace:
 
 def store(ctx: typer.Context, *, for_ingest: bool = False) -> Store:
     """The store of this call. A database that was deleted is made again from the ledgers first."""
-    opened = Store(workspace(ctx))
-    if opened.workspace.sources.exists() and opened.is_file and not opened.has_tables():
-        say(f"{opened.workspace.database}: no database; making it anew from the ledgers")
-        with progress("rebuilding") as report:
-            rebuild(opened, report, unless_made=True)
-    elif opened.is_made and behind(opened):
-        say(f"{opened.workspace.database}: behind {opened.workspace.sources}; reading what it lacks")
-        with progress("reading") as report:
-            catch_up(opened, report)
-    if not for_ingest:
-        opened.sync()
-    for line in opened.set_aside():
-        say(line)
-    return opened
+    return ready(workspace(ctx), say, progress, for_ingest=for_ingest)
 
 
 def emit(document: Any) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +12,8 @@ import typer
 from ...schemas import Quarantined, Trajectory
 from ..errors import CoauditError
 from ..ingest import run as ingesting
+from ..ingest.archives import is_archive, unpacked
+from ..ingest.discover import discover
 from ..systems import ReadOptions
 from ..systems.formats import drafting
 from .console import Json, emit, say
@@ -30,7 +34,8 @@ def map_logs(
     """Draft a mapping for logs of any shape, and show the first trajectories that come of it."""
     if not path.exists():
         raise CoauditError(f"{path}: no such file or folder")
-    draft = drafting.draft(path)
+    with _unpacked(path) as folder:
+        draft = drafting.draft(folder)
     if not draft.seen.records:
         reason = draft.seen.wrong[0].reason if draft.seen.wrong else "no file that could be read as records"
         raise CoauditError(f"{path}: {reason}")
@@ -40,6 +45,8 @@ def map_logs(
     if json:
         emit(drafting.document(draft, [item for item in items if isinstance(item, Trajectory)]))
         return
+    if known := sorted({name for _, name in discover(path)}):
+        say(f"coaudit ingest reads this as {', '.join(known)} without a mapping; one says more of it")
     if paths:
         say("\n".join([draft.found(), *drafting.paths_listed(draft.seen), ""]))
     _show(draft, items)
@@ -47,6 +54,16 @@ def map_logs(
         typer.echo(draft.text, nl=False)
     else:
         say(f"{out}: the draft; next: coaudit ingest {path} --map {out}")
+
+
+@contextmanager
+def _unpacked(path: Path) -> Iterator[Path]:
+    """The place itself, or what an archive holds."""
+    if not is_archive(path):
+        yield path
+        return
+    with unpacked(path) as (folder, _):
+        yield folder
 
 
 def _read(path: Path, draft: drafting.Draft) -> list[Trajectory | Quarantined]:

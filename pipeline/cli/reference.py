@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -14,6 +16,7 @@ import typer.main
 from pydantic import BaseModel
 
 from ...schemas import Agreement, Codebook, Metric, Quarantined, Rate, Rating, Trajectory, Unit
+from ...schemas.codebook import Category, Code, Example
 from ...schemas.trajectory import GivenOutcome
 from .main import app
 
@@ -37,10 +40,19 @@ Written by `make docs` from `coaudit --help`. `--workspace DIR` stands before th
 """
 
 
+_FIELDS = """# Codebooks and ratings
+
+Written by `make docs` from the types. A codebook is a TOML file, `WORKSPACE/codebooks/NAME.toml` (the shipped
+ones are under schemas/codebooks); `coaudit codebook check FILE` says what is wrong with one, and `coaudit
+codebook show NAME` prints what raters read. Ratings are JSON Lines, one a line: `coaudit ratings import FILE`
+takes them, [labels.md](labels.md) has other shapes.
+"""
+
+
 def documents() -> dict[str, str]:
     """Path from the repository's root -> text of everything that is written from the code."""
     by_name = {f"schemas/json/{name}.json": _schema(model) for name, model in MODELS.items()}
-    return {"docs/commands.md": commands(), **by_name}
+    return {"docs/commands.md": commands(), "docs/codebooks.md": fields(), **by_name}
 
 
 def commands() -> str:
@@ -60,6 +72,39 @@ def _helps() -> Iterator[str]:
 
     root = typer.main.get_command(app)
     yield from walk(root, _context(root, "coaudit", None), 2)
+
+
+def fields() -> str:
+    """What a codebook's file and a rating may hold, from the types that read them."""
+    parts = [_FIELDS]
+    for title, model in (
+        ("A codebook", Codebook),
+        ("`[[codes]]`", Code),
+        ("`[[codes.examples]]`", Example),
+        ("`[[categories]]`", Category),
+        ("A rating", Rating),
+    ):
+        said = _attribute_docstrings(model)
+        parts += [f"## {title}\n", "| field | type | needed | what it says |", "|---|---|---|---|"]
+        for name, field in model.model_fields.items():
+            kind = str(model.__annotations__[name]).replace("|", "or")
+            need = "yes" if field.is_required() else ""
+            parts.append(f"| `{name}` | {kind} | {need} | {' '.join(said.get(name, '').split())} |")
+        parts.append("")
+    return "\n".join(parts)
+
+
+def _attribute_docstrings(model: type[BaseModel]) -> dict[str, str]:
+    """Field -> the text that stands behind it in the source."""
+    (body,) = ast.parse(inspect.getsource(model)).body
+    assert isinstance(body, ast.ClassDef)
+    return {
+        field.target.id: text.value.value
+        for field, text in zip(body.body, body.body[1:], strict=False)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+        if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
+        if isinstance(text.value.value, str)
+    }
 
 
 def _context(command: Any, name: str, parent: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import lzma
 import os
 import shutil
@@ -9,7 +10,7 @@ import tarfile
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +24,9 @@ FREE_SHARE = 0.8
 _BROKEN = (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, zlib.error, lzma.LZMAError)
 LONGEST_NAME = 255
 """Bytes of one part of a path, as file systems have it."""
-SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
+SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".gz")
+"""The last is of one file, compressed."""
+BLOCK = 1 << 20
 
 
 def is_archive(path: Path) -> bool:
@@ -40,7 +43,7 @@ def unpacked(path: Path) -> Iterator[tuple[Path, list[Quarantined]]]:
         target.mkdir()
         refused: list[Quarantined] = []
         try:
-            unpack = _unzip if path.suffix.lower() == ".zip" else _untar
+            unpack = _unpacker(path.name.lower())
             refused.extend(
                 Quarantined(source=f"{path}!{name}", reason=why) for name, why in unpack(path, target)
             )
@@ -79,6 +82,30 @@ class _Room:
         self.left -= size
         self.names.add(plain)
         return None
+
+
+def _unpacker(name: str) -> Callable[[Path, Path], Iterator[tuple[str, str]]]:
+    if name.endswith(".zip"):
+        return _unzip
+    return _ungzip if name.endswith(".gz") and not name.endswith(".tar.gz") else _untar
+
+
+def _ungzip(path: Path, target: Path) -> Iterator[tuple[str, str]]:
+    """One compressed file, under its name without the end."""
+    room = _Room.at(target)
+    file = target / path.name[: -len(".gz")]
+    with gzip.open(path) as packed, file.open("wb") as plain:
+        while block := packed.read(BLOCK):
+            plain.write(block)
+            if plain.tell() > room.left:
+                plain.truncate(0)
+                yield (
+                    path.name,
+                    f"too large: more than {room.left} bytes; unpack it yourself and give the file",
+                )
+                break
+    if not file.stat().st_size:
+        file.unlink()
 
 
 def _unzip(path: Path, target: Path) -> Iterator[tuple[str, str]]:

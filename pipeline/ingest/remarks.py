@@ -70,5 +70,5 @@ class Remarks:
         named = self.spoken[kind].most_common(NAMES)
         more = len(self.spoken[kind]) - len(named)
         events = sum(self.spoken[kind].values())
-        names = ", ".join(name for name, _ in named) + (f" and {more} more" if more else "")
+        names = ", ".join(" ".join(name.split()) for name, _ in named) + (f" and {more} more" if more else "")
         return f"{kind} {names} ({events} events)"

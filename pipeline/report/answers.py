@@ -7,15 +7,18 @@ computed; the tables hold what they rest on. All else stands in the full report.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ...schemas import Agreement, Metric, Rate
 from .. import codebooks
 from ..analyze import agreement, metrics, rates
 from ..analyze import failures as findings
 from ..store import Selection, Store
-from .tables import Cell, Number, Table, count, of_metric
+from .tables import Answer, Cell, Number, Table, count, of_metric
 
+ARM = ("system", "condition")
+FEWEST = 5
+"""Trajectories of an arm from which it is compared."""
 ARMS, MODES, CODES = 10, 5, 5
 """So many stand here; the full report has all."""
 HEADLINES: dict[str, tuple[str, ...]] = {
@@ -29,17 +32,6 @@ SUBSTANTIAL = 0.6
 """Cohen's kappa from which Landis and Koch (1977) call agreement substantial."""
 
 
-@dataclass(frozen=True)
-class Answer:
-    """One question with what the data say to it."""
-
-    question: str
-    sentences: tuple[str, ...]
-    table: Table | None
-    further: str
-    """The command that shows more, or that is to be run first."""
-
-
 def answers(store: Store, only: Selection | None = None) -> tuple[Answer, Answer, Answer]:
     """How the team worked, where it failed, and what the judge is worth."""
     with store.held():
@@ -49,7 +41,7 @@ def answers(store: Store, only: Selection | None = None) -> tuple[Answer, Answer
 def teamwork(store: Store, only: Selection | None = None) -> Answer:
     """How the team worked, arm by arm."""
     question = "How did the team work?"
-    rows = metrics.metrics(store, by=("system", "condition"), only=only)
+    rows = metrics.metrics(store, by=ARM, only=only)
     arms: dict[tuple[str, str], dict[str, Metric]] = {}
     for row in rows:
         if row.metric in SHARES and row.participant is None and row.group:
@@ -134,10 +126,34 @@ def failure(store: Store, only: Selection | None = None) -> Answer:
         return Answer(question, (sentence,), None, "coaudit report --full")
     first = Number(seen[0].rate, *seen[0].interval, seen[0].n, percent=True)
     worst = f"The most common is {seen[0].code} {names[seen[0].code]}: {_said(first)}."
+    worst += _apart(findings.shares(store, by=ARM, only=only), rater, names)
     if not corrected and kind != "human":
         worst += " Nobody has labelled any of it, so these are the judge's own rates, not corrected ones."
     further = "coaudit compare --by condition" if corrected else "coaudit sample --codebook failures"
     return Answer(question, (sentence, worst), table, further)
+
+
+def _apart(shares: Sequence[findings.Share], rater: str, names: dict[str, str]) -> str:
+    """Which mode differs most between two arms of a system that are large enough for an interval."""
+    arms: dict[tuple[str, str], list[findings.Share]] = {}
+    for share in shares:
+        if share.rater == rater and share.code in names and share.n >= FEWEST:
+            arms.setdefault((share.group[0], share.code), []).append(share)
+    pairs = [
+        (max(own, key=lambda s: s.rate or 0), min(own, key=lambda s: s.rate or 0)) for own in arms.values()
+    ]
+    gaps = [((high.rate or 0) - (low.rate or 0), high, low) for high, low in pairs]
+    gap, most, least = max(gaps, key=lambda one: (one[0], one[1].code), default=(0, None, None))
+    if most is None or least is None or not gap:
+        return ""
+    said = " against ".join(
+        f"{_said(Number(share.rate, *share.interval, percent=True))} in {share.group[1]}"
+        for share in (most, least)
+    )
+    apart = (least.interval[1] or 1) < (most.interval[0] or 0)
+    where = f" ({most.group[0]})"
+    verdict = "" if apart else " Their intervals overlap."
+    return f" Most apart are arms on {most.code} {names[most.code]}: {said}{where}.{verdict}"
 
 
 def _corrected(store: Store, judge: str, only: Selection | None) -> dict[str, Number]:

@@ -16,8 +16,9 @@ from ..analyze import compare, metrics, rates
 from ..analyze import failures as findings
 from ..store import Selection, Store, ledger
 from ..store.selection import COLUMNS
-from . import methods, trust
-from .tables import Cell, Number, Report, Table, column_names, of_metric, plain
+from . import answers, methods, trust
+from .names import named
+from .tables import Number, Report, Table, column_names, of_metric, plain
 
 TABLE_2 = {
     "delivery_rate": "Delivery rate",
@@ -58,6 +59,7 @@ def build(store: Store, *, only: Selection | None = None, rater: str | None = No
                 methods.judged(store),
             ),
             methods=methods.words(store, raters),
+            answers=answers.answers(store, only),
         )
 
 
@@ -159,25 +161,34 @@ def real(rows: Sequence[Metric]) -> Table:
 
 
 def elsewhere(rows: Sequence[Metric]) -> Table:
-    """The metrics of all other systems, one row each."""
-    lines: list[tuple[Cell, ...]] = [
-        (
-            *_group(row, "system", "condition", "task"),
-            " · ".join(x for x in (row.metric, row.scoring, row.participant) if x),
-            of_metric(row),
-        )
-        for row in rows
-        if row.group and row.group["system"] != "cogym" and row.participant is None
-    ]
+    """The metrics of all other systems: a row each, a column a condition (and task, if several)."""
+    cells: dict[tuple[str, tuple[str, str]], Number] = {}
+    arms: dict[str, set[tuple[str, str]]] = {}
+    for row in rows:
+        if row.group and row.group["system"] != "cogym" and row.participant is None:
+            system, *arm = _group(row, "system", "condition", "task")
+            arms.setdefault(system, set()).add((arm[0], arm[1]))
+            cells[f"{system} {named(row.metric, row.scoring)}", (arm[0], arm[1])] = of_metric(row)
+    systems = sorted(arms)
+    columns = [(system, arm) for system in systems for arm in sorted(arms[system])]
+    names = {name.partition(" ")[2] for name, _ in cells}
     return Table(
         name="other_systems",
         title="Other systems",
-        caption="Metrics under the names of their papers (ReHAC, Collab-Overcooked, CoBlock).",
-        columns=("System", "Condition", "Task", "Metric", "Value"),
-        rows=tuple(sorted(lines, key=lambda line: tuple(map(str, line[:4])))),
-        heads=4,
+        caption="Shares, scores and counts as the papers define them (ReHAC, Collab-Overcooked, CoBlock).",
+        columns=("Metric", *(_arm(arm, arms[system]) for system, arm in columns)),
+        rows=tuple(
+            (name, *(cells.get((f"{system} {name}", arm), "") for system, arm in columns))
+            for name in sorted(names)
+        ),
+        groups=tuple((system, len(arms[system])) for system in systems),
         empty="Only Co-Gym sessions so far; `coaudit ingest` reads ReHAC, Collab-Overcooked, CoBlock too.",
     )
+
+
+def _arm(arm: tuple[str, str], arms: set[tuple[str, str]]) -> str:
+    """A condition, with its task where the system has several."""
+    return arm[0] if len({task for _, task in arms}) == 1 else " · ".join(arm)
 
 
 def failures(
@@ -297,4 +308,5 @@ def document(report: Report) -> dict[str, Any]:
             for table in report.tables
         },
         "methods": list(report.methods),
+        "answers": {answer.question: list(answer.sentences) for answer in report.answers},
     }

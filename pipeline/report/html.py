@@ -18,8 +18,9 @@ def html(report: Report) -> str:
     engine = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     engine.filters["shade"] = shade
     engine.filters["marked"] = _marked
+    engine.filters["interval"] = interval
     source = (resources.files("coaudit.pipeline.report") / "report.html.jinja").read_text(encoding="utf-8")
-    return engine.from_string(source).render(report=report, wide=_wide)
+    return engine.from_string(source).render(report=report)
 
 
 def shade(cell: Cell, table: Table) -> str:
@@ -29,8 +30,20 @@ def shade(cell: Cell, table: Table) -> str:
     return f"--tint: {min(1.0, max(0.0, cell.value)):.2f}"
 
 
-def _wide(table: Table) -> bool:
-    return len(table.columns) - table.heads > 8
+def interval(cell: Cell) -> str:
+    """Where value and ends of an interval lie on its scale, as CSS values; nothing without an interval.
+
+    The scale is 0 to 1 of shares, −1 to 1 of coefficients and differences; what is wider has no picture.
+    """
+    if isinstance(cell, str) or cell.value is None or cell.low is None or cell.high is None:
+        return ""
+    least = 0.0 if cell.percent and not cell.signed else -1.0
+    if cell.signed and max(abs(cell.low), abs(cell.high)) > 1:
+        return ""
+    low, at, high = (
+        min(1.0, max(0.0, (place - least) / (1.0 - least))) for place in (cell.low, cell.value, cell.high)
+    )
+    return f"--low: {low:.4f}; --at: {at:.4f}; --high: {high:.4f}"
 
 
 def _marked(text: str) -> list[tuple[bool, str]]:

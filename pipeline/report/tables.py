@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...schemas import Metric
@@ -24,6 +24,8 @@ class Number:
     percent: bool = False
     plain: bool = False
     """A count or a name of a number: no interval, no n."""
+    signed: bool = False
+    """A difference: shown with its sign."""
     mark: str = ""
     """Stands behind the value, such as the * of a significant difference."""
     corrected: Number | None = None
@@ -34,7 +36,8 @@ class Number:
     @property
     def text(self) -> str:
         """The value alone, for reading; a dash where it is undefined."""
-        return figure(self.value, percent=self.percent, whole=self.plain) + self.mark
+        plus = "+" if self.signed and (self.value or 0) > 0 else ""
+        return plus + figure(self.value, percent=self.percent, whole=self.plain) + self.mark
 
     @property
     def interval(self) -> str:
@@ -87,24 +90,33 @@ class Table:
     empty: str = ""
     """What to run, where there are no rows."""
 
-    def parts(self) -> list[tuple[str, Table]]:
-        """One table a group, for formats without room for columns side by side."""
-        if not self.groups:
+    def parts(self, width: int = 0) -> list[tuple[str, Table]]:
+        """One table a group, for formats without room for columns side by side; under a name, if any.
+
+        With a `width`, only where more than so many columns follow the heads, and each part has at most so
+        many of them.
+        """
+        if width and len(self.columns) - self.heads <= width:
             return [("", self)]
+        wide = self.groups or (("", len(self.columns) - self.heads),)
         result, at = [], self.heads
-        for name, width in self.groups:
-            keep = [*range(self.heads), *range(at, at + width)]
-            rows = tuple(
-                row
-                for row in (tuple(whole[i] for i in keep) for whole in self.rows)
-                if _says(row, self.heads)
-            )
-            columns = tuple(self.columns[i] for i in keep)
-            result.append(
-                (name, Table(self.name, self.title, "", columns, rows, self.heads, shaded=self.shaded))
-            )
-            at += width
-        return result
+        for name, size in wide:
+            step = width or max(1, size)
+            for start in range(at, at + size, step):
+                end = min(start + step, at + size)
+                result.append((self._part_name(name, start, end), self._part(start, end)))
+            at += size
+        return result if self.groups or width else [("", self)]
+
+    def _part(self, start: int, end: int) -> Table:
+        keep = [*range(self.heads), *range(start, end)]
+        whole = (tuple(row[i] for i in keep) for row in self.rows)
+        rows = tuple(row for row in whole if not self.groups or _says(row, self.heads))
+        columns = tuple(self.columns[i] for i in keep)
+        return replace(self, caption="", columns=columns, rows=rows, groups=())
+
+    def _part_name(self, group: str, start: int, end: int) -> str:
+        return group or f"Columns {start - self.heads + 1} to {end - self.heads}"
 
 
 def _says(row: tuple[Cell, ...], heads: int) -> bool:
@@ -148,9 +160,21 @@ def plain(cell: Cell) -> dict[str, Any] | str:
     said = {
         key: value
         for key, value in vars(cell).items()
-        if key == "value" or (value not in (None, False, 0, "") and key not in ("percent", "plain", "of"))
+        if key == "value"
+        or (value not in (None, False, 0, "") and key not in ("percent", "plain", "of", "signed"))
     }
     return said | ({"corrected": plain(cell.corrected)} if cell.corrected else {})
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One question with what the data say to it."""
+
+    question: str
+    sentences: tuple[str, ...]
+    table: Table | None
+    further: str
+    """The command that shows more, or that is to be run first."""
 
 
 @dataclass(frozen=True)
@@ -162,6 +186,7 @@ class Report:
     facts: tuple[tuple[str, str], ...]
     tables: tuple[Table, ...]
     methods: tuple[str, ...]
+    answers: tuple[Answer, ...] = ()
 
     def table(self, name: str) -> Table:
         """The table of that name; KeyError names the ones there are."""

@@ -12,8 +12,7 @@ from ...schemas.text import INVISIBLE, visible
 from .tables import Cell, Table
 
 if TYPE_CHECKING:
-    from .answers import Answer
-    from .tables import Report
+    from .tables import Answer, Report
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~$])")
 _CONTROL = re.compile(rf"[\t\n{INVISIBLE}]")
@@ -23,6 +22,9 @@ def markdown(report: Report) -> str:
     """Pipe tables under headings; words from logs are escaped."""
     facts = [f"* {_escaped(label)}: {_escaped(value)}" for label, value in report.facts]
     parts = ["# Audit of human–agent collaboration", f"Made {report.created}.", "\n".join(facts)]
+    for answer in report.answers:
+        parts += [f"## {_escaped(answer.question)}", _sentence(" ".join(answer.sentences))]
+        parts += [_pipes(answer.table)] if answer.table else []
     for table in report.tables:
         parts += [f"## {_escaped(table.title)}", _sentence(table.caption if table.rows else table.empty)]
         for name, part in table.parts() if table.rows else []:

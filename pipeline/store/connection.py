@@ -122,13 +122,19 @@ def dictionaries(
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
+def quiet(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    """The connection without DuckDB's progress bar, which goes to stdout where Python runs no file."""
+    connection.execute("SET enable_progress_bar = false")
+    return connection
+
+
 def connect(url: str, *, read_only: bool, **settings: str) -> duckdb.DuckDBPyConnection:
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
             # Looking for tables among Python's variables would import pandas, which takes two seconds.
             given = {"python_enable_replacements": False, **settings}
-            return duckdb.connect(url, read_only=read_only, config=given)
+            return quiet(duckdb.connect(url, read_only=read_only, config=given))
         except duckdb.Error as error:
             if not any(mark in str(error) for mark in _LOCKED):
                 reason = str(error).splitlines()[0]

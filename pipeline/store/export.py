@@ -25,6 +25,8 @@ TABLES = (
 )
 FORMATS = ("parquet", "csv", "jsonl")
 AT_ONCE = 200
+MEMORY = "300MB"
+"""Tables stream to their files: a larger workspace needs no more."""
 
 
 def export(
@@ -46,6 +48,7 @@ def export(
     except OSError as error:
         raise StoreError(f"{out}: cannot write: {error.strerror}") from error
     with store.reading() as connection:
+        connection.execute(f"SET memory_limit = '{MEMORY}'")
         return [_table(connection, name, out / f"{name}.{form}", form) for name in tables]
 
 

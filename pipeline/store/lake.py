@@ -12,6 +12,7 @@ from pathlib import Path
 import duckdb
 
 from ..errors import StoreError
+from .connection import quiet
 
 PREFIX = "ducklake:"
 _CATALOGS = {"sqlite": "sqlite_scanner", "postgres": "postgres_scanner"}
@@ -33,7 +34,7 @@ def connect(url: str, data: Path, *, read_only: bool) -> duckdb.DuckDBPyConnecti
     kind = url.removeprefix(PREFIX).partition(":")[0]
     if kind not in _CATALOGS:
         raise StoreError(f"{url}: the catalog must be one of {', '.join(_CATALOGS)}, got {kind!r}")
-    connection = duckdb.connect(config={"python_enable_replacements": False})
+    connection = quiet(duckdb.connect(config={"python_enable_replacements": False}))
     for extension in ("ducklake", _CATALOGS[kind]):
         _load(connection, extension)
     options = ", READ_ONLY" if read_only else ""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
+from html import escape
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 import streamlit as st
@@ -13,13 +15,25 @@ from streamlit.testing.v1 import AppTest
 from coaudit.dashboards import cache, prefetch
 from coaudit.dashboards.drawing.figures import to_csv
 from coaudit.dashboards.drawing.timeline import differing
+from coaudit.dashboards.views import compare as view
 from coaudit.dashboards.views import efficiency
 from coaudit.pipeline.advise import advisor
+from coaudit.pipeline.analyze import compare
 from coaudit.pipeline.report import interventions
 from coaudit.pipeline.store import Store, Workspace
 from tests.pipeline.advise import games
 
-PAGES = ("overview", "process", "failures", "trajectory", "agreement", "efficiency", "cost")
+PAGES = (
+    "overview",
+    "process",
+    "failures",
+    "trajectory",
+    "agreement",
+    "efficiency",
+    "tables",
+    "compare",
+    "cost",
+)
 
 
 def _page(name: str) -> None:
@@ -98,9 +112,43 @@ def test_a_page_of_an_empty_workspace_says_what_to_run(
 
 
 @pytest.mark.slow
+def test_the_overview_answers_three_questions_and_says_what_is_left(here: Path) -> None:
+    test = _run("overview")
+    heads = [head.value for head in test.subheader]
+    assert heads == [
+        "How did the team work?",
+        "Where did it fail?",
+        "How far can the judge be trusted?",
+        "What is left to do",
+    ]
+    assert _html(test).count('class="interval"') >= 5
+    assert "coaudit judge --codebook failures --rater judge-large --model" in _html(test)
+
+
+@pytest.mark.slow
+def test_a_against_b_has_all_codes_and_metrics_and_leads_to_the_sessions(here: Path) -> None:
+    store = Store(Workspace(here), read_only=True)
+    pair = ("collaborative", "situational_planning")
+    test = _run("compare", a=pair[1], b=pair[0])
+    rows = compare.compare(store, "condition", pair=pair)
+    assert {question["groups"][0] for question in rows} == {pair[0]}
+    coded = [row for row in rows if row["question"] != "metrics" and row["effect"] is not None]
+    row = max(coded, key=lambda one: abs(one["effect"]))
+    turned = view._turned(row, pair[1])
+    assert (turned["effect"], turned["low"]) == (-row["effect"], row["high"] and -row["high"])
+    text = _html(test)
+    assert f"A: {pair[1]}" in text and "Initiative entropy (H_init)" in text
+    place = urlencode({"condition": pair[1], "code": row["metric"], "found_by": row["rater"]})
+    assert f"trajectory?{escape(place)}" in text
+    assert "no test: too few" in text
+    corrected = [one for one in coded if one["basis"].startswith("corrected")]
+    assert corrected and " → " in text, "the judge's own share stands before the corrected one"
+
+
+@pytest.mark.slow
 def test_a_filter_in_the_address_holds_for_the_page(here: Path) -> None:
-    everything = _html(_run("overview"))
-    some = _html(_run("overview", condition=["autonomous"]))
+    everything = _html(_run("tables"))
+    some = _html(_run("tables", condition=["autonomous"]))
     assert "situational_planning" in everything
     assert "situational_planning" not in some
 

@@ -22,6 +22,8 @@ PAGES = {
     "trajectory": "/trajectory?trajectory=env_tabular_analysis_8&event=3",
     "agreement": "/agreement",
     "efficiency": "/efficiency",
+    "tables": "/tables",
+    "compare": "/compare",
     "cost": "/cost",
 }
 SETTLED = "document.querySelector('[data-testid=stApp]')?.dataset.testScriptState === 'notRunning'"

@@ -35,6 +35,34 @@ def test_a_histogram_counts_the_trajectories_of_which_metrics_tells(looked: Path
         assert sum(row["trajectories"] for row in rows) == len(defined) > 0
 
 
+def test_a_game_with_several_readings_of_a_measure_counts_once_and_by_its_own(looked: Path) -> None:
+    store = Store(Workspace(looked), read_only=True)
+    rows = queries.distribution(store, Selection(), "system", "workload_balance", 0.1)
+    each = [
+        row
+        for row in metrics(store, per_trajectory=True)
+        if row.metric == "workload_balance" and row.value is not None
+    ]
+    assert len(each) > len({row.trajectory for row in each}), "some have several"
+    own = {row.trajectory for row in each if row.scoring is None}
+    measured = {row.trajectory for row in metrics(store, per_trajectory=True) if row.scoring is None}
+    with store.reading() as connection:
+        query = "SELECT id FROM trajectories WHERE system = 'coblock'"
+        games = {row[0] for row in connection.execute(query).fetchall()}
+    assert own <= games <= measured
+    assert sum(r["trajectories"] for r in rows if r["group"] == "coblock") == len(own)
+    others = {row.trajectory for row in each} - games
+    assert sum(r["trajectories"] for r in rows if r["group"] != "coblock") == len(others)
+    assert all(row["high"] <= 0.5 for row in rows), "an even split is in the last bin"
+
+
+def test_lists_tell_the_setting_and_the_system_apart(looked: Path) -> None:
+    store = Store(Workspace(looked), read_only=True)
+    rows = [*queries.unfinished(store, Selection()), *queries.alarms(store, Selection())]
+    assert {row["system"] for row in rows} <= {"cogym", "rehac", "overcooked", "coblock"}
+    assert {row["setting"] for row in rows} <= {"real", "simulated", None}
+
+
 def test_a_session_without_a_time_has_no_day(tmp_path: Path) -> None:
     path = tmp_path / "chat.jsonl"
     path.write_text(

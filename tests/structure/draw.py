@@ -16,6 +16,7 @@ SAYS = {
     "pipeline.follow": "what happens now",
     "pipeline.report": "tables, methods",
     "pipeline.annotate": "people's labels",
+    "pipeline.audit": "the way from Python",
     "pipeline.judge": "raters over the store",
     "pipeline.ingest": "logs into the store",
     "pipeline.analyze": "numbers out of it",

@@ -14,7 +14,7 @@ TOP = ("coaudit", "schemas", "judges", "annotation", "pipeline", "dashboards", "
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("coaudit", "pipeline.__main__"),
     ("pipeline.cli", "dashboards"),
-    ("pipeline.follow", "pipeline.report", "pipeline.annotate"),
+    ("pipeline.follow", "pipeline.report", "pipeline.annotate", "pipeline.audit"),
     ("pipeline.judge", "pipeline.ingest", "pipeline.analyze", "pipeline.advise"),
     ("pipeline.systems", "pipeline.store"),
     ("judges", "annotation"),

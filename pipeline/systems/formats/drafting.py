@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ class Draft:
     def found(self) -> str:
         """What was recognised, in a sentence."""
         what = {
-            "messages": f"messages of a chat at {self.made.at}",
+            "messages": f"messages of a chat{f' at {self.made.at}' if self.made.at else ''}",
             "list": f"turns in the list {self.made.at}",
             "pairs": "a question and its answer a record",
             "text": f"turns in the text {self.made.at}",
@@ -45,7 +46,9 @@ class Draft:
             "nothing": "nothing that reads like turns",
         }[self.made.shape]
         roles = f", {len(self.made.roles)} roles, {len(self.unknown)} unknown" if self.made.roles else ""
-        return f"{_sized(self.seen)}: {what}{roles}"
+        others = [path for path in self.seen.others if not fnmatchcase(path.name, _pattern(self.seen))]
+        passed = f"; {len(others)} other files are passed over" if others else ""
+        return f"{_sized(self.seen)}: {what}{roles}{passed}"
 
 
 def draft(root: Path) -> Draft:
@@ -163,11 +166,17 @@ def _input(seen: Survey) -> Iterator[str]:
     yield "\n[input]"
     yield f"format = {quoted(seen.format or 'jsonl')}"
     if seen.root.is_dir():
-        end = common_end(seen.files)
-        pattern = f"*{end}" if end else "*"
-        yield f"files = {quoted(pattern)}    # other files of the folder are passed over"
+        others = [path.name for path in seen.others if not fnmatchcase(path.name, _pattern(seen))]
+        some = ", ".join(_comment(name) for name in sorted(set(others))[:5])
+        what = f"{len(others)} files{f' ({some})' if some else ''}"
+        yield f"files = {quoted(_pattern(seen))}    # passed over: {what}"
     if seen.sessions:
         yield f"sessions = {quoted(seen.sessions)}    # the records, within the file's object"
+
+
+def _pattern(seen: Survey) -> str:
+    """Which names the files have that were looked into."""
+    return f"*{common_end(seen.files)}"
 
 
 def _constants(seen: Survey, made: Guess) -> Iterator[str]:
@@ -175,6 +184,8 @@ def _constants(seen: Survey, made: Guess) -> Iterator[str]:
     yield "\n[constants]"
     yield f"system = {quoted(name or 'mapped')}"
     yield '# setting = "real"           # or simulated, where models play the humans'
+    if made.turns_about:
+        yield 'role = ["user", "assistant"]    # no field says who speaks: in turn'
     if made.constant_role:
         yield f"role = {quoted(made.constant_role)}    # no field says who acts"
     if made.shape in ("list", "table", "text") and _has_environment(made) and _acts(made):
@@ -199,7 +210,7 @@ def _head(seen: Survey, made: Guess) -> Iterator[str]:
     elif not seen.per_file:
         what = (
             "the whole file is one session"
-            if made.shape == "table"
+            if made.shape == "table" or made.each
             else "sessions are named by file and number"
         )
         yield f"# native_id = …    # no field tells sessions apart; {what}"
@@ -233,7 +244,10 @@ def _table(name: str, entries: dict[str, str], why: str) -> Iterator[str]:
 def _events(seen: Survey, made: Guess) -> Iterator[str]:
     if made.shape == "messages":
         yield "\n[messages]    # as chat APIs have them, with tool calls and answers"
-        yield f"at = {quoted(made.at or '')}"
+        if made.at:
+            yield f"at = {quoted(made.at)}"
+        if made.each:
+            yield "each = true    # a record is one message"
         return
     yield "\n[event]"
     for name, path in made.event.items():
@@ -258,7 +272,7 @@ def _events(seen: Survey, made: Guess) -> Iterator[str]:
 
 
 def _roles(made: Guess) -> Iterator[str]:
-    if not made.roles or made.shape == "messages":
+    if not made.roles or made.shape == "messages" or made.turns_about:
         return
     unknown = sum(not role.known for role in made.roles)
     yield f"\n[roles]    # {len(made.roles)} roles, {unknown} unknown: human, agent or environment"
@@ -289,7 +303,7 @@ def _left(seen: Survey, made: Guess) -> Iterator[str]:
         *made.secrets,
     }
     used |= {*made.fields.values(), made.at or ""}
-    inside = f"{made.at}[]." if made.shape == "messages" else "\0"
+    inside = (f"{made.at or ''}." if made.each else f"{made.at}[].") if made.shape == "messages" else "\0"
     left = [
         one
         for one in seen.paths.values()

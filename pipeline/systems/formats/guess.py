@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from .guess_events import Guess, of_list, of_pairs, of_table, of_text, rows_per, value_at
+from .guess_events import (
+    Guess,
+    of_list,
+    of_messages,
+    of_pairs,
+    of_table,
+    of_text,
+    repeats,
+    rows_per,
+    value_at,
+)
 from .guess_names import (
+    GOALS,
     HEAD,
     LISTS,
     NAMES,
     OUTCOME,
     SECRET,
     SESSION,
+    TRUTHS,
     first_one,
     is_head,
     is_label,
@@ -20,6 +32,9 @@ from .guess_names import (
 )
 from .survey import PathSeen, Survey
 
+LABELS = 30
+"""More different values than that are no groups."""
+
 
 def guess(seen: Survey) -> Guess:
     """The likeliest reading of a survey."""
@@ -27,17 +42,28 @@ def guess(seen: Survey) -> Guess:
     lists = sorted(_lists(seen), key=lambda one: -one[0])
     if lists and lists[0][0] > 0:
         of_list(made, seen, lists[0][1])
+    elif of_messages(made, seen) or (_is_table(seen) and of_table(made, seen)):
+        pass
     elif not (of_text(made, seen) or of_pairs(made, seen) or of_table(made, seen)):
         return made
     _of_session(made, seen)
     return made
 
 
+def _is_table(seen: Survey) -> bool:
+    """Whether records have a speaker and a session that comes again."""
+    most = 0.9 * len(seen.records)
+    speakers = any(is_speaker(one) and one.count > most for one in named(seen.paths, NAMES["role"]))
+    return speakers and any(repeats(one, seen) for one in named(seen.paths, SESSION, depth=0))
+
+
 def _lists(seen: Survey) -> list[tuple[float, str]]:
     """(how like a list of turns, path) of each list of objects, those within lists left out."""
     scored = []
     for path, one in seen.paths.items():
-        if not one.lengths or "[]" in path:
+        parent = path.rpartition(".")[0]
+        is_content = one.key == "content" and f"{parent}.role".lstrip(".") in seen.paths
+        if not one.lengths or "[]" in path or is_content:
             continue
         inside = f"{path}[]."
         items = [p for p in seen.paths if p.startswith(inside)]
@@ -47,7 +73,9 @@ def _lists(seen: Survey) -> list[tuple[float, str]]:
         text = any(is_said(p) for p in named(seen.paths, NAMES["text"], inside))
         role = any(is_speaker(p) for p in named(seen.paths, NAMES["role"], inside))
         acts = named(seen.paths, NAMES["action"], inside)
-        score = 3 * text + 3 * role + 2 * bool(acts) + (one.key.lower() in LISTS) + min(length, 20) / 20
+        done = bool(acts) + 2 * bool(acts and named(seen.paths, NAMES["result"], inside))
+        done = max(done, 3 * (f"{inside}tool_calls" in seen.paths))
+        score = 3 * text + 3 * role + 1.5 * done + (one.key.lower() in LISTS) + min(length, 20) / 20
         share = len(one.lengths) / max(1, len(seen.records))
         enough = length >= 1.5 and (text or acts)
         scored.append((score * min(1.0, share + 0.2) if enough else 0.0, path))
@@ -63,7 +91,7 @@ def _of_session(made: Guess, seen: Survey) -> None:
         for path, one in seen.paths.items()
         if "[]" not in path and path.count(".") < 4 and path not in used and not one.only("list", "object")
     }
-    if made.shape != "table":
+    if made.shape != "table" and not made.each:
         made.native_id = _ids(heads, seen)
     for name, names in HEAD.items():
         deep = 3 if name == "agent_model" else 1
@@ -71,6 +99,8 @@ def _of_session(made: Guess, seen: Survey) -> None:
         one = first_one([one for one in some if is_head(one, name)])
         if one is not None and (name == "instance" or one.path not in made.native_id):
             made.head[name] = one.path
+    columns = made.tags
+    made.tags = {}
     if seen.format == "text":
         heads.pop("file", None)
     for path, one in heads.items():
@@ -82,14 +112,28 @@ def _of_session(made: Guess, seen: Survey) -> None:
             made.outcomes[_unique(one.key, made.outcomes)] = path
         elif one.only("text", "number", "true or false") and _tells(one, seen) and path.count(".") < 2:
             made.tags[_unique(one.key, made.tags)] = path
-    if made.shape == "table":
-        made.tags = {}
+    _name_success(made, seen)
+    if made.shape == "table" or made.each:
+        made.tags = {key: path for key, path in columns.items() if path not in made.head.values()}
         made.outcomes = {name: path for name, path in made.outcomes.items() if is_numeric(seen.paths[path])}
+
+
+def _name_success(made: Guess, seen: Survey) -> None:
+    """Have what is 0 or 1 of a whole run, and named for it, as `success` too."""
+    order = {name: place for place, name in enumerate(GOALS)}
+    binary = [
+        (order[name.lower()], path)
+        for name, path in made.outcomes.items()
+        if name.lower() in order and set(seen.paths[path].values) <= TRUTHS
+    ]
+    if binary and "success" not in made.outcomes:
+        made.outcomes["success"] = min(binary)[1]
 
 
 def _tells(one: PathSeen, seen: Survey) -> bool:
     """Whether it is a label that is not the same everywhere."""
-    return is_label(one) and (len(one.values) > 1 or len(seen.records) == 1)
+    few = not one.more and len(one.values) <= LABELS
+    return is_label(one) and few and (len(one.values) > 1 or len(seen.records) == 1)
 
 
 def _unique(key: str, names: dict[str, str]) -> str:

@@ -14,8 +14,12 @@ from .guess_names import (
     NAMES,
     PAIRS,
     SESSION,
+    SPEAKERS,
     SPEECH,
+    TOOL_NAMES,
+    TOOLS,
     first_one,
+    is_label,
     is_number,
     is_said,
     is_seq,
@@ -52,6 +56,10 @@ class Guess:
     patterns: list[str] = field(default_factory=list)
     fields: dict[str, str] = field(default_factory=dict)
     strip: bool = False
+    each: bool = False
+    """Whether a record is one message."""
+    turns_about: bool = False
+    """Whether no field says who speaks, and two speak in turn."""
     speech: list[str] = field(default_factory=list)
     """Actions that only say something."""
     constant_role: str | None = None
@@ -120,15 +128,26 @@ def _of_events(made: Guess, seen: Survey, inside: str) -> None:
         return one
 
     actions = [one for one in named(paths, NAMES["action"], inside) if one.only("text")]
+    actions += [one for one in named(paths, TOOL_NAMES, inside) if _parent(one) in TOOLS and one.only("text")]
     names = [one for one in actions if is_tool_name(one)]
     lines = [one for one in actions if one not in names]
-    speakers_ = [one for one in named(paths, NAMES["role"], inside) if is_speaker(one) and one not in names]
+    who = [
+        one for one in named(paths, NAMES["role"], inside) if is_speaker(one) and _parent(one) not in TOOLS
+    ]
+    speakers_ = [one for one in who if one not in names or one.key.lower() in SPEAKERS]
     role = take("role", [one for one in speakers_ if not is_number(one)])
     text = [one for one in named(paths, NAMES["text"], inside) if is_said(one) and one not in lines]
+    text = [one for one in text if _parent(one) not in {*TOOLS, *NAMES["result"]}] or (
+        [] if actions else text
+    )
     if role is None:
         made.constant_role = "agent"
         _of_steps(made, seen, inside, names, lines, take)
         first = take("text", [one for one in text if one.path not in taken])
+        if first and not {"action", "command", "result"} & set(made.event) and inside:
+            made.constant_role = None
+            made.turns_about = True
+            made.roles = roles_of((side, 0) for side in ("user", "assistant"))
     else:
         _named_roles(made, seen, inside, role)
         take("action", names)
@@ -145,17 +164,32 @@ def _of_events(made: Guess, seen: Survey, inside: str) -> None:
         take("seq", [one for one in named(paths, NAMES["seq"], inside) if is_seq(one)])
 
 
+def _parent(one: PathSeen) -> str:
+    """The key of the object that a path is in."""
+    return one.path.rpartition(".")[0].rpartition(".")[2].removesuffix("[]").lower()
+
+
 def _of_steps(
     made: Guess, seen: Survey, inside: str, names: list[PathSeen], lines: list[PathSeen], take: Take
 ) -> None:
     """Steps that are all the agent's: what was done, and what came back."""
     if names:
-        take("action", names)
-        take("arguments", named(seen.paths, NAMES["arguments"], inside))
+        done = take("action", names)
+        if not take("arguments", named(seen.paths, NAMES["arguments"], inside)) and done:
+            _beside(made, seen, done)
     elif lines:
         take("command", lines)
     take("result", named(seen.paths, NAMES["result"], inside))
     take("error", [one for one in named(seen.paths, NAMES["error"], inside) if one.only("text")])
+
+
+def _beside(made: Guess, seen: Survey, action: PathSeen) -> None:
+    """What stands beside an action's name in the action's own object are its arguments."""
+    within = action.path.rpartition(".")[0]
+    if _parent(action) in TOOLS:
+        beside = [path for path in seen.paths if path.rpartition(".")[0] == within and path != action.path]
+        if beside:
+            made.event["arguments"] = sorted(beside)
 
 
 def _named_roles(made: Guess, seen: Survey, inside: str, role: PathSeen) -> None:
@@ -232,6 +266,22 @@ def of_pairs(made: Guess, seen: Survey) -> bool:
     return True
 
 
+def of_messages(made: Guess, seen: Survey) -> bool:
+    """One message of a chat API a record, maybe within an object of it."""
+    for inside in ("", *(f"{path}." for path in seen.paths if "[]" not in path and path.count(".") < 2)):
+        role = seen.paths.get(f"{inside}role")
+        content = seen.paths.get(f"{inside}content")
+        if role is None or content is None or not set(role.values) <= CHAT or not role.values:
+            continue
+        if content.kinds["list"] or f"{inside}tool_calls" in seen.paths or "tool" in role.values:
+            made.shape, made.at, made.each = "messages", inside.removesuffix(".") or None, True
+            made.roles = roles_of(role.values.items())
+            sessions = [one for one in named(seen.paths, SESSION, depth=0) if repeats(one, seen)]
+            made.native_id = [sessions[0].path] if sessions else []
+            return True
+    return False
+
+
 def of_table(made: Guess, seen: Survey) -> bool:
     """One event a record."""
     _of_events(made, seen, "")
@@ -244,7 +294,24 @@ def of_table(made: Guess, seen: Survey) -> bool:
     sessions = [one for one in named(seen.paths, SESSION) if one.path not in used and repeats(one, seen)]
     made.native_id = [sessions[0].path] if sessions else []
     made.at = None
+    made.tags = _constant(seen, made.native_id, used)
     return role is not None or made.constant_role is not None
+
+
+def _constant(seen: Survey, session: list[str], used: set[str]) -> dict[str, str]:
+    """Columns that say the same in all records of a session, and not in all sessions."""
+    if not session:
+        return {}
+    kept = {}
+    for path, one in seen.paths.items():
+        if path in used or path in session or "[]" in path or not is_label(one) or len(one.values) < 2:
+            continue
+        said: dict[str, set[str]] = {}
+        for record in seen.records:
+            said.setdefault(str(value_at(record, session[0])), set()).add(str(value_at(record, path)))
+        if all(len(values) == 1 for values in said.values()) and len(said) > len(one.values):
+            kept[one.key] = path
+    return kept
 
 
 def repeats(one: PathSeen, seen: Survey) -> bool:

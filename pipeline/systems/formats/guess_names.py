@@ -77,7 +77,16 @@ NAMES: dict[str, tuple[str, ...]] = {
         "op",
     ),
     "arguments": ("args", "arguments", "tool_args", "action_args", "parameters", "params", "tool_input"),
-    "result": ("observation", "tool_output", "tool_response", "result", "tool_result", "output", "stdout"),
+    "result": (
+        "observation",
+        "obs",
+        "tool_output",
+        "tool_response",
+        "result",
+        "tool_result",
+        "output",
+        "stdout",
+    ),
     "error": ("error", "error_message", "exception"),
     "id": ("id", "event_id", "uid", "uuid", "message_id", "msg_id"),
 }
@@ -140,6 +149,9 @@ OUTCOME = re.compile(
     r"|f1|error_rate|win_rate)(?:$|_)",
     re.IGNORECASE,
 )
+GOALS = ("resolved", "solved", "is_correct", "correct", "passed", "reward", "score", "win", "won")
+"""Outcomes that, where they are 0 or 1, say whether the goal was reached, the likeliest first."""
+TRUTHS = {"0", "1", "0.0", "1.0", "True", "False"}
 SECRET = re.compile(
     r"ground_?truth|gold|reference_answer|expected|mistake_|annotation|label|answer_key", re.I
 )
@@ -158,8 +170,34 @@ LISTS = (
     ),
     *("dialog", "events", "log", "chat", "trace", "transcript", "utterances", "chat_history", "actions"),
 )
+SPEAKERS = {"role", "speaker", "actor", "sender", "author", "from"}
+"""Names of who speaks, whatever stands there."""
+TOOLS = {"tool", "function", "action", "call", "tool_call", "command"}
+"""Objects whose `name` is that of what was done."""
+TOOL_NAMES = ("name", "type", "action_type", "kind")
+VAGUE = {
+    "type",
+    "id",
+    "by",
+    "at",
+    "n",
+    "user",
+    "0",
+    "1",
+    "data",
+    "line",
+    "name",
+    "number",
+    "start",
+    "index",
+    "order",
+}
+"""Words that alone tell nothing of a key that has others."""
+WORDS = 3
 SPEECH = {"message", "say", "speak", "reply", "respond", "send_message", "chat", "utter", "ask", "tell"}
 """Actions that only say something."""
+SAID = {"text", "content", "message", "utterance", "value", "body", "msg", "say"}
+"""Names of what is said, whatever stands there."""
 CHAT = {"system", "developer", "user", "assistant", "tool", "function", "human", "ai"}
 SHORTEST = 40
 """Characters of a speaker's name, on average."""
@@ -188,21 +226,31 @@ def named(
 
 
 def _place(one: PathSeen, inside: str, order: dict[str, int], most: int) -> tuple[int, int] | None:
+    """How good a match a path is: where its key stands among the names, or else one of the key's words."""
     if not one.path.startswith(inside) or "[]" in one.path[len(inside) :]:
         return None
     depth = one.path[len(inside) :].count(".")
+    if depth > most:
+        return None
     key = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", one.key).lower().replace("-", "_").replace(" ", "_")
-    return (order[key], depth) if depth <= most and key in order else None
+    if key in order:
+        return order[key], depth
+    words = [order[word] for word in key.split("_") if word in order and word not in VAGUE]
+    return (len(order) + min(words), depth) if words and key.count("_") < WORDS else None
 
 
 def is_said(one: PathSeen) -> bool:
-    return one.kinds["text"] > 0 and (one.more or one.mean_length > 12 or len(one.values) > 8)
+    """Texts that somebody may have said: long or many, or under a name that says so."""
+    telling = one.key.lower() in SAID
+    return one.kinds["text"] > 0 and (telling or one.more or one.mean_length > 12 or len(one.values) > 8)
 
 
 def is_speaker(one: PathSeen) -> bool:
-    """Few names that come again and again."""
+    """Few names that come again and again; under a name that says so, any names."""
     if not one.only("text", "number", "true or false") or (one.more and one.mean_length > SHORTEST):
         return False
+    if one.key.lower() in SPEAKERS and one.kinds["text"] and not one.more:
+        return one.mean_length <= SHORTEST
     return 0 < len(one.values) <= max(2, min(40, one.count // 2)) and not one.more
 
 

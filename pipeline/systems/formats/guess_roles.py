@@ -14,9 +14,10 @@ _WORDS: tuple[tuple[ParticipantKind, tuple[str, ...]], ...] = (
         "environment",
         ("tool", "tools", "terminal", "computerterminal", "environment", "env", "system", "function"),
     ),
-    ("environment", ("observation", "observations", "executor", "shell", "console", "developer", "prompter")),
+    ("environment", ("observation", "observations", "code_executor", "shell", "console", "developer")),
     ("environment", ("sandbox", "toolresult", "narrator", "result", "output", "interpreter", "feedback")),
-    ("human", ("user", "human", "customer", "client", "patient", "student", "learner", "seeker", "caller")),
+    ("human", ("user", "human", "prompter", "interviewer", "interviewee", "respondent", "subject")),
+    ("human", ("moderator", "customer", "client", "patient", "student", "learner", "seeker", "caller")),
     ("human", ("person", "participant", "worker", "crowdworker", "annotator", "you", "visitor", "guest")),
     ("human", ("teacher", "tutor", "operator", "wizard", "clinician", "doctor", "apprentice", "inquirer")),
     ("agent", ("assistant", "agent", "bot", "chatbot", "model", "ai", "gpt", "gpt4", "chatgpt", "claude")),
@@ -25,6 +26,21 @@ _WORDS: tuple[tuple[ParticipantKind, tuple[str, ...]], ...] = (
     ("agent", ("reviewer", "verifier", "programmer", "ceo", "cto", "cpo", "researcher", "action")),
 )
 _KINDS = {word: kind for kind, words in _WORDS for word in words}
+BOTS = {
+    "assistant",
+    "bot",
+    "chatbot",
+    "gpt",
+    "chatgpt",
+    "ai",
+    "copilot",
+    "claude",
+    "gemini",
+    "bard",
+    "llm",
+    "model",
+}
+"""Words of names of agents that people talk with."""
 _ORDER = ("agent", "environment", "human")
 
 
@@ -48,17 +64,32 @@ def role_of(name: str, count: int = 0) -> Role:
     plain = name.strip().lower()
     if plain in ROLES:
         return Role(name, ROLES[plain], True, count)
-    parts = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", name)
-    words = [re.sub(r"\W", "", plain), *(part.lower() for part in reversed(parts))]
+    words = [re.sub(r"\W", "", plain), *reversed(_parts(name))]
     kinds = [_KINDS[word] for word in words if word in _KINDS]
     return Role(name, kinds[0] if kinds else "agent", bool(kinds), count)
+
+
+def _parts(name: str) -> list[str]:
+    return [part.lower() for part in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", name)]
+
+
+def _words(name: str) -> set[str]:
+    return {re.sub(r"\W", "", name.lower()), *_parts(name)}
 
 
 def roles_of(names: Iterable[tuple[str, int]]) -> list[Role]:
     """What each name is taken for. Of two that say nothing, the first is a human and the second an agent."""
     roles = [role_of(name, count) for name, count in names]
     unknown = [role for role in roles if not role.known]
+    bots = [role for role in roles if role.known and BOTS & _words(role.name)]
+    if len(roles) == 2 and len(unknown) == 1 and bots:
+        # Beside a chat bot stands a human; beside an agent of a team mostly another agent.
+        return [*bots, Role(unknown[0].name, "human", False, unknown[0].count)]
     if len(roles) == 2 and len(unknown) == 2:
         first, second = roles
         return [Role(first.name, "human", False, first.count), second]
+    kinds = [role.kind for role in roles]
+    if "agent" not in kinds and "human" in kinds:
+        # Of a dialogue of two, where the system is who answers.
+        roles = [Role(r.name, "agent", True, r.count) if r.name.lower() == "system" else r for r in roles]
     return sorted(roles, key=lambda role: (_ORDER.index(role.kind), role.name))

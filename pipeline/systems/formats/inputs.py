@@ -19,7 +19,7 @@ from pydantic_core import from_json
 
 from ....schemas import JsonValue, Quarantined
 from ..base import json_file, json_lines
-from .mapping import Input
+from .mapping import Input, Mapping
 from .paths import getter
 
 FORMATS = {
@@ -32,6 +32,10 @@ FORMATS = {
 """What the ends of names say."""
 MAX_TEXT = 64 * 1024 * 1024
 """Bytes of a text file; a longer one is quarantined."""
+ALL = "*"
+"""In place of a path to the records of a JSON object: its values are they, each with its `key`."""
+ITEMS = "items"
+"""Where a record that is a list has it."""
 LOOK = 64 * 1024
 """Bytes that tell the format of a file whose name does not."""
 ROWS = 10_000
@@ -66,11 +70,15 @@ def format_of(path: Path) -> str | None:
     return "jsonl" if head[:1] == b"{" else "json"
 
 
-def wanted(path: Path, given: Input) -> bool:
-    """Whether a mapping is for a file of this name."""
+def wanted(path: Path, mapping: Mapping) -> bool:
+    """Whether a mapping is for a file of this name; for texts only where it cuts one or says so."""
+    given = mapping.input
     if given.files is not None:
         return fnmatchcase(path.name, given.files)
-    return given.format is None or format_of(path) in (given.format, None) or path.suffix == ""
+    form = format_of(path)
+    if given.format is None:
+        return form != "text" or mapping.turns is not None
+    return form in (given.format, None) or path.suffix == ""
 
 
 def records(path: Path, given: Input) -> Iterator[Record]:
@@ -97,9 +105,11 @@ def _of_json(path: Path, sessions: str | None) -> Iterator[Record]:
         yield from lines if several else [(None, value)]
         return
     if sessions is not None and isinstance(value, dict):
-        inside = getter(sessions)(value)
+        inside = value if sessions == ALL else getter(sessions)(value)
+        if isinstance(inside, dict) and all(isinstance(one, list) for one in inside.values()):
+            inside = {key: {ITEMS: one} for key, one in inside.items()}
         if isinstance(inside, dict) and all(isinstance(one, dict) for one in inside.values()):
-            inside = [{"key": key, **one} for key, one in inside.items()]
+            inside = [{"key": key, **one} for key, one in inside.items() if isinstance(one, dict)]
         if not isinstance(inside, list):
             reason = f"input.sessions: no list at {sessions!r}"
             value, inside = Quarantined(source=str(path), reason=reason), None

@@ -47,7 +47,7 @@ def recognises(path: Path) -> bool:
 def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
     """The sessions of a file; `options.map` holds the mapping's text."""
     mapping = parse(options.map or "")
-    if not inputs.wanted(path, mapping.input):
+    if not inputs.wanted(path, mapping):
         return
     sessions = MappedSessions(mapping, options, str(path))
     if mapping.events_at is None:
@@ -65,7 +65,7 @@ def lines_apart(path: Path, options: ReadOptions) -> bool:
 def read_span(path: Path, options: ReadOptions, span: Span) -> Iterator[Trajectory | Quarantined]:
     """The sessions of a part of a file with one session a line."""
     mapping = parse(options.map or "")
-    if inputs.wanted(path, mapping.input):
+    if inputs.wanted(path, mapping):
         yield from _of_records(path, MappedSessions(mapping, options, str(path)), span)
 
 
@@ -117,6 +117,10 @@ def _listed(
     yield from session.finished(value)
 
 
+def _head(records: list[dict[str, Any]], sessions: MappedSessions) -> dict[str, Any]:
+    return {**sessions.head(records), **sessions.tail(records)}
+
+
 def _of_events(path: Path, sessions: MappedSessions) -> Iterator[Trajectory | Quarantined]:
     """One event a record."""
     last, records = _last_records(path, sessions)
@@ -154,6 +158,11 @@ def _last_records(path: Path, sessions: MappedSessions) -> tuple[dict[str, int],
 
 def _assembled(many: list[Numbered], sessions: MappedSessions) -> Iterator[Trajectory | Quarantined]:
     """One session from its records in the order of the file."""
+    if sessions.mapping.messages is not None:
+        records = [record for _, record in many]
+        said = mapped_messages.each(records, sessions.mapping.messages)
+        yield from mapped_messages.told(said, _head(records, sessions), many[0][0], sessions)
+        return
     session = MappedSession(sessions, sessions.head(record for _, record in many), many[0][0])
     for place, (number, record) in enumerate(sessions.ordered(many)):
         session.take(place, record, "", number)

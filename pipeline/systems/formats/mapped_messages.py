@@ -10,7 +10,11 @@ from . import chat
 from .conversation import Call, Said, Talk, outcomes
 from .mapped_paths import HEAD, MappedSessions, written
 from .mapped_session import tag, texted
+from .mapping import Messages
+from .paths import getter
 from .rules import rules
+
+TIMES = ("timestamp", "created_at", "created")
 
 
 def told(
@@ -18,7 +22,7 @@ def told(
 ) -> Iterator[Trajectory | Quarantined]:
     """The conversation of a list of messages; a message that cannot be read is quarantined."""
     talk = Talk(rules(sessions.options.map))
-    at = sessions.mapping.events_at
+    at = sessions.mapping.events_at or "messages"
     for place, given in enumerate(many):
         try:
             talk.take(_acting(_named(chat.message(given), sessions), sessions))
@@ -29,6 +33,17 @@ def told(
         yield _trajectory(talk, value, number, sessions)
     else:
         yield Quarantined(source=sessions.source, line=number, reason=f"{at}: no messages in it")
+
+
+def each(records: list[dict[str, Any]], messages: Messages) -> list[dict[str, Any]]:
+    """The messages of records that hold one each, with the time that a record has."""
+    at = getter(messages.at) if messages.at else None
+    made = []
+    for record in records:
+        said = at(record) if at else record
+        if isinstance(said, dict) and ("role" in said or "type" in said):
+            made.append({**{key: record[key] for key in TIMES if key in record}, **said})
+    return made
 
 
 def _named(said: Said, sessions: MappedSessions) -> Said:

@@ -39,6 +39,8 @@ class MappedSession:
     kinds: dict[str, ParticipantKind] = field(default_factory=dict)
     wrong: list[Quarantined] = field(default_factory=list)
     seen: dict[Any, list[dict[str, Any]]] = field(default_factory=dict)
+    place: int = 0
+    """Of the event that is being taken."""
     plain: set[tuple[str, str]] = field(default_factory=set)
     """Actors with their roles about whom nothing in an event can say otherwise."""
 
@@ -93,6 +95,7 @@ class MappedSession:
 
     def _take(self, place: int, event: dict[str, Any]) -> None:
         how = self.sessions
+        self.place = place
         taken, kind = how.rule(event)
         if not taken:
             return
@@ -120,12 +123,13 @@ class MappedSession:
     def _acted(self, actor: str, event: dict[str, Any], text: str | None) -> Action | None:
         """What an event did: as a field names it, as a command line, or as its text has it written."""
         how = self.sessions
-        name, line = texted(how.action(event), "action"), how.command(event)
-        if name is None and isinstance(line, str) and line.strip():
+        if name := texted(how.action(event), "action"):
+            return self._action(name, event)
+        if name is None and isinstance(line := how.command(event), str) and line.strip():
             return Action(name=line.split()[0][:80], arguments={"command": line})
-        if name is None and self.kinds[actor] == "agent":
+        if name is None and how.acting and self.kinds[actor] == "agent":
             return how.written_action(event, text)
-        return None if name in (None, "") else self._action(str(name), event)
+        return None
 
     def _answers(self, text: str | None, kind: EventKind | None) -> bool:
         """Whether a text of the environment is the result of the action before it; it then is its state."""
@@ -146,10 +150,12 @@ class MappedSession:
 
     def _actor(self, event: dict[str, Any]) -> str:
         how = self.sessions
-        constant = how.mapping.constants.role
         actor, role = how.actor(event), how.role(event)
         if type(actor) is str and type(role) is str and (actor, role) in self.plain:
             return actor
+        constant = how.mapping.constants.role
+        if isinstance(constant, list):
+            constant = constant[self.place % len(constant)]
         if rule := how.role_rule(event):
             return self._known(rule.actor or _name(actor, how), rule.kind)
         if not is_name(actor) and constant is not None:
@@ -306,6 +312,8 @@ def _name(actor: Any, how: MappedSessions) -> Any:
 
 def _said(value: Any) -> str | None:
     """What was said: a text, the texts of a list of parts, or whatever else as its JSON."""
+    if value is None or type(value) is str:
+        return value
     if isinstance(value, list):
         return contents.plain(value)
     return canonical_json(value) if isinstance(value, dict) else texted(value, "text")

@@ -60,9 +60,12 @@ class Turns(Model):
 
 
 class Messages(Model):
-    """A list of messages as chat APIs have them, with tool calls and answers, in place of `[event]`."""
+    """Messages as chat APIs have them, with tool calls and answers, in place of `[event]`."""
 
-    at: str
+    at: str | None = None
+    """The list of messages; with `each`, the message, or nothing where it is the record itself."""
+    each: bool = False
+    """Whether a record is one message; records in which there is none are passed over."""
 
 
 class ActionRule(Model):
@@ -86,8 +89,8 @@ class Constants(Model):
     agent_model: str | None = None
     status: Literal["succeeded", "failed"] | None = None
     """Of an action whose result no field and no rule speaks of; without it that is unknown."""
-    role: str | None = Field(default=None, min_length=1)
-    """Of an event in which no field says it, such as a step that is always the agent's."""
+    role: str | list[str] | None = Field(default=None, min_length=1)
+    """Of an event in which no field says it, such as a step of the agent's; of several, in turn."""
     results: Literal["next"] | None = None
     """`next`: what the environment says right after an action is that action's result."""
 
@@ -205,7 +208,7 @@ class Mapping(Model):
     def events_at(self) -> str | None:
         """Path of the list of events in a record; None where a record is an event."""
         if self.messages is not None:
-            return self.messages.at
+            return None if self.messages.each else self.messages.at
         return next((path.partition("[]")[0] for _, path in self._event_paths() if "[]" in path), None)
 
     def check(self) -> None:
@@ -237,6 +240,8 @@ class Mapping(Model):
 
     def _check_parts(self) -> None:
         mapped = bool(self.event.model_dump(exclude_none=True))
+        if self.messages is not None and self.messages.at is None and not self.messages.each:
+            raise ValueError("messages.at: where the list of messages is; or each = true")
         if self.messages is not None and mapped:
             raise ValueError("messages: says all that [event] would; give one of them")
         rules = self.roles or self.results or self.constants.status

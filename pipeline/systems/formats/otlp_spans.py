@@ -161,7 +161,15 @@ def _either(given: Any, key: str) -> Any:
 
 
 def _attributes(given: dict[str, Any]) -> dict[str, Any]:
-    return {item["key"]: _any(item.get("value", {})) for item in given.get("attributes") or []}
+    return _pairs(given.get("attributes") or [])
+
+
+def _pairs(items: list[dict[str, Any]]) -> dict[str, Any]:
+    """OTLP's list of keys and values as an object; TypeError for a key that is no text."""
+    pairs = {item["key"]: _any(item.get("value", {})) for item in items}
+    if wrong := [key for key in pairs if not isinstance(key, str)]:
+        raise TypeError(f"expected a text as an attribute's key, got {wrong[0]!r}")
+    return pairs
 
 
 def _any(value: dict[str, Any]) -> Any:
@@ -174,7 +182,7 @@ def _any(value: dict[str, Any]) -> Any:
         case "arrayValue":
             return [_any(one) for one in inner.get("values", [])]
         case "kvlistValue":
-            return {item["key"]: _any(item.get("value", {})) for item in inner.get("values", [])}
+            return _pairs(inner.get("values", []))
     return inner
 
 

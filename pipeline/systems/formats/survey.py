@@ -6,7 +6,6 @@ import itertools
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +150,8 @@ def _container(path: Path) -> str | None:
     value = json_file(path)
     if not isinstance(value, dict):
         return None
+    if _is_by_name(value):
+        return inputs.ALL
     best: tuple[int, str] | None = None
     for key, inside in value.items():
         items = list(inside.values()) if isinstance(inside, dict) else inside
@@ -161,6 +162,21 @@ def _container(path: Path) -> str | None:
         if len(objects) == len(items) and nested > len(items) / 2:
             best = max(best or (0, ""), (len(items), escaped(key)))
     return best[1] if best else None
+
+
+def _is_by_name(value: dict[str, Any]) -> bool:
+    """Whether an object's values are sessions: lists of turns, or objects with the same list of turns."""
+    values = list(value.values())
+    if len(values) < CONTAINER:
+        return False
+    if all(_is_list_of_turns(one) for one in values):
+        return len({frozenset(one[0]) for one in values}) <= len(values) / 2 + 1
+    keys = [
+        {key for key, inner in one.items() if _is_list_of_turns(inner)}
+        for one in values
+        if isinstance(one, dict)
+    ]
+    return len(keys) == len(values) and bool(set.intersection(*keys))
 
 
 def _inside(value: dict[str, Any]) -> Iterator[Any]:
@@ -240,8 +256,3 @@ def _drop_names(paths: dict[str, PathSeen]) -> None:
     for parent in [path for path, count in below.items() if count > KEYS and path]:
         for path in [path for path in paths if path.startswith(f"{parent}.")]:
             del paths[path]
-
-
-def fitting(files: list[Path], pattern: str) -> list[Path]:
-    """The files whose names fit a pattern."""
-    return [path for path in files if fnmatchcase(path.name, pattern)]

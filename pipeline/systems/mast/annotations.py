@@ -82,12 +82,12 @@ def of_record(record: dict[str, JsonValue], source: str) -> Iterator[Label | Qua
     for item in items:
         code = code_of(str(item.get("failure mode")), numbers)
         for rater, value in item.items():
-            if rater.startswith("annotator") and isinstance(value, (bool, int)):
-                yield Label({**base, "code": code, "rater": rater, "label": _label(bool(value))})
+            if rater.lower().startswith("annotator") and value not in (None, ""):
+                yield Label({**base, "code": code, "rater": rater, "label": _label(_truth(value))})
     given = record.get("mast_annotation")
     for code, value in expect(given, dict, "mast_annotation").items() if given is not None else ():
         if value is not None:
-            said = {"code": code, "rater": MODEL, "rater_kind": "llm", "label": _label(bool(value))}
+            said = {"code": code, "rater": MODEL, "rater_kind": "llm", "label": _label(_truth(value))}
             yield Label({**base, **said})
 
 
@@ -104,6 +104,16 @@ def code_of(mode: str, numbers: set[str]) -> str:
     if code is None:
         raise ValueError(f"failure mode: {mode.splitlines()[0][:60]!r} is none that was published")
     return code
+
+
+def _truth(value: JsonValue) -> bool:
+    """True or false, as such, as a number or as a word; ValueError for anything else."""
+    word = str(value).strip().lower()
+    if word in ("true", "yes", "1", "1.0", "y", "x"):
+        return True
+    if word in ("false", "no", "0", "0.0", "n"):
+        return False
+    raise ValueError(f"expected true or false of an annotator, got {value!r:.40}")
 
 
 def _label(present: bool) -> str:

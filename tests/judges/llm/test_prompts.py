@@ -200,3 +200,15 @@ def test_a_codebooks_own_prompt_stands_in_place_of_the_one_made_from_it() -> Non
         system.split()
     )
     assert book.codes[0].definition not in system
+
+
+@pytest.mark.parametrize("context", ["transcript", "preceding"])
+def test_a_participant_is_asked_about_by_name_with_the_whole_log(context: ContextKind) -> None:
+    shown = ask(LOG, "responsible_agent", context, 2)
+    assert "To be rated is agent_1, whose events are 2, 3, 5." in shown
+    assert "Yes, please do." in shown and "[5] agent_1: action" in shown
+
+
+def test_without_context_a_participant_is_shown_with_what_they_did_alone() -> None:
+    shown = ask(LOG, "responsible_agent", "none", 2)
+    assert "May I book the Blue Room?" in shown and "Yes, please do." not in shown

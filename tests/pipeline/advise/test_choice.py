@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from coaudit.pipeline.advise.choice import REFERENCE, Candidate, Trial, best
+from coaudit.pipeline.advise.choice import REFERENCE, Candidate, Trial, _trial, best
 from coaudit.pipeline.advise.policies import NEVER
 from coaudit.pipeline.advise.scores import Bench, Score, is_sampled, score_of
 from coaudit.pipeline.advise.states import Episode
@@ -78,6 +78,15 @@ def test_samples_are_weighted_by_how_much_likelier_a_policy_takes_their_choices(
     always = on.score(np.ones(len(woods.states)))
     assert always.mean(0.1) == pytest.approx(0.4)
     assert always.rate == 1.0
+
+
+def test_a_policy_that_few_episodes_tell_of_is_not_followed() -> None:
+    """Seven questions took its choices and gained everything: that is no evidence on samples."""
+    reference = score([0.0] * 40)
+    for number, chosen in ((7, False), (9, True)):
+        known = score([1.0] * 40).of(np.array([1.0] * number + [0.0] * (40 - number)))
+        trial = _trial(Candidate("rule", NEVER), known, reference, 0.0)
+        assert (trial.cautious > 0) is chosen
 
 
 def test_a_policy_whose_choices_were_never_logged_has_no_value() -> None:

@@ -15,7 +15,7 @@ from coaudit.pipeline.analyze.matrix import joint_inclusion
 from coaudit.pipeline.analyze.metrics import metrics
 from coaudit.pipeline.errors import SourceError, UsageError
 from coaudit.pipeline.ingest import rebuild
-from coaudit.pipeline.store import Store, samples
+from coaudit.pipeline.store import Selection, Store, samples
 from coaudit.schemas import Agreement
 from tests.pipeline.stores import made, rate, rows, take, verdict
 from tests.pipeline.systems.cogym.folders import AGENT, BEGAN, USER, Log, performance
@@ -157,6 +157,19 @@ def test_groups_are_compared_in_pairs_where_they_share_instances(tmp_path: Path)
         compare.compare(store, "condition", correction="none")
     with pytest.raises(UsageError, match="--estimator must be one of post_stratified, ppi"):
         compare.compare(store, "condition", estimator="best")
+
+
+def test_a_pair_is_compared_alone_and_corrected_for_its_own_tests(tmp_path: Path) -> None:
+    scores = {"a": [0.1, 0.5, 0.9, 1.0], "b": [0.0, 0.2, 0.3, 0.3], "c": [0.2] * 4}
+    store = arms(tmp_path, scores)
+    every = [row for row in compare.compare(store, "condition") if row["groups"] == ["a", "b"]]
+    alone = compare.compare(store, "condition", pair=("b", "a"))
+    assert [row["groups"] for row in alone] == [["a", "b"]] * len(every)
+    same = ("metric", "first", "second", "effect", "low", "high", "n", "pairs")
+    assert [[row[key] for key in same] for row in alone] == [[row[key] for key in same] for row in every]
+    only = Selection(condition=("c",))
+    with pytest.raises(UsageError, match="no trajectory is in group 'a'"):
+        compare.compare(store, "condition", pair=("a", "c"), only=only)
 
 
 def test_a_comparison_says_of_each_group_what_metrics_says(tmp_path: Path) -> None:

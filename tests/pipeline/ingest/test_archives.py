@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import io
+import json
 import shutil
 import tarfile
 import zipfile
@@ -12,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from coaudit.pipeline.ingest.archives import unpacked
+from tests.conftest import Coaudit
 
 MEMBERS = [
     ("first", "1"),
@@ -59,3 +62,14 @@ def test_no_archive_takes_the_disk_that_others_need(tmp_path: Path, monkeypatch:
     with unpacked(path) as (folder, refused):
         assert sorted(p.name for p in folder.iterdir()) == ["a", "c"]
     assert "too large: 100 bytes may still be unpacked" in refused[0].reason
+
+
+def test_one_compressed_file_is_read_as_the_file_it_holds(tmp_path: Path, coaudit: Coaudit) -> None:
+    line = json.dumps({"id": "s1", "messages": [{"role": "user", "content": "Go."}]})
+    path = tmp_path / "log.jsonl.gz"
+    path.write_bytes(gzip.compress(f"{line}\n".encode()))
+    coaudit("ingest", path)
+    (row,) = coaudit("trajectory", "list", "--json").json["rows"]
+    assert (row["native_id"], row["source"]) == ("s1", f"{path}!log.jsonl")
+    path.write_bytes(path.read_bytes()[:-9])
+    assert "broken archive" in coaudit("ingest", path, status=None).err

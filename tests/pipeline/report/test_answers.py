@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -81,6 +83,28 @@ def test_the_answers_hold_the_numbers_of_metrics_and_rates(store: Store) -> None
     assert isinstance(line[3], Number) and line[3].value == own.judge_rate == 0.5
     assert "do not print it" in trust.sentences[-1] and CODE in trust.sentences[-1]
     assert [cell for cell in failed.table.rows[0][:2]] == [CODE, "Silent start"]
+
+
+def test_where_it_failed_names_the_mode_on_which_two_arms_are_most_apart(tmp_path: Path) -> None:
+    store = made(tmp_path / "apart")
+    (store.workspace.path / "sources.jsonl").touch()
+    runs = [run(arm, n, 1) for arm in ("one", "two") for n in range(20)] + [run("small", 0, 1)]
+    with store.writing() as connection:
+        save(store, runs, connection)
+
+    def said(code: str, present: Callable[[Trajectory], bool]) -> list[dict[str, Any]]:
+        labels = {True: "present", False: "absent"}
+        return [
+            verdict(t.id, None, "failures", labels[present(t)], code=code, rater="bot", rater_kind="llm")
+            for t in runs
+        ]
+
+    # C.1 is common in both arms, C.2 in one alone; the arm of one session, which shows all, is no arm.
+    rate(store, said("C.1", lambda t: True) + said("C.2", lambda t: t.condition != "two"))
+    worst = answers.failure(store).sentences[1]
+    assert "most common is C.1" in worst
+    assert "Most apart are arms on C.2" in worst and "in one against 0 %" in worst and "in two" in worst
+    assert "overlap" not in worst
 
 
 def test_the_answers_fit_a_screen_of_80_columns(store: Store) -> None:

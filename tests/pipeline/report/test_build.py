@@ -12,7 +12,7 @@ import pytest
 from coaudit.pipeline.analyze import rates
 from coaudit.pipeline.ingest.measure import save
 from coaudit.pipeline.report import Number, Table, build, tables
-from coaudit.pipeline.report.html import html
+from coaudit.pipeline.report.html import html, interval
 from coaudit.pipeline.report.tables import figure
 from coaudit.pipeline.report.text import _escaped, markdown, terminal
 from coaudit.pipeline.store import Selection, Store, Workspace
@@ -115,6 +115,43 @@ def test_a_table_shows_one_rater_and_says_what_they_did_not_rate() -> None:
     ]
     assert build.best_rater([*rows, row("halting_messages", "gold", 1)]) == "gold"
     assert build.best_rater(rows[:1]) is None
+
+
+def test_a_page_begins_with_the_three_answers_and_draws_their_intervals(audited: Store) -> None:
+    report = build.build(audited)
+    page = html(report)
+    heads = re.findall(r"<h2 id[^>]*>([^<]+)</h2>", page)
+    assert heads[:3] == ["How did the team work?", "Where did it fail?", "How far can the judge be trusted?"]
+    assert markdown(report).index("## How did the team work?") < markdown(report).index("## What was audited")
+    assert page.count('class="interval"') >= 5
+    assert interval(Number(0.5, 0.25, 1.0, percent=True)) == "--low: 0.2500; --at: 0.5000; --high: 1.0000"
+    assert interval(Number(0.5, 0.0, 1.2)) == "--low: 0.5000; --at: 0.7500; --high: 1.0000", "a kappa"
+    assert interval(Number(0.5)) == interval("word") == interval(Number(None, 0.1, 0.2)) == ""
+
+
+def test_other_systems_have_a_row_a_metric_by_its_name_and_a_column_a_condition() -> None:
+    def row(system: str, condition: str, task: str, metric: str, scoring: str | None = None) -> Metric:
+        group = {"system": system, "setting": None, "condition": condition, "task": task}
+        return Metric(metric=metric, group=group, value=0.5, n=3, scoring=scoring)
+
+    table = build.elsewhere(
+        [
+            row("coblock", "a", "t", "workload_balance"),
+            row("coblock", "b", "t", "workload_balance", "actions"),
+            row("rehac", "x", "t", "tes"),
+            row("rehac", "x", "u", "tes"),
+            row("cogym", "x", "u", "tes"),
+        ]
+    )
+    assert table.columns == ("Metric", "a", "b", "x · t", "x · u")
+    assert table.groups == (("coblock", 2), ("rehac", 2))
+    assert [line[0] for line in table.rows] == [
+        "Trajectory efficiency (TES)",
+        "Workload balance",
+        "Workload balance, by steps done",
+    ]
+    own, by_steps = table.rows[1], table.rows[2]
+    assert isinstance(own[1], Number) and own[2] == "" and by_steps[1] == ""
 
 
 def test_table_3_has_the_ratings_of_real_users(audited: Store) -> None:

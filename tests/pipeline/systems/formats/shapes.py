@@ -194,11 +194,51 @@ def parquet(folder: Path) -> Path:
     return path
 
 
+def logged_messages(folder: Path) -> Path:
+    """A session a file, a message a line, with calls and answers as parts of contents."""
+    call = {"type": "tool_use", "id": "t1", "name": "bash", "input": {"command": "ls"}}
+    answer = {"type": "tool_result", "tool_use_id": "t1", "content": "no such file", "is_error": True}
+    said_ = [("user", said(0)), ("assistant", [{"type": "text", "text": said(1)}, call]), ("user", [answer])]
+    for run in range(2):
+        lines: list[Any] = [{"type": "summary", "summary": "x", "sessionId": f"s{run}"}]
+        for n, (role, content) in enumerate(said_):
+            at = f"2026-01-02T03:04:0{n}Z"
+            lines.append(
+                {"sessionId": f"s{run}", "timestamp": at, "message": {"role": role, "content": content}}
+            )
+        _lines(folder / f"{run}.jsonl", lines)
+    return folder
+
+
+def by_name(folder: Path) -> Path:
+    """An object of sessions by their names, in which the system is who answers."""
+    turns = [{"speaker": ("user", "system")[n % 2], "utterance": said(n)} for n in range(4)]
+    return _json(folder / "n.json", {f"talk-{n}": turns for n in range(3)})
+
+
+def unsaid(folder: Path) -> Path:
+    """Dialogues in which nothing says who speaks."""
+    log = [{"text": said(n), "metadata": {}} for n in range(4)]
+    return _json(folder / "u.json", {f"M{n}.json": {"goal": {"x": 1}, "log": log} for n in range(3)})
+
+
+def export(folder: Path) -> Path:
+    """A spreadsheet's own ways: semicolons, words with spaces, times, an arm."""
+    lines = ["Session ID;Timestamp;Sender;Message Body;Study Arm"]
+    for talk in range(3):
+        for n in range(4):
+            who = ("Participant", "ChatGPT")[n % 2]
+            lines.append(
+                f"P{talk};2024-05-01 10:0{n}:00;{who};{said(n)};{'AB'[talk % 2]}".replace("; ", ", ")
+            )
+    return _text(folder / "export.csv", "\n".join(lines))
+
+
 SHAPES: dict[str, Callable[[Path], Path]] = {
     one.__name__: one
     for one in (
         *(tau, mini_swe, who, mast, turns_csv, sharegpt, swe_agent, texts, web_arena, open_hands, lang_graph),
-        *(preferences, pairs, columns, plain_lists, parquet),
+        *(preferences, pairs, columns, plain_lists, parquet, logged_messages, by_name, unsaid, export),
     )
 }
 

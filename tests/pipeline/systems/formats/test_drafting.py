@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tomllib
 from pathlib import Path
 
@@ -69,6 +70,18 @@ EXPECTED: dict[str, tuple[int, list[tuple[str, str]], list[tuple[str, str, str |
     "pairs": (4, USER, [("user", "message", said(0)), ("assistant", "message", said(1))]),
     "columns": (3, [("0", "human"), ("1", "agent")], [("0", "message", said(0)), ("1", "message", said(1))]),
     "plain_lists": (3, [("first", "human"), ("second", "agent")], [("first", "message", said(0))]),
+    "logged_messages": (
+        2,
+        USER,
+        [("user", "message", said(0)), ("assistant", "message", said(1)), ("assistant", "action", "bash")],
+    ),
+    "by_name": (3, [("user", "human"), ("system", "agent")], [("user", "message", said(0))]),
+    "unsaid": (3, USER, [("user", "message", said(0)), ("assistant", "message", said(1))]),
+    "export": (
+        3,
+        [("Participant", "human"), ("ChatGPT", "agent")],
+        [("Participant", "message", said(0)), ("ChatGPT", "message", said(1))],
+    ),
     "parquet": (2, USER, [("user", "message", said(0)), ("assistant", "message", said(1))]),
 }
 
@@ -109,12 +122,8 @@ def test_what_a_shell_gave_back_is_the_result_of_the_block_before_it(tmp_path: P
 def test_tools_that_say_error_failed_and_others_are_unknown(tmp_path: Path) -> None:
     run = drafted(SHAPES["tau"](tmp_path))[1]
     assert [e.status for e in run.events if e.kind == "action"] == ["failed", None]
-    assert (run.native_id, run.instance, run.outcomes[0].name, run.outcomes[0].value) == (
-        "0/1",
-        "0",
-        "reward",
-        1,
-    )
+    assert (run.native_id, run.instance) == ("0/1", "0")
+    assert {o.name: o.value for o in run.outcomes} == {"reward": 1, "success": 1}
 
 
 def test_a_name_is_told_apart_from_what_a_log_adds_to_it(tmp_path: Path) -> None:
@@ -178,3 +187,48 @@ def test_two_commands_bring_logs_of_any_shape_into_a_workspace(tmp_path: Path, c
     coaudit("ingest", str(logs), "--map", str(mapping))
     rows = json.loads(coaudit("trajectory", "list", "--json").out)["rows"]
     assert len(rows) == 6
+
+
+def test_an_archive_is_looked_into_and_read_with_what_is_drafted_for_it(
+    tmp_path: Path, coaudit: Coaudit
+) -> None:
+    SHAPES["mini_swe"](tmp_path / "logs")
+    archive = Path(shutil.make_archive(str(tmp_path / "logs"), "zip", tmp_path / "logs"))
+    coaudit("map", archive, "--out", tmp_path / "map.toml")
+    coaudit("ingest", archive, "--map", tmp_path / "map.toml")
+    assert len(coaudit("trajectory", "list", "--json").json["rows"]) == 2
+
+
+def test_pages_beside_the_logs_are_passed_over(tmp_path: Path, coaudit: Coaudit) -> None:
+    logs = SHAPES["sharegpt"](tmp_path).parent
+    (logs / "README.md").write_text("# Logs\nUser: this is no log.\n", encoding="utf-8")
+    mapping = tmp_path / "map.toml"
+    mapping.write_text('[event]\nrole = "conversations[].from"\n[roles]\ngpt = "agent"\n', encoding="utf-8")
+    document = coaudit("ingest", logs / "share.jsonl", logs / "README.md", "--map", mapping, "--json").json
+    assert (document["trajectories"], document["quarantined"]) == (3, [])
+
+
+def test_an_action_that_is_an_object_is_what_was_done_and_what_was_seen_is_its_result(tmp_path: Path) -> None:
+    """Steps of a browser or a game: nobody speaks, and `type` is no role."""
+    log = tmp_path / "web.jsonl"
+    steps = [
+        {"observation": {"url": "u1", "text": "page"}, "action": {"type": "click", "element": "#1"}},
+        {
+            "observation": {"url": "u2", "text": "page"},
+            "action": {"type": "type", "element": "#2", "value": "a"},
+        },
+    ]
+    tasks = [{"task": {"task_id": n}, "outcome": {"success": n % 2 == 0}, "steps": steps} for n in range(5)]
+    log.write_text("".join(json.dumps(task) + "\n" for task in tasks))
+    made = draft(log)
+    read = preview([log], ReadOptions(map=made.text), "mapped", count=9)
+    runs = [one for one in read if isinstance(one, Trajectory)]
+    assert len(runs) == 5
+    assert [(e.actor, e.kind, e.action and e.action.name) for e in runs[0].events] == [
+        ("agent", "action", "click"),
+        ("agent", "action", "type"),
+    ]
+    second = runs[0].events[1].action
+    assert second and second.arguments == {"element": "#2", "value": "a"}
+    state = runs[0].states[runs[0].events[0].states["public"]]
+    assert state == {"observation": {"url": "u1", "text": "page"}}

@@ -138,3 +138,14 @@ def test_what_a_model_annotated_is_a_rater_of_its_own(tmp_path: Path, coaudit: C
     coaudit("import", "mast", dumped(tmp_path / "set", value).parent)
     codes = coaudit("validate", "mast_annotator", "--json").json["codes"]
     assert {code["code"]: code["n_judged"] for code in codes} == {"1.1": 4, "1.2": 4}
+
+
+def test_a_vote_that_is_none_is_refused_with_its_record(tmp_path: Path, coaudit: Coaudit) -> None:
+    value = records(2)
+    value[0]["annotations"][0]["annotator_1"] = "TRUE"
+    value[1]["annotations"][0]["annotator_1"] = "perhaps"
+    document = coaudit("import", "mast", dumped(tmp_path / "set", value).parent, "--json").json
+    assert [(item["line"], item["reason"]) for item in document["quarantined"]] == [
+        (2, "expected true or false of an annotator, got 'perhaps'")
+    ]
+    assert document["labels"]["imported"] == 6

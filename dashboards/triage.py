@@ -1,0 +1,146 @@
+"""Which sessions to look at first: the list of trajectories, found by words and sorted by what is wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..pipeline.store import Selection, Store, dictionaries, execute
+
+Rows = list[dict[str, Any]]
+WORDS = 3
+"""Characters from which words are looked for in all events."""
+ORDERS = {
+    "most findings": ("found", "DESC"),
+    "worst outcome": ("outcome", "ASC"),
+    "judge and people differ": ("differ", "DESC"),
+    "most tokens": ("tokens", "DESC"),
+    "dearest to judge": ("cost", "DESC"),
+    "first begun": ("began", "ASC"),
+    "longest": ("events", "DESC"),
+}
+"""What a list can be sorted by -> what of a trajectory that is, and which comes first."""
+_OF = {
+    "found": """
+        SELECT trajectory_id, count(DISTINCT codebook || chr(31) || code) AS value FROM counted_ratings
+        WHERE unit_kind = 'trajectory' AND label = positive GROUP BY ALL
+    """,
+    "outcome": """
+        SELECT trajectory_id, coalesce(max(value) FILTER (metric = 'delivered'),
+            max(value) FILTER (metric = 'success'), max(value) FILTER (metric = 'exact_match')) AS value
+        FROM measures WHERE metric IN ('delivered', 'success', 'exact_match') AND participant IS NULL
+        GROUP BY ALL
+    """,
+    "differ": """
+        SELECT trajectory_id, count(*) AS value FROM (
+            SELECT trajectory_id FROM counted_ratings WHERE label IS NOT NULL
+            GROUP BY trajectory_id, codebook, code, event
+            HAVING NOT list_has_all(list(label) FILTER (rater_kind = 'human'),
+                list(label) FILTER (rater_kind <> 'human'))
+        ) GROUP BY ALL
+    """,
+    "tokens": """
+        SELECT trajectory_id,
+            sum(coalesce(prompt_tokens, 0) + coalesce(completion_tokens, 0))::BIGINT AS value
+        FROM participants WHERE prompt_tokens IS NOT NULL OR completion_tokens IS NOT NULL GROUP BY ALL
+    """,
+    "cost": """
+        SELECT trajectory_id, sum(cost_usd) AS value FROM ratings WHERE NOT retracted GROUP BY ALL
+    """,
+    "began": "SELECT id AS trajectory_id, started AS value FROM trajectories",
+    "events": "SELECT id AS trajectory_id, n_events AS value FROM trajectories",
+}
+SHOWN = ("found", "outcome", "differ", "tokens", "cost")
+_METRIC = """
+    SELECT trajectory_id, arg_min(value, coalesce(scoring, '')) AS value FROM measures
+    WHERE metric = ? AND participant IS NULL AND coalesce(definition, 'released') = 'released'
+    GROUP BY ALL
+"""
+
+
+def listed(
+    store: Store,
+    only: Selection,
+    *,
+    code: str | None = None,
+    rater: str | None = None,
+    words: str = "",
+    order: str = "first begun",
+    first: int = 0,
+    many: int = 50,
+) -> tuple[Rows, int]:
+    """Trajectories of a selection (with a failure that a rater found), and how many there are in all.
+
+    `words` are looked for in ids and in what was said and done. `order` is one of ORDERS or a metric, of
+    which the greatest come first; what has no value comes last. Each row has the event that is cited or
+    that has the words, where there is one.
+    """
+    body, parameters = _body(only, code, rater, words)
+    value, given, direction = _order(order)
+    query = f"""
+        SELECT hits.id, hits.cited, hits.rationale, o.value FROM ({body}) hits
+        LEFT JOIN ({value}) o ON o.trajectory_id = hits.id
+        ORDER BY o.value {direction} NULLS LAST, hits.id LIMIT {int(many)} OFFSET {int(first)}
+    """
+    with store.reading() as connection:
+        total = execute(connection, f"SELECT count(*) FROM ({body})", parameters).fetchall()[0][0]
+        hits = dictionaries(connection, query, [*parameters, *given])
+        about = _about(connection, [row["id"] for row in hits])
+    named = {} if order in ORDERS else {"metric": order}
+    return [{**about[row["id"]], **row, **named} for row in hits], total
+
+
+def _order(order: str) -> tuple[str, list[str], str]:
+    if order in ORDERS:
+        name, direction = ORDERS[order]
+        return _OF[name], [], direction
+    return _METRIC, [order], "DESC"
+
+
+def _body(only: Selection, code: str | None, rater: str | None, words: str) -> tuple[str, list[Any]]:
+    """A query of id, cited event and rationale of all that fit, with its parameters."""
+    where, values = only.where()
+    join, before = "", list[str | None]()
+    cited, why, terms = "NULL::INTEGER", "NULL", [where]
+    if code:
+        join = (
+            "JOIN findings f ON f.trajectory_id = t.id AND f.present = 1 AND (f.code = ? OR f.category = ?)"
+        )
+        before += [code, code]
+        cited, why = "min(f.cites[1])", "any_value(f.rationale)"
+    if words:
+        join += f" LEFT JOIN ({_SAID}) e ON e.trajectory_id = t.id"
+        before += [words if len(words) >= WORDS else None] * 2
+        terms.append("(starts_with(t.id, ?) OR contains(lower(t.native_id), lower(?)) OR e.seq IS NOT NULL)")
+        values = [*values, words, words]
+        cited = f"coalesce({cited}, min(e.seq))"
+    if code and rater:
+        terms.append("f.rater = ?")
+        values = [*values, rater]
+    body = f"SELECT t.id, {cited} AS cited, {why} AS rationale FROM trajectories t {join}"
+    return f"{body} WHERE {' AND '.join(terms)} GROUP BY t.id", [*before, *values]
+
+
+_SAID = """
+    SELECT trajectory_id, min(seq) AS seq FROM events
+    WHERE contains(lower(text), lower(?::VARCHAR)) OR contains(lower(arguments), lower(?::VARCHAR))
+    GROUP BY ALL
+"""
+
+
+def _about(connection: Any, ids: list[str]) -> dict[str, dict[str, Any]]:
+    """What a list tells of each of some trajectories."""
+    columns = (
+        "t.id, t.native_id, t.system, t.setting, t.condition, t.task, t.agent_model, t.started, t.n_events"
+    )
+    values = ", ".join(f"{name}.value AS {name}" for name in SHOWN)
+    joins = " ".join(
+        f"LEFT JOIN (FROM ({_OF[name]}) SEMI JOIN wanted USING (trajectory_id)) {name} "
+        f"ON {name}.trajectory_id = t.id"
+        for name in SHOWN
+    )
+    query = f"""
+        WITH wanted AS (SELECT unnest(?::VARCHAR[]) AS trajectory_id)
+        SELECT {columns}, {values} FROM trajectories t {joins}
+        WHERE t.id IN (SELECT trajectory_id FROM wanted)
+    """
+    return {row["id"]: row for row in dictionaries(connection, query, [ids])}

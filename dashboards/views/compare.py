@@ -1,0 +1,204 @@
+"""Compare: two groups on every mode and metric, the largest difference in front."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import streamlit as st
+
+from ...annotation.statistics.estimate import UNIT
+from ...pipeline import codebooks
+from ...pipeline.analyze import compare, failures
+from ...pipeline.analyze.totals import bounds_of
+from ...pipeline.report import Number, Table
+from ...pipeline.report.names import named
+from ...pipeline.report.tables import Cell
+from ...pipeline.store import Selection, Store
+from ...pipeline.store.selection import COLUMNS
+from .. import queries
+from ..cache import ask
+from ..drawing import figures
+
+Row = dict[str, Any]
+MANY = 20_000
+"""Trajectories from which on a comparison waits to be asked for."""
+
+
+def show(only: Selection) -> None:
+    """Draw the page."""
+    st.title("Compare")
+    fields = ask(comparable, only)
+    if not fields:
+        st.info("Nothing to compare: run `coaudit ingest PATH`; `--tag version=…` tells versions apart.")
+        return
+    one, two, three = st.columns(3)
+    by = one.selectbox("By", fields, key="by", bind="query-params")
+    arms = ask(queries.arms, only, by)
+    pairs = _pairs(arms)
+    first = two.selectbox("A", list(pairs), key="a", bind="query-params")
+    second = three.selectbox("B", pairs[first], key="b", bind="query-params")
+    total = sum(row["trajectories"] for row in arms if row["group"] in (first, second))
+    if total > MANY and not st.toggle(
+        f"Compare {total:,} trajectories (minutes)", key="go", bind="query-params"
+    ):
+        return
+    rows = ask(compare.compare, by, pair=(first, second), only=only)
+    own = ask(raw, by, only, sorted({row["question"] for row in rows if row["question"] != compare.METRICS}))
+    said = [_turned(row, first) for row in rows]
+    raters = sorted({row["rater"] or "people" for row in said if row["question"] != compare.METRICS})
+    who = st.multiselect("Found by", raters, key="raters", bind="query-params", placeholder="everybody")
+    codes = [
+        row
+        for row in said
+        if row["question"] != compare.METRICS and (not who or (row["rater"] or "people") in who)
+    ]
+    figures.table(coded(codes, by, own, ask(names)), pictures=True)
+    figures.table(measured([row for row in said if row["question"] == compare.METRICS], by), pictures=True)
+
+
+def comparable(store: Store, only: Selection) -> list[str]:
+    """The columns and tags by which some system has two groups, condition first."""
+    tags = sorted({tag.partition("=")[0] for tag in queries.choices(store)["tags"]})
+    fields = ["condition", *(name for name in COLUMNS if name != "condition"), *tags]
+    return [by for by in fields if _pairs(queries.arms(store, only, by))]
+
+
+def _pairs(arms: Sequence[Row]) -> dict[str, list[str]]:
+    """Group -> those of the same system that it can be held against, large ones first."""
+    systems: dict[str, list[str]] = {}
+    for row in arms:
+        systems.setdefault(row["system"], []).append(row["group"])
+    pairs: dict[str, list[str]] = {}
+    for row in arms:
+        others = [name for name in systems[row["system"]] if name != row["group"]]
+        if others:
+            known = pairs.setdefault(row["group"], [])
+            known += [name for name in others if name not in known]
+    return pairs
+
+
+def raw(
+    store: Store, by: str, only: Selection, books: Sequence[str]
+) -> dict[tuple[str, str, str], tuple[float | None, int]]:
+    """(Code, rater, group) -> that rater's own share of trajectories with the code, and of how many."""
+    return {
+        (share.code, share.rater, share.group[0]): (share.rate, share.n)
+        for book in books
+        for share in failures.shares(store, by=(by,), codebook=book, only=only)
+        if share.category != share.code
+    }
+
+
+def names(store: Store) -> dict[str, str]:
+    """Code -> its name, of all codebooks."""
+    books = (
+        codebooks.load(name, store.workspace.codebooks) for name in codebooks.names(store.workspace.codebooks)
+    )
+    return {code.code: code.name for book in books for code in book.codes}
+
+
+def _turned(row: Row, first: str) -> Row:
+    """The row as A minus B."""
+    if row["groups"][0] == first:
+        return row
+    flip = {key: None if row[key] is None else -row[key] for key in ("effect", "low", "high")}
+    low, high = flip["high"], flip["low"]
+    return {
+        **row,
+        **flip,
+        "low": low,
+        "high": high,
+        "groups": row["groups"][::-1],
+        "first": row["second"],
+        "second": row["first"],
+    }
+
+
+def _sorted(rows: Sequence[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: (row["effect"] is None, -abs(row["effect"] or 0), row["metric"]))
+
+
+def coded(
+    rows: Sequence[Row],
+    by: str,
+    own: dict[tuple[str, str, str], tuple[float | None, int]],
+    called: dict[str, str],
+) -> Table:
+    """Modes and other codes of whole trajectories; a judge's own share beside the corrected one."""
+    lines = [_coded(row, by, own, called.get(row["metric"], "")) for row in _sorted(rows)]
+    return Table(
+        name="compared_codes",
+        title="Failure modes and other codes",
+        caption="The difference is A minus B with its 95 % interval, of corrected rates where people "
+        "labelled; p is Holm's, for these two groups on one codebook. A share leads to its sessions.",
+        columns=("Code", "", "By", *_heads(rows), "Adjusted p"),
+        rows=tuple(lines),
+        heads=3,
+        empty="No code of whole trajectories is rated in both: run `coaudit judge --codebook failures`.",
+    )
+
+
+def _coded(
+    row: Row, by: str, own: dict[tuple[str, str, str], tuple[float | None, int]], name: str
+) -> tuple[Cell, ...]:
+    rater = row["rater"] or "people"
+    corrected = row["basis"].startswith("corrected")
+    cells = []
+    for group, value in zip(row["groups"], (row["first"], row["second"]), strict=True):
+        share, n = own.get((row["metric"], rater, group), (None, 0))
+        found = (("found_by", str(row["rater"])),) if row["rater"] else ()
+        of = (_place(by, group), ("code", str(row["metric"])), *found)
+        if not corrected:
+            cells.append(Number(value, n=n or None, percent=True, reason=row["reason"], of=of))
+            continue
+        made = Number(value, percent=True, reason=row["reason"])
+        cells.append(Number(share, n=n, percent=True, reason="not rated", of=of, mark=" → " + made.text))
+    return (row["metric"], name, rater, *cells, _difference(row, percent=True), _p(row))
+
+
+def measured(rows: Sequence[Row], by: str) -> Table:
+    """Process and outcome metrics."""
+    lines = []
+    for row in _sorted(rows):
+        name, _, scoring = row["metric"].partition("/")
+        share = bounds_of(name) == UNIT
+        values = zip(row["groups"], (row["first"], row["second"]), strict=True)
+        cells = (
+            Number(v, percent=share, reason=row["reason"], of=(_place(by, group), ("sort", name)))
+            for group, v in values
+        )
+        said = named(name, scoring or None)
+        lines.append((said, row["rater"] or "", *cells, _difference(row, percent=share), _p(row)))
+    return Table(
+        name="compared_metrics",
+        title="Process and outcome",
+        caption="The difference is A minus B with its 95 % interval; instances that both ran are paired. "
+        "p is Holm's, for all metrics of these two groups.",
+        columns=("Metric", "Rated by", *_heads(rows), "Adjusted p"),
+        rows=tuple(lines),
+        heads=2,
+        empty="Nothing is measured in both.",
+    )
+
+
+def _heads(rows: Sequence[Row]) -> tuple[str, ...]:
+    first, second = rows[0]["groups"] if rows else ("A", "B")
+    return (f"A: {first}", f"B: {second}", "Difference")
+
+
+def _difference(row: Row, *, percent: bool) -> Number:
+    return Number(
+        row["effect"], row["low"], row["high"], row["n"], percent=percent, signed=True, reason=row["reason"]
+    )
+
+
+def _p(row: Row) -> str:
+    p = row["p_value"] if row["p_adjusted"] is None else row["p_adjusted"]
+    if p is None:
+        return "no test: too few" if "too few" in (row["reason"] or "") else "–"
+    return "< .001" if p < 0.001 else f"{p:.3f}"
+
+
+def _place(by: str, group: str) -> tuple[str, str]:
+    return (by, group) if by in COLUMNS else ("tags", f"{by}={group}")

@@ -1,0 +1,35 @@
+"""Tables: Tables 2 and 3 of the Co-Gym paper, the metrics of other systems, and what was audited."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from ...pipeline.analyze import failures
+from ...pipeline.report import build, methods
+from ...pipeline.store import Selection, Store
+from ..cache import ask
+from ..drawing import figures
+
+
+def show(only: Selection) -> None:
+    """Draw the page."""
+    st.title("Tables")
+    rater = st.selectbox(
+        "Process metrics by",
+        ask(raters, only),
+        index=None,
+        key="rater",
+        bind="query-params",
+        placeholder="gold where complete, else who rated most",
+    )
+    (simulated, real, elsewhere), _ = ask(build.collaboration, only, rater)
+    figures.table(simulated, metrics=tuple(build.TABLE_2))
+    figures.table(real, metrics=("collab_score", "win_rate", "initiative_entropy", "satisfaction"))
+    if elsewhere.rows:
+        figures.table(elsewhere)
+    figures.table(ask(methods.contents, only))
+
+
+def raters(store: Store, only: Selection) -> list[str]:
+    """Who rated on a codebook of the process metrics."""
+    return sorted({row["rater"] for book in methods.PROCESS for row in failures.raters(store, book, only)})

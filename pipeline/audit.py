@@ -1,0 +1,260 @@
+"""The Python interface: a workspace as polars frames, and what commands do as methods.
+
+Each method calls the function that its command calls, so that both say the same. Frames have the same
+columns and types whatever is in them; a workspace that is not there yet has empty ones.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from ..schemas import Model
+from ..schemas.metric import Agreement, Metric, Rate
+from ..schemas.text import visible
+from ..schemas.trajectory import Setting
+from .ingest.ready import ready
+from .ingest.result import Ingested, Progress
+from .store import Store, Workspace, dictionaries
+
+if TYPE_CHECKING:
+    from .ingest.imports import Imported
+    from .ingest.sets import Brought
+    from .judge import Summary
+
+Frame = pl.DataFrame
+Schema = Mapping[str, pl.DataType | type[pl.DataType]]
+TEXT, WHOLE, NUMBER = pl.String, pl.Int64, pl.Float64
+TRAJECTORIES: Schema = {
+    **dict.fromkeys(
+        ("id", "native_id", "source", "system", "setting", "condition", "task", "instance"), TEXT
+    ),
+    **dict.fromkeys(("agent", "agent_model", "tags", "started", "ended"), TEXT),
+    "events": WHOLE,
+}
+EVENTS: Schema = {
+    "trajectory": TEXT,
+    "native_id": TEXT,
+    **dict.fromkeys(("seq", "sub"), WHOLE),
+    **dict.fromkeys(
+        ("time", "actor", "actor_kind", "kind", "text", "action", "arguments", "status", "error"), TEXT
+    ),
+}
+OUTCOMES: Schema = {
+    **dict.fromkeys(("trajectory", "native_id", "name"), TEXT),
+    "value": NUMBER,
+    **dict.fromkeys(("text", "baseline", "reason"), TEXT),
+    "imported": pl.Boolean,
+}
+RATINGS: Schema = {
+    **dict.fromkeys(("trajectory", "native_id"), TEXT),
+    "event": WHOLE,
+    **dict.fromkeys(("actor", "codebook", "unit", "code", "rater", "rater_kind", "rater_version"), TEXT),
+    **dict.fromkeys(("label", "error", "rationale"), TEXT),
+    "probability": NUMBER,
+    "cites": pl.List(WHOLE),
+    **dict.fromkeys(("model", "created"), TEXT),
+}
+_TYPES: dict[object, Any] = {str: TEXT, int: WHOLE, float: NUMBER, bool: pl.Boolean}
+
+
+class Audit:
+    """A workspace, opened by `coaudit.open("DIR")`; nothing is created before something is ingested."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
+
+    def __repr__(self) -> str:
+        return f"coaudit.open({str(self.workspace.path)!r})"
+
+    @property
+    def store(self) -> Store:
+        """The store, up to its ledgers; a database that was deleted is made again. For SQL of one's own."""
+        return ready(self.workspace, _say, _quiet)
+
+    def ingest(
+        self,
+        *paths: str | Path,
+        system: str = "auto",
+        map: str | Path | None = None,
+        setting: Setting | None = None,
+        condition: str | None = None,
+        agent: str | None = None,
+        tags: Mapping[str, str] | None = None,
+        copy: bool = False,
+    ) -> Ingested:
+        """Read logs; `map` is a mapping's file, its text, or a shipped one's name. As `coaudit ingest`."""
+        from .ingest import run
+        from .systems import ReadOptions
+        from .systems.formats import mapping
+
+        given = None if map is None else str(map)
+        text = given if given is None or "\n" in given else mapping.text_of(given)[0]
+        if text is not None and not mapping.parse(text).only_rules and system == "auto":
+            system = "mapped"
+        options = ReadOptions(
+            setting=setting, condition=condition, agent=agent, tags=dict(tags or {}), map=text
+        )
+        opened = ready(self.workspace, _say, _quiet, for_ingest=True)
+        return run.ingest(opened, [Path(path) for path in paths], options, system=system, copy=copy)
+
+    def draft(self, path: str | Path) -> str:
+        """The text of a mapping drafted for logs, as `coaudit map` writes it; `ingest(map=…)` takes it."""
+        from .systems.formats import drafting
+
+        return drafting.draft(Path(path)).text
+
+    def bring(self, name: str, folder: str | Path) -> Brought:
+        """A public set with its labels: mast, whowhen or trail. As `coaudit import`."""
+        from .ingest import sets
+        from .systems import ReadOptions
+
+        opened = ready(self.workspace, _say, _quiet, for_ingest=True)
+        return sets.bring(opened, name, Path(folder), ReadOptions())
+
+    def judge(self, *codebooks: str, rater: str = "rules") -> Summary:
+        """Rate with rules, detectors or a trained judge; models are asked by `coaudit judge --model`."""
+        from .judge import Scope, embedded
+
+        return embedded.judge(self.store, rater, list(codebooks), Scope(()), _say)
+
+    def rate(self, ratings: pl.DataFrame) -> Imported:
+        """Bring ratings in, a row each: trajectory, event (or participant), codebook, code, rater, label …
+
+        What does not fit is in `quarantined` of the result, `line` its row from 1. As `ratings import`.
+        """
+        from .ingest.imports import Given, Imported, taken
+
+        rows = (
+            {key: value for key, value in row.items() if value is not None}
+            for row in ratings.iter_rows(named=True)
+        )
+        lines = (Given("frame", number, row) for number, row in enumerate(rows, start=1))
+        return taken(self.store, lines, Imported())
+
+    def trajectories(self) -> pl.DataFrame:
+        """A row a trajectory, in the order they began; `tags` is JSON."""
+        from .store.trajectories import heads
+
+        if not self.workspace.exists():
+            return _frame([], TRAJECTORIES)
+        return _frame([{**row, "tags": json.dumps(row["tags"])} for row in heads(self.store)], TRAJECTORIES)
+
+    def events(self, trajectory: str | None = None) -> pl.DataFrame:
+        """A row an event, of all trajectories or of one (its id, the beginning of it, or a native_id)."""
+        return self._rows(_EVENTS, EVENTS, trajectory)
+
+    def outcomes(self, trajectory: str | None = None) -> pl.DataFrame:
+        """A row an outcome: what the logs say, and what was imported."""
+        return self._rows(_OUTCOMES, OUTCOMES, trajectory)
+
+    def ratings(self, codebook: str | None = None) -> pl.DataFrame:
+        """A row a rating that counts; `event` is null for a whole trajectory."""
+        frame = self._rows(_RATINGS, RATINGS, None)
+        return frame if codebook is None else frame.filter(pl.col("codebook") == codebook)
+
+    def metrics(
+        self, by: Sequence[str] = (), *, per_trajectory: bool = False, rater: str | None = None
+    ) -> pl.DataFrame:
+        """A row a metric (and group, participant, rater) with value, n, interval and reason. As `metrics`."""
+        from .analyze.metrics import metrics
+
+        rows = (
+            metrics(self.store, by=by, per_trajectory=per_trajectory, rater=rater)
+            if self.workspace.exists()
+            else []
+        )
+        return _models(rows, Metric)
+
+    def agreement(self, *codebooks: str) -> pl.DataFrame:
+        """A row a coefficient and code: people, judges with people, judges. As `coaudit agreement`."""
+        from .analyze.agreement import of_workspace
+
+        return _models(of_workspace(self.store, codebooks) if self.workspace.exists() else [], Agreement)
+
+    def rates(self, *codebooks: str, by: Sequence[str] = (), judge: str | None = None) -> pl.DataFrame:
+        """A row a code (and group, judge): the judge's rate beside the corrected one. As `coaudit rates`."""
+        from .analyze.rates import rates
+
+        return _models(
+            rates(self.store, codebooks, by=by, judge=judge) if self.workspace.exists() else [], Rate
+        )
+
+    def validate(self, judge: str | None = None, *codebooks: str) -> dict[str, Any]:
+        """The page on a judge, or on people's labels, as the document of `coaudit validate --json`."""
+        from .analyze import people, validate
+
+        if judge is None:
+            return people.people(self.store, codebooks)
+        return validate.validate(self.store, judge, codebooks)
+
+    def _rows(self, query: str, schema: Schema, trajectory: str | None) -> pl.DataFrame:
+        from .store.trajectories import resolve
+
+        if not self.workspace.exists():
+            return _frame([], schema)
+        with self.store.reading() as connection:
+            which = None if trajectory is None else resolve(connection, trajectory)
+            return _frame(dictionaries(connection, query, [which, which]), schema)
+
+
+def _frame(rows: Sequence[Mapping[str, Any]], schema: Schema) -> pl.DataFrame:
+    return pl.DataFrame([{name: row[name] for name in schema} for row in rows], schema=schema, strict=False)
+
+
+def _models(rows: Sequence[Model], kind: type[Model]) -> pl.DataFrame:
+    """A frame of a type's fields; a group is a column for each of its names, raters are a list."""
+    groups = list(dict.fromkeys(name for row in rows for name in getattr(row, "group", None) or {}))
+    schema: dict[str, Any] = dict.fromkeys(groups, TEXT)
+    schema |= {name: _type(field.annotation) for name, field in kind.model_fields.items() if name != "group"}
+    return _frame(
+        [{**(getattr(row, "group", None) or dict.fromkeys(groups)), **row.model_dump()} for row in rows],
+        schema,
+    )
+
+
+def _type(annotation: Any) -> Any:
+    kinds = [kind for kind in getattr(annotation, "__args__", (annotation,)) if kind not in (type(None), ...)]
+    inner = _TYPES.get(kinds[0], TEXT)
+    return pl.List(inner) if getattr(annotation, "__origin__", None) is tuple else inner
+
+
+def _say(message: str) -> None:
+    print(visible(message), file=sys.stderr)
+
+
+@contextmanager
+def _quiet(title: str) -> Iterator[Progress]:
+    yield lambda what, done, total: None
+
+
+_EVENTS = """
+    SELECT e.trajectory_id AS trajectory, t.native_id, e.seq, e.sub, e.time, e.actor,
+        p.kind AS actor_kind, e.kind, e.text, e.action, e.arguments, e.status, e.error
+    FROM events e
+    JOIN trajectories t ON t.id = e.trajectory_id
+    LEFT JOIN participants p ON p.trajectory_id = e.trajectory_id AND p.name = e.actor
+    WHERE ?::VARCHAR IS NULL OR e.trajectory_id = ?
+    ORDER BY t.started, t.native_id, t.id, e.seq, e.sub
+"""
+_OUTCOMES = """
+    SELECT o.trajectory_id AS trajectory, t.native_id, o.name, o.value, o.text, o.baseline, o.reason,
+        o.imported
+    FROM outcomes o JOIN trajectories t ON t.id = o.trajectory_id
+    WHERE ?::VARCHAR IS NULL OR o.trajectory_id = ?
+    ORDER BY t.started, t.native_id, t.id, o.name
+"""
+_RATINGS = """
+    SELECT r.trajectory_id AS trajectory, t.native_id, r.event, r.actor, r.codebook,
+        r.unit_kind AS unit, r.code, r.rater, r.rater_kind, r.rater_version, r.label, r.error, r.rationale,
+        r.probability, r.cites, r.model, r.created
+    FROM counted_ratings r JOIN trajectories t ON t.id = r.trajectory_id
+    WHERE ?::VARCHAR IS NULL OR r.trajectory_id = ?
+    ORDER BY r.codebook, r.code, r.rater, t.started, t.native_id, t.id, r.event
+"""

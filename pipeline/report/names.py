@@ -1,0 +1,41 @@
+"""What metrics are called where people read: a name of a few words for each."""
+
+from __future__ import annotations
+
+NAMES = {
+    "breaks_without_effect": "Breaks without effect",
+    "collab_score": "Collaboration score",
+    "effective_confirmations": "Effective confirmations (CA+)",
+    "error_rate": "Failed steps",
+    "exact_match": "Answered exactly",
+    "halting_messages": "Halting messages (CA−)",
+    "human_intervention_rate": "Steps by people",
+    "initiating_capability": "Asks for help when needed",
+    "initiation_errors": "Wrong requests",
+    "initiative_entropy": "Initiative entropy (H_init)",
+    "interventions": "Human steps (share)",
+    "ites": "Incremental efficiency (ITES)",
+    "partial_structure": "Nothing stands that should not",
+    "progress_completeness": "Reference steps done",
+    "repeated_action_rate": "Repeated actions",
+    "responding_capability": "Answers requests rightly",
+    "reward": "Reward R = T − λC",
+    "tes": "Trajectory efficiency (TES)",
+    "time_to_first_human_message": "Seconds to first human message",
+    "timesteps": "Steps until the end",
+    "win_rate": "Preferred to the autonomous agent",
+}
+"""Metric -> name, where its own words are not enough."""
+SCORINGS = {
+    "actions": "by steps done",
+    "place_break": "placing and breaking only",
+    "automatic": "automatic rating",
+    "human": "human rating",
+}
+
+
+def named(metric: str, scoring: str | None = None, participant: str | None = None) -> str:
+    """A metric as people read it, with its reading and whose it is."""
+    name = NAMES.get(metric, metric.replace("_", " ").capitalize())
+    reading = f", {SCORINGS.get(scoring, scoring)}" if scoring else ""
+    return f"{name}{reading}" + (f" of {participant}" if participant else "")

@@ -1,0 +1,139 @@
+"""What is judged and labelled, and the command that does the rest."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from typing import Any
+
+from ..store import Selection, Store, dictionaries
+from .tables import Cell, Table, count
+
+Row = dict[str, Any]
+WHOLE = "rules"
+"""The embedded rater that answers every unit; other rules answer what a log shows."""
+FORMER = re.compile(r" \(.+\)$")
+"""Ends the name of another version of a rater, whose ratings nobody goes on with."""
+_RATERS = """
+    WITH s AS (SELECT id FROM trajectories t WHERE {where}),
+    books AS (SELECT name, title, unit, count(*) AS codes FROM codebooks GROUP BY ALL),
+    all_units AS (
+        SELECT kind, count(*) AS units FROM units u SEMI JOIN s ON s.id = u.trajectory_id
+        WHERE NOT opening GROUP BY kind
+    ),
+    said AS (
+        SELECT codebook, rater, any_value(rater_kind) AS kind, any_value(model) AS model,
+            count(label) AS answers, count(error) AS errors
+        FROM counted_ratings c SEMI JOIN s ON s.id = c.trajectory_id WHERE NOT opening GROUP BY ALL
+    )
+    SELECT b.name AS codebook, b.title, u.units * b.codes AS questions, r.rater, r.kind, r.model, r.answers,
+        r.errors
+    FROM books b JOIN all_units u ON u.kind = b.unit LEFT JOIN said r ON r.codebook = b.name
+    ORDER BY b.name, r.answers DESC, r.rater
+"""
+_SAMPLED = """
+    WITH s AS (SELECT id FROM trajectories t WHERE {where}),
+    drawn AS (
+        SELECT DISTINCT x.codebook, x.trajectory_id, x.event, b.code
+        FROM samples x SEMI JOIN s ON s.id = x.trajectory_id
+        JOIN codebooks b ON b.name = x.codebook AND (x.code IS NULL OR x.code = b.code)
+    ),
+    labelled AS (
+        SELECT DISTINCT codebook, trajectory_id, event, code FROM counted_ratings
+        WHERE rater_kind = 'human' AND label IS NOT NULL
+    )
+    SELECT d.codebook, count(*) AS drawn, count(l.code) AS labelled
+    FROM drawn d LEFT JOIN labelled l ON l.codebook = d.codebook AND l.code = d.code
+        AND l.trajectory_id = d.trajectory_id AND l.event IS NOT DISTINCT FROM d.event
+    GROUP BY ALL
+"""
+
+
+def coverage(store: Store, only: Selection | None = None) -> list[Row]:
+    """How far each rater got with the units of each codebook: questions, model, answers, errors.
+
+    `drawn` and `labelled` are of the codebook: the questions in samples for people, and those with an answer.
+    """
+    where, values = (only or Selection()).where()
+    with store.reading() as connection:
+        rows = dictionaries(connection, _RATERS.replace("{where}", where), values)
+        samples = dictionaries(connection, _SAMPLED.replace("{where}", where), values)
+    of = {row["codebook"]: row for row in samples}
+    nothing = {"drawn": 0, "labelled": 0}
+    return [{**nothing, **of.get(row["codebook"], {}), **row} for row in rows]
+
+
+def to_do(rows: Sequence[Row]) -> Table:
+    """A line for each codebook and judge, and one for its people, with the command for what is left."""
+    books: dict[str, list[Row]] = {}
+    for row in rows:
+        books.setdefault(row["codebook"], []).append(row)
+    lines = [line for book in sorted(books.values(), key=_untouched) for line in _book(book)]
+    return Table(
+        name="to_do",
+        title="What is left to do",
+        caption="Questions are units times codes; the opening query is no unit. Detectors answer only what a "
+        "log can show. People are asked about a sample, never about all.",
+        columns=("Codebook", "Rater", "Kind", "Answered", "Errors", "Left", "What to run"),
+        rows=tuple(lines),
+        heads=3,
+        empty="Nothing to rate yet: `coaudit ingest PATH`.",
+    )
+
+
+def _untouched(book: Sequence[Row]) -> bool:
+    return all(row["rater"] is None for row in book)
+
+
+def _book(rows: Sequence[Row]) -> list[tuple[Cell, ...]]:
+    judges = [row for row in rows if row["rater"] and row["kind"] != "human"]
+    people = [row for row in rows if row["kind"] == "human"]
+    first = rows[0]
+    lines = [_judge(row) for row in judges] or [_nobody(first)]
+    return lines if _untouched(rows) and not first["drawn"] else [*lines, _people(first, people)]
+
+
+def _nobody(row: Row) -> tuple[Cell, ...]:
+    command = f"coaudit judge --codebook {row['codebook']} --model MODEL"
+    return (row["title"], "no judge yet", "–", count(0), count(0), count(row["questions"]), command)
+
+
+def _judge(row: Row) -> tuple[Cell, ...]:
+    left = row["questions"] - row["answers"] - row["errors"]
+    partial = (row["kind"] == "rule" and row["rater"] != WHOLE) or bool(FORMER.search(row["rater"]))
+    again = bool(row["errors"]) and not FORMER.search(row["rater"])
+    what = "" if (left <= 0 or partial) and not again else _command(row, again=again)
+    rest: Cell = "" if partial else count(max(0, left))
+    return (row["title"], row["rater"], row["kind"], count(row["answers"]), count(row["errors"]), rest, what)
+
+
+def _command(row: Row, *, again: bool) -> str:
+    """The very rater's: its ratings go on under its name and with its model."""
+    rater, model = row["rater"], row["model"]
+    named = "" if model and model == rater else f" --rater {shlex.quote(rater)}"
+    asked = f" --model {shlex.quote(model) if model else 'MODEL'}" if row["kind"] == "llm" else ""
+    members = " --members RATERS" if rater == "jury" else ""
+    retry = " --retry-errors" * again
+    return f"coaudit judge --codebook {row['codebook']}{named}{members}{asked}{retry}"
+
+
+def _people(book: Row, people: Sequence[Row]) -> tuple[Cell, ...]:
+    left = book["drawn"] - book["labelled"]
+    what = ""
+    if left:
+        what = "label in Label Studio, then coaudit labelstudio pull"
+        what = what if people else f"coaudit labelstudio push, {what}"
+    elif not people:
+        what = f"coaudit sample --codebook {book['codebook']}"
+    names = ", ".join(row["rater"] for row in people) or "nobody yet"
+    answers = sum(row["answers"] for row in people)
+    return (
+        book["title"],
+        names,
+        "people",
+        count(answers),
+        count(0),
+        count(left) if book["drawn"] else "",
+        what,
+    )

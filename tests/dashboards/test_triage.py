@@ -1,0 +1,91 @@
+"""The list of sessions: what is worst stands first, and words are found wherever they were said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from coaudit.dashboards import triage
+from coaudit.pipeline.ingest.measure import save
+from coaudit.pipeline.store import Selection, Store
+from coaudit.schemas import Action, Event, Outcome, Participant, Trajectory
+from tests.pipeline.stores import made, rate, verdict
+
+TEAM = (
+    Participant(name="Ann", kind="human"),
+    Participant(name="Bot", kind="agent", tokens={"prompt_tokens": 10, "completion_tokens": 5}),
+)
+
+
+def run(name: str, said: str, delivered: float | None, events: int = 1) -> Trajectory:
+    return Trajectory(
+        id=name,
+        native_id=f"run {name}",
+        source="log",
+        system="cogym",
+        condition="arm",
+        participants=TEAM,
+        events=(
+            *(Event(seq=n, actor="Ann", kind="message", text=said) for n in range(events)),
+            Event(seq=events, actor="Bot", kind="action", action=Action(name="look", arguments={"at": said})),
+        ),
+        outcomes=(Outcome(name="delivered", value=delivered),) if delivered is not None else (),
+    )
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    store = made(tmp_path / "workspace")
+    (store.workspace.path / "sources.jsonl").touch()
+    runs = [
+        run("aa", "The Ferry", 1),
+        run("bb", "a <b>train</b>", 0, events=4),
+        run("cc", "100% bus_stop", None),
+    ]
+    with store.writing() as connection:
+        save(store, runs, connection)
+    lines = [
+        verdict("bb", None, "failures", "present", code=code, rater="m", rater_kind="llm")
+        for code in ("C.1", "C.2")
+    ]
+    lines += [verdict("cc", None, "failures", "present", code="C.1", rater="m", rater_kind="llm")]
+    lines += [verdict("cc", None, "failures", "absent", code="C.1", rater="eva")]
+    # Two people who differ, one of them with the judge: the judge said what a person said.
+    lines += [
+        verdict("bb", None, "failures", label, code="C.1", rater=who)
+        for who, label in (("eva", "present"), ("ann", "absent"))
+    ]
+    rate(store, lines)
+    return store
+
+
+def ids(store: Store, **wish: object) -> list[str]:
+    return [row["id"] for row in triage.listed(store, Selection(), **wish)[0]]  # type: ignore[arg-type]
+
+
+def test_sessions_are_sorted_by_what_is_wrong_and_what_is_unknown_comes_last(store: Store) -> None:
+    assert ids(store, order="most findings") == ["bb", "cc", "aa"]
+    assert ids(store, order="worst outcome") == ["bb", "aa", "cc"]
+    assert ids(store, order="judge and people differ")[0] == "cc"
+    assert ids(store, order="longest")[0] == "bb"
+    assert ids(store, order="delivered") == ["aa", "bb", "cc"], "a metric: the greatest first"
+    rows, _ = triage.listed(store, Selection())
+    told = {row["id"]: (row["found"], row["outcome"], row["differ"], row["tokens"]) for row in rows}
+    assert told == {"aa": (None, 1.0, None, 15), "bb": (2, 0.0, None, 15), "cc": (1, None, 1, 15)}
+
+
+def test_words_are_found_as_they_are_in_what_was_said_and_in_ids(store: Store) -> None:
+    assert ids(store, words="ferry") == ["aa"]
+    assert ids(store, words="<B>train") == ["bb"]
+    assert ids(store, words="0% bus_") == ["cc"], "no character is a wildcard"
+    assert ids(store, words="_ _") == []
+    assert ids(store, words="run c") == ["cc"]
+    rows, total = triage.listed(store, Selection(), words="train", code="C.2", rater="m")
+    assert total == 1 and rows[0]["cited"] == 0
+
+
+def test_pages_of_a_list_hold_every_session_once(store: Store) -> None:
+    pages = [triage.listed(store, Selection(), first=at, many=1)[0] for at in range(3)]
+    assert sorted(page[0]["id"] for page in pages) == ["aa", "bb", "cc"]
+    assert triage.listed(store, Selection(), first=9)[0] == []

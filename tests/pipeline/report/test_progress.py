@@ -1,0 +1,89 @@
+"""What is left to do, and the command that does it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coaudit.pipeline.ingest.measure import save
+from coaudit.pipeline.report import progress
+from coaudit.pipeline.store import Store
+from tests.conftest import Coaudit
+from tests.pipeline.report.test_answers import run
+from tests.pipeline.stores import made, rate, verdict
+
+BOOK: dict[str, Any] = {
+    "codebook": "failures",
+    "title": "Failures",
+    "questions": 100,
+    "drawn": 0,
+    "labelled": 0,
+    "model": None,
+    "errors": 0,
+}
+
+
+def row(**given: Any) -> dict[str, Any]:
+    return {**BOOK, **given}
+
+
+def commands(*rows: dict[str, Any]) -> list[Any]:
+    return [line[-1] for line in progress.to_do(rows).rows]
+
+
+def test_what_a_model_has_left_is_asked_of_that_model_under_its_name() -> None:
+    judge = row(rater="strict", kind="llm", model="openai/gpt x", answers=60)
+    assert commands(judge)[0] == "coaudit judge --codebook failures --rater strict --model 'openai/gpt x'"
+    alone = row(rater="openai/m", kind="llm", model="openai/m", answers=60)
+    assert commands(alone)[0] == "coaudit judge --codebook failures --model openai/m"
+
+
+def test_errors_of_a_judge_who_is_through_are_asked_again() -> None:
+    judge = row(rater="m", kind="llm", model="m", answers=97, errors=3)
+    assert commands(judge)[0] == "coaudit judge --codebook failures --model m --retry-errors"
+    assert commands(row(rater="m", kind="llm", model="m", answers=100))[0] == ""
+
+
+def test_a_former_version_of_a_judge_is_not_gone_on_with() -> None:
+    assert commands(row(rater="m (3f1c)", kind="llm", model="m", answers=7, errors=3))[0] == ""
+
+
+def test_rules_are_no_substitute_for_a_model_and_detectors_have_nothing_left() -> None:
+    assert commands(row(rater="detectors", kind="rule", answers=9))[0] == ""
+    assert commands(row(rater="rules", kind="rule", answers=9)) == [
+        "coaudit judge --codebook failures --rater rules",
+        "coaudit sample --codebook failures",
+    ]
+
+
+def test_people_are_asked_about_what_is_left_of_a_sample_and_not_about_the_corpus() -> None:
+    labelled = row(rater="ann", kind="human", answers=6, drawn=10, labelled=6)
+    last = progress.to_do([labelled]).rows[-1]
+    assert last[-2].value == 4 and "Label Studio" in last[-1]  # type: ignore[union-attr, operator]
+    assert commands(row(rater="ann", kind="human", answers=6))[-1] == "", "labels without a sample are whole"
+    drawn = row(rater="m", kind="llm", model="m", answers=100, drawn=10)
+    assert commands(drawn)[-1].startswith("coaudit labelstudio push")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    store = made(tmp_path / "workspace")
+    (store.workspace.path / "sources.jsonl").touch()
+    runs = [run("arm", n, 1) for n in range(10)]
+    with store.writing() as connection:
+        save(store, runs, connection)
+    said = [verdict(t.id, None, "failures", "absent", code="C.1", rater="eva") for t in runs[:3]]
+    rate(store, said)
+    return store
+
+
+def test_labels_outside_of_a_sample_do_not_finish_it(store: Store, coaudit: Coaudit) -> None:
+    before = {r["codebook"]: r for r in progress.coverage(store)}["failures"]
+    assert (before["drawn"], before["labelled"]) == (0, 0)
+    coaudit("--workspace", store.workspace.path, "sample", "--codebook", "failures", "--size", "4")
+    after = {r["codebook"]: r for r in progress.coverage(store)}["failures"]
+    codes = after["questions"] // 10
+    assert after["drawn"] == 4 * codes
+    assert 0 <= after["labelled"] <= 3

@@ -1,0 +1,85 @@
+"""The Python interface: docs/python.md runs as it stands, and says what the command line says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import coaudit as face
+from coaudit.pipeline.audit import EVENTS, OUTCOMES, RATINGS, TRAJECTORIES
+from tests.conftest import ROOT, Coaudit
+
+TURNS = """conversation_id,turn,speaker,text,rating
+c1,0,customer,"To Ulm, please.",
+c1,1,bot,By train?,4
+c2,0,customer,Hello?,
+c2,1,bot,How may I help?,2
+"""
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+    """The names that the page leaves behind, in the folder where it ran."""
+    folder = tmp_path_factory.mktemp("page")
+    (folder / "turns.csv").write_text(TURNS, encoding="utf-8")
+    page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for code in re.findall(r"<!-- run -->\n```python\n(.*?)```", page, re.DOTALL):
+            exec(compile(code, "docs/python.md", "exec"), names)
+        yield names
+
+
+def test_the_page_runs_and_gives_what_it_says(ran: dict[str, Any]) -> None:
+    assert (ran["result"].trajectories, ran["result"].quarantined) == (2, [])
+    assert (ran["brought"].imported, ran["brought"].quarantined) == (4, [])
+    assert ran["per_speaker"].rows() == [("bot", 2), ("customer", 2)]
+    # ann says present, absent; bob present twice: as chance has it.
+    assert ran["kappa"] == pytest.approx(0)
+    assert ran["page"]["people"][0]["raters"] == ["ann", "bob"]
+    assert "task" in ran["by_task"].columns and ran["each"]["trajectory"].n_unique() == 2
+
+
+def test_frames_say_what_the_command_line_says(ran: dict[str, Any], coaudit: Coaudit) -> None:
+    ws = ran["ws"]
+    where = {"COAUDIT_WORKSPACE": str(ws.workspace.path)}
+    for name in ("metrics", "agreement", "rates"):
+        rows = coaudit(name, "--json", **where).json["rows"]
+        frame = getattr(ws, name)()
+        assert frame["value" if name != "rates" else "rate"].to_list() == [
+            row["value" if name != "rates" else "rate"] for row in rows
+        ]
+    listed = coaudit("trajectory", "list", "--json", **where).json["rows"]
+    assert ws.trajectories()["id"].to_list() == [row["id"] for row in listed]
+
+
+@pytest.mark.parametrize(
+    ("name", "schema"),
+    [("trajectories", TRAJECTORIES), ("events", EVENTS), ("outcomes", OUTCOMES), ("ratings", RATINGS)],
+)
+def test_a_frame_has_the_same_columns_and_types_whether_anything_is_in_it(
+    ran: dict[str, Any], tmp_path: Path, name: str, schema: dict[str, Any]
+) -> None:
+    empty = getattr(face.open(tmp_path / "nothing"), name)()
+    assert_frame_equal(empty, pl.DataFrame(schema=schema))
+    full = getattr(ran["ws"], name)()
+    assert full.height > 0 and full.schema == empty.schema
+    assert not (tmp_path / "nothing").exists()
+
+
+def test_a_rating_that_does_not_fit_is_refused_with_its_row(ran: dict[str, Any]) -> None:
+    odd = pl.DataFrame(
+        {"trajectory": ["c1", "none"], "codebook": "failures", "code": "C.1", "rater": "z", "label": "x"}
+    )
+    result = ran["ws"].rate(odd)
+    assert [(item.line, item.reason[:13]) for item in result.quarantined] == [
+        (1, "label must be"),
+        (2, "no trajectory"),
+    ]

@@ -1,0 +1,32 @@
+"""Steps and participants: units of every system."""
+
+from __future__ import annotations
+
+from coaudit.pipeline import codebooks
+from coaudit.pipeline.units import all_spans, cut, spans
+from tests.judges.teams import team
+
+LOG = team(
+    ("human", "To Ulm."),
+    ("agent", "SEARCH(trains)"),
+    ("environment", "Rain is coming."),
+    ("agent", "WAIT()"),
+    ("agent", "By train?"),
+    ("human", "Yes."),
+    ("agent", "FINISH()"),
+)
+
+
+def test_a_step_is_what_a_team_member_said_or_did_and_waiting_is_none() -> None:
+    assert [events[0].seq for events in spans(LOG, "step")] == [1, 2, 5, 6, 7]
+
+
+def test_a_participant_is_all_that_a_team_member_did_under_their_first_event() -> None:
+    units = [[event.seq for event in events] for events in spans(LOG, "participant")]
+    assert units == [[1, 6], [2, 4, 5, 7]]
+    asked = [unit.event for unit in cut(LOG, codebooks.load("responsible_agent"))]
+    assert asked == [1, 2]
+
+
+def test_one_who_did_nothing_is_no_unit() -> None:
+    assert [kind for kind, _ in all_spans(team(("human", "Hi.")), ("participant",))] == ["participant"]
