@@ -395,6 +395,27 @@ def test_the_rubrics_score_fills_task_performance_where_a_run_has_none(
     assert found == {"t0": pytest.approx(0.8), "t1": pytest.approx(0.2)}
 
 
+def test_a_judge_is_asked_of_the_sessions_that_a_codebook_is_for_and_nothing_else_is_left(
+    coaudit: Coaudit, workspace: Path, endpoint: Endpoint
+) -> None:
+    (one, other) = chatter(2)
+    result = (Outcome(name="result", text="A fine section [1]."),)
+    tasks = {"related_work": one, "travel": other}
+    fill(workspace, *(log.model_copy(update={"outcomes": result, "task": t}) for t, log in tasks.items()))
+    endpoint.answer = lambda body: "4"
+    first, again = (coaudit(*judged(endpoint)[:-1], "related_work_quality", "--json").json for _ in range(2))
+    assert (first["rated"], first["requests"]) == (1, 1)
+    assert (again["rated"], again["already"], again["requests"]) == (0, 1, 0)
+    assert (
+        "asked of sessions with task = related_work"
+        in coaudit("codebook", "show", "related_work_quality").out
+    )
+    sample = ("sample", "--codebook", "related_work_quality", "--json")
+    assert coaudit(*sample).json["rows"][0]["of"] == 1
+    assert "FIELD=VALUE" in coaudit(*sample, "--name", "b", "--where", "task", status=2).err
+    assert "--where task=travel" in coaudit(*sample, "--name", "c", "--where", "task=travel", status=2).err
+
+
 def test_a_codebook_in_the_workspace_is_enough_for_a_new_judge(
     coaudit: Coaudit, workspace: Path, endpoint: Endpoint
 ) -> None:
