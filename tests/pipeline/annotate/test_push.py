@@ -1,0 +1,96 @@
+"""Which projects a push makes: a server that only remembers, since a real one takes minutes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coaudit.annotation.labelstudio import Project
+from coaudit.pipeline.annotate import draw, push
+from coaudit.pipeline.annotate.project import Mark, mark_of
+from coaudit.pipeline.errors import UsageError
+from coaudit.pipeline.ingest.measure import save
+from coaudit.pipeline.store import Store
+from tests.judges.teams import team
+from tests.pipeline.stores import made
+
+pytestmark = pytest.mark.slow  # Label Studio's SDK checks the configuration: its import takes seconds
+
+
+class Remembering:
+    """As much of `Server` as a push calls."""
+
+    url = "http://127.0.0.1:1"
+
+    def __init__(self, *projects: Project) -> None:
+        self.made = list(projects)
+        self.sent: dict[int, list[str]] = {}
+
+    def check(self) -> str:
+        return "admin@example.org"
+
+    def projects(self, mark: str) -> list[Project]:
+        return [project for project in self.made if mark in project.description]
+
+    def create(self, title: str, description: str, config: str, instruction: str, overlap: int) -> Project:
+        assert overlap == 1
+        self.made.append(Project(len(self.made) + 1, title, description, config))
+        return self.made[-1]
+
+    def heads(self, key: int) -> list[Any]:
+        return []
+
+    def upload(self, key: int, tasks: list[dict[str, Any]]) -> None:
+        self.sent.setdefault(key, []).extend(task["data"]["coaudit_key"] for task in tasks)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    kept = made(tmp_path / "workspace")
+    with kept.writing() as connection:
+        log = team(*[(("human", "agent")[n % 2], f"Message {n}") for n in range(41)], key="t")
+        save(kept, [log], connection)
+    return kept
+
+
+def test_each_annotator_has_a_project_with_the_units_that_are_theirs(store: Store) -> None:
+    sample = draw.draw(store, draw.Wish(("initiative",), "pilot", size=20, overlap=0.5))
+    server: Any = Remembering()
+    done = push.push(store, server, sample, people=["ann@example.org", "bob@example.org"])
+    assert [one.annotator for one in done] == ["ann@example.org", "bob@example.org"]
+    assert [project.title for project in server.made] == [
+        "pilot · Initiative · ann@example.org",
+        "pilot · Initiative · bob@example.org",
+    ]
+    ann, bob = (set(server.sent[one.project]) for one in done)
+    assert (len(ann), len(bob), len(ann | bob), len(ann & bob)) == (15, 15, 20, 10)
+
+
+def test_a_sample_that_was_pushed_as_one_project_stays_one_and_it_is_said(store: Store) -> None:
+    sample = draw.draw(store, draw.Wish(("initiative",), "pilot", size=20))
+    server: Any = Remembering()
+    push.push(store, server, sample)
+    (mark, *_) = (mark_of(project) for project in server.made)
+    assert mark is not None and mark.annotator == "1"
+    before = Mark(mark.sample, mark.codebook, mark.version, mark.context, mark.config)
+    old: Any = Remembering(Project(1, "pilot", before.text(), server.made[0].config))
+    (done,) = push.push(store, old, sample)
+    assert (done.project, done.sent, done.annotator, len(old.made)) == (1, 20, "", 1)
+    assert "pushed as one project for everybody" in done.notes[0]
+
+
+def test_annotators_are_named_once_each_and_as_many_as_the_sample_was_drawn_for(store: Store) -> None:
+    sample = draw.draw(store, draw.Wish(("initiative",), "pilot", size=20))
+    for people in (["ann@example.org"], ["ann@example.org", "ann@example.org"], ["ann", "bob"]):
+        with pytest.raises(UsageError, match="--annotator"):
+            push.push(store, Remembering(), sample, people=people)  # type: ignore[arg-type]
+
+
+def test_a_project_named_after_one_person_never_becomes_anothers(store: Store) -> None:
+    sample = draw.draw(store, draw.Wish(("initiative",), "pilot", size=20))
+    server: Any = Remembering()
+    push.push(store, server, sample, people=["ann@example.org", "bob@example.org"])
+    with pytest.raises(UsageError, match=r"is that of ann@example.org: it can't become that of bob@"):
+        push.push(store, server, sample, people=["bob@example.org", "ann@example.org"])
