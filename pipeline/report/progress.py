@@ -19,8 +19,8 @@ _RATERS = """
     WITH s AS (SELECT id FROM trajectories t WHERE {where}),
     books AS (SELECT name, title, unit, count(*) AS codes FROM codebooks GROUP BY ALL),
     all_units AS (
-        SELECT kind, count(*) AS units FROM units u SEMI JOIN s ON s.id = u.trajectory_id
-        WHERE NOT opening GROUP BY kind
+        SELECT codebook, count(*) AS units FROM codebook_units u SEMI JOIN s ON s.id = u.trajectory_id
+        WHERE NOT opening GROUP BY codebook
     ),
     said AS (
         SELECT codebook, rater, any_value(rater_kind) AS kind, any_value(model) AS model,
@@ -29,7 +29,7 @@ _RATERS = """
     )
     SELECT b.name AS codebook, b.title, u.units * b.codes AS questions, r.rater, r.kind, r.model, r.answers,
         r.errors
-    FROM books b JOIN all_units u ON u.kind = b.unit LEFT JOIN said r ON r.codebook = b.name
+    FROM books b JOIN all_units u ON u.codebook = b.name LEFT JOIN said r ON r.codebook = b.name
     ORDER BY b.name, r.answers DESC, r.rater
 """
 _SAMPLED = """
