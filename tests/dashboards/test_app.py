@@ -155,9 +155,11 @@ def test_a_filter_in_the_address_holds_for_the_page(here: Path) -> None:
 
 @pytest.mark.slow
 def test_the_trajectory_page_shows_only_disagreements_where_asked(here: Path) -> None:
-    whole = _html(_run("trajectory", trajectory="env_tabular_analysis_8"))
+    whole = _html(_run("trajectory", trajectory="env_tabular_analysis_8", all="true"))
+    found = _html(_run("trajectory", trajectory="env_tabular_analysis_8"))
     differ = _html(_run("trajectory", trajectory="env_tabular_analysis_8", differ="true"))
     assert differ.count('class="pin') < whole.count('class="pin')
+    assert found.count('class="pin') < whole.count('class="pin'), "a no is not drawn"
 
 
 @pytest.mark.slow
@@ -202,15 +204,15 @@ def test_every_text_of_a_hostile_session_is_escaped(here: Path) -> None:
         ("overview", {}),
         ("failures", {}),
     ):
-        html = _html(_run(name, **parameters)).replace(_our_script(), "")
+        html = _without_our_scripts(_html(_run(name, **parameters)))
         assert "<script" not in html and "<img" not in html and "javascript:" not in html
         assert "<i>arm" not in html and "<b>model" not in html
 
 
-def _our_script() -> str:
-    from coaudit.dashboards.views.trajectory import SCROLL
+def _without_our_scripts(html: str) -> str:
+    from coaudit.dashboards.views.trajectory import KEYS, SCROLL
 
-    return SCROLL
+    return html.replace(SCROLL, "").replace(KEYS, "")
 
 
 def test_a_csv_never_carries_a_formula() -> None:

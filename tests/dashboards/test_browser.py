@@ -104,6 +104,26 @@ def test_from_the_overview_a_failure_cell_leads_to_the_cited_event(app: str, pag
     )
 
 
+def test_a_transcript_is_read_with_keys_and_its_outline_leads_to_events(app: str, page: Any) -> None:
+    _open(page, f"{app}/trajectory?trajectory=env_tabular_analysis_8")
+    page.wait_for_selector(".ca-timeline .found")
+    seqs = page.locator(".ca-timeline .found").evaluate_all("all => all.map(e => e.id)")
+    for key, focused in (("n", seqs[0]), ("n", seqs[1]), ("p", seqs[0]), ("j", None), ("k", seqs[0])):
+        page.keyboard.press(key)
+        if focused:
+            assert page.evaluate("document.activeElement.id") == focused
+    page.get_by_label("Search in this session").focus()
+    page.keyboard.press("j")
+    assert page.get_by_label("Search in this session").input_value() == "j", (
+        "a key that is typed moves nothing"
+    )
+    page.locator(".outline a").last.click()
+    page.wait_for_function(
+        f"(() => {{ const r = document.querySelector('#{seqs[-1]}').getBoundingClientRect();"
+        " return r.top >= 0 && r.top < innerHeight; })()"
+    )
+
+
 def test_filters_keep_their_place_in_the_address(app: str, page: Any) -> None:
     _open(page, f"{app}/?task=related_work")
     page.get_by_role("link", name="Process").click()
