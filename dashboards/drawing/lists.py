@@ -44,7 +44,8 @@ def listed(rows: list[Row], target: Callable[[Row], str]) -> str:
         + "</tr>"
         for row in rows
     )
-    return f'<div class="ca list"><table><thead><tr>{shown}</tr></thead><tbody>{lines}</tbody></table></div>'
+    frame = '<div class="ca list" tabindex="0" role="group" aria-label="Trajectories">'
+    return f"{frame}<table><thead><tr>{shown}</tr></thead><tbody>{lines}</tbody></table></div>"
 
 
 def _cell(name: str, value: Any) -> str:

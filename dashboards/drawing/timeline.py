@@ -52,7 +52,7 @@ def drawn(
         items.append(
             f'<div class="{" ".join(filter(None, classes))}" tabindex="-1"{named} data-seq="{row["seq"]}">'
             f"{_who(row, target, began)}{_said(row, shown.changes.get(row['seq'], {}), words)}</div>"
-            f"<aside>{side}{_pins(pins)}</aside>"
+            f'<div class="side">{side}{_pins(pins)}</div>'
         )
     return f'<div class="ca ca-timeline">{"".join(items)}</div>'
 

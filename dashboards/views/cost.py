@@ -35,7 +35,7 @@ def show(only: Selection) -> None:
 
 
 def _running(rows: list[dict[str, Any]]) -> None:
-    st.subheader("Sessions without an end")
+    st.header("Sessions without an end")
     if not rows:
         st.info("Every session has come to its end. To watch sessions while they run: `coaudit follow DIR`.")
         return
@@ -43,7 +43,7 @@ def _running(rows: list[dict[str, Any]]) -> None:
 
 
 def _alarms(rows: list[dict[str, Any]]) -> None:
-    st.subheader("Halts and detected failures")
+    st.header("Halts and detected failures")
     if not rows:
         st.info("None found. `coaudit judge` and `coaudit judge --rater detectors` look for them.")
         return

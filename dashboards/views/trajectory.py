@@ -139,7 +139,7 @@ def _one(name: str) -> None:
     ratings = _chosen(shown.ratings)
     if aim is not None:
         _event(name, aim)
-    st.subheader("What happened")
+    st.header("What happened")
     _pages(shown)
     code = st.query_params.get("code")
     words = st.text_input("Search in this session", key="words", bind="query-params").strip()
@@ -273,4 +273,4 @@ def _whole(shown: Replay, ratings: list[dict[str, Any]]) -> None:
             table = Table("raters", "", "", ("Code", "Event", *raters), lines, heads=2 + len(raters))
             st.html(markup.drawn(table, lambda cell: None))
         else:
-            st.caption("No rating fits the controls above.")
+            st.html(markup.sentence("No rating fits the controls above."))

@@ -18,9 +18,10 @@ from coaudit.dashboards.drawing.timeline import differing
 from coaudit.dashboards.views import compare as view
 from coaudit.dashboards.views import efficiency
 from coaudit.pipeline.advise import advisor
-from coaudit.pipeline.analyze import compare
+from coaudit.pipeline.analyze import compare, metrics
 from coaudit.pipeline.report import interventions
-from coaudit.pipeline.store import Store, Workspace
+from coaudit.pipeline.report.tables import of_metric
+from coaudit.pipeline.store import Selection, Store, Workspace
 from tests.pipeline.advise import games
 
 PAGES = (
@@ -114,7 +115,7 @@ def test_a_page_of_an_empty_workspace_says_what_to_run(
 @pytest.mark.slow
 def test_the_overview_answers_three_questions_and_says_what_is_left(here: Path) -> None:
     test = _run("overview")
-    heads = [head.value for head in test.subheader]
+    heads = [head.value for head in test.header]
     assert heads == [
         "How did the team work?",
         "Where did it fail?",
@@ -133,7 +134,9 @@ def test_a_against_b_has_all_codes_and_metrics_and_leads_to_the_sessions(here: P
     rows = compare.compare(store, "condition", pair=pair)
     assert {question["groups"][0] for question in rows} == {pair[0]}
     coded = [row for row in rows if row["question"] != "metrics" and row["effect"] is not None]
-    row = max(coded, key=lambda one: abs(one["effect"]))
+    own = view.raw(store, "condition", Selection(), sorted({one["question"] for one in coded}))
+    there = [one for one in coded if own.get((one["metric"], one["rater"], pair[1]), (None,))[0] is not None]
+    row = max(there, key=lambda one: abs(one["effect"]))
     turned = view._turned(row, pair[1])
     assert (turned["effect"], turned["low"]) == (-row["effect"], row["high"] and -row["high"])
     text = _html(test)
@@ -143,6 +146,17 @@ def test_a_against_b_has_all_codes_and_metrics_and_leads_to_the_sessions(here: P
     assert "no test: too few" in text
     corrected = [one for one in coded if one["basis"].startswith("corrected")]
     assert corrected and " → " in text, "the judge's own share stands before the corrected one"
+
+
+@pytest.mark.slow
+def test_process_has_a_row_a_group_with_the_numbers_of_metrics_and_a_search(here: Path) -> None:
+    store = Store(Workspace(here), read_only=True)
+    rows = metrics.metrics(store, by=("system", "condition"), names=("human_intervention_rate",))
+    (row,) = [row for row in rows if row.group and row.group["condition"] == "situational_planning"]
+    text = _html(_run("process"))
+    assert of_metric(row).note in text and "strategyqa_tree" in text
+    some = _html(_run("process", groups="situational"))
+    assert of_metric(row).note in some and "strategyqa_tree" not in some
 
 
 @pytest.mark.slow
