@@ -12,11 +12,14 @@ from ..pipeline.store import Store, dictionaries, execute, trajectories
 from ..pipeline.store.trajectories import resolve
 
 Rows = list[dict[str, Any]]
-WINDOW = 500
+WINDOW = 2000
 """Events that are shown at once."""
 LONGEST = 4000
 """Characters of a text that are shown at once; the rest is a click away."""
 DIFF_LINES = 200
+IN_PLACE = 100_000
+"""Bytes of a state up to which its change is shown in place; of a larger one, when the event is opened."""
+ALL_IN_PLACE = 8_000_000
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,8 @@ class Replay:
     events: Rows
     first: int
     ratings: Rows
+    changes: dict[int, dict[str, list[str]]]
+    """Event -> view -> the lines by which its state differs from the one before; without large states."""
 
 
 def replay(store: Store, name: str, first: int = 0) -> Replay:
@@ -36,13 +41,15 @@ def replay(store: Store, name: str, first: int = 0) -> Replay:
     with store.reading() as connection:
         key = resolve(connection, name)
         head = dictionaries(connection, "SELECT * EXCLUDE (hidden) FROM trajectories WHERE id = ?", [key])[0]
+        events = dictionaries(connection, _EVENTS, [LONGEST, LONGEST, key, WINDOW, max(0, first)])
         return Replay(
             head={**head, "tags": json.loads(head["tags"] or "{}")},
             participants=dictionaries(connection, f"FROM participants {_OF}", [key]),
             outcomes=dictionaries(connection, f"FROM outcomes {_OF} ORDER BY name", [key]),
-            events=dictionaries(connection, _EVENTS, [LONGEST, LONGEST, key, WINDOW, max(0, first)]),
+            events=events,
             first=max(0, first),
             ratings=dictionaries(connection, _RATINGS, [key]),
+            changes=_changes(connection, events, whole=first <= 0),
         )
 
 
@@ -111,12 +118,41 @@ def whole(store: Store, name: str, event: int) -> dict[str, Any]:
     return {**rows[0], "changes": changes}
 
 
+def _changes(connection: Any, events: Rows, *, whole: bool) -> dict[int, dict[str, list[str]]]:
+    """What each event changed; `whole`: nothing came before these events, so the first states are new."""
+    steps: list[tuple[int, str, str | None, str]] = []
+    last: dict[str, str] = {}
+    for row in events:
+        for view, key in json.loads(row["states"] or "{}").items() if not row["sub"] else ():
+            if whole or view in last:
+                steps.append((row["seq"], view, last.get(view), key))
+            last[view] = key
+    contents = _contents(connection, _small(connection, {key for *_, a, b in steps for key in (a, b) if key}))
+    changes: dict[int, dict[str, list[str]]] = {}
+    for seq, view, before, now in steps:
+        if now in contents and (before is None or before in contents):
+            changes.setdefault(seq, {})[view] = diff(contents.get(before or ""), contents[now])
+    return changes
+
+
+def _small(connection: Any, hashes: set[str]) -> set[str]:
+    query = (
+        "SELECT hash, strlen(content) FROM states WHERE hash IN (SELECT unnest(?::VARCHAR[])) ORDER BY 2, 1"
+    )
+    kept, size = set(), 0
+    for key, length in execute(connection, query, [sorted(hashes)]).fetchall():
+        size += length
+        if length <= IN_PLACE and size <= ALL_IN_PLACE:
+            kept.add(key)
+    return kept
+
+
 def _last(before: Rows, view: str) -> str | None:
     return next((states[view] for row in before if view in (states := json.loads(row["states"]))), None)
 
 
 def _contents(connection: Any, hashes: set[str]) -> dict[str, Any]:
-    query = "SELECT hash, content FROM states WHERE hash IN (SELECT unnest(?))"
+    query = "SELECT hash, content FROM states WHERE hash IN (SELECT unnest(?::VARCHAR[]))"
     return {key: json.loads(text) for key, text in execute(connection, query, [sorted(hashes)]).fetchall()}
 
 

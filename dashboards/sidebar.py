@@ -44,8 +44,7 @@ def _many(name: str, options: list[str]) -> tuple[str, ...]:
 def _freshness() -> None:
     path = place()
     seconds = age(path)
-    st.caption("Data as of")
-    st.text(f"{spoken(seconds)} ago" if seconds is not None else "no database yet")
+    st.text(f"Data as of {spoken(seconds)} ago" if seconds is not None else "No database yet")
     if seconds is not None and behind(path, state(path)):
         st.info("The ledgers hold ratings that the database does not have yet: run `coaudit metrics`.")
 

@@ -34,7 +34,7 @@ def chart(
     height: int = 280,
 ) -> None:
     """A chart of rows. `alternative` says in words what it shows; `empty` says what to run without rows."""
-    st.subheader(title)
+    st.header(title)
     if not rows:
         st.info(empty)
         return
@@ -53,7 +53,7 @@ def table(
     **link: str,
 ) -> None:
     """A table; a number leads to the trajectories that it came from. `pictures`: intervals are drawn."""
-    st.subheader(shown.title)
+    st.header(shown.title)
     if not shown.rows:
         st.info(shown.empty)
         return

@@ -18,7 +18,9 @@ def drawn(
     """
     body = "".join(_row(table, row, target, pictures) for row in table.rows)
     caption = f"<caption>{escape(name)}</caption>" if name else ""
-    return f'<div class="ca"><table>{caption}{_head(table)}<tbody>{body}</tbody></table></div>'
+    label = escape(" ".join(filter(None, (table.title, name))) or "Table")
+    frame = f'<div class="ca" tabindex="0" role="group" aria-label="{label}">'
+    return f"{frame}<table>{caption}{_head(table)}<tbody>{body}</tbody></table></div>"
 
 
 def facts(pairs: tuple[tuple[str, str], ...]) -> str:

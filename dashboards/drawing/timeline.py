@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from html import escape
 from typing import Any
 from urllib.parse import urlsplit
 
-from ...pipeline.report.names import named
+from ...pipeline.report.methods import PROCESS
 from ..replay import LONGEST, Replay
 from .markup import link
 
 Row = dict[str, Any]
+
+
+TALK, OUTPUT = 1200, 300
+"""Characters of what people and agents say, and of what else is logged, that are shown unfolded."""
 
 
 def drawn(
@@ -23,72 +29,153 @@ def drawn(
     code: str | None,
     target: Callable[[int], str],
     advised: list[Row] | None = None,
+    words: str = "",
 ) -> str:
     """All events of the window; `aim` is the event asked for, `code` the one whose citations are marked.
 
-    `advised` is what an advisor said before each step; it stands beside the step, before all ratings.
+    `advised` is what an advisor said before each step; it stands beside the step, before all ratings. `words`
+    are marked where they stand.
     """
     advice = {row["event"]: row for row in advised or []}
+    pinned = _pinned(ratings)
+    began = next((row["time"] for row in shown.events if row["time"]), None)
+    items = []
+    for row in shown.events:
+        pins = [] if row["sub"] else pinned.get(row["seq"], [])
+        marked = any(_positive(pin) and code in (pin["code"], pin["code"].partition(".")[0]) for pin in pins)
+        aimed = row["seq"] == aim and not row["sub"]
+        classes = ["event", row["party"] if row["party"] in ("human", "agent") else ""]
+        classes += ["failed"] * (row["status"] == "failed") + ["cited"] * bool(code and marked)
+        classes += ["found"] * any(map(_finding, pins)) + ["aim"] * aimed
+        side = "" if row["sub"] or row["seq"] not in advice else _advice(advice[row["seq"]])
+        named = "" if row["sub"] else f' id="e{row["seq"]}"'
+        items.append(
+            f'<div class="{" ".join(filter(None, classes))}" tabindex="-1"{named} data-seq="{row["seq"]}">'
+            f"{_who(row, target, began)}{_said(row, shown.changes.get(row['seq'], {}), words)}</div>"
+            f'<div class="side">{side}{_pins(pins)}</div>'
+        )
+    return f'<div class="ca ca-timeline">{"".join(items)}</div>'
+
+
+def _pinned(ratings: Sequence[Row]) -> dict[int, list[Row]]:
+    """Event -> the ratings that cite it, or whose unit it is."""
     pinned: dict[int, list[Row]] = {}
     for row in ratings:
         for seq in dict.fromkeys(row["cites"] or ([] if row["event"] is None else [row["event"]])):
             pinned.setdefault(seq, []).append(row)
-    marked = {
-        seq
-        for seq, rows in pinned.items()
-        for row in rows
-        if code and code in (row["code"], row["code"].partition(".")[0]) and row["label"] == row["positive"]
-    }
+    return pinned
+
+
+def _positive(row: Row) -> bool:
+    return row["label"] is not None and row["label"] == row["positive"]
+
+
+def _finding(row: Row) -> bool:
+    """Whether something went wrong there; who takes the initiative or confirms does nothing wrong."""
+    return _positive(row) and row["codebook"] not in PROCESS
+
+
+def outline(shown: Replay, ratings: Sequence[Row], words: str = "") -> str:
+    """The events at which something was found or the words stand, each a link to its place on the page."""
+    differ = {_unit(row) for row in differing(list(ratings))}
+    lines = []
+    for seq, rows in sorted(_pinned(ratings).items()):
+        codes: dict[tuple[Any, ...], list[Row]] = {}
+        for row in filter(_finding, rows):
+            codes.setdefault(_unit(row), []).append(row)
+        for unit, own in codes.items():
+            who = ", ".join(row["rater"] for row in own) + " · raters differ" * (unit in differ)
+            what = f"<b>{escape(own[0]['code'])}</b> {escape(own[0]['code_name'] or '')}"
+            lines.append((seq, f"{what} <small>{escape(who)}</small>"))
+    there = {row["seq"] for row in shown.events}
+    if words:
+        lines += [(row["seq"], "the words") for row in shown.events if _has(row, words)]
     items = "".join(
-        _event(row, [] if row["sub"] else pinned.get(row["seq"], []), aim, marked, target, advice)
-        for row in shown.events
+        f'<li><a href="#e{seq}">event {seq}</a> {said}</li>' for seq, said in sorted(lines) if seq in there
     )
-    return f'<div class="ca ca-timeline">{items}</div>'
+    if not items:
+        return ""
+    head = f"<summary>{items.count('<li>'):,} findings, and where they are</summary>"
+    return f'<div class="ca"><details class="outline" open>{head}<ol>{items}</ol></details></div>'
 
 
-def _event(
-    row: Row,
-    pins: list[Row],
-    aim: int | None,
-    marked: set[int],
-    target: Callable[[int], str],
-    advice: dict[int | None, Row],
-) -> str:
-    classes = ["event", row["party"] if row["party"] in ("human", "agent") else ""]
-    classes += ["failed"] * (row["status"] == "failed") + ["cited"] * (row["seq"] in marked)
-    aimed = row["seq"] == aim and not row["sub"]
-    classes += ["aim"] * aimed
-    time = (row["time"] or "")[11:19]
+def _unit(row: Row) -> tuple[Any, ...]:
+    return row["codebook"], row["code"], row["event"]
+
+
+def _has(row: Row, words: str) -> bool:
+    return words.lower() in f"{row['text'] or ''}\n{row['arguments'] or ''}".lower()
+
+
+def present(ratings: Sequence[Row]) -> list[Row]:
+    """All that is said of the units and codes of which somebody says that they are there, or how much."""
+    there = {_unit(row) for row in ratings if row["positive"] is None or _positive(row)}
+    return [row for row in ratings if _unit(row) in there]
+
+
+def _who(row: Row, target: Callable[[int], str], began: str | None) -> str:
     what = row["kind"].replace("_", " ") + (" · known from live traffic only" if row["live_only"] else "")
-    words = " · ".join(map(escape, filter(None, (row["actor"], what, time))))
-    who = f"{link(target(row['seq']), str(row['seq']))} · {words}"
-    advised = "" if row["sub"] or row["seq"] not in advice else _advice(advice[row["seq"]])
-    side = f"<aside>{advised}{_pins(pins)}</aside>"
-    focus = ' tabindex="-1"' if aimed else ""
-    return (
-        f'<div class="{" ".join(filter(None, classes))}"{focus} data-seq="{row["seq"]}">'
-        f'<div class="who">{who}</div>{_said(row)}</div>{side}'
-    )
+    said = " · ".join(map(escape, filter(None, (row["actor"], what))))
+    at = f'<span class="at">{escape(_elapsed(began, row["time"]))}</span>' if row["time"] else ""
+    return f'<div class="who">{at}{link(target(row["seq"]), str(row["seq"]))} · {said}</div>'
 
 
-def _said(row: Row) -> str:
-    parts = [f"<pre>{escape(notice['text'])}</pre>" for notice in json.loads(row["notices"] or "[]")]
+def _elapsed(began: str | None, time: str) -> str:
+    """Since the first event that is shown, as minutes and seconds; the time itself where it can't be told."""
+    try:
+        seconds = int((datetime.fromisoformat(time) - datetime.fromisoformat(began or time)).total_seconds())
+    except (ValueError, TypeError):
+        return time[11:19]
+    return f"+{seconds // 60}:{seconds % 60:02}" if seconds >= 0 else time[11:19]
+
+
+def _said(row: Row, changes: dict[str, list[str]], words: str) -> str:
+    talk = row["kind"] == "message" and row["party"] in ("human", "agent")
+    parts = [_folded(notice["text"], OUTPUT, words) for notice in json.loads(row["notices"] or "[]")]
     if row["text"] is not None:
-        more = (
-            f"\n… {row['bytes']:,} bytes in all; open the event for the rest"
-            if len(row["text"]) >= LONGEST
-            else ""
-        )
-        parts.append(f"<pre>{escape(row['text'])}{more}</pre>")
+        cut = len(row["text"]) >= LONGEST
+        more = f"\n… {row['bytes']:,} bytes in all; open the event for the rest" if cut else ""
+        parts.append(_folded(row["text"] + more, TALK if talk else OUTPUT, words))
     if row["action"] is not None and row["kind"] != "start":
-        parts.append(
-            f'<pre class="code">{escape(row["action"])}({escape(_arguments(row["arguments"]))})</pre>'
-        )
+        call = f"{row['action']}({_arguments(row['arguments'])})"
+        parts.append(_folded(call, OUTPUT, words, code=True))
     if row["status"] == "failed":
         parts.append(f'<div class="bad">Failed: {escape((row["error"] or "no reason given")[:1000])}</div>')
-    if row["states"]:
-        parts.append(f'<div class="who">changed: {escape(", ".join(json.loads(row["states"])))}</div>')
+    parts += [_changed(view, changes.get(view)) for view in json.loads(row["states"] or "{}")]
     return "".join(parts)
+
+
+def _folded(text: str, most: int, words: str, *, code: bool = False) -> str:
+    """A text as it is; a long one behind its beginning."""
+    kind = ' class="code"' if code else ""
+    whole = f"<pre{kind}>{marked(text, words)}</pre>"
+    if len(text) <= most and text.count("\n") <= most // 40:
+        return whole
+    held = " open" * bool(words and words.lower() in text.lower())
+    short = " ".join(text[:160].split())
+    head = f"<summary>{escape(short)} … <small>{len(text):,} characters</small></summary>"
+    return f"<details{held}>{head}{whole}</details>"
+
+
+def _changed(view: str, lines: list[str] | None) -> str:
+    """What a step did to a state, in place; nothing where it did nothing."""
+    if lines is None:
+        return f'<div class="who">changed: {escape(view)}</div>'
+    if not lines:
+        return ""
+    plus, minus = (sum(line.startswith(sign) for line in lines) for sign in "+-")
+    marks = {"+": "plus", "-": "minus"}
+    shown = "\n".join(f'<span class="{marks.get(line[:1], "")}">{escape(line)}</span>' for line in lines)
+    head = f"<summary>changed {escape(view)}: {plus} lines in, {minus} out</summary>"
+    return f'<details>{head}<pre class="code">{shown}</pre></details>'
+
+
+def marked(text: str, words: str) -> str:
+    """A text escaped, the words in it marked, in whatever case they stand."""
+    if not words:
+        return escape(text)
+    pieces = re.split(f"({re.escape(words)})", text, flags=re.IGNORECASE)
+    return "".join(f"<mark>{escape(p)}</mark>" if i % 2 else escape(p) for i, p in enumerate(pieces))
 
 
 def _arguments(text: str | None) -> str:
@@ -125,8 +212,12 @@ def _pins(rows: list[Row]) -> str:
 
 
 def _pin(rows: list[Row]) -> str:
-    there = any(row["label"] == row["positive"] for row in rows)
+    there = any(map(_finding, rows))
     said = "".join(f"<li>{_verdict(row)}</li>" for row in rows)
+    if rows[0]["codebook"] in PROCESS:
+        counted = f"{sum(map(_positive, rows))} of {len(rows)}"
+        name = escape(rows[0]["code_name"] or rows[0]["code"])
+        return f'<details class="pin"><summary>{name}: {counted}</summary><ul>{said}</ul></details>'
     why = "".join(map(_why, rows))
     more = f"<details><summary>Why</summary>{why}</details>" if why else ""
     name = f"<b>{escape(rows[0]['code'])}</b> {escape(rows[0]['code_name'] or '')}"
@@ -173,49 +264,3 @@ def differing(ratings: list[Row]) -> list[Row]:
         if row["label"] is not None:
             labels.setdefault((row["codebook"], row["code"], row["event"]), set()).add(row["label"])
     return [r for r in ratings if len(labels.get((r["codebook"], r["code"], r["event"]), ())) > 1]
-
-
-HEADS = {
-    "native_id": "Trajectory",
-    "system": "System",
-    "setting": "Setting",
-    "condition": "Condition",
-    "task": "Task",
-    "agent_model": "Agent model",
-    "started": "Began",
-    "n_events": "Events",
-    "found": "Found",
-    "outcome": "Outcome",
-    "differ": "Differ",
-    "tokens": "Tokens",
-    "cost": "US$",
-}
-"""Column of a list of trajectories -> its head; those that no row has are left out."""
-
-
-def listed(rows: list[Row], target: Callable[[Row], str]) -> str:
-    """Trajectories as a table, each a link; with what was found in it, where that is asked."""
-    names = [name for name in HEADS if any(row.get(name) is not None for row in rows)]
-    heads = [HEADS[name] for name in names]
-    if metric := rows[0].get("metric"):
-        names, heads = [*names, "value"], [*heads, named(metric)]
-    if any(row.get("rationale") for row in rows):
-        names, heads = [*names, "rationale"], [*heads, "Why"]
-    shown = "".join(f'<th scope="col" class="head">{escape(name)}</th>' for name in heads)
-    lines = "".join(
-        f'<tr><td class="head">{link(target(row), row["native_id"] or row["id"])}</td>'
-        + "".join(f'<td class="head">{escape(_cell(name, row[name]))}</td>' for name in names[1:])
-        + "</tr>"
-        for row in rows
-    )
-    return f'<div class="ca"><table><thead><tr>{shown}</tr></thead><tbody>{lines}</tbody></table></div>'
-
-
-def _cell(name: str, value: Any) -> str:
-    if value is None:
-        return "–"
-    if name == "started":
-        return str(value)[:16].replace("T", " ")
-    if isinstance(value, float):
-        return f"{value:.2g}"
-    return f"{value:,}" if isinstance(value, int) else str(value)[:200]

@@ -35,11 +35,13 @@ def show(only: Selection) -> None:
     """Draw the page."""
     st.title("Agreement")
     if only:
-        st.caption(
-            "Agreement is over all ratings of the workspace: samples for people are drawn from all of it."
+        st.html(
+            markup.sentence(
+                "Agreement is over all ratings of the workspace: samples for people are drawn from all of it."
+            )
         )
     rows = [row for row in ask(progress.coverage) if row["rater"]]
-    books = sorted({row["codebook"] for row in rows})
+    books = sorted({row["codebook"] for row in rows}, key=lambda book: (-_labels(rows, book), book))
     if not books:
         st.info("Nothing is rated yet: run `coaudit judge`, then label a sample in Label Studio.")
         return
@@ -64,6 +66,11 @@ def show(only: Selection) -> None:
     _plan()
 
 
+def _labels(rows: list[dict[str, Any]], book: str) -> int:
+    """How many labels people gave on a codebook: the page opens on the one with most."""
+    return sum(row["answers"] or 0 for row in rows if row["codebook"] == book and row["kind"] == "human")
+
+
 def _forest(result: list[Agreement], coefficient: str) -> None:
     rows = [
         {
@@ -80,6 +87,10 @@ def _forest(result: list[Agreement], coefficient: str) -> None:
     several = len({row["code"] for row in rows}) > 1
     if several:
         sets = sorted({str(row["raters"]) for row in rows})
+        with_people = {
+            " · ".join(row.raters) for row in result if row.coefficient == "mean_judge_human_kappa"
+        }
+        sets.sort(key=lambda names: (names not in with_people, names))
         chosen = st.selectbox("Raters", sets, key="among", bind="query-params")
         rows = [row for row in rows if row["raters"] == chosen]
     scale = alt.Scale(domain=[0 if coefficient == "percent_agreement" else -1, 1])
@@ -120,7 +131,7 @@ def _table(rows: list[Agreement]) -> None:
 
 
 def _judge(book: str, judges: list[str]) -> None:
-    st.subheader("A judge against what people settled on")
+    st.header("A judge against what people settled on")
     left, right = st.columns(2)
     judge = left.selectbox("Judge", judges, key="judge", bind="query-params")
     page = ask(validate.validate, judge, [book])
@@ -158,7 +169,7 @@ def _calibration(code: dict[str, Any]) -> None:
     result = code["calibration"]
     rows = [row for row in result.get("bins", []) if row["n"]]
     if not rows:
-        st.subheader("Calibration")
+        st.header("Calibration")
         st.info(result.get("reason") or "This judge states no probabilities.")
         return
 
@@ -190,14 +201,14 @@ def _calibration(code: dict[str, Any]) -> None:
 
 def _queue(book: str) -> None:
     rows = ask(agreement.disagreements, [book])
-    st.subheader("Disagreements to discuss")
+    st.header("Disagreements to discuss")
     if not rows:
         st.info("No two raters disagree on a unit of this codebook.")
         return
     lines = "".join(map(_disagreement, rows[:QUEUE]))
     heads = "".join(
         f'<th scope="col" class="head">{name}</th>'
-        for name in ("Code", "Trajectory", "Event", "Labels", "Settled")
+        for name in ("Code", "Between", "Trajectory", "Event", "Labels", "Settled")
     )
     st.html(f'<div class="ca"><table><thead><tr>{heads}</tr></thead><tbody>{lines}</tbody></table></div>')
     flat = [{**row, "labels": ", ".join(f"{k}: {v}" for k, v in row["labels"].items())} for row in rows]
@@ -211,13 +222,13 @@ def _disagreement(row: dict[str, Any]) -> str:
     place = address("trajectory", trajectory=row["trajectory"], event=row["event"], code=row["code"])
     event = "whole" if row["event"] is None else str(row["event"])
     said = ", ".join(f"{who}: {label}" for who, label in row["labels"].items())
-    cells = (escape(row["code"]), markup.link(place, row["native_id"]), event, escape(said))
+    cells = (escape(row["code"]), row["between"], markup.link(place, row["native_id"]), event, escape(said))
     shown = "".join(f'<td class="head">{cell}</td>' for cell in (*cells, escape(row["gold"] or "open")))
     return f"<tr>{shown}</tr>"
 
 
 def _plan() -> None:
-    st.subheader("How many more labels")
+    st.header("How many more labels")
     a, b, c = st.columns(3)
     width = a.number_input("Wanted half-width", 0.01, 0.5, 0.1, 0.01, key="width")
     common = b.number_input("How common the code is", 0.01, 0.99, 0.2, 0.01, key="common")

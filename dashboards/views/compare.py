@@ -132,7 +132,7 @@ def coded(
         title="Failure modes and other codes",
         caption="The difference is A minus B with its 95 % interval, of corrected rates where people "
         "labelled; p is Holm's, for these two groups on one codebook. A share leads to its sessions.",
-        columns=("Code", "", "By", *_heads(rows), "Adjusted p"),
+        columns=("Code", "Name", "Found by", *_heads(rows), "Adjusted p"),
         rows=tuple(lines),
         heads=3,
         empty="No code of whole trajectories is rated in both: run `coaudit judge --codebook failures`.",

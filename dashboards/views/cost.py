@@ -13,7 +13,7 @@ from ...pipeline.report.tables import count
 from ...pipeline.store import Selection
 from .. import queries
 from ..cache import ask
-from ..drawing import figures, timeline
+from ..drawing import figures, lists
 from ..drawing.palette import colour
 from ..sidebar import address
 
@@ -35,21 +35,19 @@ def show(only: Selection) -> None:
 
 
 def _running(rows: list[dict[str, Any]]) -> None:
-    st.subheader("Sessions without an end")
+    st.header("Sessions without an end")
     if not rows:
         st.info("Every session has come to its end. To watch sessions while they run: `coaudit follow DIR`.")
         return
-    st.html(timeline.listed(rows, lambda row: address("trajectory", trajectory=row["id"])))
+    st.html(lists.listed(rows, lambda row: address("trajectory", trajectory=row["id"])))
 
 
 def _alarms(rows: list[dict[str, Any]]) -> None:
-    st.subheader("Halts and detected failures")
+    st.header("Halts and detected failures")
     if not rows:
         st.info("None found. `coaudit judge` and `coaudit judge --rater detectors` look for them.")
         return
-    st.html(
-        timeline.listed(rows, lambda row: address("trajectory", trajectory=row["id"], event=row["event"]))
-    )
+    st.html(lists.listed(rows, lambda row: address("trajectory", trajectory=row["id"], event=row["event"])))
 
 
 def _serving(scrapes: list[dict[str, Any]], under_load: list[dict[str, Any]]) -> None:

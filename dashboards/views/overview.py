@@ -29,7 +29,7 @@ def show(only: Selection) -> None:
 
 
 def _answer(answer: Answer, page: str) -> None:
-    st.subheader(answer.question)
+    st.header(answer.question)
     said = "".join(f'<p class="said">{escape(sentence)}</p>' for sentence in answer.sentences)
     st.html(f'<div class="ca">{said}</div>')
     if answer.table:

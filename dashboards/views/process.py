@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import altair as alt
 import streamlit as st
 
-from ...pipeline.analyze import failures
+from ...pipeline.analyze import failures, metrics
+from ...pipeline.report import Number, Table
+from ...pipeline.report.names import named
+from ...pipeline.report.tables import of_metric
 from ...pipeline.store import Selection
 from .. import queries
 from ..cache import ask
@@ -17,6 +21,18 @@ from ..drawing.palette import PARTIES, colour
 GROUPS = ("condition", "task", "setting", "agent_model", "system")
 
 
+SHOWN = (
+    "initiative_entropy",
+    "effective_confirmations",
+    "halting_messages",
+    "human_intervention_rate",
+    "error_rate",
+    "workload_balance",
+)
+COLOURED = 8
+"""Groups that colours can tell apart; of more, the table tells."""
+
+
 def show(only: Selection) -> None:
     """Draw the page."""
     st.title("Process")
@@ -24,6 +40,7 @@ def show(only: Selection) -> None:
     by = left.selectbox("Compare by", GROUPS, key="by", bind="query-params")
     raters = [row["rater"] for row in ask(failures.raters, "initiative", only)]
     rater = right.selectbox("Ratings by", raters, key="rater", bind="query-params") if raters else None
+    _by_group(only, by, rater)
     one, two = st.columns(2, gap="large")
     with one:
         _initiative(only, by, rater)
@@ -33,6 +50,34 @@ def show(only: Selection) -> None:
         _moments(only, rater)
     _measure(only, by, "human_intervention_rate", "Human intervention", "share of steps by the human")
     _measure(only, by, "workload_balance", "Workload balance", "balance (0: one party alone, 0.5: even)")
+
+
+def _by_group(only: Selection, by: str, rater: str | None) -> None:
+    """A row a group, however many there are: the numbers that `metrics` prints, with their intervals."""
+    rows = ask(metrics.metrics, by=("system", by), only=only, rater=rater, names=SHOWN)
+    names = [name for name in SHOWN if any(row.metric == name and row.value is not None for row in rows)]
+    cells: dict[tuple[str, str], dict[str, Number]] = {}
+    for row in sorted(rows, key=lambda row: row.scoring or "", reverse=True):
+        if row.group and row.participant is None:
+            group = (row.group["system"] or "–", str(row.group[by] or "–"))
+            cells.setdefault(group, {})[row.metric] = of_metric(row)
+    words = st.text_input("Search groups", key="groups", bind="query-params").strip().lower()
+    lines = tuple(
+        (*group, *(own.get(name, "") for name in names))
+        for group, own in sorted(cells.items())
+        if words in " ".join(group).lower()
+    )
+    figures.table(
+        Table(
+            name="by_group",
+            title=f"How the teams worked, by {by.replace('_', ' ')}",
+            caption="Means or pooled shares with 95 % intervals; a number leads to its sessions.",
+            columns=("System", by.replace("_", " ").capitalize(), *map(named, names)),
+            rows=lines,
+            heads=2,
+            empty="No group has these words." if cells else "Nothing is here yet: run `coaudit ingest PATH`.",
+        )
+    )
 
 
 def _initiative(only: Selection, by: str, rater: str | None) -> None:
@@ -64,6 +109,7 @@ def _initiative(only: Selection, by: str, rater: str | None) -> None:
 
 def _entropy(only: Selection, by: str, rater: str | None) -> None:
     rows = ask(queries.distribution, only, by, "initiative_entropy", 0.1, rater) if rater else []
+    rows = _few(rows)
 
     def draw(data: alt.Data) -> alt.Chart:
         return (
@@ -155,7 +201,7 @@ def _moments(only: Selection, rater: str | None) -> None:
 
 
 def _measure(only: Selection, by: str, metric: str, title: str, axis: str) -> None:
-    rows = ask(queries.distribution, only, by, metric, 0.1)
+    rows = _few(ask(queries.distribution, only, by, metric, 0.1))
     if not rows:
         return
 
@@ -181,6 +227,22 @@ def _measure(only: Selection, by: str, metric: str, title: str, axis: str) -> No
         empty="",
         note=f"n = {_sum(rows, 'trajectories'):,} trajectories.",
     )
+
+
+def _few(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The largest groups by themselves, the rest as one."""
+    sizes: Counter[str] = Counter()
+    for row in rows:
+        sizes[row["group"]] += row["trajectories"]
+    if len(sizes) <= COLOURED:
+        return rows
+    large = {name for name, _ in sizes.most_common(COLOURED - 1)}
+    kept = [row for row in rows if row["group"] in large]
+    rest: dict[float, dict[str, Any]] = {}
+    for row in (row for row in rows if row["group"] not in large):
+        one = rest.setdefault(row["low"], {**row, "group": "all others", "trajectories": 0})
+        one["trajectories"] += row["trajectories"]
+    return [*kept, *rest.values()]
 
 
 def _sum(rows: list[dict[str, Any]], name: str) -> int:

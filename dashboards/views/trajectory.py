@@ -12,7 +12,7 @@ from ...pipeline.report.names import named
 from ...pipeline.store import Selection
 from .. import replay, triage
 from ..cache import ask, place, store
-from ..drawing import markup, timeline
+from ..drawing import lists, markup, timeline
 from ..replay import Replay
 from ..sidebar import address
 
@@ -30,6 +30,26 @@ const rest = () => clearInterval(follow);
 setTimeout(rest, 5000);
 const moves = ['wheel', 'touchmove', 'keydown', 'mousedown'];
 for (const moved of moves) addEventListener(moved, rest, {once: true});
+</script>"""
+KEYS = """<script>
+if (!window.caKeys) {
+  window.caKeys = true;
+  const steps = {j: ['', 1], k: ['', -1], n: ['.found', 1], p: ['.found', -1]};
+  const typing = 'input, textarea, select, [contenteditable], [role=listbox]';
+  addEventListener('keydown', (key) => {
+    const step = steps[key.key];
+    if (!step || key.ctrlKey || key.metaKey || key.altKey || key.target.closest?.(typing)) return;
+    const all = [...document.querySelectorAll('.ca-timeline .event' + step[0])];
+    const here = document.activeElement?.closest?.('.ca-timeline .event');
+    const side = step[1] > 0 ? Node.DOCUMENT_POSITION_FOLLOWING : Node.DOCUMENT_POSITION_PRECEDING;
+    const rest = all.filter((event) => !here || here.compareDocumentPosition(event) & side);
+    const next = here && step[1] < 0 ? rest.pop() : rest[0];
+    if (!next) return;
+    next.focus({preventScroll: true});
+    next.scrollIntoView({block: 'center'});
+    key.preventDefault();
+  });
+}
 </script>"""
 """Our own words only: no text of a log may ever stand in an element that runs scripts."""
 
@@ -59,7 +79,7 @@ def _list(only: Selection) -> None:
         st.info("No trajectory fits. Loosen the filters, or run `coaudit ingest PATH`.")
         return
     st.html(
-        timeline.listed(
+        lists.listed(
             rows,
             lambda row: address(
                 "trajectory",
@@ -119,14 +139,18 @@ def _one(name: str) -> None:
     ratings = _chosen(shown.ratings)
     if aim is not None:
         _event(name, aim)
-    st.subheader("What happened")
+    st.header("What happened")
     _pages(shown)
     code = st.query_params.get("code")
+    words = st.text_input("Search in this session", key="words", bind="query-params").strip()
+    st.html(timeline.outline(shown, ratings, words) or markup.sentence("Nothing was found here."))
+    st.html(markup.sentence("Keys: j and k next and previous event, n and p next and previous finding."))
 
     def target(seq: int) -> str:
         return address("trajectory", trajectory=shown.head["id"], event=seq)
 
-    st.html(timeline.drawn(shown, ratings, aim=aim, code=code, target=target, advised=advised))
+    st.html(timeline.drawn(shown, ratings, aim=aim, code=code, target=target, advised=advised, words=words))
+    st.html(KEYS, unsafe_allow_javascript=True)
     if aim is not None:
         st.html(SCROLL, unsafe_allow_javascript=True)
     _whole(shown, ratings)
@@ -179,7 +203,7 @@ def _chosen(ratings: list[dict[str, Any]]) -> list[dict[str, Any]]:
     if not ratings:
         st.info("Nothing is rated here: run `coaudit judge`.")
         return []
-    left, middle, right = st.columns([2, 2, 1.4], vertical_alignment="bottom")
+    left, middle, right, last = st.columns([2, 2, 1.4, 1.2], vertical_alignment="bottom")
     books = sorted({row["codebook"] for row in ratings})
     book = left.multiselect("Codebooks", books, key="codebook", bind="query-params", placeholder="all")
     raters = sorted({row["rater"] for row in ratings})
@@ -188,7 +212,10 @@ def _chosen(ratings: list[dict[str, Any]]) -> list[dict[str, Any]]:
     kept = [
         row for row in ratings if (not book or row["codebook"] in book) and (not who or row["rater"] in who)
     ]
-    return timeline.differing(kept) if only else kept
+    if only:
+        return timeline.differing(kept)
+    every = last.toggle("All answers", key="all", bind="query-params", help="Else only what somebody found.")
+    return kept if every else timeline.present(kept)
 
 
 def _event(name: str, aim: int) -> None:
@@ -241,9 +268,9 @@ def _whole(shown: Replay, ratings: list[dict[str, Any]]) -> None:
         )
         for (_, code, event), said in sorted(units.items(), key=lambda item: (item[0][:2], item[0][2] or 0))
     )
-    st.subheader("Raters side by side")
-    if lines:
-        table = Table("raters", "", "", ("Code", "Event", *raters), lines, heads=2 + len(raters))
-        st.html(markup.drawn(table, lambda cell: None))
-    else:
-        st.caption("No rating fits the controls above.")
+    with st.expander(f"Raters side by side ({len(lines):,} rows)"):
+        if lines:
+            table = Table("raters", "", "", ("Code", "Event", *raters), lines, heads=2 + len(raters))
+            st.html(markup.drawn(table, lambda cell: None))
+        else:
+            st.html(markup.sentence("No rating fits the controls above."))

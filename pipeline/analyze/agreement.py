@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, cast, get_args
@@ -78,8 +78,16 @@ def margins_named(given: str) -> Margins:
     raise UsageError(f"--margins must be {' or '.join(get_args(Margins))}, got {given!r}")
 
 
+BETWEEN = ("people", "judge and people", "judges")
+"""Who can disagree, in the order in which it is to be discussed."""
+
+
 def disagreements(store: Store, names: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """The units on which two raters gave different labels, to be discussed: who said what."""
+    """The units on which two raters gave different labels, to be discussed: who said what.
+
+    `between` says who: people (those in front, for no judge is right where people differ), judge and people,
+    or judges.
+    """
     rows = []
     for book in chosen_books(store, names):
         with store.reading() as connection:
@@ -92,8 +100,17 @@ def disagreements(store: Store, names: Sequence[str] = ()) -> list[dict[str, Any
                     trajectory, event = code.units[place]
                     address = {"trajectory": trajectory, "native_id": natives[trajectory], "event": event}
                     said_of = {"codebook": book.name, "code": code.code, "labels": given}
-                    rows.append({**address, **said_of, "gold": given.get(GOLD)})
-    return rows
+                    between = _between(given, code.judges)
+                    rows.append({**address, **said_of, "between": between, "gold": given.get(GOLD)})
+    return sorted(rows, key=lambda row: BETWEEN.index(row["between"]))
+
+
+def _between(given: Mapping[str, str], judges: Collection[str]) -> str:
+    """Who differs: people among themselves, else a judge and people, else judges."""
+    people = {label for rater, label in given.items() if rater not in judges and rater != GOLD}
+    if len(people) > 1:
+        return BETWEEN[0]
+    return BETWEEN[1] if people or GOLD in given else BETWEEN[2]
 
 
 def confusions(store: Store, names: Sequence[str] = ()) -> list[dict[str, Any]]:

@@ -13,12 +13,13 @@ from ..errors import CoauditError, UsageError
 from ..report import answers, methods
 from ..report import build as reporting
 from ..report.html import html
+from ..report.latex import latex
 from ..report.text import brief, markdown, terminal
 from .console import say, store
 
 app = typer.Typer(rich_markup_mode=None)
 
-FORMATS = ("html", "md", "json", "text")
+FORMATS = ("html", "md", "tex", "json", "text")
 
 
 @app.command("report")
@@ -37,7 +38,7 @@ def report(
 ) -> None:
     """How the team worked, where it failed, how far the judge is right; all tables with --full or as a file.
 
-    Files are one HTML page, Markdown or JSON, by their ending.
+    Files are one HTML page, Markdown, LaTeX tables or JSON, by their ending.
     """
     import shutil
 
@@ -51,6 +52,8 @@ def report(
         text = html(made)
     elif chosen == "md":
         text = markdown(made)
+    elif chosen == "tex":
+        text = latex(made)
     elif chosen == "json":
         text = canonical_json(reporting.document(made)) + "\n"
     else:
@@ -71,7 +74,7 @@ def _put(text: str, out: Path | None) -> None:
 
 
 def _format(given: str | None, out: Path | None) -> str:
-    ending = {".html": "html", ".htm": "html", ".md": "md", ".json": "json"}
+    ending = {".html": "html", ".htm": "html", ".md": "md", ".tex": "tex", ".json": "json"}
     chosen = given or (ending.get(out.suffix.lower(), "text") if out else "text")
     if chosen not in FORMATS:
         raise UsageError(f"--format must be one of {', '.join(FORMATS)}, got {chosen!r}")

@@ -108,7 +108,7 @@ def failure(store: Store, only: Selection | None = None) -> Answer:
         name="worst_modes",
         title=question,
         caption=f"Share of trajectories in which {rater} found the mode, with its 95 % interval.",
-        columns=("Mode", "", "Found in", *(["Corrected by people"] if corrected else [])),
+        columns=("Code", "Mode", "Found in", *(["Corrected by people"] if corrected else [])),
         rows=tuple(
             (
                 s.code,

@@ -18,9 +18,10 @@ from coaudit.dashboards.drawing.timeline import differing
 from coaudit.dashboards.views import compare as view
 from coaudit.dashboards.views import efficiency
 from coaudit.pipeline.advise import advisor
-from coaudit.pipeline.analyze import compare
+from coaudit.pipeline.analyze import compare, metrics
 from coaudit.pipeline.report import interventions
-from coaudit.pipeline.store import Store, Workspace
+from coaudit.pipeline.report.tables import of_metric
+from coaudit.pipeline.store import Selection, Store, Workspace
 from tests.pipeline.advise import games
 
 PAGES = (
@@ -114,7 +115,7 @@ def test_a_page_of_an_empty_workspace_says_what_to_run(
 @pytest.mark.slow
 def test_the_overview_answers_three_questions_and_says_what_is_left(here: Path) -> None:
     test = _run("overview")
-    heads = [head.value for head in test.subheader]
+    heads = [head.value for head in test.header]
     assert heads == [
         "How did the team work?",
         "Where did it fail?",
@@ -133,7 +134,9 @@ def test_a_against_b_has_all_codes_and_metrics_and_leads_to_the_sessions(here: P
     rows = compare.compare(store, "condition", pair=pair)
     assert {question["groups"][0] for question in rows} == {pair[0]}
     coded = [row for row in rows if row["question"] != "metrics" and row["effect"] is not None]
-    row = max(coded, key=lambda one: abs(one["effect"]))
+    own = view.raw(store, "condition", Selection(), sorted({one["question"] for one in coded}))
+    there = [one for one in coded if own.get((one["metric"], one["rater"], pair[1]), (None,))[0] is not None]
+    row = max(there, key=lambda one: abs(one["effect"]))
     turned = view._turned(row, pair[1])
     assert (turned["effect"], turned["low"]) == (-row["effect"], row["high"] and -row["high"])
     text = _html(test)
@@ -146,6 +149,17 @@ def test_a_against_b_has_all_codes_and_metrics_and_leads_to_the_sessions(here: P
 
 
 @pytest.mark.slow
+def test_process_has_a_row_a_group_with_the_numbers_of_metrics_and_a_search(here: Path) -> None:
+    store = Store(Workspace(here), read_only=True)
+    rows = metrics.metrics(store, by=("system", "condition"), names=("human_intervention_rate",))
+    (row,) = [row for row in rows if row.group and row.group["condition"] == "situational_planning"]
+    text = _html(_run("process"))
+    assert of_metric(row).note in text and "strategyqa_tree" in text
+    some = _html(_run("process", groups="situational"))
+    assert of_metric(row).note in some and "strategyqa_tree" not in some
+
+
+@pytest.mark.slow
 def test_a_filter_in_the_address_holds_for_the_page(here: Path) -> None:
     everything = _html(_run("tables"))
     some = _html(_run("tables", condition=["autonomous"]))
@@ -155,9 +169,11 @@ def test_a_filter_in_the_address_holds_for_the_page(here: Path) -> None:
 
 @pytest.mark.slow
 def test_the_trajectory_page_shows_only_disagreements_where_asked(here: Path) -> None:
-    whole = _html(_run("trajectory", trajectory="env_tabular_analysis_8"))
+    whole = _html(_run("trajectory", trajectory="env_tabular_analysis_8", all="true"))
+    found = _html(_run("trajectory", trajectory="env_tabular_analysis_8"))
     differ = _html(_run("trajectory", trajectory="env_tabular_analysis_8", differ="true"))
     assert differ.count('class="pin') < whole.count('class="pin')
+    assert found.count('class="pin') < whole.count('class="pin'), "a no is not drawn"
 
 
 @pytest.mark.slow
@@ -202,15 +218,15 @@ def test_every_text_of_a_hostile_session_is_escaped(here: Path) -> None:
         ("overview", {}),
         ("failures", {}),
     ):
-        html = _html(_run(name, **parameters)).replace(_our_script(), "")
+        html = _without_our_scripts(_html(_run(name, **parameters)))
         assert "<script" not in html and "<img" not in html and "javascript:" not in html
         assert "<i>arm" not in html and "<b>model" not in html
 
 
-def _our_script() -> str:
-    from coaudit.dashboards.views.trajectory import SCROLL
+def _without_our_scripts(html: str) -> str:
+    from coaudit.dashboards.views.trajectory import KEYS, SCROLL
 
-    return SCROLL
+    return html.replace(SCROLL, "").replace(KEYS, "")
 
 
 def test_a_csv_never_carries_a_formula() -> None:

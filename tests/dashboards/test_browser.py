@@ -97,9 +97,29 @@ def test_from_the_overview_a_failure_cell_leads_to_the_cited_event(app: str, pag
     aimed = page.locator(".ca-timeline .aim")
     assert aimed.count() == 1
     assert "cited" in (aimed.get_attribute("class") or "")
-    assert "C.2" in page.locator(".ca-timeline aside").all_inner_texts()[int(aimed.get_attribute("data-seq"))]
+    assert "C.2" in page.locator(".ca-timeline .side").all_inner_texts()[int(aimed.get_attribute("data-seq"))]
     page.wait_for_function(
         "(() => { const r = document.querySelector('.aim').getBoundingClientRect();"
+        " return r.top >= 0 && r.top < innerHeight; })()"
+    )
+
+
+def test_a_transcript_is_read_with_keys_and_its_outline_leads_to_events(app: str, page: Any) -> None:
+    _open(page, f"{app}/trajectory?trajectory=env_tabular_analysis_8")
+    page.wait_for_selector(".ca-timeline .found")
+    seqs = page.locator(".ca-timeline .found").evaluate_all("all => all.map(e => e.id)")
+    for key, focused in (("n", seqs[0]), ("n", seqs[1]), ("p", seqs[0]), ("j", None), ("k", seqs[0])):
+        page.keyboard.press(key)
+        if focused:
+            assert page.evaluate("document.activeElement.id") == focused
+    page.get_by_label("Search in this session").focus()
+    page.keyboard.press("j")
+    assert page.get_by_label("Search in this session").input_value() == "j", (
+        "a key that is typed moves nothing"
+    )
+    page.locator(".outline a").last.click()
+    page.wait_for_function(
+        f"(() => {{ const r = document.querySelector('#{seqs[-1]}').getBoundingClientRect();"
         " return r.top >= 0 && r.top < innerHeight; })()"
     )
 
@@ -132,6 +152,24 @@ def test_every_control_has_a_label_and_links_take_the_focus(app: str, page: Any)
             .map(e => e.outerHTML.slice(0, 200))"""
         )
         assert nameless == []
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_page_breaks_a_rule_of_accessibility(app: str, page: Any, scheme: str, width: int) -> None:
+    axe = os.environ.get("COAUDIT_AXE")
+    if not axe:
+        pytest.skip("COAUDIT_AXE names no axe.min.js (npm pack axe-core)")
+    page.emulate_media(color_scheme=scheme)
+    page.set_viewport_size({"width": width, "height": 1000})
+    broken = []
+    for name, path in PAGES.items():
+        _open(page, app + path)
+        page.wait_for_timeout(500)
+        page.add_script_tag(content=Path(axe).read_text(encoding="utf-8"))
+        result = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+        broken += [(name, row["id"], row["nodes"][0]["html"][:200]) for row in result["violations"]]
+    assert broken == []
 
 
 def test_pages_reload_without_an_error_while_another_process_writes(copied: Path, page: Any) -> None:

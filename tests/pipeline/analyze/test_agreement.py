@@ -83,6 +83,15 @@ def test_agreement_of_a_judge_with_people_by_hand(store: Store) -> None:
     assert value(found, "cohen_kappa", "judge", "gold") == pytest.approx(kappa)
 
 
+def test_disagreements_between_people_come_before_those_of_judges() -> None:
+    judges = {"m", "r"}
+    assert agreement._between({"ann": "yes", "eva": "no", "m": "yes"}, judges) == "people"
+    assert agreement._between({"ann": "yes", "m": "no"}, judges) == "judge and people"
+    assert agreement._between({"gold": "yes", "m": "no"}, judges) == "judge and people"
+    assert agreement._between({"m": "yes", "r": "no"}, judges) == "judges"
+    assert agreement.BETWEEN[0] == "people"
+
+
 def test_disagreements_are_the_units_to_discuss(store: Store) -> None:
     found = agreement.disagreements(store)
     assert [(row["event"], row["labels"]["ann"], row["labels"]["bob"]) for row in found] == [

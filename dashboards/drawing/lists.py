@@ -1,0 +1,65 @@
+"""Trajectories as a list: a link each, and what there is to tell of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from html import escape
+from typing import Any
+
+from ...pipeline.report.names import named
+from .markup import link
+
+Row = dict[str, Any]
+LONG = 48
+HEADS = {
+    "native_id": "Trajectory",
+    "found": "Found",
+    "outcome": "Outcome",
+    "differ": "Differ",
+    "n_events": "Events",
+    "tokens": "Tokens",
+    "cost": "US$",
+    "condition": "Condition",
+    "task": "Task",
+    "agent_model": "Agent model",
+    "system": "System",
+    "setting": "Setting",
+    "started": "Began",
+}
+"""Column of a list of trajectories -> its head; those that no row has are left out."""
+
+
+def listed(rows: list[Row], target: Callable[[Row], str]) -> str:
+    """Trajectories as a table, each a link; with what was found in it, where that is asked."""
+    names = [name for name in HEADS if any(row.get(name) is not None for row in rows)]
+    heads = [HEADS[name] for name in names]
+    if metric := rows[0].get("metric"):
+        names, heads = ["native_id", "value", *names[1:]], [heads[0], named(metric), *heads[1:]]
+    if any(row.get("rationale") for row in rows):
+        names, heads = ["native_id", "rationale", *names[1:]], [heads[0], "Why", *heads[1:]]
+    shown = "".join(f'<th scope="col" class="head">{escape(name)}</th>' for name in heads)
+    lines = "".join(
+        f'<tr><td class="head">{link(target(row), _short(row["native_id"] or row["id"]))}</td>'
+        + "".join(f'<td class="head">{escape(_cell(name, row[name]))}</td>' for name in names[1:])
+        + "</tr>"
+        for row in rows
+    )
+    frame = '<div class="ca list" tabindex="0" role="group" aria-label="Trajectories">'
+    return f"{frame}<table><thead><tr>{shown}</tr></thead><tbody>{lines}</tbody></table></div>"
+
+
+def _cell(name: str, value: Any) -> str:
+    if value is None:
+        return "–"
+    if name == "agent_model":
+        return str(value).rpartition("/")[2][:60]
+    if name == "started":
+        return str(value)[:10]
+    if isinstance(value, float):
+        return f"{value:.2g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)[:200]
+
+
+def _short(name: str) -> str:
+    """A name of which beginning and end are kept."""
+    return name if len(name) <= LONG else f"{name[: LONG // 2]} … {name[-LONG // 4 :]}"
