@@ -50,7 +50,7 @@ docs: setup
 BENCHMARKS := agreement_speed ingest judging labelstudio dashboard live
 
 bench: setup
-	@for name in $(BENCHMARKS); do echo "== $$name"; $(PY) -P benchmarks/$$name.py || exit 1; done
+	@for name in $(BENCHMARKS); do echo "== $$name"; $(PY) benchmarks/$$name.py || exit 1; done
 
 clean:
 	rm -rf .venv .venv-newest .venv-oldest .typecheck build .pytest_cache .mypy_cache .ruff_cache demo

@@ -63,8 +63,8 @@ def all_spans(
 
 
 def _done(trajectory: Trajectory, kinds: Mapping[str, ParticipantKind]) -> Iterator[Event]:
-    """What team members did, in order."""
-    return (e for e in trajectory.events if not e.live_only and kinds[e.actor] != "environment")
+    """What team members did, in order; who is no participant is none of them."""
+    return (e for e in trajectory.events if not e.live_only and kinds.get(e.actor, "environment") != "environment")
 
 
 def dialogue(trajectory: Trajectory) -> list[Event]:
@@ -79,7 +79,7 @@ def _said(trajectory: Trajectory, kinds: Mapping[str, ParticipantKind]) -> list[
         if event.kind == "message"
         and event.status != "failed"
         and not event.live_only
-        and kinds[event.actor] != "environment"
+        and kinds.get(event.actor, "environment") != "environment"
     ]
 
 
