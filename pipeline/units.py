@@ -64,7 +64,8 @@ def all_spans(
 
 def _done(trajectory: Trajectory, kinds: Mapping[str, ParticipantKind]) -> Iterator[Event]:
     """What team members did, in order; who is no participant is none of them."""
-    return (e for e in trajectory.events if not e.live_only and kinds.get(e.actor, "environment") != "environment")
+    team = {name for name, kind in kinds.items() if kind != "environment"}
+    return (event for event in trajectory.events if not event.live_only and event.actor in team)
 
 
 def dialogue(trajectory: Trajectory) -> list[Event]:

@@ -19,8 +19,8 @@ from .blocks import Block, Reading, blocks, few_collections
 if TYPE_CHECKING:
     from loky import ProcessPoolExecutor
 
-WORTH = 32 * 1024 * 1024
-"""Bytes from which on other processes are started, which takes a second."""
+WORTH = 64 * 1024 * 1024
+"""Bytes from which on other processes are started, which takes them some seconds."""
 SHARE = 8 * 1024 * 1024
 """Bytes of a share of the work: large enough to be handed over, small enough to be held."""
 
