@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ...schemas import Action, Event, Measure, Outcome, Participant, Trajectory, canonical_json, text_hash
 from ...schemas.unit import said, said_hash
 from ..units import all_spans, opening_query
+from .connection import without_pandas
 from .rows import hashes_of, to_trajectories
 
 if TYPE_CHECKING:
@@ -99,6 +100,7 @@ class Columns:
         self._extend("states", [fresh, [_state(trajectory.states[key]) for key in fresh]])
         self.events += len(trajectory.events)
 
+    @without_pandas()
     def tables(self) -> Tables:
         """What came in, as Arrow tables with the columns of `SCHEMAS`."""
         import pyarrow as pa
@@ -115,6 +117,7 @@ class Columns:
             column.extend(values)
 
 
+@without_pandas()
 def without(tables: Tables, ids: Iterable[str]) -> Tables:
     """The tables less what they hold of some trajectories."""
     import pyarrow as pa
@@ -130,6 +133,7 @@ def without(tables: Tables, ids: Iterable[str]) -> Tables:
     return kept
 
 
+@without_pandas()
 def trajectories(tables: Tables, ids: Sequence[str]) -> list[Trajectory]:
     """Trajectories of the tables, in the order of the ids."""
     import pyarrow as pa

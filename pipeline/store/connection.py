@@ -53,8 +53,9 @@ def insert(connection: duckdb.DuckDBPyConnection, table: str, rows: Sequence[Row
     import pyarrow as pa
 
     kinds = {name: kind for name, kind, *_ in connection.execute(f"DESCRIBE {table}").fetchall()}
-    arrays = [pa.array([row[name] for row in rows], _type(kinds[name])) for name in names]
-    append(connection, table, pa.Table.from_arrays(arrays, names=names))
+    with without_pandas():
+        arrays = [pa.array([row[name] for row in rows], _type(kinds[name])) for name in names]
+        append(connection, table, pa.Table.from_arrays(arrays, names=names))
 
 
 def append(connection: duckdb.DuckDBPyConnection, table: str, rows: pa.Table) -> None:
@@ -67,7 +68,7 @@ def append(connection: duckdb.DuckDBPyConnection, table: str, rows: pa.Table) ->
 @contextmanager
 def offered(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table) -> Iterator[None]:
     """Have queries on this connection see an Arrow table under a name."""
-    with _without_pandas():
+    with without_pandas():
         connection.register(name, rows)
         try:
             yield
@@ -92,25 +93,31 @@ def execute(
     connection: duckdb.DuckDBPyConnection, query: str, parameters: Sequence[Any] = ()
 ) -> duckdb.DuckDBPyConnection:
     """Run a query; everything that passes parameters goes through here."""
-    with _without_pandas():
+    with without_pandas():
         return connection.execute(query, list(parameters))
 
 
-@contextmanager
-def _without_pandas() -> Iterator[None]:
-    """Keep pandas out unless somebody has loaded it.
+class _NoPandas:
+    """Among the finders of modules: says that there is no pandas."""
 
-    DuckDB looks for pandas' types among parameters and tables, and where it is installed imports it for
-    that, which takes over a second; nothing here uses it.
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError("pandas is kept out here", name=name)
+
+
+@contextmanager
+def without_pandas() -> Iterator[None]:
+    """Keep pandas out unless somebody has loaded it; whoever wants it afterwards gets it.
+
+    DuckDB and Arrow look for pandas' types among what they are given, and where it is installed import it
+    for that, which takes over a second and 60 MB; nothing here uses it.
     """
-    if "pandas" in sys.modules:
-        yield
-        return
-    sys.modules["pandas"] = None  # type: ignore[assignment]
+    finder = _NoPandas()
+    sys.meta_path.insert(0, finder)
     try:
         yield
     finally:
-        del sys.modules["pandas"]
+        sys.meta_path.remove(finder)
 
 
 def dictionaries(

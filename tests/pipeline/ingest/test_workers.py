@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -192,3 +194,24 @@ def test_a_file_that_changed_otherwise_is_read_anew(tmp_path: Path, change: str)
     take(store, log, map=MAPPING, system="mapped")
     assert len(rows(store, "SELECT * FROM trajectories")) == 6
     assert len(rows(store, "SELECT * FROM events")) == (20 if change == "before" else 18)
+
+
+def test_pandas_is_kept_out_of_an_ingest_and_there_for_whoever_wants_it_afterwards(tmp_path: Path) -> None:
+    program = """
+import sys
+from pathlib import Path
+from coaudit.pipeline.ingest import ingest
+from coaudit.pipeline.store import Store, Workspace
+from coaudit.pipeline.systems import ReadOptions
+log, text, place = map(Path, sys.argv[1:])
+done = ingest(Store(Workspace(place)), [log], ReadOptions(map=text.read_text()), system="mapped")
+assert done.trajectories == 60 and "pandas" not in sys.modules
+import pyarrow
+assert pyarrow.table({"a": [1]}).to_pandas().shape == (1, 1)
+"""
+    mapping = tmp_path / "calls.toml"
+    mapping.write_text(MAPPING)
+    log = difficult(tmp_path / "calls.jsonl")
+    command = [sys.executable, "-P", "-c", program, *map(str, (log, mapping, tmp_path / "workspace"))]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
