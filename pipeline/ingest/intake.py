@@ -174,6 +174,7 @@ class Intake:
         late: list[_Late] = []
         for block in self._blocks:
             out: set[str] = set()
+            again: dict[str, Head] = {}
             for head, known, events in _identified(block):
                 options = self._expected[head.source].source.options
                 before = fresh.get(head.id) or stored.get(head.id)
@@ -182,12 +183,16 @@ class Intake:
                     self.result.unchanged += before.source != head.source
                     out.add(head.id)
                 elif before or head.native_id in heard:
-                    late += [_Late(one, head) for one in trajectories(block.tables, [head.id])]
-                    out.add(head.id)
+                    again[head.id] = head
                 else:
                     fresh[head.id] = known
                     self._count(events, head.remarks)
-            clean.append(without(block.tables, out))
+            late += (
+                [_Late(one, again[one.id]) for one in trajectories(block.tables, list(again))]
+                if again
+                else []
+            )
+            clean.append(without(block.tables, out | set(again)))
         if clean:
             save_tables(self.store, connection, together(clean))
         return [*fresh, *self._save_late(connection, late)]
