@@ -23,7 +23,7 @@ def ready(workspace: Workspace, say: Say, shown: Shown, *, for_ingest: bool = Fa
         with shown("rebuilding") as report:
             rebuild(opened, report, unless_made=True)
     elif opened.is_made and behind(opened):
-        say(f"{opened.workspace.database}: behind {opened.workspace.sources}; reading what it lacks")
+        say(f"{opened.workspace.database}: behind {opened.workspace.sources.folder}; reading what it lacks")
         with shown("reading") as report:
             catch_up(opened, report)
     if not for_ingest:

@@ -44,14 +44,15 @@ def rebuild(store: Store, progress: Progress | None = None, *, unless_made: bool
 
 def catch_up(store: Store, progress: Progress | None = None) -> Ingested:
     """Read the sources that the ledger holds beyond the database."""
+    ledger = store.workspace.sources
     with store.reading(synced=True) as connection:
-        offset = provenance.reached(connection)
-    end = store.workspace.sources.stat().st_size
-    sources, broken = provenance.noted(store.workspace, offset)
+        before = provenance.reached(connection)
+    ends = {path.name: path.stat().st_size for path in ledger.files()}
+    sources, broken = provenance.noted(store.workspace, before)
     result = _filled(store, sources, progress)
     with store.writing() as connection:
-        if provenance.reached(connection) <= end:
-            provenance.reach(connection, end)
+        now = provenance.reached(connection)
+        provenance.reach(connection, {n: end for n, end in ends.items() if now.get(n, 0) <= end})
     result.quarantined.extend(broken)
     return result
 

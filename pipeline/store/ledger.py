@@ -1,14 +1,17 @@
 """Append-only ledgers: JSON Lines that are on disk before anything counts as done.
 
-Every writer has a file of its own, so that a line cut off by a kill never runs into another's.
+A ledger is a folder of files. Every writer has one of its own, so that no machine waits for another and a
+line cut off by a kill never runs into another's; their names are in the order in which they count.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import secrets
+import socket
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -43,12 +46,44 @@ def append(path: Path, lines: Iterable[str]) -> tuple[int, int]:
         file.close()
 
 
+class Ledger:
+    """What is noted of one kind: `NAME/*.jsonl`, behind the `NAME.jsonl` that all writers once shared."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._own: Path | None = None
+
+    def exists(self) -> bool:
+        """Whether anything was ever noted."""
+        return bool(self.files())
+
+    def files(self) -> list[Path]:
+        """Its files in the order in which they count."""
+        shared = self.folder.with_suffix(".jsonl")
+        return [*([shared] if shared.exists() else []), *files(self.folder)]
+
+    def append(self, lines: Iterable[str]) -> tuple[Path, int, int]:
+        """Append whole lines to this process's own file: which one, and where they begin and end in it."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._own = self._own or self.folder / f"{writer(self.folder)}.jsonl"
+        return self._own, *append(self._own, lines)
+
+    def lines(self, offsets: Mapping[str, int] | None = None) -> Iterator[tuple[Path, int, bytes]]:
+        """File, line number and line of all that lies behind the byte offset of each file's name (else 0)."""
+        for path in self.files():
+            for number, line in lines(path, (offsets or {}).get(path.name, 0)):
+                yield path, number, line
+
+    def grown(self, offsets: Mapping[str, int]) -> bool:
+        """Whether there is a whole line behind the byte offset of its file's name."""
+        return any(grown(path, offsets.get(path.name, 0)) for path in self.files())
+
+
 class RatingLedger:
     """This process's own file among the workspace's ratings; a `live` one is brought into the store soon."""
 
     def __init__(self, folder: Path, *, live: bool = False) -> None:
-        name = f"{_moment(folder)}-{os.getpid()}-{secrets.token_hex(4)}"
-        self.path = folder / f"{name}{LIVE if live else '.jsonl'}"
+        self.path = folder / f"{writer(folder)}{LIVE if live else '.jsonl'}"
         folder.mkdir(parents=True, exist_ok=True)
         self._file = AppendOnly(self.path)
 
@@ -96,13 +131,13 @@ def ratings(path: Path, offset: int = 0) -> Iterator[tuple[Rating | Quarantined,
                 yield _rating(line, path), offset
 
 
-def outcomes(path: Path) -> Iterator[tuple[int, GivenOutcome | Quarantined]]:
-    """The imported outcomes of a ledger with their lines, and what could not be read of it."""
-    for number, line in lines(path):
+def outcomes(ledger: Ledger) -> Iterator[tuple[Path, int, GivenOutcome | Quarantined]]:
+    """The imported outcomes of a ledger with file and line, and what could not be read of it."""
+    for path, number, line in ledger.lines():
         try:
-            yield number, GivenOutcome.model_validate_json(line)
+            yield path, number, GivenOutcome.model_validate_json(line)
         except ValidationError as error:
-            yield number, _quarantined(error, path)
+            yield path, number, _quarantined(error, path)
 
 
 def lines(path: Path, offset: int = 0) -> Iterator[tuple[int, bytes]]:
@@ -139,14 +174,16 @@ def files(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.jsonl")) if folder.is_dir() else []
 
 
-def _moment(folder: Path) -> str:
-    """What a new ledger's name begins with: now, but behind every ledger there is, whatever clocks say.
+def writer(folder: Path) -> str:
+    """The name of a new file: moment, machine, process and a part of chance.
 
-    The order of names is the order in which ratings count.
+    The moment is now, but behind every file there is, whatever clocks say: the order of names is the order
+    in which lines count.
     """
     now = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
     last = max((path.name.split("-")[0] for path in files(folder)), default="")
-    return now if now > last else f"{last}~"
+    machine = re.sub(r"[^A-Za-z0-9_]+", "_", socket.gethostname())[:20]
+    return f"{now if now > last else f'{last}~'}-{machine}-{os.getpid()}-{secrets.token_hex(4)}"
 
 
 def _rating(line: bytes, path: Path) -> Rating | Quarantined:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import StoreError
+from .ledger import Ledger
 
 DEFAULT = Path("workspace")
 VARIABLE = "COAUDIT_WORKSPACE"
@@ -44,13 +45,20 @@ class Workspace:
         """The workspace's own codebooks."""
         return self.path / "codebooks"
 
-    @property
-    def sources(self) -> Path:
-        return self.path / "sources.jsonl"
+    @cached_property
+    def sources(self) -> Ledger:
+        """What was ingested, from where, how."""
+        return Ledger(self.path / "sources")
 
-    @property
-    def outcomes(self) -> Path:
-        return self.path / "outcomes.jsonl"
+    @cached_property
+    def outcomes(self) -> Ledger:
+        """Outcomes that people gave."""
+        return Ledger(self.path / "outcomes")
+
+    @cached_property
+    def forgotten(self) -> Ledger:
+        """What is to be left out."""
+        return Ledger(self.path / "forgotten")
 
     @cached_property
     def settings(self) -> dict[str, Any]:

@@ -128,7 +128,7 @@ def test_catching_up_twice_changes_nothing(tmp_path: Path, store: Store) -> None
     take(store, tmp_path / "a")
     before = content(store)
     with store.writing() as connection:
-        sources.reach(connection, 0)
+        sources.reach(connection, dict.fromkeys(sources.reached(connection), 0))
     assert catch_up(store).unchanged == 3
     assert content(store) == before
 
@@ -136,9 +136,10 @@ def test_catching_up_twice_changes_nothing(tmp_path: Path, store: Store) -> None
 def test_the_ledger_of_sources_is_read_from_any_line_with_its_number(tmp_path: Path, store: Store) -> None:
     generate(tmp_path / "a", 3, 1)
     take(store, tmp_path / "a")
-    lines = store.workspace.sources.read_bytes().splitlines(keepends=True)
-    store.workspace.sources.write_bytes(b"".join([*lines, b"{broken\n"]))
+    (file,) = store.workspace.sources.files()
+    lines = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(b"".join([*lines, b"{broken\n"]))
     assert [json.loads(line)["path"] for line in lines] == [s.path for s in sources.noted(store.workspace)[0]]
-    rest, broken = sources.noted(store.workspace, len(lines[0]))
+    rest, broken = sources.noted(store.workspace, {file.name: len(lines[0])})
     assert [s.path for s in rest] == [json.loads(line)["path"] for line in lines[1:]]
     assert broken[0].line == len(lines) + 1
