@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from ...schemas import content_hash
 from ..errors import StoreError
 from .ledger import Ledger
 
@@ -76,9 +77,24 @@ class Workspace:
         """Where the tables live: `store` of coaudit.toml, else the DuckDB file of the workspace."""
         return str(self.settings.get("store", self.database))
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether this workspace has ledgers, and so is its own study."""
+        return (self.path / "secret").exists() or self.sources.exists() or self.ratings.exists()
+
+    @property
+    def study(self) -> str:
+        """What tells this study from others, on every machine that works on it."""
+        return content_hash("study", self.secret().hex())[:16]
+
+    @property
+    def home(self) -> str:
+        """Where the ledgers lie."""
+        return str(self.path.absolute())
+
     def exists(self) -> bool:
-        """Whether anything was ever ingested or rated here."""
-        return self.sources.exists() or self.ratings.exists() or self.database.exists()
+        """Whether anything was ever ingested or rated here, or tables lie where others can look at them."""
+        return self.has_begun or self.database.exists() or self.store_url != str(self.database)
 
     def create(self) -> None:
         """Make the folder, for its owner alone: logs are confidential. StoreError where it can't be made."""

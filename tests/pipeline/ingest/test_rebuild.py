@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -78,15 +79,15 @@ def test_a_session_that_grew_during_a_rebuild_is_there_as_it_grew(tmp_path: Path
 
 def test_a_writer_waits_while_the_new_database_takes_its_place(tmp_path: Path, store: Store) -> None:
     generate(tmp_path / "a", 2, 1)
+    generate(tmp_path / "b", 1, 2)
     take(store, tmp_path / "a")
-    child = -1
-    with store.alone():
-        child = os.fork()
-        if not child:
-            take(Store(store.workspace), Path(__file__).parent)
-            os._exit(0)
-        assert os.waitpid(child, os.WNOHANG) == (0, 0)
-    assert os.waitpid(child, 0)[1] == 0
+    command = [sys.executable, "-P", "-m", "coaudit.pipeline", "--workspace", str(store.workspace.path), "ingest"]
+    with store.tables.alone():
+        writer = subprocess.Popen([*command, str(tmp_path / "b")], stderr=subprocess.DEVNULL)
+        with pytest.raises(subprocess.TimeoutExpired):
+            writer.wait(8)
+    assert writer.wait() == 0
+    assert len(content(store)["trajectories"]) == 3
 
 
 def test_a_source_that_only_the_ledger_knows_is_read_by_the_next_command(
