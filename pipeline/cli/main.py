@@ -9,7 +9,6 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -112,9 +111,9 @@ def _version(wanted: bool) -> None:
 def common(
     ctx: typer.Context,
     workspace: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
-            help="Folder of the workspace; else COAUDIT_WORKSPACE, else ./workspace.", file_okay=False
+            help="Folder of the workspace, or s3://bucket/study; else COAUDIT_WORKSPACE, else ./workspace."
         ),
     ] = None,
     version: Annotated[

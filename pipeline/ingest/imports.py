@@ -289,7 +289,7 @@ def _append(store: Store, fresh: list[Rating]) -> None:
     if not fresh:
         return
     store.workspace.create()
-    with ledger.RatingLedger(store.workspace.ratings) as file:
+    with store.workspace.new_ratings() as file:
         file.append(fresh)
     store.sync(lags=True)
 

@@ -120,12 +120,16 @@ def copied(workspace: Workspace, place: Place, content: str) -> str:
             part.rename(final)
         except OSError:  # another process was faster
             shutil.rmtree(part)
+    if workspace.remote:
+        workspace.remote.keep_log(content, final)
     return str(final.joinpath(*kept).relative_to(workspace.path))
 
 
 def found_again(workspace: Workspace, source: Source) -> Place | None:
     """Where a source can be read now: its copy, which is as it was, else its own place."""
     copy = workspace.path / source.copied if source.copied else None
+    if copy and not copy.exists() and workspace.remote and source.copied:
+        workspace.remote.fetch_log(source.content_hash, workspace.raw / "copied" / source.content_hash)
     for path in (copy, Path(source.path)):
         if path is not None and path.exists() and source.system is not None:
             return Place(path, source.path, source.system)

@@ -14,7 +14,6 @@ from typing import Protocol
 
 from ...schemas import Codebook, Rating, Trajectory, Unit
 from ..store import Store, execute
-from ..store.ledger import RatingLedger
 from ..units import cut
 from .scope import Say, Scope, Summary, waiting_for
 
@@ -63,7 +62,7 @@ def judge_locally(
     store.sync()
     with (
         store.tables.locks.exclusive(f"judge {maker[0]}", waiting_for(maker[0], say)),
-        RatingLedger(store.workspace.ratings) as ledger,
+        store.workspace.new_ratings() as ledger,
     ):
         store.sync()  # what a run before us wrote while we waited
         left = [_unrated(store, scope, *pair, maker) for pair in zip(scope.books, raters, strict=True)]

@@ -27,8 +27,6 @@ from ..store.ledger import RatingLedger
 from .questions import Job, Planner
 from .scope import Batch, Scope, Summary, batches
 
-DISK_SECONDS = 0.3
-"""How often what was written is brought to disk and counted."""
 WORKERS = 4
 """Workers for a place in flight: those that wait before they ask again hold none."""
 Jobs = asyncio.Queue[Job | None]
@@ -143,7 +141,7 @@ async def run(store: Store, scope: Scope, model: Model, complete: Complete, stat
     """Judge everything in scope; what was answered is on disk when this returns or raises."""
     asked = askers(scope, model, complete, state, Context(model.context))
     jobs: Jobs = asyncio.Queue(maxsize=model.waiting)
-    with RatingLedger(store.workspace.ratings) as ledger:
+    with store.workspace.new_ratings() as ledger:
         sink = Sink(ledger, state)
         flushing = asyncio.create_task(sink.keep_flushing())
         try:
@@ -188,7 +186,7 @@ class Sink:
     async def keep_flushing(self) -> None:
         """Bring to disk now and then, in a thread; the loop goes on meanwhile."""
         while True:
-            await asyncio.sleep(DISK_SECONDS)
+            await asyncio.sleep(self.ledger.pause)
             if units := self._take():
                 try:
                     await asyncio.to_thread(self.ledger.flush)

@@ -63,6 +63,11 @@ class Store:
         """Never write: what the ledgers hold beyond the database is then not seen (`behind` tells)."""
 
     @property
+    def is_shared(self) -> bool:
+        """Whether other machines may have to read the logs that this one reads."""
+        return self.workspace.remote is not None or isinstance(self.tables, Lake)
+
+    @property
     def only_looks(self) -> bool:
         """Whether nothing may be written: wanted so, or a workspace without ledgers that shares tables."""
         return self.read_only or not (self.workspace.has_begun or isinstance(self.tables, File))
@@ -76,6 +81,8 @@ class Store:
             with nullcontext(cursor) if cursor is held else closing(cursor) as connection:
                 yield connection
             return
+        if not synced:
+            self.workspace.pull()
         if not (synced or self.is_made):
             self.sync()
         # One open where nothing is new: beside a writer, each open is a turn to wait for.

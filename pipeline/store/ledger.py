@@ -10,8 +10,9 @@ import os
 import re
 import secrets
 import socket
+import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -24,6 +25,11 @@ from .disk import AppendOnly
 
 LIVE = ".live.jsonl"
 """Ends the name of a ledger whose writer brings it into the store itself."""
+PART = ".part"
+"""Ends the name of a file that only its writer reads so far."""
+DISK_PAUSE, REMOTE_PAUSE = 0.3, 5.0
+Publish = Callable[[Path], Path]
+"""Has every machine of a study read a part, which bears its name from then on."""
 SOON = 5.0
 """Seconds that readers leave to it; then it is taken to be gone, and whoever reads does it."""
 
@@ -49,8 +55,9 @@ def append(path: Path, lines: Iterable[str]) -> tuple[int, int]:
 class Ledger:
     """What is noted of one kind: `NAME/*.jsonl`, behind the `NAME.jsonl` that all writers once shared."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, publish: Publish | None = None) -> None:
         self.folder = folder
+        self._publish = publish
         self._own: Path | None = None
 
     def exists(self) -> bool:
@@ -65,6 +72,10 @@ class Ledger:
     def append(self, lines: Iterable[str]) -> tuple[Path, int, int]:
         """Append whole lines to this process's own file: which one, and where they begin and end in it."""
         self.folder.mkdir(parents=True, exist_ok=True)
+        if self._publish:
+            part = self.folder / f"{writer(self.folder)}.jsonl{PART}"
+            begin, end = append(part, lines)
+            return self._publish(part), begin, end
         self._own = self._own or self.folder / f"{writer(self.folder)}.jsonl"
         return self._own, *append(self._own, lines)
 
@@ -82,10 +93,24 @@ class Ledger:
 class RatingLedger:
     """This process's own file among the workspace's ratings; a `live` one is brought into the store soon."""
 
-    def __init__(self, folder: Path, *, live: bool = False) -> None:
-        self.path = folder / f"{writer(folder)}{LIVE if live else '.jsonl'}"
+    def __init__(self, folder: Path, *, live: bool = False, publish: Publish | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self._file = AppendOnly(self.path)
+        self._name, self._end = folder / writer(folder), LIVE if live else ".jsonl"
+        self._publish = publish
+        self._turn = threading.Lock()
+        self._segment = 0
+        self.pause = REMOTE_PAUSE if publish else DISK_PAUSE
+        """Seconds that are well spent between two calls of `flush`."""
+        self._begin()
+
+    def _begin(self) -> None:
+        """A file of its own; where that is to be published, a part for each time that it is."""
+        if self._publish:
+            self._segment += 1
+            self.path = Path(f"{self._name}.{self._segment:06d}{self._end}{PART}")
+        else:
+            self.path = Path(f"{self._name}{self._end}")
+        self._file = AppendOnly(self.path, alone=self._publish is not None)
 
     def __enter__(self) -> RatingLedger:
         return self
@@ -103,14 +128,27 @@ class RatingLedger:
     def write(self, ratings: Iterable[Rating]) -> None:
         """Hand ratings to the system: a kill of this process loses none. They count after `flush` only."""
         text = "".join(f"{rating.model_dump_json(exclude_defaults=True)}\n" for rating in ratings)
-        self._file.write(text.encode("utf-8", "replace"))
+        with self._turn:
+            self._file.write(text.encode("utf-8", "replace"))
 
     def flush(self) -> None:
-        """Return once everything written is on disk."""
-        self._file.sync()
+        """Return once everything written is on disk, and where every machine can read it."""
+        if not self._publish:
+            self._file.sync()
+            return
+        with self._turn:
+            part = self.path
+            self._file.sync()
+            if not part.stat().st_size:
+                return
+            self._file.close()
+            self._begin()
+        self._publish(part)
 
     def close(self) -> None:
         """Close the file; one that never got a rating is removed."""
+        if self._publish:
+            self.flush()
         self._file.close()
         if self.path.exists() and not self.path.stat().st_size:
             self.path.unlink()

@@ -81,7 +81,15 @@ def test_a_writer_waits_while_the_new_database_takes_its_place(tmp_path: Path, s
     generate(tmp_path / "a", 2, 1)
     generate(tmp_path / "b", 1, 2)
     take(store, tmp_path / "a")
-    command = [sys.executable, "-P", "-m", "coaudit.pipeline", "--workspace", str(store.workspace.path), "ingest"]
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "coaudit.pipeline",
+        "--workspace",
+        str(store.workspace.path),
+        "ingest",
+    ]
     with store.tables.alone():
         writer = subprocess.Popen([*command, str(tmp_path / "b")], stderr=subprocess.DEVNULL)
         with pytest.raises(subprocess.TimeoutExpired):
