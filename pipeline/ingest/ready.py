@@ -17,7 +17,7 @@ Shown = Callable[[str], AbstractContextManager[Progress]]
 
 def ready(workspace: Workspace, say: Say, shown: Shown, *, for_ingest: bool = False) -> Store:
     """The store of a workspace. A database that was deleted is made again from the ledgers first."""
-    workspace.pull(at_once=True)
+    workspace.pull()
     opened = Store(workspace)
     if opened.workspace.sources.exists() and not opened.has_tables():
         say(f"{opened.tables}: no database; making it anew from the ledgers")

@@ -67,7 +67,7 @@ def judge(
     100,000 ratings needs more memory than judging them.
     """
     name = named(store, model.rater)
-    with store.tables.locks.exclusive(f"judge {name}", waiting_for(name, say)):
+    with store.tables.locks.shared(f"judge {name}", waiting_for(name, say)):
         store.sync()  # what a run before us wrote while we waited
         state = State(Summary(), Budget(), Limiter(model.concurrency))
         try:

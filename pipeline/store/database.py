@@ -24,6 +24,7 @@ import duckdb
 from ...schemas import Trajectory
 from ..errors import StoreError
 from . import derived, disk, rows, sync
+from .claims import CatalogClaims, Claims, FolderClaims, ObjectClaims
 from .connection import (
     VERSION,
     append,
@@ -37,6 +38,7 @@ from .connection import (
 )
 from .file import File
 from .lake import Lake, is_lake, reason
+from .locks import CatalogLocks
 from .workspace import Workspace
 
 if TYPE_CHECKING:
@@ -66,6 +68,14 @@ class Store:
     def is_shared(self) -> bool:
         """Whether other machines may have to read the logs that this one reads."""
         return self.workspace.remote is not None or isinstance(self.tables, Lake)
+
+    def claims(self) -> Claims:
+        """Where this process claims what it is going to ask."""
+        if isinstance(self.tables.locks, CatalogLocks):
+            return CatalogClaims(self.tables.locks.conninfo)
+        if self.workspace.remote:
+            return ObjectClaims(self.workspace.remote)
+        return FolderClaims(self.workspace.path / "locks")
 
     @property
     def only_looks(self) -> bool:
@@ -145,7 +155,7 @@ class Store:
         Whether there is anything is looked up, unless the caller knows.
         """
         if not self.workspace.exists():
-            raise StoreError(f"{self.workspace.path}: no workspace here; `coaudit ingest PATH` makes one")
+            raise StoreError(f"{self.workspace.home}: no workspace here; `coaudit ingest PATH` makes one")
         if self.only_looks:
             if not self.is_made:
                 raise StoreError(f"{self.tables}: no database; `coaudit rebuild` makes one")

@@ -120,6 +120,10 @@ class RatingLedger:
     ) -> None:
         self.close()
 
+    def wrote(self, path: Path) -> bool:
+        """Whether a file is its own."""
+        return path.name.startswith(self._name.name)
+
     def append(self, ratings: Iterable[Rating]) -> None:
         """Write ratings and return once they are on disk."""
         self.write(ratings)

@@ -33,7 +33,7 @@ class Locks(Protocol):
     def exclusive(self, name: str, waiting: Waiting) -> AbstractContextManager[None]:
         """Hold the lock of that name alone, after whoever holds it."""
 
-    def shared(self, name: str) -> AbstractContextManager[None]:
+    def shared(self, name: str, waiting: Waiting = ...) -> AbstractContextManager[None]:
         """Hold the lock of that name beside others who share it, after whoever has it alone."""
 
     def attempt(self, name: str) -> AbstractContextManager[str | None]:
@@ -58,9 +58,11 @@ class FolderLocks:
             yield
 
     @contextmanager
-    def shared(self, name: str) -> Iterator[None]:
+    def shared(self, name: str, waiting: Waiting = lambda holder: None) -> Iterator[None]:
         with self._opened(name) as file:
-            fcntl.flock(file.fileno(), fcntl.LOCK_SH)
+            if holder := _taken(file, fcntl.LOCK_SH):
+                waiting(holder)
+                fcntl.flock(file.fileno(), fcntl.LOCK_SH)
             yield
 
     @contextmanager
@@ -92,9 +94,13 @@ class CatalogLocks:
             yield
 
     @contextmanager
-    def shared(self, name: str) -> Iterator[None]:
+    def shared(self, name: str, waiting: Waiting = lambda holder: None) -> Iterator[None]:
         with self._connected() as connection:
-            connection.execute("SELECT pg_advisory_lock_shared(%s)", [key(name)])
+            query = "SELECT pg_try_advisory_lock_shared(%s)"
+            (free,) = connection.execute(query, [key(name)]).fetchone() or (0,)
+            if not free:
+                waiting(_holder(connection, name))
+                connection.execute("SELECT pg_advisory_lock_shared(%s)", [key(name)])
             yield
 
     @contextmanager
@@ -146,10 +152,10 @@ def _holder(connection: psycopg.Connection[tuple[object, ...]], name: str) -> st
     return str(row[0]) if row else "unknown"
 
 
-def _taken(file: TextIO) -> str | None:
+def _taken(file: TextIO, how: int = fcntl.LOCK_EX) -> str | None:
     """Take the lock; who holds it where that cannot be."""
     try:
-        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file.fileno(), how | fcntl.LOCK_NB)
     except BlockingIOError:
         file.seek(0)
         return file.read().strip() or "unknown"

@@ -15,8 +15,9 @@ import secrets
 import tarfile
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -159,6 +160,24 @@ class Remote:
             if not folder.exists():
                 opened.rename(folder)
         return True
+
+    def times(self, folder: str) -> list[tuple[str, datetime]]:
+        """The objects of a folder with when they were written, by the object store's clock."""
+        with self._explained(folder):
+            objects = [meta for batch in self._client.list(folder) for meta in batch]
+        return [(str(meta["path"]), meta["last_modified"]) for meta in objects]
+
+    def touch(self, name: str) -> datetime:
+        """Write a small object again; what time it is then by the object store's clock."""
+        with self._explained(name):
+            self._client.put(name, b"-")
+            at: datetime = self._client.head(name)["last_modified"]
+        return at
+
+    def delete(self, names: Sequence[str]) -> None:
+        """Take objects away that never were part of a ledger."""
+        with self._explained(", ".join(names[:1])):
+            self._client.delete(list(names))
 
     def objects(self) -> list[tuple[str, int]]:
         """Every object with its bytes."""

@@ -81,7 +81,7 @@ def test_a_writer_waits_while_the_new_database_takes_its_place(tmp_path: Path, s
     generate(tmp_path / "a", 2, 1)
     generate(tmp_path / "b", 1, 2)
     take(store, tmp_path / "a")
-    command = [
+    command = [  # what a second person runs
         sys.executable,
         "-P",
         "-m",
