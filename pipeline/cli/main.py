@@ -50,6 +50,7 @@ COMMANDS = {
     "trajectory": ("trajectory", "List trajectories, or show one."),
     "quarantine": ("quarantine", "What could not be read, and why."),
     "outcomes": ("outcomes", "Bring in what logs lack."),
+    "study": ("study", "What all who work on a study share: show it, put settings or codebooks into it."),
     "codebook": ("codebook", "What is rated: list codebooks, show one, check a file."),
     "labelstudio": ("labelstudio", "Send samples to Label Studio and take the labels back."),
     "ratings": ("ratings", "Bring ratings in, or take them out."),

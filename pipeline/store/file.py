@@ -34,6 +34,19 @@ class File:
         """Whether there is a file; a kill may have left one without tables."""
         return self.path.exists()
 
+    def written(self) -> tuple[str, float | None]:
+        """A word that changes with every write, and when the last one was (Unix seconds)."""
+        marks, last = [], None
+        for file in (self.path, self.path.with_suffix(f"{self.path.suffix}.wal")):
+            try:
+                status = os.stat(file)
+            except FileNotFoundError:
+                marks.append("none")
+                continue
+            marks.append(f"{status.st_mtime_ns}-{status.st_size}")
+            last = last or status.st_mtime
+        return " ".join(marks), last
+
     def connect(self, *, read_only: bool, **settings: str) -> duckdb.DuckDBPyConnection:
         """A connection, once no other process is in the way."""
         made = self.path.exists()

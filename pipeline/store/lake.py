@@ -64,6 +64,19 @@ class Lake:
             self._made = self._schema is not None if self._aside else self._is_named()
         return self._made
 
+    def written(self) -> tuple[str, float | None]:
+        """A word that changes with every write, and when the last one was (Unix seconds)."""
+        query = "SELECT snapshot_id, epoch(snapshot_time) FROM lake.snapshots() ORDER BY 1 DESC LIMIT 1"
+        try:
+            connection = self.connect(read_only=True)
+        except _NoLake:
+            return "none", None
+        try:
+            word, at = connection.execute(query).fetchone() or ("none", None)
+        finally:
+            connection.close()
+        return str(word), at
+
     def connect(self, *, read_only: bool, **settings: str) -> duckdb.DuckDBPyConnection:
         """A connection that sees the tables, if there are any. StoreError where they are another study's."""
         connection = self._connected(read_only=read_only, **settings)

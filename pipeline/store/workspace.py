@@ -13,6 +13,7 @@ from ...schemas import content_hash
 from ..errors import StoreError
 from . import disk
 from .ledger import Ledger, Publish, RatingLedger
+from .locks import without_password
 from .remote import Remote, is_url
 
 DEFAULT = Path("workspace")
@@ -97,6 +98,11 @@ class Workspace:
     def store_url(self) -> str:
         """Where the tables live: `store` of coaudit.toml, else the DuckDB file of the workspace."""
         return str(self.settings.get("store", self.database))
+
+    @property
+    def shown_store(self) -> str:
+        """Where the tables lie, without any password."""
+        return without_password(self.store_url)
 
     @property
     def has_begun(self) -> bool:
