@@ -75,6 +75,7 @@ def postgres(folder: Path) -> Iterator[str]:
     made = [*as_whom, str(where / "initdb"), "-D", str(folder / "db"), "-A", "trust", "-U", "postgres"]
     subprocess.run(made, check=True, capture_output=True, cwd="/")
     command = [*as_whom, str(where / "postgres"), "-D", str(folder / "db"), "-p", str(port), "-F"]
+    command += ["-c", "logging_collector=on", "-c", "log_directory=."]
     conninfo = f"dbname=postgres host=127.0.0.1 port={port} user=postgres"
 
     def ready() -> None:

@@ -163,6 +163,7 @@ def test_four_writers_two_of_them_killed_and_a_rebuild_lose_and_double_nothing(
     )
     *writers, reader = machines
     parts = logs(tmp_path / "logs", parts=8, sessions=3)
+    writers[3].run("ingest", parts[7])
     running = [w.start("ingest", *parts[2 * n : 2 * n + 2]) for n, w in enumerate(writers)]
     time.sleep(4)
     for victim in running[:2]:
@@ -310,5 +311,6 @@ def test_an_object_store_that_refuses_or_lies_about_a_write_is_told_on(
     machine = Machine(tmp_path / "mirrors", f"s3://{BUCKET}/lies", lying)
     told = machine.run("ingest", *parts, status=1)
     server.shutdown()
+    server.server_close()
     assert "was written and is not there" in told
     assert "hush-hush" not in told

@@ -17,6 +17,8 @@ from ..store.claims import Claims
 from ..store.ledger import RatingLedger
 from .scope import BATCH, Batch, Known, KnownUnits, known, trajectory_ids
 
+BITES = 200
+"""Into so many parts at least the work is cut, so that other runs get a share of it."""
 AGAIN = 1.0
 """Seconds until what other runs hold is tried again."""
 
@@ -67,10 +69,11 @@ class Claimed:
     def batches(self, store: Store, book: Codebook, asking: str) -> Iterator[Batch]:
         """Every trajectory of the store; those that other runs hold come last, once they let go."""
         left = trajectory_ids(store)
+        bite = max(1, min(BATCH, len(left) // BITES))
         while left and not self.stopping():
             held: list[str] = []
-            for start in range(0, len(left), BATCH):
-                some = left[start : start + BATCH]
+            for start in range(0, len(left), bite):
+                some = left[start : start + bite]
                 mine = self._take(book, asking, some)
                 held += [one for one in some if one not in mine]
                 if mine:
