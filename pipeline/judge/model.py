@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from ...judges.clients import Complete, Parameters
-from ...judges.clients.protocol import Fatal
+from ...judges.clients import Client, Complete, Parameters
+from ...judges.clients.protocol import Fatal, Startable
 from ...judges.llm import Asker, Budget, LLMJudge, Patience
 from ...judges.llm.ask import Stopped
 from ...judges.llm.context import Context
@@ -103,16 +103,21 @@ class State:
         """How far it is: rate, in flight, errors, cost, time left."""
         elapsed = max(1e-9, time.monotonic() - self.began)
         rate = self.answered / elapsed
-        left = max(0, self.expected - self.answered) / rate if rate else 0.0
+        left = f"{max(0, self.expected - self.answered) / rate:.0f} s left" if rate else "no answer yet"
         cost = f", ${self.budget.cost:.4f}" if self.budget.price else ""
         return (
             f"{self.answered} of {self.expected} answered, {rate:.0f}/s, {self.limiter.in_flight} in flight, "
-            f"{self.failed} errors{cost}, {left:.0f} s left"
+            f"{self.failed} errors{cost}, {left}"
         )
 
     def stop(self, why: str) -> None:
         """Ask nothing more; what is in flight finishes."""
         self.stopping = self.stopping or why
+
+    def fail(self, error: Fatal) -> None:
+        """Ask nothing more, for this reason."""
+        self.fatal = self.fatal or error
+        self.stop(str(error))
 
     def finish(self) -> None:
         """Complete the summary."""
@@ -139,9 +144,10 @@ def askers(
     }
 
 
-async def run(store: Store, scope: Scope, model: Model, complete: Complete, state: State) -> None:
+async def run(store: Store, scope: Scope, model: Model, complete: Client, state: State) -> None:
     """Judge everything in scope; what was answered is on disk when this returns or raises."""
-    asked = askers(scope, model, complete, state, Context(model.context))
+    context = Context(model.context)
+    asked = askers(scope, model, complete, state, context)
     jobs: Jobs = asyncio.Queue(maxsize=model.waiting)
     with RatingLedger(store.workspace.ratings) as ledger:
         sink = Sink(ledger, state)
@@ -149,13 +155,40 @@ async def run(store: Store, scope: Scope, model: Model, complete: Complete, stat
         try:
             with interruptible(state):
                 async with asyncio.TaskGroup() as group:
-                    group.create_task(_feed(store, scope, model, asked, jobs, sink))
+                    group.create_task(_feed(store, scope, model, asked, jobs, sink, Start(complete, context)))
                     for _ in range(model.workers):
                         group.create_task(work(jobs, asked, state, sink.put))
         finally:
             flushing.cancel()
             sink.flush()
             state.finish()
+
+
+@dataclass
+class Start:
+    """Has an engine begin when there is something to ask, and takes in what it says of its model."""
+
+    complete: Client
+    context: Context
+    done: bool = False
+
+    async def __call__(self, state: State) -> bool:
+        """Whether there is somebody to ask by now; what went wrong is in the state."""
+        if self.done or not isinstance(self.complete, Startable):
+            return True
+        offering = asyncio.create_task(self.complete.start(state.expected))
+        while not offering.done() and not state.stopping:
+            await asyncio.wait({offering}, timeout=0.2)
+        if not offering.done():
+            offering.cancel()
+            return False
+        try:
+            self.context.limit = self.context.limit or offering.result().context
+        except Fatal as error:
+            state.fail(error)
+        state.limiter.open()
+        self.done = True
+        return state.stopping is None
 
 
 class Sink:
@@ -211,9 +244,7 @@ class Sink:
                 self._full(error)
 
     def _full(self, error: OSError) -> None:
-        fatal = Fatal(f"{self.ledger.path}: cannot write the ledger: {error.strerror}")
-        self.state.fatal = self.state.fatal or fatal
-        self.state.stop(str(fatal))
+        self.state.fail(Fatal(f"{self.ledger.path}: cannot write the ledger: {error.strerror}"))
 
     def _take(self) -> list[list[Rating]]:
         self._write()
@@ -253,6 +284,7 @@ async def _feed(
     askers: dict[str, Asker],
     jobs: Jobs,
     sink: Sink,
+    start: Start,
 ) -> None:
     secret = store.workspace.secret()
     left = scope
@@ -265,7 +297,7 @@ async def _feed(
             if batch is None:
                 break
             for job in planner.jobs(batch.units(left)):
-                if sink.state.stopping:
+                if sink.state.stopping or not await start(sink.state):
                     break
                 await jobs.put(job)
             sink.copy(planner.copied)
@@ -285,8 +317,7 @@ async def work(
         try:
             outcome = await askers[job.judge.codebook.name].ask(job.case)
         except Fatal as error:
-            state.fatal = state.fatal or error
-            state.stop(str(error))
+            state.fail(error)
         except Stopped as error:
             state.stop(str(error))
         else:
