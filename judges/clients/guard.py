@@ -12,6 +12,7 @@ import contextlib
 import ctypes
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -27,11 +28,18 @@ LINUX = sys.platform.startswith("linux")
 ENDING_SECONDS = 30.0
 
 
-def hold(command: list[str], log: Path, environment: dict[str, str]) -> subprocess.Popen[bytes]:
+FOLDER = "COAUDIT_GUARD_FOLDER"
+"""Environment variable: a folder that is deleted when all is ended."""
+
+
+def hold(
+    command: list[str], log: Path, environment: dict[str, str], folder: Path | None = None
+) -> subprocess.Popen[bytes]:
     """A command under a guard that writes into a file; in a session of its own, since Ctrl-C is not for it.
 
-    Raises OSError where the file cannot be written.
+    What it left in `folder` is deleted after it. Raises OSError where the log cannot be written.
     """
+    environment = environment | ({FOLDER: str(folder)} if folder else {})
     log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with log.open("wb") as output:
         return subprocess.Popen(
@@ -77,6 +85,8 @@ def main(command: list[str]) -> int:
     with contextlib.suppress(subprocess.TimeoutExpired):
         child.wait(GRACE)
     _end_all(child)
+    if folder := os.environ.get(FOLDER):
+        shutil.rmtree(folder, ignore_errors=True)
     status = child.returncode or 0
     return status if status >= 0 else 128 - status
 

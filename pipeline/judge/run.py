@@ -16,7 +16,7 @@ from ...judges.llm.prices import price_of
 from ..errors import CoauditError, UsageError
 from ..store import Store, dictionaries
 from ..store.locks import exclusive
-from . import model as model_judging
+from . import feed
 from .estimate import Estimate, estimate
 from .model import Model, State
 from .scope import Say, Scope, Summary, waiting_for
@@ -141,7 +141,7 @@ async def _judge(
         state.start(expected.units, model)
         watching = asyncio.create_task(_watch(state, show))
         try:
-            await model_judging.run(store, scope, model, complete, state)
+            await feed.run(store, scope, model, complete, state)
         finally:
             watching.cancel()
 

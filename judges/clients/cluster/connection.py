@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import secrets
-import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
     from ..engines import Engine
 
 ADDRESS = "RAY_ADDRESS"
-STARTING_SECONDS = 180.0
+_RAISED = re.compile(r"[\w.]*(?:Error|Exception|Exit)\b.*: ")
+STARTING_SECONDS = 600.0
+KNOCK_SECONDS = 10.0
 
 
 class Connection:
@@ -31,7 +34,6 @@ class Connection:
         self.engine = engine
         self.log = engine.logs / f"ray-{os.getpid()}.log"
         self._process: subprocess.Popen[bytes] | None = None
-        self._folder: Path | None = None
 
     def open(self) -> None:
         """Connect; Fatal where that fails."""
@@ -42,6 +44,7 @@ class Connection:
             key = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
             os.environ.update({**local.ALONE, **key})
             address = self._start()
+        _knock(address)
         import ray
 
         logging.getLogger("ray").setLevel(logging.ERROR)
@@ -63,24 +66,14 @@ class Connection:
             ray.shutdown()
         if self._process is not None:
             guard.release(self._process)
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
-
-    def explained(self, error: Exception) -> str:
-        """Why a dataset failed: what the worker said last."""
-        cause: BaseException = error
-        while (inner := getattr(cause, "cause", None) or cause.__cause__) is not None and inner is not cause:
-            cause = inner
-        lines = [line for line in str(cause).splitlines() if line.strip()]
-        return "Ray gave up: " + "\n".join(line[:300] for line in lines[-6:])
 
     def _start(self) -> str:
         """A Ray below a guard; its address."""
-        self._folder = Path(tempfile.mkdtemp(prefix="coaudit-ray-"))
+        folder = Path(tempfile.mkdtemp(prefix="coaudit-ray-"))
         cpus = max(os.cpu_count() or 1, (self.engine.workers or 1) + 2)
-        command = [sys.executable, "-P", local.__file__, str(self._folder), str(cpus)]
+        command = [sys.executable, "-P", local.__file__, str(folder), str(cpus)]
         self.engine.say(f"starting Ray on this machine; its log is {self.log}")
-        self._process = guard.hold(command, self.log, {})
+        self._process = guard.hold(command, self.log, {}, folder)
         deadline = time.monotonic() + STARTING_SECONDS
         while time.monotonic() < deadline and self._process.poll() is None:
             for line in self.log.read_text(encoding="utf-8", errors="replace").splitlines():
@@ -88,3 +81,21 @@ class Connection:
                     return line.removeprefix("address=")
             time.sleep(0.1)
         raise Fatal(f"Ray did not start; the last lines of {self.log}:\n{guard.tail(self.log)}")
+
+
+def _knock(address: str) -> None:
+    """Fatal at once where nothing listens, for which Ray takes its time."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not (host and port.isdecimal()):
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), KNOCK_SECONDS).close()
+    except OSError as error:
+        raise Fatal(f"Ray at {address} cannot be reached: {error}") from error
+
+
+def explained(error: Exception) -> str:
+    """Why a dataset failed: what was raised first in a worker, which Ray wraps in errors of its own."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    raised = [line for line in lines if _RAISED.match(line) and "UserCodeException" not in line]
+    return f"Ray gave up: {(raised or lines[-1:] or [repr(error)])[0][:600]}"

@@ -6,8 +6,9 @@ import asyncio
 import importlib.util
 import itertools
 import math
+import sys
 from collections import deque
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, ExitStack, redirect_stdout
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from .. import select
 from ..dialect import rejection
 from ..openai import Endpoint, OpenAIClient
 from ..protocol import Client, Fatal, Offer, Parameters, Question, Reply
-from .connection import Connection
+from .connection import Connection, explained
 from .rows import KEY, PADDING, QUESTION, REPLY, Row, question_document, reply_of
 
 if TYPE_CHECKING:
@@ -82,17 +83,22 @@ class RayClient:
         self._stream: Stream | None = None
         self._feeding: asyncio.Task[None] | None = None
         self._failed: Fatal | None = None
+        self._output = ExitStack()
 
     async def __aenter__(self) -> RayClient:
+        self._output.enter_context(
+            redirect_stdout(sys.stderr)
+        )  # Ray prints some warnings whatever it is told
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self._feeding is not None:
-            self._feeding.cancel()
-        if self._stream is not None:
-            self._stream.close()
-            await asyncio.to_thread(self._stream.join, ENDING_SECONDS)
-        await asyncio.to_thread(self.connection.close)
+        with self._output:
+            if self._feeding is not None:
+                self._feeding.cancel()
+            if self._stream is not None:
+                self._stream.close()
+                await asyncio.to_thread(self._stream.join, ENDING_SECONDS)
+            await asyncio.to_thread(self.connection.close)
 
     async def offer(self) -> Offer:
         """What the endpoint says of itself; of a model that the workers load, the context it is given."""
@@ -205,7 +211,7 @@ class RayClient:
             self._begin(max(len(left), 2 * self._blocks.size * SPARE))
             self._wake.set()
             return
-        self._failed = Fatal(self.connection.explained(error))
+        self._failed = Fatal(explained(error))
         for key in left:
             self._open[key].reply.set_exception(self._failed)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import ray
-from ray.data import ActorPoolStrategy, Dataset
+from ray.data import ActorPoolStrategy, Dataset, TaskPoolStrategy
 
 from ..arguments import Arguments
 from ..openai import Endpoint
@@ -58,6 +58,7 @@ class OfModel:
         from ray.data.llm import build_processor, vLLMEngineProcessorConfig
 
         prompts = self._prompts()
+        beside = {"num_cpus": 0.25, "compute": TaskPoolStrategy(self.workers + 1)}
         config = vLLMEngineProcessorConfig(
             model_source=self.model,
             engine_kwargs=self._engine(),
@@ -75,8 +76,8 @@ class OfModel:
             config,
             preprocess=prompts.row,
             postprocess=prompts.reply,
-            preprocess_map_kwargs={"num_cpus": 0.25},
-            postprocess_map_kwargs={"num_cpus": 0.25},
+            preprocess_map_kwargs=beside,
+            postprocess_map_kwargs=beside,
         )
         replies: Dataset = processor(questions)
         return replies

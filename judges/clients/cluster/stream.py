@@ -23,7 +23,7 @@ from ray.data.datasource import Datasource, ReadTask
 from .rows import KEY, QUESTION, Row
 
 SCHEMA = pa.schema([(KEY, pa.int64()), (QUESTION, pa.string())])
-READERS = 4
+READERS = 2
 """Tickets that wait for a block at a time."""
 Stage = Callable[[Dataset], Dataset]
 """From questions to replies."""

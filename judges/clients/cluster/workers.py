@@ -17,8 +17,11 @@ from typing import Any
 from ...errors import JudgeError
 from ..dialect import TOP_LOGPROBS
 from ..openai import Endpoint, OpenAIClient
-from ..protocol import Form, Parameters, Question, Reply, Token
+from ..protocol import Form, Parameters, Question, Rejected, Reply, Token
 from .rows import KEY, PADDING, QUESTION, REPLY, Row, question_of, reply_document
+
+_NOTHING = [0]
+"""The prompt of a row that asks nothing."""
 
 
 class Asking:
@@ -60,35 +63,41 @@ class Prompts:
     """How the tokenizer is loaded."""
 
     def row(self, row: Row) -> Row:
-        """A question -> the tokens of its prompt and how to sample."""
+        """A question -> the tokens of its prompt and how to sample. One that makes no prompt says why."""
         if row[KEY] == PADDING:
-            return {
-                KEY: PADDING,
-                "tokenized_prompt": [0],
-                "sampling_params": self._sampling(Form(("0",), {}, 1)),
-            }
+            return self._row(PADDING, _NOTHING, Form(("0",), {}, 1), "")
         question = question_of(row[QUESTION])
-        return {
-            KEY: row[KEY],
-            "tokenized_prompt": self._tokens(question),
-            "sampling_params": self._sampling(question.form),
-        }
+        tokenizer = _tokenizer(self.model, json.dumps(dict(self.loading)))
+        try:
+            return self._row(row[KEY], self._tokens(tokenizer, question), question.form, "")
+        except Exception as error:  # whatever a template raises concerns this question alone
+            return self._row(row[KEY], _NOTHING, Form(("0",), {}, 1), f"no prompt: {error!r}")
 
     def reply(self, row: Row) -> Row:
         """What vLLM made of a row -> the reply."""
+        if row["refused"]:
+            return {KEY: row[KEY], REPLY: reply_document(Rejected(row["refused"]))}
         sampled = int(row["num_generated_tokens"])
         reply = Reply(
             text=row["generated_text"],
             model=self.model,
-            finish="length" if sampled >= int(row["sampling_params"]["max_tokens"]) else "stop",
+            finish="length" if sampled >= int(row["most"]) else "stop",
             tokens=_tokens(row),
             prompt_tokens=int(row["num_input_tokens"]),
             completion_tokens=sampled,
         )
         return {KEY: row[KEY], REPLY: reply_document(reply)}
 
-    def _tokens(self, question: Question) -> list[int]:
-        tokenizer = _tokenizer(self.model, json.dumps(dict(self.loading)))
+    def _row(self, key: int, tokens: list[int], form: Form, refused: str) -> Row:
+        return {
+            KEY: key,
+            "tokenized_prompt": tokens,
+            "sampling_params": self._sampling(form),
+            "most": form.max_tokens,  # vLLM's stage takes the sampling parameters out of the row
+            "refused": refused,
+        }
+
+    def _tokens(self, tokenizer: Any, question: Question) -> list[int]:
         template = self.template
         if template and "{" not in template:
             template = Path(template).read_text(encoding="utf-8")

@@ -74,6 +74,16 @@ def test_a_command_that_ignores_being_told_is_ended_all_the_same(
     assert not any(map(runs, pids(log).values()))
 
 
+def test_a_folder_of_the_command_is_deleted_after_it(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "spilled").write_text("a prompt", encoding="utf-8")
+    process = guard.hold([sys.executable, "-c", ESCAPING], tmp_path / "log", {}, folder)
+    assert wait_until(lambda: len(pids(tmp_path / "log")) == 2, 30) and folder.exists()
+    guard.release(process)
+    assert not folder.exists()
+
+
 def test_a_command_that_ends_by_itself_ends_the_guard_with_its_status(tmp_path: Path) -> None:
     log = tmp_path / "log"
     process = guard.hold([sys.executable, "-c", "print('no such model'); raise SystemExit(3)"], log, {})
