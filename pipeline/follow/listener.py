@@ -55,6 +55,8 @@ class Listener:
     """Messages that came back with a chat."""
     missed: int = 0
     """Events, at least, that did not."""
+    unsettled: set[str] = field(default_factory=set)
+    """Sessions of which nothing was shown since the last gap: what they miss is not counted."""
     quarantined: int = 0
     last: float = field(default_factory=time.monotonic)
     """When something other than a tick was last received."""
@@ -171,6 +173,10 @@ class Listener:
         for session in changed:
             if session.log.records:
                 self.sink.put(self.as_known(session), self.options)
+            if session.doubtful:
+                self.unsettled.add(session.key)
+            else:
+                self.unsettled.discard(session.key)
         return changed
 
     def as_known(self, session: LiveSession) -> Trajectory:
@@ -185,8 +191,10 @@ class Listener:
         live = self.as_known(awaited.session)
         if log.id == live.id:
             awaited.joined = True
+            self.unsettled.discard(awaited.session.key)
         elif awaited.session.anonymous and merge.same_start(log, live):
             awaited.joined = True
+            self.unsettled.discard(awaited.session.key)
             self.recorder.note(session=awaited.session.key, id=log.id)
             self._known[awaited.session.key] = log.id
             self.sink.replace(live.id)
