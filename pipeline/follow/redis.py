@@ -17,6 +17,8 @@ from ..systems.cogym.messages import PATTERN, Received, envelope
 PASSWORD = "REDIS_PASSWORD"
 PATIENCE = 30.0
 """Seconds that a server which is not there is tried again."""
+LONGEST_PAUSE = 0.5
+"""Seconds between two tries: what is published meanwhile is lost."""
 POLL = 1.0
 
 
@@ -93,7 +95,7 @@ class Channel:
                     self._client, lost, began = None, heard, time.monotonic()
                 if not self._stopping.is_set():
                     await self._wait(error, began, pause, told)
-                pause, told = min(pause * 2, 2.0), True
+                pause, told = min(pause * 2, LONGEST_PAUSE), True
             else:
                 return
         if lost is not None:
