@@ -15,6 +15,7 @@ from pathlib import Path
 from ...schemas import Quarantined, Trajectory, content_hash
 from ..ingest.sources import Source
 from ..store import ledger
+from ..store.disk import AppendOnly
 from ..systems import ReadOptions, merge
 from ..systems.cogym import reader, recording, records
 from ..systems.cogym.messages import Received
@@ -79,7 +80,7 @@ class Listener:
     def open(self) -> None:
         """Start to record; go on with the sessions that were open when the last recording broke off."""
         self.sessions.max_steps = self.options.max_steps
-        self._recorder = Recorder(self.stream)
+        self._recorder = Recorder(self.stream, AppendOnly)
         self._known = known_ids(self.stream)
         since = recording.last_checkpoint(self.stream)
         for file, line, item in recording.lines(self.stream, since):
