@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import re
 import signal
+import sys
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -33,6 +34,8 @@ Say = Callable[[str], None]
 Watcher = Callable[[Sequence[Trajectory]], Awaitable[None]]
 """Told what was just stored, and now and then of nothing."""
 Work = Callable[[], Coroutine[Any, Any, None]]
+SWITCH = 0.0005
+"""Seconds after which a thread that computes lets the one that receives go on."""
 HANDOVER = 60.0
 """Seconds that a stop waits for what came before it and was not taken in yet."""
 
@@ -102,6 +105,7 @@ class Follower:
 
     async def run(self) -> None:
         """Follow until told to stop, or until nothing has come for as long as the plan says."""
+        sys.setswitchinterval(SWITCH)
         await asyncio.to_thread(self.sink.open)
         sources = [self._channel(url) for url in self.plan.servers]
         sources += [Scraper(url, self.sink, self.say, self.plan.every).run() for url in self.plan.metrics]
@@ -133,6 +137,7 @@ class Follower:
             "recovered": sum(listener.recovered for listener in self.listeners),
             "missed": sum(listener.missed for listener in self.listeners),
             "unsettled": sum(len(listener.unsettled) for listener in self.listeners),
+            "left": sum(listener.left for listener in self.listeners),
             "trajectories": len(self.stored),
             "quarantined": self.sink.quarantined,
         }
@@ -185,13 +190,18 @@ class Follower:
         return asked
 
     async def _handed_over(self) -> None:
-        """All that was published before the stop is taken in."""
+        """All that was published before the stop is taken in, or recorded where that takes too long."""
         for pump in self.pumps:
             pump.stop()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(HANDOVER):
-                for pump in self.pumps:
-                    await pump.ended.wait()
+        for only_record in (False, True):
+            for listener in self.listeners:
+                listener.only_record = only_record
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(HANDOVER):
+                    for pump in self.pumps:
+                        await pump.ended.wait()
+        for listener in (one for one in self.listeners if one.left):
+            self.say(f"{listener.name}: {listener.left} messages are only recorded; follow again, or rebuild")
 
     def _subscribed(self, listener: Listener, subscribed: Subscribed) -> list[tuple[str, str]]:
         listener.last, listener.subscribed = time.monotonic(), True
@@ -273,6 +283,7 @@ class Follower:
     async def _clock(self) -> None:
         while not self.stopping.is_set():
             for listener in self.listeners:
+                listener.written()
                 listener.close_silent()
             last = max([self.tail.changed, *(listener.last for listener in self.listeners)])
             # Who still waits for its server, or for its turn to record, is not idle.

@@ -142,7 +142,7 @@ def _opening(trajectory: Trajectory) -> tuple[str | None, ...]:
 def _seconds(time: str | None) -> float:
     try:
         return datetime.fromisoformat(time or "").timestamp()
-    except ValueError:
+    except (ValueError, OverflowError):
         return -math.inf
 
 

@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from coaudit.pipeline.follow.listener import Listener
+from coaudit.pipeline.follow.sink import Sink
+from coaudit.pipeline.store import Store, Workspace
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.systems.cogym import reader
 from coaudit.pipeline.systems.cogym.messages import Received
@@ -323,3 +326,37 @@ def test_real_sessions_heard_equal_their_folders(shared: Path) -> None:
         assert found.id == log.id
         assert logged(found)[:-1] == list(log.events)[:-1]
         assert found.hidden == log.hidden
+
+
+def test_what_a_stop_left_recorded_only_is_taken_in_by_the_next_follower(workspace: Path) -> None:
+    store = Store(Workspace(workspace))
+
+    def following() -> Listener:
+        stream = store.workspace.raw / "live" / "here"
+        listener = Listener(stream, "redis://here", Sink(store), OPTIONS, 600.0, lambda text: None)
+        listener.open()
+        return listener
+
+    def stored(listener: Listener) -> list[str | None]:
+        listener.hand_over()
+        listener.sink.flush()
+        listener.stored()
+        with store.reading() as connection:
+            rows = connection.execute(
+                "SELECT text FROM events WHERE kind = 'message' ORDER BY seq"
+            ).fetchall()
+        return [row[0] for row in rows][1:]
+
+    first = following()
+    env = Env("env_travel_planning_0", lambda c, p: first.take(Received(1.0, c, p)))
+    env.start()
+    env.step(AGENT, "SEND_TEAMMATE_MESSAGE(message=Taken in)")
+    assert stored(first) == ["Taken in"]
+    first.only_record = True
+    env.step(USER, "SEND_TEAMMATE_MESSAGE(message=Recorded)")
+    env.step(AGENT, "FINISH()")
+    assert first.left == 4 and stored(first) == ["Taken in"]
+    first.close()
+    second = following()
+    assert stored(second) == ["Taken in", "Recorded"]
+    second.close()
