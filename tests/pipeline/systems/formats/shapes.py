@@ -272,7 +272,7 @@ def tree(folder: Path) -> Path:
 def parts(folder: Path) -> Path:
     """Chats of a web page's library: a call with its answer between two texts of one message."""
     call = {"toolCallId": "1", "toolName": "weather", "args": {"city": "Rome"}, "result": "20 degrees"}
-    answer = [{"type": "step-start"}, {"type": "text", "text": said(1)}]
+    answer: list[dict[str, Any]] = [{"type": "step-start"}, {"type": "text", "text": said(1)}]
     answer += [{"type": "tool-invocation", "toolInvocation": call}, {"type": "text", "text": said(3)}]
     chats = [
         {
