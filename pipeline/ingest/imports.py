@@ -331,9 +331,9 @@ def _utc(moment: str) -> str:
     """A time in UTC, with milliseconds; ValueError for one that is none, or that is still to come."""
     try:
         parsed = datetime.fromisoformat(moment)
-    except ValueError as error:
+        parsed = parsed.astimezone(UTC) if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+    except (ValueError, OverflowError) as error:
         raise ValueError(f"created: expected an ISO 8601 time, got {moment[:40]!r}") from error
-    parsed = parsed.astimezone(UTC) if parsed.tzinfo else parsed.replace(tzinfo=UTC)
     if parsed > datetime.now(UTC) + AHEAD:
         raise ValueError(f"created: {moment[:40]!r} is still to come")
     return parsed.isoformat(timespec="milliseconds")

@@ -46,6 +46,16 @@ def everything(store: Store) -> list[dict[str, object]]:
     return rows(store, "SELECT * FROM trajectories ORDER BY id")
 
 
+def test_conversations_that_say_the_same_are_one_trajectory(tmp_path: Path, store: Store) -> None:
+    turns = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Good morning"}]
+    file = tmp_path / "chats.jsonl"
+    file.write_text(f"{json.dumps({'messages': turns})}\n" * 4)
+    for _ in range(2):
+        take(store, file)
+        assert rows(store, "SELECT count(*) AS n FROM trajectories") == [{"n": 1}]
+        assert rows(store, "SELECT count(*) AS n FROM events") == [{"n": 2}]
+
+
 def test_ingesting_twice_changes_nothing(tmp_path: Path, store: Store) -> None:
     generate(tmp_path / "logs", 6, 0)
     assert counts(take(store, tmp_path / "logs")) == (6, 0, 0)
