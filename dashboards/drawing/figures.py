@@ -47,22 +47,25 @@ def table(
     shown: Table,
     *,
     metrics: Sequence[str] = (),
-    page: str = "trajectory",
     links: bool = True,
     pictures: bool = False,
-    **link: str,
+    target: Callable[[Number], str | None] | None = None,
 ) -> None:
-    """A table; a number leads to the trajectories that it came from. `pictures`: intervals are drawn."""
+    """A table; a number leads to the trajectories that it came from, or to its `target`.
+
+    `pictures`: intervals are drawn.
+    """
     st.header(shown.title)
     if not shown.rows:
         st.info(shown.empty)
         return
 
-    def target(cell: Number) -> str | None:
-        return address(page, **{**dict(cell.of), **link}) if links and cell.of else None
+    def sessions(cell: Number) -> str | None:
+        return address("trajectory", **dict(cell.of)) if links and cell.of else None
 
+    place = target or sessions
     parts = shown.parts(WIDE) if shown.groups else [("", shown)]
-    st.html("".join(drawn(part, target, name, pictures=pictures) for name, part in parts))
+    st.html("".join(drawn(part, place, name, pictures=pictures) for name, part in parts))
     _below(shown.caption, shown.name, lambda: to_csv(records(shown)), metrics)
 
 

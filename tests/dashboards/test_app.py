@@ -12,15 +12,16 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from coaudit.dashboards import cache, prefetch
+from coaudit.dashboards import cache, prefetch, triage
+from coaudit.dashboards.drawing import lists, scripts
 from coaudit.dashboards.drawing.figures import to_csv
-from coaudit.dashboards.drawing.timeline import differing
 from coaudit.dashboards.views import compare as view
 from coaudit.dashboards.views import efficiency
 from coaudit.pipeline.advise import advisor
 from coaudit.pipeline.analyze import compare, metrics
 from coaudit.pipeline.report import interventions
 from coaudit.pipeline.report.tables import of_metric
+from coaudit.pipeline.report.transcript.pins import differing
 from coaudit.pipeline.store import Selection, Store, Workspace
 from tests.pipeline.advise import games
 
@@ -149,6 +150,31 @@ def test_a_against_b_has_all_codes_and_metrics_and_leads_to_the_sessions(here: P
 
 
 @pytest.mark.slow
+def test_a_difference_leads_to_the_sessions_of_both_and_two_of_one_instance_beside_each_other(
+    here: Path,
+) -> None:
+    pair = ("collaborative", "situational_planning")
+    text = _html(_run("compare", a=pair[0], b=pair[1]))
+    place = urlencode(
+        {"by": "condition", "a": pair[0], "b": pair[1], "code": "C.2", "found_by": "judge-large"}
+    )
+    assert f"compare?{escape(place)}" in text
+    view = _run("compare", a=pair[0], b=pair[1], code="C.2", found_by="judge-large")
+    assert not view.exception
+    text = _html(view)
+    store = Store(Workspace(here), read_only=True)
+    for group in pair:
+        rows, _ = triage.listed(store, Selection(condition=(group,)), code="C.2", rater="judge-large")
+        assert all(escape(lists._short(row["native_id"])) in text for row in rows[:8]) and rows
+    assert text.count('class="ca-beside"') == 2
+    assert text.count('id="left-e0"') == text.count('id="right-e0"') == 1, "no two events share an anchor"
+    first, other = (triage.listed(store, Selection(condition=(group,)))[0][0]["id"] for group in pair)
+    chosen = _html(_run("compare", a=pair[0], b=pair[1], left=other, right=first))
+    assert chosen.index(f"trajectory={other}") < chosen.index(f"trajectory={first}")
+    assert escape(urlencode({"left": other, "right": first})) in chosen, "the address is a permalink"
+
+
+@pytest.mark.slow
 def test_process_has_a_row_a_group_with_the_numbers_of_metrics_and_a_search(here: Path) -> None:
     store = Store(Workspace(here), read_only=True)
     rows = metrics.metrics(store, by=("system", "condition"), names=("human_intervention_rate",))
@@ -217,6 +243,7 @@ def test_every_text_of_a_hostile_session_is_escaped(here: Path) -> None:
         ("trajectory", {}),
         ("overview", {}),
         ("failures", {}),
+        ("compare", {"left": "hostile0000000001", "right": "hostile0000000001", "code": "C.2"}),
     ):
         html = _without_our_scripts(_html(_run(name, **parameters)))
         assert "<script" not in html and "<img" not in html and "javascript:" not in html
@@ -224,9 +251,9 @@ def test_every_text_of_a_hostile_session_is_escaped(here: Path) -> None:
 
 
 def _without_our_scripts(html: str) -> str:
-    from coaudit.dashboards.views.trajectory import KEYS, SCROLL
-
-    return html.replace(SCROLL, "").replace(KEYS, "")
+    for script in (scripts.KEYS, scripts.SCROLL, scripts.WITHIN):
+        html = html.replace(script, "")
+    return html
 
 
 def test_a_csv_never_carries_a_formula() -> None:

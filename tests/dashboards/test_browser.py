@@ -24,6 +24,7 @@ PAGES = {
     "efficiency": "/efficiency",
     "tables": "/tables",
     "compare": "/compare",
+    "beside": "/compare?a=collaborative&b=situational_planning&code=C.2&found_by=judge-large",
     "cost": "/cost",
 }
 SETTLED = "document.querySelector('[data-testid=stApp]')?.dataset.testScriptState === 'notRunning'"
