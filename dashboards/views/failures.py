@@ -8,7 +8,7 @@ import altair as alt
 import streamlit as st
 
 from ...pipeline.analyze import failures, rates
-from ...pipeline.report import Table, build, trust
+from ...pipeline.report import Table, modes, trust
 from ...pipeline.store import Selection, Store
 from .. import queries
 from ..cache import ask
@@ -39,7 +39,7 @@ def show(only: Selection) -> None:
     by = right.selectbox("Columns", list(GROUPS), key="by", bind="query-params")
     row = next(row for row in raters if row["rater"] == rater)
     correct = _to_correct(row)
-    heatmap = ask(build.failures, only, rater=rater, by=GROUPS[by], correct=correct)
+    heatmap = ask(modes.failures, only, rater=rater, by=GROUPS[by], correct=correct)
     figures.table(heatmap, metrics=("failure rate",))
     codes = [str(row[0]) for row in heatmap.rows if "." in str(row[0])]
     _settings(only, rater, codes)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...schemas import Metric
+
+if TYPE_CHECKING:
+    from .figures import Figure
+    from .transcript.excerpts import Excerpt
 
 PERCENT = ("delivery_rate", "success_rate", "win_rate", "human_intervention_rate")
 """Metrics that are shares of trajectories and read best as per cent."""
@@ -89,6 +93,8 @@ class Table:
     """Whether cells are tinted by their value, as in a heatmap."""
     empty: str = ""
     """What to run, where there are no rows."""
+    appendix: bool = False
+    """Whether it stands behind the methods: what a reader looks up."""
 
     def parts(self, width: int = 0) -> list[tuple[str, Table]]:
         """One table a group, for formats without room for columns side by side; under a name, if any.
@@ -187,6 +193,18 @@ class Report:
     tables: tuple[Table, ...]
     methods: tuple[str, ...]
     answers: tuple[Answer, ...] = ()
+    figures: tuple[Figure, ...] = ()
+    excerpts: tuple[Excerpt, ...] = ()
+
+    @property
+    def main(self) -> tuple[Table, ...]:
+        """The tables before the methods."""
+        return tuple(table for table in self.tables if not table.appendix)
+
+    @property
+    def appendix(self) -> tuple[Table, ...]:
+        """The tables behind the methods."""
+        return tuple(table for table in self.tables if table.appendix)
 
     def table(self, name: str) -> Table:
         """The table of that name; KeyError names the ones there are."""

@@ -101,20 +101,36 @@ def _elapsed(began: str | None, time: str) -> str:
 
 
 def said(row: Row, changes: dict[str, list[str]], words: str = "") -> str:
-    """What an event says, does and changes."""
+    """What an event says, does and changes; what is long is folded."""
     talk = row["kind"] == "message" and row["party"] in ("human", "agent")
     parts = [_folded(notice["text"], OUTPUT, words) for notice in json.loads(row["notices"] or "[]")]
     if row["text"] is not None:
         cut = len(row["text"]) >= LONGEST
         more = f"\n… {row['bytes']:,} bytes in all; open the event for the rest" if cut else ""
         parts.append(_folded(row["text"] + more, TALK if talk else OUTPUT, words, "talk" if talk else ""))
-    if row["action"] is not None and row["kind"] != "start":
-        call = f"{row['action']}({_arguments(row['arguments'])})"
-        parts.append(_folded(call, OUTPUT, words, "code"))
-    if row["status"] == "failed":
-        parts.append(f'<div class="bad">Failed: {escape((row["error"] or "no reason given")[:1000])}</div>')
+    if acts(row):
+        parts.append(_folded(call(row), OUTPUT, words, "code"))
+    parts.append(failed(row))
     parts += [_changed(view, changes.get(view)) for view in json.loads(row["states"] or "{}")]
     return "".join(parts)
+
+
+def acts(row: Row) -> bool:
+    """Whether an event has an action to be shown beside what it says."""
+    said = row["kind"] == "message" and row["text"]
+    return row["action"] is not None and row["kind"] != "start" and not said
+
+
+def call(row: Row) -> str:
+    """An action as a call with its arguments."""
+    return f"{row['action']}({_arguments(row['arguments'])})"
+
+
+def failed(row: Row) -> str:
+    """That a step failed, and why; nothing where it did not."""
+    if row["status"] != "failed":
+        return ""
+    return f'<div class="bad">Failed: {escape((row["error"] or "no reason given")[:1000])}</div>'
 
 
 def _folded(text: str, most: int, words: str, kind: str = "") -> str:

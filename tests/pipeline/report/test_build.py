@@ -11,7 +11,7 @@ import pytest
 
 from coaudit.pipeline.analyze import rates
 from coaudit.pipeline.ingest.measure import save
-from coaudit.pipeline.report import Number, Table, build, tables
+from coaudit.pipeline.report import Number, Table, build, modes, tables
 from coaudit.pipeline.report.html import html, interval
 from coaudit.pipeline.report.tables import figure
 from coaudit.pipeline.report.text import _escaped, markdown, terminal
@@ -181,7 +181,7 @@ def test_a_judges_failure_rates_stand_beside_what_peoples_labels_make_of_them(
         ],
     )
     only = Selection(task=("tabular_analysis",))
-    table = build.failures(audited, only, rater="sample-labeller-a", by=("condition",))
+    table = modes.failures(audited, only, rater="sample-labeller-a", by=("condition",))
     cells = {
         (str(row[0]), group): cell
         for row in table.rows
@@ -201,7 +201,7 @@ def test_a_judges_failure_rates_stand_beside_what_peoples_labels_make_of_them(
         )
     moved = [key for key, row in expected.items() if row.rate is not None and row.rate != row.judge_rate]
     assert moved and all("corrected " in cells[key].note for key in moved)
-    by_people = build.failures(audited, only, rater="ann", by=("condition",))
+    by_people = modes.failures(audited, only, rater="ann", by=("condition",))
     assert not any(cell.corrected for row in by_people.rows for cell in row if isinstance(cell, Number))
 
 
@@ -217,6 +217,21 @@ def test_formats_follow_the_option_or_the_ending(audited: Store, coaudit: Coaudi
     coaudit("report", "--out", tmp_path / "r.html")
     assert (tmp_path / "r.html").read_text().startswith("<!doctype html>")
     assert "must be one of" in coaudit("report", "--format", "pdf", status=2).err
+
+
+@pytest.mark.slow
+def test_figures_are_files_that_stand_in_the_page_too(
+    audited: Store, coaudit: Coaudit, tmp_path: Path
+) -> None:
+    said = coaudit("report", "--out", tmp_path / "r.html", "--figures", tmp_path / "new" / "figures")
+    names = sorted(path.name for path in (tmp_path / "new" / "figures").iterdir())
+    pictures = [name for name in names if name.endswith(".svg")]
+    assert f"{len(pictures)} figures" in said.out + said.err and len(names) == 2 * len(pictures) >= 4
+    page = (tmp_path / "r.html").read_text()
+    assert page.count("<svg") == len(pictures)
+    assert (tmp_path / "new" / "figures" / pictures[0]).read_text() in page
+    (tmp_path / "file").touch()
+    assert "cannot write the figures" in coaudit("report", "--figures", tmp_path / "file", status=1).err
 
 
 def test_words_of_a_log_are_escaped_in_html_and_markdown() -> None:
