@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import altair as alt
@@ -15,7 +15,7 @@ from ...pipeline.report.tables import column_names
 from ...schemas.text import inert_cell
 from ..sidebar import address
 from .definitions import DEFINITIONS
-from .markup import drawn, sentence
+from .markup import drawn, grid, sentence
 
 WIDE = 8
 """From so many columns on, the groups of a table stand below each other."""
@@ -50,10 +50,11 @@ def table(
     links: bool = True,
     pictures: bool = False,
     target: Callable[[Number], str | None] | None = None,
+    titles: Mapping[str, str] | None = None,
 ) -> None:
     """A table; a number leads to the trajectories that it came from, or to its `target`.
 
-    `pictures`: intervals are drawn.
+    `pictures`: intervals are drawn. `titles` make it a heatmap of one number a cell, and say what codes are.
     """
     st.header(shown.title)
     if not shown.rows:
@@ -64,6 +65,10 @@ def table(
         return address("trajectory", **dict(cell.of)) if links and cell.of else None
 
     place = target or sessions
+    if titles is not None:
+        st.html(grid(shown, place, titles))
+        _below(shown.caption, shown.name, lambda: to_csv(records(shown)), metrics)
+        return
     parts = shown.parts(WIDE) if shown.groups else [("", shown)]
     st.html("".join(drawn(part, place, name, pictures=pictures) for name, part in parts))
     _below(shown.caption, shown.name, lambda: to_csv(records(shown)), metrics)

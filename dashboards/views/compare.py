@@ -14,7 +14,7 @@ from ...pipeline.analyze import compare, failures
 from ...pipeline.analyze.totals import bounds_of
 from ...pipeline.report import Number, Table
 from ...pipeline.report.names import named
-from ...pipeline.report.tables import Cell
+from ...pipeline.report.tables import Cell, place
 from ...pipeline.store import Selection, Store
 from ...pipeline.store.selection import COLUMNS
 from .. import queries
@@ -163,7 +163,7 @@ def _coded(
     for group, value in zip(row["groups"], (row["first"], row["second"]), strict=True):
         share, n = own.get((row["metric"], rater, group), (None, 0))
         found = (("found_by", str(row["rater"])),) if row["rater"] else ()
-        of = (_place(by, group), ("code", str(row["metric"])), *found)
+        of = (place(by, group), ("code", str(row["metric"])), *found)
         if not corrected:
             cells.append(Number(value, n=n or None, percent=True, reason=row["reason"], of=of))
             continue
@@ -181,7 +181,7 @@ def measured(rows: Sequence[Row], by: str) -> Table:
         share = bounds_of(name) == UNIT
         values = zip(row["groups"], (row["first"], row["second"]), strict=True)
         cells = (
-            Number(v, percent=share, reason=row["reason"], of=(_place(by, group), ("sort", name)))
+            Number(v, percent=share, reason=row["reason"], of=(place(by, group), ("sort", name)))
             for group, v in values
         )
         said = named(name, scoring or None)
@@ -216,7 +216,3 @@ def _p(row: Row) -> str:
     if p is None:
         return "no test: too few" if "too few" in (row["reason"] or "") else "–"
     return "< .001" if p < 0.001 else f"{p:.3f}"
-
-
-def _place(by: str, group: str) -> tuple[str, str]:
-    return (by, group) if by in COLUMNS else ("tags", f"{by}={group}")

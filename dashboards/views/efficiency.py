@@ -13,7 +13,7 @@ from ...pipeline.store import Selection
 from ...schemas import Metric
 from .. import queries
 from ..cache import ask
-from ..drawing import figures
+from ..drawing import figures, groups
 from ..drawing.palette import colour
 
 BY = ("system", "condition", "task")
@@ -69,7 +69,7 @@ def _rehac(rows: list[Metric]) -> None:
                 axis=alt.Axis(format="%"),
                 scale=alt.Scale(domain=[0, 1]),
             ),
-            color=colour("condition", "Condition"),
+            color=colour("condition", "Condition", groups.colours()),
         )
         bars = base.mark_rule(strokeWidth=2).encode(
             y=alt.Y("reward_low:Q", title="Reward R = T − λC"), y2="reward_high:Q"
@@ -108,7 +108,7 @@ def _capabilities(rows: list[Metric]) -> None:
                 y=alt.Y(
                     "responding_capability:Q", title="Responding capability", scale=alt.Scale(domain=[0, 1])
                 ),
-                color=colour("condition", "Condition"),
+                color=colour("condition", "Condition", groups.colours()),
                 tooltip=["condition:N", "task:N", "n:Q"],
             )
         )
@@ -134,9 +134,10 @@ def _tes(only: Selection) -> None:
             .encode(
                 x=alt.X("day:T", title="Day"),
                 y=alt.Y("value:Q", title="Score", scale=alt.Scale(domain=[0, 1])),
-                color=colour("condition", "Condition"),
+                color=colour("condition", "Condition", groups.colours()),
                 strokeDash=alt.StrokeDash("metric:N", title="Metric"),
-                tooltip=["day:T", "condition:N", "metric:N", "value:Q", "trajectories:Q"],
+                detail="participant:N",
+                tooltip=["day:T", "condition:N", "participant:N", "metric:N", "value:Q", "trajectories:Q"],
             )
         )
 

@@ -9,8 +9,10 @@ from .. import codebooks
 from ..analyze import failures as findings
 from ..analyze import rates
 from ..store import Selection, Store
-from ..store.selection import COLUMNS
-from .tables import Number, Table
+from .tables import Number, Table, place
+
+ALL = "All"
+"""The column of all groups together, where there are several."""
 
 
 def failures(
@@ -32,6 +34,11 @@ def failures(
     by_name = {(s.code, s.group): s for s in shares}
     corrected = _corrected(store, who, rater, by, only) if correct else {}
     groups = sorted({s.group for s in shares})
+    if len(groups) > 1:
+        shares = [s for s in findings.shares(store, only=only) if s.rater == rater]
+        by_name |= {(s.code, s.group): s for s in shares}
+        corrected |= _corrected(store, who, rater, (), only) if correct else {}
+        groups = [(), *groups]
     lines: list[tuple[Any, ...]] = []
     for category in book.categories if shares else ():
         rows = [(category.category, f"{category.name} (any)", "")]
@@ -41,7 +48,13 @@ def failures(
             if code.category == category.category
         ]
         lines += [
-            (*row, *(_share(by_name.get((row[0], g)), by, corrected.get((row[0], g))) for g in groups))
+            (
+                *row,
+                *(
+                    _share(by_name.get((row[0], g)), by if g else (), corrected.get((row[0], g)))
+                    for g in groups
+                ),
+            )
             for row in rows
         ]
     others = [w["rater"] for w in who if w["rater"] != rater]
@@ -52,7 +65,7 @@ def failures(
         caption=f"Share of trajectories in which {rater} found the mode, with its 95 % interval. A "
         "category is the union of its modes, not their sum. "
         f"{'Corrected' if corrected else 'Not corrected'} by people's labels.{beside}",
-        columns=("Code", "Failure mode", "Usual source", *(" · ".join(group) for group in groups)),
+        columns=("Code", "Failure mode", "Usual source", *(" · ".join(group) or ALL for group in groups)),
         rows=tuple(lines),
         heads=3,
         shaded=True,
@@ -80,11 +93,7 @@ def _share(share: findings.Share | None, by: Sequence[str], corrected: Number | 
     if share is None:
         return ""
     reason = None if share.n else "unclear or failed in every trajectory"
-    of = [
-        (name, value) if name in COLUMNS else ("tags", f"{name}={value}")
-        for name, value in zip(by, share.group, strict=True)
-        if value != "–"
-    ]
+    of = [place(name, value) for name, value in zip(by, share.group, strict=True) if value != "–"]
     of += [("code", share.code), ("found_by", share.rater)]
     return Number(
         share.rate,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ...schemas import Metric
+from ..store.selection import COLUMNS
 
 if TYPE_CHECKING:
     from .figures import Figure
@@ -140,6 +141,11 @@ def figure(value: float | None, *, percent: bool = False, whole: bool = False) -
     return f"{value:.3f}" if abs(value) <= 1 else f"{value:,.2f}"
 
 
+def place(by: str, group: str) -> tuple[str, str]:
+    """What the trajectories of a group have in common, as a selection names it: a column's value or a tag."""
+    return (by, group) if by in COLUMNS else ("tags", f"{by}={group}")
+
+
 def of_metric(metric: Metric) -> Number:
     """A metric as a cell."""
     return Number(
@@ -150,7 +156,7 @@ def of_metric(metric: Metric) -> Number:
         metric.missing,
         metric.reason,
         percent=metric.metric in PERCENT,
-        of=tuple((key, value) for key, value in (metric.group or {}).items() if value is not None),
+        of=tuple(place(key, value) for key, value in (metric.group or {}).items() if value is not None),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from html import escape
 from pathlib import Path
@@ -13,8 +14,9 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from coaudit.dashboards import cache, prefetch, triage
-from coaudit.dashboards.drawing import lists, scripts
+from coaudit.dashboards.drawing import groups, lists, scripts
 from coaudit.dashboards.drawing.figures import to_csv
+from coaudit.dashboards.drawing.palette import REST, colour
 from coaudit.dashboards.views import compare as view
 from coaudit.dashboards.views import efficiency
 from coaudit.pipeline.advise import advisor
@@ -183,6 +185,50 @@ def test_process_has_a_row_a_group_with_the_numbers_of_metrics_and_a_search(here
     assert of_metric(row).note in text and "strategyqa_tree" in text
     some = _html(_run("process", groups="situational"))
     assert of_metric(row).note in some and "strategyqa_tree" not in some
+
+
+@pytest.mark.slow
+def test_tags_are_groups_on_process_and_failures(thirty: Path) -> None:
+    for name in ("process", "failures"):
+        text = _html(_run(name, by="version"))
+        assert escape(urlencode({"tags": "version=v1"})) in text, name
+        assert "version=v2" not in _html(_run(name, by="version", groups="v1")) or name == "failures"
+
+
+@pytest.mark.slow
+def test_of_many_groups_the_largest_are_shown_as_rows_and_words_find_the_others(thirty: Path) -> None:
+    for name in ("process", "failures"):
+        first, found = _html(_run(name)), _html(_run(name, groups="arm_29"))
+        assert "arm_00" in first and "arm_29" not in first, name
+        assert "arm_29" in found and "arm_00" not in found, name
+        assert "arm_29" in _html(_run(name, every="true")), name
+    heat = _html(_run("failures"))
+    assert ">All</td>" in heat and re.search(
+        r'<td class="tint"[^>]* title="C.1 Silent start, All: \d+ % \(', heat
+    )
+
+
+@pytest.mark.slow
+def test_a_condition_has_one_colour_whatever_is_filtered(thirty: Path) -> None:
+    st.cache_data.clear()
+    colours = groups.colours()
+    assert len(colours) == 32 and len(set(colours.values())) == 8
+    assert colours[groups.OTHERS] == colours["–"] == REST
+    scale = colour("condition", "Condition", colours).to_dict()
+    assert dict(zip(scale["scale"]["domain"], scale["scale"]["range"], strict=True)) == colours
+    assert len(scale["legend"]["values"]) == 7, "a legend has those with a colour of their own"
+
+
+def test_groups_that_are_not_shown_are_one_row_with_their_counts_added_up() -> None:
+    rows = [
+        {"group": group, "party": party, "n": n}
+        for group, party, n in (("a", "x", 1), ("b", "x", 2), ("c", "x", 3), ("c", "y", 4))
+    ]
+    assert groups.gathered(rows, ["a"], ["party"], ["n"]) == [
+        {"group": "a", "party": "x", "n": 1},
+        {"group": groups.OTHERS, "party": "x", "n": 5},
+        {"group": groups.OTHERS, "party": "y", "n": 4},
+    ]
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from coaudit.pipeline.analyze import rates
+from coaudit.pipeline.analyze import failures, rates
 from coaudit.pipeline.ingest.measure import save
 from coaudit.pipeline.report import Number, Table, build, modes, tables
 from coaudit.pipeline.report.html import html, interval
@@ -185,7 +185,7 @@ def test_a_judges_failure_rates_stand_beside_what_peoples_labels_make_of_them(
     cells = {
         (str(row[0]), group): cell
         for row in table.rows
-        for group, cell in zip(table.columns[3:], row[3:], strict=True)
+        for group, cell in zip(table.columns[4:], row[4:], strict=True)
         if isinstance(cell, Number)
     }
     expected = {
@@ -201,6 +201,12 @@ def test_a_judges_failure_rates_stand_beside_what_peoples_labels_make_of_them(
         )
     moved = [key for key, row in expected.items() if row.rate is not None and row.rate != row.judge_rate]
     assert moved and all("corrected " in cells[key].note for key in moved)
+    whole = {str(row[0]): row[3] for row in table.rows}
+    assert table.columns[3] == "All"
+    for share in failures.shares(audited, only=only):
+        if share.rater == "sample-labeller-a":
+            cell = whole[share.code]
+            assert isinstance(cell, Number) and (cell.value, cell.n) == (share.rate, share.n)
     by_people = modes.failures(audited, only, rater="ann", by=("condition",))
     assert not any(cell.corrected for row in by_people.rows for cell in row if isinstance(cell, Number))
 
