@@ -8,6 +8,7 @@ from typing import Any
 
 from ...schemas import Rate
 from ..store import Selection, Store, dictionaries
+from . import progress
 from .tables import Number, Table, count
 from .trust import METHODS
 
@@ -156,6 +157,7 @@ def words(
         _data(store, only),
         *(_judge(row) for row in judges if row["kind"] != "human"),
         *([_people(people)] if people else []),
+        *_pace(progress.pace(store)),
         *(_design(row) for row in designs),
         f"Process metrics rest on ratings by {who}; raters are never mixed within a number. `unclear` and "
         "errors count as unrated.",
@@ -229,6 +231,15 @@ def _judge(row: dict[str, Any]) -> str:
 def _people(rows: Sequence[dict[str, Any]]) -> str:
     said = "; ".join(f"{row['rater']} gave {row['answers']:,} on {', '.join(row['books'])}" for row in rows)
     return f"Labels by people: {said}."
+
+
+def _pace(rows: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+    """How long people took for a unit, where Label Studio measured it."""
+    said = "; ".join(
+        f"{row['rater']} {row['seconds']:.0f} s a unit of {row['codebook']} (median of {row['units']:,})"
+        for row in rows
+    )
+    return (f"Time for labelling, as measured in the browser: {said}.",) if said else ()
 
 
 def _listing(noun: str, values: Sequence[str] | None) -> str:

@@ -190,6 +190,16 @@ def app(looked: Path) -> Iterator[str]:
     process.wait(10)
 
 
+@pytest.fixture(scope="session")
+def many_app(many: Path) -> Iterator[str]:
+    """The address of the app over thirty conditions."""
+    needs("chromium", "the browser tests drive it")
+    process, address = started(many)
+    yield address
+    process.terminate()
+    process.wait(10)
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     """Debian's Chromium. While it is driven no other event loop can run in the process: not for longer

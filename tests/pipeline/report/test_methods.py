@@ -6,7 +6,7 @@ from pathlib import Path
 
 from coaudit.pipeline.analyze import rates
 from coaudit.pipeline.ingest.measure import save
-from coaudit.pipeline.report import methods
+from coaudit.pipeline.report import methods, progress
 from coaudit.pipeline.store import Store
 from coaudit.schemas import Event, Participant, Trajectory
 from tests.pipeline.stores import made, rate, verdict
@@ -49,6 +49,19 @@ def test_a_judge_is_told_with_model_version_prompts_seed_and_parameters(tmp_path
         'parameters {"temperature":0.0}) rated failures: 12 answers and 0 errors.'
     ) in text.replace('": ', '":')
     assert "Labels by people: eva gave 1 on failures." in text
+
+
+def test_the_time_for_a_unit_is_told_once_however_many_codes_it_has(tmp_path: Path) -> None:
+    store = audited(tmp_path)
+    lines = [
+        verdict(f"s{i}", None, "failures", "absent", code=code, rater="eva", seconds=seconds)
+        for i, seconds in enumerate((30.0, 50.0, 400.0))
+        for code in ("C.2", "C.3")
+    ]
+    rate(store, lines)
+    (row,) = progress.pace(store)
+    assert (row["rater"], row["units"], row["seconds"]) == ("eva", 3, 50.0)
+    assert "eva 50 s a unit of failures (median of 3)" in "\n".join(methods.words(store, ["m"]))
 
 
 def test_every_prompt_is_listed_behind_the_methods(tmp_path: Path) -> None:
