@@ -130,7 +130,11 @@ def _turned(row: Row, first: str) -> Row:
 
 
 def _sorted(rows: Sequence[Row]) -> list[Row]:
-    return sorted(rows, key=lambda row: (row["effect"] is None, -abs(row["effect"] or 0), row["metric"]))
+    """The largest differences first, those with an interval before those of too few sessions for one."""
+    return sorted(
+        rows,
+        key=lambda row: (row["effect"] is None, row["low"] is None, -abs(row["effect"] or 0), row["metric"]),
+    )
 
 
 def coded(

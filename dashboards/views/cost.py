@@ -162,7 +162,7 @@ def _team(rows: list[dict[str, Any]]) -> None:
             .encode(
                 x=alt.X("each:Q", title="Prompt tokens per session"),
                 y=alt.Y("model:N", title=None, axis=alt.Axis(labelLimit=260)),
-                color=colour("condition", "Condition", groups.colours()),
+                color=colour("condition", "Condition", groups.colours(), rows),
                 yOffset="condition:N",
                 tooltip=["model:N", "condition:N", "each:Q", "trajectories:Q"],
             )

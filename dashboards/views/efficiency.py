@@ -69,7 +69,7 @@ def _rehac(rows: list[Metric]) -> None:
                 axis=alt.Axis(format="%"),
                 scale=alt.Scale(domain=[0, 1]),
             ),
-            color=colour("condition", "Condition", groups.colours()),
+            color=colour("condition", "Condition", groups.colours(), shown),
         )
         bars = base.mark_rule(strokeWidth=2).encode(
             y=alt.Y("reward_low:Q", title="Reward R = T − λC"), y2="reward_high:Q"
@@ -108,7 +108,7 @@ def _capabilities(rows: list[Metric]) -> None:
                 y=alt.Y(
                     "responding_capability:Q", title="Responding capability", scale=alt.Scale(domain=[0, 1])
                 ),
-                color=colour("condition", "Condition", groups.colours()),
+                color=colour("condition", "Condition", groups.colours(), shown),
                 tooltip=["condition:N", "task:N", "n:Q"],
             )
         )
@@ -134,7 +134,7 @@ def _tes(only: Selection) -> None:
             .encode(
                 x=alt.X("day:T", title="Day"),
                 y=alt.Y("value:Q", title="Score", scale=alt.Scale(domain=[0, 1])),
-                color=colour("condition", "Condition", groups.colours()),
+                color=colour("condition", "Condition", groups.colours(), rows),
                 strokeDash=alt.StrokeDash("metric:N", title="Metric"),
                 detail="participant:N",
                 tooltip=["day:T", "condition:N", "participant:N", "metric:N", "value:Q", "trajectories:Q"],

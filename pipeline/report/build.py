@@ -38,6 +38,8 @@ TABLE_3 = {
     "satisfaction": "Overall satisfaction (1–5)",
     "delivery_rate": "Delivery rate",
 }
+MANY = 8
+"""Tasks and conditions up to which they stand side by side."""
 AUTONOMOUS = "autonomous"
 """The condition of Co-Gym's agents that work alone."""
 AUDIT = ("system", "setting", "condition", "task", "agent_model")
@@ -149,7 +151,10 @@ def simulated(rows: Sequence[Metric], better: Mapping[tuple[str, str, str], Comp
 
 
 def real(rows: Sequence[Metric]) -> Table:
-    """Table 3 of the Co-Gym paper: a row a metric, a column a task (and condition, if several)."""
+    """Table 3 of the Co-Gym paper: a row a metric, a column a task (and condition, if several).
+
+    Many tasks and conditions are rows instead, and metrics columns.
+    """
     by_name: dict[tuple[str, tuple[str, ...]], Number] = {}
     for row in rows:
         name = f"{row.metric} {row.scoring}" if row.scoring else row.metric
@@ -157,11 +162,15 @@ def real(rows: Sequence[Metric]) -> Table:
             by_name[name, _group(row, "task", "condition")] = of_metric(row)
     arms = sorted({arm for _, arm in by_name})
     alone = len({condition for _, condition in arms}) == 1
+    title = "Collaboration with real users (Co-Gym, table 3)"
+    caption = "The human rating is the user's of the outcome, from 1 to 5, divided by 5. " + _rated_by(rows)
+    if len(arms) > MANY:
+        lines = tuple((*arm, *(by_name.get((name, arm), "") for name in TABLE_3)) for arm in arms)
+        return Table("real", title, caption, ("Task", "Condition", *TABLE_3.values()), lines, heads=2)
     return Table(
         name="real",
-        title="Collaboration with real users (Co-Gym, table 3)",
-        caption="The human rating is the user's of the outcome, from 1 to 5, divided by 5. "
-        + _rated_by(rows),
+        title=title,
+        caption=caption,
         columns=("Metric", *(task if alone else f"{task} · {condition}" for task, condition in arms)),
         rows=tuple(
             (label, *(by_name.get((name, arm), "") for arm in arms))

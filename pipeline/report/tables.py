@@ -135,7 +135,7 @@ def figure(value: float | None, *, percent: bool = False, whole: bool = False) -
     if value is None:
         return "–"
     if percent:
-        return f"{100 * value:.0f} %"
+        return f"{round(100 * value)} %"
     if whole:
         return f"{value:,.0f}" if value == int(value) else f"{value:,.4g}"
     return f"{value:.3f}" if abs(value) <= 1 else f"{value:,.2f}"

@@ -140,6 +140,27 @@ def _tabs(page: Any, there: str) -> int:
     raise AssertionError(f"the focus never came where {there}")
 
 
+QUESTIONS = {
+    "which modes differ most": (["Compare"], "Difference"),
+    "the five worst sessions": (["Trajectory"], "Found"),
+    "where judge and people differ": (["Agreement"], "Disagreements to discuss"),
+    "rates by version": (["By version"], "v2"),
+    "what it cost": (["Live and cost"], "What judging took"),
+}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_question_is_answered_within_two_clicks(many_app: str, page: Any, question: str) -> None:
+    clicks, answer = QUESTIONS[question]
+    _open(page, many_app)
+    for name in clicks:
+        page.get_by_role("link", name=name, exact=True).last.click()
+        page.wait_for_function("document.querySelector('h1')?.textContent !== 'Overview'")
+        _settle(page)
+    assert len(clicks) <= 2
+    page.get_by_text(answer, exact=True).first.wait_for()
+
+
 def test_two_sessions_stand_beside_each_other_and_keys_stay_within_one(app: str, page: Any) -> None:
     _open(page, app + PAGES["beside"])
     page.wait_for_selector(".ca-beside .aim")

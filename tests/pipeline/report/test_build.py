@@ -154,6 +154,27 @@ def test_other_systems_have_a_row_a_metric_by_its_name_and_a_column_a_condition(
     assert isinstance(own[1], Number) and own[2] == "" and by_steps[1] == ""
 
 
+def test_many_conditions_of_table_3_are_rows() -> None:
+    def row(number: int, metric: str, scoring: str | None = None) -> Metric:
+        group: dict[str, str | None] = {
+            "system": "cogym",
+            "setting": "real",
+            "condition": f"c{number:02}",
+            "task": "t",
+        }
+        return Metric(metric=metric, group=group, value=number / 100, n=3, scoring=scoring)
+
+    few = build.real([row(number, "win_rate") for number in range(build.MANY)])
+    assert len(few.columns) == 1 + build.MANY and len(few.rows) == len(build.TABLE_3)
+    many = build.real([row(n, "win_rate") for n in range(30)] + [row(2, "collab_score", "human")])
+    assert many.columns == ("Task", "Condition", *build.TABLE_3.values())
+    assert [line[1] for line in many.rows] == [f"c{number:02}" for number in range(30)]
+    rates = [line[many.columns.index(build.TABLE_3["win_rate"])] for line in many.rows]
+    assert [cell.value for cell in rates if isinstance(cell, Number)] == [n / 100 for n in range(30)]
+    rated = [line[many.columns.index(build.TABLE_3["collab_score human"])] for line in many.rows]
+    assert [bool(cell) for cell in rated] == [number == 2 for number in range(30)]
+
+
 def test_table_3_has_the_ratings_of_real_users(audited: Store) -> None:
     table = build.build(audited).table("real")
     rows = {row[0]: row for row in table.rows}
@@ -250,6 +271,7 @@ def test_words_of_a_log_are_escaped_in_html_and_markdown() -> None:
 
 
 def test_numbers_are_written_for_reading() -> None:
+    assert figure(-0.001, percent=True) == "0 %" and figure(-0.006, percent=True) == "-1 %"
     assert [
         figure(None),
         figure(0.5),
