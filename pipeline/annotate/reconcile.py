@@ -94,7 +94,7 @@ class Pulling:
         live = {key: before for key, before in known.items() if not self._stays(before, held)}
         gone = list(self._gone(wanted, live, {task.id for task in touched}, alive))
         if fresh or gone:
-            with ledger.RatingLedger(self.store.workspace.ratings) as file:
+            with self.store.workspace.new_ratings() as file:
                 file.append([*fresh, *gone])
         self.result.rated += sum(rating.label is not None for rating in fresh)
         self.result.errors += sum(rating.error is not None for rating in fresh)

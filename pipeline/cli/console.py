@@ -37,7 +37,9 @@ Json = Annotated[
 
 def workspace(ctx: typer.Context) -> Workspace:
     """The workspace of this call, which `--workspace` names."""
-    return Workspace.at(ctx.obj)
+    place = Workspace.at(ctx.obj)
+    place.pull()
+    return place
 
 
 def store(ctx: typer.Context, *, for_ingest: bool = False) -> Store:

@@ -137,7 +137,7 @@ def _ingest_tree(
                 result.quarantined += wrong.get(source.path, [])  # said again as long as it is so
                 continue
             grown = before and provenance.growth(before, source, place)
-            if copy:
+            if copy or store.is_shared:
                 kept = provenance.copied(store.workspace, place, source.content_hash)
                 source = source.model_copy(update={"copied": kept})
         except OSError as error:

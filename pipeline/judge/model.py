@@ -11,7 +11,7 @@ import asyncio
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 
 from ...judges.clients import Complete, Parameters
@@ -21,14 +21,14 @@ from ...judges.llm.ask import Stopped
 from ...judges.llm.context import Context
 from ...judges.llm.limits import Limiter
 from ...judges.llm.prices import Price
-from ...schemas import Codebook, Maker, Rating, content_hash
+from ...schemas import Codebook, Maker, Rating, canonical_json, content_hash
+from ..errors import StoreError
 from ..store import Store
 from ..store.ledger import RatingLedger
+from .claimed import Claimed, Elsewhere
 from .questions import Job, Planner
-from .scope import Batch, Scope, Summary, batches
+from .scope import Batch, Scope, Summary
 
-DISK_SECONDS = 0.3
-"""How often what was written is brought to disk and counted."""
 WORKERS = 4
 """Workers for a place in flight: those that wait before they ask again hold none."""
 Jobs = asyncio.Queue[Job | None]
@@ -143,8 +143,9 @@ async def run(store: Store, scope: Scope, model: Model, complete: Complete, stat
     """Judge everything in scope; what was answered is on disk when this returns or raises."""
     asked = askers(scope, model, complete, state, Context(model.context))
     jobs: Jobs = asyncio.Queue(maxsize=model.waiting)
-    with RatingLedger(store.workspace.ratings) as ledger:
-        sink = Sink(ledger, state)
+    with store.workspace.new_ratings() as ledger, closing(store.claims()) as claims:
+        claimed = Claimed(claims, Elsewhere(store, ledger), lambda: state.stopping is not None)
+        sink = Sink(ledger, state, claimed)
         flushing = asyncio.create_task(sink.keep_flushing())
         try:
             with interruptible(state):
@@ -154,6 +155,7 @@ async def run(store: Store, scope: Scope, model: Model, complete: Complete, stat
                         group.create_task(work(jobs, asked, state, sink.put))
         finally:
             flushing.cancel()
+            await asyncio.wait([flushing])
             sink.flush()
             state.finish()
 
@@ -161,9 +163,10 @@ async def run(store: Store, scope: Scope, model: Model, complete: Complete, stat
 class Sink:
     """Takes ratings: written at the end of the loop's turn, on disk and counted a little later."""
 
-    def __init__(self, ledger: RatingLedger, state: State) -> None:
+    def __init__(self, ledger: RatingLedger, state: State, claimed: Claimed) -> None:
         self.ledger = ledger
         self.state = state
+        self.claimed = claimed
         self._fresh: list[Rating] = []
         self._written: list[list[Rating]] = []
         self._scheduled = False
@@ -188,13 +191,16 @@ class Sink:
     async def keep_flushing(self) -> None:
         """Bring to disk now and then, in a thread; the loop goes on meanwhile."""
         while True:
-            await asyncio.sleep(DISK_SECONDS)
-            if units := self._take():
+            await asyncio.sleep(self.ledger.pause)
+            if (units := self._take()) or self.claimed.is_idle:
                 try:
                     await asyncio.to_thread(self.ledger.flush)
-                except OSError as error:
-                    self._full(error)
-                finally:
+                except StoreError as error:
+                    self._refused(error)
+                except asyncio.CancelledError:
+                    self._written = [*units, *self._written]  # the last flush counts them
+                    raise
+                else:
                     self._counted(units)
 
     def copy(self, ratings: list[Rating]) -> None:
@@ -207,13 +213,13 @@ class Sink:
             fresh, self._fresh = self._fresh, []
             try:
                 self.ledger.write(fresh)
-            except OSError as error:
-                self._full(error)
+            except StoreError as error:
+                self._refused(error)
 
-    def _full(self, error: OSError) -> None:
-        fatal = Fatal(f"{self.ledger.path}: cannot write the ledger: {error.strerror}")
-        self.state.fatal = self.state.fatal or fatal
-        self.state.stop(str(fatal))
+    def _refused(self, error: StoreError) -> None:
+        """Ask no more: answers that nobody can keep are paid for nothing."""
+        self.state.fatal = self.state.fatal or Fatal(str(error))
+        self.state.stop(str(error))
 
     def _take(self) -> list[list[Rating]]:
         self._write()
@@ -223,6 +229,8 @@ class Sink:
     def _counted(self, units: list[list[Rating]]) -> None:
         for ratings in units:
             self.state.summary.count(ratings)
+            self.claimed.answered(ratings[0].codebook, ratings[0].trajectory)
+        self.claimed.give_back()
 
 
 @contextmanager
@@ -259,7 +267,7 @@ async def _feed(
     for book in scope.books:
         judge = askers[book.name].judge
         planner = Planner(judge, model.maker(judge), left, secret, sink.state.summary)
-        source = batches(store, book)
+        source = sink.claimed.batches(store, book, canonical_json(planner.maker.made["parameters"]))
         while not sink.state.stopping and not planner.full:
             batch: Batch | None = await asyncio.to_thread(next, source, None)
             if batch is None:
@@ -267,9 +275,11 @@ async def _feed(
             for job in planner.jobs(batch.units(left)):
                 if sink.state.stopping:
                     break
+                sink.claimed.asked(book.name, job.units[0].trajectory_id, len(job.units))
                 await jobs.put(job)
             sink.copy(planner.copied)
             planner.copied = []
+            sink.claimed.planned(batch)
         left = left.less(planner.queued)
     for _ in range(model.workers):
         await jobs.put(None)
