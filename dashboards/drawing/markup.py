@@ -40,7 +40,8 @@ def _line(
         if isinstance(cell, str):
             cells.append(f"<td{_left(column, table)}>{escape(cell)}</td>")
             continue
-        about = f"{titles.get(name, name)}, {row[0]}: {cell.text} {f'({cell.note})' if cell.note else ''}"
+        of = ", ".join(titles.get(str(one), str(one)) for one in (name, row[0]))
+        about = f"{of}: {cell.text}{f' ({cell.note})' if cell.note else ''}"
         words = cell.text.removesuffix(" %")
         place = target(cell) if cell.value is not None else None
         shown = link(place, words) if place else escape(words)

@@ -38,6 +38,22 @@ if (!window.caKeys) {
 }
 </script>"""
 """Steps from event to event, and from finding to finding, within the transcript that has the focus."""
+ROWS = """<script>
+if (!window.caRows) {
+  window.caRows = true;
+  const steps = {j: 1, k: -1};
+  addEventListener('keydown', (key) => {
+    const typing = key.target.closest?.('input, textarea, select, [contenteditable], [role=listbox]');
+    if (!steps[key.key] || typing || key.ctrlKey || key.metaKey || key.altKey) return;
+    const all = [...document.querySelectorAll('.ca.list td a')];
+    const next = all[all.indexOf(document.activeElement) + steps[key.key]];
+    if (!next) return;
+    next.focus();
+    key.preventDefault();
+  });
+}
+</script>"""
+"""Steps from session to session in a list of them, from wherever the focus is to the first."""
 WITHIN = """<script>
 const show = () => document.querySelectorAll('.ca-beside').forEach((box) => {
   const aim = box.querySelector('.aim');

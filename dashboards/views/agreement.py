@@ -99,7 +99,7 @@ def _forest(result: list[Agreement], coefficient: str) -> None:
     def draw(data: alt.Data) -> alt.Chart:
         y = alt.Y("code:N" if several else "raters:N", title=None, sort=None, axis=alt.Axis(labelLimit=360))
         base = alt.Chart(data).encode(y=y)
-        lines = base.mark_bar(height=2, color="#0072B2").encode(
+        lines = base.mark_bar(height=2, color="#0072B2", aria=False).encode(
             x=alt.X("low:Q", title=f"{coefficient}, with 95 % interval", scale=scale), x2="high:Q"
         )
         points = base.mark_point(filled=True, size=60, opacity=1, color="#0072B2").encode(

@@ -71,7 +71,7 @@ def _rehac(rows: list[Metric]) -> None:
             ),
             color=colour("condition", "Condition", groups.colours(), shown),
         )
-        bars = base.mark_rule(strokeWidth=2).encode(
+        bars = base.mark_rule(strokeWidth=2, aria=False).encode(
             y=alt.Y("reward_low:Q", title="Reward R = T − λC"), y2="reward_high:Q"
         )
         points = base.mark_point(filled=True, size=90).encode(
@@ -159,7 +159,7 @@ def _balance(rows: list[Metric]) -> None:
         base = alt.Chart(data).encode(
             y=alt.Y("condition:N", title=None), yOffset="task:N", color=colour("task", "Task")
         )
-        lines = base.mark_rule(strokeWidth=2).encode(
+        lines = base.mark_rule(strokeWidth=2, aria=False).encode(
             x=alt.X("workload_balance_low:Q", title="Workload balance, with 95 % interval"),
             x2="workload_balance_high:Q",
         )

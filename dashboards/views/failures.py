@@ -92,7 +92,7 @@ def _settings(only: Selection, rater: str, codes: list[str]) -> None:
             yOffset=alt.YOffset("setting:N", scale=alt.Scale(paddingOuter=0.3)),
             color=colour("setting", "Setting", SETTINGS),
         )
-        lines = base.mark_bar(height=2).encode(
+        lines = base.mark_bar(height=2, aria=False).encode(
             x=alt.X("low:Q", title="Share of trajectories, with 95 % interval", axis=alt.Axis(format="%")),
             x2="high:Q",
         )

@@ -73,9 +73,11 @@ def _list(only: Selection) -> None:
     st.html(
         markup.sentence(
             "Found: codes that any rater found. Outcome: 1 is reached. Differ: answers of judges that no "
-            "person gave. Tokens: of the team's own models. US$: of judging."
+            "person gave. Tokens: of the team's own models. US$: of judging. Keys: j and k next and previous "
+            "session, Enter opens it."
         )
     )
+    st.html(scripts.ROWS, unsafe_allow_javascript=True)
 
 
 def _spoken(order: str) -> str:

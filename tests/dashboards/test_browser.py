@@ -125,10 +125,11 @@ def test_the_first_session_is_reached_by_keys_in_under_ten_steps(app: str, page:
     page.keyboard.press("Enter")
     page.wait_for_selector("h1:has-text('Trajectories')")
     _settle(page)
-    steps += _tabs(page, "document.activeElement.closest('.ca.list a') !== null")
+    page.keyboard.press("j")
+    assert page.evaluate("document.activeElement.matches('.ca.list tr:first-child td a')")
     page.keyboard.press("Enter")
     page.wait_for_selector(".ca-timeline")
-    assert steps + 2 < 10
+    assert steps + 3 < 10, "Enter, j and Enter come to the steps of Tab"
 
 
 def _tabs(page: Any, there: str) -> int:
@@ -186,8 +187,7 @@ def test_from_the_overview_a_failure_cell_leads_to_the_cited_event(app: str, pag
     page.get_by_role("link", name="Failures").click()
     page.wait_for_selector("h1:has-text('Failures')")
     _settle(page)
-    row = page.locator("tr", has_text="Unannounced change")
-    row.get_by_role("link").filter(has_not_text=re.compile("^0 %$")).first.click()
+    page.locator("td[title^='C.2 Unannounced change, All'] a").click()
     page.wait_for_selector("h1:has-text('Trajectories')")
     _settle(page)
     page.locator("td a").first.click()
