@@ -13,7 +13,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -87,8 +87,7 @@ class Store:
         """A read-only connection that sees every line the ledgers hold; `synced` ones take that as done."""
         held: duckdb.DuckDBPyConnection | None = getattr(self._held, "connection", None)
         if held is not None:
-            cursor = self.tables.cursor(held)
-            with nullcontext(cursor) if cursor is held else closing(cursor) as connection:
+            with closing(self.tables.cursor(held)) as connection:
                 yield connection
             return
         if not synced:
@@ -107,8 +106,8 @@ class Store:
     @contextmanager
     def held(self) -> Iterator[None]:
         """Stay open in this thread, so that all that is read inside is of one state; no write meanwhile."""
-        with self.reading() as connection, self.tables.held(connection):
-            self._held.connection = connection
+        with self.reading() as connection, self.tables.held(connection) as kept:
+            self._held.connection = kept
             try:
                 yield
             finally:

@@ -60,9 +60,9 @@ class File:
         return connection.cursor()
 
     @contextmanager
-    def held(self, connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
-        """A connection keeps writers out by itself."""
-        yield
+    def held(self, connection: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A connection that stays in one state: it keeps writers out by itself."""
+        yield connection
 
     def make(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Tables need nothing before them."""

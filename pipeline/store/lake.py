@@ -9,32 +9,24 @@ another and has it named instead.
 
 from __future__ import annotations
 
-import os
-import re
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import duckdb
 
 from ..errors import StoreError
-from .connection import execute, quiet
+from .attach import PREFIX, NoLake, Place, kind_of, opened, shared
+from .connection import execute
 from .locks import FolderLocks, Locks, without_password
 from .postgres import CatalogLocks
 from .workspace import Workspace
 
-PREFIX = "ducklake:"
 NAMES = "lake.main.coaudit"
 """Key -> value: the `schema` of the tables, the `study` whose they are, the `home` of its ledgers."""
-_CATALOGS = {"sqlite": "sqlite_scanner", "postgres": "postgres_scanner"}
-"""Where the catalog lies -> the extension that opens it."""
 _KEPT = "1 day"
 """So long what was deleted can still be read by somebody who began before."""
-
-
-class _NoLake(StoreError):
-    """There is no lake yet."""
 
 
 class Lake:
@@ -43,12 +35,8 @@ class Lake:
     def __init__(self, workspace: Workspace, *, aside: bool = False) -> None:
         self.workspace = workspace
         self.url = workspace.store_url
-        kind, _, place = self.url.removeprefix(PREFIX).partition(":")
-        if kind not in _CATALOGS:
-            known = ", ".join(_CATALOGS)
-            raise StoreError(f"{shown(self.url)}: the catalog must be one of {known}, got {kind!r}")
+        kind, place = kind_of(self.url)
         self.locks: Locks = CatalogLocks(place) if kind == "postgres" else FolderLocks(Path(f"{place}.locks"))
-        self._extension = _CATALOGS[kind]
         self._aside = aside
         self._schema: str | None = None
         """Of tables aside, once they are made."""
@@ -70,7 +58,7 @@ class Lake:
         query = "SELECT snapshot_id, epoch(snapshot_time) FROM lake.snapshots() ORDER BY 1 DESC LIMIT 1"
         try:
             connection = self.connect(read_only=True)
-        except _NoLake:
+        except NoLake:
             return "none", None
         try:
             word, at = connection.execute(query).fetchone() or ("none", None)
@@ -80,7 +68,7 @@ class Lake:
 
     def connect(self, *, read_only: bool, **settings: str) -> duckdb.DuckDBPyConnection:
         """A connection that sees the tables, if there are any. StoreError where they are another study's."""
-        connection = self._connected(read_only=read_only, **settings)
+        connection = self._opened(read_only=read_only, **settings)
         known = {} if self._aside else names(connection)
         self._check_study(known, read_only=read_only)
         if schema := known.get("schema") or self._schema:
@@ -90,17 +78,19 @@ class Lake:
         return connection
 
     def cursor(self, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-        """What reads in the same state as a connection that is held: itself, in its transaction."""
-        return connection
+        """What reads in the same state as a connection that is held."""
+        cursor = connection.cursor()
+        use(cursor, names(cursor)["schema"])
+        return cursor
 
     @contextmanager
-    def held(self, connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
-        """Keep a connection in one state, whatever is stored meanwhile."""
-        connection.begin()
-        try:
-            yield
-        finally:
-            connection.rollback()
+    def held(self, connection: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A connection that stays in one state, whatever is stored meanwhile."""
+        row = connection.execute("SELECT max(snapshot_id) FROM lake.snapshots()").fetchone()
+        place = self._place
+        with closing(opened(place, read_only=True, snapshot=int(row[0]) if row else None)) as pinned:
+            use(pinned, names(pinned)["schema"])
+            yield pinned
 
     def make(self, connection: duckdb.DuckDBPyConnection) -> None:
         """A place for new tables, within the transaction that makes them."""
@@ -142,7 +132,7 @@ class Lake:
 
     def replace(self) -> None:
         """Have others look at the tables that were made beside these; who reads goes on with what it has."""
-        connection = self._connected(read_only=False)
+        connection = self._opened(read_only=False)
         try:
             connection.begin()
             for table, kind in connection.execute(_OLD).fetchall():
@@ -155,53 +145,20 @@ class Lake:
     def clear(self) -> None:
         """Throw tables aside away; those that others look at stay for who reads, until the next rebuild."""
 
-    def _connected(self, *, read_only: bool, **settings: str) -> duckdb.DuckDBPyConnection:
-        connection = quiet(duckdb.connect(config={"python_enable_replacements": False, **settings}))
-        try:
-            for extension in ("ducklake", self._extension):
-                _load(connection, extension)
-            self._attach(connection, read_only=read_only)
-            _reach(connection, _data_path(connection))
-        except duckdb.Error as error:
-            connection.close()
-            raise StoreError(f"{self}: cannot open the lake: {reason(error)}") from error
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    def _attach(self, connection: duckdb.DuckDBPyConnection, *, read_only: bool) -> None:
-        """A lake that is there knows where its files lie; a new one is told. `_NoLake` if only to look at."""
-        said, otherwise = self._data
-        where = [f"DATA_PATH {_quoted(said)}"] if said else []
-        if said:
-            _reach(connection, said)
-        try:
-            mode = ["READ_ONLY"] if read_only else []
-            _attached(connection, self.url, [*where, *mode, "CREATE_IF_NOT_EXISTS false"])
-        except duckdb.Error as error:
-            if not self._is_missing(error):
-                raise
-            if read_only:
-                raise _NoLake(f"{self}: no lake there; `coaudit ingest PATH` makes one") from error
-            _reach(connection, said or otherwise)
-            _attached(connection, self.url, where or [f"DATA_PATH {_quoted(otherwise)}"])
-
-    def _is_missing(self, error: duckdb.Error) -> bool:
-        if "creating a new DuckLake is explicitly disabled" in str(error):
-            return True
-        file = Path(self.url.removeprefix(f"{PREFIX}sqlite:"))
-        return self._extension == "sqlite_scanner" and file.parent.is_dir() and not file.exists()
-
     @property
-    def _data(self) -> tuple[str | None, str]:
-        """Where the files must lie, if that is said; where those of a new lake do otherwise."""
-        return self.workspace.settings.get("data"), str(self.workspace.path.absolute() / "lake")
+    def _place(self) -> Place:
+        said = self.workspace.settings.get("data")
+        return Place(self.url, said, str(self.workspace.path.absolute() / "lake"))
+
+    def _opened(self, *, read_only: bool, **settings: str) -> duckdb.DuckDBPyConnection:
+        """A connection of its own; those who only look never make or change anything."""
+        own = self.workspace.has_begun or not read_only
+        return shared(self._place, read_only=not own, create=not read_only, **settings)
 
     def _is_named(self) -> bool:
         try:
             connection = self.connect(read_only=True)
-        except _NoLake:
+        except NoLake:
             return False
         try:
             return "schema" in names(connection)
@@ -274,63 +231,3 @@ def _expire(connection: duckdb.DuckDBPyConnection) -> None:
     """Take away the files of tables that went long ago."""
     connection.execute(f"CALL ducklake_expire_snapshots('lake', older_than => now() - INTERVAL '{_KEPT}')")
     connection.execute("CALL ducklake_cleanup_old_files('lake', cleanup_all => true)")
-
-
-def _attached(connection: duckdb.DuckDBPyConnection, url: str, options: list[str]) -> None:
-    connection.execute(f"ATTACH {_quoted(url)} AS lake ({', '.join(options)})")
-
-
-def _data_path(connection: duckdb.DuckDBPyConnection) -> str:
-    query = "SELECT value FROM __ducklake_metadata_lake.ducklake_metadata WHERE key = 'data_path'"
-    row = connection.execute(query).fetchone()
-    return str(row[0]) if row else ""
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
-
-
-def _reach(connection: duckdb.DuckDBPyConnection, place: str) -> None:
-    """What DuckDB needs to read and write there: nothing for a folder, `httpfs` and a secret for S3."""
-    scheme = re.match(r"(\w+)://", place)
-    if scheme is None:
-        return
-    if scheme[1] not in ("s3", "s3a"):
-        raise StoreError(f"{place}: tables lie in a folder or in s3://, got {scheme[1]}://")
-    _load(connection, "httpfs")
-    connection.execute(f"CREATE OR REPLACE SECRET coaudit ({', '.join(_access())})")
-
-
-def _access() -> list[str]:
-    """How S3 is reached, from the environment that its other tools read."""
-    given = os.environ.get
-    region = given("AWS_REGION") or given("AWS_DEFAULT_REGION") or "us-east-1"
-    options = ["TYPE s3", f"REGION {_quoted(region)}"]
-    for option, variable in (
-        ("KEY_ID", "AWS_ACCESS_KEY_ID"),
-        ("SECRET", "AWS_SECRET_ACCESS_KEY"),
-        ("SESSION_TOKEN", "AWS_SESSION_TOKEN"),
-    ):
-        if value := given(variable):
-            options.append(f"{option} {_quoted(value)}")
-    if endpoint := given("AWS_ENDPOINT_URL_S3") or given("AWS_ENDPOINT_URL"):
-        scheme, _, host = endpoint.rstrip("/").rpartition("://")
-        options += [f"ENDPOINT {_quoted(host)}", "URL_STYLE 'path'", f"USE_SSL {scheme != 'http'}"]
-    return options
-
-
-def _load(connection: duckdb.DuckDBPyConnection, extension: str) -> None:
-    try:
-        from duckdb_extensions import import_extension
-    except ImportError as error:
-        raise StoreError("a store on DuckLake needs the extra `lake`: pip install coaudit[lake]") from error
-    package = f"duckdb-extension-{extension.replace('_', '-')}"
-    try:
-        import_extension(extension)
-        connection.execute(f"LOAD {extension}")
-    except (ImportError, OSError, duckdb.Error) as error:
-        raise StoreError(
-            f"DuckDB's extension {extension} cannot be loaded ({' '.join(str(error).split())[:200]}): "
-            f"install {package}=={duckdb.__version__}, also from a wheel brought along "
-            f"(pip download {package}=={duckdb.__version__})"
-        ) from error

@@ -16,6 +16,7 @@ import tarfile
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime
 from hashlib import blake2b
@@ -33,6 +34,8 @@ MIRRORED = ("ratings", "sources", "outcomes", "forgotten", "samples", "codebooks
 """Folders of a workspace that every machine has in full."""
 SCHEMES = ("s3", "gs", "az")
 SETTINGS = ("coaudit.toml", "secret")
+SIDE_BY_SIDE = 16
+"""Logs that are packed and sent at a time."""
 FRESH = 2.0
 """Seconds for which a look at the object store holds."""
 MIRRORS = "COAUDIT_MIRRORS"
@@ -55,6 +58,8 @@ class Remote:
         self._looked = 0.0
         self._there: dict[str, str] = {}
         self._store: Any = None
+        self._pool: ThreadPoolExecutor | None = None
+        self._uploads: list[Future[None]] = []
 
     def __str__(self) -> str:
         return without_password(self.url)
@@ -77,6 +82,9 @@ class Remote:
     def publish(self, part: Path) -> Path:
         """Have the object store hold a part; it bears its name from then on, which is returned."""
         final = part.with_name(part.name.removesuffix(PART))
+        uploads, self._uploads = self._uploads, []
+        for upload in uploads:
+            upload.result()
         self.put(self._name(final), part)
         if not final.exists():  # another process may have handed it over
             disk.rename(part, final)
@@ -133,7 +141,12 @@ class Remote:
         return self.read("secret") or b""
 
     def keep_log(self, content: str, folder: Path) -> None:
-        """Hold the files of a log under the hash of what they hold."""
+        """Hold the files of a log under the hash of what they hold, by the time that anything is published."""
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(SIDE_BY_SIDE)
+        self._uploads.append(self._pool.submit(self._keep, content, folder))
+
+    def _keep(self, content: str, folder: Path) -> None:
         name = f"logs/{content}.tar.gz"
         if self._has(name):
             return
