@@ -28,6 +28,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,8 @@ QUERY = """
     FROM trajectories t GROUP BY 1
 """
 
-MESSAGES = "SELECT left(text, 100) FROM events WHERE kind = 'message' AND text LIKE '%: shall I go on?%'"
+MESSAGES = "SELECT regexp_extract(text, '^[^?]*: shall I go on[?]') FROM events WHERE kind = 'message'"
+"""What a publisher calls its messages, without what makes one of them large."""
 PROBES = "SELECT text FROM events WHERE kind = 'message' AND text LIKE '%0: shall I go on?'"
 """Those of every tenth step of a session, whose way to a reader is timed."""
 AWAY, LARGE_EVERY = 2.0, 2.0
@@ -78,9 +80,11 @@ class Soak:
     larges: int = 0
     told: dict[str, int] = field(default_factory=dict)
     """The follower's own summary."""
+    cut_off: int = 0
+    """How often the follower was without Redis, kills included."""
     looked: Looked = field(default_factory=lambda: Looked())
     memory: list[float] = field(default_factory=list)
-    """MiB of the follower, once a second."""
+    """MiB of the follower and the process that listens for it, once a second."""
     stopping: float = 0.0
     """Seconds from the signal to the end."""
     missing: int = 0
@@ -109,6 +113,8 @@ class Soak:
             "lost_of_sessions_never_heard": self.missing_unknown,
             "recovered": self.told["recovered"],
             "missed": self.told["missed"],
+            "unsettled": self.told["unsettled"],
+            "cut_off": self.cut_off,
             "quarantined": self.told["quarantined"],
             "visible_p50": round(statistics.median(lags), 3),
             "visible_p99": round(lags[int(len(lags) * 0.99)], 3),
@@ -170,6 +176,7 @@ def soak(
     finally:
         follower.kill()
         server.kill()
+    measured.cut_off = _away(workspace)
     missing = set(measured.published) - _texts(workspace)
     measured.missing, measured.missing_accepted = len(missing), len(missing - measured.refused)
     heard = _heard(workspace)
@@ -326,10 +333,16 @@ def _dashboard(workspace: Path) -> Looked:
 
 def _memory(process: int, measured: Soak, done: threading.Event) -> None:
     while not done.wait(1.0):
-        fields = Path(f"/proc/{process}/statm").read_text().split()
-        measured.memory.append(int(fields[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20)
-        user, system = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:13]
-        measured.cpu = (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+        children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+        pages = ticks = 0
+        for one in (process, *children):
+            with suppress(OSError):
+                pages += int(Path(f"/proc/{one}/statm").read_text().split()[1])
+                ticks += sum(
+                    map(int, Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()[11:13])
+                )
+        measured.memory.append(pages * os.sysconf("SC_PAGE_SIZE") / 2**20)
+        measured.cpu = ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _texts(workspace: Path) -> set[str]:
@@ -344,6 +357,15 @@ def _heard(workspace: Path) -> dict[str, str]:
     )
     with Store(Workspace(workspace)).reading() as connection:
         return dict(connection.execute(query).fetchall())
+
+
+def _away(workspace: Path) -> int:
+    """How often the follower noted that it had been away."""
+    away = 0
+    for path in (workspace / "raw" / "live").rglob("*.jsonl"):
+        with path.open() as lines:
+            away += sum('"note": {"away"' in line[:200] for line in lines)
+    return away
 
 
 def _follower(workspace: Path, port: int) -> subprocess.Popen[str]:

@@ -95,7 +95,7 @@ def make(folder: Path, trajectories: int) -> Store:
     """A new workspace in `folder` with that many trajectories."""
     store = Store(Workspace(folder))
     folder.mkdir(parents=True)
-    store.workspace.sources.touch()
+    (folder / "sources.jsonl").touch()
     store.sync()
     with store.writing() as connection:
         for statement in STATEMENTS:

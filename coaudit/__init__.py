@@ -41,7 +41,7 @@ def open(path: str | Path | None = None) -> Audit:
     from coaudit.pipeline.audit import Audit  # polars and DuckDB take two tenths of a second
     from coaudit.pipeline.store.workspace import Workspace
 
-    return Audit(Workspace.at(None if path is None else Path(path)))
+    return Audit(Workspace.at(path))
 
 
 def __getattr__(name: str) -> object:

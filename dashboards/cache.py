@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -37,8 +36,11 @@ def place() -> str:
 
 
 def store(path: str) -> Store:
-    """A store that never writes."""
-    return Store(Workspace(Path(path)), read_only=True)
+    """A store that never writes, up to what other machines wrote."""
+    named = workspace()
+    place = named if str(named.path.resolve()) == path else Workspace(Path(path))
+    place.pull()
+    return Store(place, read_only=True)
 
 
 @dataclass
@@ -80,15 +82,7 @@ def _spent(path: str, seconds: float) -> None:
 
 
 def _word(path: str) -> str:
-    place = Workspace(Path(path))
-    marks = []
-    for file in (place.database, place.database.with_suffix(".duckdb.wal")):
-        try:
-            status = os.stat(file)
-            marks.append(f"{status.st_mtime_ns}-{status.st_size}")
-        except FileNotFoundError:
-            marks.append("none")
-    return " ".join(marks)
+    return store(path).tables.written()[0]
 
 
 @st.cache_data(ttl=FRESH, show_spinner=False)
@@ -100,11 +94,10 @@ def behind(path: str, _state: str) -> bool:
 def age(path: str) -> float | None:
     """Seconds since the last write that what is shown has seen; None without a database."""
     word = state(path)
-    try:
-        written = Workspace(Path(path)).database.stat().st_mtime
-    except FileNotFoundError:
+    now, written = store(path).tables.written()
+    if written is None:
         return None
-    as_of = written if word == _word(path) else _looks[path].at
+    as_of = written if word == now else _looks[path].at
     return max(0.0, time.time() - as_of)
 
 

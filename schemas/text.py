@@ -25,6 +25,11 @@ def visible_json(text: str) -> str:
     return _INVISIBLE.sub(_json_escape, text)
 
 
+def shortened(text: str, length: int) -> str:
+    """Text of at most so many characters, with … where it was cut."""
+    return text if len(text) <= length else f"{text[: length - 1]}…"
+
+
 def inert_cell(text: str) -> str:
     """A cell of a CSV file, with an apostrophe in front where a spreadsheet would compute it."""
     return f"'{text}" if _FORMULA.match(text) else text

@@ -36,7 +36,7 @@ FORKS.set_forkserver_preload(
     [
         "tests.test_chaos",
         *(f"coaudit.pipeline.cli.{m}" for m in ("ingest", "judge", "ratings", "outcomes", "metrics")),
-        *(f"coaudit.pipeline.cli.{m}" for m in ("sample", "labelstudio")),
+        *(f"coaudit.pipeline.cli.{m}" for m in ("sample", "labelstudio", "follow")),
     ]
 )
 TABLES = {
@@ -112,6 +112,7 @@ def verbs(base: Path) -> dict[str, list[str]]:
         "metrics": ["metrics", "--json"],
         "sample": ["sample", "--codebook", "halting", "--name", "second", "--size", "5"],
         "pull": ["labelstudio", "pull", "--sample", "sample"],
+        "follow": ["follow", str(base / "b"), "--judge", "initiative", "--stop-when-idle", "0.5"],
     }
 
 
@@ -169,7 +170,9 @@ def ratings(workspace: Path) -> int:
     return sum(len(path.read_bytes().splitlines()) for path in (workspace / "ratings").glob("*.jsonl"))
 
 
-BROKEN = ("ingest", "judge", "ratings", "outcomes", "rebuild", "sample", "pull")
+BROKEN = ("ingest", "judge", "ratings", "outcomes", "rebuild", "sample", "pull", "follow")
+AFTERWARDS = {"follow": ["judge", "--codebook", "initiative"]}
+"""What a follower stored and had not rated when it was killed, `judge` rates."""
 
 
 @pytest.mark.parametrize("verb", BROKEN)
@@ -180,6 +183,8 @@ def test_broken_at_each_step_to_the_disk_a_verb_is_whole_when_it_is_run_again(
     arguments = verbs(base)[verb]
     whole = fresh(base, tmp_path / "whole")
     assert run(whole, arguments)[0] == 0
+    if verb in AFTERWARDS:
+        assert run(whole, AFTERWARDS[verb])[0] == 0
     expected, lines = content(whole), ratings(whole)
     for at in itertools.count(1):
         workspace = fresh(base, tmp_path / str(at))
@@ -190,6 +195,8 @@ def test_broken_at_each_step_to_the_disk_a_verb_is_whole_when_it_is_run_again(
         assert how == "kill" or ("No space left" in said and str(workspace) in said)
         again, said = run(workspace, arguments)
         assert again == 0, said
+        if verb in AFTERWARDS:
+            assert run(workspace, AFTERWARDS[verb])[0] == 0
         assert content(workspace) == expected, at
         assert ratings(workspace) == lines, "nothing is asked or written twice"
         rebuild(Store(Workspace(workspace)))

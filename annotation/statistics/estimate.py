@@ -188,11 +188,15 @@ def estimate(sample: Totals, error: float | None = None) -> Estimate:
 
     `error` replaces the sample's own standard error where values were themselves estimated.
     """
-    value, clusters = sample.value, len(sample.names)
+    clusters = len(sample.names)
+    with np.errstate(over="ignore", invalid="ignore"):
+        value = sample.value
+        own = 0.0 if value is None else sqrt(float((influence(sample) ** 2).sum()))
     if value is None:
         why = "nothing to divide by" if sample.n else "no value"
         return Estimate(None, None, None, sample.n, clusters, reason=why)
-    own = sqrt(float((influence(sample) ** 2).sum()))
+    if not (isfinite(value) and isfinite(own)):
+        return Estimate(None, None, None, sample.n, clusters, reason="numbers too large to reckon with")
     return concluded(
         Moments(
             value=value,

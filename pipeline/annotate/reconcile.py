@@ -94,7 +94,7 @@ class Pulling:
         live = {key: before for key, before in known.items() if not self._stays(before, held)}
         gone = list(self._gone(wanted, live, {task.id for task in touched}, alive))
         if fresh or gone:
-            with ledger.RatingLedger(self.store.workspace.ratings) as file:
+            with self.store.workspace.new_ratings() as file:
                 file.append([*fresh, *gone])
         self.result.rated += sum(rating.label is not None for rating in fresh)
         self.result.errors += sum(rating.error is not None for rating in fresh)
@@ -270,7 +270,7 @@ def _moment(annotation: dict[str, Any]) -> str:
     given = str(annotation.get("updated_at") or annotation.get("created_at") or "")
     try:
         return _written(datetime.fromisoformat(given))
-    except ValueError:
+    except (ValueError, OverflowError):
         return UNDATED
 
 
@@ -278,7 +278,7 @@ def _after(before: str, wanted: str | None) -> str:
     """The wanted moment, or just after `before` where clocks disagree: the last word must be last."""
     try:
         least = _written(datetime.fromisoformat(before) + timedelta(milliseconds=1))
-    except ValueError:
+    except (ValueError, OverflowError):
         return wanted or ledger.now()
     return max(wanted or "", least)
 

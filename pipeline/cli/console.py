@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ...schemas.text import visible, visible_json
+from ...schemas.text import shortened, visible, visible_json
 from ..errors import UsageError
 from ..ingest.ready import ready
 from ..ingest.result import Progress
@@ -37,7 +37,9 @@ Json = Annotated[
 
 def workspace(ctx: typer.Context) -> Workspace:
     """The workspace of this call, which `--workspace` names."""
-    return Workspace.at(ctx.obj)
+    place = Workspace.at(ctx.obj)
+    place.pull()
+    return place
 
 
 def store(ctx: typer.Context, *, for_ingest: bool = False) -> Store:
@@ -87,6 +89,10 @@ def progress(title: str) -> Iterator[Progress]:
         yield report
 
 
+CELL = 200
+"""So many characters of a cell are shown: a log may call a session by a megabyte."""
+
+
 def table(title: str, columns: list[str], rows: list[list[str]]) -> None:
     """A table on stdout; cells are text, never markup."""
     from rich.console import Console
@@ -97,7 +103,7 @@ def table(title: str, columns: list[str], rows: list[list[str]]) -> None:
     for name in columns:
         drawn.add_column(Text(name), overflow="fold")
     for row in rows:
-        drawn.add_row(*(Text(visible(cell)) for cell in row))
+        drawn.add_row(*(Text(visible(shortened(cell, CELL))) for cell in row))
     Console().print(drawn)  # as wide as the terminal, 80 columns where it is piped, or what COLUMNS says
 
 
@@ -105,6 +111,8 @@ def number(value: float | None, digits: int = 3) -> str:
     """A number for reading; a dash where it is undefined."""
     if value is None:
         return "–"
+    if abs(value) >= 1e15:
+        return f"{value:.6g}"
     return str(int(value)) if value == int(value) and abs(value) >= 1 else f"{value:.{digits}f}"
 
 

@@ -84,14 +84,14 @@ def _packages() -> Iterator[Finding]:
 
 
 def _workspace(here: Store) -> Iterator[Finding]:
-    path, name = here.workspace.path, "workspace"
+    path, home, name = here.workspace.path, here.workspace.home, "workspace"
     if not here.workspace.exists():
-        yield Finding(name, "missing", f"{path}: none yet; `coaudit ingest PATH` makes one", "every command")
+        yield Finding(name, "missing", f"{home}: none yet; `coaudit ingest PATH` makes one", "every command")
     else:
         try:
             with here.reading() as connection:
                 row = connection.execute("SELECT count(*) FROM trajectories").fetchone()
-            yield Finding(name, "ok", f"{path}: {row[0] if row else 0} trajectories", "every command")
+            yield Finding(name, "ok", f"{home}: {row[0] if row else 0} trajectories", "every command")
         except CoauditError as error:
             yield Finding(name, "failed", str(error), "every command")
     above = next(folder for folder in (path.resolve(), *path.resolve().parents) if folder.exists())

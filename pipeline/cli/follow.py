@@ -218,7 +218,7 @@ def _approved(model: Model, *, yes: bool) -> Model:
 
 
 def _ids(store: Store) -> list[str]:
-    if not store.workspace.database.exists():
+    if not store.is_made:
         return []
     with store.reading() as connection:
         return [row[0] for row in connection.execute("SELECT id FROM trajectories").fetchall()]

@@ -179,7 +179,7 @@ def rebuild(ctx: typer.Context, json: Json = False) -> None:
     """Make the database anew from the ledgers and the logs they name."""
     store = Store(workspace(ctx))
     if not store.workspace.exists():
-        raise CoauditError(f"{store.workspace.path}: no workspace here; `coaudit ingest PATH` makes one")
+        raise CoauditError(f"{store.workspace.home}: no workspace here; `coaudit ingest PATH` makes one")
     with progress("rebuilding") as report:
         result = make_anew(store, report)
     for item in result.quarantined:

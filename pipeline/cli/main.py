@@ -9,7 +9,6 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -51,6 +50,7 @@ COMMANDS = {
     "trajectory": ("trajectory", "List trajectories, or show one."),
     "quarantine": ("quarantine", "What could not be read, and why."),
     "outcomes": ("outcomes", "Bring in what logs lack."),
+    "study": ("study", "What all who work on a study share: show it, put settings or codebooks into it."),
     "codebook": ("codebook", "What is rated: list codebooks, show one, check a file."),
     "labelstudio": ("labelstudio", "Send samples to Label Studio and take the labels back."),
     "ratings": ("ratings", "Bring ratings in, or take them out."),
@@ -112,9 +112,9 @@ def _version(wanted: bool) -> None:
 def common(
     ctx: typer.Context,
     workspace: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
-            help="Folder of the workspace; else COAUDIT_WORKSPACE, else ./workspace.", file_okay=False
+            help="Folder of the workspace, or s3://bucket/study; else COAUDIT_WORKSPACE, else ./workspace."
         ),
     ] = None,
     version: Annotated[

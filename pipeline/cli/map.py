@@ -12,9 +12,10 @@ import typer
 from ...schemas import Quarantined, Trajectory
 from ..errors import CoauditError
 from ..ingest import run as ingesting
-from ..ingest.archives import is_archive, unpacked
+from ..ingest.archives import archives_below, is_archive, unpacked
 from ..ingest.discover import discover
 from ..systems import ReadOptions
+from ..systems.base import walk
 from ..systems.formats import drafting
 from .console import Json, emit, say
 from .trajectory import opening
@@ -58,12 +59,18 @@ def map_logs(
 
 @contextmanager
 def _unpacked(path: Path) -> Iterator[Path]:
-    """The place itself, or what an archive holds."""
+    """The place itself, or what an archive holds: of a folder with nothing else, its first one."""
+    if path.is_dir() and (inside := archives_below(path)) and set(_files(path)) <= set(inside):
+        path = inside[0]
     if not is_archive(path):
         yield path
         return
     with unpacked(path) as (folder, _):
         yield folder
+
+
+def _files(folder: Path) -> list[Path]:
+    return [path for path in walk(folder) if path.is_file()]
 
 
 def _read(path: Path, draft: drafting.Draft) -> list[Trajectory | Quarantined]:

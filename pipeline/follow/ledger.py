@@ -32,7 +32,7 @@ class LiveLedger:
         if not ratings:
             return
         with self._lock, self._told():
-            self._ledger = self._ledger or RatingLedger(self.sink.store.workspace.ratings, live=True)
+            self._ledger = self._ledger or self.sink.store.workspace.new_ratings(live=True)
             self._ledger.write(ratings)
             if not self.waits:
                 self.waits = True

@@ -15,6 +15,7 @@ from pathlib import Path
 from ...schemas import Quarantined, Trajectory, content_hash
 from ..ingest.sources import Source
 from ..store import ledger
+from ..store.disk import AppendOnly
 from ..systems import ReadOptions, merge
 from ..systems.cogym import reader, recording, records
 from ..systems.cogym.messages import Received
@@ -55,7 +56,13 @@ class Listener:
     """Messages that came back with a chat."""
     missed: int = 0
     """Events, at least, that did not."""
+    unsettled: set[str] = field(default_factory=set)
+    """Sessions of which nothing was shown since the last gap: what they miss is not counted."""
     quarantined: int = 0
+    only_record: bool = False
+    """What comes is left to whoever reads the recording next: the next follower, or a rebuild."""
+    left: int = 0
+    """Messages that were."""
     last: float = field(default_factory=time.monotonic)
     """When something other than a tick was last received."""
     subscribed: bool = False
@@ -66,6 +73,7 @@ class Listener:
     _known: dict[str, str] = field(default_factory=dict)
     _alive: dict[str, float] = field(default_factory=dict)
     _checkpoint: Place | None = None
+    _left: Place | None = None
     _synced: float = 0.0
     _recorder: Recorder | None = None
 
@@ -77,7 +85,7 @@ class Listener:
     def open(self) -> None:
         """Start to record; go on with the sessions that were open when the last recording broke off."""
         self.sessions.max_steps = self.options.max_steps
-        self._recorder = Recorder(self.stream)
+        self._recorder = Recorder(self.stream, AppendOnly)
         self._known = known_ids(self.stream)
         since = recording.last_checkpoint(self.stream)
         for file, line, item in recording.lines(self.stream, since):
@@ -102,6 +110,10 @@ class Listener:
         """Record a message, then make of it what there is to make."""
         place = self.recorder.write(message)
         self.messages += 1
+        if self.only_record:
+            self._left = self._left or place
+            self.left += 1
+            return
         before = len(self.sessions.open)
         known = self.sessions.open.get(message.channel.partition("/")[0])
         lost = (known.recovered, known.missed) if known else (0, 0)
@@ -156,6 +168,10 @@ class Listener:
             strangers += [(name, s.team[0]) for name, s in self.sessions.open.items() if s.team]
         return strangers
 
+    def written(self) -> None:
+        """Have what came recorded."""
+        self.recorder.flush()
+
     def close_silent(self) -> None:
         """Close sessions that nothing was heard of for longer than the silence allows."""
         for name in list(self.sessions.open):
@@ -165,12 +181,17 @@ class Listener:
                 self.say(f"{name}: nothing heard for {self.silence:.0f} s, closed as abandoned")
 
     def hand_over(self) -> list[LiveSession]:
-        """Give what has changed to the sink; the sessions that did."""
+        """Give what has changed to the sink, once it is recorded; the sessions that did."""
+        self.recorder.flush()
         changed = list(self.sessions.changed.values())
         self.sessions.changed.clear()
         for session in changed:
             if session.log.records:
                 self.sink.put(self.as_known(session), self.options)
+            if session.doubtful:
+                self.unsettled.add(session.key)
+            else:
+                self.unsettled.discard(session.key)
         return changed
 
     def as_known(self, session: LiveSession) -> Trajectory:
@@ -185,8 +206,10 @@ class Listener:
         live = self.as_known(awaited.session)
         if log.id == live.id:
             awaited.joined = True
+            self.unsettled.discard(awaited.session.key)
         elif awaited.session.anonymous and merge.same_start(log, live):
             awaited.joined = True
+            self.unsettled.discard(awaited.session.key)
             self.recorder.note(session=awaited.session.key, id=log.id)
             self._known[awaited.session.key] = log.id
             self.sink.replace(live.id)
@@ -199,6 +222,7 @@ class Listener:
         needed = [*self.sessions.open.values(), *self.sessions.changed.values()]
         needed += [a.session for a in self.awaited.values() if not a.joined]
         places = [self._places[s.key] for s in needed if s.key in self._places]
+        places += [self._left] if self._left else []
         keep = {s.key for s in needed}
         self._places = {key: place for key, place in self._places.items() if key in keep}
         checkpoint = min(places, default=Place(self.recorder.number, self.recorder.line + 1))

@@ -24,7 +24,6 @@ from ..judge import model as model_judging
 from ..judge.model import Jobs, Model, State, work
 from ..judge.questions import Job, Planner
 from ..judge.scope import Known, KnownUnits, Say, known, waiting_for
-from ..store.locks import attempt
 from .complete import Stillness, complete
 from .ledger import LiveLedger
 from .sink import Sink
@@ -219,7 +218,7 @@ class ModelJudge:
     async def _alone(self) -> AsyncIterator[None]:
         rater = self.model.rater
         while True:
-            with attempt(self.sink.store.workspace.path / "locks", f"judge {rater}") as holder:
+            with self.sink.store.tables.locks.attempt(f"judge {rater}") as holder:
                 if holder is None:
                     yield
                     return

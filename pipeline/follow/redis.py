@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import time
 from collections.abc import AsyncIterator, Callable
@@ -16,6 +17,8 @@ from ..systems.cogym.messages import PATTERN, Received, envelope
 PASSWORD = "REDIS_PASSWORD"
 PATIENCE = 30.0
 """Seconds that a server which is not there is tried again."""
+LONGEST_PAUSE = 0.5
+"""Seconds between two tries: what is published meanwhile is lost."""
 POLL = 1.0
 
 
@@ -30,6 +33,13 @@ class Subscribed:
     running: tuple[tuple[str, str], ...] = ()
 
 
+@dataclass(frozen=True)
+class Lost:
+    """The connection went away while what had come was handed over; `away`: for how many seconds."""
+
+    away: float
+
+
 @dataclass
 class Channel:
     """One Redis server and database, subscribed to Co-Gym's channels."""
@@ -39,6 +49,8 @@ class Channel:
     patience: float = PATIENCE
     pattern: str = PATTERN
     _client: Any = field(default=None, init=False)
+    _pubsub: Any = field(default=None, init=False)
+    _stopping: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     @property
     def name(self) -> str:
@@ -46,10 +58,11 @@ class Channel:
         parts = _parts(self.url)
         return f"redis://{parts.hostname or 'localhost'}:{parts.port or 6379}{parts.path or '/0'}"
 
-    async def messages(self) -> AsyncIterator[Received | Subscribed]:
+    async def messages(self) -> AsyncIterator[Received | Subscribed | Lost]:
         """Every message as it comes, `Subscribed` before them and after each loss of the connection.
 
         How long it was lost counts from the last message that came: so much may be missing at the most.
+        Ends after `stop` with the last message that was published before it; `Lost` where it was cut off.
 
         Raises SourceError where the server refuses us, or stays away longer than the patience.
         """
@@ -58,11 +71,11 @@ class Channel:
         lost: float | None = None
         heard = began = time.monotonic()
         pause, told = 0.1, False
-        while True:
+        while not self._stopping.is_set():
             try:
                 async with redis.Redis(**_settings(self.url)) as client, client.pubsub() as pubsub:
                     await self._subscribe(pubsub)
-                    self._client = client
+                    self._client, self._pubsub = client, pubsub
                     away = None if lost is None else time.monotonic() - lost
                     yield Subscribed(away, await _running(client))
                     lost, pause, told = None, 0.1, False
@@ -80,8 +93,22 @@ class Channel:
                     # A server that cut us off did so some time before it shows: what came since the last
                     # message may be lost.
                     self._client, lost, began = None, heard, time.monotonic()
-                await self._wait(error, began, pause, told)
-                pause, told = min(pause * 2, 2.0), True
+                if not self._stopping.is_set():
+                    await self._wait(error, began, pause, told)
+                pause, told = min(pause * 2, LONGEST_PAUSE), True
+            else:
+                return
+        if lost is not None:
+            yield Lost(time.monotonic() - lost)
+
+    async def stop(self) -> None:
+        """Have `messages` end. The server's answer comes behind all that was published before it."""
+        import redis.asyncio as redis
+
+        self._stopping.set()
+        if self._client is not None:
+            with contextlib.suppress(redis.RedisError, OSError):
+                await self._pubsub.punsubscribe(self.pattern)
 
     async def _subscribe(self, pubsub: Any) -> None:
         import redis.asyncio as redis
@@ -97,7 +124,8 @@ class Channel:
             raise SourceError(f"{self.name}: no Redis answered for {self.patience:.0f} s: {why}") from error
         if not told:
             self.say(f"{self.name}: {why}; trying again for {self.patience:.0f} s")
-        await asyncio.sleep(pause)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._stopping.wait(), pause)
 
     async def ask(self, session: str, role: str) -> None:
         """Ask the environment for a session's state; the answer comes as a message."""
@@ -128,7 +156,9 @@ async def _running(client: Any) -> tuple[tuple[str, str], ...]:
 
 async def _received(pubsub: Any) -> AsyncIterator[Received]:
     while True:
-        message = await pubsub.get_message(ignore_subscribe_messages=True, timeout=POLL)
+        message = await pubsub.get_message(timeout=POLL)
+        if message is not None and message["type"] == "punsubscribe":
+            return
         if message is not None and message["type"] == "pmessage":
             # Bytes that are no UTF-8 survive in the recording and are then found to be no JSON.
             texts = (message[key].decode("utf-8", "surrogateescape") for key in ("channel", "data"))

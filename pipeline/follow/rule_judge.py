@@ -25,7 +25,7 @@ from .complete import Stillness, complete
 from .ledger import LiveLedger
 from .sink import Sink
 
-REMEMBERED = 1000
+REMEMBERED = 10_000
 STILL = 2.0
 """Seconds without a change after which a trajectory that does not say so is taken to have ended."""
 Key = tuple[str, int | None, str]
@@ -70,7 +70,7 @@ class LiveJudge:
     def _rate(self, trajectories: Sequence[Trajectory]) -> None:
         for start in range(0, len(trajectories), BATCH):
             some = trajectories[start : start + BATCH]
-            self._recall([t.id for t in some if t.id not in self._done])
+            self._recall([t.id for t in some])
             self.shown.show(some)
             for book, embedded in self.raters:
                 for unit in (u for t in some for u in self._complete(t, book)):
@@ -79,11 +79,13 @@ class LiveJudge:
                     self.rated += bool(ratings)
 
     def _recall(self, ids: Sequence[str]) -> None:
-        """Learn what was rated of trajectories that are not remembered."""
-        while len(self._done) > REMEMBERED:
+        """Learn what was rated of those that are not remembered; of the others the oldest are forgotten."""
+        stored = [key for key in ids if key not in self._done and key not in self.sink.new]
+        for key in ids:
+            self._done.setdefault(key, set())
+            self._done.move_to_end(key)
+        while len(self._done) > max(REMEMBERED, len(ids)):
             self._done.popitem(last=False)
-        self._done |= {key: set() for key in ids}
-        stored = [key for key in ids if key not in self.sink.new]
         if not stored:
             return
         with self.sink.store.reading(synced=True) as connection:

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import re
 import signal
+import sys
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -19,10 +20,12 @@ from ...schemas import Trajectory
 from ..errors import CoauditError, SourceError, StoreError, UsageError
 from ..store import Store
 from ..systems import ReadOptions, system_of
+from ..systems.cogym.messages import Received
 from ..systems.cogym.recording import BusyError
 from . import stdin
 from .listener import Listener
-from .redis import PATIENCE, Channel, Subscribed
+from .pump import Pump
+from .redis import PATIENCE, Lost, Subscribed
 from .scrape import Scraper
 from .sink import Sink
 from .tail import Tail
@@ -31,6 +34,10 @@ Say = Callable[[str], None]
 Watcher = Callable[[Sequence[Trajectory]], Awaitable[None]]
 """Told what was just stored, and now and then of nothing."""
 Work = Callable[[], Coroutine[Any, Any, None]]
+SWITCH = 0.0005
+"""Seconds after which a thread that computes lets the one that receives go on."""
+HANDOVER = 60.0
+"""Seconds that a stop waits for what came before it and was not taken in yet."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +95,7 @@ class Follower:
         """What is waited for when all is stored but for what these make of it."""
         self.sink = Sink(store)
         self.listeners: list[Listener] = []
+        self.pumps: list[Pump] = []
         self.stopping = asyncio.Event()
         self.stored: set[str] = set()
         self._more: list[Path] = []
@@ -97,6 +105,7 @@ class Follower:
 
     async def run(self) -> None:
         """Follow until told to stop, or until nothing has come for as long as the plan says."""
+        sys.setswitchinterval(SWITCH)
         await asyncio.to_thread(self.sink.open)
         sources = [self._channel(url) for url in self.plan.servers]
         sources += [Scraper(url, self.sink, self.say, self.plan.every).run() for url in self.plan.metrics]
@@ -109,6 +118,7 @@ class Follower:
                     beside = [group.create_task(work()) for work in self.beside]
                     work = [group.create_task(w) for w in (self._folders(), self._write(), self._clock())]
                     await self.stopping.wait()
+                    await self._handed_over()
                     await _cancelled(tasks)
                     await asyncio.gather(*work)
                     await self._finish()
@@ -126,6 +136,8 @@ class Follower:
             "messages": sum(listener.messages for listener in self.listeners),
             "recovered": sum(listener.recovered for listener in self.listeners),
             "missed": sum(listener.missed for listener in self.listeners),
+            "unsettled": sum(len(listener.unsettled) for listener in self.listeners),
+            "left": sum(listener.left for listener in self.listeners),
             "trajectories": len(self.stored),
             "quarantined": self.sink.quarantined,
         }
@@ -142,7 +154,7 @@ class Follower:
         await asyncio.to_thread(self.sink.derive, now=True)
 
     async def _channel(self, url: str) -> None:
-        channel = Channel(url, self.say, patience=self.plan.patience)
+        channel = Pump(url, self.say, patience=self.plan.patience)
         place = re.sub(r"[^\w.]+", "-", channel.name.partition("://")[2])
         listener = Listener(
             self.sink.store.workspace.raw / "live" / place,
@@ -154,16 +166,42 @@ class Follower:
             self.plan.results,
         )
         await self._opened(listener)
-        async for message in channel.messages():
-            if isinstance(message, Subscribed):
-                asked = self._subscribed(listener, message)
-            else:
-                listener.take(message)
-                asked = listener.to_ask()
-                for session, _ in asked:
-                    self.say(f"{session}: joined late; asking for its state")
-            for session, member in asked:
-                await channel.ask(session, member)
+        self.pumps.append(channel)
+        try:
+            async for message in channel.messages():
+                for session, member in self._taken(listener, message):
+                    await channel.ask(session, member)
+        finally:
+            if self.stopping.is_set() and not channel.ended.is_set():
+                listener.away(time.monotonic() - listener.last)
+                self.say(f"{listener.name}: stopped before all that had come was taken in")
+
+    def _taken(self, listener: Listener, message: Received | Subscribed | Lost) -> list[tuple[str, str]]:
+        """Take in what came; (session, member) of those to be asked."""
+        if isinstance(message, Subscribed):
+            return self._subscribed(listener, message)
+        if isinstance(message, Lost):
+            listener.away(message.away)
+            return []
+        listener.take(message)
+        asked = listener.to_ask()
+        for session, _ in asked:
+            self.say(f"{session}: joined late; asking for its state")
+        return asked
+
+    async def _handed_over(self) -> None:
+        """All that was published before the stop is taken in, or recorded where that takes too long."""
+        for pump in self.pumps:
+            pump.stop()
+        for only_record in (False, True):
+            for listener in self.listeners:
+                listener.only_record = only_record
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(HANDOVER):
+                    for pump in self.pumps:
+                        await pump.ended.wait()
+        for listener in (one for one in self.listeners if one.left):
+            self.say(f"{listener.name}: {listener.left} messages are only recorded; follow again, or rebuild")
 
     def _subscribed(self, listener: Listener, subscribed: Subscribed) -> list[tuple[str, str]]:
         listener.last, listener.subscribed = time.monotonic(), True
@@ -245,6 +283,7 @@ class Follower:
     async def _clock(self) -> None:
         while not self.stopping.is_set():
             for listener in self.listeners:
+                listener.written()
                 listener.close_silent()
             last = max([self.tail.changed, *(listener.last for listener in self.listeners)])
             # Who still waits for its server, or for its turn to record, is not idle.

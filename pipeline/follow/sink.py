@@ -34,7 +34,7 @@ DERIVE = 3.0
 """Seconds from one refreshing of measures to the next: it costs half of what storing events does."""
 OVERDUE = 15.0
 """Seconds after which somebody else refreshes them: then this process is gone."""
-REMEMBERED = 1000
+REMEMBERED = 10_000
 """Trajectories whose last stored version this process remembers."""
 OWNED = ("participants", "events", "units", "computed", "outcomes")
 

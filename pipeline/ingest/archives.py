@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...schemas import Quarantined
+from ..systems.base import walk
 
 MAX_BYTES = 64 * 2**30
 """What an archive may hold, unpacked, wherever there is room for it."""
@@ -32,6 +33,13 @@ BLOCK = 1 << 20
 def is_archive(path: Path) -> bool:
     """Whether the name is an archive's."""
     return path.is_file() and path.name.lower().endswith(SUFFIXES)
+
+
+def archives_below(folder: Path) -> list[Path]:
+    """The archives in a folder and those below it, in order; links are not followed."""
+    if not folder.is_dir():
+        return []
+    return [path for path in walk(folder) if not path.is_symlink() and is_archive(path)]
 
 
 @contextmanager
@@ -94,18 +102,18 @@ def _ungzip(path: Path, target: Path) -> Iterator[tuple[str, str]]:
     """One compressed file, under its name without the end."""
     room = _Room.at(target)
     file = target / path.name[: -len(".gz")]
-    with gzip.open(path) as packed, file.open("wb") as plain:
-        while block := packed.read(BLOCK):
-            plain.write(block)
-            if plain.tell() > room.left:
-                plain.truncate(0)
-                yield (
-                    path.name,
-                    f"too large: more than {room.left} bytes; unpack it yourself and give the file",
-                )
-                break
-    if not file.stat().st_size:
-        file.unlink()
+    try:
+        with gzip.open(path) as packed, file.open("wb") as plain:
+            while block := packed.read(BLOCK):
+                plain.write(block)
+                if plain.tell() > room.left:
+                    plain.truncate(0)
+                    why = f"too large: more than {room.left} bytes; unpack it yourself and give the file"
+                    yield path.name, why
+                    break
+    finally:
+        if not file.stat().st_size:
+            file.unlink()
 
 
 def _unzip(path: Path, target: Path) -> Iterator[tuple[str, str]]:

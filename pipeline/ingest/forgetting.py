@@ -1,7 +1,7 @@
 """What was a mistake goes out of the store: what to forget, and sources that are read in another way.
 
-`forgotten.jsonl` in the workspace notes what to forget and what not to any more; rebuilds and later ingests
-keep to it. Logs, and the ledgers of sources and ratings, stay as they are.
+The ledger `forgotten` of the workspace notes what to forget and what not to any more; rebuilds and later
+ingests keep to it. Logs, and the ledgers of sources and ratings, stay as they are.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..store.trajectories import resolve
 
 
 class Forgotten(Model):
-    """One line of forgotten.jsonl: a source or a trajectory, forgotten or no more."""
+    """One line of the ledger: a source or a trajectory, forgotten or no more."""
 
     source: str | None = None
     trajectory: str | None = None
@@ -51,15 +51,10 @@ class Effect:
     """Ratings on those trajectories, which the ledgers keep."""
 
 
-def path_of(workspace: Workspace) -> Path:
-    """The ledger of what is forgotten."""
-    return workspace.path / "forgotten.jsonl"
-
-
 def outside(workspace: Workspace) -> Outside:
     """What is forgotten, by the last word on each."""
     sources, trajectories = set[str](), set[str]()
-    for _, line in ledger.lines(path_of(workspace)):
+    for _, _, line in workspace.forgotten.lines():
         try:
             one = Forgotten.model_validate_json(line)
         except ValidationError:  # cut off by a kill, so it never counted
@@ -123,7 +118,7 @@ def replace(store: Store, path: str, ids: Collection[str]) -> Effect:
 
 
 def _append(workspace: Workspace, lines: Sequence[Forgotten]) -> None:
-    ledger.append(path_of(workspace), [line.model_dump_json(exclude_defaults=True) for line in lines])
+    workspace.forgotten.append(line.model_dump_json(exclude_defaults=True) for line in lines)
 
 
 def _sources(connection: duckdb.DuckDBPyConnection, name: str) -> list[str]:

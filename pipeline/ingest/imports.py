@@ -243,7 +243,7 @@ def outcomes(store: Store, path: Path) -> Imported:
         fresh.append(given)
     if fresh:
         store.workspace.create()
-        ledger.append(store.workspace.outcomes, [given.model_dump_json() for given in fresh])
+        store.workspace.outcomes.append(given.model_dump_json() for given in fresh)
         store.sync(lags=True)
     result.imported = len(fresh)
     return result
@@ -251,7 +251,7 @@ def outcomes(store: Store, path: Path) -> Imported:
 
 def _given(store: Store) -> dict[tuple[str, str, str | None], GivenOutcome]:
     """What the ledger of outcomes holds, the last of each."""
-    items = [item for _, item in ledger.outcomes(store.workspace.outcomes)]
+    items = [item for _, _, item in ledger.outcomes(store.workspace.outcomes)]
     return {
         (one.trajectory, one.name, one.baseline): one for one in items if not isinstance(one, Quarantined)
     }
@@ -289,7 +289,7 @@ def _append(store: Store, fresh: list[Rating]) -> None:
     if not fresh:
         return
     store.workspace.create()
-    with ledger.RatingLedger(store.workspace.ratings) as file:
+    with store.workspace.new_ratings() as file:
         file.append(fresh)
     store.sync(lags=True)
 
@@ -331,9 +331,9 @@ def _utc(moment: str) -> str:
     """A time in UTC, with milliseconds; ValueError for one that is none, or that is still to come."""
     try:
         parsed = datetime.fromisoformat(moment)
-    except ValueError as error:
+        parsed = parsed.astimezone(UTC) if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+    except (ValueError, OverflowError) as error:
         raise ValueError(f"created: expected an ISO 8601 time, got {moment[:40]!r}") from error
-    parsed = parsed.astimezone(UTC) if parsed.tzinfo else parsed.replace(tzinfo=UTC)
     if parsed > datetime.now(UTC) + AHEAD:
         raise ValueError(f"created: {moment[:40]!r} is still to come")
     return parsed.isoformat(timespec="milliseconds")

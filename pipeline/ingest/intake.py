@@ -201,16 +201,18 @@ class Intake:
         """Store what may be known already, each against what the store has by then."""
         ids: list[str] = []
         waiting: dict[str, Trajectory] = {}
+        held: set[str] = set()
         for one in late:
-            if one.head.native_id in waiting:
+            if one.head.native_id in waiting or one.head.id in held:
                 save(self.store, list(waiting.values()), connection, refresh=False)
-                waiting = {}
+                waiting, held = {}, set()
             options = self._expected[one.head.source].source.options
             whole = settled(self.store, connection, one.trajectory, options, self.result)
             if whole is None:
                 self.result.unchanged += 1
                 continue
             waiting[whole.native_id] = whole
+            held |= {one.head.id, whole.id}
             ids.append(whole.id)
             self._count(sum(not event.live_only for event in whole.events), Remarks.of(whole))
         save(self.store, list(waiting.values()), connection, refresh=False)

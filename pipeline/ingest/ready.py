@@ -17,13 +17,14 @@ Shown = Callable[[str], AbstractContextManager[Progress]]
 
 def ready(workspace: Workspace, say: Say, shown: Shown, *, for_ingest: bool = False) -> Store:
     """The store of a workspace. A database that was deleted is made again from the ledgers first."""
+    workspace.pull()
     opened = Store(workspace)
-    if opened.workspace.sources.exists() and opened.is_file and not opened.has_tables():
-        say(f"{opened.workspace.database}: no database; making it anew from the ledgers")
+    if opened.workspace.sources.exists() and not opened.has_tables():
+        say(f"{opened.tables}: no database; making it anew from the ledgers")
         with shown("rebuilding") as report:
             rebuild(opened, report, unless_made=True)
     elif opened.is_made and behind(opened):
-        say(f"{opened.workspace.database}: behind {opened.workspace.sources}; reading what it lacks")
+        say(f"{opened.tables}: behind {opened.workspace.sources.folder}; reading what it lacks")
         with shown("reading") as report:
             catch_up(opened, report)
     if not for_ingest:

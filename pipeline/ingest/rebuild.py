@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -10,8 +9,7 @@ import duckdb
 
 from ...schemas import Quarantined
 from ..errors import StoreError
-from ..store import Store, Workspace, disk
-from ..store.locks import exclusive
+from ..store import Store
 from . import forgetting, serving
 from . import sources as provenance
 from .intake import Intake
@@ -23,53 +21,45 @@ from .sources import Source
 def rebuild(store: Store, progress: Progress | None = None, *, unless_made: bool = False) -> Ingested:
     """Make the database anew from the ledgers; a log that is gone is named, and its ratings are kept.
 
-    A database file is made beside the old one. What others write meanwhile into the old one is read once
-    more, and then, while nobody writes, the new one takes its place. With `unless_made`, nothing is done
-    where another process has made one since.
+    The tables are made beside the old ones. What others write meanwhile into those is read once more, and
+    then, while nobody writes, the new ones take their place. With `unless_made`, nothing is done where
+    another process has made some since.
     """
-    if not store.is_file:
-        sources, broken = provenance.noted(store.workspace)
-        store.clear()
-        result = _filled(store, sources, progress)
-        result.quarantined.extend(broken)
-        return result
     store.workspace.create()
-    with exclusive(store.workspace.path / "locks", "rebuild", lambda holder: None):
+    with store.tables.locks.exclusive("rebuild", lambda holder: None):
         if unless_made and store.has_tables():
             return Ingested()
-        for leftover in store.workspace.path.glob("rebuilding-*.duckdb*"):
-            leftover.unlink()
         return _replaced(store, progress)
 
 
 def catch_up(store: Store, progress: Progress | None = None) -> Ingested:
     """Read the sources that the ledger holds beyond the database."""
+    ledger = store.workspace.sources
     with store.reading(synced=True) as connection:
-        offset = provenance.reached(connection)
-    end = store.workspace.sources.stat().st_size
-    sources, broken = provenance.noted(store.workspace, offset)
+        before = provenance.reached(connection)
+    ends = {path.name: path.stat().st_size for path in ledger.files()}
+    sources, broken = provenance.noted(store.workspace, before)
     result = _filled(store, sources, progress)
     with store.writing() as connection:
-        if provenance.reached(connection) <= end:
-            provenance.reach(connection, end)
+        now = provenance.reached(connection)
+        provenance.reach(connection, {n: end for n, end in ends.items() if now.get(n, 0) <= end})
     result.quarantined.extend(broken)
     return result
 
 
 def _replaced(store: Store, progress: Progress | None) -> Ingested:
-    aside = Store(Workspace(store.workspace.path, database=f"rebuilding-{os.getpid()}.duckdb"), aside=True)
+    aside = store.beside()
     try:
         result = _made_anew(aside, progress)
-        with store.alone():
+        with store.tables.alone():
             if provenance.behind(aside):
                 result.quarantined.extend(catch_up(aside).quarantined)
             if changed := _changed_since(store, aside):
                 _filled(aside, changed, None)  # what is wrong with them was said above
-            store.clear()
-            disk.rename(aside.workspace.database, store.workspace.database)
+            store.tables.replace()
         return result
     finally:
-        aside.clear()
+        aside.tables.clear()
 
 
 def _made_anew(aside: Store, progress: Progress | None) -> Ingested:

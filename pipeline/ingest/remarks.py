@@ -7,10 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ...schemas import Event, JsonValue, Trajectory
+from ...schemas.text import shortened
 from ..systems.formats import marks
 
 NAMES = 4
 """So many participants of a kind are named."""
+NAME = 60
+"""With so many characters at most."""
 
 
 @dataclass
@@ -70,5 +73,6 @@ class Remarks:
         named = self.spoken[kind].most_common(NAMES)
         more = len(self.spoken[kind]) - len(named)
         events = sum(self.spoken[kind].values())
-        names = ", ".join(" ".join(name.split()) for name, _ in named) + (f" and {more} more" if more else "")
+        shown = [shortened(" ".join(name.split()), NAME) for name, _ in named]
+        names = ", ".join(shown) + (f" and {more} more" if more else "")
         return f"{kind} {names} ({events} events)"

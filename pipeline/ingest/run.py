@@ -12,7 +12,7 @@ from ..store import Store, ledger
 from ..systems import ReadOptions
 from . import forgetting
 from . import sources as provenance
-from .archives import is_archive, unpacked
+from .archives import archives_below, is_archive, unpacked
 from .discover import Tree, discover, recognised, unrecognised
 from .intake import Intake
 from .measure import read_references
@@ -43,7 +43,7 @@ def ingest(
         if not reference.exists():
             raise SourceError(f"{reference}: no such file or folder")
         _take_references(store, reference, result)
-    for given in paths:
+    for given in _with_archives(paths, system):
         path = Path(os.path.abspath(given))
         if not path.exists():
             result.quarantined.append(Quarantined(source=str(given), reason="no such file or folder"))
@@ -52,7 +52,8 @@ def ingest(
                 result.quarantined.extend(refused)
                 # What was unpacked is gone afterwards, so it is always kept.
                 tree = Tree(folder, str(path), archive=True)
-                _ingest_tree(store, tree, options, system, True, progress, result)
+                if any(folder.iterdir()) or not refused:
+                    _ingest_tree(store, tree, options, system, True, progress, result)
         else:
             _ingest_tree(store, Tree(path, str(path)), options, system, copy, progress, result)
     return result
@@ -73,16 +74,26 @@ def preview(
 
 
 def _read_all(paths: Sequence[Path], options: ReadOptions, system: str) -> Iterator[Trajectory | Quarantined]:
-    for given in paths:
+    for given in _with_archives(paths, system):
         path = Path(os.path.abspath(given))
         if not path.exists():
             yield Quarantined(source=str(given), reason="no such file or folder")
         elif is_archive(path) and recognised(path, system) is None:
             with unpacked(path) as (folder, refused):
                 yield from refused
-                yield from _read_tree(Tree(folder, str(path), archive=True), options, system)
+                if any(folder.iterdir()) or not refused:
+                    yield from _read_tree(Tree(folder, str(path), archive=True), options, system)
         else:
             yield from _read_tree(Tree(path, str(path)), options, system)
+
+
+def _with_archives(paths: Sequence[Path], system: str) -> Iterator[Path]:
+    """The places that were given, and the archives in those that are no source themselves."""
+    for path in paths:
+        inside = [] if path.is_dir() and recognised(path, system) else archives_below(path)
+        if not inside or next(discover(path, system), None):
+            yield path
+        yield from inside
 
 
 def _read_tree(tree: Tree, options: ReadOptions, system: str) -> Iterator[Trajectory | Quarantined]:
@@ -137,7 +148,7 @@ def _ingest_tree(
                 result.quarantined += wrong.get(source.path, [])  # said again as long as it is so
                 continue
             grown = before and provenance.growth(before, source, place)
-            if copy:
+            if copy or store.is_shared:
                 kept = provenance.copied(store.workspace, place, source.content_hash)
                 source = source.model_copy(update={"copied": kept})
         except OSError as error:

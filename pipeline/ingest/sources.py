@@ -1,11 +1,11 @@
-"""Where trajectories came from: sources.jsonl, copies of logs under raw/, and reading either."""
+"""Where trajectories came from: the ledger of sources, copies of logs under raw/, and reading either."""
 
 from __future__ import annotations
 
 import os
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -15,10 +15,9 @@ from pydantic import ValidationError
 
 from ...schemas import Model, Quarantined, Trajectory, content_hash
 from ..errors import StoreError
-from ..store import Store, Workspace, delete, dictionaries, insert, ledger
+from ..store import Store, Workspace, delete, dictionaries, insert
 from ..systems import ReadOptions, Span, system_of
 
-LEDGER = "sources.jsonl"
 _FOLDERS_KEPT = 4
 """Parts of a source's path that its copy keeps: names above it say condition and task."""
 
@@ -28,7 +27,7 @@ Way = tuple[str | None, str | None]
 
 
 class Source(Model):
-    """One line of sources.jsonl: what was ingested, from where, how."""
+    """One line of the ledger: what was ingested, from where, how."""
 
     path: str
     """Its own path, or `archive!path inside`."""
@@ -121,36 +120,40 @@ def copied(workspace: Workspace, place: Place, content: str) -> str:
             part.rename(final)
         except OSError:  # another process was faster
             shutil.rmtree(part)
+    if workspace.remote:
+        workspace.remote.keep_log(content, final)
     return str(final.joinpath(*kept).relative_to(workspace.path))
 
 
 def found_again(workspace: Workspace, source: Source) -> Place | None:
     """Where a source can be read now: its copy, which is as it was, else its own place."""
     copy = workspace.path / source.copied if source.copied else None
+    if copy and not copy.exists() and workspace.remote and source.copied:
+        workspace.remote.fetch_log(source.content_hash, workspace.raw / "copied" / source.content_hash)
     for path in (copy, Path(source.path)):
         if path is not None and path.exists() and source.system is not None:
             return Place(path, source.path, source.system)
     return None
 
 
-def noted(workspace: Workspace, offset: int = 0) -> tuple[list[Source], list[Quarantined]]:
+def noted(
+    workspace: Workspace, offsets: Mapping[str, int] | None = None
+) -> tuple[list[Source], list[Quarantined]]:
     """The sources of the ledger as they were last ingested, in that order, and lines that are none.
 
     A place is there once for each set of options, and once for each copy of what it held over time. Lines
-    before the byte offset are left out.
+    before the byte offset of their file are left out.
     """
     last: dict[tuple[str, str, str | None], Source] = {}
     broken = []
-    for number, line in ledger.lines(workspace.sources, offset):
+    for path, number, line in workspace.sources.lines(offsets):
         try:
             source = Source.model_validate_json(line)
         except ValidationError as error:
             if error.errors()[0]["type"] == "extra_forbidden":
-                raise StoreError(
-                    f"{workspace.sources}:{number}: written by a newer coaudit; update it"
-                ) from error
+                raise StoreError(f"{path}:{number}: written by a newer coaudit; update it") from error
             reason = "a line that was cut off; what it noted is not known"
-            broken.append(Quarantined(source=str(workspace.sources), line=number, reason=reason))
+            broken.append(Quarantined(source=str(path), line=number, reason=reason))
             continue
         key = (source.path, content_hash(source.options.model_dump()), source.copied)
         last.pop(key, None)
@@ -187,29 +190,28 @@ def keep(
     _note(connection, sources)
     lines = [source.model_dump_json(exclude_defaults=True) for source in fresh]
     if lines:
-        begin, end = ledger.append(store.workspace.sources, lines)
-        if reached(connection) == begin:
-            reach(connection, end)
+        path, begin, end = store.workspace.sources.append(lines)
+        if reached(connection).get(path.name, 0) == begin:
+            reach(connection, {path.name: end})
 
 
-def reached(connection: duckdb.DuckDBPyConnection) -> int:
-    """How many bytes of sources.jsonl the database holds."""
-    row = connection.execute(f"SELECT bytes FROM ledgers WHERE path = '{LEDGER}'").fetchone()
-    return int(row[0]) if row else 0
+def reached(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
+    """How many bytes of each file of the ledger the database holds."""
+    return dict(connection.execute("SELECT path, bytes FROM ledgers").fetchall())
 
 
-def reach(connection: duckdb.DuckDBPyConnection, offset: int) -> None:
-    """Keep that the database holds sources.jsonl up to this byte."""
-    connection.execute(f"DELETE FROM ledgers WHERE path = '{LEDGER}'")
-    insert(connection, "ledgers", [{"path": LEDGER, "bytes": offset, "lines": 0}])
+def reach(connection: duckdb.DuckDBPyConnection, offsets: Mapping[str, int]) -> None:
+    """Keep that the database holds files of the ledger up to these bytes."""
+    delete(connection, "ledgers", "path", list(offsets))
+    insert(connection, "ledgers", [{"path": p, "bytes": end, "lines": 0} for p, end in offsets.items()])
 
 
 def behind(store: Store) -> bool:
-    """Whether sources.jsonl holds what the database does not: a kill, or another's write into an old one."""
-    if not store.is_file or not store.workspace.sources.exists():
+    """Whether the ledger of sources holds what the store does not: a kill, or what another machine read."""
+    if not store.workspace.sources.exists():
         return False
     with store.reading(synced=True) as connection:
-        return ledger.grown(store.workspace.sources, reached(connection))
+        return store.workspace.sources.grown(reached(connection))
 
 
 def _called(source: str, place: Place) -> str:

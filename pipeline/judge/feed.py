@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
 from ...judges.clients import Client
 from ...judges.clients.protocol import Fatal, Startable
 from ...judges.llm import Asker
 from ...judges.llm.context import Context
-from ...schemas import Rating
+from ...schemas import Rating, canonical_json
+from ..errors import StoreError
 from ..store import Store
 from ..store.ledger import RatingLedger
+from .claimed import Claimed, Elsewhere
 from .model import Jobs, Model, State, askers, interruptible, work
 from .questions import Planner
-from .scope import Batch, Scope, batches
-
-DISK_SECONDS = 0.3
-"""How often what was written is brought to disk and counted."""
+from .scope import Batch, Scope
 
 
 async def run(store: Store, scope: Scope, model: Model, complete: Client, state: State) -> None:
@@ -30,8 +30,9 @@ async def run(store: Store, scope: Scope, model: Model, complete: Client, state:
     context = Context(model.context)
     asked = askers(scope, model, complete, state, context)
     jobs: Jobs = asyncio.Queue(maxsize=model.waiting)
-    with RatingLedger(store.workspace.ratings) as ledger:
-        sink = Sink(ledger, state)
+    with store.workspace.new_ratings() as ledger, closing(store.claims()) as claims:
+        claimed = Claimed(claims, Elsewhere(store, ledger), lambda: state.stopping is not None)
+        sink = Sink(ledger, state, claimed)
         flushing = asyncio.create_task(sink.keep_flushing())
         try:
             with interruptible(state):
@@ -41,6 +42,7 @@ async def run(store: Store, scope: Scope, model: Model, complete: Client, state:
                         group.create_task(work(jobs, asked, state, sink.put))
         finally:
             flushing.cancel()
+            await asyncio.wait([flushing])
             sink.flush()
             state.finish()
 
@@ -77,9 +79,10 @@ class Start:
 class Sink:
     """Takes ratings: written at the end of the loop's turn, on disk and counted a little later."""
 
-    def __init__(self, ledger: RatingLedger, state: State) -> None:
+    def __init__(self, ledger: RatingLedger, state: State, claimed: Claimed) -> None:
         self.ledger = ledger
         self.state = state
+        self.claimed = claimed
         self._fresh: list[Rating] = []
         self._written: list[list[Rating]] = []
         self._scheduled = False
@@ -104,13 +107,16 @@ class Sink:
     async def keep_flushing(self) -> None:
         """Bring to disk now and then, in a thread; the loop goes on meanwhile."""
         while True:
-            await asyncio.sleep(DISK_SECONDS)
-            if units := self._take():
+            await asyncio.sleep(self.ledger.pause)
+            if (units := self._take()) or self.claimed.is_idle:
                 try:
                     await asyncio.to_thread(self.ledger.flush)
-                except OSError as error:
-                    self._full(error)
-                finally:
+                except StoreError as error:
+                    self._refused(error)
+                except asyncio.CancelledError:
+                    self._written = [*units, *self._written]  # the last flush counts them
+                    raise
+                else:
                     self._counted(units)
 
     def copy(self, ratings: list[Rating]) -> None:
@@ -123,11 +129,12 @@ class Sink:
             fresh, self._fresh = self._fresh, []
             try:
                 self.ledger.write(fresh)
-            except OSError as error:
-                self._full(error)
+            except StoreError as error:
+                self._refused(error)
 
-    def _full(self, error: OSError) -> None:
-        self.state.fail(Fatal(f"{self.ledger.path}: cannot write the ledger: {error.strerror}"))
+    def _refused(self, error: StoreError) -> None:
+        """Ask no more: answers that nobody can keep are paid for nothing."""
+        self.state.fail(Fatal(str(error)))
 
     def _take(self) -> list[list[Rating]]:
         self._write()
@@ -137,6 +144,8 @@ class Sink:
     def _counted(self, units: list[list[Rating]]) -> None:
         for ratings in units:
             self.state.summary.count(ratings)
+            self.claimed.answered(ratings[0].codebook, ratings[0].trajectory)
+        self.claimed.give_back()
 
 
 async def _feed(
@@ -153,7 +162,7 @@ async def _feed(
     for book in scope.books:
         judge = askers[book.name].judge
         planner = Planner(judge, model.maker(judge), left, secret, sink.state.summary)
-        source = batches(store, book)
+        source = sink.claimed.batches(store, book, canonical_json(planner.maker.made["parameters"]))
         while not sink.state.stopping and not planner.full:
             batch: Batch | None = await asyncio.to_thread(next, source, None)
             if batch is None:
@@ -161,9 +170,11 @@ async def _feed(
             for job in planner.jobs(batch.units(left)):
                 if sink.state.stopping or not await start(sink.state):
                     break
+                sink.claimed.asked(book.name, job.units[0].trajectory_id, len(job.units))
                 await jobs.put(job)
             sink.copy(planner.copied)
             planner.copied = []
+            sink.claimed.planned(batch)
         left = left.less(planner.queued)
     for _ in range(model.workers):
         await jobs.put(None)

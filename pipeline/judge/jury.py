@@ -11,7 +11,6 @@ from ...schemas import Codebook, Maker, Rating, content_hash
 from ...schemas.rating import RaterKind
 from ..errors import UsageError
 from ..store import Store, dictionaries, execute
-from ..store.ledger import RatingLedger
 from .scope import Scope, Summary
 
 NAME = "jury"
@@ -43,7 +42,7 @@ def judge(store: Store, scope: Scope, members: Sequence[str], rater: str = NAME)
     kind: RaterKind = kinds.pop() if len(kinds) == 1 else "rule"
     version = content_hash("jury", 1, sorted(members))[:12]
     tried = Tried(Summary())
-    with RatingLedger(store.workspace.ratings) as ledger:
+    with store.workspace.new_ratings() as ledger:
         for book in scope.books:
             maker = Maker(rater, kind, version, book, {"parameters": {"members": sorted(members)}})
             ledger.append(_rated(store, book, members, maker, tried))

@@ -14,8 +14,6 @@ from typing import Protocol
 
 from ...schemas import Codebook, Rating, Trajectory, Unit
 from ..store import Store, execute
-from ..store.ledger import RatingLedger
-from ..store.locks import exclusive
 from ..units import cut
 from .scope import Say, Scope, Summary, waiting_for
 
@@ -63,8 +61,8 @@ def judge_locally(
     summary = Summary()
     store.sync()
     with (
-        exclusive(store.workspace.path / "locks", f"judge {maker[0]}", waiting_for(maker[0], say)),
-        RatingLedger(store.workspace.ratings) as ledger,
+        store.tables.locks.exclusive(f"judge {maker[0]}", waiting_for(maker[0], say)),
+        store.workspace.new_ratings() as ledger,
     ):
         store.sync()  # what a run before us wrote while we waited
         left = [_unrated(store, scope, *pair, maker) for pair in zip(scope.books, raters, strict=True)]

@@ -15,7 +15,6 @@ from ...judges.llm.limits import Limiter
 from ...judges.llm.prices import price_of
 from ..errors import CoauditError, UsageError
 from ..store import Store, dictionaries
-from ..store.locks import exclusive
 from . import feed
 from .estimate import Estimate, estimate
 from .model import Model, State
@@ -68,7 +67,7 @@ def judge(
     100,000 ratings needs more memory than judging them.
     """
     name = named(store, model.rater)
-    with exclusive(store.workspace.path / "locks", f"judge {name}", waiting_for(name, say)):
+    with store.tables.locks.shared(f"judge {name}", waiting_for(name, say)):
         store.sync()  # what a run before us wrote while we waited
         state = State(Summary(), Budget(), Limiter(model.concurrency))
         try:

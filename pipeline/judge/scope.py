@@ -147,14 +147,18 @@ def chosen(store: Store, names: Sequence[str], default: Sequence[str] = PROCESS)
 
 def batches(store: Store, book: Codebook) -> Iterator[Batch]:
     """Every trajectory of the store, in the order they began, with what is known of it."""
-    with store.reading(synced=True) as connection:
-        query = "SELECT id FROM trajectories ORDER BY started, native_id, id"
-        ids = [row[0] for row in connection.execute(query).fetchall()]
-    for some in _batched(ids):
+    for some in _batched(trajectory_ids(store)):
         with store.reading(synced=True) as connection:
             trajectories = store.load(connection, some)
             said = known(connection, book, some)
         yield Batch(book, trajectories, said)
+
+
+def trajectory_ids(store: Store) -> list[str]:
+    """Every trajectory, in the order they began."""
+    with store.reading(synced=True) as connection:
+        query = "SELECT id FROM trajectories ORDER BY started, native_id, id"
+        return [row[0] for row in connection.execute(query).fetchall()]
 
 
 def waiting_for(rater: str, say: Say) -> Callable[[str], None]:

@@ -13,7 +13,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -23,11 +23,11 @@ import duckdb
 
 from ...schemas import Trajectory
 from ..errors import StoreError
-from . import derived, disk, lake, rows, sync
+from . import derived, disk, rows, sync
+from .claims import CatalogClaims, Claims, FolderClaims, ObjectClaims
 from .connection import (
     VERSION,
     append,
-    connect,
     delete,
     dictionaries,
     execute,
@@ -36,7 +36,9 @@ from .connection import (
     offered,
     version,
 )
-from .locks import exclusive, shared
+from .file import File
+from .lake import Lake, is_lake, reason
+from .locks import CatalogLocks
 from .workspace import Workspace
 
 if TYPE_CHECKING:
@@ -52,33 +54,50 @@ VIEWS = ("ratings.sql", "measures.sql", "serving.sql", "dashboard.sql")
 class Store:
     """The tables of one workspace."""
 
-    def __init__(self, workspace: Workspace, *, read_only: bool = False, aside: bool = False) -> None:
+    def __init__(
+        self, workspace: Workspace, *, read_only: bool = False, tables: File | Lake | None = None
+    ) -> None:
         self.workspace = workspace
-        self.aside = aside
-        """Made beside the store that it is to replace, by the one process that knows of it."""
-        self._lake_made = False
+        self.tables = tables or place_of(workspace)
+        """Where they lie."""
         self._held = threading.local()
         self.read_only = read_only
         """Never write: what the ledgers hold beyond the database is then not seen (`behind` tells)."""
 
     @property
-    def is_file(self) -> bool:
-        """Whether the tables lie in the workspace's own DuckDB file."""
-        return self.workspace.store_url == str(self.workspace.database)
+    def is_shared(self) -> bool:
+        """Whether other machines may have to read the logs that this one reads."""
+        return self.workspace.remote is not None or isinstance(self.tables, Lake)
+
+    def claims(self) -> Claims:
+        """Where this process claims what it is going to ask."""
+        if isinstance(self.tables.locks, CatalogLocks):
+            return CatalogClaims(self.tables.locks.conninfo)
+        if self.workspace.remote:
+            return ObjectClaims(self.workspace.remote)
+        return FolderClaims(self.workspace.path / "locks")
+
+    @property
+    def only_looks(self) -> bool:
+        """Whether nothing may be written: wanted so, or a workspace without ledgers that shares tables."""
+        return self.read_only or not (self.workspace.has_begun or isinstance(self.tables, File))
 
     @contextmanager
     def reading(self, *, synced: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
         """A read-only connection that sees every line the ledgers hold; `synced` ones take that as done."""
         held: duckdb.DuckDBPyConnection | None = getattr(self._held, "connection", None)
         if held is not None:
-            with closing(held.cursor()) as connection:
+            cursor = self.tables.cursor(held)
+            with nullcontext(cursor) if cursor is held else closing(cursor) as connection:
                 yield connection
             return
+        if not synced:
+            self.workspace.pull()
         if not (synced or self.is_made):
             self.sync()
         # One open where nothing is new: beside a writer, each open is a turn to wait for.
         with self._open(read_only=True) as connection:
-            if synced or self.read_only or not sync.lags(self.workspace, connection):
+            if synced or self.only_looks or not sync.lags(self.workspace, connection):
                 yield connection
                 return
         self.sync(lags=True)
@@ -88,7 +107,7 @@ class Store:
     @contextmanager
     def held(self) -> Iterator[None]:
         """Stay open in this thread, so that all that is read inside is of one state; no write meanwhile."""
-        with self.reading() as connection:
+        with self.reading() as connection, self.tables.held(connection):
             self._held.connection = connection
             try:
                 yield
@@ -99,34 +118,25 @@ class Store:
     def writing(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """A connection inside one transaction: all of it is stored, or nothing."""
         self.workspace.create()
-        with self._turn(), self._open(read_only=False) as connection:
+        with self.tables.turn(), self._open(read_only=False) as connection:
             made = version(connection) is not None
             connection.begin()
             if not made:
-                _make_tables(connection)
+                self._make(connection)
             try:
                 yield connection
                 disk.fault("commit", self.workspace.database)
                 connection.commit()
             except BaseException as error:
                 _rolled_back(connection)
-                if isinstance(error, duckdb.IOException) or (
-                    isinstance(error, OSError) and not error.filename
-                ):
-                    why = getattr(error, "strerror", None) or str(error).splitlines()[0]
-                    raise StoreError(f"{self.workspace.store_url}: cannot store: {why}") from error
+                if why := _refusal(error):
+                    raise StoreError(f"{self.tables}: cannot store: {why}") from error
                 raise
-
-    @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Keep every writer out, to put another database in this one's place."""
-        with exclusive(self.workspace.path / "locks", "swap", lambda holder: None):
-            yield
 
     @property
     def is_made(self) -> bool:
-        """Whether the tables are there; those of a lake are made at the first look."""
-        return self.workspace.database.exists() if self.is_file else True
+        """Whether the tables are there."""
+        return self.tables.is_made
 
     def has_tables(self) -> bool:
         """Whether anything was ever stored; a kill may leave a file without tables."""
@@ -135,18 +145,9 @@ class Store:
         with self._open(read_only=True) as connection:
             return version(connection) is not None
 
-    def clear(self) -> None:
-        """Throw the tables away, to make them anew."""
-        if self.is_file:
-            for path in (self.workspace.database, self.workspace.database.with_suffix(".duckdb.wal")):
-                path.unlink(missing_ok=True)
-            return
-        with self._turn(), self._open(read_only=False) as connection:
-            query = (
-                "SELECT table_name, table_type FROM information_schema.tables WHERE table_catalog = 'lake'"
-            )
-            for name, kind in connection.execute(query).fetchall():
-                connection.execute(f'DROP {"VIEW" if kind == "VIEW" else "TABLE"} "{name}"')
+    def beside(self) -> Store:
+        """A store made anew, which is to take this one's place."""
+        return Store(self.workspace, tables=self.tables.beside())
 
     def sync(self, *, lags: bool | None = None) -> None:
         """Bring what the ledgers hold beyond the database into it. A read-only workspace stays as it is.
@@ -154,10 +155,10 @@ class Store:
         Whether there is anything is looked up, unless the caller knows.
         """
         if not self.workspace.exists():
-            raise StoreError(f"{self.workspace.path}: no workspace here; `coaudit ingest PATH` makes one")
-        if self.read_only:
-            if self.is_file and not self.workspace.database.exists():
-                raise StoreError(f"{self.workspace.database}: no database; `coaudit rebuild` makes one")
+            raise StoreError(f"{self.workspace.home}: no workspace here; `coaudit ingest PATH` makes one")
+        if self.only_looks:
+            if not self.is_made:
+                raise StoreError(f"{self.tables}: no database; `coaudit rebuild` makes one")
             return
         if not self.is_made or (self.behind() if lags is None else lags):
             if not os.access(self.workspace.path, os.W_OK):
@@ -251,42 +252,36 @@ class Store:
         return {"memory_limit": READER_MEMORY, "temp_directory": _spill()}
 
     @contextmanager
-    def _turn(self) -> Iterator[None]:
-        """Wait while a rebuild swaps, or for other writers where the store does not queue them itself."""
-        if self.is_file and not self.aside:
-            with shared(self.workspace.path / "locks", "swap"):
-                yield
-            return
-        if not lake.takes_turns(self.workspace.store_url):
-            yield
-            return
-        with exclusive(self.workspace.path / "locks", "store", lambda holder: None):
-            yield
-
-    def _connected(self, *, read_only: bool) -> duckdb.DuckDBPyConnection:
-        url = self.workspace.store_url
-        if not lake.is_lake(url):
-            made = Path(url).exists()
-            connection = connect(url, read_only=read_only, **self._limits())
-            if not made:
-                Path(url).chmod(0o600)
-            return connection
-        data = Path(self.workspace.settings.get("data", self.workspace.path / "lake"))
-        connection = lake.connect(url, data, read_only=read_only and self._lake_made)
-        if not self._lake_made:
-            if version(connection) is None:
-                _make_tables(connection)
-            self._lake_made = True
-        return connection
-
-    @contextmanager
     def _open(self, *, read_only: bool) -> Iterator[duckdb.DuckDBPyConnection]:
-        connection = self._connected(read_only=read_only)
+        connection = self.tables.connect(read_only=read_only, **self._limits())
         try:
-            _check_version(connection, self.workspace.store_url)
+            _check_version(connection, str(self.tables))
             yield connection
         finally:
             connection.close()
+
+    def _make(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self.tables.make(connection)
+        folder = resources.files("coaudit.pipeline.store.sql")
+        for name in ("tables.sql", *VIEWS):
+            connection.execute((folder / name).read_text())
+        insert(connection, "meta", [{"key": "version", "value": str(VERSION)}])
+
+
+def place_of(workspace: Workspace) -> File | Lake:
+    """Where a workspace's tables lie."""
+    if is_lake(workspace.store_url):
+        return Lake(workspace)
+    return File(Path(workspace.store_url), workspace.path / "locks")
+
+
+def _refusal(error: BaseException) -> str | None:
+    """Why a disk or a catalog refuses a write; None where it is something else."""
+    if isinstance(error, duckdb.IOException | duckdb.TransactionException):
+        return reason(error)
+    if isinstance(error, OSError) and not error.filename:
+        return error.strerror or str(error)
+    return None
 
 
 def _rolled_back(connection: duckdb.DuckDBPyConnection) -> None:
@@ -312,13 +307,6 @@ def _check_version(connection: duckdb.DuckDBPyConnection, url: str) -> None:
         )
     if there < VERSION:
         raise StoreError(f"{url}: written by an older coaudit (tables {there}); run `coaudit rebuild`")
-
-
-def _make_tables(connection: duckdb.DuckDBPyConnection) -> None:
-    folder = resources.files("coaudit.pipeline.store.sql")
-    for name in ("tables.sql", *VIEWS):
-        connection.execute((folder / name).read_text())
-    insert(connection, "meta", [{"key": "version", "value": str(VERSION)}])
 
 
 def _save_states(connection: duckdb.DuckDBPyConnection, states: pa.Table) -> None:

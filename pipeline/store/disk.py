@@ -19,15 +19,20 @@ def fault(point: str, path: Path) -> None:
 
 
 class AppendOnly:
-    """A file that only grows, by whole lines. StoreError names the file that the disk refuses."""
+    """A file that only grows, by whole lines. StoreError names the file that the disk refuses.
 
-    def __init__(self, path: Path) -> None:
+    One that is held `alone` tells by its lock that its writer lives.
+    """
+
+    def __init__(self, path: Path, *, alone: bool = False) -> None:
         self.path = path
         fresh = not path.exists()
         try:
             self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
         except OSError as error:
             raise _refused(path, error) from error
+        if alone:
+            fcntl.flock(self._file, fcntl.LOCK_EX)
         if fresh:
             _sync_folder(path.parent)
         self._cut = not self._ends_whole()

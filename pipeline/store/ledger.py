@@ -1,14 +1,18 @@
 """Append-only ledgers: JSON Lines that are on disk before anything counts as done.
 
-Every writer has a file of its own, so that a line cut off by a kill never runs into another's.
+A ledger is a folder of files. Every writer has one of its own, so that no machine waits for another and a
+line cut off by a kill never runs into another's; their names are in the order in which they count.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import secrets
+import socket
+import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -21,6 +25,11 @@ from .disk import AppendOnly
 
 LIVE = ".live.jsonl"
 """Ends the name of a ledger whose writer brings it into the store itself."""
+PART = ".part"
+"""Ends the name of a file that only its writer reads so far."""
+DISK_PAUSE, REMOTE_PAUSE = 0.3, 5.0
+Publish = Callable[[Path], Path]
+"""Has every machine of a study read a part, which bears its name from then on."""
 SOON = 5.0
 """Seconds that readers leave to it; then it is taken to be gone, and whoever reads does it."""
 
@@ -43,14 +52,65 @@ def append(path: Path, lines: Iterable[str]) -> tuple[int, int]:
         file.close()
 
 
+class Ledger:
+    """What is noted of one kind: `NAME/*.jsonl`, behind the `NAME.jsonl` that all writers once shared."""
+
+    def __init__(self, folder: Path, publish: Publish | None = None) -> None:
+        self.folder = folder
+        self._publish = publish
+        self._own: Path | None = None
+
+    def exists(self) -> bool:
+        """Whether anything was ever noted."""
+        return bool(self.files())
+
+    def files(self) -> list[Path]:
+        """Its files in the order in which they count."""
+        shared = self.folder.with_suffix(".jsonl")
+        return [*([shared] if shared.exists() else []), *files(self.folder)]
+
+    def append(self, lines: Iterable[str]) -> tuple[Path, int, int]:
+        """Append whole lines to this process's own file: which one, and where they begin and end in it."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if self._publish:
+            part = self.folder / f"{writer(self.folder)}.jsonl{PART}"
+            begin, end = append(part, lines)
+            return self._publish(part), begin, end
+        self._own = self._own or self.folder / f"{writer(self.folder)}.jsonl"
+        return self._own, *append(self._own, lines)
+
+    def lines(self, offsets: Mapping[str, int] | None = None) -> Iterator[tuple[Path, int, bytes]]:
+        """File, line number and line of all that lies behind the byte offset of each file's name (else 0)."""
+        for path in self.files():
+            for number, line in lines(path, (offsets or {}).get(path.name, 0)):
+                yield path, number, line
+
+    def grown(self, offsets: Mapping[str, int]) -> bool:
+        """Whether there is a whole line behind the byte offset of its file's name."""
+        return any(grown(path, offsets.get(path.name, 0)) for path in self.files())
+
+
 class RatingLedger:
     """This process's own file among the workspace's ratings; a `live` one is brought into the store soon."""
 
-    def __init__(self, folder: Path, *, live: bool = False) -> None:
-        name = f"{_moment(folder)}-{os.getpid()}-{secrets.token_hex(4)}"
-        self.path = folder / f"{name}{LIVE if live else '.jsonl'}"
+    def __init__(self, folder: Path, *, live: bool = False, publish: Publish | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self._file = AppendOnly(self.path)
+        self._name, self._end = folder / writer(folder), LIVE if live else ".jsonl"
+        self._publish = publish
+        self._turn = threading.Lock()
+        self._segment = 0
+        self.pause = REMOTE_PAUSE if publish else DISK_PAUSE
+        """Seconds that are well spent between two calls of `flush`."""
+        self._begin()
+
+    def _begin(self) -> None:
+        """A file of its own; where that is to be published, a part for each time that it is."""
+        if self._publish:
+            self._segment += 1
+            self.path = Path(f"{self._name}.{self._segment:06d}{self._end}{PART}")
+        else:
+            self.path = Path(f"{self._name}{self._end}")
+        self._file = AppendOnly(self.path, alone=self._publish is not None)
 
     def __enter__(self) -> RatingLedger:
         return self
@@ -60,6 +120,10 @@ class RatingLedger:
     ) -> None:
         self.close()
 
+    def wrote(self, path: Path) -> bool:
+        """Whether a file is its own."""
+        return path.name.startswith(self._name.name)
+
     def append(self, ratings: Iterable[Rating]) -> None:
         """Write ratings and return once they are on disk."""
         self.write(ratings)
@@ -68,14 +132,27 @@ class RatingLedger:
     def write(self, ratings: Iterable[Rating]) -> None:
         """Hand ratings to the system: a kill of this process loses none. They count after `flush` only."""
         text = "".join(f"{rating.model_dump_json(exclude_defaults=True)}\n" for rating in ratings)
-        self._file.write(text.encode("utf-8", "replace"))
+        with self._turn:
+            self._file.write(text.encode("utf-8", "replace"))
 
     def flush(self) -> None:
-        """Return once everything written is on disk."""
-        self._file.sync()
+        """Return once everything written is on disk, and where every machine can read it."""
+        if not self._publish:
+            self._file.sync()
+            return
+        with self._turn:
+            part = self.path
+            self._file.sync()
+            if not part.stat().st_size:
+                return
+            self._file.close()
+            self._begin()
+        self._publish(part)
 
     def close(self) -> None:
         """Close the file; one that never got a rating is removed."""
+        if self._publish:
+            self.flush()
         self._file.close()
         if self.path.exists() and not self.path.stat().st_size:
             self.path.unlink()
@@ -96,13 +173,13 @@ def ratings(path: Path, offset: int = 0) -> Iterator[tuple[Rating | Quarantined,
                 yield _rating(line, path), offset
 
 
-def outcomes(path: Path) -> Iterator[tuple[int, GivenOutcome | Quarantined]]:
-    """The imported outcomes of a ledger with their lines, and what could not be read of it."""
-    for number, line in lines(path):
+def outcomes(ledger: Ledger) -> Iterator[tuple[Path, int, GivenOutcome | Quarantined]]:
+    """The imported outcomes of a ledger with file and line, and what could not be read of it."""
+    for path, number, line in ledger.lines():
         try:
-            yield number, GivenOutcome.model_validate_json(line)
+            yield path, number, GivenOutcome.model_validate_json(line)
         except ValidationError as error:
-            yield number, _quarantined(error, path)
+            yield path, number, _quarantined(error, path)
 
 
 def lines(path: Path, offset: int = 0) -> Iterator[tuple[int, bytes]]:
@@ -139,14 +216,16 @@ def files(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.jsonl")) if folder.is_dir() else []
 
 
-def _moment(folder: Path) -> str:
-    """What a new ledger's name begins with: now, but behind every ledger there is, whatever clocks say.
+def writer(folder: Path) -> str:
+    """The name of a new file: moment, machine, process and a part of chance.
 
-    The order of names is the order in which ratings count.
+    The moment is now, but behind every file there is, whatever clocks say: the order of names is the order
+    in which lines count.
     """
     now = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
     last = max((path.name.split("-")[0] for path in files(folder)), default="")
-    return now if now > last else f"{last}~"
+    machine = re.sub(r"[^A-Za-z0-9_]+", "_", socket.gethostname())[:20]
+    return f"{now if now > last else f'{last}~'}-{machine}-{os.getpid()}-{secrets.token_hex(4)}"
 
 
 def _rating(line: bytes, path: Path) -> Rating | Quarantined:

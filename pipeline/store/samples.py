@@ -114,7 +114,10 @@ def save(workspace: Workspace, sample: Sample) -> Path:
         raise UsageError("the sample is empty: no unit of the codebook to draw from")
     workspace.samples.mkdir(parents=True, exist_ok=True)
     lines = (sample.design, *sample.units, *sample.frames)
-    disk.put(target, "".join(f"{line.model_dump_json()}\n" for line in lines).encode())
+    content = "".join(f"{line.model_dump_json()}\n" for line in lines).encode()
+    if workspace.remote and not workspace.remote.create(f"samples/{target.name}", content):
+        raise UsageError(f"{workspace.home}/samples/{target.name}: this sample exists; choose another --name")
+    disk.put(target, content)
     return target
 
 

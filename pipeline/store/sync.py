@@ -31,7 +31,7 @@ def lags(workspace: Workspace, connection: duckdb.DuckDBPyConnection) -> bool:
         return True
     if samples.changed(workspace, loaded):
         return True
-    files = [*ledger.files(workspace.ratings), *_outcome_ledger(workspace)]
+    files = [*ledger.files(workspace.ratings), *workspace.outcomes.files()]
     return any(ledger.is_left(path) and ledger.grown(path, loaded.get(path.name, 0)) for path in files)
 
 
@@ -40,8 +40,7 @@ def load_ledgers(workspace: Workspace, connection: duckdb.DuckDBPyConnection) ->
     touched = set[str]()
     for path in ledger.files(workspace.ratings):
         touched |= _load_ratings(path, connection)
-    for path in _outcome_ledger(workspace):
-        touched |= _load_outcomes(path, connection)
+    touched |= _load_outcomes(workspace, connection)
     _load_samples(workspace, connection)
     return touched
 
@@ -73,10 +72,6 @@ def _loaded_codebooks(connection: duckdb.DuckDBPyConnection) -> str | None:
     return row[0] if row else None
 
 
-def _outcome_ledger(workspace: Workspace) -> list[Path]:
-    return [workspace.outcomes] if workspace.outcomes.exists() else []
-
-
 def _load_ratings(path: Path, connection: duckdb.DuckDBPyConnection) -> set[str]:
     row = execute(connection, "SELECT bytes, lines FROM ledgers WHERE path = ?", [path.name]).fetchone()
     offset, line = row or (0, 0)
@@ -99,20 +94,22 @@ def _load_ratings(path: Path, connection: duckdb.DuckDBPyConnection) -> set[str]
     return touched
 
 
-def _load_outcomes(path: Path, connection: duckdb.DuckDBPyConnection) -> set[str]:
+def _load_outcomes(workspace: Workspace, connection: duckdb.DuckDBPyConnection) -> set[str]:
     """The last outcome of a name for a trajectory and baseline; nothing where the ledger is as it was."""
-    size = path.stat().st_size
-    row = execute(connection, "SELECT bytes FROM ledgers WHERE path = ?", [path.name]).fetchone()
-    if row == (size,):
+    sizes = {path.name: path.stat().st_size for path in workspace.outcomes.files()}
+    loaded = dict(connection.execute("SELECT path, bytes FROM ledgers").fetchall())
+    if all(loaded.get(name) == size for name, size in sizes.items()):
         return set()
-    lines = list(ledger.outcomes(path))
-    last = {(o.trajectory, o.name, o.baseline): o for _, o in lines if not isinstance(o, Quarantined)}
-    execute(connection, "DELETE FROM quarantine WHERE read_from = ?", [path.name])
-    _quarantine(connection, path.name, [(n, q) for n, q in lines if isinstance(q, Quarantined)])
+    items = list(ledger.outcomes(workspace.outcomes))
+    last = {(o.trajectory, o.name, o.baseline): o for _, _, o in items if not isinstance(o, Quarantined)}
+    for name, size in sizes.items():
+        execute(connection, "DELETE FROM quarantine WHERE read_from = ?", [name])
+        broken = [(n, q) for path, n, q in items if path.name == name and isinstance(q, Quarantined)]
+        _quarantine(connection, name, broken)
+        _note(connection, name, size, sum(path.name == name for path, _, _ in items))
     connection.execute("DELETE FROM outcomes WHERE imported")
     imported = [rows.outcome(o.trajectory, o.outcome(), imported=True) for o in last.values()]
     insert(connection, "outcomes", imported)
-    _note(connection, path.name, size, len(imported))
     return {o.trajectory for o in last.values()}
 
 

@@ -9,7 +9,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from ...schemas import content_hash
 from ..errors import StoreError
+from . import disk
+from .ledger import Ledger, Publish, RatingLedger
+from .locks import without_password
+from .remote import Remote, is_url
 
 DEFAULT = Path("workspace")
 VARIABLE = "COAUDIT_WORKSPACE"
@@ -18,14 +23,33 @@ VARIABLE = "COAUDIT_WORKSPACE"
 class Workspace:
     """Paths and settings of a workspace; nothing is created before it is needed."""
 
-    def __init__(self, path: Path, *, database: str = "coaudit.duckdb") -> None:
+    def __init__(self, path: Path, *, remote: Remote | None = None) -> None:
         self.path = path
-        self.database = path / database
+        self.database = path / "coaudit.duckdb"
+        self.remote = remote
+        """Where the ledgers lie, where that is not the folder itself: then it is their mirror."""
 
     @classmethod
-    def at(cls, path: Path | None) -> Workspace:
-        """The workspace that is named, else the one in the environment, else ./workspace."""
-        return cls(path or Path(os.environ.get(VARIABLE) or DEFAULT))
+    def at(cls, place: str | Path | None) -> Workspace:
+        """The workspace that is named (a folder or a URL), else the environment's, else ./workspace."""
+        named = str(place or os.environ.get(VARIABLE) or DEFAULT)
+        if not is_url(named):
+            return cls(Path(named))
+        remote = Remote(named)
+        return cls(remote.folder, remote=remote)
+
+    def pull(self, *, at_once: bool = False) -> None:
+        """Bring here what other machines wrote, where the ledgers lie elsewhere."""
+        if self.remote:
+            self.remote.pull(at_once=at_once)
+
+    @property
+    def _publish(self) -> Publish | None:
+        return self.remote.publish if self.remote else None
+
+    def new_ratings(self, *, live: bool = False) -> RatingLedger:
+        """A file of ratings for this process."""
+        return RatingLedger(self.ratings, live=live, publish=self._publish)
 
     @property
     def raw(self) -> Path:
@@ -44,13 +68,20 @@ class Workspace:
         """The workspace's own codebooks."""
         return self.path / "codebooks"
 
-    @property
-    def sources(self) -> Path:
-        return self.path / "sources.jsonl"
+    @cached_property
+    def sources(self) -> Ledger:
+        """What was ingested, from where, how."""
+        return Ledger(self.path / "sources", self._publish)
 
-    @property
-    def outcomes(self) -> Path:
-        return self.path / "outcomes.jsonl"
+    @cached_property
+    def outcomes(self) -> Ledger:
+        """Outcomes that people gave."""
+        return Ledger(self.path / "outcomes", self._publish)
+
+    @cached_property
+    def forgotten(self) -> Ledger:
+        """What is to be left out."""
+        return Ledger(self.path / "forgotten", self._publish)
 
     @cached_property
     def settings(self) -> dict[str, Any]:
@@ -68,9 +99,29 @@ class Workspace:
         """Where the tables live: `store` of coaudit.toml, else the DuckDB file of the workspace."""
         return str(self.settings.get("store", self.database))
 
+    @property
+    def shown_store(self) -> str:
+        """Where the tables lie, without any password."""
+        return without_password(self.store_url)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether this workspace has ledgers, and so is its own study."""
+        return (self.path / "secret").exists() or self.sources.exists() or self.ratings.exists()
+
+    @property
+    def study(self) -> str:
+        """What tells this study from others, on every machine that works on it."""
+        return content_hash("study", self.secret().hex())[:16]
+
+    @property
+    def home(self) -> str:
+        """Where the ledgers lie."""
+        return str(self.remote or self.path.absolute())
+
     def exists(self) -> bool:
-        """Whether anything was ever ingested or rated here."""
-        return self.sources.exists() or self.ratings.exists() or self.database.exists()
+        """Whether anything was ever ingested or rated here, or tables lie where others can look at them."""
+        return self.has_begun or self.database.exists() or self.store_url != str(self.database)
 
     def create(self) -> None:
         """Make the folder, for its owner alone: logs are confidential. StoreError where it can't be made."""
@@ -86,6 +137,9 @@ class Workspace:
         path = self.path / "secret"
         if not path.exists():
             self.create()
+            if self.remote:
+                disk.put(path, self.remote.secret())
+                return path.read_bytes()
             try:
                 descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             except FileExistsError:

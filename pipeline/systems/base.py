@@ -7,7 +7,9 @@ with an address for every piece that it could not.
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -199,14 +201,20 @@ def line_spans(path: Path, size: int, start: int = 0, line: int = 1) -> Iterator
             start, line = file.tell(), line + lines
 
 
+SPOILT = 3
+"""So many of a file's first lines may be spoilt before it is no JSON Lines file."""
+
+
 def first_lines(path: Path, count: int) -> list[JsonValue]:
-    """The values of a JSON Lines file's first lines, for a short look; empty where they are not JSON."""
+    """The first values of a JSON Lines file, for a short look; empty where the first lines are not JSON."""
     items: list[JsonValue] = []
+    spoilt = 0
     for _, value in json_lines(path):
         if isinstance(value, Quarantined):
-            return []
-        items.append(value)
-        if len(items) == count:
+            spoilt += 1
+        else:
+            items.append(value)
+        if len(items) == count or spoilt > SPOILT:
             break
     return items
 
@@ -220,12 +228,30 @@ def parsed(line: bytes | None, source: str, number: int | None) -> JsonValue | Q
     """The value of a line, or of a whole file (`number` None), or what is wrong with it."""
     if line is None:
         return Quarantined(source=source, line=number, reason=f"longer than {MAX_LINE // 2**20} MiB")
+    line = line.removeprefix(b"\xef\xbb\xbf")
     try:
-        value: JsonValue = from_json(line.removeprefix(b"\xef\xbb\xbf").rstrip(), allow_inf_nan=True)
+        value: JsonValue = from_json(line.rstrip(), allow_inf_nan=True)
     except ValueError as error:
+        if b"\\u" in line and (mended := _without_lone_surrogates(line)) is not None:
+            return mended
+        if line.startswith((b"\xff\xfe", b"\xfe\xff")):
+            return Quarantined(source=source, line=number, reason="UTF-16 and not UTF-8: convert the file")
         cut = "" if number is None or line.endswith(b"\n") else " (the last line is cut off)"
         place = str(error) if number is None else str(error).replace("at line 1 column", "at column")
         return Quarantined(source=source, line=number, reason=f"not JSON: {place}{cut}")
+    return value
+
+
+_LONE = re.compile("[\ud800-\udfff]")
+
+
+def _without_lone_surrogates(line: bytes) -> JsonValue:
+    """What a line says with U+FFFD for halves of characters, as programs write that cut a text by UTF-16."""
+    try:
+        text = json.dumps(json.loads(line), ensure_ascii=False)
+        value: JsonValue = from_json(_LONE.sub("\ufffd", text).encode(), allow_inf_nan=True)
+    except (ValueError, RecursionError):
+        return None
     return value
 
 

@@ -7,7 +7,7 @@ two is read first makes no difference.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from difflib import SequenceMatcher
 
@@ -21,15 +21,16 @@ CLOCK = 3.0
 """Seconds by which our clock and the environment's may differ where a start shows no time of its own."""
 
 
-def heard(late: bool, gaps: int, recovered: int = 0, missed: int = 0) -> Outcome:
+def heard(late: bool, gaps: int, recovered: int = 0, missed: int = 0, *, unsettled: bool = False) -> Outcome:
     """How well a session was heard: `whole`, `with gaps`, or `joined late`.
 
     `recovered` events nobody heard are known from the chat; `missed` ones left no more than a trace: at least
-    so many, until the session's log tells.
+    so many, until the session's log tells. `unsettled`: nothing was shown since the last gap, so that nothing
+    of it is counted yet.
     """
     text = "joined late" if late else "with gaps" if gaps or recovered or missed else "whole"
     counts = {"gaps": gaps, "recovered": recovered, "missed": missed}
-    return Outcome(name=HEARD, text=text, data={**counts, "joined": False})
+    return Outcome(name=HEARD, text=text, data={**counts, "unsettled": unsettled, "joined": False})
 
 
 def is_heard(trajectory: Trajectory) -> bool:
@@ -44,15 +45,23 @@ def was_heard(trajectory: Trajectory) -> bool:
 
 
 def settled(stored: Trajectory, read: Trajectory) -> Trajectory | None:
-    """What two readings of one session amount to; None where neither is live, or they are not one session."""
-    if _heard(stored) is None and _heard(read) is None:
+    """What two readings of one session amount to; None where neither is live, or they are not one session.
+
+    Each may be a log, a hearing, or both joined already. Of logs the one that was read holds, of hearings the
+    one that heard more: what is stored may have been heard before or after one that was joined meanwhile.
+    """
+    hearings = [one for one in (read, stored) if was_heard(one)]
+    if not hearings:
         return None
-    if is_heard(read):
-        return _longer(stored, read) if is_heard(stored) else join(stored, read)
-    if _heard(stored) is None:
-        return read
-    together = join(read, stored)
-    return together and together.model_copy(update={"tags": read.tags or stored.tags})
+    live = max(hearings, key=_extent)
+    log, other = (stored, read) if is_heard(read) else (read, stored)
+    if is_heard(log):
+        return live
+    together = join(log, other)
+    if together is None:
+        return None
+    result = log if live is log else together
+    return result.model_copy(update={"tags": read.tags or stored.tags}) if log is read else result
 
 
 def join(log: Trajectory, live: Trajectory) -> Trajectory | None:
@@ -63,9 +72,8 @@ def join(log: Trajectory, live: Trajectory) -> Trajectory | None:
         return None
     beside = [e for e in _moved(live.events, places) if not _is_notice(e, logged)]
     outcome = _heard(live)
-    if outcome is not None and is_heard(live):
-        outcome = _told(outcome, missed=len(logged) - len(places))
-    joined = () if outcome is None else (_told(outcome, joined=True),)
+    known = {"joined": True, "unsettled": False}
+    joined = () if outcome is None else (_told(outcome, **known, **_missed(len(logged), places, live)),)
     end = _end(log, live)
     kept = [end if end and o.name == END_REASON else o for o in log.outcomes if o.name != HEARD]
     events = sorted([*logged, *_numbered(beside)], key=lambda e: (e.seq, e.sub))
@@ -80,9 +88,27 @@ def _end(log: Trajectory, live: Trajectory) -> Outcome | None:
     return theirs if ours is not None and ours.inferred and was_heard else None
 
 
-def _longer(stored: Trajectory, read: Trajectory) -> Trajectory:
-    """Of two hearings of one session the one that heard more, the later one among equals."""
-    return stored if len(read.events) < len(stored.events) else read
+def _missed(logged: int, places: Mapping[int, int], live: Trajectory) -> dict[str, int]:
+    """What a hearing missed of a log with so many events, and by how much it is ahead of a log that grows."""
+    theirs = sum(not event.live_only for event in live.events)
+    if is_heard(live):
+        return {"missed": logged - len(places), "events": _extent(live), "ahead": theirs - len(places)}
+    # It was joined with what the log had then: what came since was missed, but for what was ahead.
+    grown, ahead = max(0, logged - theirs), _number(live, "ahead")
+    return {"missed": _number(live, "missed") + max(0, grown - ahead), "ahead": max(0, ahead - grown)}
+
+
+def _extent(live: Trajectory) -> int:
+    """How many events were heard, without notes: a late reminder becomes part of the record after it."""
+    if is_heard(live):
+        return sum(event.kind != "note" for event in live.events)
+    return _number(live, "events")
+
+
+def _number(live: Trajectory, name: str) -> int:
+    outcome = _heard(live)
+    value = outcome.data.get(name) if outcome and isinstance(outcome.data, dict) else None
+    return value if isinstance(value, int) else 0
 
 
 def same_start(log: Trajectory, live: Trajectory) -> bool:
@@ -116,7 +142,7 @@ def _opening(trajectory: Trajectory) -> tuple[str | None, ...]:
 def _seconds(time: str | None) -> float:
     try:
         return datetime.fromisoformat(time or "").timestamp()
-    except ValueError:
+    except (ValueError, OverflowError):
         return -math.inf
 
 

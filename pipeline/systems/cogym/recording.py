@@ -11,11 +11,11 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from ....schemas import Quarantined
 from ...errors import StoreError
@@ -29,6 +29,8 @@ class BusyError(StoreError):
     """Another process records this stream."""
 
 
+HELD = 1 << 20
+"""Bytes that are written at once."""
 LONGEST = 256 << 20
 """Bytes of one recording; what follows goes into the next one of its stream."""
 
@@ -51,15 +53,28 @@ class Place:
 Line = Received | Note | Quarantined
 
 
-class Recorder:
-    """Appends to a stream; every write has left the process when it returns, `sync` has it on disk."""
+class Appended(Protocol):
+    """A file that grows by whole lines; StoreError where the disk refuses."""
 
-    def __init__(self, folder: Path) -> None:
+    def write(self, lines: bytes) -> None: ...
+    def sync(self) -> None: ...
+    def close(self) -> None: ...
+
+
+class Recorder:
+    """Appends to a stream; what was written has left the process after `flush`, and is on disk after `sync`.
+
+    A thread that writes lets others run and waits for its turn afterwards: so many small writes are one.
+    """
+
+    def __init__(self, folder: Path, opened: Callable[[Path], Appended]) -> None:
         self.folder = folder
+        self._opened = opened
         self._lock = _locked(folder)
         self.number = max((number(path) for path in files(folder)), default=0)
-        self._file: int | None = None
+        self._file: Appended | None = None
         self._dirty = False
+        self._waiting: list[bytes] = []
         self._next()
 
     def write(self, message: Received) -> Place:
@@ -70,17 +85,31 @@ class Recorder:
         """Append a note."""
         return self._append({"time": time.time(), "note": content})
 
+    def flush(self) -> None:
+        """Have everything out of this process. StoreError names the file that the disk refuses."""
+        if not self._waiting:
+            return
+        data, self._waiting, self._held = b"".join(self._waiting), [], 0
+        try:
+            if self._file is None:
+                self._file = self._opened(self.path)
+            self._file.write(data)
+        except StoreError as error:
+            raise StoreError(f"{error}; what came before is safe, follow again") from error
+        self._dirty = True
+
     def sync(self) -> None:
         """Have everything on disk."""
+        self.flush()
         if self._file is not None and self._dirty:
-            os.fsync(self._file)
+            self._file.sync()
             self._dirty = False
 
     def close(self) -> None:
         """Have everything on disk, and let another process record this stream."""
         self.sync()
         if self._file is not None:
-            os.close(self._file)
+            self._file.close()
             self._file = None
         os.close(self._lock)
 
@@ -88,26 +117,21 @@ class Recorder:
         """Go on in a new file, which is made with its first line."""
         self.sync()
         if self._file is not None:
-            os.close(self._file)
+            self._file.close()
         moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
         self.number += 1
         self.path = self.folder / f"{self.number:06d}-{moment}-{os.getpid()}.jsonl"
-        self.line, self._bytes, self._file = 0, 0, None
+        self.line, self._bytes, self._held, self._file = 0, 0, 0, None
 
     def _append(self, content: dict[str, Any]) -> Place:
         data = json.dumps(content).encode() + b"\n"
         if self._bytes + len(data) > LONGEST and self.line:
             self._next()
         self._bytes += len(data)
-        try:
-            if self._file is None:
-                self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-            while data:
-                data = data[os.write(self._file, data) :]
-        except OSError as error:
-            why = f"{self.path}: cannot record: {error.strerror}; what came before is safe, follow again"
-            raise StoreError(why) from error
-        self._dirty = True
+        self._waiting.append(data)
+        self._held += len(data)
+        if self._held > HELD:
+            self.flush()
         self.line += 1
         return Place(self.number, self.line)
 

@@ -152,7 +152,7 @@ def trajectory(
         tags=options.tags,
         participants=tuple(_participants(session)),
         events=session.events(),
-        outcomes=(*_outcomes(session), heard(session.late, session.gaps, session.recovered, session.missed)),
+        outcomes=(*_outcomes(session), _heard(session)),
         states=session.log.states,
         hidden=session.hidden,
     )
@@ -188,6 +188,11 @@ def _outcomes(session: LiveSession) -> Iterator[Outcome]:
     yield Outcome(name="delivered", value=value, reason=why)
     yield Outcome(name="task_performance", reason="the score is only in the session's folder")
     yield Outcome(name="result", text=outcomes.editor_text(final))
+
+
+def _heard(session: LiveSession) -> Outcome:
+    counts = session.gaps, session.recovered, session.missed
+    return heard(session.late, *counts, unsettled=session.doubtful)
 
 
 def _end_reason(session: LiveSession, finished: bool) -> Outcome:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .guess_events import (
     Guess,
+    in_dialect,
     of_list,
     of_messages,
     of_pairs,
@@ -70,6 +71,9 @@ def _lists(seen: Survey) -> list[tuple[float, str]]:
         if not items:
             continue
         length = sum(one.lengths) / len(one.lengths)
+        if length >= 1.5 and in_dialect(seen, path):
+            scored.append((9.0 + min(length, 20) / 20, path))
+            continue
         text = any(is_said(p) for p in named(seen.paths, NAMES["text"], inside))
         role = any(is_speaker(p) for p in named(seen.paths, NAMES["role"], inside))
         acts = named(seen.paths, NAMES["action"], inside)

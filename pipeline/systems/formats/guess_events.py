@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from . import turns
+from . import dialects, turns
 from .guess_names import (
     CHAT,
     NAMES,
@@ -33,6 +34,8 @@ from .guess_text import FENCE, pattern_of, speakers
 from .paths import getter
 from .survey import PathSeen, Survey
 
+DIALECT = 200
+"""So many messages are looked at to tell how they are written."""
 Shape = Literal["messages", "list", "pairs", "text", "table", "nothing"]
 Take = Callable[[str, list[PathSeen]], PathSeen | None]
 """Notes the first candidate that is not taken yet as a field of `[event]`."""
@@ -74,13 +77,38 @@ def of_list(made: Guess, seen: Survey, path: str) -> None:
     chat = roles is not None and said
     known = sum(count for value, count in roles.values.items() if value in CHAT) if roles else 0
     made.at = path
-    if chat and roles and known > 0.95 * sum(roles.values.values()) and not _telling_names(seen, inside):
+    written = in_dialect(seen, path)
+    if written:
+        made.shape, made.roles = "messages", roles_of(written.items())
+    elif chat and roles and known > 0.95 * sum(roles.values.values()) and not _telling_names(seen, inside):
         made.shape = "messages"
         made.roles = roles_of(roles.values.items())
     else:
         made.shape = "list"
         _of_events(made, seen, inside)
     made.fence = _fence(made, seen, inside)
+
+
+def in_dialect(seen: Survey, path: str) -> Counter[str]:
+    """Roles of a list's messages where they are written otherwise than a chat API's; else none."""
+    items = list(itertools.islice(events_of(seen, path, f"{path}[]."), DIALECT))
+    told = [dialects.messages(item) for item in items]
+    other = sum(not dialects.is_plain(item) for item in items)
+    spoken = [one for many in told for one in many or []]
+    if not items or not all(told) or not other or _as_texts(seen, path):
+        return Counter()
+    return Counter(one["role"] for one in spoken)
+
+
+def _as_texts(seen: Survey, path: str) -> bool:
+    """Whether all that is said in a list is a plain text under a name that is read as one."""
+    inside = f"{path}[]."
+    texts = [one for one in named(seen.paths, NAMES["text"], inside) if is_said(one) and one.only("text")]
+    return any(one.count >= _items(seen, path) for one in texts) and f"{inside}tool_calls" not in seen.paths
+
+
+def _items(seen: Survey, path: str) -> int:
+    return sum(seen.paths[path].lengths) if path in seen.paths else 0
 
 
 def _telling_names(seen: Survey, inside: str) -> bool:

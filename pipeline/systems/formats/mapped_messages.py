@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ....schemas import Quarantined, Trajectory
-from . import chat
+from . import chat, dialects
 from .conversation import Call, Said, Talk, outcomes
 from .mapped_paths import HEAD, MappedSessions, written
 from .mapped_session import tag, texted
@@ -25,7 +25,8 @@ def told(
     at = sessions.mapping.events_at or "messages"
     for place, given in enumerate(many):
         try:
-            talk.take(_acting(_named(chat.message(given), sessions), sessions))
+            for message in dialects.messages(given) or [given]:
+                talk.take(_acting(_named(chat.message(message), sessions), sessions))
         except (ValueError, TypeError, AttributeError, OverflowError) as error:
             reason = f"{at}[{place}]: {error}"
             yield Quarantined(source=sessions.source, line=number, reason=reason)

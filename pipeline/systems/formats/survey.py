@@ -11,7 +11,7 @@ from typing import Any
 
 from ....schemas import Quarantined
 from ..base import json_file, walk
-from . import inputs, turns
+from . import dialects, inputs, turns
 from .mapping import Input
 from .paths import escaped, unpacked
 
@@ -206,7 +206,7 @@ def _look(paths: dict[str, PathSeen], value: Any, path: str, depth: int) -> None
         return
     if isinstance(value, dict):
         columns = turns.columns_of(value) if path else {}
-        if columns and max(map(len, columns.values())) > 1:
+        if (columns and max(map(len, columns.values())) > 1) or (path and dialects.thread(value)):
             _look_into_list(paths, turns.listed(value), path, depth)
             return
         for key, inside in value.items():

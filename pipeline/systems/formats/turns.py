@@ -7,6 +7,7 @@ from ast import literal_eval
 from collections.abc import Iterator
 from typing import Any
 
+from . import dialects
 from .mapping import Turns
 from .paths import expression, getter, unpacked
 
@@ -32,9 +33,18 @@ def listed(value: Any) -> Any:
     item by item."""
     if isinstance(value, dict) and (columns := columns_of(value)):
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    if isinstance(value, dict) and (thread := dialects.thread(value)):
+        return thread
     if isinstance(value, list):
+        value = _longest(value)
         return [_event(place, item) for place, item in enumerate(value)]
     return value
+
+
+def _longest(value: list[Any]) -> list[Any]:
+    """Of several lists of messages the longest, which the others are beginnings of."""
+    batches = [one for one in value if isinstance(one, list) and one and dialects.messages(one[0])]
+    return max(batches, key=len) if batches and len(batches) == len(value) else value
 
 
 def columns_of(value: dict[str, Any]) -> dict[str, list[Any]]:

@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from coaudit.pipeline.follow.listener import Listener
+from coaudit.pipeline.follow.sink import Sink
+from coaudit.pipeline.store import Store, Workspace
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.systems.cogym import reader
 from coaudit.pipeline.systems.cogym.messages import Received
@@ -178,10 +181,17 @@ def test_what_was_lost_while_nobody_listened_is_counted_and_the_chat_is_taken_at
     env.step(AGENT, "REQUEST_TEAMMATE_CONFIRM(request_id=r, pending_action=EDITOR_UPDATE(text=Day 3))")
     heard.lost = lambda channel: False
     heard.sessions.noted({"away": 2.0})
+    assert told(heard.trajectory)["unsettled"], "nothing is known of the gap before the state is shown"
     env.answer(AGENT)
     assert [e.text for e in logged(heard.trajectory)[2:]] == ["Heard", "Lost 0", "Lost 1", "Lost 2"]
     # The document changed (twice, of which once shows), an action failed, a request is pending.
-    assert told(heard.trajectory) == {"gaps": 4, "recovered": 3, "missed": 3, "joined": False}
+    assert told(heard.trajectory) == {
+        "gaps": 4,
+        "recovered": 3,
+        "missed": 3,
+        "unsettled": False,
+        "joined": False,
+    }
     joined = join(read(tmp_path / env.name), heard.trajectory)
     assert joined is not None and told(joined)["missed"] == 4, "the folder knows all"
 
@@ -196,7 +206,20 @@ def test_what_was_heard_whole_has_missed_nothing_even_after_a_pause() -> None:
     env.step(AGENT, "EDITOR_UPDATE(text=Day 2)")
     env.step(USER, "PUT_AGENT_ASLEEP()")
     env.handle()
-    assert told(heard.trajectory) == {"gaps": 1, "recovered": 0, "missed": 0, "joined": False}
+    counts = {"gaps": 1, "recovered": 0, "missed": 0, "unsettled": False, "joined": False}
+    assert told(heard.trajectory) == counts
+
+
+def test_a_session_that_ended_while_nobody_listened_says_that_its_gap_is_not_counted() -> None:
+    heard = Heard()
+    env = heard.environment()
+    env.start()
+    heard.lost = lambda channel: not channel.endswith("/end")
+    env.step(AGENT, "SEND_TEAMMATE_MESSAGE(message=Lost)")
+    heard.sessions.noted({"away": 2.0})
+    env.step(USER, "FINISH()")
+    counts = {"gaps": 1, "recovered": 0, "missed": 0, "unsettled": True, "joined": False}
+    assert told(heard.trajectory) == counts
 
 
 def told(trajectory: Trajectory) -> dict[str, Any]:
@@ -303,3 +326,37 @@ def test_real_sessions_heard_equal_their_folders(shared: Path) -> None:
         assert found.id == log.id
         assert logged(found)[:-1] == list(log.events)[:-1]
         assert found.hidden == log.hidden
+
+
+def test_what_a_stop_left_recorded_only_is_taken_in_by_the_next_follower(workspace: Path) -> None:
+    store = Store(Workspace(workspace))
+
+    def following() -> Listener:
+        stream = store.workspace.raw / "live" / "here"
+        listener = Listener(stream, "redis://here", Sink(store), OPTIONS, 600.0, lambda text: None)
+        listener.open()
+        return listener
+
+    def stored(listener: Listener) -> list[str | None]:
+        listener.hand_over()
+        listener.sink.flush()
+        listener.stored()
+        with store.reading() as connection:
+            rows = connection.execute(
+                "SELECT text FROM events WHERE kind = 'message' ORDER BY seq"
+            ).fetchall()
+        return [row[0] for row in rows][1:]
+
+    first = following()
+    env = Env("env_travel_planning_0", lambda c, p: first.take(Received(1.0, c, p)))
+    env.start()
+    env.step(AGENT, "SEND_TEAMMATE_MESSAGE(message=Taken in)")
+    assert stored(first) == ["Taken in"]
+    first.only_record = True
+    env.step(USER, "SEND_TEAMMATE_MESSAGE(message=Recorded)")
+    env.step(AGENT, "FINISH()")
+    assert first.left == 4 and stored(first) == ["Taken in"]
+    first.close()
+    second = following()
+    assert stored(second) == ["Taken in", "Recorded"]
+    second.close()

@@ -18,7 +18,6 @@ from coaudit.pipeline.follow.sink import Sink
 from coaudit.pipeline.judge import Scope
 from coaudit.pipeline.judge.model import Model
 from coaudit.pipeline.store import Store, Workspace, ledger
-from coaudit.pipeline.store.locks import attempt
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.schemas import Codebook, Outcome, Rating, Trajectory
 from tests.judges.teams import team
@@ -151,7 +150,7 @@ async def test_while_another_run_judges_as_the_same_rater_nothing_is_asked(sink:
         assert client.questions == []
         another.__exit__(None, None, None)
 
-    another = attempt(sink.store.workspace.path / "locks", "judge judge")
+    another = sink.store.tables.locks.attempt("judge judge")
     assert another.__enter__() is None
     (said,) = await followed(sink, client, session(*TALK), meanwhile=wait)
     assert "is judging as rater 'judge' in this workspace; waiting" in said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import time
@@ -11,7 +12,13 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from coaudit.pipeline import codebooks
+from coaudit.pipeline.follow import rule_judge
+from coaudit.pipeline.follow.sink import Sink
+from coaudit.pipeline.ingest import ingest
 from coaudit.pipeline.store import Store, Workspace, dictionaries, ledger
+from coaudit.pipeline.systems import ReadOptions
+from coaudit.pipeline.systems.cogym.generate import generate
 from coaudit.schemas import Rating
 from tests.conftest import ROOT, Coaudit
 from tests.judges.endpoint import Endpoint
@@ -66,6 +73,24 @@ def messages(workspace: Path) -> int:
 
 def say(env: Env, role: str, text: str) -> None:
     env.step(role, f"SEND_TEAMMATE_MESSAGE(message={text})")
+
+
+def test_more_sessions_at_once_than_are_remembered_are_each_rated_once(
+    workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rule_judge, "REMEMBERED", 2)
+    generate(tmp_path / "logs", 5, 1)
+    store = Store(Workspace(workspace))
+    ingest(store, [tmp_path / "logs"], ReadOptions())
+    with store.reading() as connection:
+        ids = [row[0] for row in connection.execute("SELECT id FROM trajectories").fetchall()]
+        sessions = list(store.load(connection, ids))
+    judge = rule_judge.LiveJudge(Sink(store), [codebooks.load("initiative")])
+    for some in (sessions[:3], sessions, sessions[2:], sessions[:2]):
+        asyncio.run(judge(some))
+        judge.sink.flush()
+    judge.ledger.close()
+    assert judge.rated == len(held(workspace)) == rated(workspace, "initiative") > 5
 
 
 def test_a_question_is_judged_when_its_reply_came_and_a_trajectory_when_it_ended(

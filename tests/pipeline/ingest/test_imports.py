@@ -173,10 +173,10 @@ def test_the_command_reports_what_it_took_and_fails_only_where_it_took_nothing(
 def test_outcomes_are_taken_once_and_the_last_one_holds(store: Store) -> None:
     line = {"trajectory": NAME, "name": "satisfaction", "value": 4}
     assert give(store, [line]).imported == 1
-    ledger = store.workspace.outcomes.read_bytes()
+    ledger = list(store.workspace.outcomes.lines())
     again = give(store, [line, line])
     assert (again.imported, again.unchanged) == (0, 2)
-    assert store.workspace.outcomes.read_bytes() == ledger
+    assert list(store.workspace.outcomes.lines()) == ledger
     assert give(store, [{**line, "value": 2}]).imported == 1
     assert metric(metrics(store), "satisfaction").value == 2
 
@@ -210,7 +210,7 @@ def test_an_outcome_that_cannot_be_is_quarantined_with_the_reason(
 
 def test_a_line_of_the_outcome_ledger_that_was_cut_off_costs_only_itself(store: Store) -> None:
     give(store, [{"trajectory": NAME, "name": "satisfaction", "value": 4}])
-    with store.workspace.outcomes.open("a") as file:
+    with store.workspace.outcomes.files()[-1].open("a") as file:
         file.write('{"trajectory": "x", "na')
     assert metric(metrics(store), "satisfaction").value == 4
     give(store, [{"trajectory": NAME, "name": "outcome_rating", "value": 3}])

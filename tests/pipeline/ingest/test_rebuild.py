@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -78,15 +79,23 @@ def test_a_session_that_grew_during_a_rebuild_is_there_as_it_grew(tmp_path: Path
 
 def test_a_writer_waits_while_the_new_database_takes_its_place(tmp_path: Path, store: Store) -> None:
     generate(tmp_path / "a", 2, 1)
+    generate(tmp_path / "b", 1, 2)
     take(store, tmp_path / "a")
-    child = -1
-    with store.alone():
-        child = os.fork()
-        if not child:
-            take(Store(store.workspace), Path(__file__).parent)
-            os._exit(0)
-        assert os.waitpid(child, os.WNOHANG) == (0, 0)
-    assert os.waitpid(child, 0)[1] == 0
+    command = [  # what a second person runs
+        sys.executable,
+        "-P",
+        "-m",
+        "coaudit.pipeline",
+        "--workspace",
+        str(store.workspace.path),
+        "ingest",
+    ]
+    with store.tables.alone():
+        writer = subprocess.Popen([*command, str(tmp_path / "b")], stderr=subprocess.DEVNULL)
+        with pytest.raises(subprocess.TimeoutExpired):
+            writer.wait(8)
+    assert writer.wait() == 0
+    assert len(content(store)["trajectories"]) == 3
 
 
 def test_a_source_that_only_the_ledger_knows_is_read_by_the_next_command(
@@ -128,7 +137,7 @@ def test_catching_up_twice_changes_nothing(tmp_path: Path, store: Store) -> None
     take(store, tmp_path / "a")
     before = content(store)
     with store.writing() as connection:
-        sources.reach(connection, 0)
+        sources.reach(connection, dict.fromkeys(sources.reached(connection), 0))
     assert catch_up(store).unchanged == 3
     assert content(store) == before
 
@@ -136,9 +145,10 @@ def test_catching_up_twice_changes_nothing(tmp_path: Path, store: Store) -> None
 def test_the_ledger_of_sources_is_read_from_any_line_with_its_number(tmp_path: Path, store: Store) -> None:
     generate(tmp_path / "a", 3, 1)
     take(store, tmp_path / "a")
-    lines = store.workspace.sources.read_bytes().splitlines(keepends=True)
-    store.workspace.sources.write_bytes(b"".join([*lines, b"{broken\n"]))
+    (file,) = store.workspace.sources.files()
+    lines = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(b"".join([*lines, b"{broken\n"]))
     assert [json.loads(line)["path"] for line in lines] == [s.path for s in sources.noted(store.workspace)[0]]
-    rest, broken = sources.noted(store.workspace, len(lines[0]))
+    rest, broken = sources.noted(store.workspace, {file.name: len(lines[0])})
     assert [s.path for s in rest] == [json.loads(line)["path"] for line in lines[1:]]
     assert broken[0].line == len(lines) + 1

@@ -46,14 +46,24 @@ def everything(store: Store) -> list[dict[str, object]]:
     return rows(store, "SELECT * FROM trajectories ORDER BY id")
 
 
+def test_conversations_that_say_the_same_are_one_trajectory(tmp_path: Path, store: Store) -> None:
+    turns = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Good morning"}]
+    file = tmp_path / "chats.jsonl"
+    file.write_text(f"{json.dumps({'messages': turns})}\n" * 4)
+    for _ in range(2):
+        take(store, file)
+        assert rows(store, "SELECT count(*) AS n FROM trajectories") == [{"n": 1}]
+        assert rows(store, "SELECT count(*) AS n FROM events") == [{"n": 2}]
+
+
 def test_ingesting_twice_changes_nothing(tmp_path: Path, store: Store) -> None:
     generate(tmp_path / "logs", 6, 0)
     assert counts(take(store, tmp_path / "logs")) == (6, 0, 0)
-    before, ledger = document(store), store.workspace.sources.read_bytes()
+    before, ledger = document(store), list(store.workspace.sources.lines())
     assert counts(take(store, tmp_path / "logs")) == (0, 6, 0)
     assert counts(take(store, tmp_path)) == (0, 6, 0)
     assert document(store) == before
-    assert store.workspace.sources.read_bytes() == ledger
+    assert list(store.workspace.sources.lines()) == ledger
 
 
 def test_events_are_counted_as_the_log_has_them(tmp_path: Path, store: Store) -> None:
@@ -226,9 +236,9 @@ def test_an_archive_is_read_by_the_names_inside_it_and_kept(tmp_path: Path, stor
     assert counts(take(store, archive)) == (1, 0, 0)
     before = everything(store)
     assert (before[0]["source"], before[0]["condition"]) == (f"{archive}!pilot/{NAME}", "pilot")
-    ledger = store.workspace.sources.read_bytes()
+    ledger = list(store.workspace.sources.lines())
     assert counts(take(store, archive)) == (0, 1, 0)
-    assert store.workspace.sources.read_bytes() == ledger
+    assert list(store.workspace.sources.lines()) == ledger
     archive.unlink()
     assert not rebuild(store).quarantined
     assert everything(store) == before
@@ -245,13 +255,14 @@ def test_a_source_that_gave_nothing_says_why_every_time(tmp_path: Path, store: S
 
 def test_a_line_of_the_source_ledger_that_was_cut_off_costs_only_itself(tmp_path: Path, store: Store) -> None:
     take(store, session(tmp_path / "logs" / NAME))
-    with store.workspace.sources.open("a") as file:
+    (path,) = store.workspace.sources.files()
+    with path.open("a") as file:
         file.write('{"path": "/half')
     assert not rebuild(store).quarantined, "a last line without its end never counted"
     other = session(tmp_path / "logs" / "env_b", Log(began=BEGAN + timedelta(hours=1)).finish())
     assert counts(take(store, other)) == (1, 0, 0)
     (named,) = rebuild(store).quarantined
-    assert (named.source, named.line) == (str(store.workspace.sources), 2)
+    assert (named.source, named.line) == (str(path), 2)
     assert len(everything(store)) == 2
 
 
@@ -260,7 +271,7 @@ def test_a_kill_between_ledger_and_database_is_made_good_by_the_next_ingest(
 ) -> None:
     folder = session(tmp_path / "logs" / NAME)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr("coaudit.pipeline.ingest.sources.ledger.append", _killed)
+        patch.setattr("coaudit.pipeline.store.ledger.Ledger.append", _killed)
         take(store, folder)
     assert counts(take(store, folder)) == (1, 0, 0)
     before = document(store)
@@ -269,7 +280,7 @@ def test_a_kill_between_ledger_and_database_is_made_good_by_the_next_ingest(
     assert document(store) == before
 
 
-def _killed(path: Path, lines: list[str]) -> None:
+def _killed(ledger: object, lines: list[str]) -> None:
     raise KeyboardInterrupt
 
 

@@ -120,9 +120,10 @@ def test_what_a_workspace_holds_is_its_owners_alone(tmp_path: Path) -> None:
     store = Store(Workspace(tmp_path / "w"))
     with store.writing():
         pass
-    ledger.append(store.workspace.sources, ["{}"])
+    store.workspace.sources.append(["{}"])
     modes = {
-        p.name: p.stat().st_mode & 0o777 for p in (store.workspace.path, *store.workspace.path.iterdir())
+        p.name: p.stat().st_mode & 0o777 for p in (store.workspace.path, *store.workspace.path.rglob("*"))
     }
     assert modes["w"] == 0o700
-    assert modes["coaudit.duckdb"] == modes["sources.jsonl"] == 0o600
+    (noted,) = store.workspace.sources.files()
+    assert modes["coaudit.duckdb"] == modes[noted.name] == 0o600

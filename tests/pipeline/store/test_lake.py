@@ -29,9 +29,8 @@ def _numbers(store: Store) -> list[tuple[object, ...]]:
 
 
 def test_a_catalog_of_an_unknown_kind_names_the_choices(tmp_path: Path) -> None:
-    store = _store(tmp_path / "w", "ducklake:mysql:host")
     with pytest.raises(StoreError, match="one of sqlite, postgres, got 'mysql'"):
-        ingest(store, [samples() / "coblock"], ReadOptions())
+        _store(tmp_path / "w", "ducklake:mysql:host")
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from coaudit.pipeline.store.disk import AppendOnly
 from coaudit.pipeline.systems.cogym import recording
 from coaudit.pipeline.systems.cogym.messages import Received
 from coaudit.pipeline.systems.cogym.recording import Place, Recorder
@@ -19,7 +20,7 @@ def test_a_recording_that_grows_long_goes_on_in_the_next_and_is_read_as_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recording, "LONGEST", 1000)
-    recorder = Recorder(tmp_path)
+    recorder = Recorder(tmp_path, AppendOnly)
     places = [recorder.write(message(number)) for number in range(20)]
     recorder.note(checkpoint=[places[9].number, places[9].line])
     recorder.close()
@@ -36,7 +37,7 @@ def test_a_recording_that_grows_long_goes_on_in_the_next_and_is_read_as_one(
 
 def test_the_next_follower_goes_on_behind_the_last_recording(tmp_path: Path) -> None:
     for _ in range(2):
-        recorder = Recorder(tmp_path)
+        recorder = Recorder(tmp_path, AppendOnly)
         assert recorder.write(message(1)) == Place(recorder.number, 1)
         recorder.close()
     assert [recording.number(file) for file in recording.files(tmp_path)] == [1, 2]

@@ -234,11 +234,112 @@ def export(folder: Path) -> Path:
     return _text(folder / "export.csv", "\n".join(lines))
 
 
+def text_values(folder: Path) -> Path:
+    """A thread a file, as an assistants' service lists its messages: what is said is the value of a part."""
+    for talk in range(2):
+        data = [
+            {
+                "id": f"m{talk}{n}",
+                "created_at": 1_700_000_000 + n,
+                "thread_id": f"t{talk}",
+                "role": ("user", "assistant")[n % 2],
+                "content": [
+                    {"type": "text", "text": {"value": said(n + 4 * talk * (n > 1)), "annotations": []}}
+                ],
+            }
+            for n in range(4)
+        ]
+        _json(folder / f"{talk}.json", {"object": "list", "data": data, "has_more": False})
+    return folder
+
+
+def tree(folder: Path) -> Path:
+    """An export of chats: nodes by name, each with its message in an object of its own; one answer was
+    written anew, so that the first one is on another branch."""
+    chats = []
+    for chat in range(3):
+        nodes: dict[str, Any] = {"root": {"id": "root", "message": None, "parent": None, "children": ["n0"]}}
+        for n, (name, parent) in enumerate([("n0", "root"), ("old", "n0"), ("n1", "n0"), ("n2", "n1")]):
+            author = {"role": ("user", "assistant", "assistant", "user")[n], "name": None}
+            parts = [f"{said(0)} {chat}", "An answer that was not liked.", said(1), said(2)][n]
+            content = {"content_type": "text", "parts": [parts]}
+            message = {"id": name, "author": author, "create_time": 1.7e9 + n, "content": content}
+            nodes[name] = {"id": name, "message": message, "parent": parent, "children": []}
+        chats.append({"title": f"Chat {chat}", "mapping": nodes, "conversation_id": f"c{chat}"})
+    return _json(folder / "conversations.json", chats)
+
+
+def parts(folder: Path) -> Path:
+    """Chats of a web page's library: a call with its answer between two texts of one message."""
+    call = {"toolCallId": "1", "toolName": "weather", "args": {"city": "Rome"}, "result": "20 degrees"}
+    answer: list[dict[str, Any]] = [{"type": "step-start"}, {"type": "text", "text": said(1)}]
+    answer += [{"type": "tool-invocation", "toolInvocation": call}, {"type": "text", "text": said(3)}]
+    chats = [
+        {
+            "id": f"c{n}",
+            "messages": [
+                {"id": "1", "role": "user", "parts": [{"type": "text", "text": said(0)}]},
+                {"id": "2", "role": "assistant", "parts": answer},
+            ],
+        }
+        for n in range(3)
+    ]
+    return _lines(folder / "chats.jsonl", chats)
+
+
+def function_parts(folder: Path) -> Path:
+    """Contents with the roles user and model, calls and answers as parts in objects of their own."""
+    call = {"functionCall": {"name": "weather", "args": {"city": "Rome"}}}
+    answer = {"functionResponse": {"name": "weather", "response": {"celsius": 20}}}
+    talk = [("user", {"text": said(0)}), ("model", call), ("user", answer), ("model", {"text": said(1)})]
+    contents = [{"role": role, "parts": [part]} for role, part in talk]
+    return _lines(folder / "g.jsonl", [{"id": f"r{n}", "contents": contents} for n in range(3)])
+
+
+def sources(folder: Path) -> Path:
+    """A team's run a file: names for roles, calls and their answers as lists of their own."""
+    call = [{"id": "1", "name": "find_hotel", "arguments": '{"city": "Rome"}'}]
+    answer = [{"call_id": "1", "name": "find_hotel", "content": "no room", "is_error": True}]
+    for run in range(2):
+        said_ = [("user", f"{said(0)} {run}"), ("planner", call), ("planner", answer), ("critic", said(1))]
+        _json(folder / f"{run}.json", {"messages": [{"source": who, "content": what} for who, what in said_]})
+    return folder
+
+
+def prefixes(folder: Path) -> Path:
+    """Answers with the messages of each step, of which the last has all."""
+    call = {"role": "assistant", "content": "", "function_call": {"name": "search", "arguments": '{"q": 1}'}}
+    turns = [{"role": "user", "content": said(0)}, call]
+    turns += [{"role": "function", "name": "search", "content": said(2)}]
+    for run in range(2):
+        whole = [*turns, {"role": "assistant", "content": said(3 + 4 * run)}]
+        inside = {"query": f"Q{run}", "train_messages": [turns[:2], whole], "finish_type": "give_answer"}
+        _json(folder / f"{run}.json", {"win": bool(run), "answer_generation": inside})
+    return folder
+
+
+def calls_in_steps(folder: Path) -> Path:
+    """Steps without a speaker: what the model wrote, its calls, what was seen."""
+    runs = []
+    for run in range(3):
+        function = {"name": "python", "arguments": f"search({run})"}
+        step = {
+            "step_number": 1,
+            "model_output": said(run),
+            "tool_calls": [{"id": "1", "function": function}],
+        }
+        last = {"model_output": said(3), "tool_calls": [{"id": "2", "function": {"name": "final_answer"}}]}
+        steps = [{**step, "observations": said(2)}, {**last, "step_number": 2, "observations": "42"}]
+        runs.append({"task_id": f"t{run}", "prediction": "42", "intermediate_steps": steps})
+    return _lines(folder / "runs.jsonl", runs)
+
+
 SHAPES: dict[str, Callable[[Path], Path]] = {
     one.__name__: one
     for one in (
         *(tau, mini_swe, who, mast, turns_csv, sharegpt, swe_agent, texts, web_arena, open_hands, lang_graph),
         *(preferences, pairs, columns, plain_lists, parquet, logged_messages, by_name, unsaid, export),
+        *(text_values, tree, parts, function_parts, sources, prefixes, calls_in_steps),
     )
 }
 

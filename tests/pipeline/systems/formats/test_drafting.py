@@ -82,6 +82,59 @@ EXPECTED: dict[str, tuple[int, list[tuple[str, str]], list[tuple[str, str, str |
         [("Participant", "human"), ("ChatGPT", "agent")],
         [("Participant", "message", said(0)), ("ChatGPT", "message", said(1))],
     ),
+    "text_values": (2, USER, [("user", "message", said(0)), ("assistant", "message", said(1))]),
+    "tree": (
+        3,
+        USER,
+        [
+            ("user", "message", f"{said(0)} 0"),
+            ("assistant", "message", said(1)),
+            ("user", "message", said(2)),
+        ],
+    ),
+    "parts": (
+        3,
+        USER,
+        [
+            ("user", "message", said(0)),
+            ("assistant", "message", said(1)),
+            ("assistant", "action", "weather"),
+            ("assistant", "message", said(3)),
+        ],
+    ),
+    "function_parts": (
+        3,
+        USER,
+        [("user", "message", said(0)), ("assistant", "action", "weather"), ("assistant", "message", said(1))],
+    ),
+    "sources": (
+        2,
+        [("user", "human"), ("planner", "agent"), ("critic", "agent")],
+        [
+            ("user", "message", f"{said(0)} 0"),
+            ("planner", "action", "find_hotel"),
+            ("critic", "message", said(1)),
+        ],
+    ),
+    "prefixes": (
+        2,
+        USER,
+        [
+            ("user", "message", said(0)),
+            ("assistant", "action", "search"),
+            ("assistant", "message", said(3)),
+        ],
+    ),
+    "calls_in_steps": (
+        3,
+        [("assistant", "agent")],
+        [
+            ("assistant", "message", said(0)),
+            ("assistant", "action", "python"),
+            ("assistant", "message", said(3)),
+            ("assistant", "action", "final_answer"),
+        ],
+    ),
     "parquet": (2, USER, [("user", "message", said(0)), ("assistant", "message", said(1))]),
 }
 

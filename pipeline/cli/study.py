@@ -1,0 +1,94 @@
+"""Commands about a study that several machines share: what it holds, and what people put into it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .. import codebooks
+from ..errors import SourceError, UsageError
+from ..store import Workspace, disk, ledger
+from .console import Json, emit, table, tell, workspace
+
+app = typer.Typer(rich_markup_mode=None)
+study_app = typer.Typer(
+    help="What all who work on a study share: show it, put settings or codebooks into it.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+app.add_typer(study_app, name="study")
+SETTINGS = "coaudit.toml"
+
+
+@study_app.command("show")
+def show(ctx: typer.Context, json: Json = False) -> None:
+    """Where the ledgers and tables lie, and which machines wrote how much."""
+    place = workspace(ctx)
+    ledgers = {
+        "ratings": ledger.files(place.ratings),
+        "sources": place.sources.files(),
+        "outcomes": place.outcomes.files(),
+        "forgotten": place.forgotten.files(),
+        "samples": ledger.files(place.samples),
+    }
+    writers = Counter(_machine(path) for paths in ledgers.values() for path in paths)
+    rows = [
+        {"ledger": name, "files": len(paths), "bytes": sum(path.stat().st_size for path in paths)}
+        for name, paths in ledgers.items()
+    ]
+    document = {
+        "home": place.home,
+        "study": place.study if place.has_begun else None,
+        "store": place.shown_store,
+        "machines": dict(sorted(writers.items())),
+        "rows": rows,
+    }
+    if json:
+        emit(document)
+        return
+    tell(f"ledgers: {place.home}\ntables:  {place.shown_store}\nstudy:   {document['study'] or 'not begun'}")
+    table("", ["ledger", "files", "bytes"], [[str(value) for value in row.values()] for row in rows])
+    table("", ["machine", "files"], [[name, str(count)] for name, count in sorted(writers.items())])
+
+
+@study_app.command("put")
+def put(
+    ctx: typer.Context,
+    files: Annotated[list[Path], typer.Argument(help="coaudit.toml, or codebooks.", dir_okay=False)],
+    replace: Annotated[bool, typer.Option("--replace", help="Put it in place of one that differs.")] = False,
+) -> None:
+    """Give every machine of the study these settings or codebooks."""
+    place = workspace(ctx)
+    for file in files:
+        _put(place, file, _name(file), replace=replace)
+        tell(f"{place.home}/{_name(file)}: {'as it was put' if replace else 'there'}")
+
+
+def _put(place: Workspace, file: Path, name: str, *, replace: bool) -> None:
+    content, target = file.read_bytes(), place.path / name
+    if target.exists() and target.read_bytes() != content and not replace:
+        raise UsageError(f"{place.home}/{name}: another one is there; --replace puts this in its place")
+    if place.remote:
+        place.remote.replace(name, content)
+        return
+    place.create()
+    target.parent.mkdir(exist_ok=True)
+    disk.put(target, content)
+
+
+def _name(file: Path) -> str:
+    """Where a file goes; a codebook is read first, so that no machine meets a broken one."""
+    if not file.is_file():
+        raise SourceError(f"{file}: no such file")
+    if file.name == SETTINGS:
+        return SETTINGS
+    return f"codebooks/{codebooks.read(file).name}.toml"
+
+
+def _machine(path: Path) -> str:
+    """The machine that a file's name tells."""
+    parts = path.name.split("-")
+    return parts[1] if len(parts) == 4 else "not told"

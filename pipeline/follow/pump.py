@@ -1,0 +1,135 @@
+"""The socket in a process of its own, so that nothing here keeps Redis waiting for long.
+
+Redis holds what a subscriber has not read in memory and cuts it off after 32 MB (its setting
+`client-output-buffer-limit pubsub`). While this process rates a message of 10 MB, no thread of it reads: so
+another one does nothing but read, and holds what has come until it is taken. Both ends of the pipes between
+them are ours; a frame is a length and a pickled object. Where this process dies, the other one ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import pickle
+import struct
+import sys
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import CoauditError, SourceError
+from ..systems.cogym.messages import Received
+from .redis import PATIENCE, Channel, Lost, Subscribed
+
+OUTLET = f"{__package__}.outlet"
+LENGTH = struct.Struct("<Q")
+CHUNK = 16 << 20
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What to listen to."""
+
+    url: str
+    patience: float
+
+
+@dataclass(frozen=True)
+class Ask:
+    """Ask a session for its state, as one of its members."""
+
+    session: str
+    role: str
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Hand over what was published until now, and end."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """A sentence for the user."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Failed:
+    """Why there will be no more messages."""
+
+    error: CoauditError
+
+
+@dataclass
+class Pump:
+    """A Redis server that a process of its own listens to."""
+
+    url: str
+    say: Callable[[str], None]
+    patience: float = PATIENCE
+    _process: asyncio.subprocess.Process | None = None
+    _stopped: bool = False
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when all that came was handed on."""
+
+    @property
+    def name(self) -> str:
+        """The server without what is secret."""
+        return Channel(self.url, self.say).name
+
+    async def messages(self) -> AsyncIterator[Received | Subscribed | Lost]:
+        """As `Channel.messages`, with its errors; ends after `stop`."""
+        pipe = asyncio.subprocess.PIPE
+        command = [sys.executable, "-P", "-m", OUTLET]
+        self._process = await asyncio.create_subprocess_exec(
+            *command, stdin=pipe, stdout=pipe, limit=CHUNK, start_new_session=True
+        )
+        try:
+            assert self._process.stdout is not None
+            self._order(Settings(self.url, self.patience))
+            if self._stopped:
+                self._order(Stop())
+            while (item := await taken(self._process.stdout)) is not None:
+                if isinstance(item, Failed):
+                    raise item.error
+                if isinstance(item, Said):
+                    self.say(item.text)
+                else:
+                    yield item
+            if not self._stopped:
+                raise SourceError(f"{self.name}: the process that listens there has ended; follow again")
+            self.ended.set()
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+            await self._process.wait()
+
+    async def ask(self, session: str, role: str) -> None:
+        """Ask the environment for a session's state; the answer comes as a message."""
+        self._order(Ask(session, role))
+
+    def stop(self) -> None:
+        """Have `messages` end after what was published until now."""
+        self._stopped = True
+        self._order(Stop())
+
+    def _order(self, order: object) -> None:
+        if self._process is not None and self._process.stdin is not None:
+            with contextlib.suppress(OSError):
+                self._process.stdin.write(frame(order))
+
+
+async def taken(stream: asyncio.StreamReader) -> Any:
+    """The next object of a pipe; None at its end."""
+    try:
+        (length,) = LENGTH.unpack(await stream.readexactly(LENGTH.size))
+        return pickle.loads(await stream.readexactly(length))
+    except (asyncio.IncompleteReadError, ConnectionError):
+        return None
+
+
+def frame(item: object) -> bytes:
+    """An object as it goes through a pipe."""
+    data = pickle.dumps(item, pickle.HIGHEST_PROTOCOL)
+    return LENGTH.pack(len(data)) + data

@@ -1,0 +1,143 @@
+"""What a run may ask: trajectories that it has claimed, with what other runs have answered meanwhile.
+
+A trajectory is claimed for one codebook and one way of asking before what is known of it is looked up, and
+given back once all that was asked about it is where every machine can read it. So two runs share the work
+of one judge, and no question is asked twice.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+from ...schemas import Codebook, Rating, canonical_json
+from ..store import Store, ledger
+from ..store.claims import Claims
+from ..store.ledger import RatingLedger
+from .scope import BATCH, Batch, Known, KnownUnits, known, trajectory_ids
+
+BITES = 200
+"""Into so many parts at least the work is cut, so that other runs get a share of it."""
+AGAIN = 1.0
+"""Seconds until what other runs hold is tried again."""
+
+
+class Elsewhere:
+    """What other processes rated since the database was last brought up to the ledgers."""
+
+    def __init__(self, store: Store, own: RatingLedger) -> None:
+        self.store = store
+        self.own = own
+        with store.reading(synced=True) as connection:
+            rows = connection.execute("SELECT path, bytes FROM ledgers").fetchall()
+        self._offsets: dict[str, int] = dict(rows)
+        self._known: dict[tuple[str, str | None, str], KnownUnits] = {}
+
+    def add(self, book: Codebook, to: dict[str, KnownUnits], ids: Sequence[str]) -> None:
+        """Add what is known by now of these trajectories."""
+        self._read()
+        for one in ids:
+            for event, said in self._known.get((book.name, book.version, one), {}).items():
+                to.setdefault(one, {}).setdefault(event, []).extend(said)
+
+    def _read(self) -> None:
+        self.store.workspace.pull(at_once=True)
+        for path in ledger.files(self.store.workspace.ratings):
+            if self.own.wrote(path):
+                continue
+            for item, behind in ledger.ratings(path, self._offsets.get(path.name, 0)):
+                self._offsets[path.name] = behind
+                if isinstance(item, Rating) and not item.retracted:
+                    about = (item.codebook, item.codebook_version, item.trajectory)
+                    self._known.setdefault(about, {}).setdefault(item.event, []).append(_known(item))
+
+
+class Claimed:
+    """The claims of a run, each until what it led to is answered and on disk."""
+
+    def __init__(self, claims: Claims, elsewhere: Elsewhere, stopping: Callable[[], bool]) -> None:
+        self.claims = claims
+        self.elsewhere = elsewhere
+        self.stopping = stopping
+        self._turn = threading.Lock()
+        self._left: dict[tuple[str, str], int] = {}
+        """Codebook and trajectory -> units that are asked and not answered."""
+        self._planned: set[tuple[str, str]] = set()
+        self._names: dict[tuple[str, str], str] = {}
+
+    def batches(self, store: Store, book: Codebook, asking: str) -> Iterator[Batch]:
+        """Every trajectory of the store; those that other runs hold come last, once they let go."""
+        left = trajectory_ids(store)
+        bite = max(1, min(BATCH, len(left) // BITES))
+        while left and not self.stopping():
+            held: list[str] = []
+            for start in range(0, len(left), bite):
+                some = left[start : start + bite]
+                mine = self._take(book, asking, some)
+                held += [one for one in some if one not in mine]
+                if mine:
+                    yield self._batch(store, book, [one for one in some if one in mine])
+            if len(held) == len(left):
+                time.sleep(AGAIN)
+            left = held
+
+    def asked(self, book: str, trajectory: str, units: int) -> None:
+        """So many more units wait for an answer."""
+        with self._turn:
+            self._left[book, trajectory] = self._left.get((book, trajectory), 0) + units
+
+    def planned(self, batch: Batch) -> None:
+        """Nothing more is asked about these trajectories."""
+        with self._turn:
+            self._planned |= {(batch.book.name, one.id) for one in batch.trajectories}
+
+    def answered(self, book: str, trajectory: str) -> None:
+        """A unit's answer is where everybody can read it."""
+        with self._turn:
+            self._left[book, trajectory] -= 1
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether anything can be given back."""
+        return any(not self._left.get(one) for one in self._planned)
+
+    def give_back(self) -> None:
+        """Let go of what is answered; all that was written about it is on disk."""
+        with self._turn:
+            done = [one for one in self._planned if not self._left.get(one)]
+            self._planned.difference_update(done)
+            names = [self._names.pop(one) for one in done]
+            for one in done:
+                self._left.pop(one, None)
+        self.claims.release(names)
+
+    def _take(self, book: Codebook, asking: str, ids: Sequence[str]) -> set[str]:
+        names = {f"{book.name}\0{book.version}\0{asking}\0{one}": one for one in ids}
+        taken = self.claims.take(list(names))
+        with self._turn:
+            self._names |= {(book.name, names[name]): name for name in taken}
+        return {names[name] for name in taken}
+
+    def _batch(self, store: Store, book: Codebook, ids: Sequence[str]) -> Batch:
+        with store.reading(synced=True) as connection:
+            trajectories = store.load(connection, ids)
+            said = known(connection, book, ids)
+        self.elsewhere.add(book, said, ids)
+        return Batch(book, trajectories, said)
+
+
+def _known(rating: Rating) -> Known:
+    rest = ("code", "cites", "quote", "error_source", "rationale", "probability", "model", "seed", "error")
+    return Known(
+        rater=rating.rater,
+        rater_version=rating.rater_version,
+        unit_hash=rating.unit_hash,
+        prompt_hash=rating.prompt_hash,
+        parameters=canonical_json(rating.parameters),
+        failed=rating.error is not None,
+        current=True,
+        repeat=rating.repeat,
+        label=rating.label,
+        rest={name: getattr(rating, name) for name in rest},
+    )

@@ -1,0 +1,165 @@
+"""Who asks what: work is claimed before it is done, so that machines that judge one study never ask twice.
+
+A claim ends when it is given back, which is after what it led to can be read by all; whoever claims then
+finds the answer. The claims of a process that dies end with it: files and Postgres know at once, an object
+store by a heartbeat that stays out, timed by the clock of the object store alone.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import struct
+import threading
+from collections.abc import Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from hashlib import blake2b
+from pathlib import Path
+from typing import Protocol
+
+from .locks import connected, key
+from .remote import Remote
+
+LEASE = 60.0
+"""Seconds without a heartbeat after which a claim in an object store is taken to be nobody's."""
+BEAT = 10.0
+_SIDE_BY_SIDE = 16
+
+
+class Claims(Protocol):
+    """What this process may work on."""
+
+    def take(self, names: Sequence[str]) -> set[str]:
+        """Claim what nobody else has claimed; which that was."""
+
+    def release(self, names: Collection[str]) -> None:
+        """Give claims back."""
+
+    def close(self) -> None:
+        """Give everything back."""
+
+
+class FolderClaims:
+    """Claims as locks on single bytes of a file that all share."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._file = os.open(folder / "claims", os.O_RDWR | os.O_CREAT, 0o600)
+
+    def take(self, names: Sequence[str]) -> set[str]:
+        return {name for name in names if self._lock(name, fcntl.F_WRLCK)}
+
+    def release(self, names: Collection[str]) -> None:
+        for name in names:
+            self._lock(name, fcntl.F_UNLCK)
+
+    def close(self) -> None:
+        os.close(self._file)
+
+    def _lock(self, name: str, kind: int) -> bool:
+        at = key(name) & (2**62 - 1)
+        try:
+            if hasattr(fcntl, "F_OFD_SETLK"):  # held by this opening of the file, not by the whole process
+                fcntl.fcntl(self._file, fcntl.F_OFD_SETLK, struct.pack("hhqqi", kind, os.SEEK_SET, at, 1, 0))
+            else:
+                how = fcntl.LOCK_UN if kind == fcntl.F_UNLCK else fcntl.LOCK_EX | fcntl.LOCK_NB
+                fcntl.lockf(self._file, how, 1, at)
+        except OSError:
+            return False
+        return True
+
+
+class CatalogClaims:
+    """Claims as advisory locks of one connection to Postgres."""
+
+    def __init__(self, conninfo: str) -> None:
+        self._connection = connected(conninfo)
+
+    def take(self, names: Sequence[str]) -> set[str]:
+        by_key = {key(f"claim {name}"): name for name in names}
+        query = "SELECT k FROM unnest(%s::bigint[]) AS k WHERE pg_try_advisory_lock(k)"
+        rows = self._connection.execute(query, [list(by_key)]).fetchall()
+        return {by_key[int(str(row[0]))] for row in rows}
+
+    def release(self, names: Collection[str]) -> None:
+        keys = [key(f"claim {name}") for name in names]
+        query = "SELECT count(pg_advisory_unlock(k)) FROM unnest(%s::bigint[]) AS k"
+        self._connection.execute(query, [keys]).fetchall()
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+class ObjectClaims:
+    """Claims as objects that only one can create: `claims/HASH.N`, the next N where a holder is gone."""
+
+    def __init__(self, remote: Remote, *, lease: float = LEASE, beat: float = BEAT) -> None:
+        self.remote = remote
+        self.lease = lease
+        self._me = secrets.token_hex(8)
+        self._held: dict[str, list[str]] = {}
+        """Name -> the objects that say so, and those of holders before."""
+        self._stopping = threading.Event()
+        self._beating: threading.Thread | None = None
+        self._pace = beat
+
+    def take(self, names: Sequence[str]) -> set[str]:
+        now = self._beat()
+        beats = {name.removeprefix("writers/"): at for name, at in self.remote.times("writers")}
+        there: dict[str, list[str]] = {}
+        for name, _ in self.remote.times("claims"):
+            there.setdefault(name.removeprefix("claims/").partition(".")[0], []).append(name)
+        with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
+            taken = pool.map(lambda name: self._take(name, there.get(_hashed(name), []), beats, now), names)
+            return {name for name, mine in zip(names, taken, strict=True) if mine}
+
+    def release(self, names: Collection[str]) -> None:
+        objects = [one for name in names for one in self._held.pop(name, [])]
+        if objects:
+            self.remote.delete(objects)
+
+    def close(self) -> None:
+        self._stopping.set()
+        if self._beating:
+            self._beating.join()
+        self.release(list(self._held))
+        self.remote.delete([f"writers/{self._me}"])
+
+    def _take(self, name: str, before: Sequence[str], beats: dict[str, datetime], now: datetime) -> bool:
+        before = sorted(before, key=_turn)
+        if before and self._is_held(before[-1], beats, now):
+            return False
+        mine = f"claims/{_hashed(name)}.{_turn(before[-1]) + 1 if before else 0}"
+        if not self.remote.create(mine, self._me.encode()):
+            return False
+        self._held[name] = [*before, mine]
+        return True
+
+    def _is_held(self, claim: str, beats: dict[str, datetime], now: datetime) -> bool:
+        holder = self.remote.read(claim)
+        if holder is None:
+            return True  # given back this very moment: the next look sees
+        last = beats.get(holder.decode("ascii", "replace"))
+        return last is not None and (now - last).total_seconds() < self.lease
+
+    def _beat(self) -> datetime:
+        """Show that this process lives; the object store's own time."""
+        if self._beating is None:
+            self._beating = threading.Thread(target=self._keep_beating, daemon=True)
+            self._beating.start()
+        return self.remote.touch(f"writers/{self._me}")
+
+    def _keep_beating(self) -> None:
+        while not self._stopping.wait(self._pace):
+            self.remote.touch(f"writers/{self._me}")
+
+
+def _hashed(name: str) -> str:
+    return blake2b(name.encode(), digest_size=12).hexdigest()
+
+
+def _turn(claim: str) -> int:
+    number = claim.rpartition(".")[2]
+    return int(number) if number.isdigit() else 0

@@ -1,0 +1,309 @@
+"""A study whose ledgers lie in an object store, and its mirror: the folder that this machine works in.
+
+Objects are written once and never changed: a segment of a ledger, a sample, a log under the hash of what it
+holds. So a mirror is up to the study once it has every name, and everything that reads a workspace reads the
+mirror. What is written here is a `.part` until the object store has it: only then does it bear its name and
+count. What a killed process left as a part is handed over by the next one.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import secrets
+import tarfile
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from platformdirs import user_state_path
+
+from ..errors import StoreError
+from . import disk
+from .ledger import PART
+from .locks import without_password
+
+MIRRORED = ("ratings", "sources", "outcomes", "forgotten", "samples", "codebooks", "models")
+"""Folders of a workspace that every machine has in full."""
+SCHEMES = ("s3", "gs", "az")
+SETTINGS = ("coaudit.toml", "secret")
+FRESH = 2.0
+"""Seconds for which a look at the object store holds."""
+MIRRORS = "COAUDIT_MIRRORS"
+"""The variable that names the folder of mirrors, else the user's own for what programs keep."""
+_READ_BACK = 1 << 20
+"""Bytes up to which what was written is read again."""
+
+
+def is_url(place: str) -> bool:
+    """Whether a workspace is named by a URL."""
+    return "://" in place
+
+
+class Remote:
+    """The object store's side of a study."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url.rstrip("/")
+        self.folder = mirror_of(self.url)
+        self._looked = 0.0
+        self._there: dict[str, str] = {}
+        self._store: Any = None
+
+    def __str__(self) -> str:
+        return without_password(self.url)
+
+    def pull(self, *, at_once: bool = False) -> None:
+        """Bring every object that is not here into the mirror; one look holds for `FRESH` seconds."""
+        if not at_once and time.monotonic() - self._looked < FRESH:
+            return
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for name, tag in self._listed():
+            target = self.folder / name
+            if self._there.get(name) != tag or not target.exists():
+                if not (target.exists() and _is_final(name)):
+                    self._fetch(name, target)
+                self._there[name] = tag
+        if not self._looked:
+            self._hand_over()
+        self._looked = time.monotonic()
+
+    def publish(self, part: Path) -> Path:
+        """Have the object store hold a part; it bears its name from then on, which is returned."""
+        final = part.with_name(part.name.removesuffix(PART))
+        self.put(self._name(final), part)
+        if not final.exists():  # another process may have handed it over
+            disk.rename(part, final)
+        part.unlink(missing_ok=True)
+        return final
+
+    def put(self, name: str, path: Path) -> None:
+        """Write an object that is not there yet, and see that it is. StoreError where it holds otherwise."""
+        from obstore.exceptions import AlreadyExistsError, BaseError
+
+        size = path.stat().st_size
+        try:
+            with self._explained(name):
+                self._client.put(name, path, mode="create", use_multipart=False)
+        except AlreadyExistsError:
+            pass  # an answer that got lost, or the same log from elsewhere
+        with self._explained(name):
+            try:
+                there = self._client.head(name)["size"]
+                same = there == size and (size > _READ_BACK or self._read(name) == path.read_bytes())
+            except (FileNotFoundError, BaseError) as error:
+                raise StoreError(f"{self}/{name}: was written and is not there: {_short(error)}") from error
+        if not same:
+            raise StoreError(f"{self}/{name}: holds something else than what was to be written")
+
+    def create(self, name: str, content: bytes) -> bool:
+        """Write a small object if there is none of that name; whether there was none."""
+        from obstore.exceptions import AlreadyExistsError
+
+        try:
+            with self._explained(name):
+                self._client.put(name, content, mode="create")
+        except AlreadyExistsError:
+            return False
+        return True
+
+    def replace(self, name: str, content: bytes) -> None:
+        """Write a small object in place of what was there: people change settings and codebooks."""
+        with self._explained(name):
+            self._client.put(name, content)
+        self.pull(at_once=True)
+
+    def read(self, name: str) -> bytes | None:
+        """A small object; None where there is none."""
+        with self._explained(name):
+            try:
+                return self._read(name)
+            except FileNotFoundError:
+                return None
+
+    def secret(self) -> bytes:
+        """The study's own random bytes: the first machine that asks makes them."""
+        self.create("secret", secrets.token_bytes(32))
+        return self.read("secret") or b""
+
+    def keep_log(self, content: str, folder: Path) -> None:
+        """Hold the files of a log under the hash of what they hold."""
+        name = f"logs/{content}.tar.gz"
+        if self._has(name):
+            return
+        with tempfile.TemporaryDirectory(dir=self.folder) as aside:
+            packed = Path(aside) / "log.tar.gz"
+            with tarfile.open(packed, "w:gz", compresslevel=1) as archive:
+                archive.add(folder, arcname=".", filter=_nobodys)
+            with self._explained(name):
+                self._client.put(name, packed)
+            if not self._has(name, packed.stat().st_size):
+                raise StoreError(f"{self}/{name}: was written and is not there")
+
+    def fetch_log(self, content: str, folder: Path) -> bool:
+        """Bring the files of a log here; whether the study holds it."""
+        name = f"logs/{content}.tar.gz"
+        if not self._has(name):
+            return False
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent) as aside:
+            packed, opened = Path(aside) / "log.tar.gz", Path(aside) / "log"
+            self._fetch(name, packed)
+            with tarfile.open(packed, "r:gz") as archive:
+                archive.extractall(opened, filter="data")
+            if not folder.exists():
+                opened.rename(folder)
+        return True
+
+    def times(self, folder: str) -> list[tuple[str, datetime]]:
+        """The objects of a folder with when they were written, by the object store's clock."""
+        with self._explained(folder):
+            objects = [meta for batch in self._client.list(folder) for meta in batch]
+        return [(str(meta["path"]), meta["last_modified"]) for meta in objects]
+
+    def touch(self, name: str) -> datetime:
+        """Write a small object again; what time it is then by the object store's clock."""
+        with self._explained(name):
+            self._client.put(name, b"-")
+            at: datetime = self._client.head(name)["last_modified"]
+        return at
+
+    def delete(self, names: Sequence[str]) -> None:
+        """Take objects away that never were part of a ledger."""
+        with self._explained(", ".join(names[:1])):
+            self._client.delete(list(names))
+
+    def objects(self) -> list[tuple[str, int]]:
+        """Every object with its bytes."""
+        with self._explained(""):
+            return [(str(meta["path"]), int(meta["size"])) for batch in self._client.list() for meta in batch]
+
+    def _listed(self) -> Iterator[tuple[str, str]]:
+        """Names and tags of what a mirror holds."""
+        with self._explained(""):
+            for folder in MIRRORED:
+                for batch in self._client.list(folder):
+                    for meta in batch:
+                        if _is_safe(meta["path"]):
+                            yield meta["path"], str(meta["e_tag"] or meta["last_modified"])
+            for meta in self._client.list_with_delimiter()["objects"]:
+                if meta["path"] in SETTINGS:
+                    yield meta["path"], str(meta["e_tag"] or meta["last_modified"])
+
+    def _hand_over(self) -> None:
+        """Publish what processes left that were killed before they could."""
+        for name in MIRRORED:
+            for part in sorted((self.folder / name).glob(f"*{PART}")):
+                if _is_free(part):
+                    self._finish(part)
+
+    def _finish(self, part: Path) -> None:
+        final = part.with_name(part.name.removesuffix(PART))
+        whole = part.read_bytes().rpartition(b"\n")
+        os.truncate(part, len(whole[0]) + len(whole[1]))  # a line that was cut off never counted
+        if final.exists() or not part.stat().st_size:
+            part.unlink()  # it was published, and the kill came before the name
+        else:
+            self.publish(part)
+
+    def _fetch(self, name: str, target: Path) -> None:
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        aside = target.with_name(f".{target.name}.{os.getpid()}.{secrets.token_hex(4)}")
+        with self._explained(name), aside.open("wb") as file:
+            for block in self._client.get(name).stream():
+                file.write(block)
+        aside.replace(target)
+
+    def _has(self, name: str, size: int | None = None) -> bool:
+        with self._explained(name):
+            try:
+                there = self._client.head(name)["size"]
+            except FileNotFoundError:
+                return False
+        return size is None or there == size
+
+    def _read(self, name: str) -> bytes:
+        return bytes(self._client.get(name).bytes())
+
+    def _name(self, path: Path) -> str:
+        return path.relative_to(self.folder).as_posix()
+
+    @property
+    def _client(self) -> Any:
+        if self._store is None:
+            try:
+                from obstore.store import from_url
+            except ImportError as error:
+                raise StoreError(
+                    f"{self}: a workspace in an object store needs the extra `remote`: "
+                    "pip install coaudit[remote]"
+                ) from error
+            if self.url.partition("://")[0] not in SCHEMES:
+                raise StoreError(
+                    f"{self}: a workspace is a folder or lies at {', '.join(f'{one}://' for one in SCHEMES)}"
+                )
+            with self._explained(""):
+                endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
+                plain = {"client_options": {"allow_http": True}} if endpoint.startswith("http://") else {}
+                self._store = from_url(self.url, **plain)
+        return self._store
+
+    @contextmanager
+    def _explained(self, name: str) -> Iterator[None]:
+        from obstore.exceptions import AlreadyExistsError, BaseError
+
+        try:
+            yield
+        except (AlreadyExistsError, FileNotFoundError):
+            raise
+        except (BaseError, OSError, ValueError) as error:
+            raise StoreError(f"{self}/{name}: the object store refuses: {_short(error)}") from error
+
+
+def mirror_of(url: str) -> Path:
+    """The folder of this machine that mirrors a study."""
+    above = os.environ.get(MIRRORS)
+    readable = re.sub(r"[^\w.-]+", "-", without_password(url))[-60:].strip("-")
+    name = f"{readable}-{blake2b(url.encode(), digest_size=4).hexdigest()}"
+    return (Path(above).absolute() if above else user_state_path("coaudit") / "mirrors") / name
+
+
+def _is_final(name: str) -> bool:
+    """Whether an object never changes: all do but what a person writes."""
+    return not (name in SETTINGS or name.startswith(("codebooks/", "models/")))
+
+
+def _is_safe(name: str) -> bool:
+    """Whether an object's name is a file right below a mirrored folder: a bucket may hold anything."""
+    folder, _, file = name.partition("/")
+    return folder in MIRRORED and bool(re.fullmatch(r"[A-Za-z0-9_~@][A-Za-z0-9_.~@-]{0,200}", file))
+
+
+def _is_free(part: Path) -> bool:
+    """Whether nobody writes a part any more."""
+    try:
+        with part.open("rb") as file:
+            fcntl.flock(file.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _nobodys(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    """A file without its owner; links and devices stay out."""
+    member.uid = member.gid = 0
+    member.uname = member.gname = ""
+    return member if member.isfile() or member.isdir() else None
+
+
+def _short(error: BaseException) -> str:
+    """An object store's reason on one line, without its debugging."""
+    text = " ".join(str(error).split())
+    code = re.search(r"<Code>(\w+)</Code>", text)
+    return without_password(code[1] if code else text[:300])

@@ -1,0 +1,188 @@
+"""Messages of chats that are written in other fields than a chat API's, as such messages.
+
+Told by their structure, not by whose they are: a speaker by `role` or within `author`, what is said as a
+text, as `parts`, or within `content`; calls and answers as parts of it, in any of the usual words; a message
+wrapped in an object of its own, in a list or in a tree of them by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+ROLES = {
+    **{name: name for name in ("system", "developer", "user", "assistant", "tool", "function")},
+    "human": "user",
+    "ai": "assistant",
+    "model": "assistant",
+    "bot": "assistant",
+    "agent": "assistant",
+}
+SPEAKERS = ("role", "author", "sender", "source", "from")
+CONTENTS = ("content", "parts", "text")
+TIMES = ("timestamp", "created_at", "created", "create_time", "createdAt")
+CALLS = ("functionCall", "function_call", "toolInvocation", "toolUse", "toolCall", "tool_call")
+ANSWERS = ("functionResponse", "function_response", "toolResult", "tool_result")
+NAMES, ARGUMENTS = ("name", "toolName", "tool_name"), ("args", "arguments", "input", "parameters")
+RESULTS = ("response", "result", "output", "content")
+IDS = ("id", "toolCallId", "toolUseId", "call_id", "tool_call_id")
+STEP, SEEN = (
+    ("model_output", "content", "thought", "text"),
+    ("observations", "observation", "result", "output"),
+)
+Message = dict[str, Any]
+
+
+def messages(item: Any) -> list[Message] | None:
+    """The messages of a chat API that an item amounts to; None where it is no message of any kind."""
+    item = _unwrapped(item)
+    if not isinstance(item, dict):
+        return None
+    role, name = _speaker(item)
+    if role is None and isinstance(item.get("tool_calls"), list):
+        return _step(item)
+    said = next((item[key] for key in CONTENTS if item.get(key) is not None), None)
+    if role is None or (said is None and not ("tool_calls" in item or "function_call" in item)):
+        return None
+    if is_plain(item):
+        return [item]
+    head = {"role": role, "name": item.get("name") or name, "timestamp": _first(item, TIMES)}
+    kept = {key: item[key] for key in ("tool_calls", "function_call", "tool_call_id") if key in item}
+    if role in ("tool", "function"):
+        return [{**head, **kept, "content": said}]
+    runs = list(_runs(_blocks(said)))
+    return [{**head, **kept, "content": run} for run in runs] or [{**head, **kept, "content": ""}]
+
+
+def is_plain(item: Message) -> bool:
+    """Whether it is a message as a chat API has it."""
+    content = item.get("content")
+    blocks = content if isinstance(content, list) else []
+    texts = all(
+        isinstance(one, dict) and isinstance(one.get("text", ""), str) and "type" in one for one in blocks
+    )
+    usual = content is None or isinstance(content, (str, list))
+    return isinstance(item.get("role"), str) and "content" in item and usual and texts
+
+
+def thread(value: dict[str, Any]) -> list[Any]:
+    """The messages of an object that has them by name, of a tree the branch that was written last.
+
+    Empty where it is no such object: then most of its values are no messages.
+    """
+    nodes = [one for one in value.values() if isinstance(one, dict)]
+    if len(nodes) < len(value) or len(value) < 2:
+        return []
+    spoken = [one for one in nodes if messages(one)]
+    if len(spoken) < 2 or len(spoken) < 0.6 * len(nodes):
+        return []
+    if not all("parent" in one for one in nodes):
+        return spoken
+    branch, key = list[Any](), next(reversed(value))
+    while key in value and len(branch) <= len(value):
+        branch.append(value[key])
+        key = value[key]["parent"]
+    return [one for one in reversed(branch) if messages(one)]
+
+
+def _unwrapped(item: Any) -> Any:
+    inside = item.get("message") if isinstance(item, dict) else None
+    if not isinstance(inside, dict) or _speaker(inside)[0] is None:
+        return item
+    return {**{key: item[key] for key in TIMES if key in item}, **inside}
+
+
+def _speaker(item: Message) -> tuple[str | None, str | None]:
+    """(role, name) of who speaks; no role where nothing says so."""
+    for key in SPEAKERS:
+        said = item.get(key)
+        name = said.get("role", said.get("name")) if isinstance(said, dict) else said
+        if isinstance(name, str) and name:
+            role = ROLES.get(name.lower())
+            return (role, None) if role else ("assistant", name)
+    return None, None
+
+
+def _step(item: Message) -> list[Message]:
+    """A step that has calls and nobody who speaks: an agent's, with what came back."""
+    calls = [call for one in item["tool_calls"] for call in _call(one)]
+    said = _first(item, STEP)
+    text = [{"type": "text", "text": said}] if isinstance(said, str) and said else []
+    seen = _first(item, SEEN)
+    answer = [] if seen is None or not calls else [{"type": "tool_result", "content": seen}]
+    return [{"role": "assistant", "content": [*text, *calls, *answer], "timestamp": _first(item, TIMES)}]
+
+
+def _runs(blocks: Iterator[Message]) -> Iterator[list[Message]]:
+    """Parts of one message each: in one, what is said comes before what is called."""
+    run: list[Message] = []
+    for block in blocks:
+        if run and block["type"] == "text" and run[-1]["type"] != "text":
+            yield run
+            run = []
+        run.append(block)
+    if run:
+        yield run
+
+
+def _blocks(said: Any) -> Iterator[Message]:
+    """A content as texts, calls and answers."""
+    if isinstance(said, str):
+        yield {"type": "text", "text": said}
+    elif isinstance(said, list):
+        for part in said:
+            yield from _blocks(part)
+    elif isinstance(said, dict):
+        yield from _part(said)
+
+
+def _part(part: Message) -> Iterator[Message]:
+    text = part.get("text")
+    if part.get("type") in ("tool_use", "tool_result", "thinking", "reasoning"):
+        yield part
+    elif isinstance(text, dict) and isinstance(text.get("value"), str):
+        yield {"type": "text", "text": text["value"]}
+    elif isinstance(text, str):
+        yield {"type": "text", "text": text}
+    elif isinstance(part.get("parts"), list):
+        yield from _blocks(part["parts"])
+    elif call := next((part[key] for key in CALLS if isinstance(part.get(key), dict)), None):
+        yield from _called(call)
+    elif answer := next((part[key] for key in ANSWERS if isinstance(part.get(key), dict)), None):
+        yield _answer(answer)
+    elif str(part.get("type")).startswith("tool-") and _first(part, IDS):
+        yield from _called({"name": str(part["type"])[len("tool-") :], **part})
+    elif "arguments" in part or "input" in part:
+        yield from _called(part)
+    elif "call_id" in part or "toolUseId" in part:
+        yield _answer(part)
+
+
+def _call(item: Any) -> Iterator[Message]:
+    """A call, its function maybe in an object of its own."""
+    if isinstance(item, dict):
+        function = item.get("function")
+        inside = {**function, "id": item.get("id")} if isinstance(function, dict) else item
+        yield from (one for one in _called(inside) if one["type"] == "tool_use")
+
+
+def _called(call: Message) -> Iterator[Message]:
+    """A call, and the answer where it stands in the call."""
+    name, mark = _first(call, NAMES), _first(call, IDS)
+    if not isinstance(name, str):
+        return
+    yield {"type": "tool_use", "id": mark, "name": name, "input": _first(call, ARGUMENTS)}
+    if (result := _first(call, RESULTS)) is not None:
+        yield {"type": "tool_result", "tool_use_id": mark, "content": result}
+
+
+def _answer(answer: Message) -> Message:
+    failed = answer.get("is_error")
+    content = _first(answer, RESULTS)
+    block = {"type": "tool_result", "tool_use_id": _first(answer, ("call_id", *IDS)), "content": content}
+    return {**block, "is_error": failed} if isinstance(failed, bool) else block
+
+
+def _first(item: Message, names: tuple[str, ...]) -> Any:
+    """The first field of these that says something."""
+    return next((item[name] for name in names if item.get(name) is not None), None)

@@ -1,0 +1,52 @@
+"""What a pump listens to is heard whole, however busy whoever takes it is."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+from redis import Redis
+
+from coaudit.pipeline.follow.pump import Pump
+from coaudit.pipeline.follow.redis import Subscribed
+from coaudit.pipeline.systems.cogym.messages import Received
+from tests.pipeline.follow.conftest import Server
+
+pytestmark = pytest.mark.slow
+MESSAGES, SIZE = 400, 100_000
+
+
+def publish(server: Server) -> None:
+    with Redis(port=server.port) as client:
+        for number in range(MESSAGES):
+            client.publish("env_1/step", f"{number} ".ljust(SIZE, "x"))
+            time.sleep(0.004)
+
+
+async def heard(server: Server, busy: float) -> list[Received | object]:
+    """All that comes until the pump stops; for so many seconds from the first message nothing is taken."""
+    pump = Pump(server.url, lambda text: None)
+    items: list[Received | object] = []
+    publisher = threading.Thread(target=publish, args=(server,))
+    async for item in pump.messages():
+        items.append(item)
+        if len(items) == 1:
+            publisher.start()
+        if len(items) == 2:
+            time.sleep(busy)
+            publisher.join()
+            pump.stop()
+    return items
+
+
+def test_a_follower_that_is_busy_for_long_is_not_cut_off(redis_at: Callable[..., Server]) -> None:
+    # 40 MB come while nobody takes any; the server holds 8 MB for a subscriber.
+    server = redis_at("--client-output-buffer-limit", "pubsub 8mb 8mb 1")
+    first, *rest = asyncio.run(heard(server, busy=3.0))
+    assert isinstance(first, Subscribed) and first.away is None
+    numbers = [int(item.payload.split()[0]) for item in rest if isinstance(item, Received)]
+    assert numbers == list(range(MESSAGES)), "all that was published before the stop, once, in its order"
+    assert len(rest) == MESSAGES

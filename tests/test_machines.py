@@ -1,0 +1,322 @@
+"""Many machines, one study: what each does, all see; nothing is lost, doubled or paid for twice."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coaudit.pipeline.store import Store, Workspace
+from coaudit.pipeline.systems.cogym.generate import generate
+from tests.judges.endpoint import Endpoint
+from tests.servers import BUCKET, Machine, free_port, object_store, postgres
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("machines")]
+pytest.importorskip("duckdb_extensions", reason="the extra `lake` is not installed")
+pytest.importorskip("obstore", reason="the extra `remote` is not installed")
+TABLES = {
+    "trajectories": "id, native_id, n_events, digest",
+    "events": "trajectory_id, seq, sub, kind, text",
+    "units": "*",
+    "counted": "trajectory_id, event, codebook, code, rater, label",
+    "outcomes": "trajectory_id, name, value, imported",
+    "measured": "metric, trajectory_id, round(value, 9), participant, rater, scoring, definition",
+}
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[dict[str, str]]:
+    with object_store() as environment:
+        yield environment
+
+
+@pytest.fixture(scope="module")
+def catalog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with postgres(tmp_path_factory.mktemp("postgres") / "server") as conninfo:
+        yield conninfo
+
+
+@pytest.fixture
+def database(catalog: str, request: pytest.FixtureRequest) -> str:
+    """A database of the catalog for one test alone."""
+    import psycopg
+
+    name = f"test_{abs(hash(request.node.name)):x}"
+    with psycopg.connect(catalog, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    return catalog.replace("dbname=postgres", f"dbname={name}")
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    with Endpoint(latency=0.05).serving() as serving:
+        yield serving
+
+
+def tables(machine: Machine) -> dict[str, list[str]]:
+    """What a machine sees."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {**machine.environment, "COAUDIT_MIRRORS": str(machine.folder)}.items():
+            patch.setenv(name, value)
+        store = Store(Workspace.at(machine.workspace))
+        with store.reading() as connection:
+            return {
+                table: sorted(map(str, connection.execute(f"SELECT {columns} FROM {table}").fetchall()))
+                for table, columns in TABLES.items()
+            }
+
+
+def logs(folder: Path, *, parts: int, sessions: int = 4) -> list[Path]:
+    """Folders of generated sessions."""
+    generate(folder / "all", parts * sessions, 1)
+    for number, path in enumerate(sorted((folder / "all").glob("*/*"))):
+        target = folder / f"part{number % parts}" / path.parent.name / path.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        path.rename(target)
+    return [folder / f"part{part}" for part in range(parts)]
+
+
+def alone(folder: Path, parts: list[Path], *commands: tuple[object, ...]) -> dict[str, list[str]]:
+    """What one machine with a folder of its own comes to."""
+    machine = Machine(folder / "alone", str(folder / "alone" / "workspace"))
+    for command in (*(("ingest", part) for part in parts), *commands):
+        machine.run(*command)
+    return tables(machine)
+
+
+def study(folder: Path, name: str, s3: dict[str, str], machines: int = 2, **settings: str) -> list[Machine]:
+    """Machines that share a study in the object store."""
+    url = f"s3://{BUCKET}/{name}"
+    if settings:
+        import obstore
+        from obstore.store import from_url
+
+        text = "".join(f"{key} = {json.dumps(value)}\n" for key, value in settings.items())
+        with pytest.MonkeyPatch.context() as patch:
+            for key, value in s3.items():
+                patch.setenv(key, value)
+            obstore.put(from_url(url, client_options={"allow_http": True}), "coaudit.toml", text.encode())
+    return [Machine(folder / f"machine{n}", url, s3) for n in range(machines)]
+
+
+def test_machines_that_share_an_object_store_see_what_one_machine_would(
+    tmp_path: Path, s3: dict[str, str]
+) -> None:
+    first, second, third = study(tmp_path, "plain", s3, 3)
+    one, two = logs(tmp_path / "logs", parts=2)
+    first.run("ingest", one)
+    second.run("ingest", two)
+    first.run("judge")
+    given = tmp_path / "outcomes.jsonl"
+    (trajectory, *_) = json.loads(first.run("trajectory", "list", "--json"))["rows"]
+    for number, machine in enumerate((first, second), start=2):
+        line = {"trajectory": trajectory["id"], "name": ("satisfaction", "outcome_rating")[number - 2]}
+        given.write_text(json.dumps({**line, "value": number}) + "\n")
+        machine.run("outcomes", "import", given)
+    expected = tables(first)
+    assert tables(second) == expected
+    assert sum("True" in row for row in expected["outcomes"]) == 2, "neither import took the other's out"
+    local = alone(tmp_path, [one, two], ("judge",))
+    assert {**local, "outcomes": [], "measured": []} == {**expected, "outcomes": [], "measured": []}
+    for part in (one, two):
+        part.rename(part.with_suffix(".gone"))
+    third.run("rebuild")
+    assert tables(third) == expected, "logs lie in the study, not on the machine that read them"
+
+
+def test_a_sample_of_one_name_is_drawn_once_in_a_study(tmp_path: Path, s3: dict[str, str]) -> None:
+    first, second = study(tmp_path, "samples", s3)
+    first.run("ingest", *logs(tmp_path / "logs", parts=1))
+    first.run("sample", "--codebook", "initiative", "--size", 5, "--name", "pilot", "--seed", 1)
+    assert "exists; choose" in second.run(
+        "sample", "--codebook", "initiative", "--size", 5, "--name", "pilot", "--seed", 2, status=2
+    )
+
+
+def test_a_rebuild_keeps_what_other_machines_brought_into_the_lake(
+    tmp_path: Path, s3: dict[str, str], database: str
+) -> None:
+    lake = {"store": f"ducklake:postgres:{database}", "data": f"s3://{BUCKET}/tables"}
+    first, second = study(tmp_path, "lake", s3, 2, **lake)
+    one, two = logs(tmp_path / "logs", parts=2)
+    first.run("ingest", one)
+    second.run("ingest", two)
+    first.run("judge")
+    before = tables(first)
+    assert before == alone(tmp_path, [one, two], ("judge",)), "a lake gives the tables of a file"
+    second.run("rebuild")
+    assert tables(first) == tables(second) == before
+    first.run("rebuild")  # takes away what the first rebuild left
+    assert tables(second) == before
+
+
+def test_four_writers_two_of_them_killed_and_a_rebuild_lose_and_double_nothing(
+    tmp_path: Path, s3: dict[str, str], database: str
+) -> None:
+    machines = study(
+        tmp_path, "storm", s3, 5, store=f"ducklake:postgres:{database}", data=str(tmp_path / "tables")
+    )
+    *writers, reader = machines
+    parts = logs(tmp_path / "logs", parts=8, sessions=3)
+    writers[3].run("ingest", parts[7])
+    running = [w.start("ingest", *parts[2 * n : 2 * n + 2]) for n, w in enumerate(writers)]
+    time.sleep(4)
+    for victim in running[:2]:
+        os.kill(victim.pid, signal.SIGKILL)
+        victim.communicate()
+    rebuilding = reader.start("rebuild")
+    seen = []
+    while any(one.poll() is None for one in (*running[2:], rebuilding)):
+        rows = json.loads(reader.run("trajectory", "list", "--json"))["rows"]
+        seen.append(len({row["id"] for row in rows}))
+        assert len(rows) == seen[-1], "a reader never sees a session twice"
+    for one in (*running[2:], rebuilding):
+        _, complaint = one.communicate()
+        assert one.returncode == 0, complaint
+    for n in (0, 1):  # what a killed machine had not brought in, it brings in now
+        writers[n].run("ingest", *parts[2 * n : 2 * n + 2])
+    reader.run("rebuild")
+    assert tables(writers[0]) == tables(reader) == alone(tmp_path, parts)
+
+
+@pytest.mark.parametrize("place", ["folder", "object store", "catalog"])
+def test_two_machines_judge_one_study_and_ask_each_question_once(
+    tmp_path: Path, s3: dict[str, str], database: str, endpoint: Endpoint, place: str
+) -> None:
+    lake = {"store": f"ducklake:postgres:{database}", "data": str(tmp_path / "tables")}
+    if place == "folder":
+        shared = str(tmp_path / "shared")
+        machines = [Machine(tmp_path / f"m{n}", shared) for n in range(2)]
+    else:
+        machines = study(tmp_path, f"judged-{place[:3]}", s3, 2, **(lake if place == "catalog" else {}))
+    machines[0].run("ingest", *logs(tmp_path / "logs", parts=1, sessions=30))
+    asking = ["judge", "--json", "--model", "hosted_vllm/judge", "--api-base", endpoint.url, "--yes"]
+    asking += ["--codebook", "initiative", "--concurrency", "4"]
+    running = [machine.start(*asking) for machine in machines]
+    ended = [(json.loads(out), err) for out, err in (one.communicate() for one in running)]
+    first, second = (summary for summary, _ in ended)
+    assert endpoint.asked_twice == 0
+    assert first["requests"] + second["requests"] == endpoint.requests
+    assert min(first["rated"], second["rated"]) > 0, "both had a share"
+    assert first["rated"] + first["already"] == second["rated"] + second["already"]
+    again = json.loads(machines[1].run(*asking))
+    assert (again["rated"], again["requests"]) == (0, 0)
+    assert tables(machines[0]) == tables(machines[1])
+
+
+@pytest.mark.parametrize("place", ["folder", "catalog"])
+def test_what_a_killed_judge_had_claimed_is_asked_by_the_other(
+    tmp_path: Path, s3: dict[str, str], database: str, endpoint: Endpoint, place: str
+) -> None:
+    lake = {"store": f"ducklake:postgres:{database}", "data": str(tmp_path / "tables")}
+    if place == "folder":
+        machines = [Machine(tmp_path / f"m{n}", str(tmp_path / "shared")) for n in range(2)]
+    else:
+        machines = study(tmp_path, "killed", s3, 2, **lake)
+    machines[0].run("ingest", *logs(tmp_path / "logs", parts=1, sessions=30))
+    asking = ["judge", "--json", "--model", "hosted_vllm/judge", "--api-base", endpoint.url, "--yes"]
+    asking += ["--codebook", "initiative", "--concurrency", "4"]
+    running = [machine.start(*asking) for machine in machines]
+    deadline = time.monotonic() + 120
+    while endpoint.requests < 40 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.kill(running[0].pid, signal.SIGKILL)
+    running[0].communicate()
+    out, err = running[1].communicate()
+    done = json.loads(out)
+    assert (done["errors"], running[1].returncode) == (0, 0), err
+    units = done["rated"] + done["already"]
+    assert json.loads(machines[1].run(*asking)) | {"seconds": 0} >= {"already": units, "requests": 0}.keys()
+    assert endpoint.asked_twice <= 40, "only what the killed one had asked and not yet published"
+
+
+def test_tables_of_another_study_are_refused_and_stay_as_they_are(tmp_path: Path, database: str) -> None:
+    url = f"ducklake:postgres:{database}"
+    machines = []
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "coaudit.toml").write_text(f'store = "{url}"\ndata = "{tmp_path / "tables"}"\n')
+        machines.append(Machine(tmp_path / "mirrors", str(tmp_path / name)))
+    one, two = logs(tmp_path / "logs", parts=2)
+    machines[0].run("ingest", one)
+    before = tables(machines[0])
+    guest = json.loads(machines[1].run("trajectory", "list", "--json"))["rows"]
+    assert len(guest) == len(before["trajectories"]), "a machine that only looks needs no ledgers"
+    for command in (("ingest", two), ("judge",), ("rebuild",)):
+        told = machines[1].run(*command, status=1)
+        assert f"another study's, whose ledgers lie in {tmp_path / 'a'}" in told
+    assert tables(machines[0]) == before
+
+
+def test_a_catalog_that_is_newer_away_or_elsewhere_says_so_without_its_password(
+    tmp_path: Path, database: str
+) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    machine = Machine(tmp_path / "mirrors", str(here))
+
+    def settings(store: str, data: object) -> None:
+        (here / "coaudit.toml").write_text(f'store = "{store}"\ndata = "{data}"\n')
+
+    settings(f"ducklake:postgres:{database}", tmp_path / "tables")
+    machine.run("ingest", *logs(tmp_path / "logs", parts=1, sessions=1))
+    with Store(Workspace(here)).writing() as connection:
+        connection.execute("UPDATE meta SET value = '99' WHERE key = 'version'")
+    assert "written by a newer coaudit (tables 99" in machine.run("metrics", status=1)
+    settings(f"ducklake:postgres:{database}", tmp_path / "other")
+    assert "does not match existing data path" in machine.run("metrics", status=1)
+    settings(f"ducklake:postgres:{database}", "ftp://host/tables")
+    assert "tables lie in a folder or in s3://, got ftp://" in machine.run("metrics", status=1)
+    settings(f"ducklake:postgres:host=127.0.0.1 port={free_port()} password=hunter2", tmp_path / "tables")
+    told = machine.run("metrics", status=1)
+    assert "refused" in told and "hunter2" not in told
+
+
+class _Lying(http.server.BaseHTTPRequestHandler):
+    """An object store that takes everything and holds nothing."""
+
+    def _answer(self, status: int, body: bytes = b"") -> None:
+        self.send_response(status)
+        self.send_header("ETag", '"0"')
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_PUT(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self._answer(200)
+
+    def do_GET(self) -> None:
+        empty = b'<?xml version="1.0"?><ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>'
+        self._answer(*((200, empty) if "list-type" in self.path else (404, b"")))
+
+    def do_HEAD(self) -> None:
+        self._answer(404)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+def test_an_object_store_that_refuses_or_lies_about_a_write_is_told_on(
+    tmp_path: Path, s3: dict[str, str]
+) -> None:
+    parts = logs(tmp_path / "logs", parts=1, sessions=1)
+    nowhere = Machine(tmp_path / "mirrors", "s3://no-such-bucket/study", s3)
+    assert "the object store refuses: NoSuchBucket" in nowhere.run("ingest", *parts, status=1)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Lying)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    lying = {**s3, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.server_port}"}
+    machine = Machine(tmp_path / "mirrors", f"s3://{BUCKET}/lies", lying)
+    told = machine.run("ingest", *parts, status=1)
+    server.shutdown()
+    server.server_close()
+    assert "was written and is not there" in told
+    assert "hush-hush" not in told
