@@ -69,6 +69,8 @@ class Start:
             self.context.limit = self.context.limit or offering.result().context
         except Fatal as error:
             state.fail(error)
+        except OSError as error:
+            state.fail(Fatal(f"the engine cannot be started: {error}"))
         state.limiter.open()
         self.done = True
         return state.stopping is None

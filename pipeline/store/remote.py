@@ -141,7 +141,7 @@ class Remote:
         return self.read("secret") or b""
 
     def keep_log(self, content: str, folder: Path) -> None:
-        """Hold the files of a log under the hash of what they hold, by the time that anything is published."""
+        """Hold a log's files under the hash of what they hold, by the time that anything is published."""
         if self._pool is None:
             self._pool = ThreadPoolExecutor(SIDE_BY_SIDE)
         self._uploads.append(self._pool.submit(self._keep, content, folder))

@@ -83,6 +83,7 @@ class RayClient:
         self._stream: Stream | None = None
         self._feeding: asyncio.Task[None] | None = None
         self._failed: Fatal | None = None
+        self._over = False
         self._output = ExitStack()
 
     async def __aenter__(self) -> RayClient:
@@ -147,7 +148,7 @@ class RayClient:
         stage, loop = self._stage, asyncio.get_running_loop()
         size = math.ceil(questions / (4 * self._at_work))
         size = min(LARGEST, max(SMALLEST, size))
-        self._blocks = Blocks(size)
+        self._blocks, self._over = Blocks(size), False
         self._stream = Stream(
             lambda source: stage(source, size),
             2 * math.ceil(questions / size) + SPARE,
@@ -169,8 +170,10 @@ class RayClient:
             await self._wake.wait()
             await asyncio.sleep(MOMENT)
             self._wake.clear()
+            if self._over and self._waiting:
+                self._begin(max(len(self._waiting), 2 * self._blocks.size * SPARE))
             assert self._stream is not None
-            while self._waiting and not self._stream.is_full and self._is_due():
+            while self._waiting and not self._over and not self._stream.is_full and self._is_due():
                 self._send(self._stream)
 
     def _is_due(self) -> bool:
@@ -207,8 +210,7 @@ class RayClient:
         """The dataset failed, or has used up its tickets: what is open goes into another."""
         left = [key for key, waiting in self._open.items() if not waiting.reply.done()]
         if error is None:
-            self._waiting = deque(left)
-            self._begin(max(len(left), 2 * self._blocks.size * SPARE))
+            self._waiting, self._over = deque(left), True
             self._wake.set()
             return
         self._failed = Fatal(explained(error))

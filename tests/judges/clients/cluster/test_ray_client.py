@@ -21,7 +21,7 @@ from tests.judges.endpoint import Endpoint, fitting
 from tests.pipeline.judge.test_run import chatter, fill, held
 
 pytestmark = pytest.mark.slow
-SECONDS = 400
+SECONDS = 600
 """Ray takes ten to sixty seconds to begin, by what else the machine does."""
 installed = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="ray is not installed here")
 
