@@ -35,7 +35,8 @@ SUBSTANTIAL = 0.6
 def answers(store: Store, only: Selection | None = None) -> tuple[Answer, Answer, Answer]:
     """How the team worked, where it failed, and what the judge is worth."""
     with store.held():
-        return teamwork(store, only), failure(store, only), trust(store)
+        judged = trust(agreement.of_workspace(store), rates.rates(store))
+        return teamwork(store, only), failure(store, only), judged
 
 
 def teamwork(store: Store, only: Selection | None = None) -> Answer:
@@ -165,11 +166,10 @@ def _rate(row: Rate) -> Number:
     return Number(row.rate, row.low, row.high, row.n_human, reason=row.reason, percent=True)
 
 
-def trust(store: Store) -> Answer:
-    """How far each judge agrees with people, and what people's labels make of its rates."""
+def trust(rows: Sequence[Agreement], every: Sequence[Rate]) -> Answer:
+    """How far each judge agrees with people, and what people's labels make of its rates, from all of both."""
     question = "How far can the judge be trusted?"
-    rows = agreement.of_workspace(store)
-    corrected = {(r.code, r.judge): r for r in rates.rates(store) if r.n_human and r.judge}
+    corrected = {(r.code, r.judge): r for r in every if r.n_human and r.judge}
     if not corrected:
         return Answer(question, _unlabelled(rows), None, "coaudit sample --codebook CODEBOOK")
     kappas = {(code, judge): row for code, judge in corrected if (row := _kappa(rows, code, judge))}

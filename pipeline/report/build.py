@@ -49,8 +49,9 @@ def build(store: Store, *, only: Selection | None = None, rater: str | None = No
     """Everything a report shows; a part that lacks its data says what to run instead."""
     with store.held():
         audit, raters = collaboration(store, only, rater)
-        table_4, questions = modes.failures(store, only), answers.answers(store, only)
-        corrected = rates.rates(store)
+        table_4, corrected, books = modes.failures(store, only), rates.rates(store), trust.agreed(store)
+        judged = answers.trust([row for _, rows in books for row in rows], corrected)
+        questions = (answers.teamwork(store, only), answers.failure(store, only), judged)
         return Report(
             created=ledger.now(),
             workspace=str(store.workspace.path),
@@ -59,7 +60,7 @@ def build(store: Store, *, only: Selection | None = None, rater: str | None = No
                 methods.contents(store, only),
                 *audit,
                 table_4,
-                *trust.tables(store, corrected),
+                *trust.tables(store, books, corrected),
                 methods.judged(store),
                 methods.prompts(store),
             ),

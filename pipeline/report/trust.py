@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from ...schemas import GOLD, Agreement, Codebook, Rate
@@ -44,12 +44,20 @@ METHODS = (
 """How agreement and rates are estimated, in sentences with their sources."""
 
 
-def tables(store: Store, corrected: Iterable[Rate]) -> tuple[Table, ...]:
-    """Agreement by codebook and by code, and the corrected rates, of every codebook that has ratings."""
+Agreed = Sequence[tuple[Codebook, list[Agreement]]]
+"""Codebooks, each with its coefficients."""
+
+
+def agreed(store: Store) -> Agreed:
+    """Every coefficient of every codebook that has ratings."""
+    return [(book, agreement.of_workspace(store, [book.name])) for book in chosen_books(store, ())]
+
+
+def tables(store: Store, books: Agreed, corrected: Iterable[Rate]) -> tuple[Table, ...]:
+    """Agreement by codebook and by code, and the corrected rates, of all that is given."""
     query = "SELECT DISTINCT rater FROM counted_ratings WHERE rater_kind = 'human'"
     with store.reading() as connection:
         people = frozenset(name for (name,) in connection.execute(query).fetchall())
-    books = [(book, agreement.of_workspace(store, [book.name])) for book in chosen_books(store, ())]
     whole = tuple(_codebook(book, rows, people) for book, rows in books if rows)
     every = agreement_table([row for _, rows in books for row in rows])
     return codebook_table(whole), rate_table(corrected), replace(every, appendix=True)
