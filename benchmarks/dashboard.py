@@ -17,6 +17,7 @@ import time
 import urllib.request
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from playwright.sync_api import sync_playwright
 
@@ -29,7 +30,17 @@ LOOKED_AT = 20.0
 """Seconds that somebody looks at the first page; meanwhile the others are read ahead."""
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 SETTLED = "document.querySelector('[data-testid=stApp]')?.dataset.testScriptState === 'notRunning'"
-PAGES = ("Process", "Failures", "Trajectory", "Agreement", "Interventions and efficiency", "Live and cost")
+PAGES = {
+    "Process": "Process",
+    "Failures": "Failures",
+    "Compare": "Compare",
+    "Trajectory": "Trajectories",
+    "Agreement": "Agreement",
+    "Interventions and efficiency": "Interventions and efficiency",
+    "Tables": "Tables",
+    "Live and cost": "Live and cost",
+}
+"""A page's name in the menu -> its heading."""
 
 
 def main() -> None:
@@ -55,6 +66,13 @@ def _measure(browser: Any, address: str, pid: int) -> dict[str, Any]:
     for when in ("first time", "warm"):
         for name in PAGES:
             found[f"switch to {name}, {when}"] = _switch(page, name)
+    orders = {"triage by findings": "most findings", "triage by disagreement": "judge and people differ"}
+    for name, order in orders.items():
+        found[name] = _open(page, f"{address}/trajectory?{urlencode({'sort': order})}")
+    found["search in all events"] = _open(page, f"{address}/trajectory?search=step+19")
+    pair = {"a": "collaborative", "b": "autonomous", "code": "C.1"}
+    found["two sessions beside each other"] = _open(page, f"{address}/compare?{urlencode(pair)}")
+    found["all differences"] = _open(page, f"{address}/compare?go=true")
     long = f"{address}/trajectory?trajectory={synthetic.LONG}&event=1200"
     found["trajectory of 2,000 events"] = _open(browser.new_page(), long)
     before = _processor(pid)
@@ -74,7 +92,7 @@ def _open(page: Any, address: str) -> float:
 def _switch(page: Any, name: str) -> float:
     began = time.perf_counter()
     page.locator("[data-testid=stSidebarNavLink]", has_text=re.compile(f"^{name}$")).click()
-    page.wait_for_selector(f"h1:has-text('{'Trajector' if name == 'Trajectory' else name}')", timeout=120_000)
+    page.wait_for_selector(f"h1:has-text('{PAGES[name]}')", timeout=120_000)
     _drawn(page)
     return round(time.perf_counter() - began, 2)
 

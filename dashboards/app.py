@@ -21,6 +21,7 @@ from coaudit.dashboards.views import (
     trajectory,
 )
 from coaudit.pipeline.errors import CoauditError
+from coaudit.pipeline.report.transcript import draw
 from coaudit.pipeline.store import Selection
 
 Show = Callable[[Selection], None]
@@ -40,7 +41,7 @@ PAGES: dict[str, tuple[str, Show]] = {
 def main() -> None:
     """Draw the page that the address names, with the filters, which are the same on all, beside it."""
     st.set_page_config(page_title="coaudit", layout="wide")
-    st.html(Path(__file__).with_name("style.css"))
+    st.html(f"<style>{_style()}</style>")
     pages = {
         path: st.Page(partial(_nothing, path), title=title, url_path=path, default=path == "overview")
         for path, (title, _) in PAGES.items()
@@ -54,6 +55,12 @@ def main() -> None:
     except CoauditError as error:
         st.error("This page could not be drawn.")
         st.text(str(error))
+
+
+def _style() -> str:
+    """What pages look like: their own style and that of transcripts, which reports have too."""
+    own = Path(__file__).with_name("style.css").read_text(encoding="utf-8")
+    return own + draw.style()
 
 
 def _nothing(_: str) -> None:

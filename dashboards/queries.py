@@ -142,9 +142,8 @@ def over_days(store: Store, only: Selection, names: Sequence[str]) -> Rows:
         {
             "day": row.group["day"],
             "metric": row.metric,
-            "condition": " · ".join(
-                part for part in (row.group["condition"] or "–", row.participant) if part
-            ),
+            "condition": row.group["condition"] or "–",
+            "participant": row.participant or "team",
             "value": row.value,
             "low": row.low,
             "high": row.high,

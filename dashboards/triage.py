@@ -130,7 +130,8 @@ _SAID = """
 def _about(connection: Any, ids: list[str]) -> dict[str, dict[str, Any]]:
     """What a list tells of each of some trajectories."""
     columns = (
-        "t.id, t.native_id, t.system, t.setting, t.condition, t.task, t.agent_model, t.started, t.n_events"
+        "t.id, t.native_id, t.system, t.setting, t.condition, t.task, t.instance, t.agent_model, t.started, "
+        "t.n_events"
     )
     values = ", ".join(f"{name}.value AS {name}" for name in SHOWN)
     joins = " ".join(

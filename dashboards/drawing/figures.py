@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import altair as alt
@@ -15,7 +15,7 @@ from ...pipeline.report.tables import column_names
 from ...schemas.text import inert_cell
 from ..sidebar import address
 from .definitions import DEFINITIONS
-from .markup import drawn, sentence
+from .markup import drawn, grid, sentence
 
 WIDE = 8
 """From so many columns on, the groups of a table stand below each other."""
@@ -47,22 +47,30 @@ def table(
     shown: Table,
     *,
     metrics: Sequence[str] = (),
-    page: str = "trajectory",
     links: bool = True,
     pictures: bool = False,
-    **link: str,
+    target: Callable[[Number], str | None] | None = None,
+    titles: Mapping[str, str] | None = None,
 ) -> None:
-    """A table; a number leads to the trajectories that it came from. `pictures`: intervals are drawn."""
+    """A table; a number leads to the trajectories that it came from, or to its `target`.
+
+    `pictures`: intervals are drawn. `titles` make it a heatmap of one number a cell, and say what codes are.
+    """
     st.header(shown.title)
     if not shown.rows:
         st.info(shown.empty)
         return
 
-    def target(cell: Number) -> str | None:
-        return address(page, **{**dict(cell.of), **link}) if links and cell.of else None
+    def sessions(cell: Number) -> str | None:
+        return address("trajectory", **dict(cell.of)) if links and cell.of else None
 
+    place = target or sessions
+    if titles is not None:
+        st.html(grid(shown, place, titles))
+        _below(shown.caption, shown.name, lambda: to_csv(records(shown)), metrics)
+        return
     parts = shown.parts(WIDE) if shown.groups else [("", shown)]
-    st.html("".join(drawn(part, target, name, pictures=pictures) for name, part in parts))
+    st.html("".join(drawn(part, place, name, pictures=pictures) for name, part in parts))
     _below(shown.caption, shown.name, lambda: to_csv(records(shown)), metrics)
 
 

@@ -5,9 +5,14 @@ Their yellow, which vanishes on white, is a brown here.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import altair as alt
 
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#999999", "#8C6D31")
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8C6D31")
+REST = "#999999"
+"""Of what has no colour of its own."""
 PARTIES = {"human": "#E69F00", "agent": "#0072B2"}
 SOURCES = {"model": "#0072B2", "scaffolding": "#E69F00", "both": "#009E73", "not said": "#999999"}
 SETTINGS = {"real": "#D55E00", "simulated": "#0072B2"}
@@ -15,9 +20,18 @@ HEAT = "#0072B2"
 """Of heatmaps; strength is opacity, so that little is faint on light and on dark."""
 
 
-def colour(field: str, title: str, fixed: dict[str, str] | None = None) -> alt.Color:
-    """A nominal colour in Okabe–Ito; `fixed` names the colour of each value."""
-    scale = (
-        alt.Scale(domain=list(fixed), range=list(fixed.values())) if fixed else alt.Scale(range=list(COLOURS))
-    )
-    return alt.Color(f"{field}:N", title=title, scale=scale, legend=alt.Legend(orient="top", labelLimit=320))
+def colour(
+    field: str, title: str, fixed: dict[str, str] | None = None, rows: Sequence[Mapping[str, Any]] = ()
+) -> alt.Color:
+    """A nominal colour in Okabe–Ito; `fixed` names the colour of each value.
+
+    A legend has those with a colour of their own, of which `rows`, if given, have any.
+    """
+    scale = alt.Scale(range=[*COLOURS, REST])
+    legend = alt.Legend(orient="top", labelLimit=320)
+    if fixed:
+        scale = alt.Scale(domain=list(fixed), range=list(fixed.values()))
+        there = {row[field] for row in rows}
+        own = [name for name, hue in fixed.items() if hue != REST and (not rows or name in there)]
+        legend = alt.Legend(orient="top", labelLimit=320, values=own or list(fixed))
+    return alt.Color(f"{field}:N", title=title, scale=scale, legend=legend)

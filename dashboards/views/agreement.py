@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from html import escape
+from statistics import median
 from typing import Any
 
 import altair as alt
@@ -63,7 +64,7 @@ def show(only: Selection) -> None:
         if judges:
             _judge(book, judges)
         _queue(book)
-    _plan()
+    _plan([row["seconds"] for row in ask(progress.pace) if row["codebook"] == book])
 
 
 def _labels(rows: list[dict[str, Any]], book: str) -> int:
@@ -98,7 +99,7 @@ def _forest(result: list[Agreement], coefficient: str) -> None:
     def draw(data: alt.Data) -> alt.Chart:
         y = alt.Y("code:N" if several else "raters:N", title=None, sort=None, axis=alt.Axis(labelLimit=360))
         base = alt.Chart(data).encode(y=y)
-        lines = base.mark_bar(height=2, color="#0072B2").encode(
+        lines = base.mark_bar(height=2, color="#0072B2", aria=False).encode(
             x=alt.X("low:Q", title=f"{coefficient}, with 95 % interval", scale=scale), x2="high:Q"
         )
         points = base.mark_point(filled=True, size=60, opacity=1, color="#0072B2").encode(
@@ -227,15 +228,23 @@ def _disagreement(row: dict[str, Any]) -> str:
     return f"<tr>{shown}</tr>"
 
 
-def _plan() -> None:
+def _plan(pace: list[float]) -> None:
+    """How many units it takes, and hours where `pace` has each person's median seconds for one."""
     st.header("How many more labels")
     a, b, c = st.columns(3)
     width = a.number_input("Wanted half-width", 0.01, 0.5, 0.1, 0.01, key="width")
     common = b.number_input("How common the code is", 0.01, 0.99, 0.2, 0.01, key="common")
     kappa = c.number_input("Expected κ", 0.0, 0.99, 0.6, 0.05, key="kappa")
+    both, alone = units_for_kappa(width, common, kappa), units_for_rate(width, common)
     st.text(
-        f"κ ± {width:g} takes {units_for_kappa(width, common, kappa):,} units labelled by two raters "
+        f"κ ± {width:g} takes {both:,} units labelled by two raters "
         f"(100 units give ± {kappa_half_width(100, common, kappa):.2f}).\n"
-        f"A rate ± {width:g} by people alone takes {units_for_rate(width, common):,} labelled units; "
+        f"A rate ± {width:g} by people alone takes {alone:,} labelled units; "
         "a good judge beside them needs fewer."
     )
+    if pace:
+        each = median(pace)
+        st.text(
+            f"A unit takes people {each:.0f} s (median of {len(pace)}, as measured in the browser): that is "
+            f"{2 * both * each / 3600:.1f} hours for κ by two, {alone * each / 3600:.1f} for the rate."
+        )

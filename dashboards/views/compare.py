@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import streamlit as st
@@ -13,12 +14,14 @@ from ...pipeline.analyze import compare, failures
 from ...pipeline.analyze.totals import bounds_of
 from ...pipeline.report import Number, Table
 from ...pipeline.report.names import named
-from ...pipeline.report.tables import Cell
+from ...pipeline.report.tables import Cell, place
 from ...pipeline.store import Selection, Store
 from ...pipeline.store.selection import COLUMNS
 from .. import queries
 from ..cache import ask
 from ..drawing import figures
+from ..sidebar import address
+from . import beside
 
 Row = dict[str, Any]
 MANY = 20_000
@@ -38,23 +41,34 @@ def show(only: Selection) -> None:
     pairs = _pairs(arms)
     first = two.selectbox("A", list(pairs), key="a", bind="query-params")
     second = three.selectbox("B", pairs[first], key="b", bind="query-params")
-    total = sum(row["trajectories"] for row in arms if row["group"] in (first, second))
-    if total > MANY and not st.toggle(
-        f"Compare {total:,} trajectories (minutes)", key="go", bind="query-params"
-    ):
+    if beside.wanted():
+        beside.show(only, by, (first, second))
         return
-    rows = ask(compare.compare, by, pair=(first, second), only=only)
-    own = ask(raw, by, only, sorted({row["question"] for row in rows if row["question"] != compare.METRICS}))
-    said = [_turned(row, first) for row in rows]
-    raters = sorted({row["rater"] or "people" for row in said if row["question"] != compare.METRICS})
+    total = sum(row["trajectories"] for row in arms if row["group"] in (first, second))
+    if total <= MANY or st.toggle(f"Compare {total:,} trajectories (minutes)", key="go", bind="query-params"):
+        _tables(only, by, (first, second))
+
+
+def _tables(only: Selection, by: str, pair: tuple[str, str]) -> None:
+    """All differences; each leads to the sessions of both groups beside each other."""
+
+    def target(cell: Number) -> str | None:
+        if not cell.of:
+            return None
+        if not cell.signed:
+            return address("trajectory", **dict(cell.of))
+        return address("compare", by=by, a=pair[0], b=pair[1], **dict(cell.of))
+
+    rows = ask(compare.compare, by, pair=pair, only=only)
+    books = sorted({row["question"] for row in rows if row["question"] != compare.METRICS})
+    own = ask(raw, by, only, books)
+    metrics = [_turned(row, pair[0]) for row in rows if row["question"] == compare.METRICS]
+    codes = [_turned(row, pair[0]) for row in rows if row["question"] != compare.METRICS]
+    raters = sorted({row["rater"] or "people" for row in codes})
     who = st.multiselect("Found by", raters, key="raters", bind="query-params", placeholder="everybody")
-    codes = [
-        row
-        for row in said
-        if row["question"] != compare.METRICS and (not who or (row["rater"] or "people") in who)
-    ]
-    figures.table(coded(codes, by, own, ask(names)), pictures=True)
-    figures.table(measured([row for row in said if row["question"] == compare.METRICS], by), pictures=True)
+    codes = [row for row in codes if not who or (row["rater"] or "people") in who]
+    figures.table(coded(codes, by, own, ask(names)), pictures=True, target=target)
+    figures.table(measured(metrics, by), pictures=True, target=target)
 
 
 def comparable(store: Store, only: Selection) -> list[str]:
@@ -116,7 +130,11 @@ def _turned(row: Row, first: str) -> Row:
 
 
 def _sorted(rows: Sequence[Row]) -> list[Row]:
-    return sorted(rows, key=lambda row: (row["effect"] is None, -abs(row["effect"] or 0), row["metric"]))
+    """The largest differences first, those with an interval before those of too few sessions for one."""
+    return sorted(
+        rows,
+        key=lambda row: (row["effect"] is None, row["low"] is None, -abs(row["effect"] or 0), row["metric"]),
+    )
 
 
 def coded(
@@ -131,7 +149,8 @@ def coded(
         name="compared_codes",
         title="Failure modes and other codes",
         caption="The difference is A minus B with its 95 % interval, of corrected rates where people "
-        "labelled; p is Holm's, for these two groups on one codebook. A share leads to its sessions.",
+        "labelled; p is Holm's, for these two groups on one codebook. A share leads to its sessions, a "
+        "difference to those of both beside each other.",
         columns=("Code", "Name", "Found by", *_heads(rows), "Adjusted p"),
         rows=tuple(lines),
         heads=3,
@@ -148,13 +167,14 @@ def _coded(
     for group, value in zip(row["groups"], (row["first"], row["second"]), strict=True):
         share, n = own.get((row["metric"], rater, group), (None, 0))
         found = (("found_by", str(row["rater"])),) if row["rater"] else ()
-        of = (_place(by, group), ("code", str(row["metric"])), *found)
+        of = (place(by, group), ("code", str(row["metric"])), *found)
         if not corrected:
             cells.append(Number(value, n=n or None, percent=True, reason=row["reason"], of=of))
             continue
         made = Number(value, percent=True, reason=row["reason"])
         cells.append(Number(share, n=n, percent=True, reason="not rated", of=of, mark=" → " + made.text))
-    return (row["metric"], name, rater, *cells, _difference(row, percent=True), _p(row))
+    found = (("code", str(row["metric"])), *((("found_by", str(row["rater"])),) if row["rater"] else ()))
+    return (row["metric"], name, rater, *cells, _difference(row, found, percent=True), _p(row))
 
 
 def measured(rows: Sequence[Row], by: str) -> Table:
@@ -165,11 +185,13 @@ def measured(rows: Sequence[Row], by: str) -> Table:
         share = bounds_of(name) == UNIT
         values = zip(row["groups"], (row["first"], row["second"]), strict=True)
         cells = (
-            Number(v, percent=share, reason=row["reason"], of=(_place(by, group), ("sort", name)))
+            Number(v, percent=share, reason=row["reason"], of=(place(by, group), ("sort", name)))
             for group, v in values
         )
         said = named(name, scoring or None)
-        lines.append((said, row["rater"] or "", *cells, _difference(row, percent=share), _p(row)))
+        lines.append(
+            (said, row["rater"] or "", *cells, _difference(row, (("sort", name),), percent=share), _p(row))
+        )
     return Table(
         name="compared_metrics",
         title="Process and outcome",
@@ -187,10 +209,10 @@ def _heads(rows: Sequence[Row]) -> tuple[str, ...]:
     return (f"A: {first}", f"B: {second}", "Difference")
 
 
-def _difference(row: Row, *, percent: bool) -> Number:
-    return Number(
-        row["effect"], row["low"], row["high"], row["n"], percent=percent, signed=True, reason=row["reason"]
-    )
+def _difference(row: Row, of: tuple[tuple[str, str], ...], *, percent: bool) -> Number:
+    """A minus B, with its interval; `of` says which sessions show it."""
+    own = Number(row["effect"], row["low"], row["high"], row["n"], reason=row["reason"])
+    return replace(own, percent=percent, signed=True, of=of)
 
 
 def _p(row: Row) -> str:
@@ -198,7 +220,3 @@ def _p(row: Row) -> str:
     if p is None:
         return "no test: too few" if "too few" in (row["reason"] or "") else "–"
     return "< .001" if p < 0.001 else f"{p:.3f}"
-
-
-def _place(by: str, group: str) -> tuple[str, str]:
-    return (by, group) if by in COLUMNS else ("tags", f"{by}={group}")

@@ -13,7 +13,7 @@ from ...pipeline.report.tables import count
 from ...pipeline.store import Selection
 from .. import queries
 from ..cache import ask
-from ..drawing import figures, lists
+from ..drawing import figures, groups, lists
 from ..drawing.palette import colour
 from ..sidebar import address
 
@@ -162,7 +162,7 @@ def _team(rows: list[dict[str, Any]]) -> None:
             .encode(
                 x=alt.X("each:Q", title="Prompt tokens per session"),
                 y=alt.Y("model:N", title=None, axis=alt.Axis(labelLimit=260)),
-                color=colour("condition", "Condition"),
+                color=colour("condition", "Condition", groups.colours(), rows),
                 yOffset="condition:N",
                 tooltip=["model:N", "condition:N", "each:Q", "trajectories:Q"],
             )

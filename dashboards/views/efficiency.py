@@ -13,7 +13,7 @@ from ...pipeline.store import Selection
 from ...schemas import Metric
 from .. import queries
 from ..cache import ask
-from ..drawing import figures
+from ..drawing import figures, groups
 from ..drawing.palette import colour
 
 BY = ("system", "condition", "task")
@@ -69,9 +69,9 @@ def _rehac(rows: list[Metric]) -> None:
                 axis=alt.Axis(format="%"),
                 scale=alt.Scale(domain=[0, 1]),
             ),
-            color=colour("condition", "Condition"),
+            color=colour("condition", "Condition", groups.colours(), shown),
         )
-        bars = base.mark_rule(strokeWidth=2).encode(
+        bars = base.mark_rule(strokeWidth=2, aria=False).encode(
             y=alt.Y("reward_low:Q", title="Reward R = T − λC"), y2="reward_high:Q"
         )
         points = base.mark_point(filled=True, size=90).encode(
@@ -108,7 +108,7 @@ def _capabilities(rows: list[Metric]) -> None:
                 y=alt.Y(
                     "responding_capability:Q", title="Responding capability", scale=alt.Scale(domain=[0, 1])
                 ),
-                color=colour("condition", "Condition"),
+                color=colour("condition", "Condition", groups.colours(), shown),
                 tooltip=["condition:N", "task:N", "n:Q"],
             )
         )
@@ -134,9 +134,10 @@ def _tes(only: Selection) -> None:
             .encode(
                 x=alt.X("day:T", title="Day"),
                 y=alt.Y("value:Q", title="Score", scale=alt.Scale(domain=[0, 1])),
-                color=colour("condition", "Condition"),
+                color=colour("condition", "Condition", groups.colours(), rows),
                 strokeDash=alt.StrokeDash("metric:N", title="Metric"),
-                tooltip=["day:T", "condition:N", "metric:N", "value:Q", "trajectories:Q"],
+                detail="participant:N",
+                tooltip=["day:T", "condition:N", "participant:N", "metric:N", "value:Q", "trajectories:Q"],
             )
         )
 
@@ -158,7 +159,7 @@ def _balance(rows: list[Metric]) -> None:
         base = alt.Chart(data).encode(
             y=alt.Y("condition:N", title=None), yOffset="task:N", color=colour("task", "Task")
         )
-        lines = base.mark_rule(strokeWidth=2).encode(
+        lines = base.mark_rule(strokeWidth=2, aria=False).encode(
             x=alt.X("workload_balance_low:Q", title="Workload balance, with 95 % interval"),
             x2="workload_balance_high:Q",
         )

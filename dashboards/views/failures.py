@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import altair as alt
 import streamlit as st
 
 from ...pipeline.analyze import failures, rates
-from ...pipeline.report import Table, build, trust
+from ...pipeline.report import Number, Table, modes, trust
 from ...pipeline.store import Selection, Store
 from .. import queries
 from ..cache import ask
-from ..drawing import figures
+from ..drawing import figures, groups
 from ..drawing.palette import HEAT, SETTINGS, SOURCES, colour
 
-GROUPS = {
-    "condition": ("condition",),
-    "agent model": ("agent_model",),
-    "setting and condition": ("setting", "condition"),
-    "task": ("task",),
-    "system": ("system",),
-}
+BOTH = "setting and condition"
+MANY = 8
+"""Groups up to which they stand side by side as columns; more are rows."""
 QUICK = 300_000
 """Up to so many ratings, corrected rates are computed without being asked for."""
 
@@ -36,11 +33,13 @@ def show(only: Selection) -> None:
     left, right = st.columns(2)
     names = [row["rater"] for row in raters]
     rater = left.selectbox("Found by", names, key="found_by", bind="query-params")
-    by = right.selectbox("Columns", list(GROUPS), key="by", bind="query-params")
+    fields = ask(groups.fields)
+    by = right.selectbox("Compare by", [fields[0], BOTH, *fields[1:]], key="by", bind="query-params")
     row = next(row for row in raters if row["rater"] == rater)
     correct = _to_correct(row)
-    heatmap = ask(build.failures, only, rater=rater, by=GROUPS[by], correct=correct)
-    figures.table(heatmap, metrics=("failure rate",))
+    keys = ("setting", "condition") if by == BOTH else (by,)
+    heatmap = ask(modes.failures, only, rater=rater, by=keys, correct=correct)
+    _heatmap(heatmap)
     codes = [str(row[0]) for row in heatmap.rows if "." in str(row[0])]
     _settings(only, rater, codes)
     if correct and row["kind"] != "human":
@@ -51,6 +50,26 @@ def show(only: Selection) -> None:
     with two:
         _over_time(only, rater)
     _together(only, rater, codes)
+
+
+def _heatmap(heatmap: Table) -> None:
+    """A number a cell; few groups are columns, many are rows, the largest in front."""
+    titles = {str(row[0]): f"{row[0]} {row[1]}" for row in heatmap.rows}
+    names = heatmap.columns[heatmap.heads :]
+    if len(names) <= MANY + 1:
+        figures.table(heatmap, metrics=("failure rate",), titles=titles)
+        return
+    columns = {name: [row[heatmap.heads + at] for row in heatmap.rows] for at, name in enumerate(names)}
+    sizes = {
+        name: max((cell.n or 0) for cell in cells if isinstance(cell, Number))
+        for name, cells in columns.items()
+    }
+    shown = groups.picked(
+        sorted((name for name in names if name != modes.ALL), key=lambda name: -sizes[name])
+    )
+    lines = tuple((name, *columns[name]) for name in (modes.ALL, *shown))
+    turned = replace(heatmap, columns=("Group", *titles), rows=lines, heads=1)
+    figures.table(turned, metrics=("failure rate",), titles=titles)
 
 
 def _settings(only: Selection, rater: str, codes: list[str]) -> None:
@@ -73,7 +92,7 @@ def _settings(only: Selection, rater: str, codes: list[str]) -> None:
             yOffset=alt.YOffset("setting:N", scale=alt.Scale(paddingOuter=0.3)),
             color=colour("setting", "Setting", SETTINGS),
         )
-        lines = base.mark_bar(height=2).encode(
+        lines = base.mark_bar(height=2, aria=False).encode(
             x=alt.X("low:Q", title="Share of trajectories, with 95 % interval", axis=alt.Axis(format="%")),
             x2="high:Q",
         )

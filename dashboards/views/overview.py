@@ -11,11 +11,15 @@ from ...pipeline.report import Number, answers, methods, progress
 from ...pipeline.report.tables import Answer
 from ...pipeline.store import Selection
 from ..cache import ask
-from ..drawing import figures, markup
+from ..drawing import figures, groups, markup
 from ..sidebar import address
 
 PAGES = ("process", "failures", "agreement")
 """Where each answer goes on."""
+
+GROUPED = ("process", "failures")
+TAGS = 4
+"""Tags, such as versions, of which each answer has a link to its groups."""
 
 
 def show(only: Selection) -> None:
@@ -35,7 +39,11 @@ def _answer(answer: Answer, page: str) -> None:
     if answer.table:
         st.html(markup.drawn(answer.table, _sessions, pictures=True))
         st.html(markup.sentence(answer.table.caption))
-        st.html(f'<div class="ca">{markup.link(address(page), "More of this")}</div>')
+        links = [markup.link(address(page), "More of this")]
+        if page in GROUPED:
+            tags = [name for name in ask(groups.fields) if name not in groups.FIELDS][:TAGS]
+            links += [markup.link(address(page, by=name), f"By {name}") for name in tags]
+        st.html(f'<div class="ca">{" · ".join(links)}</div>')
     else:
         st.info(f"Run `{answer.further}`.")
 

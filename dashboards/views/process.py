@@ -15,11 +15,8 @@ from ...pipeline.report.tables import of_metric
 from ...pipeline.store import Selection
 from .. import queries
 from ..cache import ask
-from ..drawing import figures
-from ..drawing.palette import PARTIES, colour
-
-GROUPS = ("condition", "task", "setting", "agent_model", "system")
-
+from ..drawing import figures, groups
+from ..drawing.palette import HEAT, PARTIES, colour
 
 SHOWN = (
     "initiative_entropy",
@@ -29,31 +26,43 @@ SHOWN = (
     "error_rate",
     "workload_balance",
 )
-COLOURED = 8
-"""Groups that colours can tell apart; of more, the table tells."""
+MEASURES = (
+    ("human_intervention_rate", "Human intervention", "Share of steps by the human"),
+    ("workload_balance", "Workload balance", "Balance (0: one party alone, 0.5: even)"),
+)
+WIDTH = 0.1
+"""Of a bin of a measure."""
+ROW = 22
+"""Pixels of a group's row."""
+ROWS = alt.Axis(labelLimit=220, labelOverlap=False)
 
 
 def show(only: Selection) -> None:
     """Draw the page."""
     st.title("Process")
     left, right = st.columns(2)
-    by = left.selectbox("Compare by", GROUPS, key="by", bind="query-params")
+    by = left.selectbox("Compare by", ask(groups.fields), key="by", bind="query-params")
     raters = [row["rater"] for row in ask(failures.raters, "initiative", only)]
     rater = right.selectbox("Ratings by", raters, key="rater", bind="query-params") if raters else None
-    _by_group(only, by, rater)
+    shown = groups.picked([row["group"] for row in ask(queries.arms, only, by)])
+    _by_group(only, by, rater, shown)
     one, two = st.columns(2, gap="large")
     with one:
-        _initiative(only, by, rater)
+        _initiative(only, by, rater, shown)
         _course(only)
     with two:
-        _entropy(only, by, rater)
+        title = "Initiative entropy (0: one party alone, 1: even)"
+        rows = ask(queries.distribution, only, by, "initiative_entropy", WIDTH, rater) if rater else []
+        _spread(rows, shown, "initiative_entropy", "Distribution of initiative entropy", title)
         _moments(only, rater)
-    _measure(only, by, "human_intervention_rate", "Human intervention", "share of steps by the human")
-    _measure(only, by, "workload_balance", "Workload balance", "balance (0: one party alone, 0.5: even)")
+    for metric, name, axis in MEASURES:
+        rows = ask(queries.distribution, only, by, metric, WIDTH)
+        if rows:
+            _spread(rows, shown, metric, name, axis)
 
 
-def _by_group(only: Selection, by: str, rater: str | None) -> None:
-    """A row a group, however many there are: the numbers that `metrics` prints, with their intervals."""
+def _by_group(only: Selection, by: str, rater: str | None, shown: list[str]) -> None:
+    """A row a group: the numbers that `metrics` prints, with their intervals."""
     rows = ask(metrics.metrics, by=("system", by), only=only, rater=rater, names=SHOWN)
     names = [name for name in SHOWN if any(row.metric == name and row.value is not None for row in rows)]
     cells: dict[tuple[str, str], dict[str, Number]] = {}
@@ -61,11 +70,10 @@ def _by_group(only: Selection, by: str, rater: str | None) -> None:
         if row.group and row.participant is None:
             group = (row.group["system"] or "–", str(row.group[by] or "–"))
             cells.setdefault(group, {})[row.metric] = of_metric(row)
-    words = st.text_input("Search groups", key="groups", bind="query-params").strip().lower()
     lines = tuple(
         (*group, *(own.get(name, "") for name in names))
         for group, own in sorted(cells.items())
-        if words in " ".join(group).lower()
+        if group[1] in shown or group[1] == "–"
     )
     figures.table(
         Table(
@@ -80,8 +88,9 @@ def _by_group(only: Selection, by: str, rater: str | None) -> None:
     )
 
 
-def _initiative(only: Selection, by: str, rater: str | None) -> None:
-    rows = [row for row in ask(queries.initiative, only, by) if row["rater"] == rater]
+def _initiative(only: Selection, by: str, rater: str | None, shown: list[str]) -> None:
+    rated = [row for row in ask(queries.initiative, only, by) if row["rater"] == rater]
+    rows = groups.gathered(rated, shown, ("party",), ("initiatives", "utterances", "trajectories"))
 
     def draw(data: alt.Data) -> alt.Chart:
         return (
@@ -89,7 +98,7 @@ def _initiative(only: Selection, by: str, rater: str | None) -> None:
             .mark_bar()
             .encode(
                 x=alt.X("initiatives:Q", title="Utterances that take the initiative", stack="normalize"),
-                y=alt.Y("group:N", title=None, axis=alt.Axis(labelLimit=220)),
+                y=alt.Y("group:N", title=None, sort=[*shown, groups.OTHERS], axis=ROWS),
                 color=colour("party", "Party", PARTIES),
                 tooltip=["group:N", "party:N", "initiatives:Q", "utterances:Q", "trajectories:Q"],
             )
@@ -100,6 +109,7 @@ def _initiative(only: Selection, by: str, rater: str | None) -> None:
         rows,
         draw,
         key="initiative",
+        height=80 + ROW * len({row["group"] for row in rows}),
         alternative="Share of initiatives by party",
         note=f"{_sum(rows, 'utterances'):,} rated utterances, by {rater}.",
         metrics=("initiative_entropy",),
@@ -107,33 +117,43 @@ def _initiative(only: Selection, by: str, rater: str | None) -> None:
     )
 
 
-def _entropy(only: Selection, by: str, rater: str | None) -> None:
-    rows = ask(queries.distribution, only, by, "initiative_entropy", 0.1, rater) if rater else []
-    rows = _few(rows)
+def _spread(rows: list[dict[str, Any]], shown: list[str], metric: str, title: str, axis: str) -> None:
+    """How the trajectories of each group spread over a measure: a row a group, however many there are."""
+    own = groups.gathered(rows, shown, ("low", "high"), ("trajectories",))
+    sizes = Counter[str]()
+    for row in own:
+        sizes[row["group"]] += row["trajectories"]
+    for row in own:
+        row["share"] = row["trajectories"] / sizes[row["group"]]
+    order = [*(name for name in shown if name in sizes), groups.OTHERS]
 
     def draw(data: alt.Data) -> alt.Chart:
         return (
             alt.Chart(data)
-            .mark_bar()
+            .mark_rect(color=HEAT)
             .encode(
-                x=alt.X("low:Q", title="Initiative entropy (0: one party alone, 1: even)").bin(
-                    binned=True, step=0.1
-                ),
+                x=alt.X("low:Q", title=axis).bin(binned=True, step=WIDTH),
                 x2="high:Q",
-                y=alt.Y("trajectories:Q", title="Trajectories"),
-                color=colour("group", by.replace("_", " ").capitalize()),
-                tooltip=["group:N", "low:Q", "trajectories:Q"],
+                y=alt.Y("group:N", title=None, sort=order, axis=ROWS),
+                opacity=alt.Opacity(
+                    "share:Q",
+                    title="Share of the group",
+                    scale=alt.Scale(domain=[0, 1], range=[0.05, 1]),
+                    legend=alt.Legend(orient="top"),
+                ),
+                tooltip=["group:N", "low:Q", "trajectories:Q", alt.Tooltip("share:Q", format=".0%")],
             )
         )
 
     figures.chart(
-        "Distribution of initiative entropy",
-        rows,
+        title,
+        own,
         draw,
-        key="entropy",
-        alternative="Histogram of initiative entropy",
-        metrics=("initiative_entropy",),
-        note=f"n = {_sum(rows, 'trajectories'):,} trajectories in which it is defined, by {rater}.",
+        key=metric,
+        height=80 + ROW * len(sizes),
+        alternative=f"For each group the share of trajectories in each tenth of {metric}",
+        metrics=(metric,),
+        note=f"n = {_sum(own, 'trajectories'):,} trajectories in which it is defined.",
         empty="Undefined everywhere so far: run `coaudit judge --codebook initiative`.",
     )
 
@@ -198,51 +218,6 @@ def _moments(only: Selection, rater: str | None) -> None:
         metrics=("effective_confirmations", "halting_messages"),
         empty="Nothing is rated: run `coaudit judge --codebook confirmation --codebook halting`.",
     )
-
-
-def _measure(only: Selection, by: str, metric: str, title: str, axis: str) -> None:
-    rows = _few(ask(queries.distribution, only, by, metric, 0.1))
-    if not rows:
-        return
-
-    def draw(data: alt.Data) -> alt.Chart:
-        return (
-            alt.Chart(data)
-            .mark_bar()
-            .encode(
-                x=alt.X("low:Q", title=axis).bin(binned=True, step=0.1),
-                x2="high:Q",
-                y=alt.Y("trajectories:Q", title="Trajectories"),
-                color=colour("group", by.capitalize()),
-            )
-        )
-
-    figures.chart(
-        title,
-        rows,
-        draw,
-        key=metric,
-        alternative=f"Histogram of {metric}",
-        metrics=(metric,),
-        empty="",
-        note=f"n = {_sum(rows, 'trajectories'):,} trajectories.",
-    )
-
-
-def _few(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The largest groups by themselves, the rest as one."""
-    sizes: Counter[str] = Counter()
-    for row in rows:
-        sizes[row["group"]] += row["trajectories"]
-    if len(sizes) <= COLOURED:
-        return rows
-    large = {name for name, _ in sizes.most_common(COLOURED - 1)}
-    kept = [row for row in rows if row["group"] in large]
-    rest: dict[float, dict[str, Any]] = {}
-    for row in (row for row in rows if row["group"] not in large):
-        one = rest.setdefault(row["low"], {**row, "group": "all others", "trajectories": 0})
-        one["trajectories"] += row["trajectories"]
-    return [*kept, *rest.values()]
 
 
 def _sum(rows: list[dict[str, Any]], name: str) -> int:

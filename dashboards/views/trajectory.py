@@ -9,49 +9,15 @@ import streamlit as st
 from ...pipeline.errors import UsageError
 from ...pipeline.report import Number, Table
 from ...pipeline.report.names import named
+from ...pipeline.report.transcript import draw, pins, read
+from ...pipeline.report.transcript.read import Replay
 from ...pipeline.store import Selection
-from .. import replay, triage
+from .. import triage
 from ..cache import ask, place, store
-from ..drawing import lists, markup, timeline
-from ..replay import Replay
+from ..drawing import lists, markup, scripts
 from ..sidebar import address
 
 PAGE = 50
-SCROLL = """<script>
-const show = (steady) => {
-  const found = document.querySelector('.ca-timeline .aim');
-  if (found) found.scrollIntoView({block: 'center'});
-  if (found && !steady) found.focus({preventScroll: true});
-};
-show(false);
-// What is still being drawn above moves the event away: follow it until it rests or somebody scrolls.
-const follow = setInterval(() => show(true), 250);
-const rest = () => clearInterval(follow);
-setTimeout(rest, 5000);
-const moves = ['wheel', 'touchmove', 'keydown', 'mousedown'];
-for (const moved of moves) addEventListener(moved, rest, {once: true});
-</script>"""
-KEYS = """<script>
-if (!window.caKeys) {
-  window.caKeys = true;
-  const steps = {j: ['', 1], k: ['', -1], n: ['.found', 1], p: ['.found', -1]};
-  const typing = 'input, textarea, select, [contenteditable], [role=listbox]';
-  addEventListener('keydown', (key) => {
-    const step = steps[key.key];
-    if (!step || key.ctrlKey || key.metaKey || key.altKey || key.target.closest?.(typing)) return;
-    const all = [...document.querySelectorAll('.ca-timeline .event' + step[0])];
-    const here = document.activeElement?.closest?.('.ca-timeline .event');
-    const side = step[1] > 0 ? Node.DOCUMENT_POSITION_FOLLOWING : Node.DOCUMENT_POSITION_PRECEDING;
-    const rest = all.filter((event) => !here || here.compareDocumentPosition(event) & side);
-    const next = here && step[1] < 0 ? rest.pop() : rest[0];
-    if (!next) return;
-    next.focus({preventScroll: true});
-    next.scrollIntoView({block: 'center'});
-    key.preventDefault();
-  });
-}
-</script>"""
-"""Our own words only: no text of a log may ever stand in an element that runs scripts."""
 
 
 def show(only: Selection) -> None:
@@ -107,9 +73,11 @@ def _list(only: Selection) -> None:
     st.html(
         markup.sentence(
             "Found: codes that any rater found. Outcome: 1 is reached. Differ: answers of judges that no "
-            "person gave. Tokens: of the team's own models. US$: of judging."
+            "person gave. Tokens: of the team's own models. US$: of judging. Keys: j and k next and previous "
+            "session, Enter opens it."
         )
     )
+    st.html(scripts.ROWS, unsafe_allow_javascript=True)
 
 
 def _spoken(order: str) -> str:
@@ -127,8 +95,8 @@ def _one(name: str) -> None:
     try:
         first = _number("first")
         if aim is not None and "first" not in st.query_params:
-            first = ask(replay.place, name, aim) // replay.WINDOW * replay.WINDOW
-        shown = ask(replay.replay, name, first)
+            first = ask(read.place, name, aim) // read.WINDOW * read.WINDOW
+        shown = ask(read.replay, name, first)
     except UsageError as error:
         st.title("Trajectory")
         st.text(str(error))
@@ -143,16 +111,16 @@ def _one(name: str) -> None:
     _pages(shown)
     code = st.query_params.get("code")
     words = st.text_input("Search in this session", key="words", bind="query-params").strip()
-    st.html(timeline.outline(shown, ratings, words) or markup.sentence("Nothing was found here."))
+    st.html(pins.outline(shown, ratings, words) or markup.sentence("Nothing was found here."))
     st.html(markup.sentence("Keys: j and k next and previous event, n and p next and previous finding."))
 
     def target(seq: int) -> str:
         return address("trajectory", trajectory=shown.head["id"], event=seq)
 
-    st.html(timeline.drawn(shown, ratings, aim=aim, code=code, target=target, advised=advised, words=words))
-    st.html(KEYS, unsafe_allow_javascript=True)
+    st.html(draw.drawn(shown, ratings, aim=aim, code=code, target=target, advised=advised, words=words))
+    st.html(scripts.KEYS, unsafe_allow_javascript=True)
     if aim is not None:
-        st.html(SCROLL, unsafe_allow_javascript=True)
+        st.html(scripts.SCROLL, unsafe_allow_javascript=True)
     _whole(shown, ratings)
 
 
@@ -182,11 +150,11 @@ def _head(shown: Replay) -> None:
 def _advised(name: str) -> list[dict[str, Any]]:
     """What the workspace's advisor says, with its word on the next step drawn; or why its file is none."""
     try:
-        rows = ask(replay.advised, name, replay.advisor_stamp(store(place())))
+        rows = ask(read.advised, name, read.advisor_stamp(store(place())))
     except UsageError as error:
         st.text(str(error))
         return []
-    if words := timeline.next_step(rows):
+    if words := pins.next_step(rows):
         st.info(words)
     return rows
 
@@ -213,13 +181,13 @@ def _chosen(ratings: list[dict[str, Any]]) -> list[dict[str, Any]]:
         row for row in ratings if (not book or row["codebook"] in book) and (not who or row["rater"] in who)
     ]
     if only:
-        return timeline.differing(kept)
+        return pins.differing(kept)
     every = last.toggle("All answers", key="all", bind="query-params", help="Else only what somebody found.")
-    return kept if every else timeline.present(kept)
+    return kept if every else pins.present(kept)
 
 
 def _event(name: str, aim: int) -> None:
-    result = ask(replay.whole, name, aim)
+    result = ask(read.whole, name, aim)
     if not result:
         return
     with st.expander(f"Event {aim} in full, with what it changed", expanded=False):
@@ -239,16 +207,16 @@ def _event(name: str, aim: int) -> None:
 
 def _pages(shown: Replay) -> None:
     total = shown.head["n_events"]
-    if total <= replay.WINDOW:
+    if total <= read.WINDOW:
         return
     links = [
-        f"<b>{at + 1:,}–{min(total, at + replay.WINDOW):,}</b>"
+        f"<b>{at + 1:,}–{min(total, at + read.WINDOW):,}</b>"
         if at == shown.first
         else markup.link(
             address("trajectory", trajectory=shown.head["id"], first=at),
-            f"{at + 1:,}–{min(total, at + replay.WINDOW):,}",
+            f"{at + 1:,}–{min(total, at + read.WINDOW):,}",
         )
-        for at in range(0, total, replay.WINDOW)
+        for at in range(0, total, read.WINDOW)
     ]
     st.html(f'<div class="ca">Events {" · ".join(links)}</div>')
 
@@ -264,7 +232,7 @@ def _whole(shown: Replay, ratings: list[dict[str, Any]]) -> None:
         (
             f"{code} {next(iter(said.values()))['code_name']}",
             "whole" if event is None else str(event),
-            *(timeline.label(said.get(rater)) for rater in raters),
+            *(pins.label(said.get(rater)) for rater in raters),
         )
         for (_, code, event), said in sorted(units.items(), key=lambda item: (item[0][:2], item[0][2] or 0))
     )

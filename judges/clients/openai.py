@@ -47,11 +47,13 @@ class Endpoint:
     key_variable: str = "OPENAI_API_KEY"
     timeout: float = 180.0
     extra: Mapping[str, Any] = field(default_factory=dict)
+    own_key: str | None = field(default=None, repr=False)
+    """The key of a server of our own, made up for the run."""
 
     @property
     def key(self) -> str | None:
-        """The key, from the environment only."""
-        return os.environ.get(self.key_variable) or None
+        """The key; a stranger's from the environment only."""
+        return self.own_key or os.environ.get(self.key_variable) or None
 
     @property
     def local(self) -> bool:

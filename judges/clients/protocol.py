@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from ..errors import JudgeError
 
@@ -148,3 +148,12 @@ class Client(Protocol):
     async def offer(self) -> Offer: ...
 
     async def __call__(self, question: Question) -> Reply: ...
+
+
+@runtime_checkable
+class Startable(Protocol):
+    """A client that takes its time to start, and so is started when there is something to ask."""
+
+    async def start(self, questions: int) -> Offer:
+        """Be ready for about so many questions; Fatal where that fails."""
+        ...

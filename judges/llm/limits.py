@@ -53,6 +53,12 @@ class Limiter:
     ) -> None:
         self._release()
 
+    def open(self) -> None:
+        """All places at once, for an engine of our own."""
+        self.places = float(self.most)
+        self._slow_start = False
+        self._wake()
+
     def succeeded(self) -> None:
         """An answer came: allow more."""
         self._recent.append(False)

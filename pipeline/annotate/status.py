@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from statistics import median
 from typing import Any
 
 from ...annotation.labelstudio import Project, Server
@@ -63,10 +64,17 @@ def _row(
         "finished": sum(len(given) >= task.overlap for given, task in zip(done, tasks, strict=True)),
         "refused": sum(map(len, refused.values())),
         "skipped": sum(bool(a.get("was_cancelled")) for task in tasks for a in task.annotations),
+        "seconds": _pace([a for given in done for a in given]),
         "annotators": dict(sorted(by.items())),
         "last_pull": _last_pull(store, server, sample, project.id, name, version),
         "notes": notes,
     }
+
+
+def _pace(annotations: list[dict[str, Any]]) -> float | None:
+    """Median seconds that a task took in the browser, as Label Studio measures them; None without any."""
+    took = [float(a["lead_time"]) for a in annotations if isinstance(a.get("lead_time"), int | float)]
+    return median(took) if took else None
 
 
 def _wanted(sample: Sample, name: str, mark: Mark | None) -> set[str | None]:
@@ -102,6 +110,7 @@ def _unpushed(sample: Sample, name: str) -> dict[str, Any]:
         "finished": 0,
         "refused": 0,
         "skipped": 0,
+        "seconds": None,
         "annotators": {},
         "last_pull": None,
         "notes": [f"codebook {name}: not pushed yet"],

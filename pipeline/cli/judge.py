@@ -10,7 +10,8 @@ import typer
 
 from ...judges import JudgeError
 from ...judges.clients import Parameters
-from ...judges.clients.engines import client
+from ...judges.clients.arguments import arguments
+from ...judges.clients.engines import IN_FLIGHT, Engine
 from ...schemas.codebook import ContextKind
 from ...schemas.text import visible
 from ..errors import CoauditError, UsageError
@@ -38,6 +39,19 @@ ModelName = Annotated[
 ]
 ApiBase = Annotated[str | None, typer.Option(help="URL of the endpoint, up to /v1.")]
 Concurrency = Annotated[int, typer.Option(min=1, help="Requests in flight at the most.")]
+EngineName = Annotated[
+    str,
+    typer.Option(help="local asks an endpoint, vllm a server that it starts, ray a cluster."),
+]
+EngineArgs = Annotated[
+    list[str] | None,
+    typer.Option(help="Options of vLLM's: name=value, a JSON object, or a .toml or .json file; repeatable."),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(min=1, help="Of engine ray: workers; else as many as there are GPUs or CPUs for."),
+]
+_IN_FLIGHT = ", ".join(f"{name} {most}" for name, most in IN_FLIGHT.items())
 Yes = Annotated[bool, typer.Option("--yes", help="Begin without asking, whatever it costs.")]
 MaxRequests = Annotated[int | None, typer.Option(min=0, help="Ask at most so often.")]
 MaxCost = Annotated[float | None, typer.Option(min=0, help="Spend at most so many dollars.")]
@@ -51,10 +65,12 @@ def judge(
     model: ModelName = None,
     api_base: ApiBase = None,
     members: Annotated[str, typer.Option(help="Of a jury: raters, parted by commas.")] = "",
-    engine: Annotated[
-        str, typer.Option(help="local asks an endpoint; vllm and ray run the model themselves.")
-    ] = "local",
-    concurrency: Concurrency = 64,
+    engine: EngineName = "local",
+    engine_args: EngineArgs = None,
+    workers: Workers = None,
+    concurrency: Annotated[
+        int | None, typer.Option(min=1, help=f"Requests in flight at the most. [default: {_IN_FLIGHT}]")
+    ] = None,
     context: Annotated[
         str | None, typer.Option(help="none, preceding or transcript, in place of the codebook's own.")
     ] = None,
@@ -90,17 +106,18 @@ def judge(
             raise UsageError("--repeats asks a model again: give --model; the other raters never vary")
         report(_without_model(workspace_store, rater or "rules", codebook or [], members, scope), json)
         return
+    answering = _engine(workspace_store, engine, api_base, timeout, engine_args or [], workers)
     asked = Model(
         name=model,
         rater=rater or model,
         parameters=Parameters(temperature=temperature, seed=seed),
-        concurrency=concurrency,
+        concurrency=concurrency or IN_FLIGHT[engine],
         max_requests=max_requests,
         max_cost=max_cost,
         context=context_tokens,
     )
     books = judging.chosen(workspace_store, codebook or [])
-    _with_model(workspace_store, scope.on(books), asked, (engine, api_base, timeout), yes=yes, json=json)
+    _with_model(workspace_store, scope.on(books), asked, answering, yes=yes, json=json)
 
 
 def approve(estimate: Estimate, *, yes: bool) -> None:
@@ -160,14 +177,10 @@ def checked_context(given: str | None) -> ContextKind | None:
     raise UsageError(f"--context must be none, preceding or transcript, got {given!r}")
 
 
-def _with_model(
-    store: Store, scope: Scope, asked: Model, where: tuple[str, str | None, float], *, yes: bool, json: bool
-) -> None:
-
-    engine, api_base, timeout = where
+def _with_model(store: Store, scope: Scope, asked: Model, engine: Engine, *, yes: bool, json: bool) -> None:
     asked = run.priced(asked)
     try:
-        asking = client(engine, asked.name, api_base, asked.parameters, timeout)
+        asking = engine.client(asked.name, asked.parameters)
     except JudgeError as error:
         raise UsageError(str(error)) from error
     try:
@@ -178,6 +191,16 @@ def _with_model(
         report(error.summary, json)
         raise
     report(done, json)
+
+
+def _engine(
+    store: Store, name: str, api_base: str | None, timeout: float, given: list[str], workers: int | None
+) -> Engine:
+    try:
+        options = arguments(given)
+        return Engine(name, api_base, timeout, options, workers, store.workspace.path / "logs", say)
+    except JudgeError as error:
+        raise UsageError(str(error)) from error
 
 
 def _without_model(store: Store, rater: str, names: list[str], members: str, scope: Scope) -> Summary:

@@ -167,6 +167,7 @@ def status(ctx: typer.Context, sample: SampleName = None, json: Json = False) ->
         "finished",
         "refused",
         "skipped",
+        "s a task",
         "by",
         "last pull",
     ]
@@ -237,7 +238,8 @@ def _whose(one: annotating.Pushed) -> str:
 def _status_cells(row: dict[str, Any]) -> list[str]:
     by = ", ".join(f"{name} {n}" for name, n in row["annotators"].items()) or "–"
     names = ("project", "annotator", "codebook", "tasks", "missing", "annotated", "finished", "refused")
-    return [*(str(row[name]) for name in names), str(row["skipped"]), by, row["last_pull"] or "never"]
+    pace = "–" if row["seconds"] is None else f"{row['seconds']:.0f}"
+    return [*(str(row[name]) for name in names), str(row["skipped"]), pace, by, row["last_pull"] or "never"]
 
 
 def _server() -> Server:

@@ -10,8 +10,9 @@ import typer
 
 from ...schemas import canonical_json
 from ..errors import CoauditError, UsageError
-from ..report import answers, methods
+from ..report import Report, answers, methods
 from ..report import build as reporting
+from ..report import figures as drawing
 from ..report.html import html
 from ..report.latex import latex
 from ..report.text import brief, markdown, terminal
@@ -32,18 +33,20 @@ def report(
     rater: Annotated[
         str | None, typer.Option(help="Whose ratings the process metrics use; else gold where complete.")
     ] = None,
+    figures: Annotated[Path | None, typer.Option(help="Folder for the figures, as SVG and PDF.")] = None,
     full: Annotated[
         bool, typer.Option("--full", help="As text, all tables in place of the three answers.")
     ] = False,
 ) -> None:
     """How the team worked, where it failed, how far the judge is right; all tables with --full or as a file.
 
-    Files are one HTML page, Markdown, LaTeX tables or JSON, by their ending.
+    Files are one HTML page, Markdown, LaTeX tables or JSON, by their ending; --figures writes the page's
+    pictures into a folder.
     """
     import shutil
 
     chosen = _format(format, out)
-    if chosen == "text" and not full:
+    if chosen == "text" and not full and not figures:
         here = store(ctx)
         _put(brief(answers.answers(here), methods.facts(here), shutil.get_terminal_size().columns), out)
         return
@@ -58,9 +61,25 @@ def report(
         text = canonical_json(reporting.document(made)) + "\n"
     else:
         text = terminal(made, shutil.get_terminal_size().columns)
-    _put(text, out)
+    if figures:
+        say(f"{figures}: {_pictures(made, figures)} figures, each as SVG and PDF")
+    if out or not figures:
+        _put(text, out)
     if out:
         say(f"{out}: {len(made.tables)} tables")
+
+
+def _pictures(made: Report, folder: Path) -> int:
+    """Write the figures under their numbers and names; how many."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for number, figure in enumerate(made.figures, 1):
+            name = f"figure-{number}-{figure.name}"
+            (folder / f"{name}.svg").write_text(drawing.svg(figure), encoding="utf-8")
+            (folder / f"{name}.pdf").write_bytes(drawing.pdf(figure))
+    except OSError as error:
+        raise CoauditError(f"{folder}: cannot write the figures: {error.strerror}") from error
+    return len(made.figures)
 
 
 def _put(text: str, out: Path | None) -> None:

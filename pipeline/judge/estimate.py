@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ...judges.llm.context import Context
 from ...judges.llm.prices import Price
-from ...schemas import Codebook
+from ...schemas import Codebook, canonical_json
 from ..store import Store, execute
 from .model import Model
 from .questions import Planner
@@ -46,7 +46,7 @@ def estimate(store: Store, scope: Scope, model: Model) -> Estimate:
     """What is left for a model to rate under all codebooks of a scope."""
     units = prompt = completion = 0
     for book in scope.books:
-        left = _left(store, book, scope, model.rater)
+        left = _left(store, book, scope, model)
         if scope.limit is not None:
             left = min(left, scope.limit - units)
         sizes = _sample(store, book, scope, model) if left > 0 else []
@@ -58,7 +58,8 @@ def estimate(store: Store, scope: Scope, model: Model) -> Estimate:
     return Estimate(units, prompt, completion, model.price)
 
 
-def _left(store: Store, book: Codebook, scope: Scope, rater: str) -> int:
+def _left(store: Store, book: Codebook, scope: Scope, model: Model) -> int:
+    """Units that this rater has not rated with these parameters: with others it is asked again."""
     query = """
         SELECT count(*) FROM codebook_units u, range(?) AS asked(repeat)
         WHERE u.codebook = ? AND (? OR NOT u.opening)
@@ -71,12 +72,14 @@ def _left(store: Store, book: Codebook, scope: Scope, rater: str) -> int:
                 SELECT 1 FROM current_ratings r
                 WHERE r.trajectory_id = u.trajectory_id AND r.event IS NOT DISTINCT FROM u.event
                     AND r.unit_hash = u.hash AND r.codebook = ? AND r.codebook_version = ? AND r.rater = ?
-                    AND r.repeat = asked.repeat
+                    AND r.parameters = ? AND r.repeat = asked.repeat
                     AND NOT (? AND r.error IS NOT NULL)
             )
     """
     where = [scope.repeats, book.name, scope.include_query, scope.sample, scope.sample, book.name]
-    given = [*where, book.name, book.version, rater, scope.retry_errors]
+    maker = model.maker(model.judge(book, scope))
+    asked = canonical_json(maker.made["parameters"])
+    given = [*where, book.name, book.version, model.rater, asked, scope.retry_errors]
     with store.reading(synced=True) as connection:
         row = execute(connection, query, given).fetchone()
     return int(row[0]) if row else 0

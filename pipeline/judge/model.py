@@ -1,8 +1,6 @@
-"""A run of a language model judge: the store feeds it, the ledger takes what it says, a person may stop it.
+"""A language model as a rater: how it is asked, how far a run of it is, and who asks.
 
-Everything happens in one event loop. What was answered is written at once (a kill loses only what is in
-flight) and counted once it is on disk, which happens in batches. The first Ctrl-C lets what is in flight
-finish, the second cuts it off.
+The first Ctrl-C lets what is in flight finish, the second cuts it off.
 """
 
 from __future__ import annotations
@@ -10,8 +8,8 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from ...judges.clients import Complete, Parameters
@@ -21,13 +19,9 @@ from ...judges.llm.ask import Stopped
 from ...judges.llm.context import Context
 from ...judges.llm.limits import Limiter
 from ...judges.llm.prices import Price
-from ...schemas import Codebook, Maker, Rating, canonical_json, content_hash
-from ..errors import StoreError
-from ..store import Store
-from ..store.ledger import RatingLedger
-from .claimed import Claimed, Elsewhere
-from .questions import Job, Planner
-from .scope import Batch, Scope, Summary
+from ...schemas import Codebook, Maker, Rating, content_hash
+from .questions import Job
+from .scope import Scope, Summary
 
 WORKERS = 4
 """Workers for a place in flight: those that wait before they ask again hold none."""
@@ -103,16 +97,21 @@ class State:
         """How far it is: rate, in flight, errors, cost, time left."""
         elapsed = max(1e-9, time.monotonic() - self.began)
         rate = self.answered / elapsed
-        left = max(0, self.expected - self.answered) / rate if rate else 0.0
+        left = f"{max(0, self.expected - self.answered) / rate:.0f} s left" if rate else "no answer yet"
         cost = f", ${self.budget.cost:.4f}" if self.budget.price else ""
         return (
             f"{self.answered} of {self.expected} answered, {rate:.0f}/s, {self.limiter.in_flight} in flight, "
-            f"{self.failed} errors{cost}, {left:.0f} s left"
+            f"{self.failed} errors{cost}, {left}"
         )
 
     def stop(self, why: str) -> None:
         """Ask nothing more; what is in flight finishes."""
         self.stopping = self.stopping or why
+
+    def fail(self, error: Fatal) -> None:
+        """Ask nothing more, for this reason."""
+        self.fatal = self.fatal or error
+        self.stop(str(error))
 
     def finish(self) -> None:
         """Complete the summary."""
@@ -139,100 +138,6 @@ def askers(
     }
 
 
-async def run(store: Store, scope: Scope, model: Model, complete: Complete, state: State) -> None:
-    """Judge everything in scope; what was answered is on disk when this returns or raises."""
-    asked = askers(scope, model, complete, state, Context(model.context))
-    jobs: Jobs = asyncio.Queue(maxsize=model.waiting)
-    with store.workspace.new_ratings() as ledger, closing(store.claims()) as claims:
-        claimed = Claimed(claims, Elsewhere(store, ledger), lambda: state.stopping is not None)
-        sink = Sink(ledger, state, claimed)
-        flushing = asyncio.create_task(sink.keep_flushing())
-        try:
-            with interruptible(state):
-                async with asyncio.TaskGroup() as group:
-                    group.create_task(_feed(store, scope, model, asked, jobs, sink))
-                    for _ in range(model.workers):
-                        group.create_task(work(jobs, asked, state, sink.put))
-        finally:
-            flushing.cancel()
-            await asyncio.wait([flushing])
-            sink.flush()
-            state.finish()
-
-
-class Sink:
-    """Takes ratings: written at the end of the loop's turn, on disk and counted a little later."""
-
-    def __init__(self, ledger: RatingLedger, state: State, claimed: Claimed) -> None:
-        self.ledger = ledger
-        self.state = state
-        self.claimed = claimed
-        self._fresh: list[Rating] = []
-        self._written: list[list[Rating]] = []
-        self._scheduled = False
-
-    def put(self, units: Sequence[list[Rating]]) -> None:
-        """The ratings of some units."""
-        for ratings in units:
-            self._fresh += ratings
-            self._written.append(ratings)
-            self.state.answered += 1
-            self.state.failed += any(rating.error is not None for rating in ratings)
-        if not self._scheduled:
-            self._scheduled = True
-            asyncio.get_running_loop().call_soon(self._write)
-
-    def flush(self) -> None:
-        """Have everything on disk, and count it."""
-        units = self._take()
-        self.ledger.flush()
-        self._counted(units)
-
-    async def keep_flushing(self) -> None:
-        """Bring to disk now and then, in a thread; the loop goes on meanwhile."""
-        while True:
-            await asyncio.sleep(self.ledger.pause)
-            if (units := self._take()) or self.claimed.is_idle:
-                try:
-                    await asyncio.to_thread(self.ledger.flush)
-                except StoreError as error:
-                    self._refused(error)
-                except asyncio.CancelledError:
-                    self._written = [*units, *self._written]  # the last flush counts them
-                    raise
-                else:
-                    self._counted(units)
-
-    def copy(self, ratings: list[Rating]) -> None:
-        """Ratings that no request was needed for, counted already."""
-        self.ledger.write(ratings)
-
-    def _write(self) -> None:
-        self._scheduled = False
-        if self._fresh:
-            fresh, self._fresh = self._fresh, []
-            try:
-                self.ledger.write(fresh)
-            except StoreError as error:
-                self._refused(error)
-
-    def _refused(self, error: StoreError) -> None:
-        """Ask no more: answers that nobody can keep are paid for nothing."""
-        self.state.fatal = self.state.fatal or Fatal(str(error))
-        self.state.stop(str(error))
-
-    def _take(self) -> list[list[Rating]]:
-        self._write()
-        units, self._written = self._written, []
-        return units
-
-    def _counted(self, units: list[list[Rating]]) -> None:
-        for ratings in units:
-            self.state.summary.count(ratings)
-            self.claimed.answered(ratings[0].codebook, ratings[0].trajectory)
-        self.claimed.give_back()
-
-
 @contextmanager
 def interruptible(state: State) -> Iterator[None]:
     """The first Ctrl-C (or SIGTERM) stops asking, the second cuts off what is in flight."""
@@ -254,37 +159,6 @@ def interruptible(state: State) -> Iterator[None]:
             loop.remove_signal_handler(number)
 
 
-async def _feed(
-    store: Store,
-    scope: Scope,
-    model: Model,
-    askers: dict[str, Asker],
-    jobs: Jobs,
-    sink: Sink,
-) -> None:
-    secret = store.workspace.secret()
-    left = scope
-    for book in scope.books:
-        judge = askers[book.name].judge
-        planner = Planner(judge, model.maker(judge), left, secret, sink.state.summary)
-        source = sink.claimed.batches(store, book, canonical_json(planner.maker.made["parameters"]))
-        while not sink.state.stopping and not planner.full:
-            batch: Batch | None = await asyncio.to_thread(next, source, None)
-            if batch is None:
-                break
-            for job in planner.jobs(batch.units(left)):
-                if sink.state.stopping:
-                    break
-                sink.claimed.asked(book.name, job.units[0].trajectory_id, len(job.units))
-                await jobs.put(job)
-            sink.copy(planner.copied)
-            planner.copied = []
-            sink.claimed.planned(batch)
-        left = left.less(planner.queued)
-    for _ in range(model.workers):
-        await jobs.put(None)
-
-
 async def work(
     jobs: Jobs, askers: dict[str, Asker], state: State, put: Callable[[list[list[Rating]]], None]
 ) -> None:
@@ -295,8 +169,7 @@ async def work(
         try:
             outcome = await askers[job.judge.codebook.name].ask(job.case)
         except Fatal as error:
-            state.fatal = state.fatal or error
-            state.stop(str(error))
+            state.fail(error)
         except Stopped as error:
             state.stop(str(error))
         else:

@@ -15,7 +15,7 @@ from ...judges.llm.limits import Limiter
 from ...judges.llm.prices import price_of
 from ..errors import CoauditError, UsageError
 from ..store import Store, dictionaries
-from . import model as model_judging
+from . import feed
 from .estimate import Estimate, estimate
 from .model import Model, State
 from .scope import Say, Scope, Summary, waiting_for
@@ -140,7 +140,7 @@ async def _judge(
         state.start(expected.units, model)
         watching = asyncio.create_task(_watch(state, show))
         try:
-            await model_judging.run(store, scope, model, complete, state)
+            await feed.run(store, scope, model, complete, state)
         finally:
             watching.cancel()
 

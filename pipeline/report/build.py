@@ -11,14 +11,14 @@ from typing import Any
 
 from ...annotation.statistics import Comparison
 from ...schemas import GOLD, Metric
-from .. import codebooks
 from ..analyze import compare, metrics, rates
 from ..analyze import failures as findings
 from ..store import Selection, Store, ledger
-from ..store.selection import COLUMNS
-from . import answers, methods, trust
+from . import answers, methods, modes, trust
+from . import figures as drawing
 from .names import named
-from .tables import Number, Report, Table, column_names, of_metric, plain
+from .tables import Answer, Number, Report, Table, column_names, of_metric, plain
+from .transcript import excerpts
 
 TABLE_2 = {
     "delivery_rate": "Delivery rate",
@@ -38,6 +38,8 @@ TABLE_3 = {
     "satisfaction": "Overall satisfaction (1–5)",
     "delivery_rate": "Delivery rate",
 }
+MANY = 8
+"""Tasks and conditions up to which they stand side by side."""
 AUTONOMOUS = "autonomous"
 """The condition of Co-Gym's agents that work alone."""
 AUDIT = ("system", "setting", "condition", "task", "agent_model")
@@ -47,6 +49,8 @@ def build(store: Store, *, only: Selection | None = None, rater: str | None = No
     """Everything a report shows; a part that lacks its data says what to run instead."""
     with store.held():
         audit, raters = collaboration(store, only, rater)
+        table_4, questions = modes.failures(store, only), answers.answers(store, only)
+        corrected = rates.rates(store)
         return Report(
             created=ledger.now(),
             workspace=str(store.workspace.path),
@@ -54,13 +58,23 @@ def build(store: Store, *, only: Selection | None = None, rater: str | None = No
             tables=(
                 methods.contents(store, only),
                 *audit,
-                failures(store, only),
-                *trust.tables(store),
+                table_4,
+                *trust.tables(store, corrected),
                 methods.judged(store),
+                methods.prompts(store),
             ),
-            methods=methods.words(store, raters),
-            answers=answers.answers(store, only),
+            methods=methods.words(store, raters, corrected, only),
+            answers=questions,
+            figures=drawing.figures(questions, table_4),
+            excerpts=_excerpts(store, questions[1], only),
         )
+
+
+def _excerpts(store: Store, answer: Answer, only: Selection | None) -> tuple[excerpts.Excerpt, ...]:
+    """What the modes that an answer names look like, by whoever its numbers are of."""
+    who = findings.raters(store, only=only)
+    codes = [str(row[0]) for row in answer.table.rows] if answer.table else []
+    return excerpts.excerpts(store, codes, who[0]["rater"], only) if who and codes else ()
 
 
 def collaboration(
@@ -137,7 +151,10 @@ def simulated(rows: Sequence[Metric], better: Mapping[tuple[str, str, str], Comp
 
 
 def real(rows: Sequence[Metric]) -> Table:
-    """Table 3 of the Co-Gym paper: a row a metric, a column a task (and condition, if several)."""
+    """Table 3 of the Co-Gym paper: a row a metric, a column a task (and condition, if several).
+
+    Many tasks and conditions are rows instead, and metrics columns.
+    """
     by_name: dict[tuple[str, tuple[str, ...]], Number] = {}
     for row in rows:
         name = f"{row.metric} {row.scoring}" if row.scoring else row.metric
@@ -145,11 +162,15 @@ def real(rows: Sequence[Metric]) -> Table:
             by_name[name, _group(row, "task", "condition")] = of_metric(row)
     arms = sorted({arm for _, arm in by_name})
     alone = len({condition for _, condition in arms}) == 1
+    title = "Collaboration with real users (Co-Gym, table 3)"
+    caption = "The human rating is the user's of the outcome, from 1 to 5, divided by 5. " + _rated_by(rows)
+    if len(arms) > MANY:
+        lines = tuple((*arm, *(by_name.get((name, arm), "") for name in TABLE_3)) for arm in arms)
+        return Table("real", title, caption, ("Task", "Condition", *TABLE_3.values()), lines, heads=2)
     return Table(
         name="real",
-        title="Collaboration with real users (Co-Gym, table 3)",
-        caption="The human rating is the user's of the outcome, from 1 to 5, divided by 5. "
-        + _rated_by(rows),
+        title=title,
+        caption=caption,
         columns=("Metric", *(task if alone else f"{task} · {condition}" for task, condition in arms)),
         rows=tuple(
             (label, *(by_name.get((name, arm), "") for arm in arms))
@@ -191,91 +212,6 @@ def _arm(arm: tuple[str, str], arms: set[tuple[str, str]]) -> str:
     return arm[0] if len({task for _, task in arms}) == 1 else " · ".join(arm)
 
 
-def failures(
-    store: Store,
-    only: Selection | None = None,
-    *,
-    rater: str | None = None,
-    by: Sequence[str] = ("setting", "condition"),
-    correct: bool = True,
-) -> Table:
-    """Table 4: the share of trajectories in which a rater (the first one) found each mode, by group.
-
-    `correct`: with each rate of a judge what it becomes when people's labels, if there are any, correct it.
-    """
-    book = codebooks.load(findings.FAILURES, store.workspace.codebooks)
-    who = findings.raters(store, only=only)
-    rater = rater or (who[0]["rater"] if who else None)
-    shares = [s for s in findings.shares(store, by=by, only=only) if s.rater == rater]
-    by_name = {(s.code, s.group): s for s in shares}
-    corrected = _corrected(store, who, rater, by, only) if correct else {}
-    groups = sorted({s.group for s in shares})
-    lines: list[tuple[Any, ...]] = []
-    for category in book.categories if shares else ():
-        rows = [(category.category, f"{category.name} (any)", "")]
-        rows += [
-            (code.code, code.name, code.error_source or "")
-            for code in book.codes
-            if code.category == category.category
-        ]
-        lines += [
-            (*row, *(_share(by_name.get((row[0], g)), by, corrected.get((row[0], g))) for g in groups))
-            for row in rows
-        ]
-    others = [w["rater"] for w in who if w["rater"] != rater]
-    beside = f" Also rated by {', '.join(others)}: see the dashboard." if others else ""
-    return Table(
-        name="failures",
-        title="Failure modes (Co-Gym, table 4)",
-        caption=f"Share of trajectories in which {rater} found the mode, with its 95 % interval. A "
-        "category is the union of its modes, not their sum. "
-        f"{'Corrected' if corrected else 'Not corrected'} by people's labels.{beside}",
-        columns=("Code", "Failure mode", "Usual source", *(" · ".join(group) for group in groups)),
-        rows=tuple(lines),
-        heads=3,
-        shaded=True,
-        empty="No failure is rated: `coaudit judge --codebook failures`.",
-    )
-
-
-def _corrected(
-    store: Store, who: list[dict[str, Any]], rater: str | None, by: Sequence[str], only: Selection | None
-) -> dict[tuple[str, tuple[str, ...]], Number]:
-    """(Code or category, group) -> the corrected rate of a judge, where people labelled."""
-    kinds = {row["rater"]: row["kind"] for row in who}
-    if rater is None or kinds[rater] == "human" or "human" not in kinds.values():
-        return {}
-    return {
-        (row.code, tuple(value or "–" for value in (row.group or {}).values())): Number(
-            row.rate, row.low, row.high, row.n_human, reason=row.reason, percent=True
-        )
-        for row in rates.rates(store, [findings.FAILURES], by=by, judge=rater, only=only)
-        if row.n_human
-    }
-
-
-def _share(share: findings.Share | None, by: Sequence[str], corrected: Number | None = None) -> Number | str:
-    if share is None:
-        return ""
-    reason = None if share.n else "unclear or failed in every trajectory"
-    of = [
-        (name, value) if name in COLUMNS else ("tags", f"{name}={value}")
-        for name, value in zip(by, share.group, strict=True)
-        if value != "–"
-    ]
-    of += [("code", share.code), ("found_by", share.rater)]
-    return Number(
-        share.rate,
-        *share.interval,
-        share.n,
-        share.missing,
-        reason,
-        percent=True,
-        corrected=corrected,
-        of=tuple(of),
-    )
-
-
 def _cogym(row: Metric, *, real: bool) -> bool:
     group = row.group or {}
     return group["system"] == "cogym" and (group["setting"] == "real") == real
@@ -309,4 +245,15 @@ def document(report: Report) -> dict[str, Any]:
         },
         "methods": list(report.methods),
         "answers": {answer.question: list(answer.sentences) for answer in report.answers},
+        "excerpts": [
+            {
+                "code": one.code,
+                "trajectory": one.trajectory,
+                "events": list(one.cited),
+                "raters": list(one.raters),
+                "quote": one.quote,
+                "rationale": one.rationale,
+            }
+            for one in report.excerpts
+        ],
     }

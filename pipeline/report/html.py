@@ -5,22 +5,33 @@ from __future__ import annotations
 from importlib import resources
 from typing import TYPE_CHECKING
 
+from .figures import svg
 from .tables import Cell, Table
+from .transcript import excerpts
+from .transcript.draw import style
 
 if TYPE_CHECKING:
     from .tables import Report
+
+WIDE = 5
+"""Columns beside the heads from which on a table is printed on a page laid on its side."""
 
 
 def html(report: Report) -> str:
     """One self-contained page without scripts; the template engine escapes every word of a log."""
     from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
 
     engine = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     engine.filters["shade"] = shade
     engine.filters["marked"] = _marked
     engine.filters["interval"] = interval
+    engine.filters["svg"] = lambda figure: Markup(svg(figure))
+    engine.filters["drawn"] = lambda excerpt: Markup(excerpts.drawn(excerpt))
+    engine.filters["caption"] = excerpts.caption
+    engine.tests["wide"] = lambda part: len(part.columns) - part.heads > WIDE
     source = (resources.files("coaudit.pipeline.report") / "report.html.jinja").read_text(encoding="utf-8")
-    return engine.from_string(source).render(report=report)
+    return engine.from_string(source).render(report=report, style=Markup(style()))
 
 
 def shade(cell: Cell, table: Table) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from ...schemas import Rate
 from ..store import Selection, Store, dictionaries
-from .tables import Table, count
+from . import progress
+from .tables import Number, Table, count
 from .trust import METHODS
 
 PROCESS = ("initiative", "confirmation", "halting")
@@ -118,24 +121,44 @@ def _several(values: list[str], noun: str = "") -> str:
     return f"{given[0]} and {len(given) - 1:,} more {noun}".strip()
 
 
-def words(store: Store, raters: Sequence[str]) -> tuple[str, ...]:
-    """The methods in sentences."""
-    query = "SELECT reason, count(*) AS n FROM uncounted_ratings GROUP BY reason ORDER BY n DESC"
+def prompts(store: Store) -> Table:
+    """Every prompt that a judge was asked with, by its hash, with the sampling parameters."""
+    query = """
+        SELECT codebook, code, rater, coalesce(model, '–') AS model, prompt_hash,
+            coalesce(nullif(parameters, '{}'), '–') AS parameters, count(*) AS answers
+        FROM current_ratings WHERE prompt_hash IS NOT NULL GROUP BY ALL ORDER BY ALL
+    """
     with store.reading() as connection:
-        left_out = dictionaries(connection, query)
-        designs = dictionaries(
-            connection,
-            "SELECT design, seed, codebook, count(*) AS units, min(probability) AS low, "
-            "max(probability) AS high FROM samples GROUP BY ALL ORDER BY ALL",
-        )
-        bad = dictionaries(
-            connection, "SELECT reason, count(*) AS n FROM quarantine GROUP BY reason ORDER BY n DESC LIMIT 5"
-        )
-        people = connection.execute(
-            "SELECT 1 FROM counted_ratings WHERE rater_kind = 'human' LIMIT 1"
-        ).fetchall()
+        rows = dictionaries(connection, query)
+    return Table(
+        name="prompts",
+        title="Prompts",
+        caption="Hashes of the prompts that were sent; equal ones mean equal texts.",
+        columns=("Codebook", "Code", "Judge", "Model", "Prompt", "Parameters", "Answers"),
+        rows=tuple((*list(row.values())[:-1], count(row["answers"])) for row in rows),
+        heads=6,
+        appendix=True,
+        empty="No language model was asked.",
+    )
+
+
+def words(
+    store: Store, raters: Sequence[str], corrected: Sequence[Rate] = (), only: Selection | None = None
+) -> tuple[str, ...]:
+    """The methods in paragraphs, each from what the workspace holds."""
+    with store.reading() as connection:
+        left_out = dictionaries(connection, _LEFT_OUT)
+        designs = dictionaries(connection, _DESIGNS)
+        bad = dictionaries(connection, _NOT_READ)
+        judges = dictionaries(connection, _RATERS)
+    people = [row for row in judges if row["kind"] == "human"]
     who = ", ".join(sorted(set(raters))) or "nobody yet"
     return (
+        _data(store, only),
+        *(_judge(row) for row in judges if row["kind"] != "human"),
+        *([_people(people)] if people else []),
+        *_pace(progress.pace(store)),
+        *(_design(row) for row in designs),
         f"Process metrics rest on ratings by {who}; raters are never mixed within a number. `unclear` and "
         "errors count as unrated.",
         "A group's value is the mean over its trajectories, or the pooled ratio. Intervals cover 95 %: "
@@ -145,10 +168,105 @@ def words(store: Store, raters: Sequence[str]) -> tuple[str, ...]:
         "Tests are studentised permutations, paired in the instances that both groups ran.",
         "Initiative entropy is H = −Σ pᵢ log_N pᵢ over the N members of the team, the environment never "
         "being one; it is 0 where a party is silent and undefined where nobody takes the initiative.",
-        *(METHODS if people else ()),
-        *(_design(row) for row in designs),
+        *((*METHODS, *_estimators(corrected)) if people else ()),
         *(f"Left out: {row['n']:,} ratings, because {row['reason']}." for row in left_out),
         *(f"Not read: {row['n']:,} lines or files ({row['reason'][:160]})." for row in bad),
+    )
+
+
+_LEFT_OUT = "SELECT reason, count(*) AS n FROM uncounted_ratings GROUP BY reason ORDER BY n DESC"
+_NOT_READ = "SELECT reason, count(*) AS n FROM quarantine GROUP BY reason ORDER BY n DESC LIMIT 5"
+_DESIGNS = """
+    SELECT design, seed, codebook, count(*) AS units, min(probability) AS low, max(probability) AS high
+    FROM samples GROUP BY ALL ORDER BY ALL
+"""
+_RATERS = """
+    SELECT rater, any_value(rater_kind) AS kind, list_sort(list_distinct(list(codebook))) AS books,
+        list_sort(list_distinct(list(rater_version))) AS versions,
+        list_sort(list_distinct(list(model))) AS models,
+        list_sort(list_distinct(list(prompt_hash))) AS prompts,
+        list_sort(list_distinct(list(nullif(parameters, '{}')))) AS parameters,
+        list_sort(list_distinct(list(seed)))::VARCHAR[] AS seeds,
+        count(label) FILTER (WHERE repeat = 0) AS answers, count(error) FILTER (WHERE repeat = 0) AS errors,
+        max(repeat) AS repeats
+    FROM current_ratings GROUP BY rater ORDER BY kind, rater
+"""
+
+
+def _data(store: Store, only: Selection | None) -> str:
+    """What was audited, in a sentence."""
+    rows = contents(store, only).rows
+    systems: dict[str, int] = {}
+    for row in rows:
+        trajectories = row[4].value if isinstance(row[4], Number) else None
+        systems[str(row[0])] = systems.get(str(row[0]), 0) + int(trajectories or 0)
+    named = ", ".join(f"{n:,} of {system}" for system, n in systems.items()) or "none yet"
+    known = dict(facts(store, only))
+    return (
+        f"The audit covers {known['Trajectories']} trajectories ({named}) with {known['Events']} events, of "
+        f"sessions from {known['Sessions from']} to {known['to']}."
+    )
+
+
+def _judge(row: dict[str, Any]) -> str:
+    """A judge with its model, its version, its prompts and its settings."""
+    kind = {"llm": "a language model", "rule": "rules", "model": "a trained model"}.get(
+        row["kind"], row["kind"]
+    )
+    parts = [
+        _listing("model", row["models"]),
+        _listing("version", row["versions"]),
+        _listing("prompt", row["prompts"]),
+        _listing("seed", row["seeds"]),
+        f"parameters {'; '.join(row['parameters'][:2])}" if row["parameters"] else "",
+        f"{row['repeats'] + 1} times each" if row["repeats"] else "",
+    ]
+    made = "; ".join(part for part in parts if part)
+    return (
+        f"{row['rater']} ({kind}{f'; {made}' if made else ''}) rated {', '.join(row['books'])}: "
+        f"{row['answers']:,} answers and {row['errors']:,} errors."
+    )
+
+
+def _people(rows: Sequence[dict[str, Any]]) -> str:
+    said = "; ".join(f"{row['rater']} gave {row['answers']:,} on {', '.join(row['books'])}" for row in rows)
+    return f"Labels by people: {said}."
+
+
+def _pace(rows: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+    """How long people took for a unit, where Label Studio measured it."""
+    said = "; ".join(
+        f"{row['rater']} {row['seconds']:.0f} s a unit of {row['codebook']} (median of {row['units']:,})"
+        for row in rows
+    )
+    return (f"Time for labelling, as measured in the browser: {said}.",) if said else ()
+
+
+def _listing(noun: str, values: Sequence[str] | None) -> str:
+    """A few values after their noun; of many the first and how many more, which the appendix lists."""
+    own = [value for value in values or () if value is not None]
+    if not own:
+        return ""
+    more = f" and {len(own) - 3:,} more" if len(own) > 3 else ""
+    return f"{noun}{'s' if len(own) > 1 else ''} {', '.join(own[:3])}{more}"
+
+
+def _estimators(corrected: Sequence[Rate]) -> tuple[str, ...]:
+    """Which estimators stand behind the corrected rates of this report, and on what designs."""
+    counts = Counter(
+        (row.estimator, (row.design or "").partition(";")[0])
+        for row in corrected
+        if row.n_human and row.estimator
+    )
+    if not counts:
+        return ()
+    named = (
+        f"{estimator.replace('_', ' ')}{f' ({design})' if design else ''} for {n:,}"
+        for (estimator, design), n in counts.most_common()
+        if estimator
+    )
+    return (
+        f"Corrected rates in this report are by these estimators: {', '.join(named)} codes and categories.",
     )
 
 

@@ -50,6 +50,24 @@ _SAMPLED = """
 """
 
 
+_PACE = """
+    WITH took AS (
+        SELECT codebook, rater, max(seconds) AS seconds FROM counted_ratings
+        WHERE rater_kind = 'human' AND seconds IS NOT NULL GROUP BY codebook, rater, trajectory_id, event
+    )
+    SELECT codebook, rater, count(*) AS units, median(seconds) AS seconds FROM took GROUP BY ALL ORDER BY ALL
+"""
+
+
+def pace(store: Store) -> list[Row]:
+    """How long people take for a unit, as Label Studio measures it in the browser: by codebook and person.
+
+    `seconds` is the median over `units`; a unit with several codes is answered in one go and counts once.
+    """
+    with store.reading() as connection:
+        return dictionaries(connection, _PACE)
+
+
 def coverage(store: Store, only: Selection | None = None) -> list[Row]:
     """How far each rater got with the units of each codebook: questions, model, answers, errors.
 

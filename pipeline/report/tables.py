@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...schemas import Metric
+from ..store.selection import COLUMNS
+
+if TYPE_CHECKING:
+    from .figures import Figure
+    from .transcript.excerpts import Excerpt
 
 PERCENT = ("delivery_rate", "success_rate", "win_rate", "human_intervention_rate")
 """Metrics that are shares of trajectories and read best as per cent."""
@@ -89,6 +94,8 @@ class Table:
     """Whether cells are tinted by their value, as in a heatmap."""
     empty: str = ""
     """What to run, where there are no rows."""
+    appendix: bool = False
+    """Whether it stands behind the methods: what a reader looks up."""
 
     def parts(self, width: int = 0) -> list[tuple[str, Table]]:
         """One table a group, for formats without room for columns side by side; under a name, if any.
@@ -128,10 +135,15 @@ def figure(value: float | None, *, percent: bool = False, whole: bool = False) -
     if value is None:
         return "–"
     if percent:
-        return f"{100 * value:.0f} %"
+        return f"{round(100 * value)} %"
     if whole:
         return f"{value:,.0f}" if value == int(value) else f"{value:,.4g}"
     return f"{value:.3f}" if abs(value) <= 1 else f"{value:,.2f}"
+
+
+def place(by: str, group: str) -> tuple[str, str]:
+    """What the trajectories of a group have in common, as a selection names it: a column's value or a tag."""
+    return (by, group) if by in COLUMNS else ("tags", f"{by}={group}")
 
 
 def of_metric(metric: Metric) -> Number:
@@ -144,7 +156,7 @@ def of_metric(metric: Metric) -> Number:
         metric.missing,
         metric.reason,
         percent=metric.metric in PERCENT,
-        of=tuple((key, value) for key, value in (metric.group or {}).items() if value is not None),
+        of=tuple(place(key, value) for key, value in (metric.group or {}).items() if value is not None),
     )
 
 
@@ -187,6 +199,18 @@ class Report:
     tables: tuple[Table, ...]
     methods: tuple[str, ...]
     answers: tuple[Answer, ...] = ()
+    figures: tuple[Figure, ...] = ()
+    excerpts: tuple[Excerpt, ...] = ()
+
+    @property
+    def main(self) -> tuple[Table, ...]:
+        """The tables before the methods."""
+        return tuple(table for table in self.tables if not table.appendix)
+
+    @property
+    def appendix(self) -> tuple[Table, ...]:
+        """The tables behind the methods."""
+        return tuple(table for table in self.tables if table.appendix)
 
     def table(self, name: str) -> Table:
         """The table of that name; KeyError names the ones there are."""

@@ -25,13 +25,19 @@ def markdown(report: Report) -> str:
     for answer in report.answers:
         parts += [f"## {_escaped(answer.question)}", _sentence(" ".join(answer.sentences))]
         parts += [_pipes(answer.table)] if answer.table else []
-    for table in report.tables:
-        parts += [f"## {_escaped(table.title)}", _sentence(table.caption if table.rows else table.empty)]
-        for name, part in table.parts() if table.rows else []:
-            parts += [f"### {_escaped(name)}"] if name else []
-            parts.append(_pipes(part))
-    parts += ["## Methods", "\n".join(f"* {_sentence(line)}" for line in report.methods)]
+    parts += [part for table in report.main for part in _titled(table)]
+    parts += ["## Methods", *map(_sentence, report.methods)]
+    parts += [part for table in report.appendix for part in _titled(table)]
     return "\n\n".join(parts) + "\n"
+
+
+def _titled(table: Table) -> list[str]:
+    """A table under its title and caption, or what to run for it."""
+    parts = [f"## {_escaped(table.title)}", _sentence(table.caption if table.rows else table.empty)]
+    for name, part in table.parts() if table.rows else []:
+        parts += [f"### {_escaped(name)}"] if name else []
+        parts.append(_pipes(part))
+    return parts
 
 
 def _pipes(table: Table) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from dataclasses import replace
 
-from ...schemas import Agreement, Rate
-from ..analyze import agreement, rates
+from ...schemas import GOLD, Agreement, Codebook, Rate
+from ..analyze import agreement
+from ..analyze.matrix import chosen_books
 from ..store import Store
 from .tables import Cell, Number, Table, count
 
@@ -24,6 +26,9 @@ _COLUMN = {
     "intra_rater_alpha": "krippendorff_alpha",
 }
 
+SHORT = ("Cohen's κ (mean over pairs)", "Fleiss' κ, all raters", "κ of people with each other")
+"""What stands of each codebook; the paper has the first two."""
+
 METHODS = (
     "Agreement is measured on the units that two raters rated: observed agreement and margins come from "
     "the same ones. Cohen (1960), Fleiss (1971) for any number of ratings, Krippendorff (2011), Gwet's "
@@ -39,9 +44,74 @@ METHODS = (
 """How agreement and rates are estimated, in sentences with their sources."""
 
 
-def tables(store: Store) -> tuple[Table, ...]:
-    """Agreement and rates of every codebook that has ratings."""
-    return agreement_table(agreement.of_workspace(store)), rate_table(rates.rates(store))
+def tables(store: Store, corrected: Iterable[Rate]) -> tuple[Table, ...]:
+    """Agreement by codebook and by code, and the corrected rates, of every codebook that has ratings."""
+    query = "SELECT DISTINCT rater FROM counted_ratings WHERE rater_kind = 'human'"
+    with store.reading() as connection:
+        people = frozenset(name for (name,) in connection.execute(query).fetchall())
+    books = [(book, agreement.of_workspace(store, [book.name])) for book in chosen_books(store, ())]
+    whole = tuple(_codebook(book, rows, people) for book, rows in books if rows)
+    every = agreement_table([row for _, rows in books for row in rows])
+    return codebook_table(whole), rate_table(corrected), replace(every, appendix=True)
+
+
+def codebook_table(rows: tuple[tuple[Cell, ...], ...]) -> Table:
+    """Table 5 of the Co-Gym paper: a row for each codebook."""
+    return Table(
+        name="agreement",
+        title="Agreement (Co-Gym, table 5)",
+        caption="The judge that shares most units with people, and people with each other; without people, "
+        "judges. Of a codebook with several codes the means over those where kappa is defined, which have no "
+        "interval. Other judges, other coefficients and each code stand in the appendix.",
+        columns=("Codebook", "Codes", "Raters", *SHORT, "Units"),
+        rows=rows,
+        heads=3,
+        empty="No unit was rated by two raters: `coaudit judge`, then labels by people.",
+    )
+
+
+def _codebook(book: Codebook, rows: list[Agreement], people: Collection[str]) -> tuple[Cell, ...]:
+    """A codebook's row: the raters whose joint kappa stands on most units, a judge with people in front."""
+    names = {code.code for code in book.codes}
+    own = [row for row in rows if row.code in names and not agreement.outside(row) and GOLD not in row.raters]
+    joint = [row for row in own if row.coefficient == "fleiss_kappa"]
+    mixed = {row.raters for row in joint if row.raters[0] not in people and row.raters[1] in people}
+    sets = sorted({row.raters for row in joint}, key=lambda who: (who not in mixed, -_most(joint, who), who))
+    if not sets:
+        return (book.name, str(len(names)), "–", *("" for _ in SHORT), "")
+    who = sets[0]
+    kappas = _kappas(own, who)
+    others = _kappas(own, who[1:]) if who in mixed else []
+    defined = sum(row.value is not None for row in kappas)
+    return (
+        book.name,
+        f"{defined} of {len(names)}" if len(names) > 1 else "1",
+        " · ".join(who),
+        _mean(kappas),
+        _mean([row for row in joint if row.raters == who]),
+        _mean(others),
+        count(_most(joint, who)),
+    )
+
+
+def _kappas(rows: list[Agreement], raters: tuple[str, ...]) -> list[Agreement]:
+    """Cohen's kappa of these raters, one a code."""
+    own = (row for row in rows if row.raters == raters and row.coefficient in agreement.KAPPAS)
+    return list({row.code: row for row in own}.values())
+
+
+def _most(rows: list[Agreement], raters: tuple[str, ...]) -> int:
+    return max((row.n_units for row in rows if row.raters == raters), default=0)
+
+
+def _mean(rows: list[Agreement]) -> Cell:
+    """One code's coefficient with its interval, or the mean of several codes' defined ones without."""
+    if len(rows) == 1:
+        return _coefficient(rows[0])
+    values = [row.value for row in rows if row.value is not None]
+    if not values:
+        return Number(None, reason="undefined on every code") if rows else ""
+    return Number(sum(values) / len(values))
 
 
 def agreement_table(rows: Iterable[Agreement]) -> Table:
@@ -57,8 +127,8 @@ def agreement_table(rows: Iterable[Agreement]) -> Table:
         for (code, raters, population), row in whole.items()
     ]
     return Table(
-        name="agreement",
-        title="Agreement (Co-Gym, table 5)",
+        name="agreement_codes",
+        title="Agreement, code by code",
         caption="People with people, each judge with people, judges with judges, a judge asked again with "
         "itself. Cohen's κ is the mean over the judge–person pairs where a judge takes part. Intervals: "
         "bootstrap over trajectories. Undefined where only one label was used. People meet on fewer units "

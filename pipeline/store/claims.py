@@ -19,7 +19,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Protocol
 
-from .locks import connected, key
+from .locks import key
 from .remote import Remote
 
 LEASE = 60.0
@@ -69,27 +69,6 @@ class FolderClaims:
         except OSError:
             return False
         return True
-
-
-class CatalogClaims:
-    """Claims as advisory locks of one connection to Postgres."""
-
-    def __init__(self, conninfo: str) -> None:
-        self._connection = connected(conninfo)
-
-    def take(self, names: Sequence[str]) -> set[str]:
-        by_key = {key(f"claim {name}"): name for name in names}
-        query = "SELECT k FROM unnest(%s::bigint[]) AS k WHERE pg_try_advisory_lock(k)"
-        rows = self._connection.execute(query, [list(by_key)]).fetchall()
-        return {by_key[int(str(row[0]))] for row in rows}
-
-    def release(self, names: Collection[str]) -> None:
-        keys = [key(f"claim {name}") for name in names]
-        query = "SELECT count(pg_advisory_unlock(k)) FROM unnest(%s::bigint[]) AS k"
-        self._connection.execute(query, [keys]).fetchall()
-
-    def close(self) -> None:
-        self._connection.close()
 
 
 class ObjectClaims:

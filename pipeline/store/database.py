@@ -24,7 +24,7 @@ import duckdb
 from ...schemas import Trajectory
 from ..errors import StoreError
 from . import derived, disk, rows, sync
-from .claims import CatalogClaims, Claims, FolderClaims, ObjectClaims
+from .claims import Claims, FolderClaims, ObjectClaims
 from .connection import (
     VERSION,
     append,
@@ -38,7 +38,7 @@ from .connection import (
 )
 from .file import File
 from .lake import Lake, is_lake, reason
-from .locks import CatalogLocks
+from .postgres import CatalogClaims, CatalogLocks
 from .workspace import Workspace
 
 if TYPE_CHECKING:

@@ -20,7 +20,8 @@ import duckdb
 
 from ..errors import StoreError
 from .connection import execute, quiet
-from .locks import CatalogLocks, FolderLocks, Locks, without_password
+from .locks import FolderLocks, Locks, without_password
+from .postgres import CatalogLocks
 from .workspace import Workspace
 
 PREFIX = "ducklake:"

@@ -15,13 +15,9 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TextIO
+from typing import Protocol, TextIO
 
 from ...schemas import content_hash
-from ..errors import StoreError
-
-if TYPE_CHECKING:
-    import psycopg
 
 Waiting = Callable[[str], None]
 """Told once who holds what is waited for."""
@@ -76,56 +72,6 @@ class FolderLocks:
         return (self.folder / f"{readable}-{content_hash(name)[:8]}.lock").open("a+", encoding="utf-8")
 
 
-class CatalogLocks:
-    """Advisory locks of a Postgres, each held by a connection of its own."""
-
-    def __init__(self, conninfo: str) -> None:
-        self.conninfo = conninfo
-
-    @contextmanager
-    def exclusive(self, name: str, waiting: Waiting) -> Iterator[None]:
-        with self.attempt(name) as holder:
-            if holder is None:
-                yield
-                return
-        waiting(holder)
-        with self._connected() as connection:
-            connection.execute("SELECT pg_advisory_lock(%s)", [key(name)])
-            yield
-
-    @contextmanager
-    def shared(self, name: str, waiting: Waiting = lambda holder: None) -> Iterator[None]:
-        with self._connected() as connection:
-            query = "SELECT pg_try_advisory_lock_shared(%s)"
-            (free,) = connection.execute(query, [key(name)]).fetchone() or (0,)
-            if not free:
-                waiting(_holder(connection, name))
-                connection.execute("SELECT pg_advisory_lock_shared(%s)", [key(name)])
-            yield
-
-    @contextmanager
-    def attempt(self, name: str) -> Iterator[str | None]:
-        with self._connected() as connection:
-            (free,) = connection.execute("SELECT pg_try_advisory_lock(%s)", [key(name)]).fetchone() or (0,)
-            yield None if free else _holder(connection, name)
-
-    def _connected(self) -> psycopg.Connection[tuple[object, ...]]:
-        return connected(self.conninfo)
-
-
-def connected(conninfo: str) -> psycopg.Connection[tuple[object, ...]]:
-    """A connection to Postgres that says who it is; StoreError without a password in it."""
-    try:
-        import psycopg
-    except ImportError as error:
-        raise StoreError("a catalog in Postgres needs the extra `lake`: pip install coaudit[lake]") from error
-    try:
-        return psycopg.connect(conninfo, autocommit=True, application_name=who(), connect_timeout=30)
-    except psycopg.Error as error:
-        reason = " ".join(str(error).split())
-        raise StoreError(f"the catalog in Postgres cannot be reached: {without_password(reason)}") from error
-
-
 def who() -> str:
     """This process, as others name it."""
     return f"process {os.getpid()} on {socket.gethostname()}"[:63]
@@ -140,16 +86,6 @@ def without_password(text: str) -> str:
 def key(name: str) -> int:
     """A lock's number in Postgres: 64 bits of its name's hash."""
     return int.from_bytes(blake2b(f"coaudit {name}".encode(), digest_size=8).digest(), "big", signed=True)
-
-
-def _holder(connection: psycopg.Connection[tuple[object, ...]], name: str) -> str:
-    query = """
-        SELECT a.application_name FROM pg_locks l JOIN pg_stat_activity a USING (pid)
-        WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
-            AND (l.classid::bigint << 32 | l.objid::bigint) = %s
-    """
-    row = connection.execute(query, [key(name)]).fetchone()
-    return str(row[0]) if row else "unknown"
 
 
 def _taken(file: TextIO, how: int = fcntl.LOCK_EX) -> str | None:

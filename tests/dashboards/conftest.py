@@ -114,6 +114,46 @@ def here(looked: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return looked
 
 
+RATED = ("failures", "initiative", "confirmation", "halting")
+
+
+@pytest.fixture(scope="session")
+def many(looked: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace of thirty conditions with three versions each, one session of them hostile."""
+    folder = tmp_path_factory.mktemp("many") / "workspace"
+    source, store = Store(Workspace(looked), read_only=True), Store(Workspace(folder))
+    query = "SELECT id FROM trajectories WHERE system = 'cogym' ORDER BY id"
+    with source.reading() as connection:
+        ids = [name for (name,) in connection.execute(query).fetchall()]
+        known = source.load(connection, ids, states=True)
+    runs = [
+        known[i % len(known)].model_copy(
+            update={
+                "id": f"many{i:012}",
+                "native_id": f"many_{i}",
+                "condition": f"arm_{i % 30:02} of a long name",
+                "tags": {"version": f"v{i % 3}"},
+            }
+        )
+        for i in range(90)
+    ]
+    with store.writing() as connection:
+        save(store, runs, connection)
+    lines = folder.parent / "ratings.jsonl"
+    raters = {"ann_a": "human", "judge-large": "llm"}
+    some = [line for line in samples.lines(store, raters) if json.loads(line)["codebook"] in RATED]
+    lines.write_text("\n".join(some) + "\n", encoding="utf-8")
+    assert not imports.ratings(store, lines).quarantined
+    return folder
+
+
+@pytest.fixture
+def thirty(many: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The workspace of thirty conditions as the one that pages look at."""
+    monkeypatch.setenv("COAUDIT_WORKSPACE", str(many))
+    return many
+
+
 @pytest.fixture
 def copied(looked: Path, tmp_path: Path) -> Path:
     """A copy that may be written."""
@@ -145,6 +185,16 @@ def app(looked: Path) -> Iterator[str]:
     """The address of the app over the workspace."""
     needs("chromium", "the browser tests drive it")
     process, address = started(looked)
+    yield address
+    process.terminate()
+    process.wait(10)
+
+
+@pytest.fixture(scope="session")
+def many_app(many: Path) -> Iterator[str]:
+    """The address of the app over thirty conditions."""
+    needs("chromium", "the browser tests drive it")
+    process, address = started(many)
     yield address
     process.terminate()
     process.wait(10)

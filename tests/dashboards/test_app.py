@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from html import escape
 from pathlib import Path
@@ -12,15 +13,17 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from coaudit.dashboards import cache, prefetch
+from coaudit.dashboards import cache, prefetch, triage
+from coaudit.dashboards.drawing import groups, lists, scripts
 from coaudit.dashboards.drawing.figures import to_csv
-from coaudit.dashboards.drawing.timeline import differing
+from coaudit.dashboards.drawing.palette import REST, colour
 from coaudit.dashboards.views import compare as view
 from coaudit.dashboards.views import efficiency
 from coaudit.pipeline.advise import advisor
 from coaudit.pipeline.analyze import compare, metrics
 from coaudit.pipeline.report import interventions
 from coaudit.pipeline.report.tables import of_metric
+from coaudit.pipeline.report.transcript.pins import differing
 from coaudit.pipeline.store import Selection, Store, Workspace
 from tests.pipeline.advise import games
 
@@ -149,6 +152,31 @@ def test_a_against_b_has_all_codes_and_metrics_and_leads_to_the_sessions(here: P
 
 
 @pytest.mark.slow
+def test_a_difference_leads_to_the_sessions_of_both_and_two_of_one_instance_beside_each_other(
+    here: Path,
+) -> None:
+    pair = ("collaborative", "situational_planning")
+    text = _html(_run("compare", a=pair[0], b=pair[1]))
+    place = urlencode(
+        {"by": "condition", "a": pair[0], "b": pair[1], "code": "C.2", "found_by": "judge-large"}
+    )
+    assert f"compare?{escape(place)}" in text
+    view = _run("compare", a=pair[0], b=pair[1], code="C.2", found_by="judge-large")
+    assert not view.exception
+    text = _html(view)
+    store = Store(Workspace(here), read_only=True)
+    for group in pair:
+        rows, _ = triage.listed(store, Selection(condition=(group,)), code="C.2", rater="judge-large")
+        assert all(escape(lists._short(row["native_id"])) in text for row in rows[:8]) and rows
+    assert text.count('class="ca-beside"') == 2
+    assert text.count('id="left-e0"') == text.count('id="right-e0"') == 1, "no two events share an anchor"
+    first, other = (triage.listed(store, Selection(condition=(group,)))[0][0]["id"] for group in pair)
+    chosen = _html(_run("compare", a=pair[0], b=pair[1], left=other, right=first))
+    assert chosen.index(f"trajectory={other}") < chosen.index(f"trajectory={first}")
+    assert escape(urlencode({"left": other, "right": first})) in chosen, "the address is a permalink"
+
+
+@pytest.mark.slow
 def test_process_has_a_row_a_group_with_the_numbers_of_metrics_and_a_search(here: Path) -> None:
     store = Store(Workspace(here), read_only=True)
     rows = metrics.metrics(store, by=("system", "condition"), names=("human_intervention_rate",))
@@ -157,6 +185,50 @@ def test_process_has_a_row_a_group_with_the_numbers_of_metrics_and_a_search(here
     assert of_metric(row).note in text and "strategyqa_tree" in text
     some = _html(_run("process", groups="situational"))
     assert of_metric(row).note in some and "strategyqa_tree" not in some
+
+
+@pytest.mark.slow
+def test_tags_are_groups_on_process_and_failures(thirty: Path) -> None:
+    for name in ("process", "failures"):
+        text = _html(_run(name, by="version"))
+        assert escape(urlencode({"tags": "version=v1"})) in text, name
+        assert "version=v2" not in _html(_run(name, by="version", groups="v1")) or name == "failures"
+
+
+@pytest.mark.slow
+def test_of_many_groups_the_largest_are_shown_as_rows_and_words_find_the_others(thirty: Path) -> None:
+    for name in ("process", "failures"):
+        first, found = _html(_run(name)), _html(_run(name, groups="arm_29"))
+        assert "arm_00" in first and "arm_29" not in first, name
+        assert "arm_29" in found and "arm_00" not in found, name
+        assert "arm_29" in _html(_run(name, every="true")), name
+    heat = _html(_run("failures"))
+    assert ">All</td>" in heat and re.search(
+        r'<td class="tint"[^>]* title="C.1 Silent start, All: \d+ % \(', heat
+    )
+
+
+@pytest.mark.slow
+def test_a_condition_has_one_colour_whatever_is_filtered(thirty: Path) -> None:
+    st.cache_data.clear()
+    colours = groups.colours()
+    assert len(colours) == 32 and len(set(colours.values())) == 8
+    assert colours[groups.OTHERS] == colours["–"] == REST
+    scale = colour("condition", "Condition", colours).to_dict()
+    assert dict(zip(scale["scale"]["domain"], scale["scale"]["range"], strict=True)) == colours
+    assert len(scale["legend"]["values"]) == 7, "a legend has those with a colour of their own"
+
+
+def test_groups_that_are_not_shown_are_one_row_with_their_counts_added_up() -> None:
+    rows = [
+        {"group": group, "party": party, "n": n}
+        for group, party, n in (("a", "x", 1), ("b", "x", 2), ("c", "x", 3), ("c", "y", 4))
+    ]
+    assert groups.gathered(rows, ["a"], ["party"], ["n"]) == [
+        {"group": "a", "party": "x", "n": 1},
+        {"group": groups.OTHERS, "party": "x", "n": 5},
+        {"group": groups.OTHERS, "party": "y", "n": 4},
+    ]
 
 
 @pytest.mark.slow
@@ -217,6 +289,7 @@ def test_every_text_of_a_hostile_session_is_escaped(here: Path) -> None:
         ("trajectory", {}),
         ("overview", {}),
         ("failures", {}),
+        ("compare", {"left": "hostile0000000001", "right": "hostile0000000001", "code": "C.2"}),
     ):
         html = _without_our_scripts(_html(_run(name, **parameters)))
         assert "<script" not in html and "<img" not in html and "javascript:" not in html
@@ -224,9 +297,9 @@ def test_every_text_of_a_hostile_session_is_escaped(here: Path) -> None:
 
 
 def _without_our_scripts(html: str) -> str:
-    from coaudit.dashboards.views.trajectory import KEYS, SCROLL
-
-    return html.replace(SCROLL, "").replace(KEYS, "")
+    for script in (scripts.KEYS, scripts.ROWS, scripts.SCROLL, scripts.WITHIN):
+        html = html.replace(script, "")
+    return html
 
 
 def test_a_csv_never_carries_a_formula() -> None:

@@ -265,6 +265,16 @@ def test_a_model_that_the_endpoint_lacks_names_the_ones_it_has(
     assert "it offers large, small" in coaudit(*judged(endpoint), status=2).err
 
 
+def test_units_that_were_rated_with_other_parameters_are_counted_as_left(
+    coaudit: Coaudit, workspace: Path, endpoint: Endpoint
+) -> None:
+    fill(workspace, *chatter(1))
+    coaudit(*judged(endpoint))
+    assert "0 units to rate" in coaudit(*judged(endpoint)).err
+    again = coaudit(*judged(endpoint, "--temperature", "1"))
+    assert "4 units to rate" in again.err and again.json["rated"] == 4
+
+
 def test_money_needs_a_yes_where_nobody_can_be_asked(
     coaudit: Coaudit, workspace: Path, endpoint: Endpoint
 ) -> None:

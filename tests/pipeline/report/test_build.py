@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from coaudit.pipeline.analyze import rates
+from coaudit.pipeline.analyze import failures, rates
 from coaudit.pipeline.ingest.measure import save
-from coaudit.pipeline.report import Number, Table, build, tables
+from coaudit.pipeline.report import Number, Table, build, modes, tables
 from coaudit.pipeline.report.html import html, interval
 from coaudit.pipeline.report.tables import figure
 from coaudit.pipeline.report.text import _escaped, markdown, terminal
@@ -154,6 +154,27 @@ def test_other_systems_have_a_row_a_metric_by_its_name_and_a_column_a_condition(
     assert isinstance(own[1], Number) and own[2] == "" and by_steps[1] == ""
 
 
+def test_many_conditions_of_table_3_are_rows() -> None:
+    def row(number: int, metric: str, scoring: str | None = None) -> Metric:
+        group: dict[str, str | None] = {
+            "system": "cogym",
+            "setting": "real",
+            "condition": f"c{number:02}",
+            "task": "t",
+        }
+        return Metric(metric=metric, group=group, value=number / 100, n=3, scoring=scoring)
+
+    few = build.real([row(number, "win_rate") for number in range(build.MANY)])
+    assert len(few.columns) == 1 + build.MANY and len(few.rows) == len(build.TABLE_3)
+    many = build.real([row(n, "win_rate") for n in range(30)] + [row(2, "collab_score", "human")])
+    assert many.columns == ("Task", "Condition", *build.TABLE_3.values())
+    assert [line[1] for line in many.rows] == [f"c{number:02}" for number in range(30)]
+    rates = [line[many.columns.index(build.TABLE_3["win_rate"])] for line in many.rows]
+    assert [cell.value for cell in rates if isinstance(cell, Number)] == [n / 100 for n in range(30)]
+    rated = [line[many.columns.index(build.TABLE_3["collab_score human"])] for line in many.rows]
+    assert [bool(cell) for cell in rated] == [number == 2 for number in range(30)]
+
+
 def test_table_3_has_the_ratings_of_real_users(audited: Store) -> None:
     table = build.build(audited).table("real")
     rows = {row[0]: row for row in table.rows}
@@ -181,11 +202,11 @@ def test_a_judges_failure_rates_stand_beside_what_peoples_labels_make_of_them(
         ],
     )
     only = Selection(task=("tabular_analysis",))
-    table = build.failures(audited, only, rater="sample-labeller-a", by=("condition",))
+    table = modes.failures(audited, only, rater="sample-labeller-a", by=("condition",))
     cells = {
         (str(row[0]), group): cell
         for row in table.rows
-        for group, cell in zip(table.columns[3:], row[3:], strict=True)
+        for group, cell in zip(table.columns[4:], row[4:], strict=True)
         if isinstance(cell, Number)
     }
     expected = {
@@ -201,7 +222,13 @@ def test_a_judges_failure_rates_stand_beside_what_peoples_labels_make_of_them(
         )
     moved = [key for key, row in expected.items() if row.rate is not None and row.rate != row.judge_rate]
     assert moved and all("corrected " in cells[key].note for key in moved)
-    by_people = build.failures(audited, only, rater="ann", by=("condition",))
+    whole = {str(row[0]): row[3] for row in table.rows}
+    assert table.columns[3] == "All"
+    for share in failures.shares(audited, only=only):
+        if share.rater == "sample-labeller-a":
+            cell = whole[share.code]
+            assert isinstance(cell, Number) and (cell.value, cell.n) == (share.rate, share.n)
+    by_people = modes.failures(audited, only, rater="ann", by=("condition",))
     assert not any(cell.corrected for row in by_people.rows for cell in row if isinstance(cell, Number))
 
 
@@ -219,6 +246,21 @@ def test_formats_follow_the_option_or_the_ending(audited: Store, coaudit: Coaudi
     assert "must be one of" in coaudit("report", "--format", "pdf", status=2).err
 
 
+@pytest.mark.slow
+def test_figures_are_files_that_stand_in_the_page_too(
+    audited: Store, coaudit: Coaudit, tmp_path: Path
+) -> None:
+    said = coaudit("report", "--out", tmp_path / "r.html", "--figures", tmp_path / "new" / "figures")
+    names = sorted(path.name for path in (tmp_path / "new" / "figures").iterdir())
+    pictures = [name for name in names if name.endswith(".svg")]
+    assert f"{len(pictures)} figures" in said.out + said.err and len(names) == 2 * len(pictures) >= 4
+    page = (tmp_path / "r.html").read_text()
+    assert page.count("<svg") == len(pictures)
+    assert (tmp_path / "new" / "figures" / pictures[0]).read_text() in page
+    (tmp_path / "file").touch()
+    assert "cannot write the figures" in coaudit("report", "--figures", tmp_path / "file", status=1).err
+
+
 def test_words_of_a_log_are_escaped_in_html_and_markdown() -> None:
     evil = "<script>1</script>|**x**\u202e"
     table = Table("t", evil, evil, (evil, "n"), ((evil, Number(1.0, n=1)),))
@@ -229,6 +271,7 @@ def test_words_of_a_log_are_escaped_in_html_and_markdown() -> None:
 
 
 def test_numbers_are_written_for_reading() -> None:
+    assert figure(-0.001, percent=True) == "0 %" and figure(-0.006, percent=True) == "-1 %"
     assert [
         figure(None),
         figure(0.5),

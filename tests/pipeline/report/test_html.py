@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from coaudit.pipeline.report import Number, Report, Table
+from coaudit.pipeline.report.figures import intervals
 from coaudit.pipeline.report.html import html
+from coaudit.pipeline.report.tables import Answer
+from coaudit.pipeline.report.transcript.excerpts import Excerpt
 from tests.conftest import needs
 
 pytestmark = pytest.mark.slow
@@ -33,6 +38,64 @@ def test_a_printed_report_holds_every_column_of_every_table_within_its_pages(tmp
     whole = set(re.findall(r"\b1\d\d\.00\b", "\n".join(page for page, _ in pages)))
     assert whole == {f"{101 + i}.00" for i in range(30)}, "no figure is broken over two lines"
     assert all(left >= 0 and right <= 1.001 for _, (left, right) in pages)
+
+
+def test_only_wide_tables_are_printed_on_their_side_and_figures_and_excerpts_are_on_paper_too(
+    tmp_path: Path,
+) -> None:
+    needs("chromium", "it prints the report")
+    report = _everything()
+    _printed(html(report), tmp_path)
+    from pypdf import PdfReader
+
+    sheets = PdfReader(tmp_path / "report.pdf").pages
+    text = [sheet.extract_text() for sheet in sheets]
+    lying = [float(sheet.mediabox.width) > float(sheet.mediabox.height) for sheet in sheets]
+    assert [
+        ("column 6" in page, lies) for page, lies in zip(text, lying, strict=True) if "column" in page
+    ] == [(True, True)]
+    assert not lying[0] and not lying[-1]
+    whole = "\n".join(text)
+    assert "Drawn share" in whole and "I **booked** it. <b>" in whole
+    assert whole.index("Table 2") < whole.index("Figure 1") < whole.index("Excerpt 1") < whole.index("Prose.")
+    assert whole.index("Prose.") < whole.index("Table A1. Looked up")
+
+
+@pytest.mark.parametrize("width, scheme", [(1440, "light"), (390, "dark")])
+def test_the_page_breaks_no_rule_of_accessibility_and_is_never_wider_than_the_screen(
+    tmp_path: Path, width: int, scheme: str
+) -> None:
+    needs("chromium", "it shows the report")
+    from axe_playwright_python.sync_playwright import Axe
+    from playwright.sync_api import sync_playwright
+
+    (tmp_path / "report.html").write_text(html(_everything()), encoding="utf-8")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS[1:3])
+        look: Any = {"viewport": {"width": width, "height": 900}, "color_scheme": scheme}
+        page = browser.new_page(**look)
+        page.goto((tmp_path / "report.html").as_uri())
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        rows = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
+        assert [(row["id"], row["nodes"][0]["html"][:200]) for row in rows] == []
+        assert page.evaluate("document.fonts.size + document.images.length + document.scripts.length") == 0
+
+
+def _everything() -> Report:
+    """A report with answers, narrow and wide tables, a figure, an excerpt, and an appendix."""
+    narrow = Table("narrow", "Narrow", "", ("Code", "Rate"), (("C.1", Number(0.5, 0.2, 0.8, percent=True)),))
+    figure = intervals(replace(narrow, columns=("Code", "Drawn share")))
+    event = {
+        "seq": 3, "cited": True, "party": "agent", "kind": "message", "actor": "bot", "action": None,
+        "text": "I **booked** it. <b>", "call": None, "status": None, "error": None, "live_only": False,
+    }  # fmt: skip
+    one = Excerpt("C.2", "Silent", "id", "run 1", None, ("m",), "**booked**", None, (event,))
+    wide = _table("wide", [f"column {i}" for i in range(7)])
+    tables = (narrow, wide, replace(narrow, name="behind", title="Looked up", appendix=True))
+    assert figure
+    report = Report("now", "here", (), tables, ("Prose.",), (), (figure,), (one,))
+    answer = Answer("How did it go?", ("Well.",), narrow, "coaudit report")
+    return replace(report, answers=(answer,))
 
 
 def _table(name: str, columns: list[str]) -> Table:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from coaudit.dashboards.drawing import timeline
-from coaudit.dashboards.replay import Replay
+from coaudit.pipeline.report.transcript import draw, pins
+from coaudit.pipeline.report.transcript.read import Replay
 
 EVIL = "<img src=x onerror=alert(1)> </details><script>1</script>"
 
@@ -34,7 +34,7 @@ def shown(*events: dict[str, Any], changes: dict[int, dict[str, list[str]]] | No
 
 def drawn(replay: Replay, *ratings: dict[str, Any], **wish: Any) -> str:
     wanted = {"aim": None, "code": None, **wish}
-    return timeline.drawn(replay, list(ratings), target=lambda seq: f"?event={seq}", **wanted)
+    return draw.drawn(replay, list(ratings), target=lambda seq: f"?event={seq}", **wanted)
 
 
 def test_a_long_output_is_folded_and_what_people_say_is_not() -> None:
@@ -59,7 +59,7 @@ def test_nothing_of_a_log_becomes_markup() -> None:
     noted = rating(0, "present", code=EVIL, code_name=EVIL, rater=EVIL, quote=EVIL, cites=[0])
     lines = ["+" + EVIL, "-" + EVIL]
     page = shown(wild, changes={0: {"<b>": lines}})
-    for text in (drawn(page, noted, words="img"), timeline.outline(page, [noted], "img")):
+    for text in (drawn(page, noted, words="img"), pins.outline(page, [noted], "img")):
         assert not any(tag in text for tag in ("<img", "<script", "<b></b>", "<i>", "<u>", "<b>:"))
 
 
@@ -67,7 +67,7 @@ def test_only_what_somebody_found_is_drawn_with_all_that_was_said_of_it() -> Non
     yes, no = rating(None, "present", cites=[0]), rating(None, "absent", rater="eva")
     other = rating(None, "absent", code="C.2")
     scale = rating(None, "4", code="quality", positive=None)
-    assert timeline.present([yes, no, other, scale]) == [yes, no, scale]
+    assert pins.present([yes, no, other, scale]) == [yes, no, scale]
 
 
 def test_the_outline_leads_to_each_finding_and_tells_where_raters_differ() -> None:
@@ -75,11 +75,11 @@ def test_the_outline_leads_to_each_finding_and_tells_where_raters_differ() -> No
     yes, no = rating(None, "present", cites=[2]), rating(None, "absent", rater="eva", cites=[2])
     took = rating(1, "yes", codebook="initiative", code="initiative", positive="yes")
     elsewhere = rating(None, "present", code="C.9", cites=[70])
-    text = timeline.outline(page, [yes, no, took, elsewhere])
+    text = pins.outline(page, [yes, no, took, elsewhere])
     assert text.count("<li>") == 1, "taking the initiative is no finding, and event 70 is not shown"
     assert '<a href="#e2">event 2</a> <b>C.1</b>' in text and "m · raters differ" in text
-    assert '<a href="#e1">' in timeline.outline(page, [yes], "FERRY")
-    assert timeline.outline(page, [took]) == ""
+    assert '<a href="#e1">' in pins.outline(page, [yes], "FERRY")
+    assert pins.outline(page, [took]) == ""
     page_text = drawn(page, yes, took)
     assert 'id="e2"' in page_text and page_text.count("event agent found") == 1
     assert page_text.count('class="pin yes"') == 1, "the initiative is no alarm"

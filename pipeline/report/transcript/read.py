@@ -7,9 +7,9 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from ..pipeline.advise import advice, advisor, states
-from ..pipeline.store import Store, dictionaries, execute, trajectories
-from ..pipeline.store.trajectories import resolve
+from ...advise import advice, advisor, states
+from ...store import Store, dictionaries, execute, trajectories
+from ...store.trajectories import resolve
 
 Rows = list[dict[str, Any]]
 WINDOW = 2000
@@ -75,8 +75,8 @@ def advised(store: Store, name: str, stamp: str) -> Rows:
 _OF = "WHERE trajectory_id = ?"
 _EVENTS = """
     SELECT e.seq, e.sub, e.live_only, e.time, e.actor, p.kind AS party, e.kind, left(e.text, ?) AS text,
-        strlen(e.text) AS bytes, e.action, left(e.arguments, ?) AS arguments, e.status, e.error, e.states,
-        e.notices
+        coalesce(strlen(e.text), 0) + coalesce(strlen(e.arguments), 0) AS bytes, e.action,
+        left(e.arguments, ?) AS arguments, e.status, e.error, e.states, e.notices
     FROM events e LEFT JOIN participants p ON p.trajectory_id = e.trajectory_id AND p.name = e.actor
     WHERE e.trajectory_id = ? ORDER BY e.seq, e.sub LIMIT ? OFFSET ?
 """

@@ -1,0 +1,61 @@
+"""Groups of trajectories on a page: by what, which of them where there are many, and in which colour."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import streamlit as st
+
+from ...pipeline.store import Selection, Store
+from .. import queries
+from ..cache import ask
+from .palette import COLOURS, REST
+
+Row = dict[str, Any]
+FIELDS = ("condition", "task", "setting", "agent_model", "system")
+TOP = 20
+"""Groups that are shown unless all are asked for: the largest."""
+OTHERS = "all others"
+
+
+def fields(store: Store) -> list[str]:
+    """What trajectories can be grouped by: columns, and the keys of tags."""
+    tags = {tag.partition("=")[0] for tag in queries.choices(store)["tags"]}
+    return [*FIELDS, *sorted(tags - set(FIELDS))]
+
+
+def picked(names: Sequence[str]) -> list[str]:
+    """Draw a search box and, of many groups, a switch; the groups to show, in their order."""
+    names = list(dict.fromkeys(names))
+    if len(names) <= 1:
+        return names
+    left, right = st.columns([3, 1], vertical_alignment="bottom")
+    words = left.text_input("Search groups", key="groups", bind="query-params").strip().lower()
+    fitting = [name for name in names if words in name.lower()]
+    if len(fitting) <= TOP or right.toggle(f"All {len(fitting):,} groups", key="every", bind="query-params"):
+        return fitting
+    st.text(f"The {TOP} largest of {len(fitting):,} groups.")
+    return fitting[:TOP]
+
+
+def gathered(
+    rows: Sequence[Row], shown: Sequence[str], keys: Sequence[str], counts: Sequence[str]
+) -> list[Row]:
+    """Rows of the groups that are shown, and of all others one for each set of `keys`, `counts` added up."""
+    kept = [row for row in rows if row["group"] in shown]
+    rest: dict[tuple[Any, ...], Row] = {}
+    for row in (row for row in rows if row["group"] not in shown):
+        one = rest.setdefault(
+            tuple(row[key] for key in keys), {**row, "group": OTHERS, **dict.fromkeys(counts, 0)}
+        )
+        for count in counts:
+            one[count] += row[count]
+    return [*kept, *rest.values()]
+
+
+def colours(by: str = "condition") -> dict[str, str]:
+    """Group -> its colour, on every page and under every filter; the largest have one of their own."""
+    names = list(dict.fromkeys(row["group"] for row in ask(queries.arms, Selection(), by)))
+    own = dict(zip(names, COLOURS, strict=False))
+    return {name: own.get(name, REST) for name in names} | {"–": REST, OTHERS: REST}

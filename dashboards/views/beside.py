@@ -1,0 +1,139 @@
+"""Two groups' sessions with a code or by a metric, and two of them beside each other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import streamlit as st
+
+from ...pipeline.errors import UsageError
+from ...pipeline.report.names import named
+from ...pipeline.report.transcript import draw, pins, read
+from ...pipeline.store import Selection
+from ...pipeline.store.selection import COLUMNS
+from .. import triage
+from ..cache import ask
+from ..drawing import lists, markup, scripts
+from ..sidebar import address
+
+Row = dict[str, Any]
+SIDES = ("left", "right")
+KEPT = ("by", "a", "b", "code", "found_by", "sort", *SIDES)
+"""What the address of this view holds: it is the permalink of two sessions."""
+LISTED = 8
+SHOWN = ("id", "native_id", "task", "found", "outcome", "n_events", "metric", "value")
+
+
+def wanted() -> bool:
+    """Whether the address asks for sessions rather than for all differences."""
+    return any(name in st.query_params for name in ("code", "sort", *SIDES))
+
+
+def show(only: Selection, by: str, groups: tuple[str, str]) -> None:
+    """Draw the sessions of both groups, and one of each beside the other."""
+    st.html(
+        markup.link(_place(code=None, found_by=None, sort=None, left=None, right=None), "← All differences")
+    )
+    code, metric = st.query_params.get("code"), st.query_params.get("sort")
+    both = [_listed(only, by, group) for group in groups]
+    st.header(f"Sessions {f'with {code}' if code else f'by {named(metric)}' if metric else 'of both'}")
+    first, second = _pair(both[0][0], both[1][0])
+    chosen = [_chosen(side, row) for side, row in zip(SIDES, (first, second), strict=True)]
+    for column, side, group, (rows, note) in zip(
+        st.columns(2, gap="large"), SIDES, groups, both, strict=True
+    ):
+        with column:
+            st.html(markup.sentence(f"{group}: {note}"))
+            if rows:
+                st.html(lists.listed([_short(row) for row in rows], partial(_with, side, chosen)))
+    st.header("Beside each other")
+    words = st.text_input("Search in both", key="words", bind="query-params").strip()
+    for column, side, name in zip(st.columns(2, gap="large"), SIDES, chosen, strict=True):
+        with column:
+            _session(side, name, code, words)
+    st.html(markup.sentence("Keys: j and k next and previous event, n and p next and previous finding."))
+    st.html(markup.link(_place(**dict(zip(SIDES, chosen, strict=True))), "Link to these two"))
+    st.html(scripts.KEYS, unsafe_allow_javascript=True)
+    st.html(scripts.WITHIN, unsafe_allow_javascript=True)
+
+
+def _listed(only: Selection, by: str, group: str) -> tuple[list[Row], str]:
+    """The first sessions of a group that show what is asked for, else any; and how many there are."""
+    tag = (*only.tags, f"{by}={group}")
+    some = replace(only, **({by: (group,)} if by in COLUMNS else {"tags": tag}))
+    code, rater = st.query_params.get("code"), st.query_params.get("found_by")
+    order = st.query_params.get("sort") or "first begun"
+    rows, total = ask(triage.listed, some, code=code, rater=rater, order=order, many=LISTED)
+    if rows or not code:
+        return rows, f"{len(rows):,} of {total:,} shown"
+    rows, total = ask(triage.listed, some, order=order, many=LISTED)
+    return rows, f"no session has {code}; {len(rows):,} of all {total:,} shown"
+
+
+def _short(row: Row) -> Row:
+    """What half a page has room for."""
+    return {name: row.get(name) for name in SHOWN}
+
+
+def _pair(left: list[Row], right: list[Row]) -> tuple[Row | None, Row | None]:
+    """One session of each: of the same instance where there are two, else the first ones."""
+    alike = (
+        (one, two)
+        for one in left
+        for two in right
+        if one["instance"] is not None and _instance(one) == _instance(two)
+    )
+    return next(alike, (left[0] if left else None, right[0] if right else None))
+
+
+def _instance(row: Row) -> tuple[Any, ...]:
+    return row["system"], row["task"], row["instance"]
+
+
+def _chosen(side: str, row: Row | None) -> str:
+    """The session that the address names for a side, else the one that was picked."""
+    return st.query_params.get(side) or ("" if row is None else str(row["id"]))
+
+
+def _with(side: str, chosen: list[str], row: Row) -> str:
+    """Where a side shows another session."""
+    both = dict(zip(SIDES, chosen, strict=True))
+    return _place(**{**both, side: row["id"]})
+
+
+def _place(**changed: str | None) -> str:
+    own = {name: st.query_params.get(name) for name in KEPT}
+    return address("compare", **{**own, **changed})
+
+
+def _session(side: str, name: str, code: str | None, words: str) -> None:
+    """One session in a frame of its own, moved to the event that is cited for the code."""
+    if not name:
+        st.info("No session of this group fits the filters.")
+        return
+    try:
+        shown = ask(read.replay, name)
+    except UsageError as error:
+        st.text(str(error))
+        return
+    head = shown.head
+    ratings = [row for row in pins.present(shown.ratings) if code is None or _of(row, code)]
+    aim = next((seq for row in ratings if pins.positive(row) for seq in row["cites"] or ()), None)
+    named = {"Condition": head["condition"], "Task": head["task"], "Events": f"{head['n_events']:,}"}
+    st.html(
+        markup.link(address("trajectory", trajectory=head["id"], event=aim, code=code), head["native_id"])
+        + markup.facts(tuple((k, v) for k, v in named.items() if v))
+        + pins.outline(shown, ratings, words, side=f"{side}-")
+    )
+
+    def target(seq: int) -> str:
+        return address("trajectory", trajectory=head["id"], event=seq)
+
+    drawn = draw.drawn(shown, ratings, aim=aim, code=code, target=target, words=words, side=f"{side}-")
+    st.html(f'<div class="ca-beside" tabindex="0" role="group" aria-label="Session, {side}">{drawn}</div>')
+
+
+def _of(row: Row, code: str) -> bool:
+    return code in (row["code"], row["code"].partition(".")[0])

@@ -1,0 +1,146 @@
+"""What Ray's workers do with rows: ask an endpoint, or make prompts for vLLM and replies of its outputs.
+
+Ray ships this code by name, so that coaudit is installed wherever a worker runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ...errors import JudgeError
+from ..dialect import TOP_LOGPROBS
+from ..openai import Endpoint, OpenAIClient
+from ..protocol import Form, Parameters, Question, Rejected, Reply, Token
+from .rows import KEY, PADDING, QUESTION, REPLY, Row, question_of, reply_document
+
+_NOTHING = [0]
+"""The prompt of a row that asks nothing."""
+
+
+class Asking:
+    """A worker that asks an endpoint: a block of questions in, their replies out."""
+
+    def __init__(self, endpoint: Endpoint, parameters: Parameters) -> None:
+        self.endpoint = endpoint
+        self.parameters = parameters
+        self._stack = AsyncExitStack()
+        self._client: OpenAIClient | None = None
+
+    async def __call__(self, batch: Mapping[str, Any]) -> AsyncIterator[dict[str, Any]]:
+        """Ask them side by side; one that fails has its reason in place of a reply."""
+        if self._client is None:
+            client = OpenAIClient(self.endpoint, self.parameters)
+            self._client = await self._stack.enter_async_context(client)
+        documents = [str(document) for document in batch[QUESTION]]
+        replies = await asyncio.gather(*(self._reply(document) for document in documents))
+        yield {KEY: batch[KEY], REPLY: replies}
+
+    async def _reply(self, document: str) -> str:
+        assert self._client is not None
+        try:
+            return reply_document(await self._client(question_of(document)))
+        except JudgeError as error:
+            return reply_document(error)
+
+
+@dataclass(frozen=True)
+class Prompts:
+    """Between questions and vLLM's rows; the prompt is the one that vLLM's own server makes."""
+
+    model: str
+    parameters: Parameters
+    template: str | None = None
+    """A chat template in place of the model's own, or a file that holds one."""
+    template_options: Mapping[str, Any] = field(default_factory=dict)
+    loading: Mapping[str, Any] = field(default_factory=dict)
+    """How the tokenizer is loaded."""
+
+    def row(self, row: Row) -> Row:
+        """A question -> the tokens of its prompt and how to sample. One that makes no prompt says why."""
+        if row[KEY] == PADDING:
+            return self._row(PADDING, _NOTHING, Form(("0",), {}, 1), "")
+        question = question_of(row[QUESTION])
+        tokenizer = _tokenizer(self.model, json.dumps(dict(self.loading)))
+        try:
+            return self._row(row[KEY], self._tokens(tokenizer, question), question.form, "")
+        except Exception as error:  # whatever a template raises concerns this question alone
+            return self._row(row[KEY], _NOTHING, Form(("0",), {}, 1), f"no prompt: {error!r}")
+
+    def reply(self, row: Row) -> Row:
+        """What vLLM made of a row -> the reply."""
+        if row["refused"]:
+            return {KEY: row[KEY], REPLY: reply_document(Rejected(row["refused"]))}
+        sampled = int(row["num_generated_tokens"])
+        reply = Reply(
+            text=row["generated_text"],
+            model=self.model,
+            finish="length" if sampled >= int(row["most"]) else "stop",
+            tokens=_tokens(row),
+            prompt_tokens=int(row["num_input_tokens"]),
+            completion_tokens=sampled,
+        )
+        return {KEY: row[KEY], REPLY: reply_document(reply)}
+
+    def _row(self, key: int, tokens: list[int], form: Form, refused: str) -> Row:
+        return {
+            KEY: key,
+            "tokenized_prompt": tokens,
+            "sampling_params": self._sampling(form),
+            "most": form.max_tokens,  # vLLM's stage takes the sampling parameters out of the row
+            "refused": refused,
+        }
+
+    def _tokens(self, tokenizer: Any, question: Question) -> list[int]:
+        template = self.template
+        if template and "{" not in template:
+            template = Path(template).read_text(encoding="utf-8")
+        tokens: list[int] = tokenizer.apply_chat_template(
+            [message.document() for message in question.messages],
+            chat_template=template,
+            add_generation_prompt=True,
+            tokenize=True,
+            return_dict=False,
+            **self.template_options,
+        )
+        return tokens
+
+    def _sampling(self, form: Form) -> dict[str, Any]:
+        choices = list(form.choices) or None
+        return {
+            "temperature": float(self.parameters.temperature),
+            "seed": self.parameters.seed,
+            "max_tokens": form.max_tokens,
+            "logprobs": TOP_LOGPROBS if choices and self.parameters.logprobs else None,
+            "structured_outputs": {"choice": choices, "json": None if choices else json.dumps(form.schema)},
+            **self.parameters.extra,
+        }
+
+
+@cache
+def _tokenizer(model: str, loading: str) -> Any:
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(model, **json.loads(loading))
+
+
+def _tokens(row: Row) -> tuple[Token, ...]:
+    """An answer's tokens with their rivals. Arrow makes one record of all tokens' columns: most are null."""
+    items = []
+    for token, rivals in zip(row["generated_tokens"], _listed(row.get("logprobs")), strict=False):
+        pairs = rivals.items() if isinstance(rivals, Mapping) else rivals
+        known = {int(name): rival for name, rival in pairs if rival is not None}
+        ranked = tuple((str(r["decoded_token"]), float(r["logprob"])) for r in known.values())
+        if (chosen := known.get(int(token))) is not None:
+            items.append(Token(str(chosen["decoded_token"]), float(chosen["logprob"]), ranked))
+    return tuple(items)
+
+
+def _listed(logprobs: Any) -> list[Any]:
+    return [] if logprobs is None else list(logprobs)

@@ -1,0 +1,139 @@
+"""vLLM's server as a child of this process, asked like any other endpoint.
+
+It listens on 127.0.0.1 at a free port, with a key that is made up for the run and stands in the environment
+alone, and writes what it has to say into a file. A guard holds it, which ends it with all its workers once
+this process is gone, whatever ended that. It starts at the first question: a run that has none loads nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import os
+import secrets
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import aiohttp
+
+from ..errors import JudgeError
+from . import guard
+from .arguments import Arguments, command_line
+from .openai import Endpoint, OpenAIClient
+from .protocol import Fatal, Offer, Parameters, Question, Reply, Transient
+
+PYTHON = "COAUDIT_VLLM_PYTHON"
+"""Environment variable: the Python that has vLLM, where it is not this one."""
+DEFAULTS: Arguments = {
+    "enable_prompt_tokens_details": True,
+    "generation_config": "vllm",
+    "structured_outputs_config": {"backend": "xgrammar", "disable_any_whitespace": True},
+}
+"""What is passed where --engine-args says nothing: cached tokens are counted, JSON has no endless blanks, and
+what a rating says of its sampling is all there is, whatever the model's own generation_config.json adds."""
+QUIET = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "PYTHONUNBUFFERED": "1"}
+
+
+@dataclass(frozen=True)
+class Serving:
+    """What is served, by what program, and where that writes."""
+
+    model: str
+    arguments: Arguments
+    log: Path
+    timeout: float
+    python: str
+    say: Callable[[str], None]
+
+    def command(self, port: int) -> list[str]:
+        """The server's command line; the key is not on it."""
+        fixed = {"model": self.model, "served_model_name": self.model, "host": "127.0.0.1", "port": port}
+        options = {**DEFAULTS, **self.arguments, **fixed}
+        return [self.python, "-m", "vllm.entrypoints.openai.api_server", *command_line(options)]
+
+
+class ServedClient:
+    """Starts the server when it is first needed, asks it, and ends it."""
+
+    def __init__(self, serving: Serving, parameters: Parameters) -> None:
+        self.serving = serving
+        self.parameters = parameters
+        self._server: subprocess.Popen[bytes] | None = None
+        self._inner: OpenAIClient | None = None
+
+    async def __aenter__(self) -> ServedClient:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._inner is not None:
+            await self._inner.__aexit__()
+        if self._server is not None:
+            await asyncio.to_thread(guard.release, self._server)
+
+    async def offer(self) -> Offer:
+        """Nothing before it is started."""
+        return Offer()
+
+    async def start(self, questions: int) -> Offer:
+        """Start the server; what it says of itself. Fatal with the end of its log where it ends instead."""
+        port, key = _free_port(), secrets.token_urlsafe(24)
+        self.serving.say(f"starting vLLM with {self.serving.model}; its log is {self.serving.log}")
+        self._server = guard.hold(
+            self.serving.command(port), self.serving.log, {**QUIET, "VLLM_API_KEY": key}
+        )
+        address = f"http://127.0.0.1:{port}"
+        while not await _healthy(f"{address}/health"):
+            self._check()
+            await asyncio.sleep(0.5)
+        endpoint = Endpoint(
+            f"{address}/v1", self.serving.model, "vllm", "", self.serving.timeout, own_key=key
+        )
+        self._inner = await OpenAIClient(endpoint, self.parameters).__aenter__()
+        return await self._inner.offer()
+
+    async def __call__(self, question: Question) -> Reply:
+        """The server's answer; Fatal with the end of its log once it is gone."""
+        assert self._inner is not None
+        try:
+            return await self._inner(question)
+        except Transient:
+            self._check()
+            raise
+
+    def _check(self) -> None:
+        """Fatal where the server has ended."""
+        if self._server is not None and self._server.poll() is not None:
+            raise Fatal(
+                f"vLLM ended with status {self._server.returncode}; the last lines of {self.serving.log}:\n"
+                f"{guard.tail(self.serving.log)}"
+            )
+
+
+def python() -> str:
+    """The Python that vLLM runs with; JudgeError where there is none."""
+    if named := os.environ.get(PYTHON):
+        return named
+    if importlib.util.find_spec("vllm") is None:
+        raise JudgeError(
+            "engine 'vllm' needs vLLM, which is not installed here: pip install 'coaudit[vllm]', or name the "
+            f"Python of an environment that has it in {PYTHON}"
+        )
+    return sys.executable
+
+
+async def _healthy(url: str) -> bool:
+    timeout = aiohttp.ClientTimeout(total=2)
+    try:
+        async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url) as answer:
+            return answer.status == 200
+    except (TimeoutError, aiohttp.ClientError, OSError):
+        return False
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return int(free.getsockname()[1])

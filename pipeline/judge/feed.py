@@ -1,0 +1,178 @@
+"""A run of a language model judge: the store feeds it, the ledger takes what it says.
+
+Everything happens in one event loop. What was answered is written at once (a kill loses only what is in
+flight) and counted once it is on disk, which happens in batches.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+from ...judges.clients import Client
+from ...judges.clients.protocol import Fatal, Startable
+from ...judges.llm import Asker
+from ...judges.llm.context import Context
+from ...schemas import Rating, canonical_json
+from ..errors import StoreError
+from ..store import Store
+from ..store.ledger import RatingLedger
+from .claimed import Claimed, Elsewhere
+from .model import Jobs, Model, State, askers, interruptible, work
+from .questions import Planner
+from .scope import Batch, Scope
+
+
+async def run(store: Store, scope: Scope, model: Model, complete: Client, state: State) -> None:
+    """Judge everything in scope; what was answered is on disk when this returns or raises."""
+    context = Context(model.context)
+    asked = askers(scope, model, complete, state, context)
+    jobs: Jobs = asyncio.Queue(maxsize=model.waiting)
+    with store.workspace.new_ratings() as ledger, closing(store.claims()) as claims:
+        claimed = Claimed(claims, Elsewhere(store, ledger), lambda: state.stopping is not None)
+        sink = Sink(ledger, state, claimed)
+        flushing = asyncio.create_task(sink.keep_flushing())
+        try:
+            with interruptible(state):
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(_feed(store, scope, model, asked, jobs, sink, Start(complete, context)))
+                    for _ in range(model.workers):
+                        group.create_task(work(jobs, asked, state, sink.put))
+        finally:
+            flushing.cancel()
+            await asyncio.wait([flushing])
+            sink.flush()
+            state.finish()
+
+
+@dataclass
+class Start:
+    """Has an engine begin when there is something to ask, and takes in what it says of its model."""
+
+    complete: Client
+    context: Context
+    done: bool = False
+
+    async def __call__(self, state: State) -> bool:
+        """Whether there is somebody to ask by now; what went wrong is in the state."""
+        if self.done or not isinstance(self.complete, Startable):
+            return True
+        offering = asyncio.create_task(self.complete.start(state.expected))
+        while not offering.done() and not state.stopping:
+            await asyncio.wait({offering}, timeout=0.2)
+        if not offering.done():
+            offering.cancel()
+            return False
+        try:
+            self.context.limit = self.context.limit or offering.result().context
+        except Fatal as error:
+            state.fail(error)
+        state.limiter.open()
+        self.done = True
+        return state.stopping is None
+
+
+class Sink:
+    """Takes ratings: written at the end of the loop's turn, on disk and counted a little later."""
+
+    def __init__(self, ledger: RatingLedger, state: State, claimed: Claimed) -> None:
+        self.ledger = ledger
+        self.state = state
+        self.claimed = claimed
+        self._fresh: list[Rating] = []
+        self._written: list[list[Rating]] = []
+        self._scheduled = False
+
+    def put(self, units: Sequence[list[Rating]]) -> None:
+        """The ratings of some units."""
+        for ratings in units:
+            self._fresh += ratings
+            self._written.append(ratings)
+            self.state.answered += 1
+            self.state.failed += any(rating.error is not None for rating in ratings)
+        if not self._scheduled:
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self._write)
+
+    def flush(self) -> None:
+        """Have everything on disk, and count it."""
+        units = self._take()
+        self.ledger.flush()
+        self._counted(units)
+
+    async def keep_flushing(self) -> None:
+        """Bring to disk now and then, in a thread; the loop goes on meanwhile."""
+        while True:
+            await asyncio.sleep(self.ledger.pause)
+            if (units := self._take()) or self.claimed.is_idle:
+                try:
+                    await asyncio.to_thread(self.ledger.flush)
+                except StoreError as error:
+                    self._refused(error)
+                except asyncio.CancelledError:
+                    self._written = [*units, *self._written]  # the last flush counts them
+                    raise
+                else:
+                    self._counted(units)
+
+    def copy(self, ratings: list[Rating]) -> None:
+        """Ratings that no request was needed for, counted already."""
+        self.ledger.write(ratings)
+
+    def _write(self) -> None:
+        self._scheduled = False
+        if self._fresh:
+            fresh, self._fresh = self._fresh, []
+            try:
+                self.ledger.write(fresh)
+            except StoreError as error:
+                self._refused(error)
+
+    def _refused(self, error: StoreError) -> None:
+        """Ask no more: answers that nobody can keep are paid for nothing."""
+        self.state.fail(Fatal(str(error)))
+
+    def _take(self) -> list[list[Rating]]:
+        self._write()
+        units, self._written = self._written, []
+        return units
+
+    def _counted(self, units: list[list[Rating]]) -> None:
+        for ratings in units:
+            self.state.summary.count(ratings)
+            self.claimed.answered(ratings[0].codebook, ratings[0].trajectory)
+        self.claimed.give_back()
+
+
+async def _feed(
+    store: Store,
+    scope: Scope,
+    model: Model,
+    askers: dict[str, Asker],
+    jobs: Jobs,
+    sink: Sink,
+    start: Start,
+) -> None:
+    secret = store.workspace.secret()
+    left = scope
+    for book in scope.books:
+        judge = askers[book.name].judge
+        planner = Planner(judge, model.maker(judge), left, secret, sink.state.summary)
+        source = sink.claimed.batches(store, book, canonical_json(planner.maker.made["parameters"]))
+        while not sink.state.stopping and not planner.full:
+            batch: Batch | None = await asyncio.to_thread(next, source, None)
+            if batch is None:
+                break
+            for job in planner.jobs(batch.units(left)):
+                if sink.state.stopping or not await start(sink.state):
+                    break
+                sink.claimed.asked(book.name, job.units[0].trajectory_id, len(job.units))
+                await jobs.put(job)
+            sink.copy(planner.copied)
+            planner.copied = []
+            sink.claimed.planned(batch)
+        left = left.less(planner.queued)
+    for _ in range(model.workers):
+        await jobs.put(None)

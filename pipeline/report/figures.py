@@ -1,0 +1,176 @@
+"""A report's figures: tables drawn as intervals or as a heatmap, as SVG and PDF that need no browser.
+
+A figure is a Vega-Lite document over the numbers of a table; nothing is drawn before a format asks for it.
+Lines and letters have the colour of the text around them, on light and on dark.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from .tables import Answer, Number, Table
+
+INK = "currentColor"
+BLUE = "#0072B2"
+"""Okabe and Ito (2008)."""
+LEGIBLE = 12
+"""Columns up to which a heatmap has numbers in its cells; the table has all of them."""
+PANEL = 210
+"""Points in width of each panel of intervals."""
+NOTHING: dict[str, Any] = {"grid": False, "ticks": False, "domain": False}
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A picture with its caption; `spec` is Vega-Lite."""
+
+    name: str
+    title: str
+    caption: str
+    spec: dict[str, Any]
+
+
+def figures(answers: Sequence[Answer], failures: Table) -> tuple[Figure, ...]:
+    """A figure for each answer that has intervals, and the failure modes as a heatmap."""
+    drawn = [intervals(answer.table) for answer in answers if answer.table]
+    return tuple(figure for figure in (*drawn, heatmap(failures)) if figure)
+
+
+def intervals(table: Table) -> Figure | None:
+    """Each number with its interval, a row a line of the table and a panel a column; None without any."""
+    names = _names(table)
+    columns = {name: _numbers(table, names, at) for at, name in enumerate(table.columns)}
+    shown = {name: own for name, own in columns.items() if any(cell.interval for cell in own.values())}
+    if not shown:
+        return None
+    panels = [_panel(names, own, name, first=not i) for i, (name, own) in enumerate(shown.items())]
+    spec = {"hconcat": panels, "spacing": 24, "config": _look()}
+    lines = "" if "interval" in table.caption else " Lines are 95 % intervals."
+    return Figure(table.name, table.title, table.caption + lines, spec)
+
+
+def heatmap(table: Table) -> Figure | None:
+    """A shaded table's values by their strength, a row for each of its own; None where it is empty."""
+    names = _names(table)
+    cells = [
+        {"row": names[i], "column": table.columns[at], "value": cell.value, "said": cell.text}
+        for i, row in enumerate(table.rows)
+        for at, cell in enumerate(row)
+        if isinstance(cell, Number) and cell.value is not None
+    ]
+    if not cells:
+        return None
+    rows = _nominal("row", names, axis={**NOTHING, "labelLimit": 320, "title": None})
+    axis = {**NOTHING, "labelAngle": -60, "labelLimit": 220, "title": None, "orient": "top"}
+    place = {"y": rows, "x": _nominal("column", list(table.columns[table.heads :]), axis=axis)}
+    strength = {
+        "field": "value", "type": "quantitative", "legend": None,
+        "scale": {"domain": [0, 1], "range": [0.03, 0.8]},
+    }  # fmt: skip
+    layers: list[dict[str, Any]] = [
+        {"mark": {"type": "rect", "color": BLUE}, "encoding": {**place, "opacity": strength}},
+        {"mark": {"type": "text", "fontSize": 9, "color": INK}, "encoding": {**place, "text": _text("said")}},
+    ]
+    spec = {
+        "data": {"values": cells},
+        "width": {"step": 44 if len(table.columns) - table.heads <= LEGIBLE else 18},
+        "height": {"step": 17},
+        "layer": layers if len(table.columns) - table.heads <= LEGIBLE else layers[:1],
+        "config": _look(),
+    }
+    return Figure(table.name, table.title, f"{table.caption} Empty where nothing is known.", spec)
+
+
+def svg(figure: Figure) -> str:
+    """The figure as one `svg` element."""
+    import vl_convert
+
+    drawn: str = vl_convert.vegalite_to_svg(json.dumps(figure.spec), vl_version=_version())
+    return drawn
+
+
+def pdf(figure: Figure) -> bytes:
+    """The figure as a PDF of its own size, for LaTeX."""
+    import vl_convert
+
+    black = json.dumps(figure.spec).replace(INK, "#000000")
+    drawn: bytes = vl_convert.vegalite_to_pdf(black, vl_version=_version())
+    return drawn
+
+
+@cache
+def _version() -> str:
+    """The newest Vega-Lite that the converter has."""
+    import vl_convert
+
+    return max(
+        vl_convert.get_vegalite_versions(), key=lambda name: [int(n) for n in name.strip("v").split(".")]
+    )
+
+
+def _numbers(table: Table, names: list[str], at: int) -> dict[str, Number]:
+    """Row -> its number in a column, where it has a value."""
+    cells = ((name, row[at]) for name, row in zip(names, table.rows, strict=True))
+    return {name: cell for name, cell in cells if isinstance(cell, Number) and cell.value is not None}
+
+
+def _panel(names: list[str], own: dict[str, Number], name: str, *, first: bool) -> dict[str, Any]:
+    rows = [
+        {"row": said, "value": cell.value, "low": cell.low, "high": cell.high} for said, cell in own.items()
+    ]
+    percent = any(cell.percent for cell in own.values())
+    axis = {"title": name, "format": "%", "tickCount": 5} if percent else {"title": name, "tickCount": 5}
+    domain = {"domain": [0, 1]} if percent else {"zero": False, "padding": 4}
+    labels = {**NOTHING, "grid": True, "labels": first, "labelLimit": 340, "title": None}
+    y = _nominal("row", names, axis=labels)
+
+    def x(field: str) -> dict[str, Any]:
+        return {"field": field, "type": "quantitative", "axis": {**axis, "grid": False}, "scale": domain}
+
+    line = {"y": y, "x": x("low"), "x2": {"field": "high"}}
+    return {
+        "data": {"values": rows},
+        "width": PANEL,
+        "height": {"step": 20},
+        "layer": [
+            {"mark": {"type": "rule", "color": BLUE, "strokeWidth": 2}, "encoding": line},
+            {
+                "mark": {"type": "point", "filled": True, "color": BLUE, "size": 45, "opacity": 1},
+                "encoding": {"y": y, "x": x("value")},
+            },
+        ],
+    }
+
+
+def _nominal(field: str, order: list[str], *, axis: dict[str, Any]) -> dict[str, Any]:
+    return {"field": field, "type": "nominal", "sort": order, "scale": {"domain": order}, "axis": axis}
+
+
+def _text(field: str) -> dict[str, Any]:
+    return {"field": field, "type": "nominal"}
+
+
+def _names(table: Table) -> list[str]:
+    """A name a row, of its first heads; no two are alike."""
+    names: list[str] = []
+    for row in table.rows:
+        name = " ".join(str(cell) for cell in row[: min(2, table.heads)] if isinstance(cell, str))
+        names.append(name if name not in names else f"{name} ({len(names) + 1})")
+    return names
+
+
+def _look() -> dict[str, Any]:
+    """Letters and lines in the colour of the text around, nothing behind them."""
+    inks = {name: INK for name in ("labelColor", "titleColor", "tickColor", "domainColor")}
+    grid = {"gridColor": INK, "gridOpacity": 0.12}
+    return {
+        "background": None,
+        "aria": False,
+        "font": "Liberation Sans, Arial, sans-serif",
+        "view": {"stroke": None},
+        "axis": {**inks, **grid, "labelFontSize": 10, "titleFontSize": 11, "titleFontWeight": "normal"},
+    }

@@ -1,0 +1,107 @@
+"""Table 4 of the Co-Gym paper: how often each failure mode was found, and what people make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .. import codebooks
+from ..analyze import failures as findings
+from ..analyze import rates
+from ..store import Selection, Store
+from .tables import Number, Table, place
+
+ALL = "All"
+"""The column of all groups together, where there are several."""
+
+
+def failures(
+    store: Store,
+    only: Selection | None = None,
+    *,
+    rater: str | None = None,
+    by: Sequence[str] = ("setting", "condition"),
+    correct: bool = True,
+) -> Table:
+    """Table 4: the share of trajectories in which a rater (the first one) found each mode, by group.
+
+    `correct`: with each rate of a judge what it becomes when people's labels, if there are any, correct it.
+    """
+    book = codebooks.load(findings.FAILURES, store.workspace.codebooks)
+    who = findings.raters(store, only=only)
+    rater = rater or (who[0]["rater"] if who else None)
+    shares = [s for s in findings.shares(store, by=by, only=only) if s.rater == rater]
+    by_name = {(s.code, s.group): s for s in shares}
+    corrected = _corrected(store, who, rater, by, only) if correct else {}
+    groups = sorted({s.group for s in shares})
+    if len(groups) > 1:
+        shares = [s for s in findings.shares(store, only=only) if s.rater == rater]
+        by_name |= {(s.code, s.group): s for s in shares}
+        corrected |= _corrected(store, who, rater, (), only) if correct else {}
+        groups = [(), *groups]
+    lines: list[tuple[Any, ...]] = []
+    for category in book.categories if shares else ():
+        rows = [(category.category, f"{category.name} (any)", "")]
+        rows += [
+            (code.code, code.name, code.error_source or "")
+            for code in book.codes
+            if code.category == category.category
+        ]
+        lines += [
+            (
+                *row,
+                *(
+                    _share(by_name.get((row[0], g)), by if g else (), corrected.get((row[0], g)))
+                    for g in groups
+                ),
+            )
+            for row in rows
+        ]
+    others = [w["rater"] for w in who if w["rater"] != rater]
+    beside = f" Also rated by {', '.join(others)}: see the dashboard." if others else ""
+    return Table(
+        name="failures",
+        title="Failure modes (Co-Gym, table 4)",
+        caption=f"Share of trajectories in which {rater} found the mode, with its 95 % interval. A "
+        "category is the union of its modes, not their sum. "
+        f"{'Corrected' if corrected else 'Not corrected'} by people's labels.{beside}",
+        columns=("Code", "Failure mode", "Usual source", *(" · ".join(group) or ALL for group in groups)),
+        rows=tuple(lines),
+        heads=3,
+        shaded=True,
+        empty="No failure is rated: `coaudit judge --codebook failures`.",
+    )
+
+
+def _corrected(
+    store: Store, who: list[dict[str, Any]], rater: str | None, by: Sequence[str], only: Selection | None
+) -> dict[tuple[str, tuple[str, ...]], Number]:
+    """(Code or category, group) -> the corrected rate of a judge, where people labelled."""
+    kinds = {row["rater"]: row["kind"] for row in who}
+    if rater is None or kinds[rater] == "human" or "human" not in kinds.values():
+        return {}
+    return {
+        (row.code, tuple(value or "–" for value in (row.group or {}).values())): Number(
+            row.rate, row.low, row.high, row.n_human, reason=row.reason, percent=True
+        )
+        for row in rates.rates(store, [findings.FAILURES], by=by, judge=rater, only=only)
+        if row.n_human
+    }
+
+
+def _share(share: findings.Share | None, by: Sequence[str], corrected: Number | None = None) -> Number | str:
+    if share is None:
+        return ""
+    reason = None if share.n else "unclear or failed in every trajectory"
+    of = [place(name, value) for name, value in zip(by, share.group, strict=True) if value != "–"]
+    of += [("code", share.code), ("found_by", share.rater)]
+    return Number(
+        share.rate,
+        *share.interval,
+        share.n,
+        share.missing,
+        reason,
+        percent=True,
+        corrected=corrected,
+        of=tuple(of),
+    )

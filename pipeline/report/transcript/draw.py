@@ -1,0 +1,167 @@
+"""The timeline of a trajectory as HTML: each event, beside it the ratings that cite it. All is escaped."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import datetime
+from html import escape
+from importlib import resources
+from typing import Any
+
+from ....judges.llm.context import BYTES_PER_TOKEN
+from . import pins
+from .prose import marked, prose
+from .read import LONGEST, Replay
+
+Row = dict[str, Any]
+TALK, OUTPUT = 1200, 300
+"""Characters of what people and agents say, and of what else is logged, that are shown unfolded."""
+
+
+def style() -> str:
+    """The style of transcripts, which every page that draws one needs."""
+    return (resources.files(__package__ or "") / "transcript.css").read_text(encoding="utf-8")
+
+
+def drawn(
+    shown: Replay,
+    ratings: list[Row],
+    *,
+    aim: int | None,
+    code: str | None,
+    target: Callable[[int], str],
+    advised: list[Row] | None = None,
+    words: str = "",
+    side: str = "",
+) -> str:
+    """All events of the window; `aim` is the event asked for, `code` the one whose citations are marked.
+
+    `advised` is what an advisor said before each step; it stands beside the step, before all ratings. `words`
+    are marked where they stand. `side` tells two transcripts of one page apart.
+    """
+    advice = {row["event"]: row for row in advised or []}
+    pinned = pins.pinned(ratings)
+    began = next((row["time"] for row in shown.events if row["time"]), None)
+    items = []
+    for row in shown.events:
+        own = [] if row["sub"] else pinned.get(row["seq"], [])
+        counsel = "" if row["sub"] or row["seq"] not in advice else pins.advice(advice[row["seq"]])
+        named = "" if row["sub"] else f' id="{side}e{row["seq"]}"'
+        classes = " ".join(_classes(row, own, aim, code))
+        items.append(
+            f'<div class="{classes}" tabindex="-1"{named} data-seq="{row["seq"]}">'
+            f"{_who(row, target, began)}{said(row, shown.changes.get(row['seq'], {}), words)}</div>"
+            f'<div class="side">{counsel}{pins.notes(own)}</div>'
+        )
+    return f'<div class="ca ca-transcript"><div class="ca-timeline">{"".join(items)}</div></div>'
+
+
+def _classes(row: Row, own: list[Row], aim: int | None, code: str | None) -> list[str]:
+    cited = any(pins.positive(pin) and code in (pin["code"], pin["code"].partition(".")[0]) for pin in own)
+    marks = {
+        "failed": row["status"] == "failed",
+        "cited": bool(code and cited),
+        "found": any(map(pins.finding, own)),
+        "aim": row["seq"] == aim and not row["sub"],
+    }
+    return ["event", *party(row), *(name for name, there in marks.items() if there)]
+
+
+def party(row: Row) -> list[str]:
+    """The class that colours an event by who acted, if a party did."""
+    return [row["party"]] if row["party"] in ("human", "agent") else []
+
+
+def _who(row: Row, target: Callable[[int], str], began: str | None) -> str:
+    place = f'<a href="{escape(target(row["seq"]))}" target="_self">{row["seq"]}</a>'
+    at = escape(_elapsed(began, row["time"])) if row["time"] else ""
+    gutter = f'<span class="at">{" · ".join(filter(None, (at, size(row))))}</span>'
+    return f'<div class="who">{gutter}{place} · {actor(row)}</div>'
+
+
+def actor(row: Row) -> str:
+    """Who acted, and how."""
+    what = row["kind"].replace("_", " ") + (" · known from live traffic only" if row["live_only"] else "")
+    return " · ".join(map(escape, filter(None, (row["actor"], what))))
+
+
+def size(row: Row) -> str:
+    """About how many tokens an event is: logs count them for whole sessions only."""
+    return f"≈ {tokens:,} tokens" if (tokens := round((row["bytes"] or 0) / BYTES_PER_TOKEN)) else ""
+
+
+def _elapsed(began: str | None, time: str) -> str:
+    """Since the first event that is shown, as minutes and seconds; the time itself where it can't be told."""
+    try:
+        seconds = int((datetime.fromisoformat(time) - datetime.fromisoformat(began or time)).total_seconds())
+    except (ValueError, TypeError):
+        return time[11:19]
+    return f"+{seconds // 60}:{seconds % 60:02}" if seconds >= 0 else time[11:19]
+
+
+def said(row: Row, changes: dict[str, list[str]], words: str = "") -> str:
+    """What an event says, does and changes; what is long is folded."""
+    talk = row["kind"] == "message" and row["party"] in ("human", "agent")
+    parts = [_folded(notice["text"], OUTPUT, words) for notice in json.loads(row["notices"] or "[]")]
+    if row["text"] is not None:
+        cut = len(row["text"]) >= LONGEST
+        more = f"\n… {row['bytes']:,} bytes in all; open the event for the rest" if cut else ""
+        parts.append(_folded(row["text"] + more, TALK if talk else OUTPUT, words, "talk" if talk else ""))
+    if acts(row):
+        parts.append(_folded(call(row), OUTPUT, words, "code"))
+    parts.append(failed(row))
+    parts += [_changed(view, changes.get(view)) for view in json.loads(row["states"] or "{}")]
+    return "".join(parts)
+
+
+def acts(row: Row) -> bool:
+    """Whether an event has an action to be shown beside what it says."""
+    said = row["kind"] == "message" and row["text"]
+    return row["action"] is not None and row["kind"] != "start" and not said
+
+
+def call(row: Row) -> str:
+    """An action as a call with its arguments."""
+    return f"{row['action']}({_arguments(row['arguments'])})"
+
+
+def failed(row: Row) -> str:
+    """That a step failed, and why; nothing where it did not."""
+    if row["status"] != "failed":
+        return ""
+    return f'<div class="bad">Failed: {escape((row["error"] or "no reason given")[:1000])}</div>'
+
+
+def _folded(text: str, most: int, words: str, kind: str = "") -> str:
+    """A text as it is, or as the Markdown that talk may be; a long one behind its beginning."""
+    code = ' class="code"' * (kind == "code")
+    whole = prose(text, words) if kind == "talk" else f"<pre{code}>{marked(text, words)}</pre>"
+    if len(text) <= most and text.count("\n") <= most // 40:
+        return whole
+    held = " open" * bool(words and words.lower() in text.lower())
+    short = " ".join(text[:160].split())
+    head = f"<summary>{escape(short)} … <small>{len(text):,} characters</small></summary>"
+    return f"<details{held}>{head}{whole}</details>"
+
+
+def _changed(view: str, lines: list[str] | None) -> str:
+    """What a step did to a state, in place; nothing where it did nothing."""
+    if lines is None:
+        return f'<div class="who">changed: {escape(view)}</div>'
+    if not lines:
+        return ""
+    plus, minus = (sum(line.startswith(sign) for line in lines) for sign in "+-")
+    marks = {"+": "plus", "-": "minus"}
+    shown = "\n".join(f'<span class="{marks.get(line[:1], "")}">{escape(line)}</span>' for line in lines)
+    head = f"<summary>changed {escape(view)}: {plus} lines in, {minus} out</summary>"
+    return f'<details>{head}<pre class="code">{shown}</pre></details>'
+
+
+def _arguments(text: str | None) -> str:
+    if not text:
+        return ""
+    try:
+        return ", ".join(f"{key}={value}" for key, value in json.loads(text).items())[:LONGEST]
+    except (ValueError, AttributeError):  # cut off at LONGEST
+        return text + " …"

@@ -1,0 +1,165 @@
+"""What was rated in a session, as HTML: notes beside events, and an outline that leads to them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+from urllib.parse import urlsplit
+
+from ..methods import PROCESS
+from .read import Replay
+
+Row = dict[str, Any]
+
+
+def pinned(ratings: Sequence[Row]) -> dict[int, list[Row]]:
+    """Event -> the ratings that cite it, or whose unit it is."""
+    events: dict[int, list[Row]] = {}
+    for row in ratings:
+        for seq in dict.fromkeys(row["cites"] or ([] if row["event"] is None else [row["event"]])):
+            events.setdefault(seq, []).append(row)
+    return events
+
+
+def positive(row: Row) -> bool:
+    """Whether a rating says that its code is there."""
+    return row["label"] is not None and row["label"] == row["positive"]
+
+
+def finding(row: Row) -> bool:
+    """Whether something went wrong there; who takes the initiative or confirms does nothing wrong."""
+    return positive(row) and row["codebook"] not in PROCESS
+
+
+def outline(shown: Replay, ratings: Sequence[Row], words: str = "", side: str = "") -> str:
+    """The events at which something was found or the words stand, each a link to its place on the page.
+
+    `side` tells two transcripts of one page apart.
+    """
+    differ = {_unit(row) for row in differing(list(ratings))}
+    lines = []
+    for seq, rows in sorted(pinned(ratings).items()):
+        codes: dict[tuple[Any, ...], list[Row]] = {}
+        for row in filter(finding, rows):
+            codes.setdefault(_unit(row), []).append(row)
+        for unit, own in codes.items():
+            who = ", ".join(row["rater"] for row in own) + " · raters differ" * (unit in differ)
+            what = f"<b>{escape(own[0]['code'])}</b> {escape(own[0]['code_name'] or '')}"
+            lines.append((seq, f"{what} <small>{escape(who)}</small>"))
+    there = {row["seq"] for row in shown.events}
+    if words:
+        lines += [(row["seq"], "the words") for row in shown.events if has(row, words)]
+    items = "".join(
+        f'<li><a href="#{side}e{seq}">event {seq}</a> {said}</li>'
+        for seq, said in sorted(lines)
+        if seq in there
+    )
+    if not items:
+        return ""
+    count = items.count("<li>")
+    noun = "place" if count == 1 else "places"
+    head = f"<summary>{count:,} {noun} to look at</summary>"
+    return f'<div class="ca"><details class="outline" open>{head}<ol>{items}</ol></details></div>'
+
+
+def has(row: Row, words: str) -> bool:
+    """Whether words stand in what an event says or does, in whatever case."""
+    return words.lower() in f"{row['text'] or ''}\n{row['arguments'] or ''}".lower()
+
+
+def _unit(row: Row) -> tuple[Any, ...]:
+    return row["codebook"], row["code"], row["event"]
+
+
+def present(ratings: Sequence[Row]) -> list[Row]:
+    """All that is said of the units and codes of which somebody says that they are there, or how much."""
+    there = {_unit(row) for row in ratings if row["positive"] is None or positive(row)}
+    return [row for row in ratings if _unit(row) in there]
+
+
+def advice(row: Row) -> str:
+    """What was advised before a step, and what a person was expected to gain in it."""
+    wanted = "call a person" if row["call"] else "the agent goes on"
+    taken = " · followed" if row["call"] == row["human"] else " · not followed"
+    return f'<div class="pin"><b>Advice</b> {wanted}, gain {row["gain"]:+.3f}{taken}</div>'
+
+
+def next_step(advised: list[Row]) -> str:
+    """The advice for the step that comes next, in words; empty where there is none."""
+    row = next((row for row in advised if row["event"] is None), None)
+    if row is None:
+        return ""
+    wanted = "Call a person for the next step" if row["call"] else "The agent can go on"
+    return f"{wanted}: a person's step should gain {row['gain']:+.3f}, its price included."
+
+
+def notes(rows: list[Row]) -> str:
+    """One note a code, in which raters stand side by side; what they say for it is folded away."""
+    codes: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        codes.setdefault((row["codebook"], row["code"]), []).append(row)
+    return "".join(map(_pin, codes.values()))
+
+
+def _pin(rows: list[Row]) -> str:
+    said = "".join(f"<li>{_verdict(row)}</li>" for row in rows)
+    if rows[0]["codebook"] in PROCESS:
+        name, kind = escape(rows[0]["code_name"] or rows[0]["code"]), "pin"
+        who = f"{sum(map(positive, rows))} of {len(rows)}"
+    else:
+        name = f"<b>{escape(rows[0]['code'])}</b> {escape(rows[0]['code_name'] or '')}"
+        kind, who = "pin yes" if any(map(finding, rows)) else "pin", _labels(rows)
+    head = f"<summary>{name} <small>{who}</small></summary>"
+    return f'<details class="{kind}">{head}<ul>{said}</ul>{"".join(map(_why, rows))}</details>'
+
+
+def _labels(rows: list[Row]) -> str:
+    """Each label with those who gave it."""
+    labels: dict[str, list[str]] = {}
+    for row in rows:
+        labels.setdefault(label(row), []).append(row["rater"])
+    return " · ".join(f"{escape(said)}: {escape(', '.join(who))}" for said, who in labels.items())
+
+
+def _verdict(row: Row) -> str:
+    said = row["label"] if row["error"] is None else f"error: {row['error'][:200]}"
+    odds = f", p = {row['probability']:.2f}" if row["probability"] is not None else ""
+    return f"<b>{escape(said or '')}</b>{odds} · {escape(row['rater'])} ({escape(_kind(row))}){_outside(row)}"
+
+
+def _why(row: Row) -> str:
+    parts = [f"<q>{escape(row['quote'][:400])}</q>"] if row["quote"] else []
+    parts += [escape(row["rationale"][:600])] if row["rationale"] else []
+    parts += [f"source: {escape(row['error_source'])}"] if row["error_source"] else []
+    return f"<p>{escape(row['rater'])}: {'; '.join(parts)}</p>" if parts else ""
+
+
+def _kind(row: Row) -> str:
+    kind = {"human": "person", "llm": "language model", "rule": "rule", "model": "trained judge"}
+    return kind.get(row["rater_kind"], str(row["rater_kind"]))
+
+
+def _outside(row: Row) -> str:
+    """A link to the task in Label Studio, where the rating says which."""
+    place = json.loads(row["external"] or "{}").get("url")
+    if not isinstance(place, str) or urlsplit(place).scheme not in ("http", "https"):
+        return ""
+    return f' <a href="{escape(place)}" target="_blank" rel="noopener noreferrer">task ↗</a>'
+
+
+def label(row: Row | None) -> str:
+    """What a rater said, in a cell."""
+    if row is None:
+        return ""
+    return "error" if row["error"] is not None else str(row["label"])
+
+
+def differing(ratings: list[Row]) -> list[Row]:
+    """The ratings of units and codes on which labels differ; errors are no labels."""
+    labels: dict[tuple[Any, ...], set[str]] = {}
+    for row in ratings:
+        if row["label"] is not None:
+            labels.setdefault((row["codebook"], row["code"], row["event"]), set()).add(row["label"])
+    return [r for r in ratings if len(labels.get((r["codebook"], r["code"], r["event"]), ())) > 1]

@@ -1,0 +1,94 @@
+"""Locks and claims of machines that share a catalog in Postgres: they end with their holder."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from ..errors import StoreError
+from .locks import Waiting, key, who, without_password
+
+if TYPE_CHECKING:
+    import psycopg
+
+
+class CatalogLocks:
+    """Advisory locks of a Postgres, each held by a connection of its own."""
+
+    def __init__(self, conninfo: str) -> None:
+        self.conninfo = conninfo
+
+    @contextmanager
+    def exclusive(self, name: str, waiting: Waiting) -> Iterator[None]:
+        with self.attempt(name) as holder:
+            if holder is None:
+                yield
+                return
+        waiting(holder)
+        with self._connected() as connection:
+            connection.execute("SELECT pg_advisory_lock(%s)", [key(name)])
+            yield
+
+    @contextmanager
+    def shared(self, name: str, waiting: Waiting = lambda holder: None) -> Iterator[None]:
+        with self._connected() as connection:
+            query = "SELECT pg_try_advisory_lock_shared(%s)"
+            (free,) = connection.execute(query, [key(name)]).fetchone() or (0,)
+            if not free:
+                waiting(_holder(connection, name))
+                connection.execute("SELECT pg_advisory_lock_shared(%s)", [key(name)])
+            yield
+
+    @contextmanager
+    def attempt(self, name: str) -> Iterator[str | None]:
+        with self._connected() as connection:
+            (free,) = connection.execute("SELECT pg_try_advisory_lock(%s)", [key(name)]).fetchone() or (0,)
+            yield None if free else _holder(connection, name)
+
+    def _connected(self) -> psycopg.Connection[tuple[object, ...]]:
+        return connected(self.conninfo)
+
+
+def connected(conninfo: str) -> psycopg.Connection[tuple[object, ...]]:
+    """A connection to Postgres that says who it is; StoreError without a password in it."""
+    try:
+        import psycopg
+    except ImportError as error:
+        raise StoreError("a catalog in Postgres needs the extra `lake`: pip install coaudit[lake]") from error
+    try:
+        return psycopg.connect(conninfo, autocommit=True, application_name=who(), connect_timeout=30)
+    except psycopg.Error as error:
+        reason = " ".join(str(error).split())
+        raise StoreError(f"the catalog in Postgres cannot be reached: {without_password(reason)}") from error
+
+
+class CatalogClaims:
+    """Claims as advisory locks of one connection to Postgres."""
+
+    def __init__(self, conninfo: str) -> None:
+        self._connection = connected(conninfo)
+
+    def take(self, names: Sequence[str]) -> set[str]:
+        by_key = {key(f"claim {name}"): name for name in names}
+        query = "SELECT k FROM unnest(%s::bigint[]) AS k WHERE pg_try_advisory_lock(k)"
+        rows = self._connection.execute(query, [list(by_key)]).fetchall()
+        return {by_key[int(str(row[0]))] for row in rows}
+
+    def release(self, names: Collection[str]) -> None:
+        keys = [key(f"claim {name}") for name in names]
+        query = "SELECT count(pg_advisory_unlock(k)) FROM unnest(%s::bigint[]) AS k"
+        self._connection.execute(query, [keys]).fetchall()
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def _holder(connection: psycopg.Connection[tuple[object, ...]], name: str) -> str:
+    query = """
+        SELECT a.application_name FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+        WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
+            AND (l.classid::bigint << 32 | l.objid::bigint) = %s
+    """
+    row = connection.execute(query, [key(name)]).fetchone()
+    return str(row[0]) if row else "unknown"

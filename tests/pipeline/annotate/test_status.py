@@ -1,0 +1,48 @@
+"""How far annotation is: time for a task comes from the browser, of annotations that count."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coaudit.annotation.labelstudio.client import Listed
+from coaudit.pipeline.annotate import draw, push, status
+from tests.pipeline.annotate.test_push import Remembering
+from tests.pipeline.annotate.test_push import store as store
+
+pytestmark = pytest.mark.slow  # Label Studio's SDK checks the configuration: its import takes seconds
+
+
+class Answering(Remembering):
+    """As much of `Server` as a push and a status call; each task has the annotations of `given`."""
+
+    given: list[dict[str, Any]]
+
+    def users(self) -> dict[int, str]:
+        return {1: "eva"}
+
+    def tasks(self, key: int) -> list[Any]:
+        return [
+            Listed(id=n, key=name, seqs=(), updated_at="", overlap=1, annotations=[one])
+            for n, (name, one) in enumerate(zip(self.sent[key], self.given, strict=False), 1)
+        ]
+
+
+@pytest.mark.parametrize(
+    "took, seconds", [((10, 31.5, 90), 31.5), ((10, None, 20), 15), ((None, None, None), None)]
+)
+def test_a_task_takes_the_median_of_what_the_browser_measured(
+    store: Any, tmp_path: Path, took: tuple[float | None, ...], seconds: float | None
+) -> None:
+    sample = draw.draw(store, draw.Wish(("initiative",), "pilot", size=20))
+    server: Any = Answering()
+    push.push(store, server, sample)
+    given: list[dict[str, Any]] = [
+        {"id": n, "completed_by": 1, "lead_time": one, "result": []} for n, one in enumerate(took)
+    ]
+    skipped = {"id": 9, "completed_by": 1, "lead_time": 5000, "was_cancelled": True, "result": []}
+    server.given = [*given, skipped]
+    (row, *_) = status.status(store, server, sample)
+    assert (row["seconds"], row["skipped"]) == (seconds, 1)

@@ -1,0 +1,78 @@
+"""Figures: the numbers of a table, drawn without a browser, and nothing of a log in them but text."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from coaudit.pipeline.report import Number, Table
+from coaudit.pipeline.report.figures import LEGIBLE, figures, heatmap, intervals, pdf, svg
+from coaudit.pipeline.report.tables import Answer
+
+EVIL = "<script>1</script>\"'&<image href='http://evil.example/'/>"
+
+
+def rates(*cells: Number | str, name: str = "C.1") -> Table:
+    return Table("rates", "Rates", "Shares.", ("Code", "Rate"), tuple((name, cell) for cell in cells))
+
+
+def test_each_column_with_intervals_is_a_panel_and_a_value_without_one_still_has_its_point() -> None:
+    columns = ("Code", "n", "Rate", "Kappa")
+    rows = (
+        ("A", Number(9, plain=True), Number(0.5, 0.2, 0.8, percent=True), Number(0.4, -0.1, 0.7)),
+        ("B", Number(9, plain=True), Number(1.0, percent=True), Number(None, reason="one label only")),
+    )
+    figure = intervals(Table("rates", "Rates", "Shares.", columns, rows))
+    assert figure is not None
+    panels = figure.spec["hconcat"]
+    assert [_axis(panel)["title"] for panel in panels] == ["Rate", "Kappa"], "a count is no picture"
+    assert panels[0]["data"]["values"] == [
+        {"row": "A", "value": 0.5, "low": 0.2, "high": 0.8},
+        {"row": "B", "value": 1.0, "low": None, "high": None},
+    ]
+    assert [row["row"] for row in panels[1]["data"]["values"]] == ["A"]
+    assert figure.caption == "Shares. Lines are 95 % intervals."
+
+
+def _axis(panel: dict[str, Any]) -> dict[str, Any]:
+    axis: dict[str, Any] = panel["layer"][0]["encoding"]["x"]["axis"]
+    return axis
+
+
+def test_a_table_without_intervals_or_rows_has_no_figure() -> None:
+    assert intervals(rates("word", Number(0.5))) is None
+    assert intervals(rates()) is None and heatmap(rates()) is None
+    assert figures([Answer("Why?", ("Nothing.",), None, "coaudit ingest PATH")], rates()) == ()
+
+
+def test_rows_of_one_name_stay_apart() -> None:
+    figure = heatmap(rates(Number(0.1), Number(0.2)))
+    assert figure is not None
+    assert [cell["row"] for cell in figure.spec["data"]["values"]] == ["C.1", "C.1 (2)"]
+
+
+@pytest.mark.parametrize("columns", [LEGIBLE, LEGIBLE + 1])
+def test_a_heatmap_has_numbers_in_its_cells_as_long_as_they_can_be_read(columns: int) -> None:
+    names = tuple(f"arm {i}" for i in range(columns))
+    cells = tuple(Number(i / 100, percent=True) for i in range(columns))
+    figure = heatmap(Table("failures", "F", "", ("Code", *names), (("C.1", *cells),)))
+    assert figure is not None
+    text = svg(figure)
+    assert ("11 %" in text) == (columns == LEGIBLE)
+    assert all(name in text for name in names)
+
+
+def test_a_figure_is_one_svg_without_script_or_address_and_one_page_of_pdf() -> None:
+    figure = intervals(rates(Number(0.5, 0.2, 0.8, percent=True), name=EVIL))
+    assert figure is not None
+    text = svg(figure)
+    root = ElementTree.fromstring(text)
+    tags = {element.tag.rpartition("}")[2] for element in root.iter()}
+    assert tags <= {"svg", "g", "path", "line", "text", "rect"}
+    assert "http://evil" in "".join(root.itertext()) and not re.search(r'href="', text)
+    assert "currentColor" in text and 'fill="white"' not in text, "as readable on dark as on light"
+    assert svg(figure) == text, "the same figure is the same file"
+    assert pdf(figure).startswith(b"%PDF-")

@@ -1,0 +1,80 @@
+"""The methods of a report: each sentence from what the workspace holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from coaudit.pipeline.analyze import rates
+from coaudit.pipeline.ingest.measure import save
+from coaudit.pipeline.report import methods, progress
+from coaudit.pipeline.store import Store
+from coaudit.schemas import Event, Participant, Trajectory
+from tests.pipeline.stores import made, rate, verdict
+
+
+def audited(folder: Path) -> Store:
+    store = made(folder / "workspace")
+    (store.workspace.path / "sources.jsonl").touch()
+    runs = [
+        Trajectory(
+            id=f"s{i}",
+            native_id=f"s{i}",
+            source="log",
+            system=system,
+            participants=(Participant(name="Ann", kind="human"), Participant(name="Bot", kind="agent")),
+            events=(Event(seq=0, actor="Bot", kind="message", text="Shall I?"),),
+        )
+        for i, system in enumerate(("cogym", "cogym", "rehac"))
+    ]
+    with store.writing() as connection:
+        save(store, runs, connection)
+    made_by = {"model": "Qwen-72B", "rater_version": "v7", "seed": 5, "parameters": {"temperature": 0.0}}
+    lines = [
+        verdict(f"s{i}", None, "failures", "absent", code=code, rater="m", rater_kind="llm",
+                prompt_hash=f"hash{code}", **made_by)
+        for i in range(3)
+        for code in ("C.1", "C.2", "C.3", "C.4")
+    ]  # fmt: skip
+    rate(store, [*lines, verdict("s0", None, "failures", "present", code="C.1", rater="eva")])
+    return store
+
+
+def test_a_judge_is_told_with_model_version_prompts_seed_and_parameters(tmp_path: Path) -> None:
+    store = audited(tmp_path)
+    text = "\n".join(methods.words(store, ["m"], rates.rates(store)))
+    assert "The audit covers 3 trajectories (2 of cogym, 1 of rehac) with 3 events" in text
+    assert (
+        "m (a language model; model Qwen-72B; version v7; prompts hashC.1, hashC.2, hashC.3 and 1 more; "
+        "seed 5; "
+        'parameters {"temperature":0.0}) rated failures: 12 answers and 0 errors.'
+    ) in text.replace('": ', '":')
+    assert "Labels by people: eva gave 1 on failures." in text
+
+
+def test_the_time_for_a_unit_is_told_once_however_many_codes_it_has(tmp_path: Path) -> None:
+    store = audited(tmp_path)
+    lines = [
+        verdict(f"s{i}", None, "failures", "absent", code=code, rater="eva", seconds=seconds)
+        for i, seconds in enumerate((30.0, 50.0, 400.0))
+        for code in ("C.2", "C.3")
+    ]
+    rate(store, lines)
+    (row,) = progress.pace(store)
+    assert (row["rater"], row["units"], row["seconds"]) == ("eva", 3, 50.0)
+    assert "eva 50 s a unit of failures (median of 3)" in "\n".join(methods.words(store, ["m"]))
+
+
+def test_every_prompt_is_listed_behind_the_methods(tmp_path: Path) -> None:
+    table = methods.prompts(audited(tmp_path))
+    assert table.appendix
+    assert [(row[1], row[4]) for row in table.rows] == [(c, f"hash{c}") for c in ("C.1", "C.2", "C.3", "C.4")]
+
+
+def test_the_estimators_that_are_named_are_those_of_the_rates(tmp_path: Path) -> None:
+    store = audited(tmp_path)
+    corrected = rates.rates(store)
+    names = {row.estimator for row in corrected if row.n_human and row.estimator}
+    text = methods.words(store, ["m"], corrected)
+    (sentence,) = [line for line in text if line.startswith("Corrected rates in this report")]
+    assert names and all(name.replace("_", " ") in sentence for name in names if name)
+    assert not any("Corrected rates in" in line for line in methods.words(store, ["m"]))

@@ -1,0 +1,94 @@
+"""Agreement in a report: one row a codebook for the paper's table, all else behind the methods."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from sklearn.metrics import cohen_kappa_score
+
+from coaudit.pipeline.analyze import rates
+from coaudit.pipeline.ingest.measure import save
+from coaudit.pipeline.report import Number, Table, trust
+from coaudit.pipeline.store import Store
+from coaudit.schemas import Event, Participant, Trajectory
+from tests.pipeline.stores import made, rate, verdict
+
+LABELS = {
+    "C.1": {"judge": "1100", "eva": "1101", "ann": "1001", "other": "11"},
+    "C.2": {"judge": "0011", "eva": "0111", "ann": "0011", "other": "00"},
+    # Everybody says no: kappa is not defined.
+    "C.3": {"judge": "0000", "eva": "0000", "ann": "0000", "other": "00"},
+}
+KINDS = {"judge": "llm", "other": "llm", "eva": "human", "ann": "human"}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    store = made(tmp_path / "workspace")
+    (store.workspace.path / "sources.jsonl").touch()
+    with store.writing() as connection:
+        save(store, [_session(f"s{i}") for i in range(4)], connection)
+    lines = [
+        verdict(f"s{i}", None, "failures", ("absent", "present")[int(said)], code=code, rater=who,
+                rater_kind=KINDS[who])
+        for code, raters in LABELS.items()
+        for who, labels in raters.items()
+        for i, said in enumerate(labels)
+    ]  # fmt: skip
+    lines += [
+        verdict(f"s{i}", 0, "initiative", label, code="initiative", rater=who, rater_kind=KINDS[who])
+        for who, labels in {"judge": "yyn", "eva": "yny"}.items()
+        for i, label in enumerate({"y": "yes", "n": "no"}[sign] for sign in labels)
+    ]
+    rate(store, lines)
+    return store
+
+
+def _session(name: str) -> Trajectory:
+    return Trajectory(
+        id=name,
+        native_id=name,
+        source="log",
+        system="cogym",
+        participants=(Participant(name="Ann", kind="human"), Participant(name="Bot", kind="agent")),
+        events=(Event(seq=0, actor="Bot", kind="message", text="Shall I?"),),
+    )
+
+
+def _row(table: Table, name: str) -> tuple[object, ...]:
+    (row,) = (row for row in table.rows if row[0] == name)
+    return row
+
+
+def _kappa(code: str, one: str, two: str) -> float:
+    return float(cohen_kappa_score(list(LABELS[code][one]), list(LABELS[code][two])))
+
+
+def test_a_codebook_has_one_row_of_the_judge_that_shares_most_units_with_people(store: Store) -> None:
+    table, *_ = trust.tables(store, rates.rates(store))
+    assert [row[0] for row in table.rows] == ["failures", "initiative"]
+    _, codes, raters, kappa, fleiss, people, units = _row(table, "failures")
+    assert codes == "2 of 26" and sorted(str(raters).split(" · ")) == ["ann", "eva", "judge"]
+    pairs = [(_kappa(code, "judge", "eva") + _kappa(code, "judge", "ann")) / 2 for code in ("C.1", "C.2")]
+    assert isinstance(kappa, Number) and kappa.value == pytest.approx(sum(pairs) / 2)
+    among = [_kappa(code, "eva", "ann") for code in ("C.1", "C.2")]
+    assert isinstance(people, Number) and people.value == pytest.approx(sum(among) / 2)
+    assert isinstance(fleiss, Number) and not fleiss.interval, "a mean over codes has none"
+    assert isinstance(units, Number) and units.value == 4
+
+
+def test_a_codebook_of_one_code_keeps_its_interval_and_one_person_is_enough(store: Store) -> None:
+    table, *_ = trust.tables(store, rates.rates(store))
+    _, codes, raters, kappa, _, people, units = _row(table, "initiative")
+    assert (codes, raters, people) == ("1", "judge · eva", "")
+    assert isinstance(kappa, Number) and kappa.interval
+    assert kappa.value == pytest.approx(cohen_kappa_score(list("yyn"), list("yny")))
+    assert isinstance(units, Number) and units.value == 3
+
+
+def test_every_code_and_every_judge_stands_in_the_appendix(store: Store) -> None:
+    table, _, every = trust.tables(store, rates.rates(store))
+    assert every.appendix and not table.appendix
+    sets = {(str(row[0]), *sorted(str(row[1]).split(" · "))) for row in every.rows}
+    assert {("C.1", "judge", "other"), ("C.1", "ann", "eva", "other"), ("C.3", "ann", "eva")} <= sets
