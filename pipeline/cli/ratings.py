@@ -27,7 +27,7 @@ def import_ratings(
         Path, typer.Argument(help="JSON Lines: trajectory, event, codebook, code, rater, label ...")
     ],
     map: Annotated[
-        Path | None, typer.Option(help="Mapping file for labels in CSV, Parquet or any JSON.")
+        Path | None, typer.Option(help="Mapping file for labels in CSV, Excel, Parquet or any JSON.")
     ] = None,
     json: Json = False,
 ) -> None:

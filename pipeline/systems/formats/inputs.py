@@ -1,4 +1,4 @@
-"""Files of any shape as records: JSON Lines, JSON, CSV, Parquet and text, as a mapping's `[input]` has them.
+"""Files of any shape as records, as a mapping's `[input]` has them: JSON, tables, spreadsheets and text.
 
 A record's number is that of its line or row, from 1; None where a file is one record.
 """
@@ -8,7 +8,9 @@ from __future__ import annotations
 import csv
 import io
 import re
+import zipfile
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fnmatch import fnmatchcase
@@ -27,11 +29,14 @@ FORMATS = {
     **dict.fromkeys((".json",), "json"),
     **dict.fromkeys((".csv", ".tsv"), "csv"),
     **dict.fromkeys((".parquet", ".pq"), "parquet"),
+    **dict.fromkeys((".xlsx", ".xlsm", ".xls", ".ods"), "excel"),
     **dict.fromkeys((".txt", ".log", ".md"), "text"),
 }
 """What the ends of names say."""
 MAX_TEXT = 64 * 1024 * 1024
 """Bytes of a text file; a longer one is quarantined."""
+MAX_SHEETS = 512 * 1024 * 1024
+"""Bytes of a spreadsheet, unpacked."""
 ALL = "*"
 """In place of a path to the records of a JSON object: its values are they, each with its `key`."""
 ITEMS = "items"
@@ -88,6 +93,8 @@ def records(path: Path, given: Input) -> Iterator[Record]:
         yield from _rows_of_csv(path)
     elif form == "parquet":
         yield from _rows_of_parquet(path)
+    elif form == "excel":
+        yield from _rows_of_excel(path)
     elif form == "text":
         yield None, _text(path)
     elif form == "json":
@@ -197,6 +204,41 @@ def _rows_of_parquet(path: Path) -> Iterator[Record]:
         for row in some.iter_rows(named=True):
             number += 1
             yield number, plain(row)
+
+
+def _rows_of_excel(path: Path) -> Iterator[Record]:
+    """The rows of the sheets, whose first row has the names; with several sheets, `sheet` names theirs."""
+    import fastexcel
+    import polars
+
+    try:
+        _bounded(path)
+        sheets = polars.read_excel(path, sheet_id=0, engine="calamine", raise_if_empty=False)
+    except (polars.exceptions.PolarsError, fastexcel.FastExcelError, OSError, ValueError) as error:
+        reason = f"not a spreadsheet: {(str(error).splitlines() or [type(error).__name__])[0][:200]}"
+        yield None, Quarantined(source=str(path), reason=reason)
+        return
+    number = 0
+    for name, frame in sheets.items():
+        for row in frame.iter_rows(named=True):
+            number += 1
+            yield number, {**({"sheet": name} if len(sheets) > 1 else {}), **_cells(row)}
+
+
+def _bounded(path: Path) -> None:
+    """ValueError for a packed spreadsheet that is too large unpacked: it is read into memory whole."""
+    if zipfile.is_zipfile(path):
+        with suppress(zipfile.BadZipFile), zipfile.ZipFile(path) as packed:
+            if sum(member.file_size for member in packed.infolist()) > MAX_SHEETS:
+                raise ValueError(f"more than {MAX_SHEETS >> 20} MiB unpacked; save it as CSV")
+
+
+def _cells(row: dict[str, Any]) -> dict[str, JsonValue]:
+    """Cells as JSON has them; a spreadsheet has only floats, so a whole one is a whole number."""
+    whole = {
+        k: int(v) if isinstance(v, float) and v.is_integer() and abs(v) < 2**53 else v for k, v in row.items()
+    }
+    return {key: plain(value) for key, value in whole.items()}
 
 
 def plain(value: Any) -> JsonValue:

@@ -37,7 +37,7 @@ ANY = "*"
 class Input(Model):
     """How files are cut into records; without it, their names and contents say it."""
 
-    format: Literal["jsonl", "json", "csv", "parquet", "text"] | None = None
+    format: Literal["jsonl", "json", "csv", "parquet", "excel", "text"] | None = None
     files: str | None = None
     """Of a folder, the files whose names fit, such as `*.traj.json`; others are passed over."""
     sessions: str | None = None

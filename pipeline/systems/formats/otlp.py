@@ -1,4 +1,5 @@
-"""OpenTelemetry traces as OTLP/JSON with the GenAI semantic conventions: one object, or one a line.
+"""OpenTelemetry traces as OTLP with the GenAI semantic conventions: JSON, one object or one a line, or
+protobuf.
 
 A conversation is what shares a `gen_ai.conversation.id`, else a trace. Its spans are taken in order of their
 start. A model call (chat, generate_content, text_completion) says its output, and of its input whatever was
@@ -23,6 +24,7 @@ from typing import Any
 
 from ....schemas import Quarantined, Trajectory
 from ..base import ReadOptions, attempted
+from . import otlp_protobuf
 from .contents import plain
 from .conversation import Answer, Call, Said, Talk
 from .mapping import ROLES
@@ -35,7 +37,9 @@ MODEL_CALLS = ("chat", "generate_content", "text_completion")
 
 
 def recognises(path: Path) -> bool:
-    """A file that begins with `resourceSpans`."""
+    """A file that begins with `resourceSpans`, or one of protobuf."""
+    if otlp_protobuf.recognises(path):
+        return True
     if path.suffix not in (".json", ".jsonl", ".ndjson") or not path.is_file():
         return False
     with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""OpenTelemetry spans out of OTLP's JSON, in its two notations."""
+"""OpenTelemetry spans out of OTLP, as JSON in its two notations or as protobuf."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydantic_core import from_json
 
 from ....schemas import JsonValue, Quarantined
 from ..base import expect, json_file, json_lines
-from . import chat, contents
+from . import chat, contents, otlp_protobuf
 from .conversation import Answer, Call, Said
 from .openinference_attributes import translated
 
@@ -108,6 +108,9 @@ class Span:
 
 
 def objects_of(path: Path) -> Iterator[tuple[int | None, JsonValue | Quarantined]]:
+    if otlp_protobuf.recognises(path):
+        yield from otlp_protobuf.objects_of(path)
+        return
     whole = json_file(path) if path.suffix == ".json" else None
     if whole is None or isinstance(whole, Quarantined):
         yield from json_lines(path)

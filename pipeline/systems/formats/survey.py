@@ -91,7 +91,9 @@ def survey(root: Path) -> Survey:
     if not files:
         return seen
     forms = Counter(_group(path) for path in files)
-    chosen = max(forms, key=lambda group: (group[0] in ("json", "jsonl", "csv", "parquet"), forms[group]))
+    chosen = max(
+        forms, key=lambda group: (group[0] in ("json", "jsonl", "csv", "parquet", "excel"), forms[group])
+    )
     alike = [path for path in files if _group(path) == chosen]
     seen.files, seen.others = alike[:FILES], alike[FILES:] + [p for p in files if _group(p) != chosen]
     seen.format = chosen[0]

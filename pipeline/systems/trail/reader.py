@@ -2,57 +2,117 @@
 
 A trace `data/GAIA/ID.json` has its annotation as `ID.json` in a folder whose name says so, such as
 `processed_annotations_gaia`, beside it or above: `errors`, each with a category, the span where it is,
-evidence, description and impact. People looked at whole traces, so what they did not mark is not there.
+evidence, description and impact. A Parquet file has both as texts, `trace` and `labels`. People looked at
+whole traces, so what they did not mark is not there.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
-from ....schemas import JsonValue, Quarantined, Trajectory
+from ....schemas import JsonValue, Outcome, Quarantined, Trajectory
 from ...codebooks import load
 from ..base import Label, ReadOptions, expect, parsed
-from ..formats import openinference
+from ..formats import inputs, openinference
+from ..formats.mapping import Input
 from ..formats.otlp import Told, conversations
+from ..formats.otlp_spans import Span
 
 NAME = "trail"
+COLUMNS = {"trace", "labels"}
+"""Of a table that has a trace a row."""
 BOOK, STEPS = "trail", "trail_step"
 ABOVE = 4
 """So many folders up, annotations are looked for."""
 _COMMA = re.compile(rb",(\s*[}\]])")
 
 
+@dataclass(frozen=True)
+class Trace:
+    """One run: its spans, and what people said of it, or why nothing is known of that."""
+
+    spans: list[Span | Quarantined]
+    annotation: JsonValue | Quarantined
+    source: str
+    line: int | None = None
+
+
 def recognises(path: Path) -> bool:
-    """A trace of OpenInference; annotations are none."""
-    return openinference.recognises(path)
+    """A trace of OpenInference, or a table of traces with their labels; annotations alone are none."""
+    return openinference.recognises(path) or (path.suffix == ".parquet" and _columns(path) >= COLUMNS)
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
-    """The run of a trace."""
+    """The runs of a file, with the scores that people gave them."""
     given = options.model_copy(update={"condition": options.condition or path.absolute().parent.name})
-    for item in _told(path, given):
-        yield item if isinstance(item, Quarantined) else item.trajectory
+    for trace in _traces(path):
+        for item in conversations(path, trace.spans, given, NAME):
+            if isinstance(item, Quarantined):
+                yield item.model_copy(update={"line": item.line or trace.line})
+            else:
+                yield item.trajectory.model_copy(update={"outcomes": tuple(_scores(trace.annotation))})
 
 
 def labels(path: Path) -> Iterator[Label | Quarantined]:
     """What was found in a trace: each kind of error, present or not, and the steps where any is."""
-    file = annotation_of(path)
-    if file is None:
-        yield Quarantined(source=str(path), reason=f"no annotation {path.name} in a folder of them beside it")
+    for trace in _traces(path):
+        told = conversations(path, trace.spans, ReadOptions(), NAME)
+        first = next((item for item in told if isinstance(item, Told)), None)
+        if isinstance(trace.annotation, Quarantined):
+            yield trace.annotation
+        elif first is not None:
+            try:
+                yield from _labels(expect(trace.annotation, dict, "annotation"), first, trace.source)
+            except ValueError as error:
+                yield Quarantined(source=trace.source, line=trace.line, reason=str(error))
+
+
+def _traces(path: Path) -> Iterator[Trace]:
+    if path.suffix != ".parquet":
+        file = annotation_of(path)
+        reason = f"no annotation {path.name} in a folder of them beside it"
+        none = Quarantined(source=str(path), reason=reason)
+        annotation = none if file is None else _annotation(file.read_bytes(), str(file), None)
+        yield Trace(list(openinference.spans_of_file(path)), annotation, str(file or path))
         return
-    told = next((item for item in _told(path, ReadOptions()) if isinstance(item, Told)), None)
-    content = parsed(file.read_bytes(), str(file), None)
-    if isinstance(content, Quarantined):  # some have a comma too many
-        content = parsed(_COMMA.sub(rb"\1", file.read_bytes()), str(file), None)
-    if isinstance(content, Quarantined):
-        yield content
-    elif told is not None:
-        try:
-            yield from _labels(expect(content, dict, "annotation"), told, str(file))
-        except ValueError as error:
-            yield Quarantined(source=str(file), reason=str(error))
+    for number, row in inputs.records(path, Input(format="parquet")):
+        if not isinstance(row, dict):
+            continue
+        spans, said = (str(row.get(name) or "").encode() for name in ("trace", "labels"))
+        value = parsed(spans, str(path), number)
+        inside = list(openinference.spans_of(value, str(path), number))
+        yield Trace(inside, _annotation(said, str(path), number), str(path), number)
+
+
+def _annotation(content: bytes, source: str, line: int | None) -> JsonValue | Quarantined:
+    """What people said; some of it has a comma too many."""
+    value = parsed(content, source, line)
+    return parsed(_COMMA.sub(rb"\1", content), source, line) if isinstance(value, Quarantined) else value
+
+
+def _columns(path: Path) -> set[str]:
+    import pyarrow.parquet as parquet
+
+    try:
+        return set(parquet.read_schema(path).names)
+    except (OSError, ValueError):
+        return set()
+
+
+def _scores(annotation: JsonValue | Quarantined) -> Iterator[Outcome]:
+    """The scores of a run, from 1 to 5, each with why it was given."""
+    scores = annotation.get("scores") if isinstance(annotation, dict) else None
+    for given in scores if isinstance(scores, list) else ():
+        if not isinstance(given, dict):
+            continue
+        for key, value in given.items():
+            if isinstance(value, (int, float)) and not isinstance(value, bool):
+                name = key.removesuffix("_score")
+                why = given.get(f"{name}_reasoning")
+                yield Outcome(name=name, value=value, data=None if why is None else {"reasoning": why})
 
 
 def annotation_of(path: Path) -> Path | None:
@@ -65,10 +125,6 @@ def annotation_of(path: Path) -> Path | None:
         if match is not None:
             return match
     return None
-
-
-def _told(path: Path, options: ReadOptions) -> Iterator[Told | Quarantined]:
-    return conversations(path, openinference.spans_of_file(path), options, NAME)
 
 
 def _labels(annotation: dict[str, JsonValue], told: Told, source: str) -> Iterator[Label | Quarantined]:

@@ -6,9 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+from openpyxl import Workbook
 
 from coaudit.pipeline.errors import SourceError
 from coaudit.pipeline.ingest.labels import Labelled, parse, read
+from coaudit.pipeline.systems.formats import inputs
 from coaudit.schemas import Quarantined
 from tests.conftest import Coaudit
 
@@ -44,6 +46,39 @@ def test_a_column_a_rater_is_a_label_each_and_an_empty_cell_none(tmp_path: Path)
         {**base, "trajectory": "s1", "rater": "ann"},
         {**base, "trajectory": "s2", "rater": "bob"},
     ]
+
+
+def test_the_sheets_of_a_workbook_are_read_as_tables(tmp_path: Path) -> None:
+    path = tmp_path / "labels.xlsx"
+    book = Workbook()
+    book.remove(book.active)
+    for title, rows in (("first", [["s1", "C.1 Late", "x", "n"]]), ("second", [[7, "C.1 Late", None, True]])):
+        sheet = book.create_sheet(title)
+        for row in [["id", "mode", "ann_says", "bob_says"], *rows]:
+            sheet.append(row)
+    book.save(path)
+    there = [(one["trajectory"], one["rater"], one["label"]) for one in said(path, MAP)]
+    assert there == [("s1", "ann", "present"), ("7", "bob", "present")]
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 cut off", b"no spreadsheet"])
+def test_a_workbook_that_is_none_is_quarantined(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "labels.xlsx"
+    path.write_bytes(content)
+    (wrong,) = read(path, parse(MAP, "m.toml"))
+    assert isinstance(wrong, Quarantined) and wrong.source == str(path)
+
+
+def test_a_workbook_that_unpacks_beyond_bounds_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "labels.xlsx"
+    book = Workbook()
+    book.active.append(["id", "mode", "ann_says", "bob_says"])
+    book.save(path)
+    monkeypatch.setattr(inputs, "MAX_SHEETS", 1000)
+    (wrong,) = read(path, parse(MAP, "m.toml"))
+    assert isinstance(wrong, Quarantined) and "unpacked" in wrong.reason
 
 
 def test_a_column_a_code_and_truths_of_json(tmp_path: Path) -> None:

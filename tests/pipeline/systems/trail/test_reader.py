@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import polars
 import pytest
 
-from coaudit.pipeline.systems.trail.reader import code_of, labels
-from coaudit.schemas import Quarantined
+from coaudit.pipeline.systems import ReadOptions
+from coaudit.pipeline.systems.trail.reader import code_of, labels, read
+from coaudit.schemas import Quarantined, Trajectory
 from tests.conftest import Coaudit
 from tests.pipeline.systems.formats.test_openinference import nested
 
@@ -54,6 +56,27 @@ def test_what_names_no_span_and_no_kind_is_refused_and_the_rest_is_kept(tmp_path
         "errors[2].category",
     ]
     assert len(items) == 2 + 20 + 1
+
+
+def test_a_table_of_traces_gives_what_their_files_give_and_the_scores(
+    tmp_path: Path, coaudit: Coaudit
+) -> None:
+    why = "It stopped early."
+    scores = [{"reliability_score": 2, "reliability_reasoning": why, "overall": 3.5}]
+    rows = [json.dumps({"errors": ERRORS, "scores": scores}), "no JSON"]
+    traces = [json.dumps(nested()), json.dumps(nested()).replace("t1", "t2")]
+    (tmp_path / "gaia").mkdir()
+    path = tmp_path / "gaia" / "gaia.parquet"
+    polars.DataFrame({"trace": traces, "labels": rows}).write_parquet(path)
+    runs = [item for item in read(path, ReadOptions()) if isinstance(item, Trajectory)]
+    assert [(o.name, o.value, o.data) for o in runs[0].outcomes] == [
+        ("reliability", 2.0, {"reasoning": why}),
+        ("overall", 3.5, None),
+    ]
+    items = list(labels(path))
+    assert [item.line for item in items if isinstance(item, Quarantined)] == [2]
+    assert len(items) == 20 + 2 + 1
+    coaudit("import", "trail", tmp_path)
 
 
 @pytest.mark.parametrize(
