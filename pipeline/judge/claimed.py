@@ -19,6 +19,8 @@ from .scope import BATCH, Batch, Known, KnownUnits, known, trajectory_ids
 
 BITES = 200
 """Into so many parts at least the work is cut, so that other runs get a share of it."""
+MANY = 100_000
+"""Ratings of other runs that are held in memory at most."""
 AGAIN = 1.0
 """Seconds until what other runs hold is tried again."""
 
@@ -29,14 +31,24 @@ class Elsewhere:
     def __init__(self, store: Store, own: RatingLedger) -> None:
         self.store = store
         self.own = own
-        with store.reading(synced=True) as connection:
+        self._begin()
+
+    def _begin(self) -> None:
+        with self.store.reading(synced=True) as connection:
             rows = connection.execute("SELECT path, bytes FROM ledgers").fetchall()
         self._offsets: dict[str, int] = dict(rows)
         self._known: dict[tuple[str, str | None, str], KnownUnits] = {}
+        self._count = 0
+
+    def read(self) -> None:
+        """Look at what was written since the last look; the store takes it in where it is much."""
+        self._read()
+        if self._count > MANY:
+            self.store.sync(lags=True)
+            self._begin()
 
     def add(self, book: Codebook, to: dict[str, KnownUnits], ids: Sequence[str]) -> None:
         """Add what is known by now of these trajectories."""
-        self._read()
         for one in ids:
             for event, said in self._known.get((book.name, book.version, one), {}).items():
                 to.setdefault(one, {}).setdefault(event, []).extend(said)
@@ -51,6 +63,7 @@ class Elsewhere:
                 if isinstance(item, Rating) and not item.retracted:
                     about = (item.codebook, item.codebook_version, item.trajectory)
                     self._known.setdefault(about, {}).setdefault(item.event, []).append(_known(item))
+                    self._count += 1
 
 
 class Claimed:
@@ -120,6 +133,7 @@ class Claimed:
         return {names[name] for name in taken}
 
     def _batch(self, store: Store, book: Codebook, ids: Sequence[str]) -> Batch:
+        self.elsewhere.read()
         with store.reading(synced=True) as connection:
             trajectories = store.load(connection, ids)
             said = known(connection, book, ids)
