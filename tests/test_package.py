@@ -23,7 +23,7 @@ NO_PACKAGE_AROUND = ("coaudit", "dashboards.app")
 """The face, whose other folders lie elsewhere, and the script that Streamlit runs by its path."""
 ACROSS = ("test_browser.py", "test_bulkheads.py")
 """Of several modules at once: pages in a browser, all readers."""
-OPENS_DATABASE = {"pipeline.store.connection", "pipeline.store.lake"}
+OPENS_DATABASE = {"pipeline.store.connection", "pipeline.store.attach"}
 HEAVY = (
     "altair",
     "duckdb",

@@ -259,8 +259,12 @@ def slope(score: Floats, advantage: Floats, counts: tuple[Floats, Floats], entro
     return np.asarray(drawn - entropy * human * (1 - human) * np.clip(score, -30, 30))
 
 
-def imitation(strength: float = 1.0) -> Learner:
-    """Logistic regression on the better action of each state by plain means; ties are the agent's."""
+def imitation(strength: float = 10.0) -> Learner:
+    """Logistic regression on the better action of each state by plain means; ties are the agent's.
+
+    `strength` divided by the number of states is scikit-learn's C. At 1 the penalty drowns twenty trees:
+    made-up tasks of three seeds are solved to .02, .81 and .58 of the way, at 10 to .61, .74 and .80.
+    """
 
     def learn(lesson: Lesson) -> Policy:
         from sklearn.linear_model import LogisticRegression

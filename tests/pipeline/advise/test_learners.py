@@ -66,7 +66,7 @@ def test_advantages_by_plain_means_are_those_of_the_released_preprocessing() -> 
         ("trees", learners.iterated(learners.boosted(trees=20)), 0.7),
         ("gradient", learners.gradient("paper"), 0.1),
         # It copies who acted, which says little of who should have.
-        ("imitation", learners.imitation(), 0.0),
+        ("imitation", learners.imitation(), 0.3),
         ("rule", learners.rule_list(1, 2), 0.3),
     ],
 )
