@@ -14,7 +14,11 @@ from typing import Any
 
 import pytest
 
+from coaudit.pipeline.errors import StoreError
+from coaudit.pipeline.ingest import ingest
 from coaudit.pipeline.store import Store, Workspace
+from coaudit.pipeline.store.remote import Remote
+from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.systems.cogym.generate import generate
 from tests.judges.endpoint import Endpoint
 from tests.servers import BUCKET, Machine, free_port, object_store, postgres
@@ -321,3 +325,54 @@ def test_an_object_store_that_refuses_or_lies_about_a_write_is_told_on(
     server.server_close()
     assert "was written and is not there" in told
     assert "hush-hush" not in told
+
+
+def test_what_one_machine_forgets_or_takes_back_is_so_on_the_other(
+    tmp_path: Path, s3: dict[str, str]
+) -> None:
+    first, second = study(tmp_path, "forgotten", s3)
+    first.run("ingest", *logs(tmp_path / "logs", parts=1, sessions=3))
+    before = tables(second) if second.run("trajectory", "list") else {}
+    (one, *_) = json.loads(first.run("trajectory", "list", "--json"))["rows"]
+    first.run("forget", one["id"])
+    assert one["id"] not in second.run("trajectory", "list", "--json")
+    first.run("forget", one["id"], "--undo")
+    assert one["id"] in second.run("trajectory", "list", "--json")
+    assert tables(second) == before
+
+
+def test_logs_that_were_followed_are_in_the_study_when_following_ends(
+    tmp_path: Path, s3: dict[str, str]
+) -> None:
+    first, second = study(tmp_path, "followed", s3)
+    (part,) = logs(tmp_path / "logs", parts=1, sessions=2)
+    following = first.start("follow", part)
+    deadline = time.monotonic() + 120
+    while not list(first.folder.glob("*/sources/*.jsonl")) and time.monotonic() < deadline:
+        time.sleep(0.5)
+    following.send_signal(signal.SIGINT)
+    _, complaint = following.communicate()
+    assert following.returncode == 0, complaint
+    part.rename(tmp_path / "elsewhere")
+    rows = json.loads(second.run("trajectory", "list", "--json"))["rows"]
+    assert len(rows) == 2
+
+
+def test_a_log_that_could_not_be_sent_is_sent_before_the_line_that_notes_it(
+    tmp_path: Path, s3: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = study(tmp_path, "unsent", s3)
+    (part,) = logs(tmp_path / "logs", parts=1, sessions=2)
+    for name, value in {**s3, "COAUDIT_MIRRORS": str(first.folder)}.items():
+        monkeypatch.setenv(name, value)
+    with monkeypatch.context() as patch, pytest.raises(StoreError, match="no network"):
+        patch.setattr(Remote, "_keep", _refusing)
+        ingest(Store(Workspace.at(first.workspace)), [part], ReadOptions())
+    time.sleep(6)  # until then the part may be somebody's
+    assert len(json.loads(first.run("trajectory", "list", "--json"))["rows"]) == 2
+    part.rename(tmp_path / "elsewhere")
+    assert len(json.loads(second.run("trajectory", "list", "--json"))["rows"]) == 2
+
+
+def _refusing(remote: Remote, content: str, folder: Path) -> None:
+    raise StoreError("no network")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections import Counter
 from pathlib import Path
 from typing import Annotated
@@ -41,7 +42,7 @@ def show(ctx: typer.Context, json: Json = False) -> None:
     ]
     document = {
         "home": place.home,
-        "study": place.study if place.has_begun else None,
+        "study": place.study if (place.path / "secret").exists() else None,
         "store": place.shown_store,
         "machines": dict(sorted(writers.items())),
         "rows": rows,
@@ -84,6 +85,10 @@ def _name(file: Path) -> str:
     if not file.is_file():
         raise SourceError(f"{file}: no such file")
     if file.name == SETTINGS:
+        try:
+            tomllib.loads(file.read_text(encoding="utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise SourceError(f"{file}: not TOML: {error}") from error
         return SETTINGS
     return f"codebooks/{codebooks.read(file).name}.toml"
 

@@ -152,6 +152,7 @@ class Follower:
             await ending()
         await self._flush()
         await asyncio.to_thread(self.sink.derive, now=True)
+        await asyncio.to_thread(self.sink.share_logs)
 
     async def _channel(self, url: str) -> None:
         channel = Pump(url, self.say, patience=self.plan.patience)

@@ -20,7 +20,7 @@ from ..errors import StoreError
 from ..ingest import Ingested
 from ..ingest.identity import settled
 from ..ingest.measure import save
-from ..ingest.sources import Source, keep
+from ..ingest.sources import Source, keep, with_copy
 from ..store import Store, delete, execute, insert
 from ..store.columns import digest
 from ..systems import ReadOptions, merge
@@ -65,6 +65,7 @@ class Sink:
         self.result = Ingested()
         self._changes = Changes()
         self._written: dict[str, str] = {}
+        self._noted: dict[str, Source] = {}
         self._lock = threading.Lock()
         self._rest_until = 0.0
         self._derive_at = math.inf
@@ -143,6 +144,15 @@ class Sink:
             self.store.catch_up(connection)
         self._derive_at = math.inf
 
+    def share_logs(self) -> None:
+        """Give the study the logs that were followed, so that other machines can read them again."""
+        if not self.store.is_shared:
+            return
+        copies = [copy for source in self._noted.values() if (copy := with_copy(self.store, source))]
+        if copies:
+            with self.store.writing() as connection:
+                keep(self.store, connection, copies, copies)
+
     @contextmanager
     def _paced(self) -> Iterator[None]:
         began = time.monotonic()
@@ -163,6 +173,7 @@ class Sink:
             saved = self._save(connection, changes)
             sources = list(changes.sources.values())
             keep(self.store, connection, sources, sources)
+            self._noted |= {source.path: source for source in sources}
             self._quarantine(connection, changes.quarantined)
             for work in changes.more:
                 work(connection)

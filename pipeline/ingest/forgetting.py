@@ -6,7 +6,8 @@ ingests keep to it. Logs, and the ledgers of sources and ratings, stay as they a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,16 @@ def outside(workspace: Workspace) -> Outside:
             if name is not None:
                 (names.discard if one.undo else names.add)(name)
     return Outside(frozenset(sources), frozenset(trajectories))
+
+
+def undone(workspace: Workspace, offsets: Mapping[str, int]) -> list[str]:
+    """The sources and trajectories that were taken back behind these offsets."""
+    names = []
+    for _, _, line in workspace.forgotten.lines(offsets):
+        with suppress(ValidationError):
+            one = Forgotten.model_validate_json(line)
+            names += [name for name in (one.source, one.trajectory) if one.undo and name is not None]
+    return names
 
 
 def forget(store: Store, name: str) -> Effect:

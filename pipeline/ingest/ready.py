@@ -6,9 +6,10 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 from ..store import Store, Workspace
-from .rebuild import catch_up, rebuild
-from .result import Progress
-from .sources import behind
+from . import forgetting
+from .rebuild import GONE, catch_up, read_again, rebuild
+from .result import Ingested, Progress
+from .sources import behind, reach, reached
 
 Say = Callable[[str], None]
 Shown = Callable[[str], AbstractContextManager[Progress]]
@@ -22,13 +23,38 @@ def ready(workspace: Workspace, say: Say, shown: Shown, *, for_ingest: bool = Fa
     if opened.workspace.sources.exists() and not opened.has_tables():
         say(f"{opened.tables}: no database; making it anew from the ledgers")
         with shown("rebuilding") as report:
-            rebuild(opened, report, unless_made=True)
+            _tell_gone(rebuild(opened, report, unless_made=True), say)
     elif opened.is_made and behind(opened):
         say(f"{opened.tables}: behind {opened.workspace.sources.folder}; reading what it lacks")
         with shown("reading") as report:
-            catch_up(opened, report)
+            _tell_gone(catch_up(opened, report), say)
+    if opened.has_tables() and not opened.only_looks:
+        _heed_forgotten(opened)
     if not for_ingest:
         opened.sync()
     for line in opened.set_aside():
         say(line)
     return opened
+
+
+def _tell_gone(result: Ingested, say: Say) -> None:
+    """Name sessions that are missing since their logs are."""
+    gone = [item.source for item in result.quarantined if item.reason == GONE]
+    if gone:
+        say(f"{len(gone)} logs are gone, their ratings are kept; the first: {gone[0]}")
+
+
+def _heed_forgotten(opened: Store) -> None:
+    """Leave out what another machine had forgotten, and read again what it took back."""
+    noted = opened.workspace.forgotten
+    with opened.reading(synced=True) as connection:
+        before = reached(connection)
+    if not noted.grown(before):
+        return
+    ends = {path.name: path.stat().st_size for path in noted.files()}
+    back = forgetting.undone(opened.workspace, before)
+    forgetting.enforce(opened)
+    if back:
+        read_again(opened, back)
+    with opened.writing() as connection:
+        reach(connection, ends)

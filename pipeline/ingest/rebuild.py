@@ -9,13 +9,15 @@ import duckdb
 
 from ...schemas import Quarantined
 from ..errors import StoreError
-from ..store import Store
+from ..store import Store, dictionaries
 from . import forgetting, serving
 from . import sources as provenance
 from .intake import Intake
 from .measure import read_references
 from .result import Ingested, Progress
 from .sources import Source
+
+GONE = "the log is gone; its ratings are kept"
 
 
 def rebuild(store: Store, progress: Progress | None = None, *, unless_made: bool = False) -> Ingested:
@@ -54,12 +56,24 @@ def _replaced(store: Store, progress: Progress | None) -> Ingested:
         with store.tables.alone():
             if provenance.behind(aside):
                 result.quarantined.extend(catch_up(aside).quarantined)
+            if store.is_shared:
+                _keep_scrapes(store, aside)
             if changed := _changed_since(store, aside):
                 _filled(aside, changed, None)  # what is wrong with them was said above
             store.tables.replace()
         return result
     finally:
         aside.tables.clear()
+
+
+def _keep_scrapes(store: Store, aside: Store) -> None:
+    """Scrapes of model servers lie on the machine that made them, and else only in the tables."""
+    if not store.has_tables():
+        return
+    with store.reading(synced=True) as connection:
+        scrapes = dictionaries(connection, "SELECT * FROM serving")
+    with aside.writing() as connection:
+        serving.keep(connection, scrapes)
 
 
 def _made_anew(aside: Store, progress: Progress | None) -> Ingested:
@@ -102,10 +116,13 @@ def _filled(store: Store, sources: Sequence[Source], progress: Progress | None) 
         intake.refuse(item, item.source)
     gone = forgetting.outside(store.workspace)
     logs = [source for source in sources if not source.reference and source.path not in gone.sources]
-    for source in logs:
-        place = provenance.found_again(store.workspace, source)
+    places = [provenance.found_again(store.workspace, source) for source in logs]
+    there = {source.path for source, place in zip(logs, places, strict=True) if place}
+    for source, place in zip(logs, places, strict=True):
+        if place is None and source.path in there:
+            continue  # another line notes a copy
         if place is None:
-            reason = "the log is gone; its ratings are kept"
+            reason = GONE
             intake.refuse(Quarantined(source=source.path, reason=reason), source.path)
         else:
             intake.expect(source, place, fresh=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -73,6 +73,11 @@ def recorded(workspace: Workspace) -> Iterator[Row]:
 
 
 def replay(store: Store, connection: duckdb.DuckDBPyConnection) -> None:
-    """Fill `serving` from the recorded scrapes."""
-    connection.execute("DELETE FROM serving")
-    insert(connection, "serving", list(recorded(store.workspace)))
+    """Have `serving` hold the recorded scrapes of this machine; those of others stay."""
+    keep(connection, list(recorded(store.workspace)))
+
+
+def keep(connection: duckdb.DuckDBPyConnection, scrapes: Sequence[Row]) -> None:
+    """Store the scrapes that are not there yet."""
+    there = set(connection.execute("SELECT time, url FROM serving").fetchall())
+    insert(connection, "serving", [one for one in scrapes if (one["time"], one["url"]) not in there])

@@ -125,6 +125,18 @@ def copied(workspace: Workspace, place: Place, content: str) -> str:
     return str(final.joinpath(*kept).relative_to(workspace.path))
 
 
+def with_copy(store: Store, source: Source) -> Source | None:
+    """A source as it is now with a copy of it, for machines that cannot read it where it lies."""
+    path = Path(source.path)
+    if source.system is None or not path.exists():
+        return None
+    place = Place(path, source.path, source.system)
+    now = content(place)
+    return source.model_copy(
+        update={"copied": copied(store.workspace, place, now), "content_hash": now, "bytes": size(place)}
+    )
+
+
 def found_again(workspace: Workspace, source: Source) -> Place | None:
     """Where a source can be read now: its copy, which is as it was, else its own place."""
     copy = workspace.path / source.copied if source.copied else None

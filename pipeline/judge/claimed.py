@@ -56,7 +56,7 @@ class Elsewhere:
     def _read(self) -> None:
         self.store.workspace.pull(at_once=True)
         for path in ledger.files(self.store.workspace.ratings):
-            if self.own.wrote(path):
+            if self.own.wrote(path) or self._offsets.get(path.name) == path.stat().st_size:
                 continue
             for item, behind in ledger.ratings(path, self._offsets.get(path.name, 0)):
                 self._offsets[path.name] = behind
@@ -110,15 +110,15 @@ class Claimed:
         with self._turn:
             self._left[book, trajectory] -= 1
 
-    @property
-    def is_idle(self) -> bool:
-        """Whether anything can be given back."""
-        return any(not self._left.get(one) for one in self._planned)
-
-    def give_back(self) -> None:
-        """Let go of what is answered; all that was written about it is on disk."""
+    def settled(self) -> frozenset[tuple[str, str]]:
+        """What was planned by now: it can be given back once all that is written by now can be read."""
         with self._turn:
-            done = [one for one in self._planned if not self._left.get(one)]
+            return frozenset(self._planned)
+
+    def give_back(self, settled: frozenset[tuple[str, str]]) -> None:
+        """Let go of what of that is answered."""
+        with self._turn:
+            done = [one for one in settled & self._planned if not self._left.get(one)]
             self._planned.difference_update(done)
             names = [self._names.pop(one) for one in done]
             for one in done:

@@ -100,15 +100,17 @@ class Sink:
 
     def flush(self) -> None:
         """Have everything on disk, and count it."""
+        settled = self.claimed.settled()
         units = self._take()
         self.ledger.flush()
-        self._counted(units)
+        self._counted(units, settled)
 
     async def keep_flushing(self) -> None:
         """Bring to disk now and then, in a thread; the loop goes on meanwhile."""
         while True:
             await asyncio.sleep(self.ledger.pause)
-            if (units := self._take()) or self.claimed.is_idle:
+            settled = self.claimed.settled()
+            if (units := self._take()) or settled:
                 try:
                     await asyncio.to_thread(self.ledger.flush)
                 except StoreError as error:
@@ -117,7 +119,7 @@ class Sink:
                     self._written = [*units, *self._written]  # the last flush counts them
                     raise
                 else:
-                    self._counted(units)
+                    self._counted(units, settled)
 
     def copy(self, ratings: list[Rating]) -> None:
         """Ratings that no request was needed for, counted already."""
@@ -141,11 +143,11 @@ class Sink:
         units, self._written = self._written, []
         return units
 
-    def _counted(self, units: list[list[Rating]]) -> None:
+    def _counted(self, units: list[list[Rating]], settled: frozenset[tuple[str, str]]) -> None:
         for ratings in units:
             self.state.summary.count(ratings)
             self.claimed.answered(ratings[0].codebook, ratings[0].trajectory)
-        self.claimed.give_back()
+        self.claimed.give_back(settled)
 
 
 async def _feed(

@@ -14,11 +14,13 @@ import struct
 import threading
 from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import datetime
 from hashlib import blake2b
 from pathlib import Path
 from typing import Protocol
 
+from ..errors import StoreError
 from .locks import key
 from .remote import Remote
 
@@ -132,7 +134,8 @@ class ObjectClaims:
 
     def _keep_beating(self) -> None:
         while not self._stopping.wait(self._pace):
-            self.remote.touch(f"writers/{self._me}")
+            with suppress(StoreError):  # the next one may get through before anybody takes over
+                self.remote.touch(f"writers/{self._me}")
 
 
 def _hashed(name: str) -> str:

@@ -73,11 +73,21 @@ class Ledger:
         """Append whole lines to this process's own file: which one, and where they begin and end in it."""
         self.folder.mkdir(parents=True, exist_ok=True)
         if self._publish:
-            part = self.folder / f"{writer(self.folder)}.jsonl{PART}"
-            begin, end = append(part, lines)
-            return self._publish(part), begin, end
+            return self._published(self._publish, lines)
         self._own = self._own or self.folder / f"{writer(self.folder)}.jsonl"
         return self._own, *append(self._own, lines)
+
+    def _published(self, publish: Publish, lines: Iterable[str]) -> tuple[Path, int, int]:
+        """Append to a part that is this process's until every machine can read it."""
+        part = self.folder / f"{writer(self.folder)}.jsonl{PART}"
+        file = AppendOnly(part, alone=True)
+        try:
+            file.write("".join(f"{line}\n" for line in lines).encode("utf-8", "replace"))
+            file.sync()
+            end = part.stat().st_size
+            return publish(part), 0, end
+        finally:
+            file.close()
 
     def lines(self, offsets: Mapping[str, int] | None = None) -> Iterator[tuple[Path, int, bytes]]:
         """File, line number and line of all that lies behind the byte offset of each file's name (else 0)."""
@@ -141,13 +151,15 @@ class RatingLedger:
             self._file.sync()
             return
         with self._turn:
-            part = self.path
-            self._file.sync()
+            part, file = self.path, self._file
+            file.sync()
             if not part.stat().st_size:
                 return
-            self._file.close()
             self._begin()
-        self._publish(part)
+        try:
+            self._publish(part)
+        finally:
+            file.close()
 
     def close(self) -> None:
         """Close the file; one that never got a rating is removed."""
@@ -224,8 +236,11 @@ def writer(folder: Path) -> str:
     """
     now = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
     last = max((path.name.split("-")[0] for path in files(folder)), default="")
+    if now <= last:
+        counted = re.fullmatch(r"(.*~)(\d{6})", last)
+        now = f"{counted[1]}{int(counted[2]) + 1:06d}" if counted else f"{last}~000001"
     machine = re.sub(r"[^A-Za-z0-9_]+", "_", socket.gethostname())[:20]
-    return f"{now if now > last else f'{last}~'}-{machine}-{os.getpid()}-{secrets.token_hex(4)}"
+    return f"{now}-{machine}-{os.getpid()}-{secrets.token_hex(4)}"
 
 
 def _rating(line: bytes, path: Path) -> Rating | Quarantined:

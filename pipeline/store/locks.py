@@ -79,8 +79,8 @@ def who() -> str:
 
 def without_password(text: str) -> str:
     """Text with no password of a connection string or URL in it."""
-    text = re.sub(r"(password\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s'\"]+)", r"\1...", text, flags=re.IGNORECASE)
-    return re.sub(r"(\w+://[^\s/:@]*):[^\s@]*@", r"\1:...@", text)
+    text = re.sub(r"(password\s*=\s*)('(?:[^'\\]|\\.)*'|\"[^\"]*\"|\S+)", r"\1...", text, flags=re.IGNORECASE)
+    return re.sub(r"(\w+://[^\s/:@]*):\S*@", r"\1:...@", text)
 
 
 def key(name: str) -> int:

@@ -72,13 +72,15 @@ class CatalogClaims:
     def take(self, names: Sequence[str]) -> set[str]:
         by_key = {key(f"claim {name}"): name for name in names}
         query = "SELECT k FROM unnest(%s::bigint[]) AS k WHERE pg_try_advisory_lock(k)"
-        rows = self._connection.execute(query, [list(by_key)]).fetchall()
+        with _explained():
+            rows = self._connection.execute(query, [list(by_key)]).fetchall()
         return {by_key[int(str(row[0]))] for row in rows}
 
     def release(self, names: Collection[str]) -> None:
         keys = [key(f"claim {name}") for name in names]
         query = "SELECT count(pg_advisory_unlock(k)) FROM unnest(%s::bigint[]) AS k"
-        self._connection.execute(query, [keys]).fetchall()
+        with _explained():
+            self._connection.execute(query, [keys]).fetchall()
 
     def close(self) -> None:
         self._connection.close()
@@ -92,3 +94,14 @@ def _holder(connection: psycopg.Connection[tuple[object, ...]], name: str) -> st
     """
     row = connection.execute(query, [key(name)]).fetchone()
     return str(row[0]) if row else "unknown"
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    import psycopg
+
+    try:
+        yield
+    except psycopg.Error as error:
+        why = without_password(" ".join(str(error).split()))
+        raise StoreError(f"the catalog in Postgres refuses a claim: {why}; run it again to go on") from error

@@ -9,6 +9,7 @@ count. What a killed process left as a part is handed over by the next one.
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import re
 import secrets
@@ -17,23 +18,24 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from platformdirs import user_state_path
 
 from ..errors import StoreError
 from . import disk
-from .ledger import PART
+from .ledger import PART, SOON
 from .locks import without_password
 
 MIRRORED = ("ratings", "sources", "outcomes", "forgotten", "samples", "codebooks", "models")
 """Folders of a workspace that every machine has in full."""
 SCHEMES = ("s3", "gs", "az")
-SETTINGS = ("coaudit.toml", "secret")
+SETTINGS = ("coaudit.toml", "secret", "sources.jsonl", "outcomes.jsonl", "forgotten.jsonl")
+"""Files of a workspace that every machine has; the last three are ledgers of before."""
 SIDE_BY_SIDE = 16
 """Logs that are packed and sent at a time."""
 FRESH = 2.0
@@ -212,18 +214,34 @@ class Remote:
     def _hand_over(self) -> None:
         """Publish what processes left that were killed before they could."""
         for name in MIRRORED:
-            for part in sorted((self.folder / name).glob(f"*{PART}")):
-                if _is_free(part):
-                    self._finish(part)
+            for part in sorted((self.folder / name).glob(f"[!.]*{PART}")):
+                with suppress(FileNotFoundError), part.open("rb") as file:  # another process may be faster
+                    if _is_left(part, file):
+                        self._finish(part)
 
     def _finish(self, part: Path) -> None:
+        """Publish a part; the logs that it notes go first, or other machines would look for them in vain."""
         final = part.with_name(part.name.removesuffix(PART))
+        for content, folder in self._noted(part):
+            self._keep(content, folder)
         whole = part.read_bytes().rpartition(b"\n")
         os.truncate(part, len(whole[0]) + len(whole[1]))  # a line that was cut off never counted
         if final.exists() or not part.stat().st_size:
             part.unlink()  # it was published, and the kill came before the name
         else:
             self.publish(part)
+
+    def _noted(self, part: Path) -> Iterator[tuple[str, Path]]:
+        """Hash and folder of the logs that a part of the ledger of sources notes, as far as they are here."""
+        for line in part.read_bytes().splitlines() if part.parent.name == "sources" else ():
+            try:
+                source = json.loads(line)
+            except ValueError:  # cut off by the kill
+                continue
+            if source.get("copied"):
+                folder = self.folder / "raw" / "copied" / str(source["content_hash"])
+                if folder.is_dir():
+                    yield folder.name, folder
 
     def _fetch(self, name: str, target: Path) -> None:
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -298,11 +316,12 @@ def _is_safe(name: str) -> bool:
     return folder in MIRRORED and bool(re.fullmatch(r"[A-Za-z0-9_~@][A-Za-z0-9_.~@-]{0,200}", file))
 
 
-def _is_free(part: Path) -> bool:
-    """Whether nobody writes a part any more."""
+def _is_left(part: Path, file: BinaryIO) -> bool:
+    """Whether nobody writes a part any more; then it is ours as long as it is open here."""
+    if time.time() - part.stat().st_mtime < SOON:
+        return False
     try:
-        with part.open("rb") as file:
-            fcntl.flock(file.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         return False
     return True

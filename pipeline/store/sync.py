@@ -38,8 +38,10 @@ def lags(workspace: Workspace, connection: duckdb.DuckDBPyConnection) -> bool:
 def load_ledgers(workspace: Workspace, connection: duckdb.DuckDBPyConnection) -> set[str]:
     """Load ratings, outcomes and samples beyond the database; the trajectories that they are about."""
     touched = set[str]()
+    loaded = dict(connection.execute("SELECT path, bytes FROM ledgers").fetchall())
     for path in ledger.files(workspace.ratings):
-        touched |= _load_ratings(path, connection)
+        if loaded.get(path.name) != path.stat().st_size:
+            touched |= _load_ratings(path, connection)
     touched |= _load_outcomes(workspace, connection)
     _load_samples(workspace, connection)
     return touched
