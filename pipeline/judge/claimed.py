@@ -17,8 +17,9 @@ from ..store.claims import Claims
 from ..store.ledger import RatingLedger
 from .scope import BATCH, Batch, Known, KnownUnits, known, trajectory_ids
 
+FEW = 10
 BITES = 200
-"""Into so many parts at least the work is cut, so that other runs get a share of it."""
+"""A part of the work, so many trajectories at least or this share of all."""
 MANY = 100_000
 """Ratings of other runs that are held in memory at most."""
 AGAIN = 1.0
@@ -76,21 +77,30 @@ class Claimed:
         self._turn = threading.Lock()
         self._left: dict[tuple[str, str], int] = {}
         """Codebook and trajectory -> units that are asked and not answered."""
+        self._asked = 0
         self._planned: set[tuple[str, str]] = set()
         self._names: dict[tuple[str, str], str] = {}
 
     def batches(self, store: Store, book: Codebook, asking: str) -> Iterator[Batch]:
-        """Every trajectory of the store; those that other runs hold come last, once they let go."""
+        """Every trajectory of the store; those that other runs hold come last, once they let go.
+
+        Few at a time where there is something to ask, so that other runs get a share; else many, as each
+        look at the store has its price.
+        """
         left = trajectory_ids(store)
-        bite = max(1, min(BATCH, len(left) // BITES))
+        few = max(FEW, min(BATCH, len(left) // BITES))
         while left and not self.stopping():
             held: list[str] = []
-            for start in range(0, len(left), bite):
+            start, bite = 0, few
+            while start < len(left):
                 some = left[start : start + bite]
+                start += bite
                 mine = self._take(book, asking, some)
                 held += [one for one in some if one not in mine]
+                before = self._asked
                 if mine:
                     yield self._batch(store, book, [one for one in some if one in mine])
+                bite = BATCH if mine and self._asked == before else few
             if len(held) == len(left):
                 time.sleep(AGAIN)
             left = held
@@ -98,6 +108,7 @@ class Claimed:
     def asked(self, book: str, trajectory: str, units: int) -> None:
         """So many more units wait for an answer."""
         with self._turn:
+            self._asked += units
             self._left[book, trajectory] = self._left.get((book, trajectory), 0) + units
 
     def planned(self, batch: Batch) -> None:

@@ -305,7 +305,7 @@ def test_two_runs_at_a_time_ask_nothing_twice(workspace: Path, endpoint: Endpoin
     runs = [start(workspace, endpoint, "--concurrency", "8") for _ in range(2)]
     done = [json.loads(run.communicate(timeout=60)[0]) for run in runs]
     assert [run.returncode for run in runs] == [0, 0]
-    assert sorted(d["rated"] for d in done) == [0, 120]
+    assert sum(d["rated"] for d in done) == 120
     assert endpoint.requests == 120
 
 
