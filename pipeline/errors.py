@@ -17,3 +17,7 @@ class SourceError(CoauditError):
 
 class StoreError(CoauditError):
     """The workspace or its database cannot be used as asked."""
+
+
+class WriteError(StoreError):
+    """A disk or a catalog refuses what is to be kept; the same command goes on once it does not."""

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import duckdb
 
 from ...schemas import Rating
-from ..errors import StoreError
+from ..errors import WriteError
 from ..store.ledger import RatingLedger
 from .sink import Sink
 
@@ -57,5 +57,4 @@ class LiveLedger:
             yield
         except OSError as error:
             path = self._ledger.path if self._ledger else self.sink.store.workspace.ratings
-            why = f"{path}: cannot write the ledger: {error.strerror}; follow again to go on"
-            raise StoreError(why) from error
+            raise WriteError(f"{path}: cannot write the ledger: {error.strerror}") from error

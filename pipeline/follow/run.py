@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ...schemas import Trajectory
-from ..errors import CoauditError, SourceError, StoreError, UsageError
+from ..errors import CoauditError, SourceError, StoreError, UsageError, WriteError
 from ..store import Store
 from ..systems import ReadOptions, system_of
 from ..systems.cogym.messages import Received
@@ -124,7 +124,10 @@ class Follower:
                     await self._finish()
                     await _cancelled(beside)
         except* CoauditError as errors:
-            raise _first(errors) from None
+            first = _first(errors)
+            if isinstance(first, WriteError):
+                raise WriteError(f"{first}; what came before is safe, follow again to go on") from first
+            raise first from None
         finally:
             for listener in self.listeners:
                 with contextlib.suppress(StoreError):

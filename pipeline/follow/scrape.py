@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ...schemas.url import shown_url, without_secrets
-from ..errors import StoreError, UsageError
+from ..errors import UsageError, WriteError
 from ..ingest.serving import row
 from ..store import Workspace, insert
 from .sink import Sink
@@ -72,7 +72,7 @@ class Scraper:
             with self._place.open("ab") as file:
                 file.write(json.dumps(scrape).encode() + b"\n")
         except OSError as broken:
-            raise StoreError(f"{self._place}: cannot record: {broken.strerror}") from broken
+            raise WriteError(f"{self._place}: cannot record: {broken.strerror}") from broken
         result = row(scrape)
         self.sink.also(lambda connection: insert(connection, "serving", [result]))
         state = scrape.get("error")

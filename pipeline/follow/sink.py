@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import duckdb
 
 from ...schemas import Quarantined, Trajectory
-from ..errors import StoreError
+from ..errors import WriteError
 from ..ingest import Ingested
 from ..ingest.identity import settled
 from ..ingest.measure import save
@@ -120,7 +120,7 @@ class Sink:
                 save(self.store, (), connection)
                 self.store.catch_up(connection)
         except duckdb.Error as error:
-            raise StoreError(f"{self.store.workspace.store_url}: cannot store: {error}") from error
+            raise WriteError(f"{self.store.workspace.store_url}: cannot store: {error}") from error
 
     def due(self) -> float:
         """Seconds until the next transaction may be."""
@@ -159,8 +159,7 @@ class Sink:
         try:
             yield
         except duckdb.Error as error:
-            why = f"{self.store.workspace.store_url}: cannot store: {error}; follow again to go on"
-            raise StoreError(why) from error
+            raise WriteError(f"{self.store.workspace.store_url}: cannot store: {error}") from error
         finally:
             took = time.monotonic() - began
             self._rest_until = time.monotonic() + min(LONGEST_REST, max(PACE, (SHARE - 1) * took))

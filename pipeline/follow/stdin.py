@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
-from ..errors import StoreError
+from ..errors import WriteError
 from ..store import Workspace
 
 STDIN = "-"
@@ -30,7 +30,7 @@ async def record(path: Path) -> None:
                 file.write(data)
             os.fsync(file.fileno())
     except OSError as error:
-        raise StoreError(f"{path}: cannot record: {error.strerror}") from error
+        raise WriteError(f"{path}: cannot record: {error.strerror}") from error
 
 
 async def _some(stream: BinaryIO) -> bytes:

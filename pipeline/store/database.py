@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from ...schemas import Trajectory
-from ..errors import StoreError
+from ..errors import StoreError, WriteError
 from . import derived, disk, rows, sync
 from .claims import Claims, FolderClaims, ObjectClaims
 from .connection import (
@@ -129,7 +129,7 @@ class Store:
             except BaseException as error:
                 _rolled_back(connection)
                 if why := _refusal(error):
-                    raise StoreError(f"{self.tables}: cannot store: {why}") from error
+                    raise WriteError(f"{self.tables}: cannot store: {why}") from error
                 raise
 
     @property

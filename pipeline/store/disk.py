@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..errors import StoreError
+from ..errors import WriteError
 
 
 def fault(point: str, path: Path) -> None:
@@ -19,7 +19,7 @@ def fault(point: str, path: Path) -> None:
 
 
 class AppendOnly:
-    """A file that only grows, by whole lines. StoreError names the file that the disk refuses.
+    """A file that only grows, by whole lines. WriteError names the file that the disk refuses.
 
     One that is held `alone` tells by its lock that its writer lives.
     """
@@ -121,5 +121,5 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _refused(path: Path, error: OSError) -> StoreError:
-    return StoreError(f"{path}: cannot write: {error.strerror or error}")
+def _refused(path: Path, error: OSError) -> WriteError:
+    return WriteError(f"{path}: cannot write: {error.strerror or error}")

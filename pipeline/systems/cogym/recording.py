@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ....schemas import Quarantined
-from ...errors import StoreError
+from ...errors import StoreError, WriteError
 from ..base import json_lines
 from .messages import Received
 
@@ -54,7 +54,7 @@ Line = Received | Note | Quarantined
 
 
 class Appended(Protocol):
-    """A file that grows by whole lines; StoreError where the disk refuses."""
+    """A file that grows by whole lines; WriteError where the disk refuses."""
 
     def write(self, lines: bytes) -> None: ...
     def sync(self) -> None: ...
@@ -86,16 +86,13 @@ class Recorder:
         return self._append({"time": time.time(), "note": content})
 
     def flush(self) -> None:
-        """Have everything out of this process. StoreError names the file that the disk refuses."""
+        """Have everything out of this process. WriteError names the file that the disk refuses."""
         if not self._waiting:
             return
         data, self._waiting, self._held = b"".join(self._waiting), [], 0
-        try:
-            if self._file is None:
-                self._file = self._opened(self.path)
-            self._file.write(data)
-        except StoreError as error:
-            raise StoreError(f"{error}; what came before is safe, follow again") from error
+        if self._file is None:
+            self._file = self._opened(self.path)
+        self._file.write(data)
         self._dirty = True
 
     def sync(self) -> None:
@@ -213,7 +210,7 @@ def _locked(folder: Path) -> int:
         folder.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
-        raise StoreError(f"{folder}: cannot record here: {error.strerror}") from error
+        raise WriteError(f"{folder}: cannot record here: {error.strerror}") from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
