@@ -9,9 +9,9 @@ from typing import Annotated, cast
 import typer
 
 from ...judges import JudgeError
-from ...judges.clients import Parameters
+from ...judges.clients import Parameters, engines
 from ...judges.clients.arguments import arguments
-from ...judges.clients.engines import IN_FLIGHT, Engine
+from ...judges.clients.engine import IN_FLIGHT, Engine
 from ...schemas.codebook import ContextKind
 from ...schemas.text import visible
 from ..errors import CoauditError, UsageError
@@ -180,7 +180,7 @@ def checked_context(given: str | None) -> ContextKind | None:
 def _with_model(store: Store, scope: Scope, asked: Model, engine: Engine, *, yes: bool, json: bool) -> None:
     asked = run.priced(asked)
     try:
-        asking = engine.client(asked.name, asked.parameters)
+        asking = engines.client(engine, asked.name, asked.parameters)
     except JudgeError as error:
         raise UsageError(str(error)) from error
     try:

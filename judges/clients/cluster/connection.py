@@ -12,14 +12,11 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from .. import guard
+from ..engine import Engine
 from ..protocol import Fatal
 from . import local
-
-if TYPE_CHECKING:
-    from ..engines import Engine
 
 ADDRESS = "RAY_ADDRESS"
 _RAISED = re.compile(r"[\w.]*(?:Error|Exception|Exit)\b.*: ")

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 from ...errors import JudgeError
 from .. import select
 from ..dialect import rejection
+from ..engine import Engine, weights
 from ..openai import Endpoint, OpenAIClient
 from ..protocol import Client, Fatal, Offer, Parameters, Question, Reply
 from .connection import Connection, explained
 from .rows import KEY, PADDING, QUESTION, REPLY, Row, question_document, reply_of
 
 if TYPE_CHECKING:
-    from ..engines import Engine
     from .stages import OfEndpoint, OfModel
     from .stream import Stream
 
@@ -228,8 +228,6 @@ def client(engine: Engine, model: str, parameters: Parameters) -> AbstractAsyncC
         endpoint = select.endpoint(model, engine.api_base, engine.timeout)
         if endpoint is None:
             raise JudgeError(f"engine 'ray' asks endpoints of OpenAI's protocol: openai/NAME, not {model!r}")
-    from ..engines import weights
-
     return RayClient(engine, weights(model), parameters, endpoint)
 
 
