@@ -12,6 +12,9 @@ from pydantic import ValidationError
 from ..schemas import Codebook, content_hash
 from .errors import CoauditError, UsageError
 
+PROCESS = ("initiative", "confirmation", "halting")
+"""The codebooks of the process, which are judged where none is asked for."""
+
 
 class CodebookError(CoauditError, ValueError):
     """A codebook that is not there, or a file that is not one; the message says what would be right."""

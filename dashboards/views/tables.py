@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from ...pipeline.analyze import failures
+from ...pipeline.codebooks import PROCESS
 from ...pipeline.report import build, methods
 from ...pipeline.store import Selection, Store
 from ..cache import ask
@@ -32,4 +33,4 @@ def show(only: Selection) -> None:
 
 def raters(store: Store, only: Selection) -> list[str]:
     """Who rated on a codebook of the process metrics."""
-    return sorted({row["rater"] for book in methods.PROCESS for row in failures.raters(store, book, only)})
+    return sorted({row["rater"] for book in PROCESS for row in failures.raters(store, book, only)})

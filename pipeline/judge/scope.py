@@ -17,8 +17,6 @@ from .. import codebooks
 from ..store import Store, dictionaries, listed, samples
 from ..units import cut
 
-PROCESS = ("initiative", "confirmation", "halting")
-"""The codebooks that are judged where none is asked for."""
 BATCH = 100
 """Trajectories that are in memory at a time."""
 Say = Callable[[str], None]
@@ -139,7 +137,9 @@ class Batch:
                 yield trajectory, unit, [k for k in said if k.unit_hash == unit.hash] if said else []
 
 
-def chosen(store: Store, names: Sequence[str], default: Sequence[str] = PROCESS) -> tuple[Codebook, ...]:
+def chosen(
+    store: Store, names: Sequence[str], default: Sequence[str] = codebooks.PROCESS
+) -> tuple[Codebook, ...]:
     """The codebooks of these names (commas part them too); UsageError names the choices."""
     wanted = [name.strip() for given in names for name in given.split(",") if name.strip()]
     return tuple(codebooks.load(n, store.workspace.codebooks) for n in dict.fromkeys(wanted or default))

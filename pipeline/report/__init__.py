@@ -1,5 +1,6 @@
 """Tables, failure modes, agreement, rates and methods as one document."""
 
-from .tables import Cell, Number, Report, Table
+from .document import Report
+from .tables import Cell, Number, Table
 
 __all__ = ["Cell", "Number", "Report", "Table"]

@@ -16,8 +16,9 @@ from ..analyze import failures as findings
 from ..store import Selection, Store, ledger
 from . import answers, methods, modes, trust
 from . import figures as drawing
+from .document import Report
 from .names import named
-from .tables import Answer, Number, Report, Table, column_names, of_metric, plain
+from .tables import Answer, Number, Table, column_names, of_metric, plain
 from .transcript import excerpts
 
 TABLE_2 = {

@@ -11,7 +11,7 @@ from .transcript import excerpts
 from .transcript.draw import style
 
 if TYPE_CHECKING:
-    from .tables import Report
+    from .document import Report
 
 WIDE = 5
 """Columns beside the heads from which on a table is printed on a page laid on its side."""

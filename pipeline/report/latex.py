@@ -8,7 +8,7 @@ from ...schemas.text import visible
 from .tables import Cell, Table
 
 if TYPE_CHECKING:
-    from .tables import Report
+    from .document import Report
 
 WIDTH = 8
 """Columns after the heads from which on a table is parted, each part with a label of its own."""

@@ -12,8 +12,6 @@ from . import progress
 from .tables import Number, Table, count
 from .trust import METHODS
 
-PROCESS = ("initiative", "confirmation", "halting")
-
 
 def facts(store: Store, only: Selection | None = None) -> tuple[tuple[str, str], ...]:
     """Label and value of what is in the workspace, its span of time and its age."""

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...schemas import Metric
 from ..store.selection import COLUMNS
-
-if TYPE_CHECKING:
-    from .figures import Figure
-    from .transcript.excerpts import Excerpt
 
 PERCENT = ("delivery_rate", "success_rate", "win_rate", "human_intervention_rate")
 """Metrics that are shares of trajectories and read best as per cent."""
@@ -187,37 +183,6 @@ class Answer:
     table: Table | None
     further: str
     """The command that shows more, or that is to be run first."""
-
-
-@dataclass(frozen=True)
-class Report:
-    """What a workspace says at one moment."""
-
-    created: str
-    workspace: str
-    facts: tuple[tuple[str, str], ...]
-    tables: tuple[Table, ...]
-    methods: tuple[str, ...]
-    answers: tuple[Answer, ...] = ()
-    figures: tuple[Figure, ...] = ()
-    excerpts: tuple[Excerpt, ...] = ()
-
-    @property
-    def main(self) -> tuple[Table, ...]:
-        """The tables before the methods."""
-        return tuple(table for table in self.tables if not table.appendix)
-
-    @property
-    def appendix(self) -> tuple[Table, ...]:
-        """The tables behind the methods."""
-        return tuple(table for table in self.tables if table.appendix)
-
-    def table(self, name: str) -> Table:
-        """The table of that name; KeyError names the ones there are."""
-        for table in self.tables:
-            if table.name == name:
-                return table
-        raise KeyError(f"no table {name!r}, expected one of {', '.join(t.name for t in self.tables)}")
 
 
 def column_names(table: Table) -> list[str]:

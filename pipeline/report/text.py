@@ -12,7 +12,8 @@ from ...schemas.text import INVISIBLE, visible
 from .tables import Cell, Table
 
 if TYPE_CHECKING:
-    from .tables import Answer, Report
+    from .document import Report
+    from .tables import Answer
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~$])")
 _CONTROL = re.compile(rf"[\t\n{INVISIBLE}]")

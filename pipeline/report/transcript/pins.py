@@ -8,7 +8,7 @@ from html import escape
 from typing import Any
 from urllib.parse import urlsplit
 
-from ..methods import PROCESS
+from ...codebooks import PROCESS
 from .read import Replay
 
 Row = dict[str, Any]

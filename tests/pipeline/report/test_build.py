@@ -11,7 +11,7 @@ import pytest
 
 from coaudit.pipeline.analyze import failures, rates
 from coaudit.pipeline.ingest.measure import save
-from coaudit.pipeline.report import Number, Table, build, modes, tables
+from coaudit.pipeline.report import Number, Report, Table, build, modes
 from coaudit.pipeline.report.html import html, interval
 from coaudit.pipeline.report.tables import figure
 from coaudit.pipeline.report.text import _escaped, markdown, terminal
@@ -264,7 +264,7 @@ def test_figures_are_files_that_stand_in_the_page_too(
 def test_words_of_a_log_are_escaped_in_html_and_markdown() -> None:
     evil = "<script>1</script>|**x**\u202e"
     table = Table("t", evil, evil, (evil, "n"), ((evil, Number(1.0, n=1)),))
-    made = tables.Report("now", evil, ((evil, evil),), (table,), (evil,))
+    made = Report("now", evil, ((evil, evil),), (table,), (evil,))
     assert "<script" not in html(made)
     assert "<script" not in markdown(made) and "|**" not in markdown(made)
     assert "\u202e" not in terminal(made)
