@@ -6,10 +6,11 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 from ..store import Store, Workspace
+from ..store.sync import reached
 from . import forgetting
 from .rebuild import GONE, catch_up, read_again, rebuild
 from .result import Ingested, Progress
-from .sources import behind, reach, reached
+from .sources import behind, reach
 
 Say = Callable[[str], None]
 Shown = Callable[[str], AbstractContextManager[Progress]]
@@ -20,15 +21,16 @@ def ready(workspace: Workspace, say: Say, shown: Shown, *, for_ingest: bool = Fa
     """The store of a workspace. A database that was deleted is made again from the ledgers first."""
     workspace.pull()
     opened = Store(workspace)
-    if opened.workspace.sources.exists() and not opened.has_tables():
+    made = opened.has_tables()
+    if not made and opened.workspace.sources.exists():
         say(f"{opened.tables}: no database; making it anew from the ledgers")
         with shown("rebuilding") as report:
             _tell_gone(rebuild(opened, report, unless_made=True), say)
-    elif opened.is_made and behind(opened):
+    elif made and behind(opened):
         say(f"{opened.tables}: behind {opened.workspace.sources.folder}; reading what it lacks")
         with shown("reading") as report:
             _tell_gone(catch_up(opened, report), say)
-    if opened.has_tables() and not opened.only_looks:
+    if made and not opened.only_looks and opened.workspace.forgotten.exists():
         _heed_forgotten(opened)
     if not for_ingest:
         opened.sync()

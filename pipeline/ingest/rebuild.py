@@ -10,6 +10,7 @@ import duckdb
 from ...schemas import Quarantined
 from ..errors import StoreError
 from ..store import Store, dictionaries
+from ..store.sync import reached
 from . import forgetting, serving
 from . import sources as provenance
 from .intake import Intake
@@ -38,12 +39,12 @@ def catch_up(store: Store, progress: Progress | None = None) -> Ingested:
     """Read the sources that the ledger holds beyond the database."""
     ledger = store.workspace.sources
     with store.reading(synced=True) as connection:
-        before = provenance.reached(connection)
+        before = reached(connection)
     ends = {path.name: path.stat().st_size for path in ledger.files()}
     sources, broken = provenance.noted(store.workspace, before)
     result = _filled(store, sources, progress)
     with store.writing() as connection:
-        now = provenance.reached(connection)
+        now = reached(connection)
         provenance.reach(connection, {n: end for n, end in ends.items() if now.get(n, 0) <= end})
     result.quarantined.extend(broken)
     return result

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from ...schemas import Model, Quarantined, Trajectory, content_hash
 from ..errors import StoreError
 from ..store import Store, Workspace, delete, dictionaries, insert
+from ..store.sync import reached
 from ..systems import ReadOptions, Span, system_of
 
 _FOLDERS_KEPT = 4
@@ -205,11 +206,6 @@ def keep(
         path, begin, end = store.workspace.sources.append(lines)
         if reached(connection).get(path.name, 0) == begin:
             reach(connection, {path.name: end})
-
-
-def reached(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
-    """How many bytes of each file of the ledger the database holds."""
-    return dict(connection.execute("SELECT path, bytes FROM ledgers").fetchall())
 
 
 def reach(connection: duckdb.DuckDBPyConnection, offsets: Mapping[str, int]) -> None:

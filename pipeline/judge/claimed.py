@@ -15,7 +15,8 @@ from ...schemas import Codebook, Rating, canonical_json
 from ..store import Store, ledger
 from ..store.claims import Claims
 from ..store.ledger import RatingLedger
-from .scope import BATCH, Batch, Known, KnownUnits, known, trajectory_ids
+from ..store.sync import reached
+from .scope import BATCH, REST, Batch, Known, KnownUnits, known, trajectory_ids
 
 FEW = 10
 BITES = 200
@@ -36,8 +37,7 @@ class Elsewhere:
 
     def _begin(self) -> None:
         with self.store.reading(synced=True) as connection:
-            rows = connection.execute("SELECT path, bytes FROM ledgers").fetchall()
-        self._offsets: dict[str, int] = dict(rows)
+            self._offsets = reached(connection)
         self._known: dict[tuple[str, str | None, str], KnownUnits] = {}
         self._count = 0
 
@@ -153,7 +153,6 @@ class Claimed:
 
 
 def _known(rating: Rating) -> Known:
-    rest = ("code", "cites", "quote", "error_source", "rationale", "probability", "model", "seed", "error")
     return Known(
         rater=rating.rater,
         rater_version=rating.rater_version,
@@ -164,5 +163,5 @@ def _known(rating: Rating) -> Known:
         current=True,
         repeat=rating.repeat,
         label=rating.label,
-        rest={name: getattr(rating, name) for name in rest},
+        rest={name: getattr(rating, name) for name in REST},
     )

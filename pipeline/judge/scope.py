@@ -17,6 +17,8 @@ from .. import codebooks
 from ..store import Store, dictionaries, listed, samples
 from ..units import cut
 
+REST = ("code", "cites", "quote", "error_source", "rationale", "probability", "model", "seed", "error")
+"""What `Known.rest` has of a rating."""
 BATCH = 100
 """Trajectories that are in memory at a time."""
 Say = Callable[[str], None]
@@ -195,13 +197,10 @@ def known(connection: Any, book: Codebook, ids: Sequence[str]) -> dict[str, Know
             current=row["current"],
             repeat=row["repeat"],
             label=row["label"],
-            rest={key: row[key] for key in _REST},
+            rest={key: row[key] for key in REST},
         )
         by_name.setdefault(row["trajectory_id"], {}).setdefault(row["event"], []).append(known)
     return by_name
-
-
-_REST = ("code", "cites", "quote", "error_source", "rationale", "probability", "model", "seed", "error")
 
 
 def _batched(ids: Sequence[str]) -> Iterator[Sequence[str]]:

@@ -17,7 +17,7 @@ import duckdb
 
 from ..errors import StoreError
 from .connection import quiet
-from .locks import without_password
+from .locks import reason, without_password
 
 PREFIX = "ducklake:"
 _CATALOGS = {"sqlite": "sqlite_scanner", "postgres": "postgres_scanner"}
@@ -91,8 +91,7 @@ def opened(
         _reach(connection, _data_path(connection))
     except duckdb.Error as error:
         connection.close()
-        why = without_password(" ".join(str(error).split()))
-        raise StoreError(f"{place}: cannot open the lake: {why}") from error
+        raise StoreError(f"{place}: cannot open the lake: {reason(error)}") from error
     except BaseException:
         connection.close()
         raise

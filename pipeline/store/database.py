@@ -24,7 +24,7 @@ import duckdb
 from ...schemas import Trajectory
 from ..errors import StoreError, WriteError
 from . import derived, disk, rows, sync
-from .claims import Claims, FolderClaims, ObjectClaims
+from .claims import Claims, FolderClaims
 from .connection import (
     VERSION,
     append,
@@ -37,7 +37,8 @@ from .connection import (
     version,
 )
 from .file import File
-from .lake import Lake, is_lake, reason
+from .lake import Lake, is_lake
+from .locks import reason
 from .postgres import CatalogClaims, CatalogLocks
 from .workspace import Workspace
 
@@ -74,13 +75,15 @@ class Store:
         if isinstance(self.tables.locks, CatalogLocks):
             return CatalogClaims(self.tables.locks.conninfo)
         if self.workspace.remote:
+            from .leases import ObjectClaims
+
             return ObjectClaims(self.workspace.remote)
         return FolderClaims(self.workspace.path / "locks")
 
     @property
     def only_looks(self) -> bool:
         """Whether nothing may be written: wanted so, or a workspace without ledgers that shares tables."""
-        return self.read_only or not (self.workspace.has_begun or isinstance(self.tables, File))
+        return self.read_only or not (isinstance(self.tables, File) or self.workspace.has_begun)
 
     @contextmanager
     def reading(self, *, synced: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:

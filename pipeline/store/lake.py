@@ -44,7 +44,7 @@ class Lake:
         self._beside = self
 
     def __str__(self) -> str:
-        return shown(self.url)
+        return without_password(self.url)
 
     @property
     def is_made(self) -> bool:
@@ -192,16 +192,6 @@ _OLD = """
 def is_lake(url: str) -> bool:
     """Whether a store's URL is a lake's."""
     return url.startswith(PREFIX)
-
-
-def shown(url: str) -> str:
-    """The URL as it may be printed."""
-    return without_password(url)
-
-
-def reason(error: duckdb.Error) -> str:
-    """What DuckDB says, on one line and without any password."""
-    return without_password(" ".join(str(error).split()))
 
 
 def names(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:

@@ -83,6 +83,11 @@ def without_password(text: str) -> str:
     return re.sub(r"(\w+://[^\s/:@]*):\S*@", r"\1:...@", text)
 
 
+def reason(error: BaseException) -> str:
+    """What an error says, on one line and without any password."""
+    return without_password(" ".join(str(error).split()))
+
+
 def key(name: str) -> int:
     """A lock's number in Postgres: 64 bits of its name's hash."""
     return int.from_bytes(blake2b(f"coaudit {name}".encode(), digest_size=8).digest(), "big", signed=True)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ..errors import StoreError
-from .locks import Waiting, key, who, without_password
+from .locks import Waiting, key, reason, who
 
 if TYPE_CHECKING:
     import psycopg
@@ -59,8 +59,7 @@ def connected(conninfo: str) -> psycopg.Connection[tuple[object, ...]]:
     try:
         return psycopg.connect(conninfo, autocommit=True, application_name=who(), connect_timeout=30)
     except psycopg.Error as error:
-        reason = " ".join(str(error).split())
-        raise StoreError(f"the catalog in Postgres cannot be reached: {without_password(reason)}") from error
+        raise StoreError(f"the catalog in Postgres cannot be reached: {reason(error)}") from error
 
 
 class CatalogClaims:
@@ -103,5 +102,5 @@ def _explained() -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        why = without_password(" ".join(str(error).split()))
-        raise StoreError(f"the catalog in Postgres refuses a claim: {why}; run it again to go on") from error
+        why = f"the catalog in Postgres refuses a claim: {reason(error)}; run it again to go on"
+        raise StoreError(why) from error

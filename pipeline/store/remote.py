@@ -29,7 +29,7 @@ from platformdirs import user_state_path
 from ..errors import StoreError
 from . import disk
 from .ledger import PART, SOON
-from .locks import without_password
+from .locks import reason, without_password
 
 MIRRORED = ("ratings", "sources", "outcomes", "forgotten", "samples", "codebooks", "models")
 """Folders of a workspace that every machine has in full."""
@@ -37,18 +37,13 @@ SCHEMES = ("s3", "gs", "az")
 SETTINGS = ("coaudit.toml", "secret", "sources.jsonl", "outcomes.jsonl", "forgotten.jsonl")
 """Files of a workspace that every machine has; the last three are ledgers of before."""
 SIDE_BY_SIDE = 16
-"""Logs that are packed and sent at a time."""
+"""Requests at a time."""
 FRESH = 2.0
 """Seconds for which a look at the object store holds."""
 MIRRORS = "COAUDIT_MIRRORS"
 """The variable that names the folder of mirrors, else the user's own for what programs keep."""
 _READ_BACK = 1 << 20
 """Bytes up to which what was written is read again."""
-
-
-def is_url(place: str) -> bool:
-    """Whether a workspace is named by a URL."""
-    return "://" in place
 
 
 class Remote:
@@ -194,11 +189,6 @@ class Remote:
         with self._explained(", ".join(names[:1])):
             self._client.delete(list(names))
 
-    def objects(self) -> list[tuple[str, int]]:
-        """Every object with its bytes."""
-        with self._explained(""):
-            return [(str(meta["path"]), int(meta["size"])) for batch in self._client.list() for meta in batch]
-
     def _listed(self) -> Iterator[tuple[str, str]]:
         """Names and tags of what a mirror holds."""
         with self._explained(""):
@@ -336,6 +326,6 @@ def _nobodys(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
 
 def _short(error: BaseException) -> str:
     """An object store's reason on one line, without its debugging."""
-    text = " ".join(str(error).split())
+    text = reason(error)
     code = re.search(r"<Code>(\w+)</Code>", text)
-    return without_password(code[1] if code else text[:300])
+    return code[1] if code else text[:300]

@@ -20,12 +20,17 @@ LEDGER_BATCH = 2000
 """Ratings held at once: a ledger of a million must not be in memory."""
 
 
+def reached(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
+    """How many bytes of each file of a ledger the database holds."""
+    return dict(connection.execute("SELECT path, bytes FROM ledgers").fetchall())
+
+
 def lags(workspace: Workspace, connection: duckdb.DuckDBPyConnection) -> bool:
     """Whether the ledgers, samples or codebooks hold what the database does not have yet."""
     # A kill in the very first transaction leaves a database without tables.
     if version(connection) is None:
         return True
-    loaded = dict(connection.execute("SELECT path, bytes FROM ledgers").fetchall())
+    loaded = reached(connection)
     late = execute(connection, "SELECT 1 FROM postponed WHERE until < ?", [time.time()]).fetchone()
     if late or _loaded_codebooks(connection) != codebooks.state(workspace.codebooks):
         return True
@@ -38,7 +43,7 @@ def lags(workspace: Workspace, connection: duckdb.DuckDBPyConnection) -> bool:
 def load_ledgers(workspace: Workspace, connection: duckdb.DuckDBPyConnection) -> set[str]:
     """Load ratings, outcomes and samples beyond the database; the trajectories that they are about."""
     touched = set[str]()
-    loaded = dict(connection.execute("SELECT path, bytes FROM ledgers").fetchall())
+    loaded = reached(connection)
     for path in ledger.files(workspace.ratings):
         if loaded.get(path.name) != path.stat().st_size:
             touched |= _load_ratings(path, connection)
@@ -99,7 +104,7 @@ def _load_ratings(path: Path, connection: duckdb.DuckDBPyConnection) -> set[str]
 def _load_outcomes(workspace: Workspace, connection: duckdb.DuckDBPyConnection) -> set[str]:
     """The last outcome of a name for a trajectory and baseline; nothing where the ledger is as it was."""
     sizes = {path.name: path.stat().st_size for path in workspace.outcomes.files()}
-    loaded = dict(connection.execute("SELECT path, bytes FROM ledgers").fetchall())
+    loaded = reached(connection)
     if all(loaded.get(name) == size for name, size in sizes.items()):
         return set()
     items = list(ledger.outcomes(workspace.outcomes))
@@ -117,7 +122,7 @@ def _load_outcomes(workspace: Workspace, connection: duckdb.DuckDBPyConnection) 
 
 def _load_samples(workspace: Workspace, connection: duckdb.DuckDBPyConnection) -> None:
     """A sample is written once, so one that changed is read whole."""
-    loaded = dict(connection.execute("SELECT path, bytes FROM ledgers").fetchall())
+    loaded = reached(connection)
     for path in samples.changed(workspace, loaded):
         name, size = f"samples/{path.name}", path.stat().st_size
         for table in ("samples", "frames"):

@@ -7,14 +7,16 @@ import secrets
 import tomllib
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...schemas import content_hash
 from ..errors import StoreError
 from . import disk
 from .ledger import Ledger, Publish, RatingLedger
 from .locks import without_password
-from .remote import Remote, is_url
+
+if TYPE_CHECKING:
+    from .remote import Remote
 
 DEFAULT = Path("workspace")
 VARIABLE = "COAUDIT_WORKSPACE"
@@ -33,8 +35,10 @@ class Workspace:
     def at(cls, place: str | Path | None) -> Workspace:
         """The workspace that is named (a folder or a URL), else the environment's, else ./workspace."""
         named = str(place or os.environ.get(VARIABLE) or DEFAULT)
-        if not is_url(named):
+        if "://" not in named:
             return cls(Path(named))
+        from .remote import Remote
+
         remote = Remote(named)
         return cls(remote.folder, remote=remote)
 

@@ -13,6 +13,7 @@ import pytest
 from coaudit.pipeline.ingest import ingest, rebuild, sources
 from coaudit.pipeline.ingest.rebuild import catch_up
 from coaudit.pipeline.store import Store, Workspace, disk
+from coaudit.pipeline.store.sync import reached
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.systems.cogym.generate import generate
 from tests.conftest import Coaudit
@@ -137,7 +138,7 @@ def test_catching_up_twice_changes_nothing(tmp_path: Path, store: Store) -> None
     take(store, tmp_path / "a")
     before = content(store)
     with store.writing() as connection:
-        sources.reach(connection, dict.fromkeys(sources.reached(connection), 0))
+        sources.reach(connection, dict.fromkeys(reached(connection), 0))
     assert catch_up(store).unchanged == 3
     assert content(store) == before
 

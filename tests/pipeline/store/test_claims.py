@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from coaudit.pipeline.store.claims import FolderClaims, ObjectClaims
+from coaudit.pipeline.store.claims import FolderClaims
+from coaudit.pipeline.store.leases import ObjectClaims
 from coaudit.pipeline.store.remote import Remote
 from tests.servers import BUCKET, object_store
 
