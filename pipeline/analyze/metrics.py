@@ -12,7 +12,7 @@ from typing import Any, Literal
 from ...annotation.statistics.estimate import Estimate, estimate
 from ...schemas import Metric
 from ..errors import UsageError
-from ..store import Selection, Store, dictionaries, execute, insert, rows
+from ..store import AMONG, Selection, Store, dictionaries, execute, insert, rows, texts
 from ..store.trajectories import reference_rows
 from ..systems import LIMIT, TimeLimit
 from ..systems.registry import measures, parsed_references
@@ -86,8 +86,8 @@ def _limit_anew(store: Store, connection: Any, definition: str, limit: TimeLimit
     references = parsed_references(reference_rows(connection))
     own = [row for run in runs for row in measures(run, references, limit)]
     again = sorted({row.metric for row in own})
-    query = "DELETE FROM chosen WHERE trajectory_id IN (SELECT unnest(?)) AND metric IN (SELECT unnest(?))"
-    execute(connection, query, [[run.id for run in runs], again])
+    query = f"DELETE FROM chosen WHERE trajectory_id {AMONG} AND metric {AMONG}"
+    execute(connection, query, [texts(run.id for run in runs), texts(again)])
     insert(connection, "chosen", [rows.measure(r) for r in own if r.definition in (None, definition)])
 
 
