@@ -15,6 +15,7 @@ from coaudit.pipeline.analyze.matrix import joint_inclusion
 from coaudit.pipeline.analyze.metrics import metrics
 from coaudit.pipeline.errors import SourceError, UsageError
 from coaudit.pipeline.ingest import rebuild
+from coaudit.pipeline.report import trust
 from coaudit.pipeline.store import Selection, Store, samples
 from coaudit.schemas import Agreement
 from tests.pipeline.stores import made, rate, rows, take, verdict
@@ -557,3 +558,85 @@ def test_an_annotator_model_is_null_with_the_reason_where_two_people_cannot_iden
         rates.rates(store, labels="majority")
     with pytest.raises(UsageError, match="--labels must, without --estimator, be one of"):
         rates.rates(store, labels="dawid-skene", estimator="hajek")
+
+
+BOOK = """
+name = "{name}"
+title = "T"
+unit = "trajectory"
+level = "{level}"
+labels = {labels}
+question = "Q?"
+origin = "o"
+guidance = "g"
+[[codes]]
+code = "late"
+name = "Late"
+definition = "d"
+[[codes]]
+code = "lost"
+name = "Lost"
+definition = "d"
+"""
+
+
+def runs(folder: Path, n: int) -> Store:
+    """Short sessions env_0 and on; codebooks `first`, `second` and `scale`, whose codes are called alike."""
+    found = made(folder / "workspace")
+    for number in range(n):
+        take(found, Log().say(AGENT, "Hello").say(USER, "Yes").folder(folder / "logs" / f"env_{number}"))
+    found.workspace.codebooks.mkdir(exist_ok=True)
+    for name, level, labels in (
+        ("first", "nominal", '["present", "absent"]'),
+        ("second", "nominal", '["present", "absent"]'),
+        ("scale", "ordinal", '["1", "2", "3"]'),
+    ):
+        text = BOOK.format(name=name, level=level, labels=labels)
+        (found.workspace.codebooks / f"{name}.toml").write_text(text)
+    return found
+
+
+def said(store: Store, codebook: str, answers: dict[tuple[str, str], str]) -> None:
+    """(Rater, code) -> their label of each session, a letter each; – leaves one out."""
+    labels = {"y": "present", "n": "absent", "u": "unclear", **dict(zip("123", "123", strict=True))}
+    lines = [
+        {
+            "trajectory": f"env_{place}",
+            "codebook": codebook,
+            "code": code,
+            "rater": rater,
+            "rater_kind": _kind(rater),
+            "label": labels[letter],
+        }
+        for (rater, code), letters in answers.items()
+        for place, letter in enumerate(letters)
+        if letter != "–"
+    ]
+    assert rate(store, lines).imported == len(lines)
+
+
+def test_codes_of_the_same_name_in_two_codebooks_are_kept_apart(tmp_path: Path) -> None:
+    found = runs(tmp_path, 4)
+    # `first` by hand: 3 of 4 agree, margins 2/4 and 3/4, chance .5, kappa .5. `second`: never, −1.
+    said(found, "first", {("ann", "late"): "yynn", ("bob", "late"): "yyyn", ("judge", "late"): "yyyy"})
+    said(found, "second", {("ann", "late"): "yynn", ("bob", "late"): "nnyy"})
+    every = agreement.of_workspace(found)
+    kappas = {row.codebook: row.value for row in people(every, "cohen_kappa", "ann", "bob")}
+    assert kappas == {"first": pytest.approx(0.5), "second": pytest.approx(-1)}
+    macro = {row.codebook: row.value for row in people(every, "macro_cohen_kappa", "ann", "bob")}
+    assert macro == kappas
+    assert {row.codebook for row in every if "judge" in row.raters} == {"first"}
+    table = trust.agreement_table(every)
+    assert [row[0] for row in table.rows if row[1] == "ann · bob" and "late" in str(row[0])] == [
+        "first / late",
+        "second / late",
+    ]
+
+
+def test_only_codes_that_are_there_or_not_make_sets(tmp_path: Path) -> None:
+    found = runs(tmp_path, 4)
+    said(found, "scale", {("ann", "late"): "1123", ("bob", "late"): "1223"})
+    assert not people(agreement.of_workspace(found), "krippendorff_alpha_masi", "ann", "bob")
+    said(found, "first", {("ann", "late"): "yynn", ("bob", "late"): "yyyn"})
+    (row,) = people(agreement.of_workspace(found), "krippendorff_alpha_masi", "ann", "bob")
+    assert row.population == "sets of the 1 of 2 codes that all of them rated"
