@@ -250,7 +250,7 @@ def _over_codes(codes: list[Rated], rows: list[Agreement]) -> Iterator[Agreement
     everyone = [codes[0].humans] if book.binary and len(codes[0].humans) > 1 else []
     everyone += [(judge, *codes[0].humans) for judge in codes[0].judges if book.binary and codes[0].humans]
     for raters in everyone:
-        for part in _together(codes).populations:
+        for part in together(codes).populations:
             yield _sets(codes, raters, part)
     kappas = [r for r in rows if r.coefficient == "cohen_kappa"]
     for pair, apart in sorted({(r.raters, outside(r)) for r in kappas}):
@@ -274,8 +274,8 @@ def outside(row: Agreement) -> bool:
     return (row.population or "").endswith(OUTSIDE)
 
 
-def _together(codes: list[Rated]) -> Rated:
-    """All codes side by side, a column for each rater of each: whom people were asked about at all."""
+def together(codes: list[Rated]) -> Rated:
+    """All codes side by side, a column for each rater of each: what people were asked about at all."""
     raters = tuple(f"{code.code} {rater}" for code in codes for rater in code.humans)
     columns = [code.matrix[:, [code.raters.index(r) for r in code.humans]] for code in codes]
     kinds = dict.fromkeys(raters, "human")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from coaudit.pipeline import codebooks
 from coaudit.pipeline.analyze import agreement, compare, matrix, rates, validate
 from coaudit.pipeline.analyze.matrix import joint_inclusion
 from coaudit.pipeline.analyze.metrics import metrics
+from coaudit.pipeline.analyze.people import people as validate_people
 from coaudit.pipeline.errors import SourceError, UsageError
 from coaudit.pipeline.ingest import rebuild
 from coaudit.pipeline.report import trust
@@ -342,10 +345,20 @@ def labelled(folder: Path, said: dict[str, str], *, probability: dict[int, float
     return found
 
 
-def sampled(store: Store, name: str, drawn: dict[int, float], frame: dict[int, float] | None = None) -> None:
-    """Write a sample that drew these utterances, by number, with these probabilities."""
-    wanted = "kind = 'utterance' AND event > 1"
-    units = rows(store, f"SELECT trajectory_id, event, hash FROM units WHERE {wanted} ORDER BY event")
+def sampled(
+    store: Store,
+    name: str,
+    drawn: dict[int, float],
+    frame: dict[int, float] | None = None,
+    codebook: str = "initiative",
+    kind: str = "utterance",
+) -> None:
+    """Write a sample that drew these units, by number, with these probabilities."""
+    query = """
+        SELECT u.trajectory_id, u.event, u.hash FROM units u JOIN trajectories t ON t.id = u.trajectory_id
+        WHERE u.kind = ? AND NOT coalesce(u.event, 2) < 2 ORDER BY t.native_id, u.event
+    """
+    units = rows(store, query, kind)
     design = samples.Design(
         name=name,
         codebooks={},
@@ -360,7 +373,7 @@ def sampled(store: Store, name: str, drawn: dict[int, float], frame: dict[int, f
     )
     of = [
         samples.Drawn(
-            codebook="initiative",
+            codebook=codebook,
             trajectory=units[number]["trajectory_id"],
             event=units[number]["event"],
             unit_hash=units[number]["hash"],
@@ -370,7 +383,7 @@ def sampled(store: Store, name: str, drawn: dict[int, float], frame: dict[int, f
     ]
     frames = [
         samples.Frame(
-            frame="initiative",
+            frame=codebook,
             probability=probability,
             units={units[number]["trajectory_id"]: (units[number]["event"],)},
         )
@@ -580,16 +593,39 @@ definition = "d"
 """
 
 
-def runs(folder: Path, n: int) -> Store:
-    """Short sessions env_0 and on; codebooks `first`, `second` and `scale`, whose codes are called alike."""
+RUNS = """
+[trajectory]
+native_id = "id"
+condition = "arm"
+instance = "instance"
+[event]
+role = "log[].role"
+text = "log[].text"
+"""
+
+
+def runs(folder: Path, n: int, arms: Sequence[str | None] = (), instances: Sequence[str] = ()) -> Store:
+    """Short sessions env_0 and on; codebooks `first`, `second`, `scale`, `kind` with the same codes."""
     found = made(folder / "workspace")
-    for number in range(n):
-        take(found, Log().say(AGENT, "Hello").say(USER, "Yes").folder(folder / "logs" / f"env_{number}"))
+    log = [{"role": "user", "text": "Hello"}, {"role": "assistant", "text": "Yes"}]
+    lines = [
+        {
+            "id": f"env_{place}",
+            "arm": arms[place] if arms else None,
+            "instance": instances[place] if instances else None,
+            "log": log,
+        }
+        for place in range(n)
+    ]
+    path = folder / "runs.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    take(found, path, map=RUNS, system="mapped")
     found.workspace.codebooks.mkdir(exist_ok=True)
     for name, level, labels in (
         ("first", "nominal", '["present", "absent"]'),
         ("second", "nominal", '["present", "absent"]'),
         ("scale", "ordinal", '["1", "2", "3"]'),
+        ("kind", "nominal", '["1", "2", "3"]'),
     ):
         text = BOOK.format(name=name, level=level, labels=labels)
         (found.workspace.codebooks / f"{name}.toml").write_text(text)
@@ -640,3 +676,46 @@ def test_only_codes_that_are_there_or_not_make_sets(tmp_path: Path) -> None:
     said(found, "first", {("ann", "late"): "yynn", ("bob", "late"): "yyyn"})
     (row,) = people(agreement.of_workspace(found), "krippendorff_alpha_masi", "ann", "bob")
     assert row.population == "sets of the 1 of 2 codes that all of them rated"
+
+
+def test_kappa_over_all_codes_weighs_the_units_of_a_sample_as_kappa_of_one_code_does(tmp_path: Path) -> None:
+    found = runs(tmp_path, 4)
+    sampled(found, "uneven", {0: 0.5, 1: 0.5, 2: 0.25, 3: 0.25}, codebook="first", kind="trajectory")
+    said(found, "first", {("ann", "late"): "yynn", ("bob", "late"): "ynnn"})
+    said(found, "first", {("ann", "lost"): "ynnn", ("bob", "lost"): "ynny"})
+    (book,) = validate_people(found)["people"]
+    (row,) = [r for r in book["pooled"] if r["coefficient"] == "cohen_kappa"]
+    # Of 24 by weight 18 agree; ann says yes in 6, bob in 8: chance 7/12, kappa (9/12 - 7/12) / (5/12).
+    assert row["value"] == pytest.approx(0.4)
+    assert row["population"] == "units of the samples, weighted by 1/π"
+
+
+def test_sessions_without_a_group_are_not_those_of_a_group_called_none(tmp_path: Path) -> None:
+    # Of arm "None" half are found, of arm "x" none; the four without an arm are all found.
+    found = runs(tmp_path, 12, arms=["None"] * 4 + ["x"] * 4 + [None] * 4)
+    said(found, "first", {(rater, "late"): "yynnnnnnyyyy" for rater in ("judge", "ann")})
+    (row,) = compare.compare(found, "condition", metrics=["late"])
+    assert (row["groups"], row["first"], row["second"]) == (["None", "x"], 0.5, 0)
+
+
+def test_codes_with_more_than_two_labels_are_compared_label_by_label_or_by_their_mean_on_a_scale(
+    tmp_path: Path,
+) -> None:
+    found = runs(tmp_path, 8, arms=["a"] * 4 + ["b"] * 4)
+    for book in ("scale", "kind"):
+        said(found, book, {("judge", "late"): "12232333"})
+    said(found, "kind", {("ann", "late"): "1–––––––"})
+    rows = {(r["question"], r["metric"], r["rater"]): r for r in compare.compare(found, "condition")}
+    mean = rows["scale", "late (mean)", "judge"]
+    assert (mean["first"], mean["second"]) == (2, 2.75)  # (1+2+2+3)/4, (2+3+3+3)/4
+    shares = [rows["kind", f"late: {label}", "judge"] for label in "123"]
+    assert [(r["first"], r["second"]) for r in shares] == [(0.25, 0), (0.5, 0.25), (0.25, 0.75)]
+    assert {r["basis"] for r in shares} == {"judge only: its errors are not corrected"}
+
+
+def test_corrected_rates_of_instances_take_each_run_of_one_for_itself(tmp_path: Path) -> None:
+    found = runs(tmp_path, 12, instances=["one"] * 6 + ["two"] * 6)
+    said(found, "first", {(rater, "late"): "yyynnnnnnnny" for rater in ("judge", "ann")})
+    (row,) = compare.compare(found, "instance", metrics=["late"])
+    assert (row["first"], row["pairs"], row["alone"]) == (0.5, 0, (6, 6))
+    assert row["reason"] is None and row["p_value"] is not None
