@@ -264,7 +264,7 @@ def measure(
     result = patterns(matrix[used], n_labels, _at(weights, used), _at(clusters, used), seed=seed)
     tally = Tally.of(result.cells, n_labels)
     draws = result.draw(resamples, seed) if result.independent > 1 else None
-    one_label = _ONE_LABEL if len(np.unique(matrix[paired])) == 1 else None
+    one_label = _ONE_LABEL if len(np.setdiff1d(matrix[paired], MISSING)) == 1 else None
     rows = {}
     for name, compute in formulas.items():
         value = float(compute(result.counts[None], tally)[0])

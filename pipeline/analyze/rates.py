@@ -98,7 +98,10 @@ def audit(code: Rated, judge: str | None) -> tuple[Audit, NDArray[np.bool_], str
     corpus = np.ones(len(human), dtype=bool) if said is None else said != MISSING
     if not corpus.any() or (said is None and not (human != MISSING).any()):
         return None
+    unasked = int(((human != MISSING) & ~corpus).sum())
     human, inclusion, assumed = _weighed(human[corpus], code.inclusion[corpus])
+    if unasked:
+        assumed += f"; {unasked} labelled units that the judge was not asked about left out"
     clusters = None if code.clusters is None else code.clusters[corpus]
     strata = None if said is None else _presence(said[corpus])
     return Audit(human, strata, inclusion, clusters, design=code.strata[corpus]), corpus, assumed + of_people

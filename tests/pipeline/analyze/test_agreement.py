@@ -719,3 +719,12 @@ def test_corrected_rates_of_instances_take_each_run_of_one_for_itself(tmp_path: 
     (row,) = compare.compare(found, "instance", metrics=["late"])
     assert (row["first"], row["pairs"], row["alone"]) == (0.5, 0, (6, 6))
     assert row["reason"] is None and row["p_value"] is not None
+
+
+def test_a_rate_says_how_many_labels_lie_beyond_what_the_judge_was_asked_about(tmp_path: Path) -> None:
+    # Of the four sessions that the judge saw one is found by ann: 1/4, whatever she says of the other two.
+    found = runs(tmp_path, 6)
+    said(found, "first", {("judge", "late"): "yyyy––", ("ann", "late"): "ynnnyy"})
+    (row,) = rates.rates(found, ["first"])
+    assert (row.rate, row.n_human, row.n_judged) == (0.25, 4, 4)
+    assert "2 labelled units that the judge was not asked about left out" in (row.design or "")
