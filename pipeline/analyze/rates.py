@@ -188,7 +188,7 @@ def _weighed(human: Floats, drawn: Floats) -> tuple[Floats, Floats | None, str]:
     if not asked.any():
         return human, None, ""
     if not (asked & sampled).any():
-        whole = bool(asked.all())
+        whole = bool((human >= 0).all())
         return human, None, "; " + ("every unit was labelled" if whole else _NO_SAMPLE)
     beyond = int((asked & ~sampled).sum())
     words = f"; {beyond} labelled units outside the samples left out" if beyond else ""

@@ -632,7 +632,9 @@ def runs(folder: Path, n: int, arms: Sequence[str | None] = (), instances: Seque
     return found
 
 
-def said(store: Store, codebook: str, answers: dict[tuple[str, str], str]) -> None:
+def said(
+    store: Store, codebook: str, answers: dict[tuple[str, str], str], version: str | None = None
+) -> None:
     """(Rater, code) -> their label of each session, a letter each; – leaves one out."""
     labels = {"y": "present", "n": "absent", "u": "unclear", **dict(zip("123", "123", strict=True))}
     lines = [
@@ -642,6 +644,7 @@ def said(store: Store, codebook: str, answers: dict[tuple[str, str], str]) -> No
             "code": code,
             "rater": rater,
             "rater_kind": _kind(rater),
+            "rater_version": version,
             "label": labels[letter],
         }
         for (rater, code), letters in answers.items()
@@ -728,3 +731,21 @@ def test_a_rate_says_how_many_labels_lie_beyond_what_the_judge_was_asked_about(t
     (row,) = rates.rates(found, ["first"])
     assert (row.rate, row.n_human, row.n_judged) == (0.25, 4, 4)
     assert "2 labelled units that the judge was not asked about left out" in (row.design or "")
+
+
+def test_an_imported_version_of_a_judge_has_also_the_answers_that_an_earlier_one_gave(tmp_path: Path) -> None:
+    # Of six sessions version 2 rated the first four and finds three; version 1 is left with two, one found.
+    found = runs(tmp_path, 6)
+    said(found, "first", {("judge", "late"): "yynnyn"}, version="1")
+    said(found, "first", {("judge", "late"): "yyyn––"}, version="2")
+    shown = {row.judge: (row.judge_rate, row.n_judged) for row in rates.rates(found, ["first"])}
+    assert shown == {"judge": (0.75, 4), "judge (1)": (0.5, 2)}
+
+
+def test_units_on_which_a_person_was_unclear_are_not_said_to_be_labelled(tmp_path: Path) -> None:
+    found = runs(tmp_path, 4)
+    said(found, "first", {("ann", "late"): "ynnu"})
+    (row,) = rates.rates(found, ["first"])
+    assert row.rate == pytest.approx(1 / 3)
+    assert (row.n_human, row.n_unclear) == (3, 1)
+    assert "every unit was labelled" not in (row.design or "")
