@@ -749,3 +749,15 @@ def test_units_on_which_a_person_was_unclear_are_not_said_to_be_labelled(tmp_pat
     assert row.rate == pytest.approx(1 / 3)
     assert (row.n_human, row.n_unclear) == (3, 1)
     assert "every unit was labelled" not in (row.design or "")
+
+
+@pytest.mark.parametrize(("last", "told"), [(0.25, True), (0.5, False)])
+def test_what_the_page_on_a_judge_does_not_weigh_says_so_under_uneven_samples(
+    tmp_path: Path, last: float, told: bool
+) -> None:
+    found = runs(tmp_path, 4)
+    sampled(found, "drawn", {0: 0.5, 1: 0.5, 2: last, 3: last}, codebook="first", kind="trajectory")
+    said(found, "first", {(rater, "late"): "yynn" for rater in ("judge", "ann", "bob", "cleo")})
+    (code,) = validate.validate(found, "judge")["codes"]
+    notes = {code[part]["note"] for part in ("alternative_annotator_test", "calibration")}
+    assert notes == {validate.EVENLY if told else None}
