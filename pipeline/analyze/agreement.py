@@ -137,6 +137,8 @@ def qualities(code: Rated, judge: str) -> Iterator[dict[str, Any]]:
             continue
         weights = None if part.weights is None else part.weights[part.units]
         labels, judged = code.book.labels, code.of(judge)
+        if part.name != OUTSIDE:
+            judged = judged[code.framed]
         corpus = np.bincount(judged[judged >= 0], minlength=len(labels)).astype(np.float64)
         outcome = confusing.confusion(said, votes, labels, weights, own.clusters, corpus)
         yield {

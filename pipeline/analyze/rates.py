@@ -102,6 +102,12 @@ def audit(code: Rated, judge: str | None) -> tuple[Audit, NDArray[np.bool_], str
     human, inclusion, assumed = _weighed(human[corpus], code.inclusion[corpus])
     if unasked:
         assumed += f"; {unasked} labelled units that the judge was not asked about left out"
+    reached = code.framed[corpus]
+    if not reached.all() and (human[reached] != MISSING).any():
+        beyond = int((~reached).sum())
+        assumed += f"; of the {int(reached.sum())} units that the samples could take, not of {beyond} others"
+        human, inclusion = human[reached], None if inclusion is None else inclusion[reached]
+        corpus[corpus] = reached
     clusters = None if code.clusters is None else code.clusters[corpus]
     strata = None if said is None else _presence(said[corpus])
     return Audit(human, strata, inclusion, clusters, design=code.strata[corpus]), corpus, assumed + of_people

@@ -387,7 +387,7 @@ def sampled(
             probability=probability,
             units={units[number]["trajectory_id"]: (units[number]["event"],)},
         )
-        for number, probability in (frame or drawn).items()
+        for number, probability in (frame or {}).items()
     ]
     samples.save(store.workspace, samples.Sample(design=design, units=tuple(of), frames=tuple(frames)))
 
@@ -761,3 +761,17 @@ def test_what_the_page_on_a_judge_does_not_weigh_says_so_under_uneven_samples(
     (code,) = validate.validate(found, "judge")["codes"]
     notes = {code[part]["note"] for part in ("alternative_annotator_test", "calibration")}
     assert notes == {validate.EVENLY if told else None}
+
+
+def test_a_rate_is_not_of_sessions_that_the_sample_could_not_take(tmp_path: Path) -> None:
+    # Two of four were drawn: what the judge flags is so, the rest not; 2/4. Nobody knows of the last two.
+    found = runs(tmp_path, 6, arms=["a"] * 4 + ["b"] * 2)
+    sampled(found, "some", {0: 0.5, 2: 0.5}, dict.fromkeys(range(4), 0.5), "first", "trajectory")
+    said(found, "first", {("judge", "late"): "yynnyy", ("ann", "late"): "y–n–––"})
+    (row,) = rates.rates(found, ["first"])
+    assert (row.rate, row.judge_rate, row.n_judged) == (0.5, 0.5, 4)
+    assert "of the 4 units that the samples could take, not of 2 others" in (row.design or "")
+    arms = {(row.group or {})["condition"]: row for row in rates.rates(found, ["first"], by=["condition"])}
+    assert (arms["a"].rate, arms["b"].rate, arms["b"].judge_rate) == (0.5, None, 1)
+    (item,) = agreement.confusions(found, ["first"])
+    assert item["classes"][0]["sensitivity"]["value"] == 1
