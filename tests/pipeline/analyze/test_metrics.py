@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from coaudit.pipeline.analyze.metrics import metrics
+from coaudit.pipeline.annotate.draw import Wish, draw
 from coaudit.pipeline.errors import UsageError
 from coaudit.pipeline.ingest import rebuild
 from coaudit.pipeline.ingest.measure import save
@@ -601,3 +602,20 @@ def test_a_number_on_another_scale_is_missing_with_the_reason_and_never_cut_to_t
     assert each["r3", "outcome_rating"] == "outcome_rating must be from 1 to 5, got 6.5"
     assert each["r3", "success"] == "success must be from 0 to 1, got 85"
     assert each["r4", "success"] == "success must be a number, got 'yes'"
+
+
+def test_a_process_metric_says_which_sessions_its_sample_could_not_take(store: Store, tmp_path: Path) -> None:
+    log = [{"role": ("user", "assistant")[n % 2], "text": f"{n}"} for n in range(7)]
+    path = tmp_path / "runs.jsonl"
+    lines = [{"id": f"r{n}", "arm": "ab"[n % 2], "log": log} for n in range(6)]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    mapping = MAPPED.replace("[outcomes]", 'condition = "arm"\n[outcomes]')
+    take(store, path, map=mapping, system="mapped")
+    sample = draw(store, Wish(name="some", codebooks=("halting",), size=6, where=(("condition", "a"),)))
+    rate(store, [verdict(unit.trajectory, unit.event or 0, "halting", "no") for unit in sample.units])
+    told = "; 3 sessions that no sample could take are taken for such ones"
+    whole = metric(metrics(store), "halting_messages")
+    assert (whole.design or "").endswith(told)
+    rows = metrics(store, by=["condition"], names=["halting_messages"])
+    arms = {(row.group or {})["condition"]: row for row in rows}
+    assert told not in (arms["a"].design or "")
