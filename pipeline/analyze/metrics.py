@@ -15,7 +15,6 @@ from ..errors import UsageError
 from ..store import AMONG, Selection, Store, dictionaries, execute, insert, rows, texts
 from ..store.trajectories import reference_rows
 from ..systems import LIMIT, TimeLimit
-from ..systems.registry import measures, parsed_references
 from . import process
 from .choice import choose
 from .matrix import keys_of
@@ -81,6 +80,8 @@ def metrics(
 
 def _limit_anew(store: Store, connection: Any, definition: str, limit: TimeLimit) -> None:
     """Measure Collab-Overcooked's runs again under another time limit."""
+    from ..systems.registry import measures, parsed_references  # every system, which no other metric needs
+
     result = connection.execute("SELECT id FROM selected WHERE system = 'overcooked'").fetchall()
     runs = store.load(connection, [row[0] for row in result], states=True)
     references = parsed_references(reference_rows(connection))

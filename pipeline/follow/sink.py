@@ -17,9 +17,9 @@ import duckdb
 
 from ...schemas import Quarantined, Trajectory
 from ..errors import WriteError
-from ..ingest import Ingested
 from ..ingest.identity import settled
 from ..ingest.measure import save
+from ..ingest.result import Ingested
 from ..ingest.sources import Source, keep, with_copy
 from ..store import AMONG, Store, delete, execute, insert, texts
 from ..store.columns import digest

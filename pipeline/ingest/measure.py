@@ -14,8 +14,8 @@ from ..store import AMONG, Store, delete, derived, execute, insert, listed, text
 from ..store.columns import Columns, Tables
 from ..store.connection import append, offered
 from ..store.trajectories import reference_rows
-from ..systems import SYSTEMS, References
-from ..systems.registry import measures, parsed_references
+from ..systems import References
+from ..systems.registry import SYSTEMS, measures, parsed_references
 
 TEAMWORK = (resources.files("coaudit.pipeline.store.sql") / "teamwork.sql").read_text()
 """What SQL says of any team, as the columns of `computed`."""

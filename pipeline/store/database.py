@@ -249,6 +249,13 @@ class Store:
         with self._open(read_only=True) as connection:
             return sync.lags(self.workspace, connection)
 
+    def lacks_sources(self) -> bool:
+        """Whether the ledger of sources holds more than the tables: a kill, or what another machine read."""
+        if not self.workspace.sources.exists():
+            return False
+        with self.reading(synced=True) as connection:
+            return self.workspace.sources.grown(sync.reached(connection))
+
     def _limits(self) -> dict[str, str]:
         """Settings of a process that only looks: what does not fit in memory spills outside the workspace."""
         if not self.read_only:

@@ -17,7 +17,7 @@ from coaudit.pipeline.analyze.matrix import joint_inclusion
 from coaudit.pipeline.analyze.metrics import metrics
 from coaudit.pipeline.analyze.people import people as validate_people
 from coaudit.pipeline.errors import SourceError, UsageError
-from coaudit.pipeline.ingest import rebuild
+from coaudit.pipeline.ingest.rebuild import rebuild
 from coaudit.pipeline.report import trust
 from coaudit.pipeline.store import Selection, Store, samples
 from coaudit.schemas import Agreement
