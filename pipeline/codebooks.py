@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import tomllib
+from collections import Counter
+from collections.abc import Iterable
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
@@ -41,6 +43,13 @@ def load(name: str, own: Path | None = None) -> Codebook:
             (resources.files("coaudit.schemas.codebooks") / f"{name}.toml").read_bytes(), f"{name}.toml"
         )
     raise UnknownCodebookError(f"unknown codebook {name!r}, expected one of {', '.join(names(own))}")
+
+
+def titles(rows: Iterable[tuple[str | None, str]]) -> dict[tuple[str | None, str], str]:
+    """(Codebook, code) -> its name in a table: the code, after its codebook where two codebooks have it."""
+    codes = set(rows)
+    often = Counter(code for _, code in codes)
+    return {(book, code): code if often[code] == 1 else f"{book} / {code}" for book, code in codes}
 
 
 def state(own: Path | None = None) -> str:

@@ -46,6 +46,8 @@ class Metric(Model):
 class Agreement(Model):
     """One coefficient of agreement between raters on one code."""
 
+    codebook: str | None = None
+    """None where the ratings came from a table of their own."""
     code: str
     coefficient: str
     raters: tuple[str, ...]

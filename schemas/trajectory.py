@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, FiniteFloat, model_validator
 
@@ -34,7 +34,9 @@ _RANGES = {
     "task_performance": (0, 1),
     "preferred": (0, 1),
     "delivered": (0, 1),
+    "success": (0, 1),
 }
+"""What outcomes of these names can be: metrics are bounded by it."""
 
 
 class Participant(Model):
@@ -116,11 +118,42 @@ class Outcome(Model):
     data: JsonValue = None
     """Details as the system logged them, such as the criteria behind a score."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _in_range(cls, said: Any) -> Any:
+        """Of names with a range: a text that is a number is one, and what can't be one of them is none.
+
+        Cut to its range it would be a wrong one.
+        """
+        if not isinstance(said, dict) or said.get("name") not in _RANGES:
+            return said
+        text, value = said.get("text"), said.get("value")
+        if value is None and isinstance(text, str):
+            value = _number(text)
+            if value is None:
+                return {**said, "reason": f"{said['name']} must be a number, got {text[:40]!r}"}
+        wrong = _out_of_range(said["name"], value) if isinstance(value, (int, float)) else None
+        return {**said, "value": value} if wrong is None else {**said, "value": None, "reason": wrong}
+
     @property
     def inferred(self) -> str | None:
         """What it follows from, where no log says it."""
         why = self.data.get("inferred") if isinstance(self.data, dict) else None
         return why if isinstance(why, str) else None
+
+
+def _number(text: str) -> float | None:
+    """The number that a text is; true and false are 1 and 0."""
+    word = text.strip().lower()
+    try:
+        return float({"true": "1", "false": "0"}.get(word, word))
+    except ValueError:
+        return None
+
+
+def _out_of_range(name: str, value: float) -> str | None:
+    low, high = _RANGES.get(name, (-math.inf, math.inf))
+    return None if low <= value <= high else f"{name} must be from {low} to {high}, got {value:g}"
 
 
 class GivenOutcome(Model):
@@ -133,9 +166,8 @@ class GivenOutcome(Model):
 
     @model_validator(mode="after")
     def _in_range(self) -> GivenOutcome:
-        low, high = _RANGES.get(self.name, (-math.inf, math.inf))
-        if not low <= self.value <= high:
-            raise ValueError(f"{self.name} must be from {low} to {high}, got {self.value:g}")
+        if (wrong := _out_of_range(self.name, self.value)) is not None:
+            raise ValueError(wrong)
         return self
 
     def outcome(self) -> Outcome:

@@ -37,6 +37,8 @@ COEFFICIENTS = (
     "pabak",
 )
 _DEFINED_ON_ONE_LABEL = {"percent_agreement", "positive_agreement", "negative_agreement", "gwet_ac1", "pabak"}
+_OF_MARGINS = {"fleiss_kappa", "gwet_ac1"}
+"""What rests on the margins, which may be those of units that one rater alone has seen."""
 _ONE_LABEL = "one label only"
 _NO_INTERVAL = Interval(None, None, "no interval: a single unit or trajectory")
 
@@ -92,9 +94,9 @@ class Coefficient:
     """One row of a report.
 
     `n_units` counts the units that `value` compares raters on: with two ratings, of the pair for Cohen's
-    kappa and of one of the pairs for their mean; `n_ratings` counts theirs. With margins of all units it
-    counts those too. `value` is None where it is undefined, with the `reason`; AC1 and PABAK carry one also
-    where they are 1 because only one label was used. The interval covers 95 %;
+    kappa and of one of the pairs for their mean; `n_ratings` counts theirs. With margins of all units Fleiss'
+    kappa and AC1 count those too. `value` is None where it is undefined, with the `reason`; AC1 and PABAK
+    carry one also where they are 1 because only one label was used. The interval covers 95 %;
     `undefined_resamples` of the draws had no value.
     """
 
@@ -252,11 +254,11 @@ def measure(
     per_unit = (matrix != MISSING).sum(1)
     paired = per_unit >= 2
     used = paired if margins == "paired" else per_unit > 0
-    counted = used if paired.any() else paired
-    n_units, n_ratings = int(counted.sum()), int(per_unit[counted].sum())
 
     def row(name: str, value: float | None, interval: Interval, reason: str | None) -> Coefficient:
         low, high, _, undefined = interval
+        counted = used if name in _OF_MARGINS and paired.any() else paired
+        n_units, n_ratings = int(counted.sum()), int(per_unit[counted].sum())
         return Coefficient(name, raters, value, low, high, n_units, n_ratings, reason, undefined)
 
     if not paired.any():
@@ -264,7 +266,7 @@ def measure(
     result = patterns(matrix[used], n_labels, _at(weights, used), _at(clusters, used), seed=seed)
     tally = Tally.of(result.cells, n_labels)
     draws = result.draw(resamples, seed) if result.independent > 1 else None
-    one_label = _ONE_LABEL if len(np.unique(matrix[paired])) == 1 else None
+    one_label = _ONE_LABEL if len(np.setdiff1d(matrix[paired], MISSING)) == 1 else None
     rows = {}
     for name, compute in formulas.items():
         value = float(compute(result.counts[None], tally)[0])

@@ -39,11 +39,10 @@ def of_workspace(store: Store, names: Sequence[str] = (), margins: Margins = "pa
         with store.reading() as connection:
             codes = list(rated(connection, book))
             repeated = list(consistency(connection, book))
-        for code in codes:
-            rows.extend(of_codes(code, margins))
-        rows.extend(repeated)
+        own = [row for code in codes for row in of_codes(code, margins)]
+        rows += [*own, *repeated]
         if len(book.codes) > 1:
-            rows.extend(_over_codes(codes, rows))
+            rows.extend(_over_codes(codes, own))
     return rows
 
 
@@ -67,7 +66,7 @@ def of_csv(path: Path, labels: Sequence[str], level: str, margins: Margins = "pa
         if label:
             matrix[units[unit], raters.index(rater)] = declared.index(label)
     ratings = _checked(matrix, declared, raters, level)
-    return [_row(path.stem, result) for result in measuring.agreement(ratings, margins=margins)]
+    return [_row(None, path.stem, result) for result in measuring.agreement(ratings, margins=margins)]
 
 
 def margins_named(given: str) -> Margins:
@@ -138,6 +137,8 @@ def qualities(code: Rated, judge: str) -> Iterator[dict[str, Any]]:
             continue
         weights = None if part.weights is None else part.weights[part.units]
         labels, judged = code.book.labels, code.of(judge)
+        if part.name != OUTSIDE:
+            judged = judged[code.framed]
         corpus = np.bincount(judged[judged >= 0], minlength=len(labels)).astype(np.float64)
         outcome = confusing.confusion(said, votes, labels, weights, own.clusters, corpus)
         yield {
@@ -234,13 +235,13 @@ def _agreement(
     )
     wanted = NOMINAL if code.book.level == "nominal" else COEFFICIENTS
     outcome = measuring.agreement(ratings, wanted, pairs=pairs, margins=margins)
-    return [_row(code.code, one, part.name) for one in outcome]
+    return [_row(code.book.name, code.code, one, part.name) for one in outcome]
 
 
-def _row(code: str, result: Coefficient, population: str | None = None) -> Agreement:
+def _row(codebook: str | None, code: str, result: Coefficient, population: str | None = None) -> Agreement:
     fields = ("coefficient", "raters", "value", "low", "high", "n_units", "n_ratings", "reason")
     named = {name: getattr(result, name) for name in fields}
-    return Agreement(code=code, population=population or None, **named)
+    return Agreement(codebook=codebook, code=code, population=population or None, **named)
 
 
 def _over_codes(codes: list[Rated], rows: list[Agreement]) -> Iterator[Agreement]:
@@ -248,17 +249,17 @@ def _over_codes(codes: list[Rated], rows: list[Agreement]) -> Iterator[Agreement
     if not codes:
         return
     book = codes[0].book
-    everyone = [codes[0].humans] if len(codes[0].humans) > 1 else []
-    everyone += [(judge, *codes[0].humans) for judge in codes[0].judges if codes[0].humans]
+    everyone = [codes[0].humans] if book.binary and len(codes[0].humans) > 1 else []
+    everyone += [(judge, *codes[0].humans) for judge in codes[0].judges if book.binary and codes[0].humans]
     for raters in everyone:
-        for part in _together(codes).populations:
+        for part in together(codes).populations:
             yield _sets(codes, raters, part)
-    names = {code.code for code in codes}
-    kappas = [r for r in rows if r.coefficient == "cohen_kappa" and r.code in names]
+    kappas = [r for r in rows if r.coefficient == "cohen_kappa"]
     for pair, apart in sorted({(r.raters, outside(r)) for r in kappas}):
         own = [r for r in kappas if (r.raters, outside(r)) == (pair, apart)]
         defined = [row.value for row in own if row.value is not None]
         yield Agreement(
+            codebook=book.name,
             code=book.name,
             coefficient="macro_cohen_kappa",
             raters=pair,
@@ -275,8 +276,8 @@ def outside(row: Agreement) -> bool:
     return (row.population or "").endswith(OUTSIDE)
 
 
-def _together(codes: list[Rated]) -> Rated:
-    """All codes side by side, a column for each rater of each: whom people were asked about at all."""
+def together(codes: list[Rated]) -> Rated:
+    """All codes side by side, a column for each rater of each: what people were asked about at all."""
     raters = tuple(f"{code.code} {rater}" for code in codes for rater in code.humans)
     columns = [code.matrix[:, [code.raters.index(r) for r in code.humans]] for code in codes]
     kinds = dict.fromkeys(raters, "human")
@@ -293,10 +294,12 @@ def _sets(codes: list[Rated], raters: tuple[str, ...], part: Population) -> Agre
     clusters = None if codes[0].clusters is None else codes[0].clusters[part.units]
     weights = None if part.weights is None else part.weights[part.units]
     lost = f"{partial} sets with an unclear, failed or missing answer left out" if partial else ""
-    name = "; ".join(text for text in (part.name, lost) if text)
-    return _row(
-        codes[0].book.name, set_alpha(said == 0, known, raters, weights=weights, clusters=clusters), name
-    )
+    book = codes[0].book
+    fewer = len(complete) < len(book.codes)
+    held = f"sets of the {len(complete)} of {len(book.codes)} codes that all of them rated" if fewer else ""
+    name = "; ".join(text for text in (part.name, held, lost) if text)
+    alpha = set_alpha(said == 0, known, raters, weights=weights, clusters=clusters)
+    return _row(book.name, book.name, alpha, name)
 
 
 def _read_csv(path: Path) -> dict[tuple[str, str], tuple[str, int]]:

@@ -18,7 +18,8 @@ import numpy as np
 
 from ...annotation.statistics import Comparison, comparisons
 from ...annotation.statistics.corrected import FORMS, corrected
-from ...annotation.statistics.estimate import Totals, totals
+from ...annotation.statistics.estimate import UNIT, Bounds, Totals, totals
+from ...schemas import Codebook
 from ..errors import UsageError
 from ..store import AMONG, Selection, Store, dictionaries, execute, texts
 from . import process
@@ -30,6 +31,7 @@ CORRECTIONS = ("holm", "benjamini_hochberg")
 MEASURED = "measured"
 JUDGE_ONLY = "judge only: its errors are not corrected"
 OWN_LABELS = "the rater's own labels"
+SEPARATOR = chr(31)
 METRICS = "metrics"
 """The question of all that is measured; those of codes are their codebooks."""
 
@@ -74,7 +76,8 @@ def compare(
     with store.reading() as connection:
         (key,) = keys_of(connection, [by])
         _select(connection, key[1], pair, only)
-        clusters = dict(execute(connection, f"SELECT t.id, {CLUSTER} FROM trajectories t", []).fetchall())
+        cluster = "hash('t', t.id)" if by == "instance" else CLUSTER
+        clusters = dict(execute(connection, f"SELECT t.id, {cluster} FROM trajectories t", []).fetchall())
         rows = [*_measured(connection, by, key[1], rater), *_coded(store, connection, by, key[1], rater)]
     names = sorted({question.name for question in rows})
     if unknown := [name for name in metrics if name not in names]:
@@ -257,40 +260,66 @@ def _coded(
     """Every code of whole trajectories: of a judge corrected by people's labels, where there are any."""
     query = "SELECT DISTINCT codebook, rater, rater_kind FROM counted_ratings WHERE unit_kind = 'trajectory'"
     who = connection.execute(query).fetchall()
-    people = {book for book, name, kind in who if kind == "human" or name == "gold"}
+    labelled = {book for book, name, kind in who if kind == "human" or name == "gold"}
+    books = [book for book in chosen_books(store, sorted(labelled)) if book.binary] if labelled else []
+    people = {book.name for book in books}
     kinds = {name: kind for _, name, kind in who}
-    for question in _raw(connection, by, expression):
+    for question in _raw(store, connection, by, expression):
         corrects = question.family in people and kinds[question.rater or ""] != "human"
         alone = question.family in people and rater != question.rater
         if rater in (None, question.rater) and not corrects and not alone:
             human = kinds[question.rater or ""] == "human"
             yield replace(question, basis=OWN_LABELS if human else JUDGE_ONLY)
-    for book in chosen_books(store, sorted(people)) if people else ():
-        if book.binary:
-            for code in rated(connection, book):
-                yield from _labelled(connection, code, by, expression, rater)
+    for book in books:
+        for code in rated(connection, book):
+            yield from _labelled(connection, code, by, expression, rater)
 
 
-def _raw(connection: duckdb.DuckDBPyConnection, by: str, expression: str) -> Iterator[Question]:
-    """The share of trajectories with each code as each rater has it."""
+def _raw(store: Store, connection: duckdb.DuckDBPyConnection, by: str, expression: str) -> Iterator[Question]:
+    """What each rater has of trajectories: the share with each code, or label, and on a scale the mean."""
+    connection.execute(
+        "CREATE TEMP TABLE answers (codebook VARCHAR, labels VARCHAR[], answer VARCHAR, named VARCHAR)"
+    )
+    bounds = {book.name: _answers(connection, book) for book in chosen_books(store, ())}
     connection.execute("""
         CREATE TEMP VIEW coded AS
-        SELECT codebook || chr(31) || code AS metric, trajectory_id, (label = positive)::DOUBLE AS value,
+        SELECT codebook || chr(31) || code || a.named AS metric, trajectory_id,
+            CASE WHEN a.answer IS NULL THEN label::DOUBLE ELSE (label = a.answer)::DOUBLE END AS value,
             1.0 AS weight, NULL::VARCHAR AS reason, NULL::VARCHAR AS participant, rater,
             NULL::VARCHAR AS scoring, NULL::VARCHAR AS definition
-        FROM counted_ratings
-        WHERE unit_kind = 'trajectory' AND label IS NOT NULL AND label <> 'unclear' AND positive IS NOT NULL
+        FROM counted_ratings JOIN answers a USING (codebook)
+        WHERE unit_kind = 'trajectory' AND list_contains(a.labels, label)
     """)
     held: dict[tuple[str, str | None, str | None], dict[str, Totals]] = {}
     instances = clustered(connection, [by])
     for group in groups(connection, _keys(by, expression), table="coded", instances=instances):
         if group.keys[-1] is not None and group.totals.n:
             place = group.head[0] or "", group.head[2], _system(by, group.keys)
-            share = replace(group.totals, bounds=(0.0, 1.0), yes_no=True)
-            held.setdefault(place, {})[str(group.keys[-1])] = share
+            own = bounds[place[0].partition(SEPARATOR)[0]]
+            sample = replace(group.totals, bounds=own, yes_no=own == UNIT)
+            held.setdefault(place, {})[str(group.keys[-1])] = sample
     for (name, rater, system), samples in held.items():
-        book, _, code = name.partition(chr(31))
+        book, _, code = name.partition(SEPARATOR)
         yield Question(code, system, book, rater, JUDGE_ONLY, samples)
+
+
+def _answers(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Bounds:
+    """Note in `answers` what is compared of a codebook, and say what values it has.
+
+    Of two labels the positive one, of several each, on a scale (answer: none) their numbers.
+    """
+    kinds: list[tuple[str | None, str]] = [(label, f": {label}") for label in book.labels]
+    if book.binary:
+        kinds = [(book.positive, "")]
+    elif book.level != "nominal":
+        kinds = [(None, " (mean)")]
+    for answer, named in kinds:
+        values = [book.name, list(book.labels), answer, named]
+        execute(connection, "INSERT INTO answers VALUES (?, ?, ?, ?)", values).fetchall()
+    if kinds[0][0] is not None:
+        return UNIT
+    numbers = [float(label) for label in book.labels]
+    return min(numbers), max(numbers)
 
 
 def _labelled(
@@ -307,8 +336,10 @@ def _labelled(
         raters = [None]
     for system in sorted({system for system, _ in of_unit}, key=str):
         values = sorted({str(value) for own, value in of_unit if own == system and value is not None})
+        # A group may be called None: trajectories without a group are not its.
+        named = [(own, None if value is None else str(value)) for own, value in of_unit]
         held = {
-            value: code.where(np.array([own == (system, value) for own in ((s, str(v)) for s, v in of_unit)]))
+            value: code.where(np.array([own == (system, value) for own in named], dtype=bool))
             for value in values
         }
         for name in raters:

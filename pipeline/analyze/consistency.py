@@ -52,18 +52,19 @@ def _rows(book: Codebook, code: str, rater: str, version: str, units: Answers) -
     where = f"units that version {version} was asked about up to {times} times"
     if (flips := sum(len(set(given.values())) > 1 for given in units.values())) <= FEW:
         where += f"; {flips} of them got different answers, too few for a good interval"
-    yield _row(code, rater, "intra_rater_alpha", alpha, where)
-    yield _row(code, rater, "flip_rate", same, where, turned=True)
+    yield _row(book.name, code, rater, "intra_rater_alpha", alpha, where)
+    yield _row(book.name, code, rater, "flip_rate", same, where, turned=True)
 
 
 def _row(
-    code: str, rater: str, name: str, result: Coefficient, where: str, *, turned: bool = False
+    book: str, code: str, rater: str, name: str, result: Coefficient, where: str, *, turned: bool = False
 ) -> Agreement:
     """A coefficient under its name for one rater; `turned` says how often answers differ, not agree."""
     value, low, high = result.value, result.low, result.high
     if turned:
         value, low, high = (None if v is None else 1 - v for v in (value, high, low))
     return Agreement(
+        codebook=book,
         code=code,
         coefficient=name,
         raters=(rater,),

@@ -41,7 +41,8 @@ class Rated:
     `probability` has the same shape and holds what a rater gave its label, nan where it gave none.
     `inclusion` (units,) is the probability with which a unit was drawn for people, nan where no sample
     holds it. `trajectory` (units,) numbers the trajectories, `strata` (units,) those of the sample's design,
-    −1 where it has none.
+    −1 where it has none. `framed` (units,) says what the samples could take: nothing is known of sessions
+    that came later, or that `sample --where` left out.
     """
 
     book: Codebook
@@ -54,6 +55,7 @@ class Rated:
     inclusion: Floats
     trajectory: Ints
     strata: Ints
+    framed: NDArray[np.bool_]
 
     @property
     def humans(self) -> tuple[str, ...]:
@@ -85,6 +87,7 @@ class Rated:
             inclusion=self.inclusion[units],
             trajectory=self.trajectory[units],
             strata=self.strata[units],
+            framed=self.framed[units],
         )
 
     @property
@@ -157,7 +160,7 @@ def rated(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Iterator[Rat
     """Each code of a codebook that has ratings, with every unit of its kind (the opening query apart)."""
     units = execute(connection, _UNITS, [book.name]).fetchall()
     index = {(row[0], row[1]): place for place, row in enumerate(units)}
-    inclusion, strata = _design(connection, book, index)
+    design = _design(connection, book, index)
     numbers: dict[str, int] = {}
     trajectory = np.array([numbers.setdefault(row[0], len(numbers)) for row in units], dtype=np.int64)
     by_code: dict[str, list[dict[str, Any]]] = {}
@@ -175,7 +178,10 @@ def rated(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Iterator[Rat
             if row["probability"] is not None:
                 probability[place] = row["probability"]
         result = tuple((row[0], row[1]) for row in units)
-        yield Rated(book, code, result, raters, kinds, matrix, probability, inclusion, trajectory, strata)
+        inclusion, strata, framed = design
+        yield Rated(
+            book, code, result, raters, kinds, matrix, probability, inclusion, trajectory, strata, framed
+        )
 
 
 def groups(
@@ -231,8 +237,9 @@ _ASKED = """
 
 def _design(
     connection: duckdb.DuckDBPyConnection, book: Codebook, index: dict[Unit, int]
-) -> tuple[Floats, Ints]:
-    """(units,) inclusion probability, nan where no sample holds the unit, and stratum of the design.
+) -> tuple[Floats, Ints, NDArray[np.bool_]]:
+    """(units,) inclusion probability, nan where no sample holds the unit, stratum of the design, and whether
+    a sample that people have begun could take the unit.
 
     The stratum is −1 outside the sample, and everywhere unless one sample alone took fixed numbers of strata.
     """
@@ -248,15 +255,21 @@ def _design(
             chance.setdefault(sample, np.zeros(len(index)))[place] = probability
             of_unit = strata.setdefault(sample, np.full(len(index), -1, dtype=np.int64))
             of_unit[place] = numbers.setdefault(stratum, len(numbers)) if fixed else -1
+    frames: dict[str, NDArray[np.bool_]] = {}
     for sample, trajectory, event, probability in execute(connection, _FRAMES, [book.name]).fetchall():
         if (trajectory, event) in index and sample in chance:
             chance[sample][index[trajectory, event]] = probability
+            frame = frames.setdefault(sample, np.zeros(len(index), dtype=bool))
+            frame[index[trajectory, event]] = True
     asked = np.zeros(len(index), dtype=bool)
     asked[[index[u] for u in execute(connection, _ASKED, [book.name]).fetchall() if u in index]] = True
     inclusion = joint_inclusion(list(drawn.values()), list(chance.values()), asked)
     used = [sample for sample, units in drawn.items() if (units & asked).any()]
     stratum_of = strata[used[0]] if len(used) == 1 else np.full(len(index), -1, dtype=np.int64)
-    return inclusion, stratum_of
+    # A sample whose frame was not noted may have taken any unit.
+    noted = bool(used) and all(sample in frames for sample in used)
+    framed = np.any([frames[s] for s in used], axis=0) if noted else np.ones(len(index), dtype=bool)
+    return inclusion, stratum_of, framed
 
 
 def joint_inclusion(drawn: list[NDArray[np.bool_]], chance: list[Floats], asked: NDArray[np.bool_]) -> Floats:

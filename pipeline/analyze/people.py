@@ -18,8 +18,8 @@ from ...annotation.statistics.intervals import MISSING
 from ...schemas import Agreement
 from ..errors import UsageError
 from ..store import Store
-from .agreement import of_codes
-from .matrix import Rated, chosen_books, groups, rated
+from .agreement import of_codes, together
+from .matrix import Population, Rated, chosen_books, groups, rated
 
 WANTED = ("cohen_kappa", "mean_cohen_kappa", "fleiss_kappa", "krippendorff_alpha", "percent_agreement")
 
@@ -71,30 +71,38 @@ def _pooled(codes: list[Rated], of: Mapping[str, Mapping[str, str | None]]) -> I
     if len(raters) < 2:
         return
     names = [" · ".join(v for v in of.get(unit[0], {}).values() if v) for unit in codes[0].units]
-    everything = np.ones(len(names), dtype=bool)
-    yield from _rows(codes, raters, everything, None)
     different = sorted(set(names) - {""})
-    for name in different if len(different) > 1 else ():
-        yield from _rows(codes, raters, np.array([one == name for one in names]), name)
+    for part in together(codes).populations:
+        yield from _rows(codes, raters, part, part.units, None)
+        for name in different if len(different) > 1 else ():
+            own = np.array([one == name for one in names])
+            yield from _rows(codes, raters, part, part.units & own, name)
 
 
 def _rows(
-    codes: list[Rated], raters: tuple[str, ...], units: NDArray[np.bool_], group: str | None
+    codes: list[Rated],
+    raters: tuple[str, ...],
+    part: Population,
+    units: NDArray[np.bool_],
+    group: str | None,
 ) -> Iterator[dict[str, Any]]:
     cells = np.concatenate([_cells(code, raters)[units] for code in codes])
     clusters = np.concatenate([code.trajectory[units] for code in codes])
     some = (cells != MISSING).sum(1) > 1
     if not some.any():
         return
+    weights = None if part.weights is None else np.tile(part.weights[units], len(codes))[some]
     ratings = Ratings(
         matrix=cells[some],
         labels=codes[0].book.labels,
         raters=raters,
         level="nominal",
+        weights=weights,
         clusters=clusters[some],
     )
     for one in measuring.agreement(ratings, ("cohen_kappa", "mean_cohen_kappa", "fleiss_kappa")):
-        yield {"group": group, "n_traces": len(np.unique(clusters[some])), **_row(one)}
+        counted = {"n_traces": len(np.unique(clusters[some])), "population": part.name or None}
+        yield {"group": group, **counted, **_row(one)}
 
 
 def _row(one: Coefficient) -> dict[str, Any]:
@@ -125,7 +133,8 @@ def lines(page: dict[str, Any]) -> Iterator[str]:
             yield f"  {count['code']}: {'; '.join(map(_said, shown))}; found {found}"
         joint = [row for row in book["pooled"] if row["coefficient"] != "cohen_kappa"]
         for row in joint or book["pooled"]:
-            where = ", ".join([*([row["group"]] if row["group"] else []), f"{row['n_traces']} traces"])
+            said = (row["group"], f"{row['n_traces']} traces", row["population"])
+            where = ", ".join(text for text in said if text)
             yield f"  over all codes ({where}): {_said(row)}"
 
 

@@ -52,7 +52,7 @@ class Counts:
     """One codebook and rater over sessions (S,) and their parties (S, P): units, answered and positive ones.
 
     `weighted_answered` and `weighted_positives` are the last two by 1/π, `member` (S, P) tells parties from
-    filling, `human` (S, P) people from agents.
+    filling, `human` (S, P) people from agents. `beyond` (S,) are sessions that no sample could take.
     """
 
     units: Floats
@@ -63,6 +63,7 @@ class Counts:
     member: Bools
     human: Bools
     clusters: NDArray[Any]
+    beyond: Bools
     design: str
 
     def where(self, sessions: NDArray[Any]) -> Counts:
@@ -174,10 +175,13 @@ _COUNTS = """
     )
     SELECT g.session, p.seat, g.place, g.cluster, p.party = 'human' AS human,
         p.units, p.answered, p.positives, coalesce(d.answered, 0) AS weighted_answered,
+        EXISTS (SELECT 1 FROM frames x WHERE x.codebook = book) AND f.trajectory_id IS NULL AS beyond,
         coalesce(d.positives, 0) AS weighted_positives, coalesce(d.units, 0) AS drawn
     FROM processed p JOIN wanted ON p.codebook = book AND p.rater = who
     JOIN places g ON g.id = p.trajectory_id
     LEFT JOIN drawn d ON d.trajectory_id = p.trajectory_id AND d.actor = p.participant
+    LEFT JOIN (SELECT DISTINCT trajectory_id FROM frames JOIN wanted ON codebook = book) f
+        ON f.trajectory_id = p.trajectory_id
 """
 
 
@@ -201,6 +205,10 @@ def _counts(connection: Any, codebook: str, rater: str) -> tuple[Counts, Ints, N
     member[session, column] = True
     place, clusters = np.zeros(shape[0], dtype=np.int64), np.zeros(shape[0], dtype=np.uint64)
     place[session], clusters[session] = rows["place"], rows["cluster"]
+    beyond = np.zeros(shape[0], dtype=bool)
+    if sampled:
+        beyond[session] = rows["beyond"]
+        beyond &= wide("units").sum(1) > 0  # a session without units is in no frame
     counts = Counts(
         units=wide("units"),
         answered=answered,
@@ -210,6 +218,7 @@ def _counts(connection: Any, codebook: str, rater: str) -> tuple[Counts, Ints, N
         member=member,
         human=wide("human") > 0,
         clusters=clusters,
+        beyond=beyond,
         design=BY_SAMPLE if sampled else BY_SHARE,
     )
     return counts, place, numbers
@@ -251,7 +260,11 @@ def expanded(counts: Counts) -> Floats:
 def _answered(counts: Counts) -> tuple[float | None, str]:
     units, answered = float(counts.units.sum()), float(counts.answered.sum())
     share = answered / units if units else None
-    return share, EVERY if share in (None, 1.0) else counts.design
+    if share in (None, 1.0):
+        return share, EVERY
+    beyond = int(counts.beyond.sum())
+    words = f"; {beyond} sessions that no sample could take are taken for such ones" if beyond else ""
+    return share, counts.design + words
 
 
 def entropy(counts: Counts, definition: str | None = "released") -> Process:

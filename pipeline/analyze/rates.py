@@ -98,7 +98,16 @@ def audit(code: Rated, judge: str | None) -> tuple[Audit, NDArray[np.bool_], str
     corpus = np.ones(len(human), dtype=bool) if said is None else said != MISSING
     if not corpus.any() or (said is None and not (human != MISSING).any()):
         return None
+    unasked = int(((human != MISSING) & ~corpus).sum())
     human, inclusion, assumed = _weighed(human[corpus], code.inclusion[corpus])
+    if unasked:
+        assumed += f"; {unasked} labelled units that the judge was not asked about left out"
+    reached = code.framed[corpus]
+    if not reached.all() and (human[reached] != MISSING).any():
+        beyond = int((~reached).sum())
+        assumed += f"; of the {int(reached.sum())} units that the samples could take, not of {beyond} others"
+        human, inclusion = human[reached], None if inclusion is None else inclusion[reached]
+        corpus[corpus] = reached
     clusters = None if code.clusters is None else code.clusters[corpus]
     strata = None if said is None else _presence(said[corpus])
     return Audit(human, strata, inclusion, clusters, design=code.strata[corpus]), corpus, assumed + of_people
@@ -185,7 +194,7 @@ def _weighed(human: Floats, drawn: Floats) -> tuple[Floats, Floats | None, str]:
     if not asked.any():
         return human, None, ""
     if not (asked & sampled).any():
-        whole = bool(asked.all())
+        whole = bool((human >= 0).all())
         return human, None, "; " + ("every unit was labelled" if whole else _NO_SAMPLE)
     beyond = int((asked & ~sampled).sum())
     words = f"; {beyond} labelled units outside the samples left out" if beyond else ""

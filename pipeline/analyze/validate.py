@@ -24,6 +24,8 @@ from .matrix import Rated, chosen_books, groups, rated
 EXAMPLES = 5
 """Errors of a kind that are shown."""
 QUALITIES = ("sensitivity", "specificity", "ppv", "npv")
+EVENLY = "the labelled units count evenly: not weighted by 1/π, though the samples drew them unevenly"
+"""Of what the page does not weigh."""
 TRAP = (
     "A judge that always answers 'absent' passes this test where a code is rare: read it only together with "
     "the sensitivity beside it."
@@ -135,7 +137,12 @@ def _calibration(code: Rated, judge: str) -> dict[str, Any]:
     given = code.probability[:, code.raters.index(judge)]
     usable = (human >= 0) & (said >= 0) & ~np.isnan(given) & (len(code.book.labels) == 2)
     positive = np.where(said == 0, given, 1 - given)[usable]
-    return asdict(calibration(positive, (human[usable] == 0).astype(np.int64)))
+    return {**asdict(calibration(positive, (human[usable] == 0).astype(np.int64))), "note": _evenly(code)}
+
+
+def _evenly(code: Rated) -> str | None:
+    """What is to be said of figures that don't weigh units, where a sample drew them unevenly."""
+    return None if all(part.weights is None for part in code.populations) else EVENLY
 
 
 def _alternative(code: Rated, judge: str, margin: float) -> dict[str, Any]:
@@ -145,7 +152,7 @@ def _alternative(code: Rated, judge: str, margin: float) -> dict[str, Any]:
     outcome = alternative_annotator_test(
         own, humans, code.humans, positive=0, margin=margin, clusters=code.clusters
     )
-    return {**asdict(outcome), "margin": margin, "trap": TRAP}
+    return {**asdict(outcome), "margin": margin, "trap": TRAP, "note": _evenly(code)}
 
 
 def _drift(code: Rated, judge: str, previous: str | None) -> dict[str, Any] | None:
@@ -153,7 +160,7 @@ def _drift(code: Rated, judge: str, previous: str | None) -> dict[str, Any] | No
         return None
     human = code.settled()
     outcome = drift(code.of(previous), code.of(judge), positive=0, human=human, clusters=code.clusters)
-    return asdict(outcome)
+    return {**asdict(outcome), "note": _evenly(code)}
 
 
 def lines(page: dict[str, Any]) -> Iterator[str]:
@@ -180,7 +187,8 @@ def lines(page: dict[str, Any]) -> Iterator[str]:
             yield f"  people {kind['people']}, judge {kind['judge']}: {kind['n']}"
         test = code["alternative_annotator_test"]
         verdict = test["reason"] or f"winning rate {test['winning_rate']:.2f}, passed: {test['passed']}"
-        yield f"  alternative annotator test (ε = {test['margin']}): {verdict}. {test['trap']}"
+        said = f"{verdict}; {test['note']}" if test["note"] and not test["reason"] else verdict
+        yield f"  alternative annotator test (ε = {test['margin']}): {said}. {test['trap']}"
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from ...schemas import Agreement, Rate
+from .. import codebooks
 from ..analyze import agreement as measuring
 from ..analyze import compare as comparing
 from ..analyze import people
@@ -49,7 +50,8 @@ def agreement(
         emit({"rows": [row.model_dump() for row in rows], "confusions": confusions})
         return
     columns = ["code", "coefficient", "raters", "value", "95 %", "units", "ratings", "note"]
-    table("Agreement", columns, [_agreement_cells(row) for row in rows])
+    titles = codebooks.titles((row.codebook, row.code) for row in rows)
+    table("Agreement", columns, [_agreement_cells(row, titles[row.codebook, row.code]) for row in rows])
 
 
 @app.command("rates")
@@ -76,7 +78,8 @@ def rates(
         emit({"rows": [row.model_dump() for row in rows]})
         return
     columns = ["code", "of", "judge", "judge's", "rate", "95 %", "estimator", "n human", "n judged", "note"]
-    table("Rates", columns, [_rate_cells(row) for row in rows])
+    titles = codebooks.titles((row.codebook, row.code) for row in rows)
+    table("Rates", columns, [_rate_cells(row, titles[row.codebook, row.code]) for row in rows])
 
 
 @app.command("compare")
@@ -181,14 +184,14 @@ def _interval(low: float | None, high: float | None) -> str:
     return "" if low is None else f"{number(low)} – {number(high)}"
 
 
-def _agreement_cells(row: Agreement) -> list[str]:
+def _agreement_cells(row: Agreement, code: str) -> list[str]:
     shown = [", ".join(row.raters), number(row.value), _interval(row.low, row.high)]
     note = "; ".join(text for text in (row.reason, row.population) if text)
-    return [row.code, row.coefficient, *shown, str(row.n_units), str(row.n_ratings), note]
+    return [code, row.coefficient, *shown, str(row.n_units), str(row.n_ratings), note]
 
 
-def _rate_cells(row: Rate) -> list[str]:
+def _rate_cells(row: Rate, code: str) -> list[str]:
     group = " · ".join(str(value) for value in (row.group or {}).values())
     shown = [number(row.judge_rate), number(row.rate), _interval(row.low, row.high), row.estimator or ""]
     note = row.reason or row.design or ""
-    return [row.code, group, row.judge or "", *shown, str(row.n_human), str(row.n_judged), note]
+    return [code, group, row.judge or "", *shown, str(row.n_human), str(row.n_judged), note]

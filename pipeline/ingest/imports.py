@@ -22,7 +22,7 @@ from . import labels
 
 AHEAD = timedelta(minutes=5)
 """By so much another machine's clock may be ahead of ours."""
-PAIR = ("error_source", "rationale", "probability", "quote", "label", "error")
+PAIR = ("rater_version", "error_source", "rationale", "probability", "quote", "label", "error")
 """What must be the same for an imported rating to say nothing new."""
 
 

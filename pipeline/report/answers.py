@@ -169,10 +169,12 @@ def _rate(row: Rate) -> Number:
 def trust(rows: Sequence[Agreement], every: Sequence[Rate]) -> Answer:
     """How far each judge agrees with people, and what people's labels make of its rates, from all of both."""
     question = "How far can the judge be trusted?"
-    corrected = {(r.code, r.judge): r for r in every if r.n_human and r.judge}
+    labelled = [r for r in every if r.n_human and r.judge]
+    titles = codebooks.titles((r.codebook, r.code) for r in labelled)
+    corrected = {(titles[r.codebook, r.code], r.judge or ""): r for r in labelled}
     if not corrected:
         return Answer(question, _unlabelled(rows), None, "coaudit sample --codebook CODEBOOK")
-    kappas = {(code, judge): row for code, judge in corrected if (row := _kappa(rows, code, judge))}
+    kappas = {key: row for key, rate in corrected.items() if (row := _kappa(rows, rate))}
     ranked = sorted(corrected, key=lambda key: (-corrected[key].n_human, key))
     table = Table(
         name="trust",
@@ -195,8 +197,9 @@ def trust(rows: Sequence[Agreement], every: Sequence[Rate]) -> Answer:
     return Answer(question, _judgement(kappas, corrected), table, f"coaudit validate {ranked[0][1]}")
 
 
-def _kappa(rows: Sequence[Agreement], code: str, judge: str) -> Agreement | None:
-    return agreement.with_people([row for row in rows if row.code == code], judge)
+def _kappa(rows: Sequence[Agreement], rate: Rate) -> Agreement | None:
+    own = [row for row in rows if (row.codebook, row.code) == (rate.codebook, rate.code)]
+    return agreement.with_people(own, rate.judge or "")
 
 
 def _coefficient(row: Agreement | None) -> Number:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from ...schemas import GOLD, Agreement, Codebook, Rate
+from .. import codebooks
 from ..analyze import agreement
 from ..analyze.matrix import chosen_books
 from ..store import Store
@@ -124,11 +125,14 @@ def _mean(rows: list[Agreement]) -> Cell:
 
 def agreement_table(rows: Iterable[Agreement]) -> Table:
     """A row for each code and set of raters, a column for each coefficient."""
+    every = list(rows)
+    titles = codebooks.titles((row.codebook, row.code) for row in every)
     by_name: dict[tuple[str, tuple[str, ...], str], dict[str, Agreement]] = {}
-    for row in rows:
+    for row in every:
         name = _COLUMN.get(row.coefficient, row.coefficient)
         if name in COEFFICIENTS:
-            by_name.setdefault((row.code, row.raters, row.population or "all"), {})[name] = row
+            key = titles[row.codebook, row.code], row.raters, row.population or "all"
+            by_name.setdefault(key, {})[name] = row
     whole = {key: row for key, row in by_name.items() if len(row) > 1 or "kappa" not in row}
     lines = [
         (code, " · ".join(raters), *(_coefficient(row.get(n)) for n in COEFFICIENTS), _units(row), population)
@@ -161,7 +165,9 @@ def _units(row: dict[str, Agreement]) -> Number:
 
 def rate_table(rows: Iterable[Rate]) -> Table:
     """The judge's own rate beside the one that people's labels correct; only where people labelled."""
-    labelled = tuple(_rate(row) for row in rows if row.n_human)
+    every = [row for row in rows if row.n_human]
+    titles = codebooks.titles((row.codebook, row.code) for row in every)
+    labelled = tuple(_rate(row, titles[row.codebook, row.code]) for row in every)
     return Table(
         name="rates",
         title="Corrected rates",
@@ -174,9 +180,9 @@ def rate_table(rows: Iterable[Rate]) -> Table:
     )
 
 
-def _rate(row: Rate) -> tuple[Cell, ...]:
+def _rate(row: Rate, code: str) -> tuple[Cell, ...]:
     return (
-        row.code,
+        code,
         row.judge or "people alone",
         Number(row.judge_rate, n=row.n_judged, percent=True, reason="no judge"),
         Number(row.rate, row.low, row.high, reason=row.reason, percent=True),

@@ -64,17 +64,20 @@ UNION ALL
 SELECT 'collab_score', trajectory_id,
     CASE WHEN outcome_rating.value IS NULL THEN NULL
          WHEN delivered.value = 0 THEN 0.0 ELSE delivered.value * outcome_rating.value / 5 END,
-    CASE WHEN outcome_rating.value IS NULL THEN 'no outcome_rating was given'
+    CASE WHEN outcome_rating.value IS NULL THEN coalesce(outcome_rating.reason, 'no outcome_rating was given')
          ELSE coalesce(delivered.reason, 'the log does not say whether it delivered') END, 'human'
 FROM wide WHERE system = 'cogym' OR outcome_rating IS NOT NULL
 UNION ALL
-SELECT 'outcome_rating', trajectory_id, outcome_rating.value, 'no outcome_rating was given', NULL
+SELECT 'outcome_rating', trajectory_id, outcome_rating.value,
+    coalesce(outcome_rating.reason, 'no outcome_rating was given'), NULL
 FROM wide WHERE system = 'cogym' OR outcome_rating IS NOT NULL
 UNION ALL
-SELECT 'satisfaction', trajectory_id, satisfaction.value, 'no satisfaction was given', NULL
+SELECT 'satisfaction', trajectory_id, satisfaction.value,
+    coalesce(satisfaction.reason, 'no satisfaction was given'), NULL
 FROM wide WHERE system = 'cogym' OR satisfaction IS NOT NULL
 UNION ALL
-SELECT 'communication_rating', trajectory_id, communication_rating.value, 'no communication_rating was given', NULL
+SELECT 'communication_rating', trajectory_id, communication_rating.value,
+    coalesce(communication_rating.reason, 'no communication_rating was given'), NULL
 FROM wide WHERE system = 'cogym' OR communication_rating IS NOT NULL
 UNION ALL
 SELECT 'success', trajectory_id, success.value, coalesce(success.reason, 'the log does not say'), NULL
@@ -82,7 +85,7 @@ FROM wide
 WHERE success IS NOT NULL
     AND NOT EXISTS (SELECT 1 FROM computed c WHERE c.trajectory_id = wide.trajectory_id AND c.metric = 'success')
 UNION ALL
-SELECT 'won', trajectory_id, preferred.value, 'no preference was recorded', NULL
+SELECT 'won', trajectory_id, preferred.value, coalesce(preferred.reason, 'no preference was recorded'), NULL
 FROM wide WHERE system = 'cogym' OR preferred IS NOT NULL;
 
 -- What each rater said of the units of each process codebook, by party: `answered` leaves out errors and

@@ -416,3 +416,17 @@ def test_what_a_weighted_sample_lacks_may_be_heavy() -> None:
     even = one("percent_agreement", matrix, resamples=2000)
     heavy = one("percent_agreement", matrix, weights=np.repeat([1.0, 9.0], 30), resamples=2000)
     assert even.low is not None and heavy.low is not None and heavy.low < even.low - 0.008
+
+
+@pytest.mark.parametrize(("name", "value"), [("gwet_ac1", 1), ("pabak", 1), ("fleiss_kappa", None)])
+def test_constant_data_says_so_also_where_ratings_lack(name: str, value: float | None) -> None:
+    row = one(name, [[1, 1, NAN], [1, NAN, 1], [NAN, 1, 1], [1, 1, 1], [0, NAN, NAN]])
+    assert (row.value, row.reason, row.n_units) == (value, "one label only", 4)
+
+
+def test_with_margins_of_all_units_only_what_rests_on_margins_counts_them_all() -> None:
+    matrix = [[0, 0], [1, 1], [0, 1], [0, NAN], [NAN, 1]]
+    rows = {row.coefficient: row for row in agreement(ratings(matrix), margins="all", resamples=50)}
+    counts = {name: (row.n_units, row.n_ratings) for name, row in rows.items()}
+    assert counts["fleiss_kappa"] == counts["gwet_ac1"] == (5, 8)
+    assert counts["krippendorff_alpha"] == counts["pabak"] == counts["percent_agreement"] == (3, 6)

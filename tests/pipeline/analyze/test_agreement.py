@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -13,8 +15,10 @@ from coaudit.pipeline import codebooks
 from coaudit.pipeline.analyze import agreement, compare, matrix, rates, validate
 from coaudit.pipeline.analyze.matrix import joint_inclusion
 from coaudit.pipeline.analyze.metrics import metrics
+from coaudit.pipeline.analyze.people import people as validate_people
 from coaudit.pipeline.errors import SourceError, UsageError
 from coaudit.pipeline.ingest.rebuild import rebuild
+from coaudit.pipeline.report import trust
 from coaudit.pipeline.store import Selection, Store, samples
 from coaudit.schemas import Agreement
 from tests.pipeline.stores import made, rate, rows, take, verdict
@@ -341,10 +345,20 @@ def labelled(folder: Path, said: dict[str, str], *, probability: dict[int, float
     return found
 
 
-def sampled(store: Store, name: str, drawn: dict[int, float], frame: dict[int, float] | None = None) -> None:
-    """Write a sample that drew these utterances, by number, with these probabilities."""
-    wanted = "kind = 'utterance' AND event > 1"
-    units = rows(store, f"SELECT trajectory_id, event, hash FROM units WHERE {wanted} ORDER BY event")
+def sampled(
+    store: Store,
+    name: str,
+    drawn: dict[int, float],
+    frame: dict[int, float] | None = None,
+    codebook: str = "initiative",
+    kind: str = "utterance",
+) -> None:
+    """Write a sample that drew these units, by number, with these probabilities."""
+    query = """
+        SELECT u.trajectory_id, u.event, u.hash FROM units u JOIN trajectories t ON t.id = u.trajectory_id
+        WHERE u.kind = ? AND NOT coalesce(u.event, 2) < 2 ORDER BY t.native_id, u.event
+    """
+    units = rows(store, query, kind)
     design = samples.Design(
         name=name,
         codebooks={},
@@ -359,7 +373,7 @@ def sampled(store: Store, name: str, drawn: dict[int, float], frame: dict[int, f
     )
     of = [
         samples.Drawn(
-            codebook="initiative",
+            codebook=codebook,
             trajectory=units[number]["trajectory_id"],
             event=units[number]["event"],
             unit_hash=units[number]["hash"],
@@ -369,11 +383,11 @@ def sampled(store: Store, name: str, drawn: dict[int, float], frame: dict[int, f
     ]
     frames = [
         samples.Frame(
-            frame="initiative",
+            frame=codebook,
             probability=probability,
             units={units[number]["trajectory_id"]: (units[number]["event"],)},
         )
-        for number, probability in (frame or drawn).items()
+        for number, probability in (frame or {}).items()
     ]
     samples.save(store.workspace, samples.Sample(design=design, units=tuple(of), frames=tuple(frames)))
 
@@ -557,3 +571,207 @@ def test_an_annotator_model_is_null_with_the_reason_where_two_people_cannot_iden
         rates.rates(store, labels="majority")
     with pytest.raises(UsageError, match="--labels must, without --estimator, be one of"):
         rates.rates(store, labels="dawid-skene", estimator="hajek")
+
+
+BOOK = """
+name = "{name}"
+title = "T"
+unit = "trajectory"
+level = "{level}"
+labels = {labels}
+question = "Q?"
+origin = "o"
+guidance = "g"
+[[codes]]
+code = "late"
+name = "Late"
+definition = "d"
+[[codes]]
+code = "lost"
+name = "Lost"
+definition = "d"
+"""
+
+
+RUNS = """
+[trajectory]
+native_id = "id"
+condition = "arm"
+instance = "instance"
+[event]
+role = "log[].role"
+text = "log[].text"
+"""
+
+
+def runs(folder: Path, n: int, arms: Sequence[str | None] = (), instances: Sequence[str] = ()) -> Store:
+    """Short sessions env_0 and on; codebooks `first`, `second`, `scale`, `kind` with the same codes."""
+    found = made(folder / "workspace")
+    log = [{"role": "user", "text": "Hello"}, {"role": "assistant", "text": "Yes"}]
+    lines = [
+        {
+            "id": f"env_{place}",
+            "arm": arms[place] if arms else None,
+            "instance": instances[place] if instances else None,
+            "log": log,
+        }
+        for place in range(n)
+    ]
+    path = folder / "runs.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    take(found, path, map=RUNS, system="mapped")
+    found.workspace.codebooks.mkdir(exist_ok=True)
+    for name, level, labels in (
+        ("first", "nominal", '["present", "absent"]'),
+        ("second", "nominal", '["present", "absent"]'),
+        ("scale", "ordinal", '["1", "2", "3"]'),
+        ("kind", "nominal", '["1", "2", "3"]'),
+    ):
+        text = BOOK.format(name=name, level=level, labels=labels)
+        (found.workspace.codebooks / f"{name}.toml").write_text(text)
+    return found
+
+
+def said(
+    store: Store, codebook: str, answers: dict[tuple[str, str], str], version: str | None = None
+) -> None:
+    """(Rater, code) -> their label of each session, a letter each; – leaves one out."""
+    labels = {"y": "present", "n": "absent", "u": "unclear", **dict(zip("123", "123", strict=True))}
+    lines = [
+        {
+            "trajectory": f"env_{place}",
+            "codebook": codebook,
+            "code": code,
+            "rater": rater,
+            "rater_kind": _kind(rater),
+            "rater_version": version,
+            "label": labels[letter],
+        }
+        for (rater, code), letters in answers.items()
+        for place, letter in enumerate(letters)
+        if letter != "–"
+    ]
+    assert rate(store, lines).imported == len(lines)
+
+
+def test_codes_of_the_same_name_in_two_codebooks_are_kept_apart(tmp_path: Path) -> None:
+    found = runs(tmp_path, 4)
+    # `first` by hand: 3 of 4 agree, margins 2/4 and 3/4, chance .5, kappa .5. `second`: never, −1.
+    said(found, "first", {("ann", "late"): "yynn", ("bob", "late"): "yyyn", ("judge", "late"): "yyyy"})
+    said(found, "second", {("ann", "late"): "yynn", ("bob", "late"): "nnyy"})
+    every = agreement.of_workspace(found)
+    kappas = {row.codebook: row.value for row in people(every, "cohen_kappa", "ann", "bob")}
+    assert kappas == {"first": pytest.approx(0.5), "second": pytest.approx(-1)}
+    macro = {row.codebook: row.value for row in people(every, "macro_cohen_kappa", "ann", "bob")}
+    assert macro == kappas
+    assert {row.codebook for row in every if "judge" in row.raters} == {"first"}
+    table = trust.agreement_table(every)
+    assert [row[0] for row in table.rows if row[1] == "ann · bob" and "late" in str(row[0])] == [
+        "first / late",
+        "second / late",
+    ]
+
+
+def test_only_codes_that_are_there_or_not_make_sets(tmp_path: Path) -> None:
+    found = runs(tmp_path, 4)
+    said(found, "scale", {("ann", "late"): "1123", ("bob", "late"): "1223"})
+    assert not people(agreement.of_workspace(found), "krippendorff_alpha_masi", "ann", "bob")
+    said(found, "first", {("ann", "late"): "yynn", ("bob", "late"): "yyyn"})
+    (row,) = people(agreement.of_workspace(found), "krippendorff_alpha_masi", "ann", "bob")
+    assert row.population == "sets of the 1 of 2 codes that all of them rated"
+
+
+def test_kappa_over_all_codes_weighs_the_units_of_a_sample_as_kappa_of_one_code_does(tmp_path: Path) -> None:
+    found = runs(tmp_path, 4)
+    sampled(found, "uneven", {0: 0.5, 1: 0.5, 2: 0.25, 3: 0.25}, codebook="first", kind="trajectory")
+    said(found, "first", {("ann", "late"): "yynn", ("bob", "late"): "ynnn"})
+    said(found, "first", {("ann", "lost"): "ynnn", ("bob", "lost"): "ynny"})
+    (book,) = validate_people(found)["people"]
+    (row,) = [r for r in book["pooled"] if r["coefficient"] == "cohen_kappa"]
+    # Of 24 by weight 18 agree; ann says yes in 6, bob in 8: chance 7/12, kappa (9/12 - 7/12) / (5/12).
+    assert row["value"] == pytest.approx(0.4)
+    assert row["population"] == "units of the samples, weighted by 1/π"
+
+
+def test_sessions_without_a_group_are_not_those_of_a_group_called_none(tmp_path: Path) -> None:
+    # Of arm "None" half are found, of arm "x" none; the four without an arm are all found.
+    found = runs(tmp_path, 12, arms=["None"] * 4 + ["x"] * 4 + [None] * 4)
+    said(found, "first", {(rater, "late"): "yynnnnnnyyyy" for rater in ("judge", "ann")})
+    (row,) = compare.compare(found, "condition", metrics=["late"])
+    assert (row["groups"], row["first"], row["second"]) == (["None", "x"], 0.5, 0)
+
+
+def test_codes_with_more_than_two_labels_are_compared_label_by_label_or_by_their_mean_on_a_scale(
+    tmp_path: Path,
+) -> None:
+    found = runs(tmp_path, 8, arms=["a"] * 4 + ["b"] * 4)
+    for book in ("scale", "kind"):
+        said(found, book, {("judge", "late"): "12232333"})
+    said(found, "kind", {("ann", "late"): "1–––––––"})
+    rows = {(r["question"], r["metric"], r["rater"]): r for r in compare.compare(found, "condition")}
+    mean = rows["scale", "late (mean)", "judge"]
+    assert (mean["first"], mean["second"]) == (2, 2.75)  # (1+2+2+3)/4, (2+3+3+3)/4
+    shares = [rows["kind", f"late: {label}", "judge"] for label in "123"]
+    assert [(r["first"], r["second"]) for r in shares] == [(0.25, 0), (0.5, 0.25), (0.25, 0.75)]
+    assert {r["basis"] for r in shares} == {"judge only: its errors are not corrected"}
+
+
+def test_corrected_rates_of_instances_take_each_run_of_one_for_itself(tmp_path: Path) -> None:
+    found = runs(tmp_path, 12, instances=["one"] * 6 + ["two"] * 6)
+    said(found, "first", {(rater, "late"): "yyynnnnnnnny" for rater in ("judge", "ann")})
+    (row,) = compare.compare(found, "instance", metrics=["late"])
+    assert (row["first"], row["pairs"], row["alone"]) == (0.5, 0, (6, 6))
+    assert row["reason"] is None and row["p_value"] is not None
+
+
+def test_a_rate_says_how_many_labels_lie_beyond_what_the_judge_was_asked_about(tmp_path: Path) -> None:
+    # Of the four sessions that the judge saw one is found by ann: 1/4, whatever she says of the other two.
+    found = runs(tmp_path, 6)
+    said(found, "first", {("judge", "late"): "yyyy––", ("ann", "late"): "ynnnyy"})
+    (row,) = rates.rates(found, ["first"])
+    assert (row.rate, row.n_human, row.n_judged) == (0.25, 4, 4)
+    assert "2 labelled units that the judge was not asked about left out" in (row.design or "")
+
+
+def test_an_imported_version_of_a_judge_has_also_the_answers_that_an_earlier_one_gave(tmp_path: Path) -> None:
+    # Of six sessions version 2 rated the first four and finds three; version 1 is left with two, one found.
+    found = runs(tmp_path, 6)
+    said(found, "first", {("judge", "late"): "yynnyn"}, version="1")
+    said(found, "first", {("judge", "late"): "yyyn––"}, version="2")
+    shown = {row.judge: (row.judge_rate, row.n_judged) for row in rates.rates(found, ["first"])}
+    assert shown == {"judge": (0.75, 4), "judge (1)": (0.5, 2)}
+
+
+def test_units_on_which_a_person_was_unclear_are_not_said_to_be_labelled(tmp_path: Path) -> None:
+    found = runs(tmp_path, 4)
+    said(found, "first", {("ann", "late"): "ynnu"})
+    (row,) = rates.rates(found, ["first"])
+    assert row.rate == pytest.approx(1 / 3)
+    assert (row.n_human, row.n_unclear) == (3, 1)
+    assert "every unit was labelled" not in (row.design or "")
+
+
+@pytest.mark.parametrize(("last", "told"), [(0.25, True), (0.5, False)])
+def test_what_the_page_on_a_judge_does_not_weigh_says_so_under_uneven_samples(
+    tmp_path: Path, last: float, told: bool
+) -> None:
+    found = runs(tmp_path, 4)
+    sampled(found, "drawn", {0: 0.5, 1: 0.5, 2: last, 3: last}, codebook="first", kind="trajectory")
+    said(found, "first", {(rater, "late"): "yynn" for rater in ("judge", "ann", "bob", "cleo")})
+    (code,) = validate.validate(found, "judge")["codes"]
+    notes = {code[part]["note"] for part in ("alternative_annotator_test", "calibration")}
+    assert notes == {validate.EVENLY if told else None}
+
+
+def test_a_rate_is_not_of_sessions_that_the_sample_could_not_take(tmp_path: Path) -> None:
+    # Two of four were drawn: what the judge flags is so, the rest not; 2/4. Nobody knows of the last two.
+    found = runs(tmp_path, 6, arms=["a"] * 4 + ["b"] * 2)
+    sampled(found, "some", {0: 0.5, 2: 0.5}, dict.fromkeys(range(4), 0.5), "first", "trajectory")
+    said(found, "first", {("judge", "late"): "yynnyy", ("ann", "late"): "y–n–––"})
+    (row,) = rates.rates(found, ["first"])
+    assert (row.rate, row.judge_rate, row.n_judged) == (0.5, 0.5, 4)
+    assert "of the 4 units that the samples could take, not of 2 others" in (row.design or "")
+    arms = {(row.group or {})["condition"]: row for row in rates.rates(found, ["first"], by=["condition"])}
+    assert (arms["a"].rate, arms["b"].rate, arms["b"].judge_rate) == (0.5, None, 1)
+    (item,) = agreement.confusions(found, ["first"])
+    assert item["classes"][0]["sensitivity"]["value"] == 1

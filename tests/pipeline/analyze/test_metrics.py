@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from coaudit.pipeline.analyze.metrics import metrics
+from coaudit.pipeline.annotate.draw import Wish, draw
 from coaudit.pipeline.errors import UsageError
 from coaudit.pipeline.ingest.measure import save
 from coaudit.pipeline.ingest.rebuild import rebuild
@@ -565,3 +566,56 @@ def test_the_shared_session_with_confirmations_is_read_whole(store: Store, share
     accepted = found.events[7]
     assert (accepted.actor, accepted.status) == ("basic_collaborative_agent", "succeeded")
     assert metric(metrics(store), "delivery_rate").value == 1
+
+
+MAPPED = """
+[trajectory]
+native_id = "id"
+[outcomes]
+success = "success"
+outcome_rating = "rating"
+[event]
+role = "log[].role"
+text = "log[].text"
+"""
+
+
+def test_a_number_on_another_scale_is_missing_with_the_reason_and_never_cut_to_the_range(
+    store: Store, tmp_path: Path
+) -> None:
+    # Ratings 1 to 5 are 4, 2, 3 (mean 3); 6.5 and -1 (a code for missing) cannot be one of them.
+    given = [(1, 4), ("true", 2), ("0", 3), (85, 6.5), ("yes", -1)]
+    log = [{"role": "user", "text": "Hello"}, {"role": "assistant", "text": "Hello"}]
+    path = tmp_path / "runs.jsonl"
+    lines = [
+        {"id": f"r{n}", "success": success, "rating": rating, "log": log}
+        for n, (success, rating) in enumerate(given)
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    take(store, path, map=MAPPED, system="mapped")
+    found = metrics(store)
+    rating, success = metric(found, "outcome_rating"), metric(found, "success_rate")
+    assert (rating.value, rating.n, rating.missing) == (3, 3, 2)
+    assert success.value == pytest.approx(2 / 3)
+    assert (success.n, success.missing) == (3, 2)
+    each = {(row.native_id, row.metric): row.reason for row in metrics(store, per_trajectory=True)}
+    assert each["r3", "outcome_rating"] == "outcome_rating must be from 1 to 5, got 6.5"
+    assert each["r3", "success"] == "success must be from 0 to 1, got 85"
+    assert each["r4", "success"] == "success must be a number, got 'yes'"
+
+
+def test_a_process_metric_says_which_sessions_its_sample_could_not_take(store: Store, tmp_path: Path) -> None:
+    log = [{"role": ("user", "assistant")[n % 2], "text": f"{n}"} for n in range(7)]
+    path = tmp_path / "runs.jsonl"
+    lines = [{"id": f"r{n}", "arm": "ab"[n % 2], "log": log} for n in range(6)]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    mapping = MAPPED.replace("[outcomes]", 'condition = "arm"\n[outcomes]')
+    take(store, path, map=mapping, system="mapped")
+    sample = draw(store, Wish(name="some", codebooks=("halting",), size=6, where=(("condition", "a"),)))
+    rate(store, [verdict(unit.trajectory, unit.event or 0, "halting", "no") for unit in sample.units])
+    told = "; 3 sessions that no sample could take are taken for such ones"
+    whole = metric(metrics(store), "halting_messages")
+    assert (whole.design or "").endswith(told)
+    rows = metrics(store, by=["condition"], names=["halting_messages"])
+    arms = {(row.group or {})["condition"]: row for row in rows}
+    assert told not in (arms["a"].design or "")

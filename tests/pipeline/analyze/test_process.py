@@ -14,7 +14,8 @@ def counts(
     held = np.array(units, dtype=float).reshape(-1, len(parties))
     member = np.ones(held.shape, dtype=bool)
     human = np.tile(parties, (len(held), 1))
-    return Counts(held, n, k, n, k, member, human, np.arange(len(held)), BY_SHARE)
+    beyond = np.zeros(len(held), dtype=bool)
+    return Counts(held, n, k, n, k, member, human, np.arange(len(held)), beyond, BY_SHARE)
 
 
 def test_entropy_is_0_where_a_party_is_silent_and_1_where_all_are_even() -> None:
