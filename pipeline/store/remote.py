@@ -16,13 +16,13 @@ import secrets
 import tarfile
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from platformdirs import user_state_path
 
@@ -44,6 +44,13 @@ MIRRORS = "COAUDIT_MIRRORS"
 """The variable that names the folder of mirrors, else the user's own for what programs keep."""
 _READ_BACK = 1 << 20
 """Bytes up to which what was written is read again."""
+
+
+class Seen(NamedTuple):
+    """When an object was written, by the object store's clock, and a word that changes with what it holds."""
+
+    at: datetime
+    tag: str
 
 
 class Remote:
@@ -171,11 +178,11 @@ class Remote:
                 opened.rename(folder)
         return True
 
-    def times(self, folder: str) -> list[tuple[str, datetime]]:
-        """The objects of a folder with when they were written, by the object store's clock."""
+    def seen(self, folder: str) -> dict[str, Seen]:
+        """The objects of a folder as they are now."""
         with self._explained(folder):
             objects = [meta for batch in self._client.list(folder) for meta in batch]
-        return [(str(meta["path"]), meta["last_modified"]) for meta in objects]
+        return {str(meta["path"]): Seen(meta["last_modified"], _tag(meta)) for meta in objects}
 
     def touch(self, name: str) -> datetime:
         """Write a small object again; what time it is then by the object store's clock."""
@@ -186,7 +193,7 @@ class Remote:
 
     def delete(self, names: Sequence[str]) -> None:
         """Take objects away that never were part of a ledger."""
-        with self._explained(", ".join(names[:1])):
+        with suppress(FileNotFoundError), self._explained(", ".join(names[:1])):
             self._client.delete(list(names))
 
     def _listed(self) -> Iterator[tuple[str, str]]:
@@ -196,10 +203,10 @@ class Remote:
                 for batch in self._client.list(folder):
                     for meta in batch:
                         if _is_safe(meta["path"]):
-                            yield meta["path"], str(meta["e_tag"] or meta["last_modified"])
+                            yield meta["path"], _tag(meta)
             for meta in self._client.list_with_delimiter()["objects"]:
                 if meta["path"] in SETTINGS:
-                    yield meta["path"], str(meta["e_tag"] or meta["last_modified"])
+                    yield meta["path"], _tag(meta)
 
     def _hand_over(self) -> None:
         """Publish what processes left that were killed before they could."""
@@ -293,6 +300,10 @@ def mirror_of(url: str) -> Path:
     readable = re.sub(r"[^\w.-]+", "-", without_password(url))[-60:].strip("-")
     name = f"{readable}-{blake2b(url.encode(), digest_size=4).hexdigest()}"
     return (Path(above).absolute() if above else user_state_path("coaudit") / "mirrors") / name
+
+
+def _tag(meta: Mapping[str, Any]) -> str:
+    return str(meta["e_tag"] or meta["last_modified"])
 
 
 def _is_final(name: str) -> bool:
