@@ -243,6 +243,57 @@ def test_what_a_killed_judge_had_claimed_is_asked_by_the_other(
     assert endpoint.asked_twice <= 40, "only what the killed one had asked and not yet published"
 
 
+SHORT_LEASE = """
+from coaudit.pipeline.store import leases
+leases.ObjectClaims.__init__.__kwdefaults__.update(lease=6.0, beat=1.0)
+"""
+
+
+def answers(machine: Machine) -> list[tuple[str, int]]:
+    """The units that the ledger of a mirror holds answers of, in its order."""
+    files = sorted(machine.folder.glob("*/ratings/*.jsonl"))
+    ratings = [json.loads(line) for path in files for line in path.read_text().splitlines()]
+    return [(rating["trajectory"], rating["event"]) for rating in ratings]
+
+
+def test_in_an_object_store_a_killed_judge_is_taken_over_from_when_its_heart_has_stopped(
+    tmp_path: Path, s3: dict[str, str], endpoint: Endpoint
+) -> None:
+    killed, other = study(tmp_path, "lease", s3)
+    killed.changed = other.changed = SHORT_LEASE
+    killed.run("ingest", *logs(tmp_path / "logs", parts=1, sessions=30))
+    asking = ["judge", "--json", "--model", "hosted_vllm/judge", "--api-base", endpoint.url, "--yes"]
+    asking += ["--codebook", "initiative", "--concurrency", "4"]
+    endpoint.latency = 0.3
+    running = [machine.start(*asking) for machine in (killed, other)]
+    own = f"*/ratings/*-{running[0].pid}-*.jsonl"
+    deadline = time.monotonic() + 120
+    while not list(killed.folder.glob(own)) and time.monotonic() < deadline:
+        time.sleep(0.05)  # until it has published something, claimed more and gone on
+    time.sleep(1.5)
+    os.kill(running[0].pid, signal.SIGKILL)
+    running[0].communicate()
+    (part,) = killed.folder.glob(f"{own}.part")
+    unpublished = len(part.read_text().splitlines())
+    assert unpublished, "it was killed while it had answers that nobody else knows"
+    out, err = running[1].communicate()
+    done = json.loads(out)
+    assert (done["errors"], running[1].returncode) == (0, 0), err
+    units = done["rated"] + done["already"]
+    answered = answers(other)
+    assert len(answered) == len(set(answered)) == units, "each unit is answered once in the ledger"
+    questions = len(endpoint.answered)
+    assert questions < endpoint.requests <= questions + unpublished + 4, "and 4 were in flight"
+    again = json.loads(other.run(*asking))
+    assert (again["already"], again["rated"], again["requests"]) == (units, 0, 0)
+    time.sleep(6)  # until then the part may be somebody's
+    killed.run("metrics")
+    both = tables(other)
+    assert len(answers(other)) == units + unpublished, "what it had not published comes late"
+    assert tables(killed) == both
+    assert len(both["counted"]) == units, "and counts once"
+
+
 def test_tables_of_another_study_are_refused_and_stay_as_they_are(tmp_path: Path, database: str) -> None:
     url = f"ducklake:postgres:{database}"
     machines = []
