@@ -31,7 +31,10 @@ from . import disk
 from .ledger import PART, SOON
 from .locks import reason, without_password
 
-MIRRORED = ("ratings", "sources", "outcomes", "forgotten", "samples", "codebooks", "models")
+MIRRORED = (
+    *("ratings", "sources", "outcomes", "forgotten", "samples", "codebooks", "models"),
+    *("raw/labelstudio/received", "raw/labelstudio/codebooks"),
+)
 """Folders of a workspace that every machine has in full."""
 SCHEMES = ("s3", "gs", "az")
 SETTINGS = ("coaudit.toml", "secret", "sources.jsonl", "outcomes.jsonl", "forgotten.jsonl")
@@ -125,11 +128,20 @@ class Remote:
             return False
         return True
 
-    def replace(self, name: str, content: bytes) -> None:
-        """Write a small object in place of what was there: people change settings and codebooks."""
-        with self._explained(name):
-            self._client.put(name, content)
-        self.pull(at_once=True)
+    def replace(self, name: str, content: bytes, there: bytes) -> bool:
+        """Write a small object in place of one that holds what is `there`; False if it does not by now.
+
+        The object store compares, so of two machines that do it at once one is told.
+        """
+        from obstore.exceptions import PreconditionError
+
+        with self._explained(name), suppress(FileNotFoundError, PreconditionError):
+            held = self._client.get(name)
+            if bytes(held.bytes()) == there:
+                seen = {word: held.meta[word] for word in ("e_tag", "version") if held.meta.get(word)}
+                self._client.put(name, content, mode=seen, use_multipart=False)
+                return True
+        return False
 
     def read(self, name: str) -> bytes | None:
         """A small object; None where there is none."""
@@ -312,8 +324,8 @@ def _is_final(name: str) -> bool:
 
 
 def _is_safe(name: str) -> bool:
-    """Whether an object's name is a file right below a mirrored folder: a bucket may hold anything."""
-    folder, _, file = name.partition("/")
+    """Whether an object's name is a file right in a mirrored folder: a bucket may hold anything."""
+    folder, _, file = name.rpartition("/")
     return folder in MIRRORED and bool(re.fullmatch(r"[A-Za-z0-9_~@][A-Za-z0-9_.~@-]{0,200}", file))
 
 
