@@ -22,7 +22,7 @@ from coaudit.pipeline import codebooks
 from coaudit.pipeline.annotate.project import keep_codebook, pushed_codebook
 from coaudit.pipeline.annotate.pull import last_mark
 from coaudit.pipeline.errors import StoreError
-from coaudit.pipeline.ingest import ingest
+from coaudit.pipeline.ingest.run import ingest
 from coaudit.pipeline.store import Store, Workspace
 from coaudit.pipeline.store.remote import Remote
 from coaudit.pipeline.systems import ReadOptions

@@ -18,9 +18,8 @@ from ..store.ledger import RatingLedger
 from ..store.sync import reached
 from .scope import BATCH, REST, Batch, Known, KnownUnits, known, trajectory_ids
 
-FEW = 10
-BITES = 200
-"""A part of the work, so many trajectories at least or this share of all."""
+FEW, SHARE = 10, 8
+"""So many trajectories are claimed at a time at least, else this part of those left, up to `BATCH`."""
 MANY = 100_000
 """Ratings of other runs that are held in memory at most."""
 AGAIN = 1.0
@@ -84,23 +83,25 @@ class Claimed:
     def batches(self, store: Store, book: Codebook, asking: str) -> Iterator[Batch]:
         """Every trajectory of the store; those that other runs hold come last, once they let go.
 
-        Few at a time where there is something to ask, so that other runs get a share; else many, as each
-        look at the store has its price.
+        Fewer at a time towards the end, so that runs that share the work end together; many where nothing
+        was left to ask, as each look at the store has its price.
         """
         left = trajectory_ids(store)
-        few = max(FEW, min(BATCH, len(left) // BITES))
+        asked = -1
         while left and not self.stopping():
             held: list[str] = []
-            start, bite = 0, few
+            start = 0
             while start < len(left):
+                settled, asked = asked == self._asked, self._asked
+                bite = BATCH if settled else max(FEW, min(BATCH, (len(left) - start) // SHARE))
                 some = left[start : start + bite]
                 start += bite
                 mine = self._take(book, asking, some)
                 held += [one for one in some if one not in mine]
-                before = self._asked
                 if mine:
                     yield self._batch(store, book, [one for one in some if one in mine])
-                bite = BATCH if mine and self._asked == before else few
+                else:
+                    asked = -1
             if len(held) == len(left):
                 time.sleep(AGAIN)
             left = held
