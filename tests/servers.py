@@ -111,6 +111,9 @@ def object_store() -> Iterator[dict[str, str]]:
         }
 
 
+_MAIN = "import runpy; runpy.run_module('coaudit.pipeline', run_name='__main__', alter_sys=True)"
+
+
 @dataclass
 class Machine:
     """One of those that work on a study: its own mirrors, and what it knows of servers."""
@@ -118,12 +121,14 @@ class Machine:
     folder: Path
     workspace: str
     environment: Mapping[str, str] = field(default_factory=dict)
+    changed: str = ""
+    """Python that its processes run before anything else."""
 
     def start(self, *arguments: object) -> subprocess.Popen[str]:
         """Begin a command there."""
         known = {"COAUDIT_MIRRORS": str(self.folder), "COAUDIT_WORKSPACE": self.workspace}
         return subprocess.Popen(
-            [sys.executable, "-P", "-m", "coaudit.pipeline", *map(str, arguments)],
+            [sys.executable, "-P", "-c", f"{self.changed}\n{_MAIN}", *map(str, arguments)],
             env={**os.environ, **known, **self.environment},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

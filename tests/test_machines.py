@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+import ast
 import http.server
 import json
 import os
+import re
+import shutil
 import signal
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from coaudit.pipeline import codebooks
+from coaudit.pipeline.annotate.project import keep_codebook, pushed_codebook
+from coaudit.pipeline.annotate.pull import last_mark
 from coaudit.pipeline.errors import StoreError
 from coaudit.pipeline.ingest.run import ingest
 from coaudit.pipeline.store import Store, Workspace
 from coaudit.pipeline.store.remote import Remote
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.systems.cogym.generate import generate
+from coaudit.schemas import Codebook, canonical_json
 from tests.judges.endpoint import Endpoint
 from tests.servers import BUCKET, Machine, free_port, object_store, postgres
+from tests.shared import ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("machines")]
 pytest.importorskip("duckdb_extensions", reason="the extra `lake` is not installed")
@@ -162,33 +171,67 @@ def test_a_rebuild_keeps_what_other_machines_brought_into_the_lake(
     assert tables(second) == before
 
 
-def test_four_writers_two_of_them_killed_and_a_rebuild_lose_and_double_nothing(
+READER = """
+import contextlib, json, sys
+from pathlib import Path
+from coaudit.pipeline.ingest.ready import ready
+from coaudit.pipeline.store import Workspace
+
+WRONG = '''
+    SELECT 'doubled' AS what, id FROM trajectories GROUP BY id HAVING count(*) > 1
+    UNION ALL SELECT 'doubled event', trajectory_id FROM events GROUP BY trajectory_id, seq, sub
+        HAVING count(*) > 1
+    UNION ALL SELECT 'torn', id FROM trajectories LEFT JOIN events ON trajectory_id = id
+        GROUP BY id, n_events HAVING count(trajectory_id) <> n_events
+    UNION ALL SELECT 'torn', id FROM trajectories WHERE id NOT IN (SELECT trajectory_id FROM computed)
+    UNION ALL SELECT 'left over', trajectory_id FROM events WHERE trajectory_id NOT IN (
+        SELECT id FROM trajectories)
+'''
+here, end = Workspace.at(None), Path(sys.argv[1])
+looks, wrong, seen = 0, [], []
+while not looks or not end.exists():
+    store = ready(here, str, lambda title: contextlib.nullcontext(lambda *so_far: None))
+    with store.reading() as connection:
+        wrong += connection.execute(WRONG).fetchall()
+        seen += connection.execute("SELECT count(*) FROM trajectories").fetchone()
+    looks += 1
+print(json.dumps({"looks": looks, "wrong": wrong, "seen": seen}))
+raise SystemExit(0)
+"""
+
+
+def test_four_writers_two_of_them_killed_four_readers_and_a_rebuild_lose_double_and_tear_nothing(
     tmp_path: Path, s3: dict[str, str], database: str
 ) -> None:
     machines = study(
-        tmp_path, "storm", s3, 5, store=f"ducklake:postgres:{database}", data=str(tmp_path / "tables")
+        tmp_path, "storm", s3, 9, store=f"ducklake:postgres:{database}", data=str(tmp_path / "tables")
     )
-    *writers, reader = machines
-    parts = logs(tmp_path / "logs", parts=8, sessions=3)
+    writers, readers, rebuilder = machines[:4], machines[4:8], machines[8]
+    parts, end = logs(tmp_path / "logs", parts=8, sessions=8), tmp_path / "end"
     writers[3].run("ingest", parts[7])
+    for reader in readers:
+        reader.changed = READER
+    reading = [reader.start(end) for reader in readers]
     running = [w.start("ingest", *parts[2 * n : 2 * n + 2]) for n, w in enumerate(writers)]
-    time.sleep(4)
+    time.sleep(5)
     for victim in running[:2]:
         os.kill(victim.pid, signal.SIGKILL)
         victim.communicate()
-    rebuilding = reader.start("rebuild")
-    seen = []
-    while any(one.poll() is None for one in (*running[2:], rebuilding)):
-        rows = json.loads(reader.run("trajectory", "list", "--json"))["rows"]
-        seen.append(len({row["id"] for row in rows}))
-        assert len(rows) == seen[-1], "a reader never sees a session twice"
-    for one in (*running[2:], rebuilding):
+    for one in (*running[2:], rebuilder.start("rebuild")):
         _, complaint = one.communicate()
         assert one.returncode == 0, complaint
     for n in (0, 1):  # what a killed machine had not brought in, it brings in now
         writers[n].run("ingest", *parts[2 * n : 2 * n + 2])
-    reader.run("rebuild")
-    assert tables(writers[0]) == tables(reader) == alone(tmp_path, parts)
+    rebuilder.run("rebuild")
+    end.touch()
+    for one in reading:
+        out, complaint = one.communicate()
+        assert one.returncode == 0, complaint
+        told = json.loads(out)
+        assert told["wrong"] == []
+        assert told["seen"] == sorted(told["seen"]), "what was there once stays"
+        assert told["looks"] > 3 and told["seen"][-1] == 64
+    assert tables(writers[0]) == tables(rebuilder) == alone(tmp_path, parts)
 
 
 @pytest.mark.parametrize("place", ["folder", "object store", "catalog"])
@@ -241,6 +284,57 @@ def test_what_a_killed_judge_had_claimed_is_asked_by_the_other(
     again = json.loads(machines[1].run(*asking))
     assert (again["already"], again["rated"], again["requests"]) == (units, 0, 0)
     assert endpoint.asked_twice <= 40, "only what the killed one had asked and not yet published"
+
+
+SHORT_LEASE = """
+from coaudit.pipeline.store import leases
+leases.ObjectClaims.__init__.__kwdefaults__.update(lease=6.0, beat=1.0)
+"""
+
+
+def answers(machine: Machine) -> list[tuple[str, int]]:
+    """The units that the ledger of a mirror holds answers of, in its order."""
+    files = sorted(machine.folder.glob("*/ratings/*.jsonl"))
+    ratings = [json.loads(line) for path in files for line in path.read_text().splitlines()]
+    return [(rating["trajectory"], rating["event"]) for rating in ratings]
+
+
+def test_in_an_object_store_a_killed_judge_is_taken_over_from_when_its_heart_has_stopped(
+    tmp_path: Path, s3: dict[str, str], endpoint: Endpoint
+) -> None:
+    killed, other = study(tmp_path, "lease", s3)
+    killed.changed = other.changed = SHORT_LEASE
+    killed.run("ingest", *logs(tmp_path / "logs", parts=1, sessions=30))
+    asking = ["judge", "--json", "--model", "hosted_vllm/judge", "--api-base", endpoint.url, "--yes"]
+    asking += ["--codebook", "initiative", "--concurrency", "4"]
+    endpoint.latency = 0.3
+    running = [machine.start(*asking) for machine in (killed, other)]
+    own = f"*/ratings/*-{running[0].pid}-*.jsonl"
+    deadline = time.monotonic() + 120
+    while not list(killed.folder.glob(own)) and time.monotonic() < deadline:
+        time.sleep(0.05)  # until it has published something, claimed more and gone on
+    time.sleep(1.5)
+    os.kill(running[0].pid, signal.SIGKILL)
+    running[0].communicate()
+    (part,) = killed.folder.glob(f"{own}.part")
+    unpublished = len(part.read_text().splitlines())
+    assert unpublished, "it was killed while it had answers that nobody else knows"
+    out, err = running[1].communicate()
+    done = json.loads(out)
+    assert (done["errors"], running[1].returncode) == (0, 0), err
+    units = done["rated"] + done["already"]
+    answered = answers(other)
+    assert len(answered) == len(set(answered)) == units, "each unit is answered once in the ledger"
+    questions = len(endpoint.answered)
+    assert questions < endpoint.requests <= questions + unpublished + 4, "and 4 were in flight"
+    again = json.loads(other.run(*asking))
+    assert (again["already"], again["rated"], again["requests"]) == (units, 0, 0)
+    time.sleep(6)  # until then the part may be somebody's
+    killed.run("metrics")
+    both = tables(other)
+    assert len(answers(other)) == units + unpublished, "what it had not published comes late"
+    assert tables(killed) == both
+    assert len(both["counted"]) == units, "and counts once"
 
 
 def test_tables_of_another_study_are_refused_and_stay_as_they_are(tmp_path: Path, database: str) -> None:
@@ -325,6 +419,87 @@ def test_an_object_store_that_refuses_or_lies_about_a_write_is_told_on(
     server.server_close()
     assert "was written and is not there" in told
     assert "hush-hush" not in told
+
+
+def put(machine: Machine, text: str, *options: str, status: int = 0) -> str:
+    """Put settings into a study; what was printed or complained of."""
+    file = machine.folder / "mine" / "coaudit.toml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    return machine.run("study", "put", file, *options, status=status)
+
+
+@pytest.mark.parametrize("place", ["folder", "object store"])
+def test_nobody_overwrites_settings_that_they_have_not_seen(
+    tmp_path: Path, s3: dict[str, str], place: str
+) -> None:
+    first, second = study(tmp_path, "settings", s3)
+    if place == "folder":
+        first, second = (Machine(tmp_path / f"m{n}", str(tmp_path / "shared")) for n in range(2))
+    one = re.search("version ([0-9a-f]{12}) is there", put(first, "a = 1\n"))
+    assert one, "a version names what was put"
+    told = put(second, "b = 2\n", status=2)
+    assert f"another one is there, version {one[1]}" in told and f"--replace {one[1]}" in told
+    two = re.search("version ([0-9a-f]{12}) is there", put(second, "b = 2\n", "--replace", one[1]))
+    assert two
+    told = put(first, "a = 3\n", "--replace", one[1], status=2)
+    assert f"version {two[1]}" in told, "who has seen the one before has not seen this one"
+    put(first, "b = 2\n")
+    (there,) = {path.read_text() for path in tmp_path.glob("*/**/coaudit.toml") if path.parent.name != "mine"}
+    assert there == "b = 2\n"
+
+
+def test_of_two_machines_that_put_settings_at_once_the_object_store_refuses_one(
+    tmp_path: Path, s3: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {**s3, "COAUDIT_MIRRORS": str(tmp_path)}.items():
+        monkeypatch.setenv(name, value)
+    remote = Remote(f"s3://{BUCKET}/at-once")
+    assert remote.create("coaudit.toml", b"a = 0")
+    with ThreadPoolExecutor(8) as pool:
+        news = [b"a = %d" % n for n in range(1, 9)]
+        done = list(pool.map(lambda new: remote.replace("coaudit.toml", new, b"a = 0"), news))
+    assert sum(done) == 1
+    assert remote.read("coaudit.toml") == news[done.index(True)]
+
+
+def test_references_are_in_the_study_when_they_are_gone_from_the_machine_that_had_them(
+    tmp_path: Path, s3: dict[str, str]
+) -> None:
+    first, second = study(tmp_path, "references", s3)
+    given = shutil.copytree(ROOT / "data" / "overcooked", tmp_path / "given")
+    first.run("ingest", given, "--reference", given / "reference")
+    before = tables(first)
+    measured = [ast.literal_eval(row) for row in before["measured"]]
+    assert [value for name, _, value, *_ in measured if name == "tes" and value is not None]
+    given.rename(tmp_path / "gone")
+    second.run("rebuild")
+    assert tables(second) == before
+
+
+def test_what_label_studio_was_given_and_gave_is_in_the_study(
+    tmp_path: Path, s3: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = study(tmp_path, "labelled", s3)
+    for name, value in s3.items():
+        monkeypatch.setenv(name, value)
+    book = codebooks.load("initiative", None)
+
+    def workspace(machine: Machine) -> Workspace:
+        monkeypatch.setenv("COAUDIT_MIRRORS", str(machine.folder))
+        place = Workspace.at(machine.workspace)
+        place.pull()
+        return place
+
+    here = workspace(first)
+    old = Codebook.model_validate({**book.model_dump(exclude={"version"}), "title": "As it was pushed"})
+    assert old.version != book.version
+    keep_codebook(here, old)
+    here.received.append([canonical_json({"mark": "2026", "project": 7, "pulled": "", "server": "http://s"})])
+    there = workspace(second)
+    assert pushed_codebook(there, "initiative", old.version) == old
+    assert last_mark(there.received, "http://s", 7) == "2026"
+    assert last_mark(there.received, "http://s", 8) is None
 
 
 def test_what_one_machine_forgets_or_takes_back_is_so_on_the_other(

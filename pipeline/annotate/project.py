@@ -145,16 +145,19 @@ def _check_same(project: Project, before: Mark, wanted: Mark) -> None:
 
 
 def keep_codebook(workspace: Workspace, book: Codebook) -> None:
-    """Keep a pushed codebook, so that its annotations can be read after it has changed."""
+    """Keep a pushed codebook, so that its annotations can be read after it has changed, on any machine."""
     path = codebook_path(workspace, book.name, book.version)
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        disk.put(path, book.model_dump_json(exclude={"version"}, indent=1).encode())
+        content = book.model_dump_json(exclude={"version"}, indent=1).encode()
+        if workspace.remote:
+            workspace.remote.create(path.relative_to(workspace.path).as_posix(), content)
+        disk.put(path, content)
 
 
 def codebook_path(workspace: Workspace, name: str, version: str) -> Path:
     """Where a pushed codebook is kept."""
-    return workspace.raw / "labelstudio" / "codebooks" / f"{name}@{version}.json"
+    return workspace.pushed / f"{name}@{version}.json"
 
 
 def pushed_codebook(workspace: Workspace, name: str, version: str) -> Codebook | None:

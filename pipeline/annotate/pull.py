@@ -1,6 +1,7 @@
 """From Label Studio to the rating ledger: what people said, changed and took back since the last pull.
 
-Every annotation is kept as received (`raw/labelstudio/`), and becomes one rating a code (see `annotations`).
+Every annotation is kept as received (`raw/labelstudio/received/`), and becomes one rating a code (see
+`annotations`).
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from typing import Any
 from ...annotation.labelstudio import Project, Server
 from ...annotation.labelstudio.client import Listed
 from ...annotation.labelstudio.tasks import KEY
-from ...schemas import Codebook, canonical_json
+from ...schemas import canonical_json
 from ..errors import CoauditError, SourceError
 from ..store import Store, ledger
+from ..store.ledger import Ledger
 from ..store.samples import Sample
 from . import project as project_module
 from .reconcile import Pulled, Pulling
@@ -49,16 +51,16 @@ def _pull(
     if book is None:
         result.reports.append(f"project {project.id}: its codebook is not known here, nothing was taken over")
         return
-    raw = raw_path(store, sample, book)
-    since = last_mark(raw, server.url, project.id)
+    received = store.workspace.received
+    since = last_mark(received, server.url, project.id)
     touched = list(server.tasks(project.id, since=since and _earlier(since)))
     alive = {task.id for task in (server.heads(project.id) if since else touched)}
     result.projects += 1
     pulling = Pulling(store, sample, book, server.url, project.id, users, result, mark)
-    pulling.take(touched, alive, raw)
+    pulling.take(touched, alive)
     newest = max([task.updated_at for task in touched], default=since)
     done = {"pulled": ledger.now(), "server": server.url, "project": project.id, "mark": newest}
-    ledger.append(raw, [canonical_json(done)])
+    received.append([canonical_json(done)])
 
 
 def import_file(store: Store, sample: Sample, path: Path, people: dict[int, str]) -> Pulled:
@@ -79,32 +81,23 @@ def import_file(store: Store, sample: Sample, path: Path, people: dict[int, str]
         project = next((int(a["project"]) for t in listed for a in t.annotations if a.get("project")), 0)
         result.projects += 1
         pulling = Pulling(store, sample, book, FILE, project, people, result)
-        pulling.take(listed, None, raw_path(store, sample, book))
+        pulling.take(listed, None)
     if not result.projects:
         raise SourceError(f"{path}: none of its tasks carries a codebook that coaudit pushed or exported")
     store.sync()
     return result
 
 
-def raw_path(store: Store, sample: Sample, book: Codebook) -> Path:
-    """Where annotations are kept as received."""
-    name = f"{sample.design.name}.{book.name}@{book.version}.jsonl"
-    return store.workspace.raw / "labelstudio" / name
+def pulls(received: Ledger, server: str, project: int) -> list[dict[str, Any]]:
+    """The finished pulls from a project, oldest first."""
+    done = [json.loads(line) for _, _, line in received.lines() if line.startswith(b'{"mark"')]
+    return [one for one in done if (one["server"], one["project"]) == (server, project)]
 
 
-def pulls(path: Path) -> list[dict[str, Any]]:
-    """The finished pulls that a raw file tells of, oldest first."""
-    if not path.exists():
-        return []
-    with path.open(encoding="utf-8") as lines:
-        whole = [json.loads(line) for line in lines if line.startswith('{"mark"') and line.endswith("\n")]
-    return whole
-
-
-def last_mark(path: Path, server: str, project: int) -> str | None:
+def last_mark(received: Ledger, server: str, project: int) -> str | None:
     """updated_at of the newest task that the last pull from this project saw."""
-    seen = [p for p in pulls(path) if p["server"] == server and p["project"] == project]
-    return seen[-1]["mark"] if seen else None
+    done = pulls(received, server, project)
+    return done[-1]["mark"] if done else None
 
 
 def _from_file(task: dict[str, Any]) -> Listed:

@@ -9,13 +9,13 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 from ...annotation.labelstudio import Subject, answers
 from ...annotation.labelstudio.client import Listed
 from ...schemas import GOLD, Codebook, JsonValue, Maker, Rating, canonical_json
 from ..store import Store, dictionaries, execute, ledger
+from ..store.ledger import Ledger
 from ..store.samples import ADJUDICATION, Sample
 from . import project as project_module
 from .attribution import Refusal, changed_by, name, refusals
@@ -72,7 +72,7 @@ class Pulling:
     result: Pulled
     mark: Mark | None = None
 
-    def take(self, touched: Sequence[Listed], alive: set[int] | None, raw: Path) -> None:
+    def take(self, touched: Sequence[Listed], alive: set[int] | None) -> None:
         """Ratings of the touched tasks into the ledger; `alive` tasks are all there are, where known."""
         subjects = {s.key: s for s in self._subjects()}
         known = self._known()
@@ -88,7 +88,7 @@ class Pulling:
             held |= {(task.id, refusal.annotation) for refusal in refused.values()}
             for rating in self._ratings(task, subject, refused):
                 self._prefer(wanted, rating)
-        keep_raw(raw, self.server, touched)
+        keep_raw(self.store.workspace.received, self.server, touched)
         self._check_units(subjects, touched)
         fresh = list(self._fresh(wanted, known))
         live = {key: before for key, before in known.items() if not self._stays(before, held)}
@@ -238,17 +238,15 @@ class Pulling:
             self.result.reports.append(line)
 
 
-def keep_raw(path: Path, server: str, tasks: Sequence[Listed]) -> None:
+def keep_raw(received: Ledger, server: str, tasks: Sequence[Listed]) -> None:
     """Keep annotations as they were received."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    ledger.append(
-        path,
-        [
-            canonical_json({"task": task.id, "key": task.key, "server": server, "annotation": annotation})
-            for task in tasks
-            for annotation in task.annotations
-        ],
-    )
+    lines = [
+        canonical_json({"task": task.id, "key": task.key, "server": server, "annotation": annotation})
+        for task in tasks
+        for annotation in task.annotations
+    ]
+    if lines:
+        received.append(lines)
 
 
 def _at(rating: Rating) -> dict[str, Any]:

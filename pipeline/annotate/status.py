@@ -66,7 +66,7 @@ def _row(
         "skipped": sum(bool(a.get("was_cancelled")) for task in tasks for a in task.annotations),
         "seconds": _pace([a for given in done for a in given]),
         "annotators": dict(sorted(by.items())),
-        "last_pull": _last_pull(store, server, sample, project.id, name, version),
+        "last_pull": _last_pull(store, server, project.id),
         "notes": notes,
     }
 
@@ -85,15 +85,9 @@ def _wanted(sample: Sample, name: str, mark: Mark | None) -> set[str | None]:
     return {project_module.subject(sample, unit, mark.version).key for unit in units} if mark else set()
 
 
-def _last_pull(
-    store: Store, server: Server, sample: Sample, project: int, name: str, version: str
-) -> str | None:
-    book = project_module.pushed_codebook(store.workspace, name, version)
-    done = pull.pulls(pull.raw_path(store, sample, book)) if book else []
-    return next(
-        (str(p["pulled"]) for p in reversed(done) if (p["server"], p["project"]) == (server.url, project)),
-        None,
-    )
+def _last_pull(store: Store, server: Server, project: int) -> str | None:
+    done = pull.pulls(store.workspace.received, server.url, project)
+    return str(done[-1]["pulled"]) if done else None
 
 
 def _unpushed(sample: Sample, name: str) -> dict[str, Any]:

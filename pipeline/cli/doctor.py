@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import subprocess
 import sys
 from collections.abc import Iterator
 from importlib import metadata, util
@@ -22,7 +23,6 @@ app = typer.Typer(rich_markup_mode=None)
 NEEDED = ("coaudit", "duckdb", "pyarrow", "polars", "litellm", "streamlit", "label-studio-sdk")
 """Packages without which nothing works."""
 OPTIONAL = {
-    "vllm": ("judge --engine vllm", "pip install 'coaudit[vllm]'"),
     "ray": ("judge --engine ray", "pip install 'coaudit[ray]'"),
     "inspect_ai": ("ingest of Inspect's .eval files", "pip install 'coaudit[inspect]'"),
     "duckdb_extensions": ("a store on DuckLake", "pip install 'coaudit[lake]'"),
@@ -103,12 +103,40 @@ def _workspace(here: Store) -> Iterator[Finding]:
 
 
 def _extras() -> Iterator[Finding]:
+    yield _vllm()
     for module, (use, how) in OPTIONAL.items():
         there = util.find_spec(module) is not None
         yield Finding(module, "ok" if there else "missing", "installed" if there else how, use)
     for program, (use, how) in PROGRAMS.items():
         place = shutil.which(program)
         yield Finding(program, "ok" if place else "missing", place or how, use)
+
+
+def _vllm() -> Finding:
+    """vLLM in this environment, or in the one whose Python a variable names: that one is asked."""
+    from ...judges.clients.served import PYTHON
+
+    name, use, python = "vllm", "judge --engine vllm", os.environ.get(PYTHON)
+    if not python:
+        there = util.find_spec(name) is not None
+        how = f"pip install 'coaudit[vllm]', or have {PYTHON} name the Python of an environment that has it"
+        return Finding(name, "ok" if there else "missing", "installed" if there else how, use)
+    where = f"{PYTHON}={python}"
+    try:
+        asked = subprocess.run([python, "-c", _VERSION], capture_output=True, text=True, timeout=_SLOW)
+    except OSError as error:
+        return Finding(name, "missing", f"{where}: cannot be run: {error.strerror}", use)
+    except subprocess.TimeoutExpired:
+        return Finding(name, "missing", f"{where}: does not answer within {_SLOW:.0f} s", use)
+    if asked.returncode == 0:
+        return Finding(name, "ok", f"{asked.stdout.strip()[:40]} at {where}", use)
+    why = (asked.stderr.strip().splitlines() or [f"exit {asked.returncode}"])[-1][:200]
+    return Finding(name, "missing", f"{where}: no vllm there ({why})", use)
+
+
+_VERSION = "from importlib.metadata import version; print(version('vllm'))"
+_SLOW = 10.0
+"""Seconds that a Python may take to begin."""
 
 
 def _server(name: str, url: str, use: str) -> Finding:

@@ -15,7 +15,7 @@ from ...judges.clients import Parameters, select
 from ...judges.rules.lexical import halts
 from ...schemas import Codebook
 from ..advise.advisor import load
-from ..errors import UsageError
+from ..errors import UsageError, WriteError
 from ..follow import Follower, Plan
 from ..follow.alerts import Alerts, Webhook, line
 from ..follow.calls import Calls
@@ -132,7 +132,10 @@ def follow(
     told = Told(alerts, webhook, unanswered, advise, finite(advise_above))
     if advise and not (alerts or webhook):
         raise UsageError("--advise raises alerts: give --alerts or --webhook too")
-    done = asyncio.run(_follow(ctx, plan, Asked(books, rater, asked, api_base), told))
+    try:
+        done = asyncio.run(_follow(ctx, plan, Asked(books, rater, asked, api_base), told))
+    except WriteError as error:
+        raise WriteError(f"{error}; what came before is safe, follow again to go on") from error
     if json:
         emit(done)
     else:

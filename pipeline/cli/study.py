@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import tomllib
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from ...schemas import content_hash
 from .. import codebooks
 from ..errors import SourceError, UsageError
 from ..store import Workspace, disk, ledger
+from ..store.locks import FolderLocks
 from .console import Json, emit, table, tell, workspace
 
 app = typer.Typer(rich_markup_mode=None)
@@ -59,25 +62,47 @@ def show(ctx: typer.Context, json: Json = False) -> None:
 def put(
     ctx: typer.Context,
     files: Annotated[list[Path], typer.Argument(help="coaudit.toml, or codebooks.", dir_okay=False)],
-    replace: Annotated[bool, typer.Option("--replace", help="Put it in place of one that differs.")] = False,
+    replace: Annotated[
+        list[str] | None,
+        typer.Option(metavar="VERSION", help="Put it in place of that version, which you have looked at."),
+    ] = None,
 ) -> None:
-    """Give every machine of the study these settings or codebooks."""
+    """Give every machine of the study these settings or codebooks, in place of none or one that you know."""
     place = workspace(ctx)
     for file in files:
-        _put(place, file, _name(file), replace=replace)
-        tell(f"{place.home}/{_name(file)}: {'as it was put' if replace else 'there'}")
+        name, content = _name(file), file.read_bytes()
+        _put(place, name, content, replace or [])
+        place.pull(at_once=True)
+        tell(f"{place.home}/{name}: version {_version(content)} is there")
 
 
-def _put(place: Workspace, file: Path, name: str, *, replace: bool) -> None:
-    content, target = file.read_bytes(), place.path / name
-    if target.exists() and target.read_bytes() != content and not replace:
-        raise UsageError(f"{place.home}/{name}: another one is there; --replace puts this in its place")
-    if place.remote:
-        place.remote.replace(name, content)
-        return
+def _put(place: Workspace, name: str, content: bytes, seen: Sequence[str]) -> None:
+    """Put it there, or leave another one that nobody says to have seen."""
+    home, target = f"{place.home}/{name}", place.path / name
     place.create()
-    target.parent.mkdir(exist_ok=True)
-    disk.put(target, content)
+    with FolderLocks(place.path / "locks").exclusive(f"put {name}", lambda holder: None):
+        there = place.remote.read(name) if place.remote else _content(target)
+        if there == content:
+            return
+        if there is not None and _version(there) not in seen:
+            version = _version(there)
+            raise UsageError(
+                f"{home}: another one is there, version {version}. Look at it ({target}), take over what you "
+                f"need, and put yours in its place with --replace {version}"
+            )
+        if not place.remote:
+            target.parent.mkdir(exist_ok=True)
+            disk.put(target, content)
+        elif not (place.remote.create(name, content) or place.remote.replace(name, content, there or b"")):
+            raise UsageError(f"{home}: somebody has just put another one there; put yours again to see which")
+
+
+def _content(path: Path) -> bytes | None:
+    return path.read_bytes() if path.exists() else None
+
+
+def _version(content: bytes) -> str:
+    return content_hash(content.decode("utf-8", "replace"))[:12]
 
 
 def _name(file: Path) -> str:

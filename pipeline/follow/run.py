@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ...schemas import Trajectory
-from ..errors import CoauditError, SourceError, StoreError, UsageError, WriteError
+from ..errors import CoauditError, SourceError, StoreError, UsageError
 from ..store import Store
 from ..systems import ReadOptions
 from ..systems.cogym.messages import Received
@@ -125,10 +125,7 @@ class Follower:
                     await self._finish()
                     await _cancelled(beside)
         except* CoauditError as errors:
-            first = _first(errors)
-            if isinstance(first, WriteError):
-                raise WriteError(f"{first}; what came before is safe, follow again to go on") from first
-            raise first from None
+            raise _first(errors) from None
         finally:
             for listener in self.listeners:
                 with contextlib.suppress(StoreError):
@@ -148,8 +145,7 @@ class Follower:
 
     async def _finish(self) -> None:
         """Look and store once more when all sources have stopped."""
-        await asyncio.to_thread(self.tail.look)
-        self._joined()
+        await self._looked()
         self.tail.settle()
         await self._flush()
         for ending in self.endings:
@@ -243,13 +239,18 @@ class Follower:
         for folder in self.plan.folders:
             self.say(f"following {folder}")
         while not self.stopping.is_set():
-            awaited = [path for listener in self.listeners for path in listener.awaited]
-            self.tail.roots[:] = [*self.plan.folders, *self._more, *awaited]
-            pause = await asyncio.to_thread(self.tail.look)
-            self._joined()
+            pause = await self._looked()
             for listener in self.listeners:
                 listener.give_up()
             await self._pause(pause)
+
+    async def _looked(self) -> float:
+        """Look at all that may have grown; seconds until the next look is due."""
+        awaited = [path for listener in self.listeners for path in listener.awaited]
+        self.tail.roots[:] = [*self.plan.folders, *self._more, *awaited]
+        pause = await asyncio.to_thread(self.tail.look)
+        self._joined()
+        return pause
 
     def _joined(self) -> None:
         while self._read:
@@ -286,11 +287,12 @@ class Follower:
             await watcher(saved)
 
     async def _clock(self) -> None:
+        began = time.monotonic()
         while not self.stopping.is_set():
             for listener in self.listeners:
                 listener.written()
                 listener.close_silent()
-            last = max([self.tail.changed, *(listener.last for listener in self.listeners)])
+            last = max([began, self.tail.changed, *(listener.last for listener in self.listeners)])
             # Who still waits for its server, or for its turn to record, is not idle.
             here = len(self.plan.servers) == sum(listener.subscribed for listener in self.listeners)
             limit = self.plan.stop_when_idle

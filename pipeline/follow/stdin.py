@@ -11,6 +11,7 @@ from typing import BinaryIO
 
 from ..errors import WriteError
 from ..store import Workspace
+from ..store.disk import AppendOnly
 
 STDIN = "-"
 
@@ -22,15 +23,18 @@ def place(workspace: Workspace) -> Path:
 
 
 async def record(path: Path) -> None:
-    """Append what standard input holds to a file, until it ends."""
+    """Append what standard input holds to a file, until it ends. WriteError where the disk refuses."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("ab", buffering=0) as file:
-            while data := await _some(sys.stdin.buffer):
-                file.write(data)
-            os.fsync(file.fileno())
     except OSError as error:
-        raise WriteError(f"{path}: cannot record: {error.strerror}") from error
+        raise WriteError(f"{path.parent}: cannot make it: {error.strerror}") from error
+    file = AppendOnly(path)
+    try:
+        while data := await _some(sys.stdin.buffer):
+            file.write(data)
+        file.sync()
+    finally:
+        file.close()
 
 
 async def _some(stream: BinaryIO) -> bytes:
@@ -39,6 +43,8 @@ async def _some(stream: BinaryIO) -> bytes:
 
     def read() -> None:
         loop.remove_reader(stream.fileno())
+        if ready.done():  # cancelled just now: what is there stays there
+            return
         ready.set_result(os.read(stream.fileno(), 1 << 16))
 
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 import duckdb
 
@@ -55,6 +54,7 @@ def _replaced(store: Store, progress: Progress | None) -> Ingested:
     try:
         result = _made_anew(aside, progress)
         with store.tables.alone():
+            store.workspace.pull(at_once=True)  # what other machines stored since, whose tables these are too
             if aside.lacks_sources():
                 result.quarantined.extend(catch_up(aside).quarantined)
             if store.is_shared:
@@ -150,8 +150,8 @@ def read_again(store: Store, names: Sequence[str], progress: Progress | None = N
 def _references(store: Store, sources: Iterable[Source]) -> list[Quarantined]:
     unread: list[Quarantined] = []
     for source in sources:
-        if Path(source.path).exists():
-            unread += read_references(store, Path(source.path))
+        if place := provenance.found_again(store.workspace, source):
+            unread += read_references(store, place.path)
         else:
             unread.append(Quarantined(source=source.path, reason="the references are gone"))
     return unread

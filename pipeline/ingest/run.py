@@ -42,7 +42,7 @@ def ingest(
     if reference is not None:
         if not reference.exists():
             raise SourceError(f"{reference}: no such file or folder")
-        _take_references(store, reference, result)
+        _take_references(store, reference, copy or store.is_shared, result)
     for given in _with_archives(paths, system):
         path = Path(os.path.abspath(given))
         if not path.exists():
@@ -186,11 +186,15 @@ def _source(place: Place, options: ReadOptions) -> Source:
     )
 
 
-def _take_references(store: Store, folder: Path, result: Ingested) -> None:
+def _take_references(store: Store, folder: Path, copy: bool, result: Ingested) -> None:
     """Keep the reference trajectories of a folder, and note it in the ledger unless it is there already."""
     result.quarantined.extend(read_references(store, folder))
     place = Place(folder, os.path.abspath(folder), "overcooked")
     source = _source(place, ReadOptions()).model_copy(update={"reference": True})
-    if source.key not in {one.key for one in provenance.noted(store.workspace)[0] if one.reference}:
+    if copy:
+        kept = provenance.copied(store.workspace, place, source.content_hash)
+        source = source.model_copy(update={"copied": kept})
+    there = {(*one.key, one.copied) for one in provenance.noted(store.workspace)[0] if one.reference}
+    if (*source.key, source.copied) not in there:
         with store.writing() as connection:
             provenance.keep(store, connection, (), [source])

@@ -4,71 +4,115 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime
 from hashlib import blake2b
 
 from ..errors import StoreError
-from .remote import SIDE_BY_SIDE, Remote
+from .remote import SIDE_BY_SIDE, Remote, Seen
 
 LEASE = 60.0
 """Seconds without a heartbeat after which a claim is taken to be nobody's."""
 BEAT = 10.0
+Made = dict[str, dict[str, Seen]]
+"""Hash of what is claimed -> the objects that say so."""
 
 
 class ObjectClaims:
-    """Claims as objects that only one can create: `claims/HASH.N`, the next N where a holder is gone."""
+    """Claims as objects that only one can create: `claims/HASH.N`, the next N where a holder is gone.
+
+    Who has created one looks again: an object of that hash that was not there before, or is another by its
+    tag, was created by somebody who saw less or more, and then the claim is not one.
+    """
 
     def __init__(self, remote: Remote, *, lease: float = LEASE, beat: float = BEAT) -> None:
         self.remote = remote
         self.lease = lease
         self._me = secrets.token_hex(8)
         self._held: dict[str, list[str]] = {}
-        """Name -> the objects that say so, and those of holders before."""
+        """Hash -> the objects that say so, and those of holders before."""
         self._stopping = threading.Event()
         self._beating: threading.Thread | None = None
         self._pace = beat
 
     def take(self, names: Sequence[str]) -> set[str]:
+        is_first = self._beating is None
         now = self._beat()
-        beats = {name.removeprefix("writers/"): at for name, at in self.remote.times("writers")}
-        there: dict[str, list[str]] = {}
-        for name, _ in self.remote.times("claims"):
-            there.setdefault(name.removeprefix("claims/").partition(".")[0], []).append(name)
-        with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-            taken = pool.map(lambda name: self._take(name, there.get(_hashed(name), []), beats, now), names)
-            return {name for name, mine in zip(names, taken, strict=True) if mine}
+        beats = self.remote.seen("writers")
+        there = self._there()
+        if is_first:
+            self._clear(there, beats, now)
+        by_hash = {_hashed(name): name for name in names}
+        return {by_hash[one] for one in self._claimed(list(by_hash), there, beats, now)}
 
     def release(self, names: Collection[str]) -> None:
-        objects = [one for name in names for one in self._held.pop(name, [])]
-        if objects:
-            self.remote.delete(objects)
+        self._give_back([_hashed(name) for name in names])
 
     def close(self) -> None:
         self._stopping.set()
         if self._beating:
             self._beating.join()
-        self.release(list(self._held))
+        self._give_back(list(self._held))
         self.remote.delete([f"writers/{self._me}"])
 
-    def _take(self, name: str, before: Sequence[str], beats: dict[str, datetime], now: datetime) -> bool:
-        before = sorted(before, key=_turn)
-        if before and self._is_held(before[-1], beats, now):
-            return False
-        mine = f"claims/{_hashed(name)}.{_turn(before[-1]) + 1 if before else 0}"
-        if not self.remote.create(mine, self._me.encode()):
-            return False
-        self._held[name] = [*before, mine]
-        return True
+    def _there(self) -> Made:
+        claims: Made = {}
+        for name, seen in self.remote.seen("claims").items():
+            claims.setdefault(name.removeprefix("claims/").partition(".")[0], {})[name] = seen
+        return claims
 
-    def _is_held(self, claim: str, beats: dict[str, datetime], now: datetime) -> bool:
+    def _claimed(
+        self, hashes: Sequence[str], there: Made, beats: Mapping[str, Seen], now: datetime
+    ) -> list[str]:
+        """Which of these hashes are this process's from now on."""
+        with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+            made = pool.map(lambda one: self._made(there.get(one, {}), one, beats, now), hashes)
+            mine = {one: name for one, name in zip(hashes, made, strict=True) if name}
+        if not mine:
+            return []
+        after = self._there()
+        alone = {one for one in mine if _is_alone(mine[one], there.get(one, {}), after.get(one, {}))}
+        self._held |= {one: [*there.get(one, {}), mine[one]] for one in alone}
+        if retracted := [name for one, name in mine.items() if one not in alone]:
+            self.remote.delete(retracted)
+        return list(alone)
+
+    def _made(
+        self, before: Mapping[str, Seen], hashed: str, beats: Mapping[str, Seen], now: datetime
+    ) -> str | None:
+        """The object that says that this process has claimed; None where another one has."""
+        last = max(before, key=_turn, default=None)
+        if last and self._is_held(last, beats, now):
+            return None
+        mine = f"claims/{hashed}.{_turn(last) + 1 if last else 0}"
+        return mine if self.remote.create(mine, self._me.encode()) else None
+
+    def _is_held(self, claim: str, beats: Mapping[str, Seen], now: datetime) -> bool:
         holder = self.remote.read(claim)
         if holder is None:
             return True  # given back this very moment: the next look sees
-        last = beats.get(holder.decode("ascii", "replace"))
-        return last is not None and (now - last).total_seconds() < self.lease
+        last = beats.get(f"writers/{holder.decode('ascii', 'replace')}")
+        return last is not None and self._is_fresh(last, now)
+
+    def _is_fresh(self, seen: Seen, now: datetime) -> bool:
+        return (now - seen.at).total_seconds() < self.lease
+
+    def _give_back(self, hashes: Collection[str]) -> None:
+        objects = [name for one in hashes for name in self._held.pop(one, [])]
+        if objects:
+            self.remote.delete(objects)
+
+    def _clear(self, there: Made, beats: Mapping[str, Seen], now: datetime) -> None:
+        """Take away what dead processes left: their claims are taken over and given back."""
+        old = [one for one, made in there.items() if not any(self._is_fresh(s, now) for s in made.values())]
+        cleared = self._claimed(old, there, beats, now)
+        self._give_back(cleared)
+        for one in cleared:
+            del there[one]
+        if gone := [name for name, seen in beats.items() if not self._is_fresh(seen, now)]:
+            self.remote.delete(gone)
 
     def _beat(self) -> datetime:
         """Show that this process lives; the object store's own time."""
@@ -81,6 +125,13 @@ class ObjectClaims:
         while not self._stopping.wait(self._pace):
             with suppress(StoreError):  # the next one may get through before anybody takes over
                 self.remote.touch(f"writers/{self._me}")
+
+
+def _is_alone(mine: str, before: Mapping[str, Seen], after: Mapping[str, Seen]) -> bool:
+    """Whether all that is there beside the own object was there before, and is the same."""
+    return all(
+        other in before and before[other].tag == seen.tag for other, seen in after.items() if other != mine
+    )
 
 
 def _hashed(name: str) -> str:

@@ -28,6 +28,9 @@ LIVE = ".live.jsonl"
 PART = ".part"
 """Ends the name of a file that only its writer reads so far."""
 DISK_PAUSE, REMOTE_PAUSE = 0.3, 5.0
+PAUSE_SHARE = 0.01
+"""Of the time that a run has taken, what it may keep from other machines: so it leaves hundreds of objects at
+most, and a kill costs others so much at most."""
 Publish = Callable[[Path], Path]
 """Has every machine of a study read a part, which bears its name from then on."""
 SOON = 5.0
@@ -109,8 +112,7 @@ class RatingLedger:
         self._publish = publish
         self._turn = threading.Lock()
         self._segment = 0
-        self.pause = REMOTE_PAUSE if publish else DISK_PAUSE
-        """Seconds that are well spent between two calls of `flush`."""
+        self._began = time.monotonic()
         self._begin()
 
     def _begin(self) -> None:
@@ -129,6 +131,13 @@ class RatingLedger:
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None:
         self.close()
+
+    @property
+    def pause(self) -> float:
+        """Seconds that are well spent until the next call of `flush`."""
+        if not self._publish:
+            return DISK_PAUSE
+        return max(REMOTE_PAUSE, PAUSE_SHARE * (time.monotonic() - self._began))
 
     def wrote(self, path: Path) -> bool:
         """Whether a file is its own."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import secrets
+import threading
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -63,26 +65,62 @@ def connected(conninfo: str) -> psycopg.Connection[tuple[object, ...]]:
 
 
 class CatalogClaims:
-    """Claims as advisory locks of one connection to Postgres."""
+    """Claims as rows of a table; each bears its holder, who lives as long as it holds one advisory lock.
+
+    So Postgres' lock table, which has room for some thousands, holds one lock a process, and the rows of
+    those that are gone go when anybody claims.
+    """
 
     def __init__(self, conninfo: str) -> None:
         self._connection = connected(conninfo)
+        self._alone = threading.Lock()
+        self._me = int.from_bytes(secrets.token_bytes(8), "big", signed=True)
+        try:
+            with self._turn():
+                self._connection.execute("SELECT pg_advisory_lock(%s)", [self._me])
+                self._connection.execute(_CLAIMS)
+        except StoreError:
+            self.close()
+            raise
 
     def take(self, names: Sequence[str]) -> set[str]:
         by_key = {key(f"claim {name}"): name for name in names}
-        query = "SELECT k FROM unnest(%s::bigint[]) AS k WHERE pg_try_advisory_lock(k)"
-        with _explained():
-            rows = self._connection.execute(query, [list(by_key)]).fetchall()
+        with self._turn():
+            self._connection.execute(_FORGET_THE_DEAD)
+            rows = self._connection.execute(_CLAIM, [list(by_key), self._me]).fetchall()
         return {by_key[int(str(row[0]))] for row in rows}
 
     def release(self, names: Collection[str]) -> None:
         keys = [key(f"claim {name}") for name in names]
-        query = "SELECT count(pg_advisory_unlock(k)) FROM unnest(%s::bigint[]) AS k"
-        with _explained():
-            self._connection.execute(query, [keys]).fetchall()
+        with self._turn():
+            self._connection.execute(_LET_GO, [self._me, keys])
 
     def close(self) -> None:
         self._connection.close()
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """One process at a time, and one thread of it: who is not seen to hold its lock then is gone."""
+        with self._alone, _explained(), self._connection.transaction():
+            self._connection.execute("SELECT pg_advisory_xact_lock(%s)", [key("claims")])
+            yield
+
+
+_CLAIMS = """
+    CREATE UNLOGGED TABLE IF NOT EXISTS coaudit_claims (claim bigint PRIMARY KEY, holder bigint NOT NULL)
+"""
+"""Not logged: a server that goes down takes the sessions along whose claims these are."""
+_FORGET_THE_DEAD = """
+    DELETE FROM coaudit_claims WHERE holder NOT IN (
+        SELECT classid::bigint << 32 | objid::bigint FROM pg_locks
+        WHERE locktype = 'advisory' AND granted AND objsubid = 1
+            AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    )
+"""
+_CLAIM = """
+    INSERT INTO coaudit_claims SELECT unnest(%s::bigint[]), %s ON CONFLICT DO NOTHING RETURNING claim
+"""
+_LET_GO = "DELETE FROM coaudit_claims WHERE holder = %s AND claim = ANY(%s::bigint[])"
 
 
 def _holder(connection: psycopg.Connection[tuple[object, ...]], name: str) -> str:

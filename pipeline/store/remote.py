@@ -16,13 +16,13 @@ import secrets
 import tarfile
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from platformdirs import user_state_path
 
@@ -31,7 +31,10 @@ from . import disk
 from .ledger import PART, SOON
 from .locks import reason, without_password
 
-MIRRORED = ("ratings", "sources", "outcomes", "forgotten", "samples", "codebooks", "models")
+MIRRORED = (
+    *("ratings", "sources", "outcomes", "forgotten", "samples", "codebooks", "models"),
+    *("raw/labelstudio/received", "raw/labelstudio/codebooks"),
+)
 """Folders of a workspace that every machine has in full."""
 SCHEMES = ("s3", "gs", "az")
 SETTINGS = ("coaudit.toml", "secret", "sources.jsonl", "outcomes.jsonl", "forgotten.jsonl")
@@ -44,6 +47,13 @@ MIRRORS = "COAUDIT_MIRRORS"
 """The variable that names the folder of mirrors, else the user's own for what programs keep."""
 _READ_BACK = 1 << 20
 """Bytes up to which what was written is read again."""
+
+
+class Seen(NamedTuple):
+    """When an object was written, by the object store's clock, and a word that changes with what it holds."""
+
+    at: datetime
+    tag: str
 
 
 class Remote:
@@ -118,11 +128,20 @@ class Remote:
             return False
         return True
 
-    def replace(self, name: str, content: bytes) -> None:
-        """Write a small object in place of what was there: people change settings and codebooks."""
-        with self._explained(name):
-            self._client.put(name, content)
-        self.pull(at_once=True)
+    def replace(self, name: str, content: bytes, there: bytes) -> bool:
+        """Write a small object in place of one that holds what is `there`; False if it does not by now.
+
+        The object store compares, so of two machines that do it at once one is told.
+        """
+        from obstore.exceptions import PreconditionError
+
+        with self._explained(name), suppress(FileNotFoundError, PreconditionError):
+            held = self._client.get(name)
+            if bytes(held.bytes()) == there:
+                seen = {word: held.meta[word] for word in ("e_tag", "version") if held.meta.get(word)}
+                self._client.put(name, content, mode=seen, use_multipart=False)
+                return True
+        return False
 
     def read(self, name: str) -> bytes | None:
         """A small object; None where there is none."""
@@ -171,11 +190,11 @@ class Remote:
                 opened.rename(folder)
         return True
 
-    def times(self, folder: str) -> list[tuple[str, datetime]]:
-        """The objects of a folder with when they were written, by the object store's clock."""
+    def seen(self, folder: str) -> dict[str, Seen]:
+        """The objects of a folder as they are now."""
         with self._explained(folder):
             objects = [meta for batch in self._client.list(folder) for meta in batch]
-        return [(str(meta["path"]), meta["last_modified"]) for meta in objects]
+        return {str(meta["path"]): Seen(meta["last_modified"], _tag(meta)) for meta in objects}
 
     def touch(self, name: str) -> datetime:
         """Write a small object again; what time it is then by the object store's clock."""
@@ -186,7 +205,7 @@ class Remote:
 
     def delete(self, names: Sequence[str]) -> None:
         """Take objects away that never were part of a ledger."""
-        with self._explained(", ".join(names[:1])):
+        with suppress(FileNotFoundError), self._explained(", ".join(names[:1])):
             self._client.delete(list(names))
 
     def _listed(self) -> Iterator[tuple[str, str]]:
@@ -196,10 +215,10 @@ class Remote:
                 for batch in self._client.list(folder):
                     for meta in batch:
                         if _is_safe(meta["path"]):
-                            yield meta["path"], str(meta["e_tag"] or meta["last_modified"])
+                            yield meta["path"], _tag(meta)
             for meta in self._client.list_with_delimiter()["objects"]:
                 if meta["path"] in SETTINGS:
-                    yield meta["path"], str(meta["e_tag"] or meta["last_modified"])
+                    yield meta["path"], _tag(meta)
 
     def _hand_over(self) -> None:
         """Publish what processes left that were killed before they could."""
@@ -295,14 +314,18 @@ def mirror_of(url: str) -> Path:
     return (Path(above).absolute() if above else user_state_path("coaudit") / "mirrors") / name
 
 
+def _tag(meta: Mapping[str, Any]) -> str:
+    return str(meta["e_tag"] or meta["last_modified"])
+
+
 def _is_final(name: str) -> bool:
     """Whether an object never changes: all do but what a person writes."""
     return not (name in SETTINGS or name.startswith(("codebooks/", "models/")))
 
 
 def _is_safe(name: str) -> bool:
-    """Whether an object's name is a file right below a mirrored folder: a bucket may hold anything."""
-    folder, _, file = name.partition("/")
+    """Whether an object's name is a file right in a mirrored folder: a bucket may hold anything."""
+    folder, _, file = name.rpartition("/")
     return folder in MIRRORED and bool(re.fullmatch(r"[A-Za-z0-9_~@][A-Za-z0-9_.~@-]{0,200}", file))
 
 

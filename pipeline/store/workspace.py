@@ -72,6 +72,16 @@ class Workspace:
         """The workspace's own codebooks."""
         return self.path / "codebooks"
 
+    @property
+    def pushed(self) -> Path:
+        """The codebooks of Label Studio's projects, as they were when they were pushed."""
+        return self.raw / "labelstudio" / "codebooks"
+
+    @cached_property
+    def received(self) -> Ledger:
+        """Annotations as Label Studio gave them, and how far each pull came."""
+        return Ledger(self.raw / "labelstudio" / "received", self._publish)
+
     @cached_property
     def sources(self) -> Ledger:
         """What was ingested, from where, how."""
@@ -90,6 +100,7 @@ class Workspace:
     @cached_property
     def settings(self) -> dict[str, Any]:
         """coaudit.toml, or {} where there is none. Secrets are never read from it."""
+        self.pull()
         path = self.path / "coaudit.toml"
         if not path.is_file():
             return {}

@@ -6,6 +6,8 @@ import json
 import os
 import random
 import shutil
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -20,6 +22,7 @@ from coaudit.pipeline.ingest.run import ingest
 from coaudit.pipeline.store import Store, Workspace
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.schemas import Trajectory
+from tests.hostile import CORPUS, sessions
 from tests.pipeline.follow.conftest import Following
 from tests.pipeline.follow.emulator import AGENT, USER, Env, play
 
@@ -199,9 +202,6 @@ def test_a_follower_killed_at_twenty_random_moments_ends_where_a_fresh_ingest_do
 
 @pytest.mark.slow
 def test_lines_on_standard_input_are_recorded_and_stored(workspace: Path) -> None:
-    import subprocess
-    import sys
-
     people = [{"name": "a", "kind": "agent"}, {"name": "h", "kind": "human"}]
     lines = [
         {"type": "trajectory", "native_id": "x", "participants": people},
@@ -215,3 +215,21 @@ def test_lines_on_standard_input_are_recorded_and_stored(workspace: Path) -> Non
     assert [e.text for e in found.events] == ["Hi"]
     rebuild(store)
     assert list(stored(store).values()) == [found]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["file", "pipe"])
+@pytest.mark.parametrize("options", [(), ("--stop-when-idle", "0.5")])
+def test_what_is_on_standard_input_already_is_taken_in_before_it_stops(
+    tmp_path: Path, way: str, options: tuple[str, ...]
+) -> None:
+    log = sessions(tmp_path / "log.jsonl")
+    workspace = tmp_path / "workspace"
+    command = [sys.executable, "-P", "-m", "coaudit.pipeline", "--workspace", str(workspace), "follow", "-"]
+    with log.open("rb") as file, subprocess.Popen(["cat", log], stdout=subprocess.PIPE) as piped:
+        source = file if way == "file" else piped.stdout
+        done = subprocess.run(
+            [*command, *options], stdin=source, capture_output=True, timeout=120, check=True
+        )
+    assert f"{len(CORPUS)} trajectories".encode() in done.stderr
+    assert b"Traceback" not in done.stderr

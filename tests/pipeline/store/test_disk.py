@@ -6,6 +6,7 @@ import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -127,3 +128,20 @@ def test_what_a_workspace_holds_is_its_owners_alone(tmp_path: Path) -> None:
     assert modes["w"] == 0o700
     (noted,) = store.workspace.sources.files()
     assert modes["coaudit.duckdb"] == modes[noted.name] == 0o600
+
+
+def test_a_run_of_a_day_leaves_some_hundreds_of_objects_and_a_short_one_publishes_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(ledger, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    file = ledger.RatingLedger(tmp_path, publish=lambda part: part.rename(part.with_suffix("")))
+    paused = []
+    while clock[0] < 86_400:
+        paused.append(file.pause)
+        clock[0] += file.pause
+        file.append([rating(len(paused))])
+    file.close()
+    assert paused[:100] == [5.0] * 100, "for 500 seconds"
+    assert len(list(tmp_path.glob("*.jsonl"))) == len(paused) < 650, "not 17,280"
+    assert max(paused) < 0.01 * 86_400

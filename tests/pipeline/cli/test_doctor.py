@@ -1,0 +1,30 @@
+"""The doctor: what it says of an environment that is not this one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from coaudit.pipeline.cli import doctor
+
+
+@pytest.mark.parametrize(
+    ("program", "state", "said"),
+    [
+        ("echo 0.19.1", "ok", "0.19.1 at COAUDIT_VLLM_PYTHON="),
+        ("echo No package metadata was found for vllm >&2; exit 1", "missing", "no vllm there (No package"),
+        (None, "missing", "cannot be run: No such file or directory"),
+    ],
+)
+def test_the_doctor_asks_the_python_that_is_to_have_vllm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str | None, state: str, said: str
+) -> None:
+    python = tmp_path / "python"
+    if program:
+        python.write_text(f"#!/bin/sh\n{program}\n")
+        python.chmod(0o755)
+    monkeypatch.setenv("COAUDIT_VLLM_PYTHON", str(python))
+    result = doctor._vllm()
+    assert result.state == state
+    assert said in result.detail and str(python) in result.detail
