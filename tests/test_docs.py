@@ -58,6 +58,11 @@ def test_the_rules_of_the_page_say_who_speaks_and_what_failed(tmp_path: Path) ->
             "log.json",
             '[{"task_id": 1, "trial": 0, "traj": [{"role": "user", "content": "To Ulm, please."}]}]',
         ),
+        (
+            "spans",
+            "log.jsonl",
+            '{"trace_id": "t", "id": "1", "run_type": "llm", "inputs": {"prompt": "To Ulm, please."}}\n',
+        ),
         ("turns", "log.txt", "User: To Ulm, please.\nAssistant: Done."),
         ("pairs", "log.csv", 'question,answer\n"To Ulm, please.",Done.\n'),
     ],

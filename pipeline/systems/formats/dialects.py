@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from .guess_roles import role_of
+
 ROLES = {
     **{name: name for name in ("system", "developer", "user", "assistant", "tool", "function")},
     "human": "user",
@@ -18,6 +20,7 @@ ROLES = {
     "bot": "assistant",
     "agent": "assistant",
 }
+OF_KIND = {"agent": "assistant", "human": "user", "environment": "system"}
 SPEAKERS = ("role", "author", "sender", "source", "from")
 CONTENTS = ("content", "parts", "text")
 TIMES = ("timestamp", "created_at", "created", "create_time", "createdAt")
@@ -86,6 +89,10 @@ def thread(value: dict[str, Any]) -> list[Any]:
 
 
 def _unwrapped(item: Any) -> Any:
+    if isinstance(item, dict) and isinstance(built := item.get("kwargs"), dict) and "content" in built:
+        named = item.get("id")
+        kind = str(named[-1] if isinstance(named, list) and named else "").partition("Message")[0].lower()
+        return {**built, "role": ROLES.get(str(built.get("type") or kind), "assistant")}
     inside = item.get("message") if isinstance(item, dict) else None
     if not isinstance(inside, dict) or _speaker(inside)[0] is None:
         return item
@@ -99,7 +106,7 @@ def _speaker(item: Message) -> tuple[str | None, str | None]:
         name = said.get("role", said.get("name")) if isinstance(said, dict) else said
         if isinstance(name, str) and name:
             role = ROLES.get(name.lower())
-            return (role, None) if role else ("assistant", name)
+            return (role, None) if role else (OF_KIND[role_of(name).kind], name)
     return None, None
 
 
@@ -154,6 +161,8 @@ def _part(part: Message) -> Iterator[Message]:
         yield from _called({"name": str(part["type"])[len("tool-") :], **part})
     elif "arguments" in part or "input" in part:
         yield from _called(part)
+    elif len(part) == 1 and isinstance(asked := next(iter(part.values())), str) and asked[:1] == "{":
+        yield {"type": "tool_use", "id": None, "name": next(iter(part)), "input": asked}
     elif "call_id" in part or "toolUseId" in part:
         yield _answer(part)
 

@@ -13,6 +13,9 @@ from typing import Any
 from ....schemas import Trajectory
 from .guess import guess
 from .guess_events import Guess
+from .guess_text import CALLS
+from .mapped_spans import kind_of
+from .paths import several
 from .survey import PathSeen, Survey, common_end, survey
 
 SHOWN = 60
@@ -39,6 +42,7 @@ class Draft:
         """What was recognised, in a sentence."""
         what = {
             "messages": f"messages of a chat{f' at {self.made.at}' if self.made.at else ''}",
+            "spans": f"runs of models and tools, {f'at {self.made.at}' if self.made.at else 'one a record'}",
             "list": f"turns in the list {self.made.at}",
             "pairs": "a question and its answer a record",
             "text": f"turns in the text {self.made.at}",
@@ -249,12 +253,17 @@ def _events(seen: Survey, made: Guess) -> Iterator[str]:
         if made.each:
             yield "each = true    # a record is one message"
         return
+    if made.shape == "spans":
+        yield "\n[spans]    # runs of models, tools and agents: what went in and came out"
+        if made.at:
+            yield f"at = {quoted(made.at)}"
+        yield from _fields(seen, made.spans)
+        words = seen.paths[str(made.spans["kind"])].values
+        yield "[spans.kinds]    # model, tool, agent or other"
+        yield from (f"{_key(word)} = {quoted(kind_of(word))}" for word in words)
+        return
     yield "\n[event]"
-    for name, path in made.event.items():
-        if isinstance(path, str):
-            yield f"{name} = {_path(seen, path)}"
-        else:
-            yield f"{name} = {_list(path)}    # the first that has a value"
+    yield from _fields(seen, made.event)
     if made.shape == "text":
         yield "\n[turns]"
         yield f"at = {quoted(made.at or 'text')}"
@@ -271,12 +280,22 @@ def _events(seen: Survey, made: Guess) -> Iterator[str]:
         yield "\n[names]\nstrip = '\\s*\\(.*\\)$'    # no part of a name"
 
 
+def _fields(seen: Survey, fields: dict[str, str | list[str]]) -> Iterator[str]:
+    for name, path in fields.items():
+        if isinstance(path, str):
+            yield f"{name} = {_path(seen, path)}"
+        else:
+            yield f"{name} = {_list(path)}    # the first that has a value"
+
+
 def _roles(made: Guess) -> Iterator[str]:
-    if not made.roles or made.shape == "messages" or made.turns_about:
+    told = [role for role in made.roles if made.shape != "messages" or not role.shipped]
+    if not told or made.turns_about:
         return
-    unknown = sum(not role.known for role in made.roles)
-    yield f"\n[roles]    # {len(made.roles)} roles, {unknown} unknown: human, agent or environment"
-    for role in made.roles:
+    unknown = sum(not role.known for role in told)
+    many = f"{len(told)} role{'s' * (len(told) > 1)}, {unknown} unknown"
+    yield f"\n[roles]    # {many}: human, agent or environment"
+    for role in told:
         mark = "" if role.known else " ← nothing in the name says it"
         yield f"{_key(role.name)} = {quoted(role.kind)}    # {role.count} times{mark}"
     if len(made.roles) > MANY:
@@ -284,6 +303,9 @@ def _roles(made: Guess) -> Iterator[str]:
 
 
 def _actions(made: Guess) -> Iterator[str]:
+    if made.calls:
+        yield "\n[[actions]]    # calls that are all of what an agent says"
+        yield f"pattern = '{CALLS}'"
     if made.fence is None:
         return
     yield "\n[[actions]]    # fenced blocks in what the agent says"
@@ -294,20 +316,26 @@ def _actions(made: Guess) -> Iterator[str]:
 
 def _left(seen: Survey, made: Guess) -> Iterator[str]:
     """The paths that the draft leaves out."""
-    used = {one for path in made.event.values() for one in ([path] if isinstance(path, str) else path)}
-    used |= {
+    used = made.used | {
         *made.native_id,
         *made.head.values(),
         *made.tags.values(),
         *made.outcomes.values(),
         *made.secrets,
     }
-    used |= {*made.fields.values(), made.at or ""}
     inside = (f"{made.at or ''}." if made.each else f"{made.at}[].") if made.shape == "messages" else "\0"
+    below = tuple(
+        f"{path}{sign}"
+        for field in ("input", "output")
+        for path in several(made.spans.get(field))
+        for sign in (".", "[")
+    )
     left = [
         one
         for one in seen.paths.values()
-        if one.path not in used and not one.path.startswith(inside) and not one.only("object", "list")
+        if one.path not in used
+        and not one.path.startswith((inside, *below))
+        and not one.only("object", "list")
     ]
     if left:
         yield "\n# Not mapped:"

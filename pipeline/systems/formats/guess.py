@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from . import guess_spans
 from .guess_events import (
     Guess,
     in_dialect,
     of_list,
     of_messages,
     of_pairs,
+    of_spans,
     of_table,
     of_text,
     repeats,
@@ -40,6 +42,9 @@ LABELS = 30
 def guess(seen: Survey) -> Guess:
     """The likeliest reading of a survey."""
     made = Guess()
+    if of_spans(made, seen):
+        _of_session(made, seen)
+        return made
     lists = sorted(_lists(seen), key=lambda one: -one[0])
     if lists and lists[0][0] > 0:
         of_list(made, seen, lists[0][1])
@@ -71,6 +76,9 @@ def _lists(seen: Survey) -> list[tuple[float, str]]:
         if not items:
             continue
         length = sum(one.lengths) / len(one.lengths)
+        if length >= 1.5 and guess_spans.fields_of(seen, inside):
+            scored.append((8.0 + min(length, 20) / 20, path))
+            continue
         if length >= 1.5 and in_dialect(seen, path):
             scored.append((9.0 + min(length, 20) / 20, path))
             continue
@@ -88,8 +96,7 @@ def _lists(seen: Survey) -> list[tuple[float, str]]:
 
 def _of_session(made: Guess, seen: Survey) -> None:
     """What is said once a session: its id, head, tags and outcomes."""
-    used = {one for path in made.event.values() for one in ([path] if isinstance(path, str) else path)}
-    used |= set(made.fields.values()) | {made.at or ""}
+    used = made.used
     heads = {
         path: one
         for path, one in seen.paths.items()

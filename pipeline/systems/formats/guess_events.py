@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from . import dialects, turns
+from . import dialects, guess_spans, turns
 from .guess_names import (
     CHAT,
     NAMES,
@@ -30,13 +30,13 @@ from .guess_names import (
     named,
 )
 from .guess_roles import Role, roles_of
-from .guess_text import FENCE, pattern_of, speakers
-from .paths import getter
+from .guess_text import CALLS, FENCE, pattern_of, speakers
+from .paths import getter, several
 from .survey import PathSeen, Survey
 
 DIALECT = 200
 """So many messages are looked at to tell how they are written."""
-Shape = Literal["messages", "list", "pairs", "text", "table", "nothing"]
+Shape = Literal["messages", "spans", "list", "pairs", "text", "table", "nothing"]
 Take = Callable[[str, list[PathSeen]], PathSeen | None]
 """Notes the first candidate that is not taken yet as a field of `[event]`."""
 
@@ -49,6 +49,8 @@ class Guess:
     at: str | None = None
     event: dict[str, str | list[str]] = field(default_factory=dict)
     """Field of `[event]` -> its path, as the mapping has it."""
+    spans: dict[str, str | list[str]] = field(default_factory=dict)
+    """Field of `[spans]` -> its path."""
     native_id: list[str] = field(default_factory=list)
     head: dict[str, str] = field(default_factory=dict)
     hidden: str | None = None
@@ -60,7 +62,7 @@ class Guess:
     fields: dict[str, str] = field(default_factory=dict)
     strip: bool = False
     each: bool = False
-    """Whether a record is one message."""
+    """Whether a record is one message, or one span."""
     turns_about: bool = False
     """Whether no field says who speaks, and two speak in turn."""
     speech: list[str] = field(default_factory=list)
@@ -68,6 +70,25 @@ class Guess:
     constant_role: str | None = None
     fence: str | None = None
     """What fenced blocks of the agent's texts are marked as, where they are its actions."""
+    calls: bool = False
+    """Whether texts are calls as Python writes them."""
+
+    @property
+    def used(self) -> set[str]:
+        """The paths that are fields of the events."""
+        fields = [*self.event.values(), *self.spans.values()]
+        inside = {one for path in fields for one in several(path)}
+        return inside | set(self.fields.values()) | {self.at or ""}
+
+
+def of_spans(made: Guess, seen: Survey) -> bool:
+    """One span a record."""
+    made.spans = guess_spans.fields_of(seen, "")
+    if not made.spans:
+        return False
+    made.shape, made.each = "spans", True
+    made.native_id = guess_spans.traces(seen, made.spans)
+    return True
 
 
 def of_list(made: Guess, seen: Survey, path: str) -> None:
@@ -77,6 +98,10 @@ def of_list(made: Guess, seen: Survey, path: str) -> None:
     chat = roles is not None and said
     known = sum(count for value, count in roles.values.items() if value in CHAT) if roles else 0
     made.at = path
+    made.spans = guess_spans.fields_of(seen, inside)
+    if made.spans:
+        made.shape = "spans"
+        return
     written = in_dialect(seen, path)
     if written:
         made.shape, made.roles = "messages", roles_of(written.items())
@@ -87,6 +112,7 @@ def of_list(made: Guess, seen: Survey, path: str) -> None:
         made.shape = "list"
         _of_events(made, seen, inside)
     made.fence = _fence(made, seen, inside)
+    made.calls = made.fence is None and _calls(made, seen, inside)
 
 
 def in_dialect(seen: Survey, path: str) -> Counter[str]:
@@ -252,12 +278,22 @@ def _stripped(name: str) -> str:
 
 def _fence(made: Guess, seen: Survey, inside: str) -> str | None:
     path = made.event.get("text", f"{inside}content")
-    one = seen.paths.get(path if isinstance(path, str) else path[0])
+    one = seen.paths.get(several(path)[0])
     found = [match[1] for text in (one.texts if one else []) if (match := FENCE.search(text))]
     has_tools = f"{inside}tool_calls" in seen.paths or "action" in made.event or "command" in made.event
     if has_tools or one is None or len(found) < max(2, 0.2 * len(one.texts)):
         return None
     return max(set(found), key=found.count)
+
+
+def _calls(made: Guess, seen: Survey, inside: str) -> bool:
+    """Whether some of the texts are nothing but calls, and no field has them."""
+    path = made.event.get("text", f"{inside}content")
+    one = seen.paths.get(several(path)[0])
+    if one is None or f"{inside}tool_calls" in seen.paths or {"action", "command"} & set(made.event):
+        return False
+    whole = re.compile(rf"\A(?:{CALLS})+\]?\s*\Z".replace("?P<action>", "").replace("?P<arguments>", ""))
+    return sum(bool(whole.match(text)) for text in one.texts) >= max(2, 0.1 * len(one.texts))
 
 
 def of_text(made: Guess, seen: Survey) -> bool:
@@ -318,7 +354,7 @@ def of_table(made: Guess, seen: Survey) -> bool:
         return False
     made.shape = "table"
     role = made.event.get("role")
-    used = {one for path in made.event.values() for one in ([path] if isinstance(path, str) else path)}
+    used = {one for path in made.event.values() for one in several(path)}
     sessions = [one for one in named(seen.paths, SESSION) if one.path not in used and repeats(one, seen)]
     made.native_id = [sessions[0].path] if sessions else []
     made.at = None

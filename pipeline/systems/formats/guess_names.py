@@ -229,7 +229,7 @@ def _place(one: PathSeen, inside: str, order: dict[str, int], most: int) -> tupl
     """How good a match a path is: where its key stands among the names, or else one of the key's words."""
     if not one.path.startswith(inside) or "[]" in one.path[len(inside) :]:
         return None
-    depth = one.path[len(inside) :].count(".")
+    depth = len(re.findall(r"(?<!\\)\.", one.path[len(inside) :]))
     if depth > most:
         return None
     key = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", one.key).lower().replace("-", "_").replace(" ", "_")

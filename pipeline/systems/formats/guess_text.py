@@ -26,6 +26,10 @@ PATTERNS = (
 """How widespread transcripts begin a turn, the most telling first."""
 SPEAKERS = 14
 """More different names than that are no speakers' but a text's own."""
+CALLS = (
+    r"(?:\A\s*\[?|, ?)(?P<action>[A-Za-z_][\w.]*)\((?P<arguments>[\s\S]*?)\)(?=\]?\s*\Z|, ?[A-Za-z_][\w.]*\()"
+)
+"""Calls as Python writes them, one or a list of them, where they are all of a text."""
 FENCE = re.compile(r"```([\w-]+)[ \t]*\n[\s\S]*?\n[ \t]*```")
 
 

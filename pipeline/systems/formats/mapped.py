@@ -25,7 +25,7 @@ from typing import Any
 
 from ....schemas import JsonValue, Quarantined, Trajectory
 from ..base import ReadOptions, Span, json_lines, numbered_lines, only_object, parsed, sheltered
-from . import inputs, mapped_messages, turns
+from . import inputs, mapped_messages, mapped_spans, turns
 from .mapped_paths import MappedSessions, Numbered, named
 from .mapped_session import MappedSession
 from .mapping import Input, parse
@@ -78,6 +78,7 @@ def _of_records(
 ) -> Iterator[Trajectory | Quarantined]:
     """One session a record."""
     told = _listed if sessions.mapping.messages is None else mapped_messages.told
+    told = told if sessions.mapping.spans is None else mapped_spans.told
     at = sessions.mapping.events_at or ""
     for number, value in _once(path, sessions, span):
         record = only_object(value, str(path), number)
@@ -162,6 +163,11 @@ def _assembled(many: list[Numbered], sessions: MappedSessions) -> Iterator[Traje
         records = [record for _, record in many]
         said = mapped_messages.each(records, sessions.mapping.messages)
         yield from mapped_messages.told(said, _head(records, sessions), many[0][0], sessions)
+        return
+    if sessions.mapping.spans is not None:
+        yield from mapped_spans.told(
+            [r for _, r in many], _head([r for _, r in many], sessions), many[0][0], sessions
+        )
         return
     session = MappedSession(sessions, sessions.head(record for _, record in many), many[0][0])
     for place, (number, record) in enumerate(sessions.ordered(many)):

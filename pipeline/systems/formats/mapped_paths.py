@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ....schemas import Action
+from ....schemas import Action, JsonValue
 from ....schemas.trajectory import EventKind
 from ..base import ReadOptions
 from . import marks
+from .inputs import plain
 from .mapping import Mapping, RoleRule
-from .paths import Condition, Getter, expression, first_of, fits, getter, is_pattern, steps
+from .paths import Condition, Getter, expression, first_of, fits, getter, is_pattern, several, steps
 from .rules import rules
 
 HEAD = ("condition", "task", "instance", "agent", "agent_model", "setting")
@@ -39,7 +41,7 @@ class MappedSessions:
 
         def at(path: str | list[str] | None) -> Getter:
             if isinstance(path, list):
-                return first_of([one.removeprefix(inside) for one in path])
+                return first_of(path, inside)
             return getter(path.removeprefix(inside) if path else None)
 
         event = mapping.event
@@ -87,7 +89,7 @@ class MappedSessions:
         rest = iter(records)
         first = dict(next(rest))
         given = self.mapping.trajectory.model_dump(exclude_none=True).values()
-        wanted = [one for path in given for one in ([path] if isinstance(path, str) else path)]
+        wanted = [one for path in given for one in several(path)]
         missing = [(path, getter(path)) for path in (*wanted, *self.mapping.tags.values())]
         missing = [(path, at) for path, at in missing if at(first) is None]
         return _completed(first, missing, rest)
@@ -170,10 +172,25 @@ class MappedSessions:
 
 
 def written(name: str, match: re.Match[str]) -> Action:
-    """An action out of a text: the groups that took part are its arguments."""
-    return Action(
-        name=name, arguments={key: said for key, said in match.groupdict().items() if said is not None}
-    )
+    """An action out of a text: the groups that took part are its arguments, `action` its name."""
+    said = {key: one for key, one in match.groupdict().items() if one is not None}
+    if "action" not in said:
+        return Action(name=name, arguments=dict(said))
+    done, written_as = said.pop("action"), said.get("arguments", "")
+    keywords = _keywords(written_as)
+    raw = written_as if keywords is None else None
+    return Action(name=done, arguments=dict(said) if keywords is None else keywords, raw=raw)
+
+
+def _keywords(text: str) -> dict[str, JsonValue] | None:
+    """The arguments of a call as Python writes them; None for other ones than values by their names."""
+    try:
+        call = ast.parse(f"f({text})", mode="eval").body
+        assert isinstance(call, ast.Call)
+        named = {one.arg: plain(ast.literal_eval(one.value)) for one in call.keywords if one.arg}
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return None
+    return named if not call.args and len(named) == len(call.keywords) else None
 
 
 def is_name(value: Any) -> bool:

@@ -19,7 +19,7 @@ from pydantic import Discriminator, Field, Tag, ValidationError
 from ....schemas import Model
 from ....schemas.trajectory import EventKind, ParticipantKind, Setting
 from ...errors import SourceError
-from .paths import Condition, check_pattern, expression, steps
+from .paths import Condition, check_pattern, expression, several, steps
 
 ROLES: dict[str, ParticipantKind] = {
     **dict.fromkeys(("user", "human"), "human"),
@@ -68,11 +68,34 @@ class Messages(Model):
     """Whether a record is one message; records in which there is none are passed over."""
 
 
+class Spans(Model):
+    """Runs of models, tools and agents, each with what went in and came out, in place of `[event]`."""
+
+    at: str | None = None
+    """The list of spans in a record; without it, a record is one."""
+    kind: str
+    """Path of what it is; words such as llm, generation, tool, agent are known."""
+    input: str | list[str]
+    output: str | list[str]
+    id: str | None = None
+    parent: str | None = None
+    name: str | list[str] | None = None
+    start: str | None = None
+    end: str | None = None
+    error: str | None = None
+    status: str | None = None
+    model: str | list[str] | None = None
+    input_tokens: str | None = None
+    output_tokens: str | None = None
+    kinds: dict[str, Literal["model", "tool", "agent", "other"]] = Field(default_factory=dict)
+    """Word of the log -> what it is."""
+
+
 class ActionRule(Model):
     """Actions written into what an agent says, such as a fenced shell block."""
 
     pattern: str
-    """Its named groups are the arguments."""
+    """Its named groups are the arguments, and `action` the name."""
     name: str = Field(default="run", min_length=1)
     where: Condition = Field(default_factory=dict)
 
@@ -177,6 +200,7 @@ class Mapping(Model):
     """Without it and `messages`, the mapping only adds `roles` and `results` to what a reader of chats
     knows."""
     messages: Messages | None = None
+    spans: Spans | None = None
     turns: Turns | None = None
     names: dict[Literal["strip"], str] = Field(default_factory=dict)
     """`strip`: a regular expression of what is no part of a name, such as ` \\(.*\\)$`."""
@@ -192,7 +216,7 @@ class Mapping(Model):
     @property
     def only_rules(self) -> bool:
         """Whether it says nothing of where fields are, so that it is for logs whose format is known."""
-        return self.messages is None and not self.event.model_dump(exclude_none=True)
+        return self.messages is None and self.spans is None and not self.event.model_dump(exclude_none=True)
 
     @cached_property
     def role_table(self) -> dict[str, ParticipantKind]:
@@ -209,6 +233,8 @@ class Mapping(Model):
         """Path of the list of events in a record; None where a record is an event."""
         if self.messages is not None:
             return None if self.messages.each else self.messages.at
+        if self.spans is not None:
+            return self.spans.at
         return next((path.partition("[]")[0] for _, path in self._event_paths() if "[]" in path), None)
 
     def check(self) -> None:
@@ -242,11 +268,11 @@ class Mapping(Model):
         mapped = bool(self.event.model_dump(exclude_none=True))
         if self.messages is not None and self.messages.at is None and not self.messages.each:
             raise ValueError("messages.at: where the list of messages is; or each = true")
-        if self.messages is not None and mapped:
-            raise ValueError("messages: says all that [event] would; give one of them")
+        if (self.messages is not None) + (self.spans is not None) + mapped > 1:
+            raise ValueError("event, messages, spans: each says where events are; give one of them")
         rules = self.roles or self.results or self.constants.status
         speaker = self.event.actor or self.event.role or (mapped and self.constants.role)
-        if not speaker and self.messages is None and not (self.only_rules and rules):
+        if not speaker and self.messages is None and self.spans is None and not (self.only_rules and rules):
             raise ValueError("event: needs actor or role")
         if self.turns is not None and self.turns.at != self.events_at:
             raise ValueError(f"turns.at: events are in {self.events_at!r}, got {self.turns.at!r}")
@@ -259,14 +285,17 @@ class Mapping(Model):
 
     def _head_paths(self) -> Iterator[tuple[str, str]]:
         for name, path in self.trajectory.model_dump(exclude_none=True).items():
-            yield from ((f"trajectory.{name}", one) for one in _several(path))
+            yield from ((f"trajectory.{name}", one) for one in several(path))
         for table in ("tags", "outcomes"):
             for name, path in getattr(self, table).items():
                 yield f"{table}.{name}", path
 
     def _event_paths(self) -> Iterator[tuple[str, str]]:
         for name, path in self.event.model_dump(exclude_none=True).items():
-            yield from ((f"event.{name}", one) for one in _several(path))
+            yield from ((f"event.{name}", one) for one in several(path))
+        if self.spans is not None:
+            given = self.spans.model_dump(exclude_none=True, exclude={"at", "kinds"})
+            yield from ((f"spans.{name}", one) for name, path in given.items() for one in several(path))
         tables: dict[str, Sequence[KindRule | RoleRule | ResultRule | ActionRule]]
         tables = {"kinds": self.kinds, "roles": self.role_rules}
         tables |= {"results": self.results, "actions": self.actions}
@@ -282,10 +311,6 @@ class Mapping(Model):
         rules = [*self.kinds, *self.role_rules, *self.results, *self.actions]
         yield from (rule.where for rule in rules)
         yield from (*self.filter.keep, *self.filter.skip)
-
-
-def _several(path: str | list[str]) -> list[str]:
-    return [path] if isinstance(path, str) else path
 
 
 def text_of(name: str) -> tuple[str, str]:

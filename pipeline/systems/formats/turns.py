@@ -36,15 +36,49 @@ def listed(value: Any) -> Any:
     if isinstance(value, dict) and (thread := dialects.thread(value)):
         return thread
     if isinstance(value, list):
-        value = _longest(value)
+        value = _flat(_longest(value))
         return [_event(place, item) for place, item in enumerate(value)]
     return value
 
 
+def _flat(value: list[Any]) -> list[Any]:
+    """Lists of turns within a list, such as those of its steps, in their order as one."""
+    parted = [_parted(one) for one in value]
+    if not any(inner for _, inner in parted):
+        return value
+    made: list[Any] = []
+    for own, inner in parted:
+        made += [] if own is None else [own]
+        for one in inner:
+            made += _flat(one)
+    return made
+
+
+def _parted(item: Any) -> tuple[Any, list[list[Any]]]:
+    """An item without the lists of turns in it, None where nothing else is said there; and those lists."""
+    if isinstance(item, list):
+        return (None, [item]) if _are_turns(item) else (item, [])
+    if not isinstance(item, dict):
+        return item, []
+    inner = {key: one for key, one in item.items() if isinstance(one, list) and _are_turns(one)}
+    if not inner:
+        return item, []
+    rest = {key: one for key, one in item.items() if key not in inner}
+    if "role" in rest:
+        return rest, list(inner.values())
+    numbers = all(one is None or isinstance(one, (int, float)) for one in rest.values())
+    return (None, list(inner.values())) if numbers else (item, [])
+
+
+def _are_turns(value: list[Any]) -> bool:
+    return bool(value) and all(isinstance(one, dict) and isinstance(one.get("role"), str) for one in value)
+
+
 def _longest(value: list[Any]) -> list[Any]:
-    """Of several lists of messages the longest, which the others are beginnings of."""
+    """Of several lists of messages the longest, where all begin alike."""
     batches = [one for one in value if isinstance(one, list) and one and dialects.messages(one[0])]
-    return max(batches, key=len) if batches and len(batches) == len(value) else value
+    alike = batches and len(batches) == len(value) and all(one[0] == batches[0][0] for one in batches)
+    return max(batches, key=len) if alike else value
 
 
 def columns_of(value: dict[str, Any]) -> dict[str, list[Any]]:
