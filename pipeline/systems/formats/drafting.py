@@ -12,7 +12,7 @@ from typing import Any
 
 from ....schemas import Trajectory
 from .guess import guess
-from .guess_events import Guess
+from .guess_made import Guess
 from .guess_text import CALLS
 from .mapped_spans import kind_of
 from .paths import several
@@ -50,7 +50,7 @@ class Draft:
             "nothing": "nothing that reads like turns",
         }[self.made.shape]
         roles = f", {len(self.made.roles)} roles, {len(self.unknown)} unknown" if self.made.roles else ""
-        others = [path for path in self.seen.others if not fnmatchcase(path.name, _pattern(self.seen))]
+        others = _passed(self.seen)
         passed = f"; {len(others)} other files are passed over" if others else ""
         return f"{_sized(self.seen)}: {what}{roles}{passed}"
 
@@ -170,12 +170,21 @@ def _input(seen: Survey) -> Iterator[str]:
     yield "\n[input]"
     yield f"format = {quoted(seen.format or 'jsonl')}"
     if seen.root.is_dir():
-        others = [path.name for path in seen.others if not fnmatchcase(path.name, _pattern(seen))]
+        others = [path.name for path in _passed(seen)]
         some = ", ".join(_comment(name) for name in sorted(set(others))[:5])
         what = f"{len(others)} files{f' ({some})' if some else ''}"
-        yield f"files = {quoted(_pattern(seen))}    # passed over: {what}"
+        odd = sorted(set(seen.odd))
+        names = _list([_pattern(seen), *(f"!{name}" for name in odd)]) if odd else quoted(_pattern(seen))
+        yield f"files = {names}    # passed over: {what}"
+    if seen.sides:
+        yield f"sides = {_list(seen.sides)}    # a record is as many sessions; `side` says which"
     if seen.sessions:
         yield f"sessions = {quoted(seen.sessions)}    # the records, within the file's object"
+
+
+def _passed(seen: Survey) -> list[Path]:
+    """The files that the draft does not read."""
+    return [p for p in seen.others if p.name in seen.odd or not fnmatchcase(p.name, _pattern(seen))]
 
 
 def _pattern(seen: Survey) -> str:
@@ -198,7 +207,9 @@ def _constants(seen: Survey, made: Guess) -> Iterator[str]:
 
 
 def _acts(made: Guess) -> bool:
-    return made.fence is not None or "action" in made.event or "command" in made.event
+    return (
+        made.fence is not None or made.code is not None or "action" in made.event or "command" in made.event
+    )
 
 
 def _has_environment(made: Guess) -> bool:
@@ -252,6 +263,10 @@ def _events(seen: Survey, made: Guess) -> Iterator[str]:
             yield f"at = {quoted(made.at)}"
         if made.each:
             yield "each = true    # a record is one message"
+        if made.reply:
+            yield f"reply = {quoted(made.reply)}    # what came back"
+        if made.growing:
+            yield "growing = true    # records continue each other: the last one has the whole session"
         return
     if made.shape == "spans":
         yield "\n[spans]    # runs of models, tools and agents: what went in and came out"
@@ -276,6 +291,11 @@ def _events(seen: Survey, made: Guess) -> Iterator[str]:
     if made.speech:
         yield f"\n[[kinds]]\nwhere = {{ {quoted(str(made.event['action']))} = {_list(made.speech)} }}"
         yield 'kind = "message"'
+    if made.notes:
+        path, values = made.notes
+        yield "\n[[kinds]]    # these only say that something begins"
+        yield f"where = {{ {quoted(path)} = {_list(values)} }}"
+        yield 'kind = "note"'
     if made.strip:
         yield "\n[names]\nstrip = '\\s*\\(.*\\)$'    # no part of a name"
 
@@ -289,6 +309,20 @@ def _fields(seen: Survey, fields: dict[str, str | list[str]]) -> Iterator[str]:
 
 
 def _roles(made: Guess) -> Iterator[str]:
+    if made.bots:
+        yield "\n[[roles]]    # who has this is a bot, whoever else is a person; add rules in front of these"
+        yield f'where = {{ {quoted(made.bots)} = "*" }}\nkind = "agent"'
+        for path in several(made.event["role"])[:-1]:
+            yield f'[[roles]]\nwhere = {{ {quoted(path)} = "*" }}\nkind = "human"'
+        return
+    if made.observed:
+        begin = quoted(f"~^{re.escape(made.observed)}")
+        yield "\n[[roles]]    # what a scaffold says for the user after each command"
+        yield f'where = {{ role = "user", content = {begin} }}\nkind = "environment"'
+        for role in made.roles:
+            if not role.shipped:
+                yield f'[[roles]]\nwhere = {{ role = {quoted(role.name)} }}\nkind = "{role.kind}"'
+        return
     told = [role for role in made.roles if made.shape != "messages" or not role.shipped]
     if not told or made.turns_about:
         return
@@ -306,6 +340,9 @@ def _actions(made: Guess) -> Iterator[str]:
     if made.calls:
         yield "\n[[actions]]    # calls that are all of what an agent says"
         yield f"pattern = '{CALLS}'"
+    if made.code:
+        yield f"\n[[actions]]    # the fenced code is what was done\nname = {quoted(made.code)}"
+        yield "pattern = '\\A(?P<command>[\\s\\S]+)\\Z'"
     if made.fence is None:
         return
     yield "\n[[actions]]    # fenced blocks in what the agent says"
@@ -322,6 +359,8 @@ def _left(seen: Survey, made: Guess) -> Iterator[str]:
         *made.tags.values(),
         *made.outcomes.values(),
         *made.secrets,
+        *((made.reply or "").replace("[0]", "[]") for _ in "1"),
+        made.bots or "",
     }
     inside = (f"{made.at or ''}." if made.each else f"{made.at}[].") if made.shape == "messages" else "\0"
     below = tuple(

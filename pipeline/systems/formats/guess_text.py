@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 
 from .paths import expression
 
@@ -30,6 +31,8 @@ CALLS = (
     r"(?:\A\s*\[?|, ?)(?P<action>[A-Za-z_][\w.]*)\((?P<arguments>[\s\S]*?)\)(?=\]?\s*\Z|, ?[A-Za-z_][\w.]*\()"
 )
 """Calls as Python writes them, one or a list of them, where they are all of a text."""
+FENCED = r"^```(?P<speaker>\w*)[ \t]*\n(?P<text>[\s\S]*?)\n?```[ \t]*$"
+"""A whole fenced block, with what it is marked as."""
 FENCE = re.compile(r"```([\w-]+)[ \t]*\n[\s\S]*?\n[ \t]*```")
 
 
@@ -46,6 +49,18 @@ def pattern_of(texts: Sequence[str]) -> str | None:
         if again > 0.6 and (best is None or score > best[0] * 1.3):
             best = (score, pattern)
     return best[1] if best else None
+
+
+def fenced(texts: Sequence[str]) -> str | None:
+    """What fenced code is marked as, in pages where each block of it is followed by an unmarked one."""
+    marked: Counter[str] = Counter()
+    for text in texts:
+        blocks = [match["speaker"] for match in expression(FENCED).finditer(text)]
+        pairs = sum(bool(one) and not two for one, two in pairwise(blocks))
+        if pairs < 1 or pairs < 0.4 * len(blocks):
+            return None
+        marked.update(one for one in blocks if one)
+    return marked.most_common(1)[0][0] if marked else None
 
 
 def speakers(texts: Sequence[str], pattern: str) -> Counter[str]:

@@ -50,7 +50,9 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
     if not inputs.wanted(path, mapping):
         return
     sessions = MappedSessions(mapping, options, str(path))
-    if mapping.events_at is None:
+    if mapping.messages is not None and mapping.messages.growing:
+        yield from _of_calls(path, sessions)
+    elif mapping.events_at is None:
         yield from _of_events(path, sessions)
     else:
         yield from _of_records(path, sessions)
@@ -59,7 +61,8 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
 def lines_apart(path: Path, options: ReadOptions) -> bool:
     """Whether each line is a session."""
     mapping = parse(options.map or "")
-    return mapping.events_at is not None and _is_lines(path, mapping.input)
+    grows = mapping.messages is not None and mapping.messages.growing
+    return mapping.events_at is not None and not grows and _is_lines(path, mapping.input)
 
 
 def read_span(path: Path, options: ReadOptions, span: Span) -> Iterator[Trajectory | Quarantined]:
@@ -70,7 +73,7 @@ def read_span(path: Path, options: ReadOptions, span: Span) -> Iterator[Trajecto
 
 
 def _is_lines(path: Path, given: Input) -> bool:
-    return (given.format or inputs.format_of(path) or "jsonl") == "jsonl"
+    return (given.format or inputs.format_of(path) or "jsonl") == "jsonl" and given.sides is None
 
 
 def _of_records(
@@ -90,7 +93,21 @@ def _of_records(
             reason = f"{at}: expected a list of events, got {named(many)}"
             yield Quarantined(source=str(path), line=number, reason=reason)
             continue
+        many += mapped_messages.reply_in(record, sessions.mapping.messages)
         yield from sheltered(told(many, record, number, sessions), str(path), number)
+
+
+def _of_calls(path: Path, sessions: MappedSessions) -> Iterator[Trajectory | Quarantined]:
+    """One session from the calls of a model that continue each other."""
+    records = list[Numbered]()
+    for number, value in _once(path, sessions, None):
+        record = only_object(value, str(path), number)
+        if isinstance(record, Quarantined):
+            yield record
+        else:
+            records.append((number, record))
+    for number, head, many in mapped_messages.grown(records, sessions):
+        yield from sheltered(mapped_messages.told(many, head, number, sessions), str(path), number)
 
 
 def _once(
@@ -113,6 +130,7 @@ def _listed(
 ) -> Iterator[Trajectory | Quarantined]:
     """One session from the list of events in its record."""
     session = MappedSession(sessions, value, number)
+    session.ask(sessions.heads["request"](value))
     for place, event in enumerate(many):
         session.take(place, event, f"{sessions.mapping.events_at}[{place}]", number)
     yield from session.finished(value)

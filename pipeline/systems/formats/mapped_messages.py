@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from ....schemas import Quarantined, Trajectory
-from . import chat, dialects
+from . import chat, dialects, growing, turns
 from .conversation import Call, Said, Talk, outcomes
-from .mapped_paths import HEAD, MappedSessions, written
+from .mapped_paths import HEAD, MappedSessions, Numbered, written
 from .mapped_session import tag, texted
 from .mapping import Messages
 from .paths import getter
@@ -34,6 +34,26 @@ def told(
         yield trajectory(talk, value, number, sessions)
     else:
         yield Quarantined(source=sessions.source, line=number, reason=f"{at}: no messages in it")
+
+
+def reply_in(record: dict[str, Any], messages: Messages | None) -> list[Any]:
+    """What came back and stands apart from the list, as a message."""
+    back = getter(messages.reply)(record) if messages and messages.reply else None
+    if isinstance(back, str):
+        back = {"role": "assistant", "content": back}
+    return [{"role": "assistant", **back}] if isinstance(back, dict) else []
+
+
+def grown(
+    records: list[Numbered], sessions: MappedSessions
+) -> Iterator[tuple[int | None, dict[str, Any], list[Any]]]:
+    """(number and head of the first record, messages of the last) of each session that calls amount to."""
+    messages = sessions.mapping.messages
+    at = sessions.mapping.events_at or "messages"
+    calls = ((turns.events_in(record, at, None) or [], reply_in(record, messages)) for _, record in records)
+    for one in growing.sessions_of(calls):
+        head = sessions.head([records[one.first][1]]) | sessions.tail([records[one.last][1]])
+        yield records[one.first][0], head, one.messages
 
 
 def each(records: list[dict[str, Any]], messages: Messages) -> list[dict[str, Any]]:

@@ -21,6 +21,10 @@ from .rules import rules
 HEAD = ("condition", "task", "instance", "agent", "agent_model", "setting")
 
 
+SECONDS = re.compile(r"\d{9,10}(?:\.\d+)?|\d{12,13}")
+"""A text that is a time in seconds or milliseconds since 1970."""
+PLACES = ("$file", "$folder", "$folder2", "$folder3")
+"""In `native_id`, the name of the file, of its folder, of the folder around that ..."""
 MILLISECONDS = 1e11
 """A time above it (the year 5138 in seconds) counts milliseconds since 1970."""
 
@@ -56,10 +60,12 @@ class MappedSessions:
         self.arguments = [(path.rpartition(".")[2].strip("[]"), at(path)) for path in paths]
         self.roles = mapping.role_table
         given = mapping.trajectory.native_id
-        self.named = [getter(path) for path in ([given] if isinstance(given, str) else given or [])]
+        self.named = [_of_file(path, source) or getter(path) for path in several(given)]
         self.strip = expression(mapping.names["strip"]) if "strip" in mapping.names else None
         self.acting = [(rule, expression(rule.pattern)) for rule in mapping.actions]
-        self.heads = {name: getter(getattr(mapping.trajectory, name)) for name in (*HEAD, "hidden")}
+        self.heads = {
+            name: getter(getattr(mapping.trajectory, name)) for name in (*HEAD, "hidden", "request")
+        }
         self.tags = {name: getter(path) for name, path in mapping.tags.items()}
         self.outcomes = {name: getter(path) for name, path in mapping.outcomes.items()}
         conditions = [rule.where for rule in mapping.kinds] + mapping.filter.keep + mapping.filter.skip
@@ -89,7 +95,7 @@ class MappedSessions:
         rest = iter(records)
         first = dict(next(rest))
         given = self.mapping.trajectory.model_dump(exclude_none=True).values()
-        wanted = [one for path in given for one in several(path)]
+        wanted = [one for path in given for one in several(path) if one not in PLACES]
         missing = [(path, getter(path)) for path in (*wanted, *self.mapping.tags.values())]
         missing = [(path, at) for path, at in missing if at(first) is None]
         return _completed(first, missing, rest)
@@ -197,6 +203,16 @@ def is_name(value: Any) -> bool:
     return isinstance(value, (str, int, float)) and value != ""
 
 
+def _of_file(path: str, source: str) -> Getter | None:
+    """The name of the file, or of a folder that it is in; None where a field is meant."""
+    if path not in PLACES:
+        return None
+    names = [Path(source).stem, *(folder.name for folder in Path(source).absolute().parents)]
+    place = PLACES.index(path)
+    name = names[place] if place < len(names) else ""
+    return lambda record: name
+
+
 def _has_pattern(condition: Condition) -> bool:
     choices = (wanted if isinstance(wanted, list) else [wanted] for wanted in condition.values())
     return any(is_pattern(one) for many in choices for one in many)
@@ -225,6 +241,8 @@ def seconds_of(value: Any) -> float | None:
     """Seconds since 1970; None where a value is no time."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return value / 1000 if abs(value) > MILLISECONDS else float(value)
+    if isinstance(value, str) and SECONDS.fullmatch(value):
+        return seconds_of(float(value))
     try:
         moment = datetime.fromisoformat(value)
     except (TypeError, ValueError):

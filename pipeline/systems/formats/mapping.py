@@ -38,10 +38,14 @@ class Input(Model):
     """How files are cut into records; without it, their names and contents say it."""
 
     format: Literal["jsonl", "json", "csv", "parquet", "excel", "text"] | None = None
-    files: str | None = None
-    """Of a folder, the files whose names fit, such as `*.traj.json`; others are passed over."""
+    files: str | list[str] | None = None
+    """Of a folder, the files whose names fit, such as `*.traj.json`, and no pattern that begins with `!`;
+    others are passed over."""
     sessions: str | None = None
     """Path of the list of records in a JSON file that is one object."""
+    sides: list[str] | None = Field(default=None, min_length=2)
+    """Where a record holds several sessions, such as the two of a comparison: what the names of their fields
+    end in (`conversation_a`, `conversation_b`). Each is read as a record of its own (sides.py)."""
 
 
 class Turns(Model):
@@ -50,8 +54,8 @@ class Turns(Model):
     at: str = "text"
     """The text (of a text file: `text`), or the list of texts, that becomes a list of events."""
     pattern: str | list[str] | None = None
-    """What begins a turn; its named groups are the event's fields, what follows is its `text`. Of several,
-    the first one that a text has twice."""
+    """What begins a turn; its named groups are the event's fields (`first` where one is empty), what follows
+    is its `text` unless a group is called so. Of several, the first one that a text has twice."""
     first: str = "environment"
     """Whose the text before the first turn is, under each of the groups."""
     fields: dict[str, str] = Field(default_factory=dict)
@@ -66,6 +70,11 @@ class Messages(Model):
     """The list of messages; with `each`, the message, or nothing where it is the record itself."""
     each: bool = False
     """Whether a record is one message; records in which there is none are passed over."""
+    reply: str | None = None
+    """What came back, a message or a text, where it stands apart from the list."""
+    growing: bool = False
+    """Whether records are calls of a model, each with all that was said before: of those that continue each
+    other the last is the session."""
 
 
 class Spans(Model):
@@ -131,6 +140,8 @@ class HeadFields(Model):
     agent: str | None = None
     agent_model: str | None = None
     hidden: str | None = None
+    request: str | None = None
+    """What the session was asked for, where nobody says it there: a `user` says it first."""
 
 
 class EventFields(Model):
@@ -274,6 +285,8 @@ class Mapping(Model):
         speaker = self.event.actor or self.event.role or (mapped and self.constants.role)
         if not speaker and self.messages is None and self.spans is None and not (self.only_rules and rules):
             raise ValueError("event: needs actor or role")
+        if self.trajectory.request and (not mapped or self.events_at is None):
+            raise ValueError("trajectory.request: stands where one record holds a list of events")
         if self.turns is not None and self.turns.at != self.events_at:
             raise ValueError(f"turns.at: events are in {self.events_at!r}, got {self.turns.at!r}")
 
@@ -286,6 +299,8 @@ class Mapping(Model):
     def _head_paths(self) -> Iterator[tuple[str, str]]:
         for name, path in self.trajectory.model_dump(exclude_none=True).items():
             yield from ((f"trajectory.{name}", one) for one in several(path))
+        if self.messages is not None and self.messages.reply:
+            yield "messages.reply", self.messages.reply
         for table in ("tags", "outcomes"):
             for name, path in getattr(self, table).items():
                 yield f"{table}.{name}", path

@@ -102,7 +102,8 @@ def cut(text: str, turns: Turns) -> Iterator[dict[str, Any]]:
     ends = [match.start() for match in matches[1:]] + [len(text)]
     for match, end in zip(matches, ends, strict=True):
         said = text[match.end() : end].strip()
-        yield {**match.groupdict(), "text": said}
+        groups = {key: one or turns.first for key, one in match.groupdict().items() if key != "text"}
+        yield {**groups, "text": match["text"] if "text" in pattern.groupindex else said}
 
 
 def _event(place: int, item: Any) -> Any:
