@@ -17,6 +17,7 @@ from ..ingest.discover import discover
 from ..systems import ReadOptions
 from ..systems.base import walk
 from ..systems.formats import drafting
+from ..systems.formats.unclear import unclear
 from .console import Json, emit, say
 from .trajectory import opening
 
@@ -89,3 +90,5 @@ def _show(draft: drafting.Draft, items: list[Trajectory | Quarantined]) -> None:
     if len(wrong) > COMPLAINTS:
         say(f"not read: {len(wrong) - COMPLAINTS} more pieces on the way to these trajectories")
     say(drafting.covered(draft, shown))
+    for doubt in unclear(draft.seen, draft.made):
+        say(f"not understood: {doubt}")

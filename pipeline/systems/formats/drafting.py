@@ -12,11 +12,13 @@ from typing import Any
 
 from ....schemas import Trajectory
 from .guess import guess
+from .guess_acts import speech_paths
 from .guess_made import Guess
 from .guess_text import CALLS
 from .mapped_spans import kind_of
 from .paths import several
 from .survey import PathSeen, Survey, common_end, survey
+from .unclear import unclear
 
 SHOWN = 60
 """So many paths are listed."""
@@ -101,6 +103,7 @@ def document(draft: Draft, shown: Sequence[Trajectory]) -> dict[str, Any]:
         ],
         "roles": [{"role": role.name, "kind": role.kind, "known": role.known} for role in made.roles],
         "unknown": draft.unknown,
+        "unclear": list(unclear(seen, made)),
         "trajectories": len(shown),
     }
 
@@ -151,6 +154,10 @@ def _lines(seen: Survey, made: Guess) -> Iterator[str]:
     yield f"# Drafted by `coaudit map`: {_sized(seen)}. Change what is wrong, then"
     yield "#     coaudit ingest LOGS --map THIS_FILE --dry-run     (and without --dry-run)"
     yield "# Paths: user.name, events[].text. All keys: docs/formats.md."
+    doubts = list(unclear(seen, made))
+    if doubts:
+        yield "# Not understood:"
+        yield from (f"# * {_comment(one)}" for one in doubts)
     if made.shape == "nothing":
         yield "# Nothing here reads like turns; these are the paths:"
         yield from (f"# {_comment(line)}" for line in paths_listed(seen))
@@ -311,17 +318,24 @@ def _fields(seen: Survey, fields: dict[str, str | list[str]]) -> Iterator[str]:
 def _roles(made: Guess) -> Iterator[str]:
     if made.bots:
         yield "\n[[roles]]    # who has this is a bot, whoever else is a person; add rules in front of these"
-        yield f'where = {{ {quoted(made.bots)} = "*" }}\nkind = "agent"'
-        for path in several(made.event["role"])[:-1]:
+        mark = "true" if made.bots_are else '"*"'
+        yield f'where = {{ {quoted(made.bots)} = {mark} }}\nkind = "agent"'
+        names = several(made.event["role"])
+        for path in names if made.bots_are else names[:-1]:
             yield f'[[roles]]\nwhere = {{ {quoted(path)} = "*" }}\nkind = "human"'
         return
     if made.observed:
         begin = quoted(f"~^{re.escape(made.observed)}")
         yield "\n[[roles]]    # what a scaffold says for the user after each command"
-        yield f'where = {{ role = "user", content = {begin} }}\nkind = "environment"'
+        role_at, text_at = speech_paths(made)
+        people = [role for role in made.roles if role.kind == "human"]
+        for role in people:
+            where = f"{quoted(role_at)} = {quoted(role.name)}, {quoted(text_at)} = {begin}"
+            yield f'where = {{ {where} }}\nkind = "environment"'
         for role in made.roles:
             if not role.shipped:
-                yield f'[[roles]]\nwhere = {{ role = {quoted(role.name)} }}\nkind = "{role.kind}"'
+                where = f"{quoted(role_at)} = {quoted(role.name)}"
+                yield f'[[roles]]\nwhere = {{ {where} }}\nkind = "{role.kind}"'
         return
     told = [role for role in made.roles if made.shape != "messages" or not role.shipped]
     if not told or made.turns_about:

@@ -224,7 +224,8 @@ def _ids(heads: dict[str, PathSeen], seen: Survey) -> list[str]:
     n = len(seen.records)
     if seen.sides:
         return [*_whole(heads, seen), "side"]
-    candidates = [one for one in named(heads, SESSION) if one.only("text", "number") and one.count == n]
+    names = (*SESSION, "index", "idx", "number")
+    candidates = [one for one in named(heads, names) if one.only("text", "number") and one.count == n]
     for one in candidates:
         if rows_per(one, seen) == 1 and (one.mean_length <= 100):
             return [one.path]

@@ -8,7 +8,7 @@ import re
 from . import marks, turns
 from .guess_made import Guess
 from .guess_text import CALLS, FENCE
-from .paths import several
+from .paths import Getter, getter, several
 from .survey import Survey
 
 
@@ -24,25 +24,33 @@ def fence(made: Guess, seen: Survey, inside: str) -> str | None:
 
 def observed(made: Guess, seen: Survey) -> str | None:
     """What all of a user's turns but the first begin with, where agents act in fenced blocks."""
-    if made.shape != "messages" or made.each:
+    if made.each or made.shape not in ("messages", "list"):
         return None
-    later: list[str] = []
+    role, text = _speech(made)
     first: list[str] = []
+    later: list[str] = []
     for record in seen.records:
-        many = turns.events_in(record, made.at or "", None)
-        said = [
-            str(one.get("content"))
-            for one in many or []
-            if isinstance(one, dict) and one.get("role") == "user"
-        ]
+        many = turns.events_in(record, made.at or "", None) or []
+        said = [str(text(one)) for one in many if isinstance(one, dict) and role(one) in ("user", "human")]
         first += said[:1]
         later += said[1:]
-    if len(later) < 3 or all(marks.observed(text) for text in later):
+    if len(later) < 3 or all(marks.observed(one) for one in later):
         return None
     alike = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(min(later), max(later), strict=False))
     begin = "".join(sign for sign, _ in alike).splitlines()[:1]
     mark = begin[0].strip() if begin else ""
-    return mark if len(mark) > 3 and not any(text.startswith(mark) for text in first) else None
+    return mark if len(mark) > 3 and not any(one.startswith(mark) for one in first) else None
+
+
+def speech_paths(made: Guess) -> tuple[str, str]:
+    """Where who speaks and what they say stand in an event of a list."""
+    role, text = (several(made.event.get(name, name))[0] for name in ("role", "text"))
+    return (role, text) if made.shape == "list" else ("role", "content")
+
+
+def _speech(made: Guess) -> tuple[Getter, Getter]:
+    role, text = (path.removeprefix(f"{made.at}[].") for path in speech_paths(made))
+    return getter(role), getter(text)
 
 
 def calls(made: Guess, seen: Survey, inside: str) -> bool:

@@ -9,7 +9,9 @@ from .mapped_messages import reply_in
 from .mapping import Messages
 from .survey import Survey
 
-REPLIES = ("response", "completion", "reply", "output", "answer", "generation", "model_response")
+REPLIES = ("response", "completion", "reply", "output", "answer", "generation", "model_response", "sampled")
+LEAST = 0.3
+"""So many of the records must have a reply."""
 CONTINUE = 0.3
 """Where so many of the records continue another one, they are calls of a model."""
 
@@ -43,10 +45,14 @@ def _reply(seen: Survey, at: str) -> str | None:
             return parent.replace("[]", "[0]")
     if not _ends_asked(seen, at):
         return None
-    texts = [
-        one for one in named(seen.paths, REPLIES) if one.only("text") and is_said(one) and one.count >= most
-    ]
-    return texts[0].path if texts else None
+    for one in named(seen.paths, REPLIES):
+        if one.count < LEAST * len(seen.records):
+            continue
+        if one.only("text") and is_said(one):
+            return one.path
+        if one.only("list") and f"{one.path}[].turn" in seen.paths:
+            return f"{one.path}[0]"
+    return None
 
 
 def _ends_asked(seen: Survey, at: str) -> bool:

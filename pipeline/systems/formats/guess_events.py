@@ -10,6 +10,7 @@ from dataclasses import replace
 from .guess_made import Guess
 from .guess_names import (
     BEGUN,
+    BOTS_ARE,
     BOTS_HAVE,
     CALLED,
     NAMES,
@@ -168,7 +169,10 @@ def _with_bots(made: Guess, seen: Survey, inside: str, role: PathSeen) -> None:
     total = items_in(seen, inside.removesuffix("[].")) if inside else len(seen.records)
     marks = [one for one in named(seen.paths, BOTS_HAVE, inside) if 0 < one.kinds["text"] < total]
     marks = [one for one in marks if one.key.lower() in BOTS_HAVE]
-    if not marks or "actor" in made.event:
+    flags = [one for one in named(seen.paths, BOTS_ARE, inside) if {"True", "False"} == set(one.values)]
+    if flags and "actor" not in made.event:
+        made.bots, made.bots_are = flags[0].path, True
+    if not marks or "actor" in made.event or flags:
         return
     made.bots = marks[0].path
     others = [one for one in named(seen.paths, CALLED, inside) if is_speaker(one) and one.path != role.path]

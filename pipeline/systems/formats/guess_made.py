@@ -44,6 +44,8 @@ class Guess:
     """How a user's turn begins that a scaffold fills with the output of a command."""
     bots: str | None = None
     """Path of what only bots have, where the names of people and bots say nothing."""
+    bots_are: bool = False
+    """Whether that is a flag, true of bots."""
     speech: list[str] = field(default_factory=list)
     """Actions that only say something."""
     constant_role: str | None = None

@@ -167,6 +167,8 @@ PEOPLE = {"user", "user_id", "userid", "username", "user_name", "participant", "
 """Fields whose names are people's where nothing in them says otherwise."""
 CALLED = ("user", "user_id", "username", "user_name", "bot_name", "name")
 """Where people and bots have their names or ids."""
+BOTS_ARE = ("is_bot", "bot", "is_agent", "is_ai", "automated")
+"""What is true of messages of bots."""
 BOTS_HAVE = ("bot_id", "bot_profile", "bot_name", "app_id")
 """What only messages of bots have."""
 BEGUN = ("task", "task_description", "description", "input", "prompt", "instruction", "question", "summary")
@@ -288,7 +290,9 @@ def is_time(one: PathSeen) -> bool:
     if texts:
         return all(re.match(r"\d{4}-\d\d-\d\d|\d{9,10}\.\d+$|\d{13}$", text) for text in texts)
     numbers = [float(value) for value in one.values] if one.only("number") else []
-    return bool(numbers) and all(5e8 < value < 5e12 for value in numbers)
+    return bool(numbers) and all(
+        any(5e8 < value / unit < 5e9 for unit in (1, 1e3, 1e6, 1e9)) for value in numbers
+    )
 
 
 def is_seq(one: PathSeen) -> bool:

@@ -51,6 +51,8 @@ def of_list(made: Guess, seen: Survey, path: str) -> None:
         of_events(made, seen, inside)
     if made.shape == "messages":
         guess_calls.of_messages(made, seen)
+        if made.reply and roles is not None:
+            made.roles = roles_of([*roles.values.items(), ("assistant", 0)])
     made.fence = guess_acts.fence(made, seen, inside)
     made.observed = guess_acts.observed(made, seen) if made.fence else None
     made.calls = made.fence is None and guess_acts.calls(made, seen, inside)

@@ -65,6 +65,8 @@ def fields_of(seen: Survey, inside: str) -> dict[str, str | list[str]]:
         if one is not None:
             made[field] = one.path
             taken.add(one.path)
+    if "name" not in made and kind.key.endswith("name"):
+        made["name"] = kind.path  # kinds are told by the names of what ran
     return made
 
 

@@ -26,7 +26,7 @@ SECONDS = re.compile(r"\d{9,10}(?:\.\d+)?|\d{12,13}")
 PLACES = ("$file", "$folder", "$folder2", "$folder3")
 """In `native_id`, the name of the file, of its folder, of the folder around that ..."""
 MILLISECONDS = 1e11
-"""A time above it (the year 5138 in seconds) counts milliseconds since 1970."""
+"""A time above it (the year 5138 in seconds) counts milliseconds since 1970, or micro- or nanoseconds."""
 
 
 Numbered = tuple[int | None, dict[str, Any]]
@@ -240,7 +240,9 @@ def _with(record: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
 def seconds_of(value: Any) -> float | None:
     """Seconds since 1970; None where a value is no time."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return value / 1000 if abs(value) > MILLISECONDS else float(value)
+        while abs(value) > MILLISECONDS:
+            value /= 1000
+        return float(value)
     if isinstance(value, str) and SECONDS.fullmatch(value):
         return seconds_of(float(value))
     try:

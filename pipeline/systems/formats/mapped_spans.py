@@ -6,8 +6,10 @@ what was not said before, of a tool's span the result of the call that asked for
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, Literal
 
 from ....schemas import Quarantined, Trajectory
@@ -112,7 +114,7 @@ class _Paths:
     def _attributes(self, given: dict[str, Any], kind: Kind) -> Iterator[tuple[str, Any]]:
         """What the span says, in the words of the GenAI conventions."""
         yield "gen_ai.operation.name", OPERATIONS[kind]
-        name = self.name(given)
+        name = re.sub(r"^\w+://.*/|(?<=://).*|:v?\w+$", "", str(self.name(given) or "")) or None
         if kind == "tool":
             yield "gen_ai.tool.name", str(name or "tool")
             yield "gen_ai.tool.call.arguments", arguments_in(self.input(given))
@@ -146,6 +148,9 @@ def _nanoseconds(moment: Any, place: int) -> int:
 
 def _result(output: Any) -> Any:
     """What a tool gave back: of a message its content, of an object with nothing else its only value."""
+    if isinstance(output, str) and output[:1] == '"' == output[-1:]:
+        with suppress(ValueError):
+            return json.loads(output)
     if isinstance(output, dict):
         inner = output.get("kwargs", output)
         if isinstance(inner, dict) and "content" in inner and ("type" in inner or "role" in inner):

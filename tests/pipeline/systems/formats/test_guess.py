@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from coaudit.pipeline.systems.formats.drafting import draft
 from coaudit.pipeline.systems.formats.growing import sessions_of
-from tests.pipeline.systems.formats.files import brief
-from tests.pipeline.systems.formats.shapes import said
+from coaudit.pipeline.systems.formats.unclear import unclear
+from tests.pipeline.systems.formats.files import brief, written
+from tests.pipeline.systems.formats.shapes import as_json, as_lines, as_text, said
 from tests.pipeline.systems.formats.shapes_logs import LOGS
 from tests.pipeline.systems.formats.test_drafting import drafted
 
@@ -193,3 +195,110 @@ def test_calls_of_two_sessions_that_begin_alike_are_told_apart_by_the_reply() ->
         (0, 3, "At one."),
         (1, 2, "At two."),
     ]
+
+
+def test_a_draft_says_what_it_did_not_understand_and_which_line_to_change(tmp_path: Path) -> None:
+    def doubts(path: Path) -> list[str]:
+        made = draft(path)
+        return list(unclear(made.seen, made.made))
+
+    crew = doubts(LOGS["crew"](tmp_path))
+    assert any("no field tells sessions apart" in one and "native_id" in one for one in crew)
+    assert any("Reporting Analyst (agent)" in one and "[roles]" in one for one in crew)
+    deep = [{"id": n, "choices": [{"turns": [{"a": said(n)}, {"a": said(n + 1)}]}]} for n in range(3)]
+    nothing = doubts(written(tmp_path / "deep.jsonl", *deep))
+    assert "two lists deep" in " ".join(nothing)
+    talk = [{"role": "user", "content": said(0)}, {"role": "assistant", "content": said(1)}]
+    mixed = [{"id": n, "prompt": talk} for n in range(4)]
+    told = doubts(written(tmp_path / "mixed.jsonl", {"spec": "x"}, *mixed))
+    assert any(one.startswith("1 of 5 records have nothing at prompt") for one in told)
+    plain = doubts(written(tmp_path / "numbers.jsonl", *({"a": n} for n in range(3))))
+    assert plain[-1].startswith("no path holds texts")
+
+
+def bots_by_a_flag(folder: Path) -> Path:
+    """A channel's export in which a flag of the author says who is a bot."""
+    people = (("ada", False), ("helper-x", True), ("bo", False))
+    messages = [
+        {"id": str(n), "timestamp": f"2026-01-01T10:0{n}:00Z", "content": said(n)}
+        | {"author": {"id": str(n % 3), "name": people[n % 3][0], "isBot": people[n % 3][1]}}
+        for n in range(6)
+    ]
+    return as_json(folder / "chat.json", {"channel": {"id": "1", "name": "lab"}, "messages": messages})
+
+
+def dated_lines(folder: Path) -> Path:
+    """A messenger's export: a date as people write it, a name, a line."""
+    lines = (f"1/{n + 1}/26, 9:1{n} PM - {('Ada', 'Coach Bot')[n % 2]}: {said(n)}" for n in range(6))
+    return as_text(folder / "chat.txt", "\n".join(lines))
+
+
+def outputs_as_turns(folder: Path) -> Path:
+    """Runs in an operating system: what a command printed is a user's turn, without a scaffold's mark."""
+    command = f"Think: {said(1)}\n\n```bash\nls\n```"
+    turns = [
+        ("user", said(0)),
+        ("agent", command),
+        ("user", "The output of the OS:\n\na"),
+        ("agent", said(2)),
+    ]
+    history = [{"role": role, "content": text} for role, text in turns]
+    return as_lines(folder / "runs.jsonl", [{"index": n, "output": {"history": history}} for n in range(4)])
+
+
+def named_calls(folder: Path) -> Path:
+    """Calls whose only kind is the address of what ran, and times in nanoseconds."""
+    asked = {"messages": [{"role": "user", "content": said(0)}]}
+    back = {"choices": [{"message": {"role": "assistant", "content": said(3)}}]}
+    ops = (
+        ("Team.run", {"task": said(0)}, said(3)),
+        ("chat.completions", asked, back),
+        ("tool.search", {"q": 1}, "x"),
+    )
+    rows = [
+        {"id": f"{t}{n}", "op_name": f"lab:///p/op/{op}:v{n}", "trace_id": f"t{t}", "inputs": i, "output": o}
+        | {"parent_id": f"{t}0" if n else None, "started_at": 1767225600000000000 + n * 10**9}
+        for t in range(2)
+        for n, (op, i, o) in enumerate(ops)
+    ]
+    return as_lines(folder / "calls.jsonl", rows)
+
+
+@pytest.mark.parametrize(
+    ("make", "people", "events"),
+    [
+        (
+            bots_by_a_flag,
+            [("ada", "human"), ("helper-x", "agent"), ("bo", "human")],
+            [("ada", "message", said(0)), ("helper-x", "message", said(1))],
+        ),
+        (
+            dated_lines,
+            [("Ada", "human"), ("Coach Bot", "agent")],
+            [("Ada", "message", said(0)), ("Coach Bot", "message", said(1))],
+        ),
+        (
+            outputs_as_turns,
+            [USER, ("agent", "agent"), ("user (environment)", "environment")],
+            [("user", "message", said(0)), ("agent", "action", "bash"), ("agent", "message", said(2))],
+        ),
+        (
+            named_calls,
+            [USER, AGENT],
+            [
+                ("user", "message", said(0)),
+                ("assistant", "message", said(3)),
+                ("assistant", "action", "tool.search"),
+            ],
+        ),
+    ],
+)
+def test_logs_for_which_no_rule_was_made_are_told_by_the_same_rules(
+    tmp_path: Path,
+    make: Callable[[Path], Path],
+    people: list[tuple[str, str]],
+    events: list[tuple[str, str, str | None]],
+) -> None:
+    first = drafted(make(tmp_path))[0]
+    assert [(person.name, person.kind) for person in first.participants] == people
+    assert brief(first.events)[: len(events)] == events
