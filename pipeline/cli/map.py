@@ -39,8 +39,7 @@ def map_logs(
     with _unpacked(path) as folder:
         draft = drafting.draft(folder)
     if not draft.seen.records:
-        reason = draft.seen.wrong[0].reason if draft.seen.wrong else "no file that could be read as records"
-        raise CoauditError(f"{path}: {reason}")
+        raise CoauditError(f"{path}: {_reason(path, draft)}")
     items = _read(path, draft)
     if out is not None:
         out.write_text(draft.text, encoding="utf-8")
@@ -56,6 +55,17 @@ def map_logs(
         typer.echo(draft.text, nl=False)
     else:
         say(f"{out}: the draft; next: coaudit ingest {path} --map {out}")
+
+
+def _reason(path: Path, draft: drafting.Draft) -> str:
+    """Why there is nothing to draft a mapping from."""
+    if draft.seen.wrong:
+        return draft.seen.wrong[0].reason
+    files = _files(path) if path.is_dir() else [path]
+    if not any(file.stat().st_size for file in files):
+        what = "folder" if path.is_dir() else "file"
+        return f"the {what} is empty" if files else "no file in it"
+    return "no file that could be read as records; JSON, CSV, Parquet, spreadsheets and texts can"
 
 
 @contextmanager

@@ -106,7 +106,10 @@ def _put(text: str, out: Path | None) -> None:
 
 def _format(given: str | None, out: Path | None) -> str:
     ending = {".html": "html", ".htm": "html", ".md": "md", ".tex": "tex", ".json": "json"}
-    chosen = given or (ending.get(out.suffix.lower(), "text") if out else "text")
+    ending |= {"": "text", ".txt": "text"}
+    if out and not given and out.suffix.lower() not in ending:
+        raise UsageError(f"--out {out}: no report ends in {out.suffix}; print the .html, or name a --format")
+    chosen = given or (ending[out.suffix.lower()] if out else "text")
     if chosen not in FORMATS:
         raise UsageError(f"--format must be one of {', '.join(FORMATS)}, got {chosen!r}")
     return chosen

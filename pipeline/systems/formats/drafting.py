@@ -51,7 +51,8 @@ class Draft:
             "table": "one event a record",
             "nothing": "nothing that reads like turns",
         }[self.made.shape]
-        roles = f", {len(self.made.roles)} roles, {len(self.unknown)} unknown" if self.made.roles else ""
+        n = len(self.made.roles)
+        roles = f", {n} role{'s' * (n != 1)}, {len(self.unknown)} unknown" if n else ""
         others = _passed(self.seen)
         passed = f"; {len(others)} other files are passed over" if others else ""
         return f"{_sized(self.seen)}: {what}{roles}{passed}"
@@ -147,7 +148,8 @@ def _values(one: PathSeen) -> str:
 
 def _sized(seen: Survey) -> str:
     files = f"{len(seen.files)} {seen.format} file{'s' * (len(seen.files) != 1)}"
-    return f"{files}, {len(seen.records)} records looked at"
+    n = len(seen.records)
+    return f"{files}, {n} record{'s' * (n != 1)} looked at"
 
 
 def _lines(seen: Survey, made: Guess) -> Iterator[str]:

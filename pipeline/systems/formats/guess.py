@@ -45,6 +45,9 @@ def guess(seen: Survey) -> Guess:
         of_list(made, seen, lists[0][1])
     elif of_messages(made, seen) or (_is_table(seen) and of_table(made, seen)):
         pass
+    elif seen.format == "text":
+        if not of_text(made, seen):
+            return made  # a page in one piece is nobody's turn
     elif not (of_text(made, seen) or of_pairs(made, seen) or of_table(made, seen)):
         return made
     _of_session(made, seen)

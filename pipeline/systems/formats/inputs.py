@@ -152,10 +152,19 @@ def _text(path: Path) -> JsonValue | Quarantined:
     try:
         text = path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
-        return Quarantined(source=str(path), reason=f"not UTF-8: {error}")
+        return Quarantined(source=str(path), reason=_no_text(path, error))
     if not text.strip():
         return Quarantined(source=str(path), reason="the file is empty")
     return {"file": path.stem, "text": text}
+
+
+def _no_text(path: Path, error: UnicodeDecodeError) -> str:
+    """Why a file is no text: it is binary, or written in another encoding."""
+    with path.open("rb") as file:
+        head = file.read(LOOK)
+    if b"\0" in head:
+        return "a binary file, and not of a format that is read"
+    return f"not UTF-8: {error}"
 
 
 def _rows_of_csv(path: Path) -> Iterator[Record]:

@@ -50,6 +50,13 @@ def _who(made: Guess) -> Iterator[str]:
 def _nothing(seen: Survey) -> Iterator[str]:
     """What was looked for, and what comes next to it."""
     yield "no list of turns, no column of speakers, no runs of models, no marks of turns in a text"
+    if seen.format == "text":
+        yield (
+            "if each turn of the text begins in the same way, write that as a regular expression: [turns] "
+            'at = "text", pattern = \'^(?P<who>Ada|Bot): \', with [event] role = "text[].who", '
+            'text = "text[].text"'
+        )
+        return
     texts = sorted((one for one in seen.paths.values() if _is_text(one)), key=lambda one: -one.characters)
     for one in texts[:3]:
         at = one.path.rpartition("[].")[0]
