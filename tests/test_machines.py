@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from coaudit.pipeline.errors import StoreError
-from coaudit.pipeline.ingest import ingest
+from coaudit.pipeline.ingest.run import ingest
 from coaudit.pipeline.store import Store, Workspace
 from coaudit.pipeline.store.remote import Remote
 from coaudit.pipeline.systems import ReadOptions

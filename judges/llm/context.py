@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...schemas import Event
+from ...schemas.text import BYTES_PER_TOKEN
 from ..clients import Question
 
-BYTES_PER_TOKEN = 3.6
-"""English runs at 4 to 4.5 and other languages at 2 to 4: an estimate for cost."""
 SAFETY = 0.8
 """Share of a context that is filled by estimate, since the estimate may be short."""
 MARGIN = 64

@@ -8,7 +8,8 @@ from pathlib import Path
 from ...schemas import Quarantined, Trajectory
 from ..errors import SourceError, UsageError
 from ..store import Selection, Store, execute
-from ..systems import SYSTEMS, ReadOptions
+from ..systems import ReadOptions
+from ..systems.registry import SYSTEMS
 
 
 def of_files(paths: Sequence[Path]) -> tuple[list[Trajectory], list[Quarantined]]:

@@ -20,7 +20,7 @@ from ...annotation.statistics import Comparison, comparisons
 from ...annotation.statistics.corrected import FORMS, corrected
 from ...annotation.statistics.estimate import Totals, totals
 from ..errors import UsageError
-from ..store import Selection, Store, dictionaries, execute
+from ..store import AMONG, Selection, Store, dictionaries, execute, texts
 from . import process
 from .matrix import Rated, chosen_books, keys_of, rated
 from .rates import audit
@@ -91,9 +91,9 @@ def _select(
 ) -> None:
     """Make `selected`, the trajectories that are compared; UsageError for a group that has none."""
     wanted, values = (only or Selection()).where()
-    both = "" if pair is None else f" AND ({expression})::VARCHAR IN (SELECT unnest(?))"
+    both = "" if pair is None else f" AND ({expression})::VARCHAR {AMONG}"
     query = f"CREATE TEMP TABLE selected AS SELECT t.* FROM trajectories t WHERE {wanted}{both}"
-    execute(connection, query, [*values, *([list(pair)] if pair else [])])
+    execute(connection, query, [*values, *([texts(pair)] if pair else [])])
     if pair is not None:
         there = {
             str(row[0])

@@ -12,10 +12,9 @@ from typing import Any, Literal
 from ...annotation.statistics.estimate import Estimate, estimate
 from ...schemas import Metric
 from ..errors import UsageError
-from ..store import Selection, Store, dictionaries, execute, insert, rows
+from ..store import AMONG, Selection, Store, dictionaries, execute, insert, rows, texts
 from ..store.trajectories import reference_rows
 from ..systems import LIMIT, TimeLimit
-from ..systems.registry import measures, parsed_references
 from . import process
 from .choice import choose
 from .matrix import keys_of
@@ -81,13 +80,15 @@ def metrics(
 
 def _limit_anew(store: Store, connection: Any, definition: str, limit: TimeLimit) -> None:
     """Measure Collab-Overcooked's runs again under another time limit."""
+    from ..systems.registry import measures, parsed_references  # every system, which no other metric needs
+
     result = connection.execute("SELECT id FROM selected WHERE system = 'overcooked'").fetchall()
     runs = store.load(connection, [row[0] for row in result], states=True)
     references = parsed_references(reference_rows(connection))
     own = [row for run in runs for row in measures(run, references, limit)]
     again = sorted({row.metric for row in own})
-    query = "DELETE FROM chosen WHERE trajectory_id IN (SELECT unnest(?)) AND metric IN (SELECT unnest(?))"
-    execute(connection, query, [[run.id for run in runs], again])
+    query = f"DELETE FROM chosen WHERE trajectory_id {AMONG} AND metric {AMONG}"
+    execute(connection, query, [texts(run.id for run in runs), texts(again)])
     insert(connection, "chosen", [rows.measure(r) for r in own if r.definition in (None, definition)])
 
 

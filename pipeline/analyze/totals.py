@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ...annotation.statistics.estimate import ANY, UNIT, Bounds, Totals
-from ..store import dictionaries
+from ..store import AMONG, dictionaries, texts
 
 BOUNDS: dict[str, Bounds] = {
     **dict.fromkeys(("delivered", "success", "won", "exact_match"), UNIT),
@@ -89,7 +89,7 @@ def groups(
     """
     names = "".join(f", {expression} AS key_{i}" for i, expression in enumerate(keys))
     cluster = CLUSTER if instances else "hash('t', t.id)"
-    wanted = "" if only is None else "WHERE m.metric IN (SELECT unnest(?))"
+    wanted = "" if only is None else f"WHERE m.metric {AMONG}"
     named = "p." in participant
     party = "JOIN participants p ON p.trajectory_id = m.trajectory_id AND p.name = m.participant"
     query = f"""
@@ -110,7 +110,7 @@ def groups(
             list(cluster ORDER BY cluster) FILTER (x > 0) AS cluster
         FROM per_cluster GROUP BY ALL ORDER BY ALL
     """
-    for row in dictionaries(connection, query, [] if only is None else [list(only)]):
+    for row in dictionaries(connection, query, [] if only is None else [texts(only)]):
         yield Group(
             tuple(row[name] for name in HEADS),
             tuple(row[f"key_{i}"] for i in range(len(keys))),

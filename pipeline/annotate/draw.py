@@ -19,7 +19,7 @@ from ...schemas import GOLD, Codebook, content_hash
 from .. import codebooks
 from ..analyze.matrix import keys_of, rated
 from ..errors import UsageError
-from ..store import Store, dictionaries, execute, samples
+from ..store import AMONG, Store, dictionaries, execute, samples, texts
 from ..store.ledger import now
 
 METHODS = ("simple", "stratified", "neyman", samples.ADJUDICATION)
@@ -327,9 +327,9 @@ def _pilot(
         FROM counted_ratings r JOIN samples s
             ON s.sample = ? AND s.codebook = r.codebook AND s.trajectory_id = r.trajectory_id
             AND s.event IS NOT DISTINCT FROM r.event
-        WHERE r.codebook = ? AND r.rater_kind = 'human' AND r.label IN (SELECT unnest(?)) GROUP BY ALL
+        WHERE r.codebook = ? AND r.rater_kind = 'human' AND r.label {AMONG} GROUP BY ALL
     """
-    rows = execute(connection, query, [sample, book.name, list(book.labels)]).fetchall()
+    rows = execute(connection, query, [sample, book.name, texts(book.labels)]).fetchall()
     return {(code, trajectory, event): label for code, trajectory, event, label in rows}
 
 
@@ -340,11 +340,11 @@ def _judge(connection: duckdb.DuckDBPyConnection, wish: Wish) -> str | None:
 
 def only_judge(connection: duckdb.DuckDBPyConnection, books: Sequence[str], named: str | None) -> str:
     """The judge that is named, or the only one that rated these codebooks; else UsageError."""
-    query = """
+    query = f"""
         SELECT DISTINCT rater FROM counted_ratings
-        WHERE rater_kind <> 'human' AND codebook IN (SELECT unnest(?))
+        WHERE rater_kind <> 'human' AND codebook {AMONG}
     """
-    known = sorted(row[0] for row in execute(connection, query, [list(books)]).fetchall())
+    known = sorted(row[0] for row in execute(connection, query, [texts(books)]).fetchall())
     chosen = known[0] if named is None and len(known) == 1 else named
     if chosen not in known:
         have = ", ".join(known) or "(no judge has rated these codebooks: coaudit judge)"

@@ -7,15 +7,17 @@ import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ...schemas.text import shortened, visible, visible_json
 from ..errors import UsageError
 from ..ingest.ready import ready
-from ..ingest.result import Progress
 from ..store import Store, Workspace
+
+if TYPE_CHECKING:
+    from ..ingest.result import Progress
 
 SettingOption = Annotated[
     str | None, typer.Option("--setting", help="real or simulated, where the log does not say.")

@@ -12,12 +12,13 @@ import typer
 from ...schemas import Quarantined, Trajectory
 from ...schemas.trajectory import Setting
 from ..errors import CoauditError, UsageError
-from ..ingest import Ingested
-from ..ingest import rebuild as make_anew
 from ..ingest import run as ingesting
+from ..ingest.rebuild import rebuild as make_anew
+from ..ingest.result import Ingested
 from ..store import Store, trajectories
-from ..systems import ReadOptions, system_of
+from ..systems import ReadOptions
 from ..systems.formats import mapping
+from ..systems.registry import system_of
 from .console import (
     ConditionOption,
     Json,

@@ -7,7 +7,8 @@ from importlib import resources
 from pathlib import Path
 
 from ..errors import CoauditError
-from ..ingest import imports, ingest
+from ..ingest import imports
+from ..ingest.run import ingest
 from ..judge import Scope, embedded
 from ..report import answers, build, methods
 from ..report.html import html

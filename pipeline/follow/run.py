@@ -19,9 +19,10 @@ from typing import Any
 from ...schemas import Trajectory
 from ..errors import CoauditError, SourceError, StoreError, UsageError, WriteError
 from ..store import Store
-from ..systems import ReadOptions, system_of
+from ..systems import ReadOptions
 from ..systems.cogym.messages import Received
 from ..systems.cogym.recording import BusyError
+from ..systems.registry import system_of
 from . import stdin
 from .listener import Listener
 from .pump import Pump

@@ -17,11 +17,11 @@ import duckdb
 
 from ...schemas import Quarantined, Trajectory
 from ..errors import WriteError
-from ..ingest import Ingested
 from ..ingest.identity import settled
 from ..ingest.measure import save
+from ..ingest.result import Ingested
 from ..ingest.sources import Source, keep, with_copy
-from ..store import Store, delete, execute, insert
+from ..store import AMONG, Store, delete, execute, insert, texts
 from ..store.columns import digest
 from ..systems import ReadOptions, merge
 
@@ -192,8 +192,8 @@ class Sink:
 
     def _save(self, connection: duckdb.DuckDBPyConnection, changes: Changes) -> list[Trajectory]:
         ids = list(changes.trajectories)
-        query = "SELECT id, digest FROM trajectories WHERE id IN (SELECT unnest(?))"
-        stored = dict(execute(connection, query, [ids]).fetchall())
+        query = f"SELECT id, digest FROM trajectories WHERE id {AMONG}"
+        stored = dict(execute(connection, query, [texts(ids)]).fetchall())
         self.new = {key for key in ids if key not in stored}
         fresh = []
         for key, (given, options) in changes.trajectories.items():

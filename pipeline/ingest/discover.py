@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from errno import EILSEQ
 from pathlib import Path
 
-from ..systems import SYSTEMS, system_of
 from ..systems.base import walk
+from ..systems.registry import SYSTEMS, system_of
 from .look import looks_like
 
 

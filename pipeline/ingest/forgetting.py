@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from ...schemas import Model
 from ..errors import UsageError
-from ..store import Store, Workspace, delete, execute, ledger
+from ..store import AMONG, Store, Workspace, delete, execute, ledger, texts
 from ..store.removal import remove
 from ..store.trajectories import resolve
 
@@ -147,8 +147,8 @@ def _is_below(path: str, name: str) -> bool:
 
 
 def _owned(connection: duckdb.DuckDBPyConnection, paths: Collection[str]) -> set[str]:
-    query = "SELECT unnest(trajectory_ids) FROM sources WHERE path IN (SELECT unnest(?))"
-    return {row[0] for row in execute(connection, query, [list(paths)]).fetchall()}
+    query = f"SELECT unnest(trajectory_ids) FROM sources WHERE path {AMONG}"
+    return {row[0] for row in execute(connection, query, [texts(paths)]).fetchall()}
 
 
 def _unowned(connection: duckdb.DuckDBPyConnection, ids: Collection[str]) -> set[str]:
@@ -158,11 +158,11 @@ def _unowned(connection: duckdb.DuckDBPyConnection, ids: Collection[str]) -> set
 
 
 def _there(connection: duckdb.DuckDBPyConnection, ids: Collection[str]) -> set[str]:
-    query = "SELECT id FROM trajectories WHERE id IN (SELECT unnest(?))"
-    return {row[0] for row in execute(connection, query, [list(ids)]).fetchall()}
+    query = f"SELECT id FROM trajectories WHERE id {AMONG}"
+    return {row[0] for row in execute(connection, query, [texts(ids)]).fetchall()}
 
 
 def _ratings(connection: duckdb.DuckDBPyConnection, ids: Collection[str]) -> int:
-    query = "SELECT count(*) FROM current_ratings WHERE trajectory_id IN (SELECT unnest(?))"
-    row: Any = execute(connection, query, [list(ids)]).fetchone()
+    query = f"SELECT count(*) FROM current_ratings WHERE trajectory_id {AMONG}"
+    row: Any = execute(connection, query, [texts(ids)]).fetchone()
     return int(row[0])

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import duckdb
 
 from ...schemas import Quarantined, Trajectory
-from ..store import Store, delete, derived, execute, insert
+from ..store import AMONG, Store, delete, derived, execute, insert, texts
 from ..store.columns import Tables, together, trajectories, without
 from ..systems import References, Span, merge
 from . import sources as provenance
@@ -243,16 +243,16 @@ def _identified(block: Block) -> Iterator[tuple[Head, _Known, int]]:
 
 def _stored(connection: duckdb.DuckDBPyConnection, heads: Iterable[Head]) -> dict[str, _Known]:
     """Those of the trajectories that the store has, by id."""
-    query = "SELECT id, digest, condition FROM trajectories WHERE id IN (SELECT unnest(?))"
-    rows = execute(connection, query, [[head.id for head in heads]]).fetchall()
+    query = f"SELECT id, digest, condition FROM trajectories WHERE id {AMONG}"
+    rows = execute(connection, query, [texts(head.id for head in heads)]).fetchall()
     return {key: _Known(digest, condition) for key, digest, condition in rows}
 
 
 def _heard(connection: duckdb.DuckDBPyConnection, heads: Collection[Head]) -> set[str]:
     """Names of sessions that were heard, now or before: their ids may not be those of their logs."""
-    query = """
+    query = f"""
         SELECT native_id FROM trajectories JOIN outcomes ON trajectory_id = id
-        WHERE name = ? AND native_id IN (SELECT unnest(?))
+        WHERE name = ? AND native_id {AMONG}
     """
-    stored = execute(connection, query, [merge.HEARD, [head.native_id for head in heads]]).fetchall()
+    stored = execute(connection, query, [merge.HEARD, texts(head.native_id for head in heads)]).fetchall()
     return {row[0] for row in stored} | {head.native_id for head in heads if head.heard}

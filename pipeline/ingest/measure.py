@@ -10,12 +10,12 @@ from pathlib import Path
 import duckdb
 
 from ...schemas import Measure, Quarantined, Trajectory
-from ..store import Store, delete, derived, execute, insert, listed
+from ..store import AMONG, Store, delete, derived, execute, insert, listed, texts
 from ..store.columns import Columns, Tables
 from ..store.connection import append, offered
 from ..store.trajectories import reference_rows
-from ..systems import SYSTEMS, References
-from ..systems.registry import measures, parsed_references
+from ..systems import References
+from ..systems.registry import SYSTEMS, measures, parsed_references
 
 TEAMWORK = (resources.files("coaudit.pipeline.store.sql") / "teamwork.sql").read_text()
 """What SQL says of any team, as the columns of `computed`."""
@@ -87,8 +87,8 @@ def read_references(store: Store, folder: Path) -> list[Quarantined]:
 def _save_references(
     connection: duckdb.DuckDBPyConnection, system: str, references: References, source: str
 ) -> None:
-    query = "DELETE FROM refs WHERE system = ? AND name IN (SELECT unnest(?))"
-    execute(connection, query, [system, list(references)])
+    query = f"DELETE FROM refs WHERE system = ? AND name {AMONG}"
+    execute(connection, query, [system, texts(references)])
     kept = [
         {"system": system, "name": name, "content": one.model_dump_json(), "source": source}
         for name, one in references.items()
@@ -100,8 +100,8 @@ def _measure_anew(
     store: Store, connection: duckdb.DuckDBPyConnection, system: str, tasks: Collection[str]
 ) -> None:
     """Compute the measures of a system's stored trajectories on these tasks anew."""
-    query = "SELECT id FROM trajectories WHERE system = ? AND task IN (SELECT unnest(?))"
-    ids = [row[0] for row in execute(connection, query, [system, list(tasks)]).fetchall()]
+    query = f"SELECT id FROM trajectories WHERE system = ? AND task {AMONG}"
+    ids = [row[0] for row in execute(connection, query, [system, texts(tasks)]).fetchall()]
     delete(connection, "computed", "trajectory_id", ids)
     tables = columns(store.load(connection, ids, states=True), references(connection))
     append(connection, "computed", tables["computed"])

@@ -1,19 +1,22 @@
-"""A store that is up to its ledgers, made anew where its database was deleted."""
+"""A store that is up to its ledgers, made anew where its database was deleted.
+
+Every command begins here, and few have anything to read: what reads is loaded only then.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
 
 from ..store import Store, Workspace
-from ..store.sync import reached
-from . import forgetting
-from .rebuild import GONE, catch_up, read_again, rebuild
-from .result import Ingested, Progress
-from .sources import behind, reach
+from ..store.sync import reach, reached
+
+if TYPE_CHECKING:
+    from .result import Ingested, Progress
 
 Say = Callable[[str], None]
-Shown = Callable[[str], AbstractContextManager[Progress]]
+Shown = Callable[[str], "AbstractContextManager[Progress]"]
 """Shows how far something is, under a title."""
 
 
@@ -23,10 +26,14 @@ def ready(workspace: Workspace, say: Say, shown: Shown, *, for_ingest: bool = Fa
     opened = Store(workspace)
     made = opened.has_tables()
     if not made and opened.workspace.sources.exists():
+        from .rebuild import rebuild
+
         say(f"{opened.tables}: no database; making it anew from the ledgers")
         with shown("rebuilding") as report:
             _tell_gone(rebuild(opened, report, unless_made=True), say)
-    elif made and behind(opened):
+    elif made and opened.lacks_sources():
+        from .rebuild import catch_up
+
         say(f"{opened.tables}: behind {opened.workspace.sources.folder}; reading what it lacks")
         with shown("reading") as report:
             _tell_gone(catch_up(opened, report), say)
@@ -41,6 +48,8 @@ def ready(workspace: Workspace, say: Say, shown: Shown, *, for_ingest: bool = Fa
 
 def _tell_gone(result: Ingested, say: Say) -> None:
     """Name sessions that are missing since their logs are."""
+    from .rebuild import GONE
+
     gone = [item.source for item in result.quarantined if item.reason == GONE]
     if gone:
         say(f"{len(gone)} logs are gone, their ratings are kept; the first: {gone[0]}")
@@ -53,6 +62,9 @@ def _heed_forgotten(opened: Store) -> None:
         before = reached(connection)
     if not noted.grown(before):
         return
+    from . import forgetting
+    from .rebuild import read_again
+
     ends = {path.name: path.stat().st_size for path in noted.files()}
     back = forgetting.undone(opened.workspace, before)
     forgetting.enforce(opened)

@@ -10,7 +10,7 @@ import duckdb
 from ...schemas import Quarantined
 from ..errors import StoreError
 from ..store import Store, dictionaries
-from ..store.sync import reached
+from ..store.sync import reach, reached
 from . import forgetting, serving
 from . import sources as provenance
 from .intake import Intake
@@ -45,7 +45,7 @@ def catch_up(store: Store, progress: Progress | None = None) -> Ingested:
     result = _filled(store, sources, progress)
     with store.writing() as connection:
         now = reached(connection)
-        provenance.reach(connection, {n: end for n, end in ends.items() if now.get(n, 0) <= end})
+        reach(connection, {n: end for n, end in ends.items() if now.get(n, 0) <= end})
     result.quarantined.extend(broken)
     return result
 
@@ -55,7 +55,7 @@ def _replaced(store: Store, progress: Progress | None) -> Ingested:
     try:
         result = _made_anew(aside, progress)
         with store.tables.alone():
-            if provenance.behind(aside):
+            if aside.lacks_sources():
                 result.quarantined.extend(catch_up(aside).quarantined)
             if store.is_shared:
                 _keep_scrapes(store, aside)

@@ -9,7 +9,8 @@ from pathlib import Path
 from ...schemas import Quarantined
 from ..errors import SourceError, UsageError
 from ..store import Store
-from ..systems import SYSTEMS, ReadOptions
+from ..systems import ReadOptions
+from ..systems.registry import SYSTEMS
 from .discover import discover
 from .imports import Given, Imported, taken
 from .look import looks_like

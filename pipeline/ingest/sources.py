@@ -16,8 +16,9 @@ from pydantic import ValidationError
 from ...schemas import Model, Quarantined, Trajectory, content_hash
 from ..errors import StoreError
 from ..store import Store, Workspace, delete, dictionaries, insert
-from ..store.sync import reached
-from ..systems import ReadOptions, Span, system_of
+from ..store.sync import reach, reached
+from ..systems import ReadOptions, Span
+from ..systems.registry import system_of
 
 _FOLDERS_KEPT = 4
 """Parts of a source's path that its copy keeps: names above it say condition and task."""
@@ -206,20 +207,6 @@ def keep(
         path, begin, end = store.workspace.sources.append(lines)
         if reached(connection).get(path.name, 0) == begin:
             reach(connection, {path.name: end})
-
-
-def reach(connection: duckdb.DuckDBPyConnection, offsets: Mapping[str, int]) -> None:
-    """Keep that the database holds files of the ledger up to these bytes."""
-    delete(connection, "ledgers", "path", list(offsets))
-    insert(connection, "ledgers", [{"path": p, "bytes": end, "lines": 0} for p, end in offsets.items()])
-
-
-def behind(store: Store) -> bool:
-    """Whether the ledger of sources holds what the store does not: a kill, or what another machine read."""
-    if not store.workspace.sources.exists():
-        return False
-    with store.reading(synced=True) as connection:
-        return store.workspace.sources.grown(reached(connection))
 
 
 def _called(source: str, place: Place) -> str:

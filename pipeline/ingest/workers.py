@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from ...schemas import Quarantined
 from ..store.columns import Columns
-from ..systems import References, system_of
+from ..systems import References
 from ..systems.base import line_spans
+from ..systems.registry import system_of
 from .blocks import Block, Reading, blocks, few_collections
 
 if TYPE_CHECKING:

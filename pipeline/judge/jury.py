@@ -10,7 +10,7 @@ from ...judges import jury
 from ...schemas import Codebook, Maker, Rating, content_hash
 from ...schemas.rating import RaterKind
 from ..errors import UsageError
-from ..store import Store, dictionaries, execute
+from ..store import AMONG, Store, dictionaries, execute, texts
 from .scope import Scope, Summary
 
 NAME = "jury"
@@ -26,12 +26,12 @@ class Tried:
 
 def rated_by(store: Store, members: Sequence[str]) -> list[str]:
     """The codebooks on which at least two of these raters have ratings that count."""
-    query = """
-        SELECT codebook FROM counted_ratings WHERE rater IN (SELECT unnest(?)) AND label IS NOT NULL
+    query = f"""
+        SELECT codebook FROM counted_ratings WHERE rater {AMONG} AND label IS NOT NULL
         GROUP BY codebook HAVING count(DISTINCT rater) >= ? ORDER BY codebook
     """
     with store.reading() as connection:
-        rows = execute(connection, query, [list(members), jury.FEWEST]).fetchall()
+        rows = execute(connection, query, [texts(members), jury.FEWEST]).fetchall()
     return [str(row[0]) for row in rows]
 
 
@@ -52,13 +52,13 @@ def judge(store: Store, scope: Scope, members: Sequence[str], rater: str = NAME)
 
 
 def _rated(store: Store, book: Codebook, members: Sequence[str], maker: Maker, tried: Tried) -> list[Rating]:
-    query = """
+    query = f"""
         SELECT trajectory_id, event, unit_hash, code, rater, rater_version, label FROM counted_ratings
-        WHERE codebook = ? AND rater IN (SELECT unnest(?)) AND label IS NOT NULL
+        WHERE codebook = ? AND rater {AMONG} AND label IS NOT NULL
         ORDER BY trajectory_id, event, code, rater
     """
     with store.reading(synced=True) as connection:
-        rows = dictionaries(connection, query, [book.name, [*members, maker.rater]])
+        rows = dictionaries(connection, query, [book.name, texts([*members, maker.rater])])
     said: dict[tuple[str, int | None, str, str], dict[str, str]] = {}
     before: dict[tuple[str, int | None, str, str], tuple[str, str]] = {}
     for row in rows:

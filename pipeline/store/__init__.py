@@ -1,8 +1,20 @@
 """The store: ledgers that are kept, tables that are derived from them. It knows no system."""
 
-from .connection import Row, delete, dictionaries, execute, insert, listed
+from .connection import AMONG, Row, delete, dictionaries, execute, insert, listed, texts
 from .database import Store
 from .selection import Selection
 from .workspace import Workspace
 
-__all__ = ["Row", "Selection", "Store", "Workspace", "delete", "dictionaries", "execute", "insert", "listed"]
+__all__ = [
+    "AMONG",
+    "Row",
+    "Selection",
+    "Store",
+    "Workspace",
+    "delete",
+    "dictionaries",
+    "execute",
+    "insert",
+    "listed",
+    "texts",
+]

@@ -26,6 +26,7 @@ from ..errors import StoreError, WriteError
 from . import derived, disk, rows, sync
 from .claims import Claims, FolderClaims
 from .connection import (
+    AMONG,
     VERSION,
     append,
     delete,
@@ -34,6 +35,7 @@ from .connection import (
     insert,
     listed,
     offered,
+    texts,
     version,
 )
 from .file import File
@@ -202,8 +204,8 @@ class Store:
             delete(connection, table, "trajectory_id", replaced)
         if replaced:
             delete(connection, "trajectories", "id", replaced)
-            own = "DELETE FROM outcomes WHERE NOT imported AND trajectory_id IN (SELECT unnest(?))"
-            execute(connection, own, [list(replaced)])
+            own = f"DELETE FROM outcomes WHERE NOT imported AND trajectory_id {AMONG}"
+            execute(connection, own, [texts(replaced)])
         for name, table in tables.items():
             if name == "states":
                 _save_states(connection, table)
@@ -246,6 +248,13 @@ class Store:
         """Whether the ledgers or codebooks hold what the database does not have yet."""
         with self._open(read_only=True) as connection:
             return sync.lags(self.workspace, connection)
+
+    def lacks_sources(self) -> bool:
+        """Whether the ledger of sources holds more than the tables: a kill, or what another machine read."""
+        if not self.workspace.sources.exists():
+            return False
+        with self.reading(synced=True) as connection:
+            return self.workspace.sources.grown(sync.reached(connection))
 
     def _limits(self) -> dict[str, str]:
         """Settings of a process that only looks: what does not fit in memory spills outside the workspace."""
@@ -335,6 +344,6 @@ def _where(
 
 def _states(connection: duckdb.DuckDBPyConnection, events: Iterable[dict[str, Any]]) -> dict[str, Any]:
     """Hash -> state, of every state that events point at."""
-    query = "SELECT hash, content FROM states WHERE hash IN (SELECT unnest(?))"
-    contents = execute(connection, query, [sorted(rows.hashes_of(events))]).fetchall()
+    query = f"SELECT hash, content FROM states WHERE hash {AMONG}"
+    contents = execute(connection, query, [texts(sorted(rows.hashes_of(events)))]).fetchall()
     return {key: json.loads(content) for key, content in contents}

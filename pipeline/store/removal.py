@@ -7,7 +7,7 @@ from collections.abc import Collection
 import duckdb
 
 from . import derived
-from .connection import delete, execute
+from .connection import AMONG, delete, execute, texts
 
 TABLES = ("participants", "events", "units", "computed")
 
@@ -19,6 +19,6 @@ def remove(connection: duckdb.DuckDBPyConnection, ids: Collection[str]) -> None:
     for table in TABLES:
         delete(connection, table, "trajectory_id", list(ids))
     delete(connection, "trajectories", "id", list(ids))
-    query = "DELETE FROM outcomes WHERE NOT imported AND trajectory_id IN (SELECT unnest(?))"
-    execute(connection, query, [list(ids)])
+    query = f"DELETE FROM outcomes WHERE NOT imported AND trajectory_id {AMONG}"
+    execute(connection, query, [texts(ids)])
     derived.refresh(connection, set(ids))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from .connection import AMONG, texts
+
 COLUMNS = ("system", "setting", "condition", "task", "agent", "agent_model")
 """Columns of `trajectories` that a selection can name values of."""
 
@@ -30,12 +32,12 @@ class Selection:
     def where(self, table: str = "t") -> tuple[str, list[Any]]:
         """A condition on `trajectories` named `table`, with its parameters."""
         terms: list[tuple[str, list[Any]]] = [
-            (f"{table}.{column} IN (SELECT unnest(?))", [list(wanted)])
+            (f"{table}.{column} {AMONG}", [texts(wanted)])
             for column in COLUMNS
             if (wanted := getattr(self, column))
         ]
         if self.ids:
-            terms.append((f"{table}.id IN (SELECT unnest(?))", [list(self.ids)]))
+            terms.append((f"{table}.id {AMONG}", [texts(self.ids)]))
         if self.since:
             terms.append((f"{table}.started >= ?", [self.since]))
         if self.until:

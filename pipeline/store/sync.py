@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import duckdb
@@ -12,7 +12,7 @@ from ...schemas import Quarantined
 from .. import codebooks
 from ..errors import SourceError
 from . import ledger, rows, samples
-from .connection import Row, execute, insert, version
+from .connection import Row, delete, execute, insert, version
 from .workspace import Workspace
 
 CODEBOOKS = "codebooks"
@@ -23,6 +23,12 @@ LEDGER_BATCH = 2000
 def reached(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
     """How many bytes of each file of a ledger the database holds."""
     return dict(connection.execute("SELECT path, bytes FROM ledgers").fetchall())
+
+
+def reach(connection: duckdb.DuckDBPyConnection, offsets: Mapping[str, int]) -> None:
+    """Keep that the database holds files of a ledger up to these bytes."""
+    delete(connection, "ledgers", "path", list(offsets))
+    insert(connection, "ledgers", [{"path": p, "bytes": end, "lines": 0} for p, end in offsets.items()])
 
 
 def lags(workspace: Workspace, connection: duckdb.DuckDBPyConnection) -> bool:

@@ -11,8 +11,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from coaudit.pipeline.analyze.metrics import metrics
-from coaudit.pipeline.ingest import Ingested, imports, ingest
+from coaudit.pipeline.ingest import imports
 from coaudit.pipeline.ingest.imports import Imported
+from coaudit.pipeline.ingest.result import Ingested
+from coaudit.pipeline.ingest.run import ingest
 from coaudit.pipeline.store import Store, Workspace, dictionaries
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.schemas import Metric

@@ -9,7 +9,7 @@ from html import escape
 from importlib import resources
 from typing import Any
 
-from ....judges.llm.context import BYTES_PER_TOKEN
+from ....schemas.text import BYTES_PER_TOKEN
 from . import pins
 from .prose import marked, prose
 from .read import LONGEST, Replay

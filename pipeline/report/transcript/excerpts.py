@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...store import Selection, Store, dictionaries
+from ...store import AMONG, Selection, Store, dictionaries, texts
 from . import draw
 from .prose import marked
 
@@ -45,10 +45,9 @@ def excerpts(
 ) -> tuple[Excerpt, ...]:
     """Findings of a rater, `EACH` of a code: those that people share first, then those with a quote."""
     where, values = (only or Selection()).where()
+    query = _FOUND.replace("{where}", where).replace("{among}", AMONG)
     with store.reading() as connection:
-        rows = dictionaries(
-            connection, _FOUND.replace("{where}", where), [rater, list(codes), rater, *values, EACH]
-        )
+        rows = dictionaries(connection, query, [rater, texts(codes), rater, *values, EACH])
         done = [_excerpt(connection, row) for row in rows]
     return tuple(sorted(done, key=lambda one: codes.index(one.code)))
 
@@ -65,7 +64,7 @@ _FOUND = """
     JOIN codebooks b ON b.name = f.codebook AND b.code = f.code
     LEFT JOIN also a
         ON a.trajectory_id = f.trajectory_id AND a.codebook = f.codebook AND a.code = f.code
-    WHERE f.present = 1 AND len(f.cites) > 0 AND f.code IN (SELECT unnest(?)) AND f.rater = ?
+    WHERE f.present = 1 AND len(f.cites) > 0 AND f.code {among} AND f.rater = ?
         AND f.codebook = 'failures' AND {where}
     QUALIFY row_number() OVER (
         PARTITION BY f.code

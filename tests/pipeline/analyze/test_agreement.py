@@ -14,7 +14,7 @@ from coaudit.pipeline.analyze import agreement, compare, matrix, rates, validate
 from coaudit.pipeline.analyze.matrix import joint_inclusion
 from coaudit.pipeline.analyze.metrics import metrics
 from coaudit.pipeline.errors import SourceError, UsageError
-from coaudit.pipeline.ingest import rebuild
+from coaudit.pipeline.ingest.rebuild import rebuild
 from coaudit.pipeline.store import Selection, Store, samples
 from coaudit.schemas import Agreement
 from tests.pipeline.stores import made, rate, rows, take, verdict

@@ -14,8 +14,8 @@ import pytest
 
 from coaudit.pipeline.analyze.metrics import metrics
 from coaudit.pipeline.errors import UsageError
-from coaudit.pipeline.ingest import rebuild
 from coaudit.pipeline.ingest.measure import save
+from coaudit.pipeline.ingest.rebuild import rebuild
 from coaudit.pipeline.ingest.run import preview
 from coaudit.pipeline.store import Store, trajectories
 from coaudit.pipeline.systems import ReadOptions

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from coaudit.pipeline.ingest import ingest, rebuild
+from coaudit.pipeline.ingest.rebuild import rebuild
+from coaudit.pipeline.ingest.run import ingest
 from coaudit.pipeline.store import Store, Workspace
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.schemas import Event, Outcome, Trajectory

@@ -13,7 +13,8 @@ from aiohttp import web
 from coaudit.pipeline.analyze.load import measures
 from coaudit.pipeline.follow.scrape import Scraper
 from coaudit.pipeline.follow.sink import Sink
-from coaudit.pipeline.ingest import ingest, rebuild
+from coaudit.pipeline.ingest.rebuild import rebuild
+from coaudit.pipeline.ingest.run import ingest
 from coaudit.pipeline.ingest.serving import parsed, row
 from coaudit.pipeline.store import Store, Workspace, insert
 from coaudit.pipeline.systems import ReadOptions

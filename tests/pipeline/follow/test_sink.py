@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from coaudit.pipeline.ingest import rebuild
+from coaudit.pipeline.ingest.rebuild import rebuild
 from coaudit.pipeline.store import Store, Workspace
 from tests.pipeline.follow.conftest import Server
 from tests.pipeline.follow.emulator import Env, play

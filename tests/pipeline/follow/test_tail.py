@@ -15,7 +15,8 @@ import pytest
 
 from coaudit.pipeline.follow.sink import Sink
 from coaudit.pipeline.follow.tail import Tail
-from coaudit.pipeline.ingest import ingest, rebuild
+from coaudit.pipeline.ingest.rebuild import rebuild
+from coaudit.pipeline.ingest.run import ingest
 from coaudit.pipeline.store import Store, Workspace
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.schemas import Trajectory

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from coaudit.pipeline.ingest import rebuild
+from coaudit.pipeline.ingest.rebuild import rebuild
 from coaudit.pipeline.store import Store
 from tests.pipeline.follow.emulator import AGENT, USER, Env
 from tests.pipeline.stores import made, rows, take

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from coaudit.pipeline.ingest import ingest, rebuild, sources
-from coaudit.pipeline.ingest.rebuild import catch_up
+from coaudit.pipeline.ingest import sources
+from coaudit.pipeline.ingest.rebuild import catch_up, rebuild
+from coaudit.pipeline.ingest.run import ingest
 from coaudit.pipeline.store import Store, Workspace, disk
-from coaudit.pipeline.store.sync import reached
+from coaudit.pipeline.store.sync import reach, reached
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.systems.cogym.generate import generate
 from tests.conftest import Coaudit
@@ -55,7 +56,7 @@ def test_what_is_ingested_during_a_rebuild_is_there_afterwards(tmp_path: Path, s
 
     rebuild(store, meanwhile)
     assert len(keys(store)) == 10
-    assert not sources.behind(store)
+    assert not store.lacks_sources()
     before = content(store)
     rebuild(store)
     assert content(store) == before
@@ -115,9 +116,9 @@ def test_a_source_that_only_the_ledger_knows_is_read_by_the_next_command(
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(disk, "fault", killed)
         take(store, tmp_path / "b")
-    assert sources.behind(store)
+    assert store.lacks_sources()
     assert len(coaudit("trajectory", "list", "--json").json["rows"]) == 5
-    assert not sources.behind(store)
+    assert not store.lacks_sources()
 
 
 def test_a_database_deleted_under_a_follower_comes_back_whole(
@@ -129,7 +130,7 @@ def test_a_database_deleted_under_a_follower_comes_back_whole(
     take(store, tmp_path / "a")
     store.workspace.database.unlink()
     take(store, tmp_path / "b")
-    assert len(keys(store)) == 2 and sources.behind(store)
+    assert len(keys(store)) == 2 and store.lacks_sources()
     assert len(coaudit("trajectory", "list", "--json").json["rows"]) == 5
 
 
@@ -138,7 +139,7 @@ def test_catching_up_twice_changes_nothing(tmp_path: Path, store: Store) -> None
     take(store, tmp_path / "a")
     before = content(store)
     with store.writing() as connection:
-        sources.reach(connection, dict.fromkeys(reached(connection), 0))
+        reach(connection, dict.fromkeys(reached(connection), 0))
     assert catch_up(store).unchanged == 3
     assert content(store) == before
 

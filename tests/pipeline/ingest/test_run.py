@@ -18,7 +18,8 @@ from typing import Any
 
 import pytest
 
-from coaudit.pipeline.ingest import blocks, intake, rebuild
+from coaudit.pipeline.ingest import blocks, intake
+from coaudit.pipeline.ingest.rebuild import rebuild
 from coaudit.pipeline.store import Store
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.systems.cogym.generate import generate

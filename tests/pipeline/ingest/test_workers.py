@@ -200,7 +200,7 @@ def test_pandas_is_kept_out_of_an_ingest_and_there_for_whoever_wants_it_afterwar
     program = """
 import sys
 from pathlib import Path
-from coaudit.pipeline.ingest import ingest
+from coaudit.pipeline.ingest.run import ingest
 from coaudit.pipeline.store import Store, Workspace
 from coaudit.pipeline.systems import ReadOptions
 log, text, place = map(Path, sys.argv[1:])

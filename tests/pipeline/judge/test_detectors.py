@@ -9,7 +9,7 @@ import pytest
 
 from coaudit.pipeline import codebooks
 from coaudit.pipeline.cli.sample_audit import samples
-from coaudit.pipeline.ingest import ingest
+from coaudit.pipeline.ingest.run import ingest
 from coaudit.pipeline.judge.detectors import Ahead, SystemDetectors
 from coaudit.pipeline.store import Store, Workspace
 from coaudit.pipeline.systems import ReadOptions

@@ -13,7 +13,7 @@ import pytest
 
 from coaudit.pipeline import codebooks
 from coaudit.pipeline.errors import StoreError
-from coaudit.pipeline.ingest import rebuild
+from coaudit.pipeline.ingest.rebuild import rebuild
 from coaudit.pipeline.store import Store, ledger
 from coaudit.pipeline.store import connection as storing
 from coaudit.schemas import Rating

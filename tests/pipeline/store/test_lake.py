@@ -9,7 +9,8 @@ import pytest
 from coaudit.pipeline.analyze.metrics import metrics
 from coaudit.pipeline.cli.sample_audit import samples
 from coaudit.pipeline.errors import StoreError
-from coaudit.pipeline.ingest import ingest, rebuild
+from coaudit.pipeline.ingest.rebuild import rebuild
+from coaudit.pipeline.ingest.run import ingest
 from coaudit.pipeline.store import Store, Workspace
 from coaudit.pipeline.systems import ReadOptions
 

@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 
 from coaudit.pipeline.store.columns import Columns
-from coaudit.pipeline.systems import SYSTEMS, ReadOptions
+from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.systems.formats import mapping
-from coaudit.pipeline.systems.registry import measures
+from coaudit.pipeline.systems.registry import SYSTEMS, measures
 from coaudit.schemas import Quarantined, Trajectory
 from tests.conftest import ROOT
 from tests.test_docs import EXAMPLES

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from coaudit.pipeline.errors import UsageError
-from coaudit.pipeline.ingest import ingest
+from coaudit.pipeline.ingest.run import ingest
 from coaudit.pipeline.report.replicate import PAPERS, Replication, lines, remarks, replicate
 from coaudit.pipeline.report.replicate.cells import Cell, load
 from coaudit.pipeline.store import Store

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from coaudit.pipeline.systems import ReadOptions, system_of
+from coaudit.pipeline.systems import ReadOptions
+from coaudit.pipeline.systems.registry import system_of
 from coaudit.schemas import Event, Quarantined, Trajectory
 
 
