@@ -296,7 +296,8 @@ def _events(seen: Survey, made: Guess) -> Iterator[str]:
     if made.shape == "pairs":
         yield '\n[turns]\nat = "turns"'
         yield "[turns.fields]    # role = what they said, in this order"
-        yield from (f"{role} = {quoted(path)}" for role, path in made.fields.items())
+        for role, path in made.fields.items():
+            yield f"{_key(role)} = {quoted(path) if isinstance(path, str) else _list(path)}"
     if made.speech:
         yield f"\n[[kinds]]\nwhere = {{ {quoted(str(made.event['action']))} = {_list(made.speech)} }}"
         yield 'kind = "message"'

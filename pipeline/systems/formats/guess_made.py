@@ -29,7 +29,7 @@ class Guess:
     secrets: list[str] = field(default_factory=list)
     roles: list[Role] = field(default_factory=list)
     patterns: list[str] = field(default_factory=list)
-    fields: dict[str, str] = field(default_factory=dict)
+    fields: dict[str, str | list[str]] = field(default_factory=dict)
     strip: bool = False
     each: bool = False
     """Whether a record is one message, or one span."""
@@ -59,6 +59,6 @@ class Guess:
     @property
     def used(self) -> set[str]:
         """The paths that are fields of the events."""
-        fields = [*self.event.values(), *self.spans.values()]
+        fields = [*self.event.values(), *self.spans.values(), *self.fields.values()]
         inside = {one for path in fields for one in several(path)}
-        return inside | set(self.fields.values()) | {self.at or ""}
+        return inside | {self.at or ""}

@@ -75,6 +75,7 @@ NAMES: dict[str, tuple[str, ...]] = {
         "function_name",
         "action_type",
         "op",
+        "act",
     ),
     "arguments": ("args", "arguments", "tool_args", "action_args", "parameters", "params", "tool_input"),
     "result": (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections import Counter
 
 from . import dialects, guess_acts, guess_calls, guess_spans
@@ -10,7 +11,7 @@ from .guess_events import names_and_roles, of_events
 from .guess_made import Guess
 from .guess_names import CHAT, NAMES, PAIRS, SESSION, first_one, is_label, is_said, is_speaker, named
 from .guess_records import events_of, items_in, repeats, value_at
-from .guess_roles import Role, roles_of
+from .guess_roles import Role, role_of, roles_of
 from .guess_text import FENCED, fenced, pattern_of, speakers
 from .paths import several
 from .survey import PathSeen, Survey
@@ -125,17 +126,33 @@ def _of_pages(made: Guess, seen: Survey) -> bool:
 def of_pairs(made: Guess, seen: Survey) -> bool:
     """A record that is a question with its answer."""
     table = [one for one in named(seen.paths, NAMES["role"]) if is_speaker(one)]
-    for names, role in PAIRS:
+    made.fields = _rounds(seen)
+    rounds = bool(made.fields)
+    for names, role in () if rounds else PAIRS:
         said = first_one([one for one in named(seen.paths, names) if one.kinds["text"] > 0 and is_said(one)])
         if said is not None:
             made.fields[role] = said.path
-    if table or not {"user", "assistant"} <= set(made.fields):
+    if not rounds and (table or not {"user", "assistant"} <= set(made.fields)):
         made.fields = {}
         return False
     made.shape, made.at = "pairs", "turns"
     made.event = {"role": "turns[].role", "text": "turns[].text"}
     made.roles = roles_of((role, len(seen.records)) for role in made.fields)
     return True
+
+
+def _rounds(seen: Survey) -> dict[str, str | list[str]]:
+    """Role -> its numbered fields, where a human and an agent have two or more each; else none."""
+    numbered: dict[str, dict[int, str]] = {}
+    for path, one in seen.paths.items():
+        match = re.fullmatch(r"([A-Za-z][A-Za-z_-]*?)[_-]?(\d{1,3})", path)
+        if match and one.kinds["text"] and role_of(match[1]).known:
+            numbered.setdefault(match[1], {})[int(match[2])] = path
+    many = {stem: [own[n] for n in sorted(own)] for stem, own in numbered.items() if len(own) > 1}
+    kinds = {stem: role_of(stem).kind for stem in many}
+    if sorted(kinds.values()) != ["agent", "human"]:
+        return {}
+    return {stem: many[stem] for stem in sorted(many, key=lambda stem: kinds[stem] != "human")}
 
 
 def of_messages(made: Guess, seen: Survey) -> bool:

@@ -11,6 +11,9 @@ from .paths import expression
 
 _NAME = r"[A-Za-z][\w.'/-]*(?: [A-Z][\w.'/-]*){0,3}(?: ?\([^)\n]{1,40}\))?"
 PATTERNS = (
+    r"^(?:\d+[ \t]*\n)?(?:\d\d:)?\d\d:\d\d[.,]\d{3} --> [^\n]*\n(?:<v )?(?P<speaker>"
+    + _NAME
+    + r")(?:>|:)[ \t]*",
     r"^<\|(?:im_start\|>)?(?P<speaker>[a-z_]+)(?:\|>)?[ \t]*\n?",
     r"^(?:#{1,6}|\*\*|\[)[ \t]*(?P<speaker>" + _NAME + r")(?:\*\*|\])?[ \t]*:(?:\*\*)?[ \t]*",
     r"^#{1,6}[ \t]+(?P<speaker>" + _NAME + r")[ \t]*$",

@@ -31,7 +31,7 @@ FORMATS = {
     **dict.fromkeys((".csv", ".tsv"), "csv"),
     **dict.fromkeys((".parquet", ".pq"), "parquet"),
     **dict.fromkeys((".xlsx", ".xlsm", ".xls", ".ods"), "excel"),
-    **dict.fromkeys((".txt", ".log", ".md"), "text"),
+    **dict.fromkeys((".txt", ".log", ".md", ".vtt", ".srt"), "text"),
 }
 """What the ends of names say."""
 MAX_TEXT = 64 * 1024 * 1024

@@ -58,9 +58,9 @@ class Turns(Model):
     is its `text` unless a group is called so. Of several, the first one that a text has twice."""
     first: str = "environment"
     """Whose the text before the first turn is, under each of the groups."""
-    fields: dict[str, str] = Field(default_factory=dict)
+    fields: dict[str, str | list[str]] = Field(default_factory=dict)
     """Role -> path of the text that they said, in this order, as a record of a question and an answer has
-    them; the events have `role` and `text`."""
+    them, or their paths round by round; the events have `role` and `text`."""
 
 
 class Messages(Model):

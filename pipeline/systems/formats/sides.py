@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from .guess_roles import role_of
+
 ENDS = (("a", "b"), ("A", "B"), ("1", "2"), ("0", "1"), ("left", "right"))
 """What fields of two sides end in."""
 WINNERS = (
@@ -31,7 +33,7 @@ def sides_in(records: Sequence[Record]) -> list[str] | None:
     """The ends by which most records have the same two fields, each with something long; None without any."""
     for ends in ENDS:
         told = sum(any(_is_long(one[f"{stem}{ends[0]}"]) for stem in _stems(one, ends)) for one in records)
-        if records and told > 0.6 * len(records):
+        if records and told > 0.6 * len(records) and not _are_rounds(records[0], ends):
             return list(ends)
     return None
 
@@ -56,6 +58,14 @@ def _stems(record: Iterable[str], sides: Sequence[str]) -> list[str]:
         for stem in stems
         if all(f"{stem}{side}" in record for side in sides) and (stem[-1] in "_-. " or not first.islower())
     ]
+
+
+def _are_rounds(record: Record, ends: Sequence[str]) -> bool:
+    """Whether fields of a human and of an agent are numbered, so that the numbers are turns."""
+    kinds = {
+        role_of(stem.strip("_-. ")).kind for stem in _stems(record, ends) if role_of(stem.strip("_-. ")).known
+    }
+    return {"human", "agent"} <= kinds
 
 
 def _is_long(value: Any) -> bool:

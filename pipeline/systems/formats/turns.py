@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from ast import literal_eval
 from collections.abc import Iterator
+from itertools import zip_longest
 from typing import Any
 
 from . import dialects
 from .mapping import Turns
-from .paths import expression, getter, unpacked
+from .paths import expression, getter, several, unpacked
 
 TWICE = 2
 """Turns that a pattern must find before it is taken for the one that fits."""
@@ -20,7 +21,9 @@ SIDES = ("first", "second")
 def events_in(record: dict[str, Any], at: str, turns: Turns | None) -> Any:
     """What stands at a path as a list of events; what it is where it cannot be one."""
     if turns is not None and turns.fields:
-        said = ((role, getter(path)(record)) for role, path in turns.fields.items())
+        rounds = zip_longest(*(several(paths) for paths in turns.fields.values()))
+        asked = ((role, path) for one in rounds for role, path in zip(turns.fields, one, strict=True) if path)
+        said = ((role, getter(path)(record)) for role, path in asked)
         return [{"role": role, "text": text} for role, text in said if text not in (None, "")]
     value = loaded(getter(at)(record))
     if isinstance(value, str) and turns is not None and turns.pattern is not None:

@@ -264,6 +264,34 @@ def named_calls(folder: Path) -> Path:
     return as_lines(folder / "calls.jsonl", rows)
 
 
+def steps_of_a_terminal(folder: Path) -> Path:
+    """Steps by source, what is said as `message`, calls and what came of them beside it."""
+    call = {"tool_call_id": "c1", "function_name": "bash", "arguments": {"cmd": "ls"}}
+    seen = {"results": [{"source_call_id": "c1", "content": "Error: no such folder"}]}
+    steps = [
+        {"step_id": 1, "source": "system", "message": "You act in a shell."},
+        {"step_id": 2, "source": "user", "message": said(0)},
+        {"step_id": 3, "source": "agent", "message": said(1), "tool_calls": [call], "observation": seen},
+        {"step_id": 4, "source": "agent", "message": said(3)},
+    ]
+    return as_lines(folder / "runs.jsonl", [{"session_id": f"s{n}", "steps": steps} for n in range(3)])
+
+
+def numbered_columns(folder: Path) -> Path:
+    """A row a participant, a column for each thing that was said."""
+    rows = [",".join([f"p{n}", *(f'"{said(k)}"' for k in range(4)), str(n)]) for n in range(4)]
+    return as_text(folder / "wide.csv", "\n".join(["pid,user_1,ai_1,user_2,ai_2,score", *rows]) + "\n")
+
+
+def captions(folder: Path) -> Path:
+    """A call's captions: a number, a time and a name before each line."""
+    lines = [
+        f"{n + 1}\n00:0{n}:00.000 --> 00:0{n}:09.000\n{('Ada Lovelace', 'Coach')[n % 2]}: {said(n)}\n"
+        for n in range(6)
+    ]
+    return as_text(folder / "call.vtt", "\n".join(["WEBVTT\n", *lines]))
+
+
 @pytest.mark.parametrize(
     ("make", "people", "events"),
     [
@@ -291,6 +319,36 @@ def named_calls(folder: Path) -> Path:
                 ("assistant", "action", "tool.search"),
             ],
         ),
+        (
+            steps_of_a_terminal,
+            [("environment", "environment"), USER, AGENT],
+            [
+                ("environment", "start", "You act in a shell."),
+                ("user", "message", said(0)),
+                ("assistant", "message", said(1)),
+                ("assistant", "action", "bash"),
+                ("assistant", "message", said(3)),
+            ],
+        ),
+        (
+            numbered_columns,
+            [("user", "human"), ("ai", "agent")],
+            [
+                ("user", "message", said(0)),
+                ("ai", "message", said(1)),
+                ("user", "message", said(2)),
+                ("ai", "message", said(3)),
+            ],
+        ),
+        (
+            captions,
+            [("environment", "environment"), ("Ada Lovelace", "human"), ("Coach", "agent")],
+            [
+                ("environment", "note", "WEBVTT"),
+                ("Ada Lovelace", "message", said(0)),
+                ("Coach", "message", said(1)),
+            ],
+        ),
     ],
 )
 def test_logs_for_which_no_rule_was_made_are_told_by_the_same_rules(
@@ -302,3 +360,13 @@ def test_logs_for_which_no_rule_was_made_are_told_by_the_same_rules(
     first = drafted(make(tmp_path))[0]
     assert [(person.name, person.kind) for person in first.participants] == people
     assert brief(first.events)[: len(events)] == events
+
+
+def test_calls_beside_what_is_said_have_the_results_that_name_them(tmp_path: Path) -> None:
+    run = drafted(steps_of_a_terminal(tmp_path))[0]
+    (action,) = [event for event in run.events if event.kind == "action"]
+    assert action.action is not None and action.action.arguments == {"cmd": "ls"}
+    assert (action.status, run.states[action.states["public"]]) == (
+        "failed",
+        {"observation": "Error: no such folder"},
+    )
