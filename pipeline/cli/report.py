@@ -62,9 +62,9 @@ def report(
     else:
         text = terminal(made, shutil.get_terminal_size().columns)
     if figures:
-        say(f"{figures}: {_pictures(made, figures)} figures, each as SVG and PDF")
+        say(f"{figures}: {_counted(_pictures(made, figures))}, each as SVG and PDF")
     if chosen == "tex" and not figures and made.figures:
-        say(f"without its {len(made.figures)} figures; --figures FOLDER writes and sets them")
+        say(f"without its {_counted(len(made.figures))}; --figures FOLDER writes and sets them")
     if out or format or not figures:
         _put(text, out)
     if out:
@@ -80,6 +80,10 @@ def _from(out: Path | None, figures: Path) -> str:
     if not writable(folder):
         raise UsageError(f"--figures: LaTeX cannot take the path {folder!r}; use letters, digits, - and _")
     return folder
+
+
+def _counted(figures: int) -> str:
+    return f"{figures} figure{'s' * (figures != 1)}"
 
 
 def _pictures(made: Report, folder: Path) -> int:

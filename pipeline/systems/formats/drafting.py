@@ -85,7 +85,10 @@ def covered(draft: Draft, shown: Sequence[Trajectory]) -> str:
     events = sum(len(trajectory.events) for trajectory in shown)
     acts = sum(event.kind == "action" for trajectory in shown for event in trajectory.events)
     unknown = f"; unknown: {', '.join(quoted(name) for name in draft.unknown[:12])}" if draft.unknown else ""
-    total = f"{len(draft.made.roles)} roles, {len(draft.unknown)} unknown" if draft.made.roles else "no roles"
+    n = len(draft.made.roles)
+    total = f"{n} role{'s' * (n != 1)}, {len(draft.unknown)} unknown" if n else "no roles"
+    if draft.made.spans:
+        total = "who speaks follows from what the runs are ([spans.kinds])"
     return f"{len(shown)} shown: {events} events, {acts} actions; participants: {named}; {total}{unknown}"
 
 
