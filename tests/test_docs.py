@@ -10,7 +10,7 @@ import pytest
 
 from coaudit.pipeline.systems.formats import mapping
 from tests.conftest import ROOT, Coaudit
-from tests.pipeline.systems.formats.files import asked, brief, one, written
+from tests.pipeline.systems.formats.files import asked, brief, one, read, written
 
 PAGE = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
 EXAMPLES = dict(re.findall(r"<!-- example: (\w+) -->\n```\w+\n(.*?)```", PAGE, re.DOTALL))
@@ -58,6 +58,11 @@ def test_the_rules_of_the_page_say_who_speaks_and_what_failed(tmp_path: Path) ->
             "log.json",
             '[{"task_id": 1, "trial": 0, "traj": [{"role": "user", "content": "To Ulm, please."}]}]',
         ),
+        (
+            "spans",
+            "log.jsonl",
+            '{"trace_id": "t", "id": "1", "run_type": "llm", "inputs": {"prompt": "To Ulm, please."}}\n',
+        ),
         ("turns", "log.txt", "User: To Ulm, please.\nAssistant: Done."),
         ("pairs", "log.csv", 'question,answer\n"To Ulm, please.",Done.\n'),
     ],
@@ -71,6 +76,16 @@ def test_a_mapping_of_the_page_reads_what_it_is_for(
     first = trajectory.events[0]
     kinds = {person.name: person.kind for person in trajectory.participants}
     assert (first.text, kinds[first.actor]) == ("To Ulm, please.", "human")
+
+
+def test_a_record_of_two_sessions_is_both_as_the_page_says(tmp_path: Path) -> None:
+    talk = [{"role": "user", "content": "To Ulm, please."}]
+    path = written(
+        tmp_path / "log.jsonl", {"conversation_a": talk, "conversation_b": talk, "winner": "model_b"}
+    )
+    found, wrong = read("mapped", path, map=EXAMPLES["sides"])
+    assert wrong == [] and [run.native_id for run in found] == ["1/a", "1/b"]
+    assert [run.outcomes[0].value for run in found] == [0, 1]
 
 
 @pytest.mark.parametrize(("page", "least"), [("CONTRIBUTING.md", 30), ("docs/reliability.md", 8)])

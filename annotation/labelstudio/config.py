@@ -15,8 +15,8 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from ...schemas import UNCLEAR, Code, Codebook, content_hash
 
 TRANSCRIPT, UNIT, FINAL, GIVEN = "transcript", "unit", "final", "given"
-EARLIER, LATER = "earlier", "later"
-"""What lies before and after the part of the log around a unit."""
+EARLIER, LATER, WHOLE = "earlier", "later", "whole"
+"""What lies before and after the part of the log around a unit; all of it, where the part has gaps."""
 ANSWER, EVIDENCE, PRESENT, CANNOT_TELL, READ, SOURCE, NOTES = (
     "answer",
     "evidence",
@@ -27,6 +27,7 @@ ANSWER, EVIDENCE, PRESENT, CANNOT_TELL, READ, SOURCE, NOTES = (
     "notes",
 )
 READ_TO_THE_END = "I read the log to its end: what I did not mark is absent"
+READ_THE_UNIT = "I read all of what is asked about: what I did not mark is absent"
 SOURCES = ("model", "scaffolding", "both")
 FEW = 5
 """Up to so many codes are asked one by one."""
@@ -79,8 +80,13 @@ def label_config(book: Codebook, *, adjudication: bool = False) -> str:
 
 
 def is_folded(book: Codebook) -> bool:
-    """Whether the log around the unit is shown, and the rest on a click: a checklist needs it all."""
-    return book.unit not in ("trajectory", "participant") and not is_checklist(book)
+    """Whether the log around the unit is shown and the rest on a click; a session needs it all."""
+    return book.unit not in ("trajectory", "participant")
+
+
+def is_parted(book: Codebook) -> bool:
+    """Whether what one participant did is shown with what is next to it, and the whole log on a click."""
+    return book.unit == "participant"
 
 
 def _log(parent: Element, book: Codebook) -> None:
@@ -88,18 +94,22 @@ def _log(parent: Element, book: Codebook) -> None:
         _dialogue(_folded(parent, "Earlier in the log"), EARLIER)
         _dialogue(parent, TRANSCRIPT)
         _dialogue(_folded(parent, "Later in the log"), LATER)
-    elif book.unit == "trajectory" and not is_checklist(book):
+    elif is_parted(book):
+        _dialogue(parent, TRANSCRIPT)
+        _dialogue(_folded(parent, "The whole log"), WHOLE)
+    elif not is_checklist(book):
         _final(parent)
         _dialogue(_folded(parent, "The log, from its beginning"), TRANSCRIPT)
     else:
         _dialogue(parent, TRANSCRIPT)
-        if book.unit == "trajectory":
-            _final(parent)
-    if is_checklist(book):  # at the end of the log: who ticks it has come past the rest
+        _final(parent)
+    if is_checklist(book):  # at the end of what is shown: who ticks it has come past the rest
         end = _view(parent, "coaudit-end")
         read = SubElement(end, "Choices", name=READ, toName=TRANSCRIPT, choice="multiple", required="true")
-        read.set("requiredMessage", "Read the log to its end and tick there that you did")
-        SubElement(read, "Choice", value=READ_TO_THE_END)
+        whole = book.unit == "trajectory"
+        what = "the log to its end" if whole else "what is asked about"
+        read.set("requiredMessage", f"Read {what} and tick there that you did")
+        SubElement(read, "Choice", value=READ_TO_THE_END if whole else READ_THE_UNIT)
 
 
 def _final(parent: Element) -> None:
@@ -175,7 +185,8 @@ def _checklist(parent: Element, book: Codebook) -> None:
     _taxonomy(parent, book, PRESENT)
     _header(parent, "3 · Can't be told from this log", 5)
     _taxonomy(parent, book, CANNOT_TELL)
-    _header(parent, "4 · At the end of the log, say that you read it", 5)
+    end = "the log" if book.unit == "trajectory" else "what is shown"
+    _header(parent, f"4 · At the end of {end}, say that you read it", 5)
 
 
 def _taxonomy(parent: Element, book: Codebook, name: str) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ...schemas import Codebook, Event, JsonValue, Trajectory, content_hash
-from .config import EARLIER, FINAL, LATER, TRANSCRIPT, UNIT, is_folded
+from .config import EARLIER, FINAL, LATER, TRANSCRIPT, UNIT, WHOLE, is_folded, is_parted
 
 KEY = "coaudit_key"
 LONGEST = 6000
@@ -22,6 +22,8 @@ LONGEST = 6000
 STATE = 700
 AROUND = 4
 """Lines of the log before and after a unit that are shown at once; the rest on a click."""
+BESIDE = 1
+"""Lines before and after each of a participant's that are shown with it."""
 CONTEXTS = ("transcript", "preceding", "unit")
 """What an annotator sees beside the unit; `preceding` never shows what came after it."""
 _HIDDEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -65,6 +67,8 @@ def task(
     marked = {} if whole else {event.seq: 0 if one else place for place, event in enumerate(rated)}
     whole_log = [line for line in lines(trajectory, marked) if _visible(line.seq, marked, context)]
     earlier, shown, later = around(whole_log, set(marked)) if is_folded(book) else ((), whole_log, ())
+    if is_parted(book):
+        shown = near(whole_log, set(marked))
     seqs: list[JsonValue] = [line.seq for line in shown]
     data: dict[str, JsonValue] = {
         KEY: subject.key,
@@ -78,6 +82,8 @@ def task(
     if is_folded(book):
         nothing = [Line("Log", "(nothing more to show)", -1)]
         data |= {EARLIER: _dialogue(earlier or nothing), LATER: _dialogue(later or nothing)}
+    if is_parted(book):
+        data[WHOLE] = _dialogue(whole_log)
     if whole:
         data[FINAL] = final_state(trajectory)
     else:
@@ -111,6 +117,22 @@ def around(shown: Sequence[Line], marked: set[int]) -> tuple[Sequence[Line], Seq
     first = max(0, min(places, default=0) - AROUND)
     last = max(places, default=0) + AROUND + 1
     return shown[:first], shown[first:last], shown[last:]
+
+
+def near(whole: Sequence[Line], marked: set[int]) -> list[Line]:
+    """The lines of the events `marked` with the one before and after each; a line says what lies between."""
+    own = [place for place, line in enumerate(whole) if line.seq in marked]
+    near_own = {place for at in own for place in range(at - BESIDE, at + BESIDE + 1)}
+    kept = sorted(near_own & {*range(len(whole))})
+    shown: list[Line] = []
+    after = 0
+    for place in [*kept, len(whole)]:
+        if left := place - after:
+            between = f"… {left} line{'s' * (left > 1)} of others, in the whole log below"
+            shown.append(Line("Log", between, whole[after].seq))
+        shown += whole[place : place + 1]
+        after = place + 1
+    return shown
 
 
 def describe(event: Event) -> str:

@@ -25,8 +25,10 @@ if (!window.caKeys) {
     const step = steps[key.key];
     if (!step || key.ctrlKey || key.metaKey || key.altKey || key.target.closest?.(typing)) return;
     const here = document.activeElement?.closest?.('.ca-timeline .event');
-    const among = here ? here.closest('.ca-timeline') : document;
-    const all = [...among.querySelectorAll('.event' + step[0])];
+    const own = here?.closest('.ca-timeline')?.dataset.side;
+    const among = here ? here.closest('.ca-pairs, .ca-transcript .ca-timeline:not([data-side])') : document;
+    const half = own ? `[data-side=${own}] ` : '';
+    const all = [...among.querySelectorAll(half + '.event' + step[0])];
     const side = step[1] > 0 ? Node.DOCUMENT_POSITION_FOLLOWING : Node.DOCUMENT_POSITION_PRECEDING;
     const rest = all.filter((event) => !here || here.compareDocumentPosition(event) & side);
     const next = here && step[1] < 0 ? rest.pop() : rest[0];
@@ -37,7 +39,8 @@ if (!window.caKeys) {
   });
 }
 </script>"""
-"""Steps from event to event, and from finding to finding, within the transcript that has the focus."""
+"""Steps from event to event, and from finding to finding, within the transcript that has the focus, or the
+side of two that are lined up."""
 ROWS = """<script>
 if (!window.caRows) {
   window.caRows = true;
@@ -62,4 +65,4 @@ const show = () => document.querySelectorAll('.ca-beside').forEach((box) => {
 show();
 setTimeout(show, 300);
 </script>"""
-"""Two transcripts are moved to the events that are asked for, each within its own frame."""
+"""Two transcripts in one frame are moved to the first of the events that are asked for."""

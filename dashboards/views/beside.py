@@ -10,7 +10,9 @@ import streamlit as st
 
 from ...pipeline.errors import UsageError
 from ...pipeline.report.names import named
+from ...pipeline.report.transcript import beside as lined
 from ...pipeline.report.transcript import draw, pins, read
+from ...pipeline.report.transcript.read import Replay
 from ...pipeline.store import Selection
 from ...pipeline.store.selection import COLUMNS
 from .. import triage
@@ -20,7 +22,7 @@ from ..sidebar import address
 
 Row = dict[str, Any]
 SIDES = ("left", "right")
-KEPT = ("by", "a", "b", "code", "found_by", "sort", *SIDES)
+KEPT = ("by", "a", "b", "code", "found_by", "sort", "by_time", *SIDES)
 """What the address of this view holds: it is the permalink of two sessions."""
 LISTED = 8
 SHOWN = ("id", "native_id", "task", "found", "outcome", "n_events", "metric", "value")
@@ -28,7 +30,7 @@ SHOWN = ("id", "native_id", "task", "found", "outcome", "n_events", "metric", "v
 
 def wanted() -> bool:
     """Whether the address asks for sessions rather than for all differences."""
-    return any(name in st.query_params for name in ("code", "sort", *SIDES))
+    return any(name in st.query_params for name in ("code", "sort", "by_time", *SIDES))
 
 
 def show(only: Selection, by: str, groups: tuple[str, str]) -> None:
@@ -50,9 +52,12 @@ def show(only: Selection, by: str, groups: tuple[str, str]) -> None:
                 st.html(lists.listed([_short(row) for row in rows], partial(_with, side, chosen)))
     st.header("Beside each other")
     words = st.text_input("Search in both", key="words", bind="query-params").strip()
-    for column, side, name in zip(st.columns(2, gap="large"), SIDES, chosen, strict=True):
-        with column:
-            _session(side, name, code, words)
+    sessions = [_session(side, name) for side, name in zip(SIDES, chosen, strict=True)]
+    drawn = [
+        _side(side, shown, column, code, words) if shown else None
+        for side, shown, column in zip(SIDES, sessions, st.columns(2, gap="large"), strict=True)
+    ]
+    _together(sessions, drawn)
     st.html(markup.sentence("Keys: j and k next and previous event, n and p next and previous finding."))
     st.html(markup.link(_place(**dict(zip(SIDES, chosen, strict=True))), "Link to these two"))
     st.html(scripts.KEYS, unsafe_allow_javascript=True)
@@ -108,21 +113,25 @@ def _place(**changed: str | None) -> str:
     return address("compare", **{**own, **changed})
 
 
-def _session(side: str, name: str, code: str | None, words: str) -> None:
-    """One session in a frame of its own, moved to the event that is cited for the code."""
+def _session(side: str, name: str) -> Replay | None:
+    """The session of a side; None, said on the page, where there is none."""
     if not name:
-        st.info("No session of this group fits the filters.")
-        return
+        st.info(f"No session of the {side} group fits the filters.")
+        return None
     try:
-        shown = ask(read.replay, name)
+        return ask(read.replay, name)
     except UsageError as error:
         st.text(str(error))
-        return
+        return None
+
+
+def _side(side: str, shown: Replay, column: Any, code: str | None, words: str) -> list[str]:
+    """One session: its facts and outline drawn, its events to be drawn beside the other's."""
     head = shown.head
     ratings = [row for row in pins.present(shown.ratings) if code is None or _of(row, code)]
     aim = next((seq for row in ratings if pins.positive(row) for seq in row["cites"] or ()), None)
     named = {"Condition": head["condition"], "Task": head["task"], "Events": f"{head['n_events']:,}"}
-    st.html(
+    column.html(
         markup.link(address("trajectory", trajectory=head["id"], event=aim, code=code), head["native_id"])
         + markup.facts(tuple((k, v) for k, v in named.items() if v))
         + pins.outline(shown, ratings, words, side=f"{side}-")
@@ -131,8 +140,24 @@ def _session(side: str, name: str, code: str | None, words: str) -> None:
     def target(seq: int) -> str:
         return address("trajectory", trajectory=head["id"], event=seq)
 
-    drawn = draw.drawn(shown, ratings, aim=aim, code=code, target=target, words=words, side=f"{side}-")
-    st.html(f'<div class="ca-beside" tabindex="0" role="group" aria-label="Session, {side}">{drawn}</div>')
+    return draw.items(shown, ratings, aim=aim, code=code, target=target, words=words, side=f"{side}-")
+
+
+def _together(sessions: list[Replay | None], drawn: list[list[str] | None]) -> None:
+    """Both sessions' events in rows, by step unless time is asked for and known."""
+    events = [shown.events if shown else [] for shown in sessions]
+    timed = all(events) and all(lined.elapsed(own) for own in events)
+    order: lined.Order = "step"
+    if timed and st.toggle("Line up by time, not by step", key="by_time", bind="query-params"):
+        order = "time"
+    said = {
+        "step": "Lined up by step: the n-th event of one beside the n-th of the other.",
+        "time": "Lined up by time since each session's first event; what is within a second stands in a row.",
+    }[order]
+    st.html(markup.sentence(said if timed else f"{said} Not both have times."))
+    rows = lined.pairs(events[0], events[1], order)
+    both = lined.beside(drawn[0] or [], drawn[1] or [], rows)
+    st.html(f'<div class="ca-beside" tabindex="0" role="group" aria-label="Both sessions">{both}</div>')
 
 
 def _of(row: Row, code: str) -> bool:

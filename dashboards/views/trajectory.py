@@ -9,7 +9,7 @@ import streamlit as st
 from ...pipeline.errors import UsageError
 from ...pipeline.report import Number, Table
 from ...pipeline.report.names import named
-from ...pipeline.report.transcript import draw, pins, read
+from ...pipeline.report.transcript import concerned, draw, pins, read
 from ...pipeline.report.transcript.read import Replay
 from ...pipeline.store import Selection
 from .. import triage
@@ -110,18 +110,42 @@ def _one(name: str) -> None:
     st.header("What happened")
     _pages(shown)
     code = st.query_params.get("code")
-    words = st.text_input("Search in this session", key="words", bind="query-params").strip()
+    left, right = st.columns([2, 1])
+    words = left.text_input("Search in this session", key="words", bind="query-params").strip()
+    part, left_out = _part(shown, ratings, code, right)
     st.html(pins.outline(shown, ratings, words) or markup.sentence("Nothing was found here."))
     st.html(markup.sentence("Keys: j and k next and previous event, n and p next and previous finding."))
 
     def target(seq: int) -> str:
         return address("trajectory", trajectory=shown.head["id"], event=seq)
 
-    st.html(draw.drawn(shown, ratings, aim=aim, code=code, target=target, advised=advised, words=words))
+    st.html(
+        draw.drawn(
+            part, ratings, aim=aim, code=code, target=target, advised=advised, words=words, left_out=left_out
+        )
+    )
     st.html(scripts.KEYS, unsafe_allow_javascript=True)
     if aim is not None:
         st.html(scripts.SCROLL, unsafe_allow_javascript=True)
     _whole(shown, ratings)
+
+
+def _part(
+    shown: Replay, ratings: list[dict[str, Any]], code: str | None, column: Any
+) -> tuple[Replay, dict[int, int]]:
+    """The events to be shown: all, or those that a question is about; of a participant's code theirs."""
+    names = concerned.choices(shown, ratings)
+    about = concerned.asked_about(shown, code)
+    keys = list(names)
+    what = column.selectbox(
+        "Show",
+        keys,
+        index=keys.index(about) if about in names else 0,
+        key="part",
+        bind="query-params",
+        format_func=names.__getitem__,
+    )
+    return concerned.concerned(shown, ratings, what)
 
 
 def _head(shown: Replay) -> None:

@@ -17,6 +17,7 @@ from ..ingest.discover import discover
 from ..systems import ReadOptions
 from ..systems.base import walk
 from ..systems.formats import drafting
+from ..systems.formats.unclear import unclear
 from .console import Json, emit, say
 from .trajectory import opening
 
@@ -38,8 +39,7 @@ def map_logs(
     with _unpacked(path) as folder:
         draft = drafting.draft(folder)
     if not draft.seen.records:
-        reason = draft.seen.wrong[0].reason if draft.seen.wrong else "no file that could be read as records"
-        raise CoauditError(f"{path}: {reason}")
+        raise CoauditError(f"{path}: {_reason(path, draft)}")
     items = _read(path, draft)
     if out is not None:
         out.write_text(draft.text, encoding="utf-8")
@@ -55,6 +55,17 @@ def map_logs(
         typer.echo(draft.text, nl=False)
     else:
         say(f"{out}: the draft; next: coaudit ingest {path} --map {out}")
+
+
+def _reason(path: Path, draft: drafting.Draft) -> str:
+    """Why there is nothing to draft a mapping from."""
+    if draft.seen.wrong:
+        return draft.seen.wrong[0].reason
+    files = _files(path) if path.is_dir() else [path]
+    if not any(file.stat().st_size for file in files):
+        what = "folder" if path.is_dir() else "file"
+        return f"the {what} is empty" if files else "no file in it"
+    return "no file that could be read as records; JSON, CSV, Parquet, spreadsheets and texts can"
 
 
 @contextmanager
@@ -89,3 +100,5 @@ def _show(draft: drafting.Draft, items: list[Trajectory | Quarantined]) -> None:
     if len(wrong) > COMPLAINTS:
         say(f"not read: {len(wrong) - COMPLAINTS} more pieces on the way to these trajectories")
     say(drafting.covered(draft, shown))
+    for doubt in unclear(draft.seen, draft.made):
+        say(f"not understood: {doubt}")

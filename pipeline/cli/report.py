@@ -14,7 +14,7 @@ from ..report import Report, answers, methods
 from ..report import build as reporting
 from ..report import figures as drawing
 from ..report.html import html
-from ..report.latex import latex
+from ..report.latex import latex, writable
 from ..report.text import brief, markdown, terminal
 from .console import say, store
 
@@ -40,8 +40,8 @@ def report(
 ) -> None:
     """How the team worked, where it failed, how far the judge is right; all tables with --full or as a file.
 
-    Files are one HTML page, Markdown, LaTeX tables or JSON, by their ending; --figures writes the page's
-    pictures into a folder.
+    Files are one HTML page, Markdown, LaTeX or JSON, by their ending; --figures writes the page's pictures
+    into a folder, from where LaTeX takes them in.
     """
     import shutil
 
@@ -56,25 +56,41 @@ def report(
     elif chosen == "md":
         text = markdown(made)
     elif chosen == "tex":
-        text = latex(made)
+        text = latex(made, None if figures is None else _from(out, figures))
     elif chosen == "json":
         text = canonical_json(reporting.document(made)) + "\n"
     else:
         text = terminal(made, shutil.get_terminal_size().columns)
     if figures:
-        say(f"{figures}: {_pictures(made, figures)} figures, each as SVG and PDF")
-    if out or not figures:
+        say(f"{figures}: {_counted(_pictures(made, figures))}, each as SVG and PDF")
+    if chosen == "tex" and not figures and made.figures:
+        say(f"without its {_counted(len(made.figures))}; --figures FOLDER writes and sets them")
+    if out or format or not figures:
         _put(text, out)
     if out:
         say(f"{out}: {len(made.tables)} tables")
+
+
+def _from(out: Path | None, figures: Path) -> str:
+    """The folder of the figures as the LaTeX file sees it; UsageError for a name that LaTeX cannot take."""
+    import os
+
+    here = out.absolute().parent if out else Path.cwd()
+    folder = Path(os.path.relpath(figures.absolute(), here)).as_posix()
+    if not writable(folder):
+        raise UsageError(f"--figures: LaTeX cannot take the path {folder!r}; use letters, digits, - and _")
+    return folder
+
+
+def _counted(figures: int) -> str:
+    return f"{figures} figure{'s' * (figures != 1)}"
 
 
 def _pictures(made: Report, folder: Path) -> int:
     """Write the figures under their numbers and names; how many."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for number, figure in enumerate(made.figures, 1):
-            name = f"figure-{number}-{figure.name}"
+        for name, figure in drawing.named(made.figures):
             (folder / f"{name}.svg").write_text(drawing.svg(figure), encoding="utf-8")
             (folder / f"{name}.pdf").write_bytes(drawing.pdf(figure))
     except OSError as error:
@@ -94,7 +110,10 @@ def _put(text: str, out: Path | None) -> None:
 
 def _format(given: str | None, out: Path | None) -> str:
     ending = {".html": "html", ".htm": "html", ".md": "md", ".tex": "tex", ".json": "json"}
-    chosen = given or (ending.get(out.suffix.lower(), "text") if out else "text")
+    ending |= {"": "text", ".txt": "text"}
+    if out and not given and out.suffix.lower() not in ending:
+        raise UsageError(f"--out {out}: no report ends in {out.suffix}; print the .html, or name a --format")
+    chosen = given or (ending[out.suffix.lower()] if out else "text")
     if chosen not in FORMATS:
         raise UsageError(f"--format must be one of {', '.join(FORMATS)}, got {chosen!r}")
     return chosen

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from errno import EILSEQ
 from pathlib import Path
 
+from ..systems.base import walk
 from ..systems.registry import SYSTEMS, system_of
 from .look import looks_like
 
@@ -68,5 +69,9 @@ def unrecognised(root: Path, system: str, name: str) -> str:
         return f"no logs of {system} in it; it looks like {', '.join(sorted(by_name))}"
     if root.is_file() and not root.stat().st_size:
         return "the file is empty"
-    known = f"no logs of a known system in it (known: {', '.join(SYSTEMS)})"
-    return known if system != "auto" else f"{known}; {looks_like(root, name)}"
+    if root.is_dir() and not any(path.is_file() for path in walk(root)):
+        return "the folder is empty"
+    known = f"known are {', '.join(SYSTEMS)}"
+    if system != "auto":
+        return f"no logs of a known system in it ({known})"
+    return f"no logs of a known system in it: {looks_like(root, name)} ({known})"

@@ -23,5 +23,6 @@ def looks_like(root: Path, name: str) -> str:
 def _described(seen: Survey) -> str:
     top = [path for path in seen.paths if "." not in path.replace("\\.", "") and "[]" not in path]
     keys = ", ".join(drafting.quoted(key) for key in top[:KEYS]) + (" …" if len(top) > KEYS else "")
-    what = f"{len(seen.records)}{'+' if len(seen.records) >= 1000 else ''} records"
+    n = len(seen.records)
+    what = f"{n}{'+' if n >= 1000 else ''} record{'s' * (n != 1)}"
     return f"it looks like {what} of {seen.format} with {keys}"

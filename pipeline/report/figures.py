@@ -85,6 +85,11 @@ def heatmap(table: Table) -> Figure | None:
     return Figure(table.name, table.title, f"{table.caption} Empty where nothing is known.", spec)
 
 
+def named(many: Sequence[Figure]) -> list[tuple[str, Figure]]:
+    """The figures by the names of their files, which begin with their numbers."""
+    return [(f"figure-{number}-{figure.name}", figure) for number, figure in enumerate(many, 1)]
+
+
 def svg(figure: Figure) -> str:
     """The figure as one `svg` element."""
     import vl_convert

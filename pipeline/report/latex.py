@@ -1,10 +1,11 @@
-"""The report's tables for a paper: booktabs within `table` environments, to be put into one with \\input."""
+"""The report for a paper: tables and figures within their environments, to be put into one with \\input."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from ...schemas.text import visible
+from .figures import Figure, named
 from .tables import Cell, Table
 
 if TYPE_CHECKING:
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
 
 WIDTH = 8
 """Columns after the heads from which on a table is parted, each part with a label of its own."""
+_UNWRITABLE = "%#{}~^\\&$\"' \t\n"
+"""What no path of a figure can have in LaTeX."""
 _SPECIAL = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -25,13 +28,37 @@ _SPECIAL = {
 }
 
 
-def latex(report: Report) -> str:
-    """All tables that have rows, captioned and labelled `tab:NAME`; every word is escaped."""
+def latex(report: Report, folder: str | None = None) -> str:
+    """All figures and all tables that have rows, captioned and labelled `fig:NAME` and `tab:NAME`.
+
+    Every word is escaped. `folder` is where the figures lie as PDF, as LaTeX will look for it; without it a
+    comment says how to have them.
+    """
     parts = [f"% coaudit report, made {escaped(report.created)}; needs the packages booktabs and graphicx"]
+    if not report.figures:
+        parts.append("% No figures: nothing in this workspace has intervals or failure modes to draw yet.")
+    elif folder is None:
+        parts.append(f"% No figures: {len(report.figures)} can be drawn: `--figures FOLDER` sets them in.")
+    else:
+        parts += [_figure(one, folder, name) for name, one in named(report.figures)]
     for table in (table for table in report.tables if table.rows):
         for number, (name, part) in enumerate(table.parts(WIDTH), 1):
             parts.append(_table(table, part, name, f"{table.name}{f'-{number}' if name else ''}"))
     return "\n\n".join(parts) + "\n"
+
+
+def _figure(figure: Figure, folder: str, name: str) -> str:
+    path = f"{folder}/{name}.pdf" if folder not in ("", ".") else f"{name}.pdf"
+    lines = [
+        r"\begin{figure}",
+        r"\centering",
+        r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
+        rf"\includegraphics{{{path}}}}}",
+        rf"\caption{{{escaped(f'{figure.title}. {figure.caption}'.replace('`', ''))}}}",
+        rf"\label{{fig:{figure.name}}}",
+        r"\end{figure}",
+    ]
+    return "\n".join(lines)
 
 
 def _table(table: Table, part: Table, name: str, label: str) -> str:
@@ -64,6 +91,11 @@ def _cell(cell: Cell) -> str:
     if isinstance(cell, str):
         return escaped(cell)
     return escaped(f"{cell.text} {cell.bounds}".strip())
+
+
+def writable(folder: str) -> bool:
+    """Whether a path means itself to LaTeX."""
+    return not set(folder) & set(_UNWRITABLE)
 
 
 def escaped(text: str) -> str:

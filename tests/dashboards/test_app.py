@@ -168,12 +168,15 @@ def test_a_difference_leads_to_the_sessions_of_both_and_two_of_one_instance_besi
     for group in pair:
         rows, _ = triage.listed(store, Selection(condition=(group,)), code="C.2", rater="judge-large")
         assert all(escape(lists._short(row["native_id"])) in text for row in rows[:8]) and rows
-    assert text.count('class="ca-beside"') == 2
+    assert text.count('class="ca-beside"') == 1 and "Lined up by step" in text
+    assert text.count('data-side="left"') == text.count('data-side="right"') > 1
     assert text.count('id="left-e0"') == text.count('id="right-e0"') == 1, "no two events share an anchor"
     first, other = (triage.listed(store, Selection(condition=(group,)))[0][0]["id"] for group in pair)
     chosen = _html(_run("compare", a=pair[0], b=pair[1], left=other, right=first))
     assert chosen.index(f"trajectory={other}") < chosen.index(f"trajectory={first}")
     assert escape(urlencode({"left": other, "right": first})) in chosen, "the address is a permalink"
+    timed = _html(_run("compare", a=pair[0], b=pair[1], left=other, right=first, by_time="true"))
+    assert "Lined up by time since" in timed and timed.count('class="pair"') >= chosen.count('class="pair"')
 
 
 @pytest.mark.slow

@@ -162,22 +162,26 @@ def test_a_question_is_answered_within_two_clicks(many_app: str, page: Any, ques
     page.get_by_text(answer, exact=True).first.wait_for()
 
 
-def test_two_sessions_stand_beside_each_other_and_keys_stay_within_one(app: str, page: Any) -> None:
+def test_two_sessions_stand_beside_each_other_lined_up_and_keys_stay_on_one_side(app: str, page: Any) -> None:
     _open(page, app + PAGES["beside"])
     page.wait_for_selector(".ca-beside .aim")
-    frames = page.locator(".ca-beside")
-    assert frames.count() == 2
-    left, right = (frames.nth(at).bounding_box() for at in (0, 1))
-    assert left["x"] + left["width"] < right["x"] and abs(left["y"] - right["y"]) < 100
+    frame = page.locator(".ca-beside")
+    left, right = (frame.locator(f"[data-side={side}] .event") for side in ("left", "right"))
+    for row in (0, 1):
+        one, two = (side.nth(row).bounding_box() for side in (left, right))
+        assert one["x"] + one["width"] < two["x"] and abs(one["y"] - two["y"]) < 2
     page.wait_for_function(
-        "[...document.querySelectorAll('.ca-beside')].every(box => { const aim = box.querySelector('.aim');"
-        " if (!aim) return true; const a = aim.getBoundingClientRect(), b = box.getBoundingClientRect();"
-        " return a.top >= b.top && a.top < b.bottom; })"
+        "(() => { const box = document.querySelector('.ca-beside'), aim = box.querySelector('.aim');"
+        " const a = aim.getBoundingClientRect(), b = box.getBoundingClientRect();"
+        " return a.top >= b.top && a.top < b.bottom; })()"
     )
-    frames.nth(1).locator(".event").last.focus()
+    left.first.focus()
+    page.keyboard.press("j")
+    assert page.evaluate("document.activeElement.id") == "left-e1", "the next on its side, not beside it"
+    right.last.focus()
     page.keyboard.press("j")
     assert page.evaluate("document.activeElement.id").startswith("right-"), "the last event has no next one"
-    frames.nth(0).locator(".event").first.focus()
+    left.first.focus()
     page.keyboard.press("n")
     assert page.evaluate("document.activeElement.id").startswith("left-")
 

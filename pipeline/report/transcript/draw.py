@@ -33,28 +33,54 @@ def drawn(
     target: Callable[[int], str],
     advised: list[Row] | None = None,
     words: str = "",
-    side: str = "",
+    left_out: dict[int, int] | None = None,
 ) -> str:
-    """All events of the window; `aim` is the event asked for, `code` the one whose citations are marked.
+    """All events of the window, as `items` has them, below each other.
 
-    `advised` is what an advisor said before each step; it stands beside the step, before all ratings. `words`
-    are marked where they stand. `side` tells two transcripts of one page apart.
+    `left_out` says before which events how many are not shown.
+    """
+    own = items(shown, ratings, aim=aim, code=code, target=target, advised=advised, words=words)
+    rows = zip(shown.events, own, strict=True)
+    own = [_gap((left_out or {}).get(row["seq"], 0)) + one for row, one in rows]
+    return f'<div class="ca ca-transcript"><div class="ca-timeline">{"".join(own)}</div></div>'
+
+
+def items(
+    shown: Replay,
+    ratings: list[Row],
+    *,
+    aim: int | None,
+    code: str | None,
+    target: Callable[[int], str],
+    advised: list[Row] | None = None,
+    words: str = "",
+    side: str = "",
+) -> list[str]:
+    """Each event of the window with what stands at its side.
+
+    `aim` is the event asked for, `code` the one whose citations are marked. `advised` is what an advisor said
+    before each step; it stands beside the step, before all ratings. `words` are marked where they stand.
+    `side` tells two transcripts of one page apart.
     """
     advice = {row["event"]: row for row in advised or []}
     pinned = pins.pinned(ratings)
     began = next((row["time"] for row in shown.events if row["time"]), None)
-    items = []
+    made = []
     for row in shown.events:
         own = [] if row["sub"] else pinned.get(row["seq"], [])
         counsel = "" if row["sub"] or row["seq"] not in advice else pins.advice(advice[row["seq"]])
         named = "" if row["sub"] else f' id="{side}e{row["seq"]}"'
         classes = " ".join(_classes(row, own, aim, code))
-        items.append(
+        made.append(
             f'<div class="{classes}" tabindex="-1"{named} data-seq="{row["seq"]}">'
             f"{_who(row, target, began)}{said(row, shown.changes.get(row['seq'], {}), words)}</div>"
             f'<div class="side">{counsel}{pins.notes(own)}</div>'
         )
-    return f'<div class="ca ca-transcript"><div class="ca-timeline">{"".join(items)}</div></div>'
+    return made
+
+
+def _gap(left: int) -> str:
+    return f'<div class="gap">… {left:,} event{"s" * (left != 1)} not shown</div>' if left else ""
 
 
 def _classes(row: Row, own: list[Row], aim: int | None, code: str | None) -> list[str]:

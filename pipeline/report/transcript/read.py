@@ -81,8 +81,8 @@ _EVENTS = """
     WHERE e.trajectory_id = ? ORDER BY e.seq, e.sub LIMIT ? OFFSET ?
 """
 _RATINGS = """
-    SELECT c.event, c.codebook, c.code, b.code_name, c.rater, c.rater_kind, c.label, c.error, c.positive,
-        c.cites, c.quote, c.rationale, c.probability, c.error_source, c.model, c.external
+    SELECT c.event, c.codebook, c.code, b.code_name, b.unit, c.rater, c.rater_kind, c.label, c.error,
+        c.positive, c.cites, c.quote, c.rationale, c.probability, c.error_source, c.model, c.external
     FROM counted_ratings c JOIN codebooks b ON b.name = c.codebook AND b.code = c.code
     WHERE c.trajectory_id = ? ORDER BY c.codebook, c.code, c.rater
 """

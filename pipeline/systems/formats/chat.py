@@ -210,6 +210,8 @@ def _calls(item: dict[str, JsonValue]) -> list[JsonValue]:
 def _call(given: JsonValue) -> Call:
     call = expect(given, dict, "tool_calls[]")
     asked = call.get("function", call.get("custom", call))
+    if isinstance(asked, str):
+        return Call(asked, call.get("arguments"), _id(call, "id"))
     function = expect(asked, dict, "tool_calls[].function")
     name = field(function, "name", str, "tool_calls[].function")
     return Call(name, function.get("arguments", function.get("input", function.get("args"))), _id(call, "id"))

@@ -77,6 +77,8 @@ class Talk:
     tokens: dict[str, dict[str, int]] = field(default_factory=dict)
     calls: dict[str, int] = field(default_factory=dict)
     """Call id -> place of its event."""
+    asked_last: int = 0
+    """Place of the first of the calls that were asked for last: what names no call answers one of these."""
 
     def take(self, said: Said) -> None:
         """Add a message; ValueError for a role that there is not."""
@@ -88,6 +90,8 @@ class Talk:
             actor = self.known(actor or said.name or said.role, kind, said.model)
             if said.text:
                 self._add(actor, "message", said.time, text=said.text)
+            if said.calls and not (len(self.messages) > 1 and self.messages[-2].calls):
+                self.asked_last = len(self.events)
             for call in said.calls:
                 self._call(actor, call, said.time)
         for answer in said.answers:
@@ -217,10 +221,11 @@ class Talk:
         self.calls[call.id or f"#{len(self.events)}"] = len(self.events) - 1
 
     def _asked(self, call: str | None) -> int | None:
-        """Place of the call that an answer is to; without an id, the first one without an answer."""
+        """Place of the call that an answer is to; without an id, the first open one of the last ones."""
         if call is not None:
             return self.calls.get(call)
-        return next((at for at in self.calls.values() if self.is_open(at)), None)
+        last = (place for place in self.calls.values() if place >= self.asked_last)
+        return next((place for place in last if self.is_open(place)), None)
 
     def _add(self, actor: str, kind: Any, time: str | None, **rest: Any) -> None:
         self.events.append(Event(seq=len(self.events), actor=actor, kind=kind, time=time, **rest))

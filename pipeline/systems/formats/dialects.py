@@ -7,8 +7,11 @@ wrapped in an object of its own, in a list or in a tree of them by name.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
+
+from .guess_roles import role_of
 
 ROLES = {
     **{name: name for name in ("system", "developer", "user", "assistant", "tool", "function")},
@@ -18,14 +21,18 @@ ROLES = {
     "bot": "assistant",
     "agent": "assistant",
 }
+OF_KIND = {"agent": "assistant", "human": "user", "environment": "system"}
 SPEAKERS = ("role", "author", "sender", "source", "from")
-CONTENTS = ("content", "parts", "text")
+CONTENTS = ("content", "parts", "text", "message")
 TIMES = ("timestamp", "created_at", "created", "create_time", "createdAt")
 CALLS = ("functionCall", "function_call", "toolInvocation", "toolUse", "toolCall", "tool_call")
 ANSWERS = ("functionResponse", "function_response", "toolResult", "tool_result")
-NAMES, ARGUMENTS = ("name", "toolName", "tool_name"), ("args", "arguments", "input", "parameters")
+NAMES, ARGUMENTS = (
+    ("name", "toolName", "tool_name", "function_name"),
+    ("args", "arguments", "input", "parameters"),
+)
 RESULTS = ("response", "result", "output", "content")
-IDS = ("id", "toolCallId", "toolUseId", "call_id", "tool_call_id")
+IDS = ("id", "toolCallId", "toolUseId", "call_id", "tool_call_id", "source_call_id")
 STEP, SEEN = (
     ("model_output", "content", "thought", "text"),
     ("observations", "observation", "result", "output"),
@@ -47,10 +54,10 @@ def messages(item: Any) -> list[Message] | None:
     if is_plain(item):
         return [item]
     head = {"role": role, "name": item.get("name") or name, "timestamp": _first(item, TIMES)}
-    kept = {key: item[key] for key in ("tool_calls", "function_call", "tool_call_id") if key in item}
+    kept = {key: item[key] for key in ("function_call", "tool_call_id") if key in item}
     if role in ("tool", "function"):
         return [{**head, **kept, "content": said}]
-    runs = list(_runs(_blocks(said)))
+    runs = list(_runs(itertools.chain(_blocks(said), _asked(item))))
     return [{**head, **kept, "content": run} for run in runs] or [{**head, **kept, "content": ""}]
 
 
@@ -86,6 +93,10 @@ def thread(value: dict[str, Any]) -> list[Any]:
 
 
 def _unwrapped(item: Any) -> Any:
+    if isinstance(item, dict) and isinstance(built := item.get("kwargs"), dict) and "content" in built:
+        named = item.get("id")
+        kind = str(named[-1] if isinstance(named, list) and named else "").partition("Message")[0].lower()
+        return {**built, "role": ROLES.get(str(built.get("type") or kind), "assistant")}
     inside = item.get("message") if isinstance(item, dict) else None
     if not isinstance(inside, dict) or _speaker(inside)[0] is None:
         return item
@@ -99,7 +110,7 @@ def _speaker(item: Message) -> tuple[str | None, str | None]:
         name = said.get("role", said.get("name")) if isinstance(said, dict) else said
         if isinstance(name, str) and name:
             role = ROLES.get(name.lower())
-            return (role, None) if role else ("assistant", name)
+            return (role, None) if role else (OF_KIND[role_of(name).kind], name)
     return None, None
 
 
@@ -111,6 +122,21 @@ def _step(item: Message) -> list[Message]:
     seen = _first(item, SEEN)
     answer = [] if seen is None or not calls else [{"type": "tool_result", "content": seen}]
     return [{"role": "assistant", "content": [*text, *calls, *answer], "timestamp": _first(item, TIMES)}]
+
+
+def _asked(item: Message) -> Iterator[Message]:
+    """The calls that stand beside what is said, and what came back where that does, too."""
+    calls = item.get("tool_calls")
+    made = [call for one in calls for call in _call(one)] if isinstance(calls, list) else []
+    yield from made
+    seen = _first(item, SEEN)
+    results = seen.get("results", seen) if isinstance(seen, dict) else seen
+    if not made or results is None:
+        return
+    if isinstance(results, list) and results and all(isinstance(one, dict) for one in results):
+        yield from (_answer(one) for one in results)
+    else:
+        yield {"type": "tool_result", "tool_use_id": made[0]["id"], "content": results}
 
 
 def _runs(blocks: Iterator[Message]) -> Iterator[list[Message]]:
@@ -154,6 +180,8 @@ def _part(part: Message) -> Iterator[Message]:
         yield from _called({"name": str(part["type"])[len("tool-") :], **part})
     elif "arguments" in part or "input" in part:
         yield from _called(part)
+    elif len(part) == 1 and isinstance(asked := next(iter(part.values())), str) and asked[:1] == "{":
+        yield {"type": "tool_use", "id": None, "name": next(iter(part)), "input": asked}
     elif "call_id" in part or "toolUseId" in part:
         yield _answer(part)
 

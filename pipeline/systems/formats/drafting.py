@@ -12,8 +12,13 @@ from typing import Any
 
 from ....schemas import Trajectory
 from .guess import guess
-from .guess_events import Guess
+from .guess_acts import speech_paths
+from .guess_made import Guess
+from .guess_text import CALLS
+from .mapped_spans import kind_of
+from .paths import several
 from .survey import PathSeen, Survey, common_end, survey
+from .unclear import unclear
 
 SHOWN = 60
 """So many paths are listed."""
@@ -39,14 +44,16 @@ class Draft:
         """What was recognised, in a sentence."""
         what = {
             "messages": f"messages of a chat{f' at {self.made.at}' if self.made.at else ''}",
+            "spans": f"runs of models and tools, {f'at {self.made.at}' if self.made.at else 'one a record'}",
             "list": f"turns in the list {self.made.at}",
             "pairs": "a question and its answer a record",
             "text": f"turns in the text {self.made.at}",
             "table": "one event a record",
             "nothing": "nothing that reads like turns",
         }[self.made.shape]
-        roles = f", {len(self.made.roles)} roles, {len(self.unknown)} unknown" if self.made.roles else ""
-        others = [path for path in self.seen.others if not fnmatchcase(path.name, _pattern(self.seen))]
+        n = len(self.made.roles)
+        roles = f", {n} role{'s' * (n != 1)}, {len(self.unknown)} unknown" if n else ""
+        others = _passed(self.seen)
         passed = f"; {len(others)} other files are passed over" if others else ""
         return f"{_sized(self.seen)}: {what}{roles}{passed}"
 
@@ -78,7 +85,10 @@ def covered(draft: Draft, shown: Sequence[Trajectory]) -> str:
     events = sum(len(trajectory.events) for trajectory in shown)
     acts = sum(event.kind == "action" for trajectory in shown for event in trajectory.events)
     unknown = f"; unknown: {', '.join(quoted(name) for name in draft.unknown[:12])}" if draft.unknown else ""
-    total = f"{len(draft.made.roles)} roles, {len(draft.unknown)} unknown" if draft.made.roles else "no roles"
+    n = len(draft.made.roles)
+    total = f"{n} role{'s' * (n != 1)}, {len(draft.unknown)} unknown" if n else "no roles"
+    if draft.made.spans:
+        total = "who speaks follows from what the runs are ([spans.kinds])"
     return f"{len(shown)} shown: {events} events, {acts} actions; participants: {named}; {total}{unknown}"
 
 
@@ -97,6 +107,7 @@ def document(draft: Draft, shown: Sequence[Trajectory]) -> dict[str, Any]:
         ],
         "roles": [{"role": role.name, "kind": role.kind, "known": role.known} for role in made.roles],
         "unknown": draft.unknown,
+        "unclear": list(unclear(seen, made)),
         "trajectories": len(shown),
     }
 
@@ -140,13 +151,18 @@ def _values(one: PathSeen) -> str:
 
 def _sized(seen: Survey) -> str:
     files = f"{len(seen.files)} {seen.format} file{'s' * (len(seen.files) != 1)}"
-    return f"{files}, {len(seen.records)} records looked at"
+    n = len(seen.records)
+    return f"{files}, {n} record{'s' * (n != 1)} looked at"
 
 
 def _lines(seen: Survey, made: Guess) -> Iterator[str]:
     yield f"# Drafted by `coaudit map`: {_sized(seen)}. Change what is wrong, then"
     yield "#     coaudit ingest LOGS --map THIS_FILE --dry-run     (and without --dry-run)"
     yield "# Paths: user.name, events[].text. All keys: docs/formats.md."
+    doubts = list(unclear(seen, made))
+    if doubts:
+        yield "# Not understood:"
+        yield from (f"# * {_comment(one)}" for one in doubts)
     if made.shape == "nothing":
         yield "# Nothing here reads like turns; these are the paths:"
         yield from (f"# {_comment(line)}" for line in paths_listed(seen))
@@ -166,12 +182,21 @@ def _input(seen: Survey) -> Iterator[str]:
     yield "\n[input]"
     yield f"format = {quoted(seen.format or 'jsonl')}"
     if seen.root.is_dir():
-        others = [path.name for path in seen.others if not fnmatchcase(path.name, _pattern(seen))]
+        others = [path.name for path in _passed(seen)]
         some = ", ".join(_comment(name) for name in sorted(set(others))[:5])
         what = f"{len(others)} files{f' ({some})' if some else ''}"
-        yield f"files = {quoted(_pattern(seen))}    # passed over: {what}"
+        odd = sorted(set(seen.odd))
+        names = _list([_pattern(seen), *(f"!{name}" for name in odd)]) if odd else quoted(_pattern(seen))
+        yield f"files = {names}    # passed over: {what}"
+    if seen.sides:
+        yield f"sides = {_list(seen.sides)}    # a record is as many sessions; `side` says which"
     if seen.sessions:
         yield f"sessions = {quoted(seen.sessions)}    # the records, within the file's object"
+
+
+def _passed(seen: Survey) -> list[Path]:
+    """The files that the draft does not read."""
+    return [p for p in seen.others if p.name in seen.odd or not fnmatchcase(p.name, _pattern(seen))]
 
 
 def _pattern(seen: Survey) -> str:
@@ -194,7 +219,9 @@ def _constants(seen: Survey, made: Guess) -> Iterator[str]:
 
 
 def _acts(made: Guess) -> bool:
-    return made.fence is not None or "action" in made.event or "command" in made.event
+    return (
+        made.fence is not None or made.code is not None or "action" in made.event or "command" in made.event
+    )
 
 
 def _has_environment(made: Guess) -> bool:
@@ -248,13 +275,22 @@ def _events(seen: Survey, made: Guess) -> Iterator[str]:
             yield f"at = {quoted(made.at)}"
         if made.each:
             yield "each = true    # a record is one message"
+        if made.reply:
+            yield f"reply = {quoted(made.reply)}    # what came back"
+        if made.growing:
+            yield "growing = true    # records continue each other: the last one has the whole session"
+        return
+    if made.shape == "spans":
+        yield "\n[spans]    # runs of models, tools and agents: what went in and came out"
+        if made.at:
+            yield f"at = {quoted(made.at)}"
+        yield from _fields(seen, made.spans)
+        words = seen.paths[str(made.spans["kind"])].values
+        yield "[spans.kinds]    # model, tool, agent or other"
+        yield from (f"{_key(word)} = {quoted(kind_of(word))}" for word in words)
         return
     yield "\n[event]"
-    for name, path in made.event.items():
-        if isinstance(path, str):
-            yield f"{name} = {_path(seen, path)}"
-        else:
-            yield f"{name} = {_list(path)}    # the first that has a value"
+    yield from _fields(seen, made.event)
     if made.shape == "text":
         yield "\n[turns]"
         yield f"at = {quoted(made.at or 'text')}"
@@ -263,20 +299,57 @@ def _events(seen: Survey, made: Guess) -> Iterator[str]:
     if made.shape == "pairs":
         yield '\n[turns]\nat = "turns"'
         yield "[turns.fields]    # role = what they said, in this order"
-        yield from (f"{role} = {quoted(path)}" for role, path in made.fields.items())
+        for role, path in made.fields.items():
+            yield f"{_key(role)} = {quoted(path) if isinstance(path, str) else _list(path)}"
     if made.speech:
         yield f"\n[[kinds]]\nwhere = {{ {quoted(str(made.event['action']))} = {_list(made.speech)} }}"
         yield 'kind = "message"'
+    if made.notes:
+        path, values = made.notes
+        yield "\n[[kinds]]    # these only say that something begins"
+        yield f"where = {{ {quoted(path)} = {_list(values)} }}"
+        yield 'kind = "note"'
     if made.strip:
         yield "\n[names]\nstrip = '\\s*\\(.*\\)$'    # no part of a name"
 
 
+def _fields(seen: Survey, fields: dict[str, str | list[str]]) -> Iterator[str]:
+    for name, path in fields.items():
+        if isinstance(path, str):
+            yield f"{name} = {_path(seen, path)}"
+        else:
+            yield f"{name} = {_list(path)}    # the first that has a value"
+
+
 def _roles(made: Guess) -> Iterator[str]:
-    if not made.roles or made.shape == "messages" or made.turns_about:
+    if made.bots:
+        yield "\n[[roles]]    # who has this is a bot, whoever else is a person; add rules in front of these"
+        mark = "true" if made.bots_are else '"*"'
+        yield f'where = {{ {quoted(made.bots)} = {mark} }}\nkind = "agent"'
+        names = several(made.event["role"])
+        for path in names if made.bots_are else names[:-1]:
+            yield f'[[roles]]\nwhere = {{ {quoted(path)} = "*" }}\nkind = "human"'
         return
-    unknown = sum(not role.known for role in made.roles)
-    yield f"\n[roles]    # {len(made.roles)} roles, {unknown} unknown: human, agent or environment"
-    for role in made.roles:
+    if made.observed:
+        begin = quoted(f"~^{re.escape(made.observed)}")
+        yield "\n[[roles]]    # what a scaffold says for the user after each command"
+        role_at, text_at = speech_paths(made)
+        people = [role for role in made.roles if role.kind == "human"]
+        for role in people:
+            where = f"{quoted(role_at)} = {quoted(role.name)}, {quoted(text_at)} = {begin}"
+            yield f'where = {{ {where} }}\nkind = "environment"'
+        for role in made.roles:
+            if not role.shipped:
+                where = f"{quoted(role_at)} = {quoted(role.name)}"
+                yield f'[[roles]]\nwhere = {{ {where} }}\nkind = "{role.kind}"'
+        return
+    told = [role for role in made.roles if made.shape != "messages" or not role.shipped]
+    if not told or made.turns_about:
+        return
+    unknown = sum(not role.known for role in told)
+    many = f"{len(told)} role{'s' * (len(told) > 1)}, {unknown} unknown"
+    yield f"\n[roles]    # {many}: human, agent or environment"
+    for role in told:
         mark = "" if role.known else " ← nothing in the name says it"
         yield f"{_key(role.name)} = {quoted(role.kind)}    # {role.count} times{mark}"
     if len(made.roles) > MANY:
@@ -284,6 +357,12 @@ def _roles(made: Guess) -> Iterator[str]:
 
 
 def _actions(made: Guess) -> Iterator[str]:
+    if made.calls:
+        yield "\n[[actions]]    # calls that are all of what an agent says"
+        yield f"pattern = '{CALLS}'"
+    if made.code:
+        yield f"\n[[actions]]    # the fenced code is what was done\nname = {quoted(made.code)}"
+        yield "pattern = '\\A(?P<command>[\\s\\S]+)\\Z'"
     if made.fence is None:
         return
     yield "\n[[actions]]    # fenced blocks in what the agent says"
@@ -294,20 +373,28 @@ def _actions(made: Guess) -> Iterator[str]:
 
 def _left(seen: Survey, made: Guess) -> Iterator[str]:
     """The paths that the draft leaves out."""
-    used = {one for path in made.event.values() for one in ([path] if isinstance(path, str) else path)}
-    used |= {
+    used = made.used | {
         *made.native_id,
         *made.head.values(),
         *made.tags.values(),
         *made.outcomes.values(),
         *made.secrets,
+        *((made.reply or "").replace("[0]", "[]") for _ in "1"),
+        made.bots or "",
     }
-    used |= {*made.fields.values(), made.at or ""}
     inside = (f"{made.at or ''}." if made.each else f"{made.at}[].") if made.shape == "messages" else "\0"
+    below = tuple(
+        f"{path}{sign}"
+        for field in ("input", "output")
+        for path in several(made.spans.get(field))
+        for sign in (".", "[")
+    )
     left = [
         one
         for one in seen.paths.values()
-        if one.path not in used and not one.path.startswith(inside) and not one.only("object", "list")
+        if one.path not in used
+        and not one.path.startswith((inside, *below))
+        and not one.only("object", "list")
     ]
     if left:
         yield "\n# Not mapped:"

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from .guess_events import (
-    Guess,
-    in_dialect,
-    of_list,
-    of_messages,
-    of_pairs,
-    of_table,
-    of_text,
-    repeats,
-    rows_per,
-    value_at,
-)
+from . import guess_spans
+from .guess_made import Guess
 from .guess_names import (
     GOALS,
     HEAD,
     LISTS,
     NAMES,
     OUTCOME,
+    REQUESTS,
+    SAYS,
     SECRET,
     SESSION,
     TRUTHS,
@@ -31,8 +23,13 @@ from .guess_names import (
     is_speaker,
     named,
 )
+from .guess_records import repeats, rows_per, value_at
+from .guess_shapes import in_dialect, of_list, of_messages, of_pairs, of_spans, of_table, of_text
+from .mapped_paths import PLACES
 from .survey import PathSeen, Survey
 
+SCORES = {"scores", "metrics", "evaluation", "outcomes", "feedback", "feedback_stats"}
+"""Objects that hold outcomes."""
 LABELS = 30
 """More different values than that are no groups."""
 
@@ -40,11 +37,17 @@ LABELS = 30
 def guess(seen: Survey) -> Guess:
     """The likeliest reading of a survey."""
     made = Guess()
+    if of_spans(made, seen):
+        _of_session(made, seen)
+        return made
     lists = sorted(_lists(seen), key=lambda one: -one[0])
     if lists and lists[0][0] > 0:
         of_list(made, seen, lists[0][1])
     elif of_messages(made, seen) or (_is_table(seen) and of_table(made, seen)):
         pass
+    elif seen.format == "text":
+        if not of_text(made, seen):
+            return made  # a page in one piece is nobody's turn
     elif not (of_text(made, seen) or of_pairs(made, seen) or of_table(made, seen)):
         return made
     _of_session(made, seen)
@@ -71,6 +74,9 @@ def _lists(seen: Survey) -> list[tuple[float, str]]:
         if not items:
             continue
         length = sum(one.lengths) / len(one.lengths)
+        if length >= 1.5 and guess_spans.fields_of(seen, inside):
+            scored.append((8.0 + min(length, 20) / 20, path))
+            continue
         if length >= 1.5 and in_dialect(seen, path):
             scored.append((9.0 + min(length, 20) / 20, path))
             continue
@@ -88,8 +94,7 @@ def _lists(seen: Survey) -> list[tuple[float, str]]:
 
 def _of_session(made: Guess, seen: Survey) -> None:
     """What is said once a session: its id, head, tags and outcomes."""
-    used = {one for path in made.event.values() for one in ([path] if isinstance(path, str) else path)}
-    used |= set(made.fields.values()) | {made.at or ""}
+    used = made.used
     heads = {
         path: one
         for path, one in seen.paths.items()
@@ -97,29 +102,77 @@ def _of_session(made: Guess, seen: Survey) -> None:
     }
     if made.shape != "table" and not made.each:
         made.native_id = _ids(heads, seen)
+    if (not made.native_id and seen.per_file) or (made.shape == "table" and not made.native_id):
+        made.native_id = _places(seen)
     for name, names in HEAD.items():
         deep = 3 if name == "agent_model" else 1
         some = [one for one in named(heads, names, depth=deep) if one.path not in made.head.values()]
+        some = [one for one in some if not SAYS.search(one.key)]
         one = first_one([one for one in some if is_head(one, name)])
+        if one is not None and not _steady(one.path, made, seen):
+            continue
         if one is not None and (name == "instance" or one.path not in made.native_id):
             made.head[name] = one.path
     columns = made.tags
     made.tags = {}
     if seen.format == "text":
         heads.pop("file", None)
+    if seen.sides:
+        made.tags["side"] = "side"
     for path, one in heads.items():
+        if seen.sides and path in ("side", "record"):
+            continue
         if SECRET.search(path):
             made.secrets.append(path)
         elif path in made.native_id or path in made.head.values() or not one.count:
             continue
-        elif OUTCOME.search(one.key) and one.only("number", "true or false", "text") and is_label(one):
-            made.outcomes[_unique(one.key, made.outcomes)] = path
+        elif (
+            (OUTCOME.search(one.key) or _is_scored(path))
+            and one.only("number", "true or false", "text")
+            and is_label(one)
+        ):
+            made.outcomes[_unique(_outcome(path), made.outcomes)] = path
         elif one.only("text", "number", "true or false") and _tells(one, seen) and path.count(".") < 2:
             made.tags[_unique(one.key, made.tags)] = path
     _name_success(made, seen)
+    _ask(made, heads)
     if made.shape == "table" or made.each:
         made.tags = {key: path for key, path in columns.items() if path not in made.head.values()}
         made.outcomes = {name: path for name, path in made.outcomes.items() if is_numeric(seen.paths[path])}
+
+
+def _steady(path: str, made: Guess, seen: Survey) -> bool:
+    """Whether a field says the same in all records of a session."""
+    if made.shape != "table" and not made.each:
+        return True
+    said: dict[tuple[str, ...], set[str]] = {}
+    for record in seen.records:
+        session = tuple(str(value_at(record, one)) for one in made.native_id)
+        if (value := value_at(record, path)) is not None:
+            said.setdefault(session, set()).add(str(value))
+    return all(len(values) == 1 for values in said.values())
+
+
+def _ask(made: Guess, heads: dict[str, PathSeen]) -> None:
+    """What the session was asked for, where nobody says it in the session."""
+    asked = [
+        one for one in named(heads, REQUESTS) if one.only("text") and is_said(one) and one.mean_length > 15
+    ]
+    alone = made.shape == "list" and all(role.kind == "agent" for role in made.roles)
+    if asked and alone and not made.turns_about:
+        made.head["request"] = asked[0].path
+        made.tags = {name: path for name, path in made.tags.items() if path != asked[0].path}
+
+
+def _is_scored(path: str) -> bool:
+    """Whether it stands within an object of scores."""
+    return any(part in SCORES for part in path.split(".")[:-1])
+
+
+def _outcome(path: str) -> str:
+    """The name of what stands at a path: its key, or whose value it is."""
+    *above, key = path.replace("\\", "").split(".")
+    return above[-1] if above and key in ("value", "score") and above[-1] not in SCORES else key
 
 
 def _name_success(made: Guess, seen: Survey) -> None:
@@ -130,7 +183,7 @@ def _name_success(made: Guess, seen: Survey) -> None:
         for name, path in made.outcomes.items()
         if name.lower() in order and set(seen.paths[path].values) <= TRUTHS
     ]
-    if binary and "success" not in made.outcomes:
+    if binary and "success" not in made.outcomes and not seen.sides:
         made.outcomes["success"] = min(binary)[1]
 
 
@@ -144,10 +197,38 @@ def _unique(key: str, names: dict[str, str]) -> str:
     return next(one for n in range(1, 1000) if (one := key if n == 1 else f"{key}_{n}") not in names)
 
 
+def _whole(heads: dict[str, PathSeen], seen: Survey) -> list[str]:
+    """The field that tells the records apart that have several sides, else their number."""
+    n = len(seen.records) / len(seen.sides or [0])
+    for one in named(heads, SESSION):
+        if (
+            one.only("text", "number")
+            and len({str(value_at(record, one.path)) for record in seen.records}) == n
+        ):
+            return [one.path]
+    return ["record"]
+
+
+def _places(seen: Survey) -> list[str]:
+    """What tells files apart that have the same name: the nearest folder that does."""
+    stems = [path.stem for path in seen.files]
+    if len(set(stems)) == len(stems):
+        return []
+    for level, place in enumerate(PLACES[1:]):
+        names = [path.absolute().parents[level].name for path in seen.files]
+        for many, paths in ((names, [place]), (list(zip(names, stems, strict=True)), [place, "$file"])):
+            if len(set(many)) == len(stems):
+                return paths
+    return []
+
+
 def _ids(heads: dict[str, PathSeen], seen: Survey) -> list[str]:
     """Fields that tell the records apart: one, or as few as it takes."""
     n = len(seen.records)
-    candidates = [one for one in named(heads, SESSION) if one.only("text", "number") and one.count == n]
+    if seen.sides:
+        return [*_whole(heads, seen), "side"]
+    names = (*SESSION, "index", "idx", "number")
+    candidates = [one for one in named(heads, names) if one.only("text", "number") and one.count == n]
     for one in candidates:
         if rows_per(one, seen) == 1 and (one.mean_length <= 100):
             return [one.path]

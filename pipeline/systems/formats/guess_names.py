@@ -75,6 +75,7 @@ NAMES: dict[str, tuple[str, ...]] = {
         "function_name",
         "action_type",
         "op",
+        "act",
     ),
     "arguments": ("args", "arguments", "tool_args", "action_args", "parameters", "params", "tool_input"),
     "result": (
@@ -145,7 +146,7 @@ HEAD: dict[str, tuple[str, ...]] = {
 }
 OUTCOME = re.compile(
     r"(?:^|_)(?:reward|score|success|successful|resolved|passed|pass|correct|is_correct|is_corrected|rating|solved"
-    r"|win|won|accuracy|exit_status|completed|grade|satisfaction|final_reward|outcome|verdict|result|status"
+    r"|winner|win|won|accuracy|exit_status|completed|grade|satisfaction|final_reward|outcome|verdict|result|status"
     r"|f1|error_rate|win_rate)(?:$|_)",
     re.IGNORECASE,
 )
@@ -153,9 +154,28 @@ GOALS = ("resolved", "solved", "is_correct", "correct", "passed", "reward", "sco
 """Outcomes that, where they are 0 or 1, say whether the goal was reached, the likeliest first."""
 TRUTHS = {"0", "1", "0.0", "1.0", "True", "False"}
 SECRET = re.compile(
-    r"ground_?truth|gold|reference_answer|expected|mistake_|annotation|label|answer_key", re.I
+    r"ground_?truth|gold|reference_answer|expected|mistake_|annotation|label|answer_key"
+    r"|(?:true|correct|final) ?_?answer|(?:^|\.)target$",
+    re.IGNORECASE,
 )
 """What neither a judge nor an annotator should see."""
+REQUESTS = (
+    *("question", "query", "instruction", "problem_statement", "prompt", "goal", "intent", "request"),
+    *("task_description", "task", "user_query", "input", "problem"),
+)
+"""What a session is asked for, where it stands beside the session."""
+PEOPLE = {"user", "user_id", "userid", "username", "user_name", "participant", "participant_id", "member"}
+"""Fields whose names are people's where nothing in them says otherwise."""
+CALLED = ("user", "user_id", "username", "user_name", "bot_name", "name")
+"""Where people and bots have their names or ids."""
+BOTS_ARE = ("is_bot", "bot", "is_agent", "is_ai", "automated")
+"""What is true of messages of bots."""
+BOTS_HAVE = ("bot_id", "bot_profile", "bot_name", "app_id")
+"""What only messages of bots have."""
+BEGUN = ("task", "task_description", "description", "input", "prompt", "instruction", "question", "summary")
+"""What stands in a record that says what begins."""
+SAYS = re.compile(r"answer|response|output|input|prompt|token|cost|patch", re.I)
+"""What is about an agent or its model, and not their name."""
 LISTS = (
     *(
         "messages",
@@ -229,7 +249,7 @@ def _place(one: PathSeen, inside: str, order: dict[str, int], most: int) -> tupl
     """How good a match a path is: where its key stands among the names, or else one of the key's words."""
     if not one.path.startswith(inside) or "[]" in one.path[len(inside) :]:
         return None
-    depth = one.path[len(inside) :].count(".")
+    depth = len(re.findall(r"(?<!\\)\.", one.path[len(inside) :]))
     if depth > most:
         return None
     key = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", one.key).lower().replace("-", "_").replace(" ", "_")
@@ -269,9 +289,11 @@ def is_tool_name(one: PathSeen) -> bool:
 def is_time(one: PathSeen) -> bool:
     texts = one.texts[:5]
     if texts:
-        return all(re.match(r"\d{4}-\d\d-\d\d", text) for text in texts)
+        return all(re.match(r"\d{4}-\d\d-\d\d|\d{9,10}\.\d+$|\d{13}$", text) for text in texts)
     numbers = [float(value) for value in one.values] if one.only("number") else []
-    return bool(numbers) and all(5e8 < value < 5e12 for value in numbers)
+    return bool(numbers) and all(
+        any(5e8 < value / unit < 5e9 for unit in (1, 1e3, 1e6, 1e9)) for value in numbers
+    )
 
 
 def is_seq(one: PathSeen) -> bool:

@@ -16,6 +16,7 @@ _WORDS: tuple[tuple[ParticipantKind, tuple[str, ...]], ...] = (
     ),
     ("environment", ("observation", "observations", "code_executor", "shell", "console", "developer")),
     ("environment", ("sandbox", "toolresult", "narrator", "result", "output", "interpreter", "feedback")),
+    ("environment", ("state", "log", "logger", "callback", "status", "error", "simulator", "executor")),
     ("human", ("user", "human", "prompter", "interviewer", "interviewee", "respondent", "subject")),
     ("human", ("moderator", "customer", "client", "patient", "student", "learner", "seeker", "caller")),
     ("human", ("person", "participant", "worker", "crowdworker", "annotator", "you", "visitor", "guest")),

@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 
 from .paths import expression
 
 _NAME = r"[A-Za-z][\w.'/-]*(?: [A-Z][\w.'/-]*){0,3}(?: ?\([^)\n]{1,40}\))?"
 PATTERNS = (
+    r"^(?:\d+[ \t]*\n)?(?:\d\d:)?\d\d:\d\d[.,]\d{3} --> [^\n]*\n(?:<v )?(?P<speaker>"
+    + _NAME
+    + r")(?:>|:)[ \t]*",
     r"^<\|(?:im_start\|>)?(?P<speaker>[a-z_]+)(?:\|>)?[ \t]*\n?",
     r"^(?:#{1,6}|\*\*|\[)[ \t]*(?P<speaker>" + _NAME + r")(?:\*\*|\])?[ \t]*:(?:\*\*)?[ \t]*",
     r"^#{1,6}[ \t]+(?P<speaker>" + _NAME + r")[ \t]*$",
@@ -17,6 +21,9 @@ PATTERNS = (
     r"^\[?(?P<time>\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?\S*?)\]?(?: -|,|\|)?[ \t]+(?P<speaker>"
     + _NAME
     + r")[ \t]*[:>][ \t]*",
+    r"^\[?\d{1,4}[/.-]\d\d?[/.-]\d{2,4},? \d\d?:\d\d(?::\d\d)?(?:\s?[APap][Mm])?\]?(?: [-–])? (?P<speaker>"
+    + _NAME
+    + r")[ \t]*:[ \t]*",
     r"^\[?\(?\d\d?:\d\d(?::\d\d)?(?: ?[AP]M)?\)?\]?(?: -)?[ \t]+(?P<speaker>" + _NAME + r")[ \t]*[:>][ \t]*",
     r"^(?P<speaker>" + _NAME + r") \((?:to|->|→) [^)\n]*\)[ \t]*:[ \t]*",
     r"^[ \t]*(?P<speaker>" + _NAME + r")[ \t]*:(?:[ \t]+|[ \t]*$)",
@@ -26,6 +33,12 @@ PATTERNS = (
 """How widespread transcripts begin a turn, the most telling first."""
 SPEAKERS = 14
 """More different names than that are no speakers' but a text's own."""
+CALLS = (
+    r"(?:\A\s*\[?|, ?)(?P<action>[A-Za-z_][\w.]*)\((?P<arguments>[\s\S]*?)\)(?=\]?\s*\Z|, ?[A-Za-z_][\w.]*\()"
+)
+"""Calls as Python writes them, one or a list of them, where they are all of a text."""
+FENCED = r"^```(?P<speaker>\w*)[ \t]*\n(?P<text>[\s\S]*?)\n?```[ \t]*$"
+"""A whole fenced block, with what it is marked as."""
 FENCE = re.compile(r"```([\w-]+)[ \t]*\n[\s\S]*?\n[ \t]*```")
 
 
@@ -42,6 +55,18 @@ def pattern_of(texts: Sequence[str]) -> str | None:
         if again > 0.6 and (best is None or score > best[0] * 1.3):
             best = (score, pattern)
     return best[1] if best else None
+
+
+def fenced(texts: Sequence[str]) -> str | None:
+    """What fenced code is marked as, in pages where each block of it is followed by an unmarked one."""
+    marked: Counter[str] = Counter()
+    for text in texts:
+        blocks = [match["speaker"] for match in expression(FENCED).finditer(text)]
+        pairs = sum(bool(one) and not two for one, two in pairwise(blocks))
+        if pairs < 1 or pairs < 0.4 * len(blocks):
+            return None
+        marked.update(one for one in blocks if one)
+    return marked.most_common(1)[0][0] if marked else None
 
 
 def speakers(texts: Sequence[str], pattern: str) -> Counter[str]:

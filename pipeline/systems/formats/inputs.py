@@ -22,7 +22,8 @@ from pydantic_core import from_json
 from ....schemas import JsonValue, Quarantined
 from ..base import json_file, json_lines
 from .mapping import Input, Mapping
-from .paths import getter
+from .paths import getter, several
+from .sides import apart
 
 FORMATS = {
     **dict.fromkeys((".jsonl", ".ndjson", ".jsonlines"), "jsonl"),
@@ -30,7 +31,7 @@ FORMATS = {
     **dict.fromkeys((".csv", ".tsv"), "csv"),
     **dict.fromkeys((".parquet", ".pq"), "parquet"),
     **dict.fromkeys((".xlsx", ".xlsm", ".xls", ".ods"), "excel"),
-    **dict.fromkeys((".txt", ".log", ".md"), "text"),
+    **dict.fromkeys((".txt", ".log", ".md", ".vtt", ".srt"), "text"),
 }
 """What the ends of names say."""
 MAX_TEXT = 64 * 1024 * 1024
@@ -79,15 +80,34 @@ def wanted(path: Path, mapping: Mapping) -> bool:
     """Whether a mapping is for a file of this name; for texts only where it cuts one or says so."""
     given = mapping.input
     if given.files is not None:
-        return fnmatchcase(path.name, given.files)
+        return fits_name(path.name, several(given.files))
     form = format_of(path)
     if given.format is None:
         return form != "text" or mapping.turns is not None
     return form in (given.format, None) or path.suffix == ""
 
 
+def fits_name(name: str, patterns: list[str]) -> bool:
+    """Whether a file's name fits one of the patterns, and none of those that begin with `!`."""
+    wrong = [one[1:] for one in patterns if one.startswith("!")]
+    right = [one for one in patterns if not one.startswith("!")] or ["*"]
+    return any(fnmatchcase(name, one) for one in right) and not any(fnmatchcase(name, one) for one in wrong)
+
+
 def records(path: Path, given: Input) -> Iterator[Record]:
     """The records of a file, each an object or what is wrong with it."""
+    if given.sides is None:
+        yield from _whole(path, given)
+        return
+    for count, (number, value) in enumerate(_whole(path, given), 1):
+        if isinstance(value, dict):
+            yield from ((number, one) for one in apart(value, given.sides, number or count))
+        else:
+            yield number, value
+
+
+def _whole(path: Path, given: Input) -> Iterator[Record]:
+    """The records as the file has them."""
     form = given.format or format_of(path) or "jsonl"
     if form == "csv":
         yield from _rows_of_csv(path)
@@ -132,10 +152,19 @@ def _text(path: Path) -> JsonValue | Quarantined:
     try:
         text = path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
-        return Quarantined(source=str(path), reason=f"not UTF-8: {error}")
+        return Quarantined(source=str(path), reason=_no_text(path, error))
     if not text.strip():
         return Quarantined(source=str(path), reason="the file is empty")
     return {"file": path.stem, "text": text}
+
+
+def _no_text(path: Path, error: UnicodeDecodeError) -> str:
+    """Why a file is no text: it is binary, or written in another encoding."""
+    with path.open("rb") as file:
+        head = file.read(LOOK)
+    if b"\0" in head:
+        return "a binary file, and not of a format that is read"
+    return f"not UTF-8: {error}"
 
 
 def _rows_of_csv(path: Path) -> Iterator[Record]:

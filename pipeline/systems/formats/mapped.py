@@ -25,7 +25,7 @@ from typing import Any
 
 from ....schemas import JsonValue, Quarantined, Trajectory
 from ..base import ReadOptions, Span, json_lines, numbered_lines, only_object, parsed, sheltered
-from . import inputs, mapped_messages, turns
+from . import inputs, mapped_messages, mapped_spans, turns
 from .mapped_paths import MappedSessions, Numbered, named
 from .mapped_session import MappedSession
 from .mapping import Input, parse
@@ -50,7 +50,9 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
     if not inputs.wanted(path, mapping):
         return
     sessions = MappedSessions(mapping, options, str(path))
-    if mapping.events_at is None:
+    if mapping.messages is not None and mapping.messages.growing:
+        yield from _of_calls(path, sessions)
+    elif mapping.events_at is None:
         yield from _of_events(path, sessions)
     else:
         yield from _of_records(path, sessions)
@@ -59,7 +61,8 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
 def lines_apart(path: Path, options: ReadOptions) -> bool:
     """Whether each line is a session."""
     mapping = parse(options.map or "")
-    return mapping.events_at is not None and _is_lines(path, mapping.input)
+    grows = mapping.messages is not None and mapping.messages.growing
+    return mapping.events_at is not None and not grows and _is_lines(path, mapping.input)
 
 
 def read_span(path: Path, options: ReadOptions, span: Span) -> Iterator[Trajectory | Quarantined]:
@@ -70,7 +73,7 @@ def read_span(path: Path, options: ReadOptions, span: Span) -> Iterator[Trajecto
 
 
 def _is_lines(path: Path, given: Input) -> bool:
-    return (given.format or inputs.format_of(path) or "jsonl") == "jsonl"
+    return (given.format or inputs.format_of(path) or "jsonl") == "jsonl" and given.sides is None
 
 
 def _of_records(
@@ -78,6 +81,7 @@ def _of_records(
 ) -> Iterator[Trajectory | Quarantined]:
     """One session a record."""
     told = _listed if sessions.mapping.messages is None else mapped_messages.told
+    told = told if sessions.mapping.spans is None else mapped_spans.told
     at = sessions.mapping.events_at or ""
     for number, value in _once(path, sessions, span):
         record = only_object(value, str(path), number)
@@ -89,7 +93,21 @@ def _of_records(
             reason = f"{at}: expected a list of events, got {named(many)}"
             yield Quarantined(source=str(path), line=number, reason=reason)
             continue
+        many += mapped_messages.reply_in(record, sessions.mapping.messages)
         yield from sheltered(told(many, record, number, sessions), str(path), number)
+
+
+def _of_calls(path: Path, sessions: MappedSessions) -> Iterator[Trajectory | Quarantined]:
+    """One session from the calls of a model that continue each other."""
+    records = list[Numbered]()
+    for number, value in _once(path, sessions, None):
+        record = only_object(value, str(path), number)
+        if isinstance(record, Quarantined):
+            yield record
+        else:
+            records.append((number, record))
+    for number, head, many in mapped_messages.grown(records, sessions):
+        yield from sheltered(mapped_messages.told(many, head, number, sessions), str(path), number)
 
 
 def _once(
@@ -112,6 +130,7 @@ def _listed(
 ) -> Iterator[Trajectory | Quarantined]:
     """One session from the list of events in its record."""
     session = MappedSession(sessions, value, number)
+    session.ask(sessions.heads["request"](value))
     for place, event in enumerate(many):
         session.take(place, event, f"{sessions.mapping.events_at}[{place}]", number)
     yield from session.finished(value)
@@ -162,6 +181,11 @@ def _assembled(many: list[Numbered], sessions: MappedSessions) -> Iterator[Traje
         records = [record for _, record in many]
         said = mapped_messages.each(records, sessions.mapping.messages)
         yield from mapped_messages.told(said, _head(records, sessions), many[0][0], sessions)
+        return
+    if sessions.mapping.spans is not None:
+        yield from mapped_spans.told(
+            [r for _, r in many], _head([r for _, r in many], sessions), many[0][0], sessions
+        )
         return
     session = MappedSession(sessions, sessions.head(record for _, record in many), many[0][0])
     for place, (number, record) in enumerate(sessions.ordered(many)):

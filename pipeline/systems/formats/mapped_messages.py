@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from ....schemas import Quarantined, Trajectory
-from . import chat, dialects
+from . import chat, dialects, growing, turns
 from .conversation import Call, Said, Talk, outcomes
-from .mapped_paths import HEAD, MappedSessions, written
+from .mapped_paths import HEAD, MappedSessions, Numbered, written
 from .mapped_session import tag, texted
 from .mapping import Messages
 from .paths import getter
@@ -31,9 +31,29 @@ def told(
             reason = f"{at}[{place}]: {error}"
             yield Quarantined(source=sessions.source, line=number, reason=reason)
     if talk.events:
-        yield _trajectory(talk, value, number, sessions)
+        yield trajectory(talk, value, number, sessions)
     else:
         yield Quarantined(source=sessions.source, line=number, reason=f"{at}: no messages in it")
+
+
+def reply_in(record: dict[str, Any], messages: Messages | None) -> list[Any]:
+    """What came back and stands apart from the list, as a message."""
+    back = getter(messages.reply)(record) if messages and messages.reply else None
+    if isinstance(back, str):
+        back = {"role": "assistant", "content": back}
+    return [{"role": "assistant", **back}] if isinstance(back, dict) else []
+
+
+def grown(
+    records: list[Numbered], sessions: MappedSessions
+) -> Iterator[tuple[int | None, dict[str, Any], list[Any]]]:
+    """(number and head of the first record, messages of the last) of each session that calls amount to."""
+    messages = sessions.mapping.messages
+    at = sessions.mapping.events_at or "messages"
+    calls = ((turns.events_in(record, at, None) or [], reply_in(record, messages)) for _, record in records)
+    for one in growing.sessions_of(calls):
+        head = sessions.head([records[one.first][1]]) | sessions.tail([records[one.last][1]])
+        yield records[one.first][0], head, one.messages
 
 
 def each(records: list[dict[str, Any]], messages: Messages) -> list[dict[str, Any]]:
@@ -53,19 +73,23 @@ def _named(said: Said, sessions: MappedSessions) -> Said:
 
 
 def _acting(said: Said, sessions: MappedSessions) -> Said:
-    """The message with the action that its text has in it as a call."""
+    """The message with the action that its text has in it as a call; the text of one that names them is taken
+    for all its calls, and for no message where there is nothing else in it."""
     if not said.calls and sessions.mapping.role_table.get(said.role) == "agent":
         for rule, pattern in sessions.acting:
-            if said.text and (match := pattern.search(said.text)):
-                action = written(rule.name, match)
-                said.calls = [Call(action.name, action.arguments)]
+            matches = list(pattern.finditer(said.text or ""))
+            if matches:
+                several = "action" in pattern.groupindex
+                actions = [written(rule.name, match) for match in (matches if several else matches[:1])]
+                said.calls = [Call(action.name, action.arguments) for action in actions]
+                if several and not pattern.sub("", said.text or "").strip(" \n[]"):
+                    said.text = None
                 break
     return said
 
 
-def _trajectory(
-    talk: Talk, value: dict[str, Any], number: int | None, sessions: MappedSessions
-) -> Trajectory:
+def trajectory(talk: Talk, value: dict[str, Any], number: int | None, sessions: MappedSessions) -> Trajectory:
+    """What was said, with the head as the mapping has it."""
     constants = sessions.mapping.constants
     head: dict[str, Any] = {
         name: texted(sessions.heads[name](value), f"trajectory.{name}") or getattr(constants, name)
@@ -73,7 +97,7 @@ def _trajectory(
     }
     native = sessions.native_id(value) if sessions.named else None
     tags = {name: tag(at(value)) for name, at in sessions.tags.items() if at(value) is not None}
-    trajectory = talk.trajectory(
+    made = talk.trajectory(
         native or sessions.place(number),
         sessions.source,
         sessions.options,
@@ -84,4 +108,4 @@ def _trajectory(
         **head,
     )
     update = {"condition": sessions.options.condition or head["condition"]}
-    return trajectory.model_copy(update={**update, "hidden": sessions.heads["hidden"](value)})
+    return made.model_copy(update={**update, "hidden": sessions.heads["hidden"](value)})

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ....schemas import Action
+from ....schemas import Action, JsonValue
 from ....schemas.trajectory import EventKind
 from ..base import ReadOptions
 from . import marks
+from .inputs import plain
 from .mapping import Mapping, RoleRule
-from .paths import Condition, Getter, expression, first_of, fits, getter, is_pattern, steps
+from .paths import Condition, Getter, expression, first_of, fits, getter, is_pattern, several, steps
 from .rules import rules
 
 HEAD = ("condition", "task", "instance", "agent", "agent_model", "setting")
 
 
+SECONDS = re.compile(r"\d{9,10}(?:\.\d+)?|\d{12,13}")
+"""A text that is a time in seconds or milliseconds since 1970."""
+PLACES = ("$file", "$folder", "$folder2", "$folder3")
+"""In `native_id`, the name of the file, of its folder, of the folder around that ..."""
 MILLISECONDS = 1e11
-"""A time above it (the year 5138 in seconds) counts milliseconds since 1970."""
+"""A time above it (the year 5138 in seconds) counts milliseconds since 1970, or micro- or nanoseconds."""
 
 
 Numbered = tuple[int | None, dict[str, Any]]
@@ -39,7 +45,7 @@ class MappedSessions:
 
         def at(path: str | list[str] | None) -> Getter:
             if isinstance(path, list):
-                return first_of([one.removeprefix(inside) for one in path])
+                return first_of(path, inside)
             return getter(path.removeprefix(inside) if path else None)
 
         event = mapping.event
@@ -54,10 +60,12 @@ class MappedSessions:
         self.arguments = [(path.rpartition(".")[2].strip("[]"), at(path)) for path in paths]
         self.roles = mapping.role_table
         given = mapping.trajectory.native_id
-        self.named = [getter(path) for path in ([given] if isinstance(given, str) else given or [])]
+        self.named = [_of_file(path, source) or getter(path) for path in several(given)]
         self.strip = expression(mapping.names["strip"]) if "strip" in mapping.names else None
         self.acting = [(rule, expression(rule.pattern)) for rule in mapping.actions]
-        self.heads = {name: getter(getattr(mapping.trajectory, name)) for name in (*HEAD, "hidden")}
+        self.heads = {
+            name: getter(getattr(mapping.trajectory, name)) for name in (*HEAD, "hidden", "request")
+        }
         self.tags = {name: getter(path) for name, path in mapping.tags.items()}
         self.outcomes = {name: getter(path) for name, path in mapping.outcomes.items()}
         conditions = [rule.where for rule in mapping.kinds] + mapping.filter.keep + mapping.filter.skip
@@ -87,7 +95,7 @@ class MappedSessions:
         rest = iter(records)
         first = dict(next(rest))
         given = self.mapping.trajectory.model_dump(exclude_none=True).values()
-        wanted = [one for path in given for one in ([path] if isinstance(path, str) else path)]
+        wanted = [one for path in given for one in several(path) if one not in PLACES]
         missing = [(path, getter(path)) for path in (*wanted, *self.mapping.tags.values())]
         missing = [(path, at) for path, at in missing if at(first) is None]
         return _completed(first, missing, rest)
@@ -170,14 +178,39 @@ class MappedSessions:
 
 
 def written(name: str, match: re.Match[str]) -> Action:
-    """An action out of a text: the groups that took part are its arguments."""
-    return Action(
-        name=name, arguments={key: said for key, said in match.groupdict().items() if said is not None}
-    )
+    """An action out of a text: the groups that took part are its arguments, `action` its name."""
+    said = {key: one for key, one in match.groupdict().items() if one is not None}
+    if "action" not in said:
+        return Action(name=name, arguments=dict(said))
+    done, written_as = said.pop("action"), said.get("arguments", "")
+    keywords = _keywords(written_as)
+    raw = written_as if keywords is None else None
+    return Action(name=done, arguments=dict(said) if keywords is None else keywords, raw=raw)
+
+
+def _keywords(text: str) -> dict[str, JsonValue] | None:
+    """The arguments of a call as Python writes them; None for other ones than values by their names."""
+    try:
+        call = ast.parse(f"f({text})", mode="eval").body
+        assert isinstance(call, ast.Call)
+        named = {one.arg: plain(ast.literal_eval(one.value)) for one in call.keywords if one.arg}
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return None
+    return named if not call.args and len(named) == len(call.keywords) else None
 
 
 def is_name(value: Any) -> bool:
     return isinstance(value, (str, int, float)) and value != ""
+
+
+def _of_file(path: str, source: str) -> Getter | None:
+    """The name of the file, or of a folder that it is in; None where a field is meant."""
+    if path not in PLACES:
+        return None
+    names = [Path(source).stem, *(folder.name for folder in Path(source).absolute().parents)]
+    place = PLACES.index(path)
+    name = names[place] if place < len(names) else ""
+    return lambda record: name
 
 
 def _has_pattern(condition: Condition) -> bool:
@@ -207,7 +240,11 @@ def _with(record: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
 def seconds_of(value: Any) -> float | None:
     """Seconds since 1970; None where a value is no time."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return value / 1000 if abs(value) > MILLISECONDS else float(value)
+        while abs(value) > MILLISECONDS:
+            value /= 1000
+        return float(value)
+    if isinstance(value, str) and SECONDS.fullmatch(value):
+        return seconds_of(float(value))
     try:
         moment = datetime.fromisoformat(value)
     except (TypeError, ValueError):

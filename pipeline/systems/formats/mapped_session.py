@@ -22,9 +22,12 @@ from ....schemas import (
 )
 from ....schemas.trajectory import EventKind, ParticipantKind
 from . import contents, marks
-from .mapped_paths import HEAD, MappedSessions, is_name, named, seconds_of
+from .mapped_paths import HEAD, SECONDS, MappedSessions, is_name, named, seconds_of
 from .mapping import ANY
 from .paths import Getter, unpacked
+
+USER = "user"
+"""Who asks, where only the request is logged."""
 
 
 @dataclass
@@ -41,6 +44,8 @@ class MappedSession:
     seen: dict[Any, list[dict[str, Any]]] = field(default_factory=dict)
     place: int = 0
     """Of the event that is being taken."""
+    asked: int = 0
+    """How many events there are before those of the log: 1 with a request."""
     plain: set[tuple[str, str]] = field(default_factory=set)
     """Actors with their roles about whom nothing in an event can say otherwise."""
 
@@ -59,10 +64,17 @@ class MappedSession:
         except (TypeError, OverflowError, OSError) as error:  # a value of no kind that this field has
             self._refuse(f"{where}: {type(error).__name__}: {error}" if where else str(error), line)
 
+    def ask(self, request: Any) -> None:
+        """Have a user say first what the session was asked for."""
+        if isinstance(request, str) and request:
+            actor = self._known(USER, "human")
+            self.asked = 1
+            self.events.append(Event(seq=0, actor=actor, kind="message", text=request))
+
     def finished(self, tail: dict[str, Any]) -> Iterator[Trajectory | Quarantined]:
         """What was wrong, then the trajectory."""
         yield from self.wrong
-        if not self.events:
+        if len(self.events) <= self.asked:
             if not self.wrong:
                 yield Quarantined(source=self.sessions.source, line=self.line, reason="no events in it")
             return
@@ -230,7 +242,8 @@ class MappedSession:
 
     def _seq(self, place: int, event: dict[str, Any]) -> int:
         if self.sessions.seq is None:
-            return place if self.sessions.mapping.events_at is not None else len(self.events)
+            listed = self.sessions.mapping.events_at is not None
+            return place + self.asked if listed else len(self.events)
         seq = self.sessions.seq(event)
         if not isinstance(seq, int) or isinstance(seq, bool) or seq < 0:
             raise ValueError(f"seq: expected a whole number from 0 on, got {named(seq)}")
@@ -333,7 +346,7 @@ def tag(value: Any) -> str:
 
 def _time(value: Any) -> str | None:
     """ISO 8601; a number is seconds or milliseconds since 1970."""
-    if value is None or type(value) is str:
+    if value is None or (type(value) is str and not SECONDS.fullmatch(value)):
         return value
     moment = seconds_of(value)
     if moment is None:

@@ -19,7 +19,7 @@ from pydantic import Discriminator, Field, Tag, ValidationError
 from ....schemas import Model
 from ....schemas.trajectory import EventKind, ParticipantKind, Setting
 from ...errors import SourceError
-from .paths import Condition, check_pattern, expression, steps
+from .paths import Condition, check_pattern, expression, several, steps
 
 ROLES: dict[str, ParticipantKind] = {
     **dict.fromkeys(("user", "human"), "human"),
@@ -38,10 +38,14 @@ class Input(Model):
     """How files are cut into records; without it, their names and contents say it."""
 
     format: Literal["jsonl", "json", "csv", "parquet", "excel", "text"] | None = None
-    files: str | None = None
-    """Of a folder, the files whose names fit, such as `*.traj.json`; others are passed over."""
+    files: str | list[str] | None = None
+    """Of a folder, the files whose names fit, such as `*.traj.json`, and no pattern that begins with `!`;
+    others are passed over."""
     sessions: str | None = None
     """Path of the list of records in a JSON file that is one object."""
+    sides: list[str] | None = Field(default=None, min_length=2)
+    """Where a record holds several sessions, such as the two of a comparison: what the names of their fields
+    end in (`conversation_a`, `conversation_b`). Each is read as a record of its own (sides.py)."""
 
 
 class Turns(Model):
@@ -50,13 +54,13 @@ class Turns(Model):
     at: str = "text"
     """The text (of a text file: `text`), or the list of texts, that becomes a list of events."""
     pattern: str | list[str] | None = None
-    """What begins a turn; its named groups are the event's fields, what follows is its `text`. Of several,
-    the first one that a text has twice."""
+    """What begins a turn; its named groups are the event's fields (`first` where one is empty), what follows
+    is its `text` unless a group is called so. Of several, the first one that a text has twice."""
     first: str = "environment"
     """Whose the text before the first turn is, under each of the groups."""
-    fields: dict[str, str] = Field(default_factory=dict)
+    fields: dict[str, str | list[str]] = Field(default_factory=dict)
     """Role -> path of the text that they said, in this order, as a record of a question and an answer has
-    them; the events have `role` and `text`."""
+    them, or their paths round by round; the events have `role` and `text`."""
 
 
 class Messages(Model):
@@ -66,13 +70,41 @@ class Messages(Model):
     """The list of messages; with `each`, the message, or nothing where it is the record itself."""
     each: bool = False
     """Whether a record is one message; records in which there is none are passed over."""
+    reply: str | None = None
+    """What came back, a message or a text, where it stands apart from the list."""
+    growing: bool = False
+    """Whether records are calls of a model, each with all that was said before: of those that continue each
+    other the last is the session."""
+
+
+class Spans(Model):
+    """Runs of models, tools and agents, each with what went in and came out, in place of `[event]`."""
+
+    at: str | None = None
+    """The list of spans in a record; without it, a record is one."""
+    kind: str
+    """Path of what it is; words such as llm, generation, tool, agent are known."""
+    input: str | list[str]
+    output: str | list[str]
+    id: str | None = None
+    parent: str | None = None
+    name: str | list[str] | None = None
+    start: str | None = None
+    end: str | None = None
+    error: str | None = None
+    status: str | None = None
+    model: str | list[str] | None = None
+    input_tokens: str | None = None
+    output_tokens: str | None = None
+    kinds: dict[str, Literal["model", "tool", "agent", "other"]] = Field(default_factory=dict)
+    """Word of the log -> what it is."""
 
 
 class ActionRule(Model):
     """Actions written into what an agent says, such as a fenced shell block."""
 
     pattern: str
-    """Its named groups are the arguments."""
+    """Its named groups are the arguments, and `action` the name."""
     name: str = Field(default="run", min_length=1)
     where: Condition = Field(default_factory=dict)
 
@@ -108,6 +140,8 @@ class HeadFields(Model):
     agent: str | None = None
     agent_model: str | None = None
     hidden: str | None = None
+    request: str | None = None
+    """What the session was asked for, where nobody says it there: a `user` says it first."""
 
 
 class EventFields(Model):
@@ -177,6 +211,7 @@ class Mapping(Model):
     """Without it and `messages`, the mapping only adds `roles` and `results` to what a reader of chats
     knows."""
     messages: Messages | None = None
+    spans: Spans | None = None
     turns: Turns | None = None
     names: dict[Literal["strip"], str] = Field(default_factory=dict)
     """`strip`: a regular expression of what is no part of a name, such as ` \\(.*\\)$`."""
@@ -192,7 +227,7 @@ class Mapping(Model):
     @property
     def only_rules(self) -> bool:
         """Whether it says nothing of where fields are, so that it is for logs whose format is known."""
-        return self.messages is None and not self.event.model_dump(exclude_none=True)
+        return self.messages is None and self.spans is None and not self.event.model_dump(exclude_none=True)
 
     @cached_property
     def role_table(self) -> dict[str, ParticipantKind]:
@@ -209,6 +244,8 @@ class Mapping(Model):
         """Path of the list of events in a record; None where a record is an event."""
         if self.messages is not None:
             return None if self.messages.each else self.messages.at
+        if self.spans is not None:
+            return self.spans.at
         return next((path.partition("[]")[0] for _, path in self._event_paths() if "[]" in path), None)
 
     def check(self) -> None:
@@ -242,12 +279,14 @@ class Mapping(Model):
         mapped = bool(self.event.model_dump(exclude_none=True))
         if self.messages is not None and self.messages.at is None and not self.messages.each:
             raise ValueError("messages.at: where the list of messages is; or each = true")
-        if self.messages is not None and mapped:
-            raise ValueError("messages: says all that [event] would; give one of them")
+        if (self.messages is not None) + (self.spans is not None) + mapped > 1:
+            raise ValueError("event, messages, spans: each says where events are; give one of them")
         rules = self.roles or self.results or self.constants.status
         speaker = self.event.actor or self.event.role or (mapped and self.constants.role)
-        if not speaker and self.messages is None and not (self.only_rules and rules):
+        if not speaker and self.messages is None and self.spans is None and not (self.only_rules and rules):
             raise ValueError("event: needs actor or role")
+        if self.trajectory.request and (not mapped or self.events_at is None):
+            raise ValueError("trajectory.request: stands where one record holds a list of events")
         if self.turns is not None and self.turns.at != self.events_at:
             raise ValueError(f"turns.at: events are in {self.events_at!r}, got {self.turns.at!r}")
 
@@ -259,14 +298,19 @@ class Mapping(Model):
 
     def _head_paths(self) -> Iterator[tuple[str, str]]:
         for name, path in self.trajectory.model_dump(exclude_none=True).items():
-            yield from ((f"trajectory.{name}", one) for one in _several(path))
+            yield from ((f"trajectory.{name}", one) for one in several(path))
+        if self.messages is not None and self.messages.reply:
+            yield "messages.reply", self.messages.reply
         for table in ("tags", "outcomes"):
             for name, path in getattr(self, table).items():
                 yield f"{table}.{name}", path
 
     def _event_paths(self) -> Iterator[tuple[str, str]]:
         for name, path in self.event.model_dump(exclude_none=True).items():
-            yield from ((f"event.{name}", one) for one in _several(path))
+            yield from ((f"event.{name}", one) for one in several(path))
+        if self.spans is not None:
+            given = self.spans.model_dump(exclude_none=True, exclude={"at", "kinds"})
+            yield from ((f"spans.{name}", one) for name, path in given.items() for one in several(path))
         tables: dict[str, Sequence[KindRule | RoleRule | ResultRule | ActionRule]]
         tables = {"kinds": self.kinds, "roles": self.role_rules}
         tables |= {"results": self.results, "actions": self.actions}
@@ -282,10 +326,6 @@ class Mapping(Model):
         rules = [*self.kinds, *self.role_rules, *self.results, *self.actions]
         yield from (rule.where for rule in rules)
         yield from (*self.filter.keep, *self.filter.skip)
-
-
-def _several(path: str | list[str]) -> list[str]:
-    return [path] if isinstance(path, str) else path
 
 
 def text_of(name: str) -> tuple[str, str]:

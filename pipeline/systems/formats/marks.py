@@ -28,6 +28,7 @@ _ERROR = re.compile(
     r"\s*\W{0,3}(?i:(?:tool ?)?error)(?:\s*[:!\[(\n]|\s*$"
     r"|\s+(?:executing|calling|invoking|running|parsing|while|when|in|during|occurred)\b)"
     r"|\s*(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception):\s"
+    r"|\s*(?i:(?:code |command |tool )?execution failed)\b"
     r"|\s*<(?:error|exception|tool_use_error)>"
     r"|\s*Traceback \(most recent call last\):"
 )

@@ -115,6 +115,7 @@ def _span(given: dict[str, Any], parent: str | None) -> Span:
         events=events,
         failed=str(why) if "ERROR" in code else None,
         service=given.get("service_name"),
+        tells=KIND not in flat,
     )
 
 

@@ -72,13 +72,11 @@ def conversations(
             yield item
         else:
             spans.setdefault((item.trace, item.id), item)
-    for span in spans.values():
-        span.above = _above(span, spans)
+    _nest(spans)
     seen = False
     for name, many in _conversations(spans.values()).items():
-        conversation = _Conversation(str(path), rules(options.map), system)
-        for span in sorted(many, key=lambda span: (span.start, -span.end)):
-            conversation.take(span, many)
+        conversation = Conversation(str(path), rules(options.map), system)
+        conversation.take_all(many)
         yield from conversation.wrong
         if conversation.talk.events:
             seen = True
@@ -86,6 +84,23 @@ def conversations(
             yield told if isinstance(told, Quarantined) else Told(told, conversation.agents_events(many))
     if not seen:
         yield Quarantined(source=str(path), reason=_nothing(list(spans.values())))
+
+
+def conversation(spans: Iterable[Span], source: str, how: Rules, system: str) -> Conversation:
+    """Spans that are known to be of one conversation."""
+    made = Conversation(source, how, system)
+    known: dict[tuple[str, str], Span] = {}
+    for span in spans:
+        known.setdefault((span.trace, span.id), span)
+    _nest(known)
+    made.take_all(list(known.values()))
+    return made
+
+
+def _nest(spans: dict[tuple[str, str], Span]) -> None:
+    """Note the spans around each."""
+    for span in spans.values():
+        span.above = _above(span, spans)
 
 
 def _nothing(spans: list[Span]) -> str:
@@ -107,7 +122,7 @@ def _nothing(spans: list[Span]) -> str:
     return f"no spans of language models (gen_ai.…, openinference.…) in it, but of {some or 'nothing'}"
 
 
-class _Conversation:
+class Conversation:
     """The spans of one conversation on their way to a trajectory."""
 
     def __init__(self, source: str, how: Rules, system: str) -> None:
@@ -120,6 +135,11 @@ class _Conversation:
         self.wrong: list[Quarantined] = []
         self.services: list[str] = []
         self.agent: str | None = None
+
+    def take_all(self, spans: list[Span]) -> None:
+        """Add all spans in order of their start."""
+        for span in sorted(spans, key=lambda span: (span.start, -span.end)):
+            self.take(span, spans)
 
     def take(self, span: Span, others: list[Span]) -> None:
         """Add what a span says; what cannot be read is noted with the span's id."""
@@ -228,9 +248,7 @@ class _Conversation:
             self.said[said.key()] += 1
             self.talk.take(said)
         result = value_of(given.get("gen_ai.tool.call.result"))
-        failed = (
-            None if span.failed is None and "openinference.span.kind" in given else span.failed is not None
-        )
+        failed = None if span.failed is None and not span.tells else span.failed is not None
         self.talk.answered(Answer(result, asked, failed, span.failed), moment_of(span.end))
         return self.talk.calls[asked]
 

@@ -15,7 +15,7 @@ from ....schemas import JsonValue, Quarantined
 from ..base import expect, json_file, json_lines
 from . import chat, contents, otlp_protobuf
 from .conversation import Answer, Call, Said
-from .openinference_attributes import translated
+from .openinference_attributes import KIND, translated
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -40,6 +40,8 @@ class Span:
     failed: str | None
     """Why the operation failed, where it did."""
     service: str | None
+    tells: bool = True
+    """Whether a tool's span without a failure says that it succeeded."""
     above: list[Span] = field(default_factory=list)
     """The spans around it, the nearest first."""
 
@@ -152,6 +154,7 @@ def _span(given: Any, service: Any, source: str, line: int | None) -> Span | Qua
             events=[(str(e.get("name")), _attributes(e)) for e in given.get("events") or []],
             failed=str(why) if failed else None,
             service=str(service) if service else None,
+            tells=KIND not in attributes,
         )
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
         name = given.get("spanId", "?") if isinstance(given, dict) else "?"

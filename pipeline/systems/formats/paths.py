@@ -85,11 +85,15 @@ def getter(path: str | None) -> Getter:
     return get
 
 
-def first_of(paths: str | Sequence[str] | None) -> Getter:
-    """A function from an object to the first value that there is at one of the paths."""
-    if paths is None or isinstance(paths, str):
-        return getter(paths)
-    getters = [getter(path) for path in paths]
+def several(path: str | Sequence[str] | None) -> list[str]:
+    """One path, several or none as a list of them."""
+    return [path] if isinstance(path, str) else list(path or ())
+
+
+def first_of(paths: Sequence[str] | None, inside: str = "") -> Getter:
+    """A function from an object to the first value that there is at one of the paths, which are those below
+    `inside`."""
+    getters = [getter(path.removeprefix(inside)) for path in paths or ()]
 
     def get_first(value: Any) -> Any:
         return next((one for at in getters if (one := at(value)) not in (None, "")), None)

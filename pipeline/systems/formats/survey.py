@@ -14,6 +14,7 @@ from ..base import json_file, walk
 from . import dialects, inputs, turns
 from .mapping import Input
 from .paths import escaped, unpacked
+from .sides import apart, sides_in
 
 FILES = 200
 """So many files of a folder are looked into."""
@@ -28,6 +29,8 @@ VALUES = 60
 """So many different values of a path are counted."""
 SHORT = 80
 """Characters of a value that may be a name or a label."""
+MANY_ODD = 8
+"""More files of other things are not listed one by one in a draft."""
 CONTAINER = 2
 """A list of so many objects under one key of a JSON object may be the records."""
 BINARY = (".png", ".jpg", ".jpeg", ".gif", ".pdf", ".zip", ".gz", ".whl", ".pyc", ".db", ".sqlite", ".duckdb")
@@ -74,9 +77,13 @@ class Survey:
     files: list[Path] = field(default_factory=list)
     others: list[Path] = field(default_factory=list)
     """Files that were not looked into: of another shape than most, or beyond FILES."""
+    odd: list[str] = field(default_factory=list)
+    """Names of files that end like the others and hold other things."""
     format: str | None = None
     sessions: str | None = None
     """Where the records of a JSON object are."""
+    sides: list[str] | None = None
+    """What the names of fields end in, where a record holds several sessions."""
     records: list[dict[str, Any]] = field(default_factory=list)
     per_file: bool = False
     """Whether each file is one record."""
@@ -98,6 +105,10 @@ def survey(root: Path) -> Survey:
     seen.files, seen.others = alike[:FILES], alike[FILES:] + [p for p in files if _group(p) != chosen]
     seen.format = chosen[0]
     if chosen[0] == "json":
+        seen.files, apart_ = _alike(seen.files)
+        seen.others += apart_
+        seen.odd = [path.name for path in apart_]
+    if chosen[0] == "json":
         seen.sessions = _container(seen.files[0])
     given = Input(format=seen.format, sessions=seen.sessions)  # type: ignore[arg-type]
     counts = []
@@ -107,10 +118,35 @@ def survey(root: Path) -> Survey:
         seen.records += some
     whole = chosen[0] in ("json", "text")
     seen.per_file = whole and set(counts) <= {0, 1} and seen.sessions is None
+    seen.sides = sides_in(seen.records)
+    if seen.sides:
+        seen.records = [
+            one for n, record in enumerate(seen.records, 1) for one in apart(record, seen.sides or [], n)
+        ]
     for record in seen.records:
         _look(seen.paths, record, "", 0)
     _drop_names(seen.paths)
     return seen
+
+
+def _alike(files: list[Path]) -> tuple[list[Path], list[Path]]:
+    """(files with keys that most records have, those with none of them, under names of their own)."""
+    if len(files) < 3:
+        return files, []
+    keys = {path: _keys(json_file(path)) for path in files}
+    counts = Counter(key for many in keys.values() for own in many for key in own)
+    total = sum(len(many) for many in keys.values())
+    usual = {key for key, count in counts.items() if count > total / 2}
+    odd = [path for path, many in keys.items() if many and not usual & set().union(*many)] if usual else []
+    names = {path.name for path in files if path not in odd}
+    odd = [path for path in odd if path.name not in names]
+    return ([path for path in files if path not in odd], odd) if len(odd) <= MANY_ODD else (files, [])
+
+
+def _keys(value: Any) -> list[set[str]]:
+    """The keys of an object, or of the first objects in a list."""
+    items = value[:20] if isinstance(value, list) else [value]
+    return [set(one) for one in items if isinstance(one, dict)]
 
 
 def common_end(files: list[Path]) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from ast import literal_eval
 from collections.abc import Iterator
+from itertools import zip_longest
 from typing import Any
 
 from . import dialects
 from .mapping import Turns
-from .paths import expression, getter, unpacked
+from .paths import expression, getter, several, unpacked
 
 TWICE = 2
 """Turns that a pattern must find before it is taken for the one that fits."""
@@ -20,7 +21,9 @@ SIDES = ("first", "second")
 def events_in(record: dict[str, Any], at: str, turns: Turns | None) -> Any:
     """What stands at a path as a list of events; what it is where it cannot be one."""
     if turns is not None and turns.fields:
-        said = ((role, getter(path)(record)) for role, path in turns.fields.items())
+        rounds = zip_longest(*(several(paths) for paths in turns.fields.values()))
+        asked = ((role, path) for one in rounds for role, path in zip(turns.fields, one, strict=True) if path)
+        said = ((role, getter(path)(record)) for role, path in asked)
         return [{"role": role, "text": text} for role, text in said if text not in (None, "")]
     value = loaded(getter(at)(record))
     if isinstance(value, str) and turns is not None and turns.pattern is not None:
@@ -36,15 +39,49 @@ def listed(value: Any) -> Any:
     if isinstance(value, dict) and (thread := dialects.thread(value)):
         return thread
     if isinstance(value, list):
-        value = _longest(value)
+        value = _flat(_longest(value))
         return [_event(place, item) for place, item in enumerate(value)]
     return value
 
 
+def _flat(value: list[Any]) -> list[Any]:
+    """Lists of turns within a list, such as those of its steps, in their order as one."""
+    parted = [_parted(one) for one in value]
+    if not any(inner for _, inner in parted):
+        return value
+    made: list[Any] = []
+    for own, inner in parted:
+        made += [] if own is None else [own]
+        for one in inner:
+            made += _flat(one)
+    return made
+
+
+def _parted(item: Any) -> tuple[Any, list[list[Any]]]:
+    """An item without the lists of turns in it, None where nothing else is said there; and those lists."""
+    if isinstance(item, list):
+        return (None, [item]) if _are_turns(item) else (item, [])
+    if not isinstance(item, dict):
+        return item, []
+    inner = {key: one for key, one in item.items() if isinstance(one, list) and _are_turns(one)}
+    if not inner:
+        return item, []
+    rest = {key: one for key, one in item.items() if key not in inner}
+    if "role" in rest:
+        return rest, list(inner.values())
+    numbers = all(one is None or isinstance(one, (int, float)) for one in rest.values())
+    return (None, list(inner.values())) if numbers else (item, [])
+
+
+def _are_turns(value: list[Any]) -> bool:
+    return bool(value) and all(isinstance(one, dict) and isinstance(one.get("role"), str) for one in value)
+
+
 def _longest(value: list[Any]) -> list[Any]:
-    """Of several lists of messages the longest, which the others are beginnings of."""
+    """Of several lists of messages the longest, where all begin alike."""
     batches = [one for one in value if isinstance(one, list) and one and dialects.messages(one[0])]
-    return max(batches, key=len) if batches and len(batches) == len(value) else value
+    alike = batches and len(batches) == len(value) and all(one[0] == batches[0][0] for one in batches)
+    return max(batches, key=len) if alike else value
 
 
 def columns_of(value: dict[str, Any]) -> dict[str, list[Any]]:
@@ -68,7 +105,8 @@ def cut(text: str, turns: Turns) -> Iterator[dict[str, Any]]:
     ends = [match.start() for match in matches[1:]] + [len(text)]
     for match, end in zip(matches, ends, strict=True):
         said = text[match.end() : end].strip()
-        yield {**match.groupdict(), "text": said}
+        groups = {key: one or turns.first for key, one in match.groupdict().items() if key != "text"}
+        yield {**groups, "text": match["text"] if "text" in pattern.groupindex else said}
 
 
 def _event(place: int, item: Any) -> Any:

@@ -106,6 +106,42 @@ def test_a_checklist_has_the_whole_log_and_its_end_is_where_one_says_that_one_re
     assert [e.get("name") for e in log.iter("Paragraphs")] == ["transcript"]
 
 
+def participant_task(book: Codebook) -> dict[str, Any]:
+    """What is asked about an agent that spoke at 0, 5 and 6 of ten, all else by a person."""
+    own = {0, 5, 6}
+    events = [said(n, f"message {n}", "basic_agent_gpt" if n in own else "ann") for n in range(10)]
+    subject = tasks.Subject("s", "t", 0, "h", book.name, "1")
+    rated = [event for event in events if event.seq in own]
+    return dict(tasks.task(subject, small(*events), rated, book, "transcript")["data"])  # type: ignore[arg-type]
+
+
+def test_of_a_participant_the_log_shows_what_they_did_and_what_was_next_to_it() -> None:
+    book = codebooks.load("responsible_agent")
+    data = participant_task(book)
+    assert data["seqs"] == [0, 1, 2, 4, 5, 6, 7, 8]
+    texts = [line["text"] for line in data["transcript"]]
+    assert texts[2] == "… 2 lines of others, in the whole log below"
+    assert texts[-1] == "… 2 lines of others, in the whole log below"
+    assert [line["text"] for line in data["whole"]] == [f"[{n}] message {n}" for n in range(10)]
+    config = label_config.label_config(book)
+    tree = ElementTree.fromstring(config)
+    (log,) = (view for view in tree.iter("View") if view.get("className") == "coaudit-log")
+    assert [e.get("name") for e in log.iter("Paragraphs")] == ["transcript", "whole"]
+    client.check_config(config)
+
+
+def test_a_checklist_of_a_step_shows_what_is_around_it_and_asks_to_read_that() -> None:
+    book = FAILURES.model_copy(update={"unit": "step", "name": "steps"})
+    assert label_config.is_checklist(book)
+    events = [said(n, f"message {n}") for n in range(40)]
+    subject = tasks.Subject("s", "t", 20, "h", book.name, "1")
+    data: Any = tasks.task(subject, small(*events), [events[20]], book, "transcript")["data"]
+    assert data["seqs"] == [*range(16, 25)] and len(data["earlier"]) == 16
+    tree = ElementTree.fromstring(label_config.label_config(book))
+    ticks = next(e for e in tree.iter("Choices") if e.get("name") == "read")
+    assert [e.get("value") for e in ticks] == [label_config.READ_THE_UNIT]
+
+
 def test_instructions_are_rendered_and_words_in_backticks_set_apart() -> None:
     shown = label_config.instruction(codebooks.load("initiative"))
     assert "`" not in shown and "<code><b>yes</b></code>" in shown and "<p>• A proposal: what to do" in shown

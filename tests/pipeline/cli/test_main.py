@@ -114,7 +114,7 @@ def test_a_folder_without_logs_and_a_path_that_does_not_exist_are_named_beside_w
     result = take(store, tmp_path / "empty", tmp_path / "nowhere", good)
     assert counts(result) == (1, 0, 2)
     assert [(q.source, q.reason.partition(" (")[0]) for q in result.quarantined] == [
-        (str(tmp_path / "empty"), "no logs of a known system in it"),
+        (str(tmp_path / "empty"), "the folder is empty"),
         (str(tmp_path / "nowhere"), "no such file or folder"),
     ]
 

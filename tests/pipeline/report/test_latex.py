@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from coaudit.pipeline.report import Number, Report, Table
+from coaudit.pipeline.report.figures import Figure
 from coaudit.pipeline.report.latex import escaped, latex
+from tests.conftest import ROOT, Coaudit
 
 
 def test_a_table_is_captioned_and_labelled_and_has_a_column_for_each_of_its_own() -> None:
@@ -32,3 +35,33 @@ def test_words_of_a_log_are_no_commands() -> None:
     text = escaped(evil)
     assert text.startswith(r"\textbackslash{}input\{/etc/passwd\} 100\% \$x\$ a\_b")
     assert not re.search(r"(?<!\\)[%$#_]", text)
+
+
+FIGURE = Figure("process", "How_the team", "Lines are 95 % intervals.", {})
+
+
+def test_figures_are_set_in_from_their_folder_captioned_and_labelled() -> None:
+    text = latex(Report("now", "here", (), (), (), figures=(FIGURE,)), "fig/ures")
+    assert r"\includegraphics{fig/ures/figure-1-process.pdf}" in text and r"\label{fig:process}" in text
+    assert r"\caption{How\_the team. Lines are 95 \% intervals.}" in text
+    assert text.count(r"\begin{figure}") == text.count(r"\end{figure}") == 1
+
+
+def test_a_file_without_its_figures_says_so_and_how_to_have_them() -> None:
+    without = latex(Report("now", "here", (), (), (), figures=(FIGURE,)))
+    assert "includegraphics" not in without and "% No figures: 1 can be drawn: `--figures FOLDER`" in without
+    assert "% No figures: nothing in this workspace" in latex(Report("now", "here", (), (), ()), "figures")
+
+
+def test_the_file_finds_the_figures_that_are_written_beside_it(tmp_path: Path, coaudit: Coaudit) -> None:
+    coaudit("ingest", ROOT / "data" / "cogym")
+    coaudit("judge", "--codebook", "initiative", "--rater", "rules")
+    out, folder = tmp_path / "paper" / "report.tex", tmp_path / "paper" / "figures"
+    out.parent.mkdir()
+    coaudit("report", "--out", out, "--figures", folder)
+    wanted = re.findall(r"\\includegraphics{([^}]*)}", out.read_text(encoding="utf-8"))
+    assert wanted and all((out.parent / name).read_bytes().startswith(b"%PDF") for name in wanted)
+    refused = coaudit("report", "--out", out, "--figures", tmp_path / "my #1", status=2)
+    assert "LaTeX cannot take" in refused.err
+    plain = coaudit("report", "--format", "tex")
+    assert "without its" in plain.err and "--figures FOLDER" in plain.out

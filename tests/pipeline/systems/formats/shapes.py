@@ -40,7 +40,7 @@ def tau(folder: Path) -> Path:
             traj.append({"role": "assistant", "content": said(n)})
             info = {"task": {"user_id": f"u{task}", "instruction": said(5)}, "source": "user"}
             items.append({"task_id": task, "reward": trial / 1, "info": info, "traj": traj, "trial": trial})
-    return _json(folder / "results.json", items)
+    return as_json(folder / "results.json", items)
 
 
 def mini_swe(folder: Path) -> Path:
@@ -54,8 +54,8 @@ def mini_swe(folder: Path) -> Path:
             )
         info = {"exit_status": "Submitted", "config": {"model": {"model_name": "m-1"}}}
         value = {"info": info, "messages": messages, "instance_id": f"repo-{run}"}
-        _json(folder / f"repo-{run}" / f"repo-{run}.traj.json", value)
-    _json(folder / "preds.json", {"a": {"model_patch": "x"}})
+        as_json(folder / f"repo-{run}" / f"repo-{run}.traj.json", value)
+    as_json(folder / "preds.json", {"a": {"model_patch": "x"}})
     return folder
 
 
@@ -67,10 +67,12 @@ def who(folder: Path) -> Path:
         turns = [
             {"content": said(k), "role": roles.get(x, "assistant"), "name": x} for k, x in enumerate(names)
         ]
-        _json(folder / "Made" / f"{n}.json", {"question_ID": f"m{n}", "history": turns, "mistake_step": "1"})
+        as_json(
+            folder / "Made" / f"{n}.json", {"question_ID": f"m{n}", "history": turns, "mistake_step": "1"}
+        )
         spoken = ("human", "Orchestrator (thought)", "Orchestrator (-> WebSurfer)", "WebSurfer")
         turns = [{"content": said(k), "role": x} for k, x in enumerate(spoken)]
-        _json(
+        as_json(
             folder / "Written" / f"{n}.json", {"question_ID": f"w{n}", "history": turns, "mistake_step": "3"}
         )
     return folder
@@ -86,7 +88,7 @@ def mast(folder: Path) -> Path:
         items.append(
             {"mas_name": "ChatDev", "trace_id": n, "trace": trace, "mast_annotation": {"1.1": n % 2}}
         )
-    return _json(folder / "traces.json", items)
+    return as_json(folder / "traces.json", items)
 
 
 def turns_csv(folder: Path) -> Path:
@@ -97,12 +99,12 @@ def turns_csv(folder: Path) -> Path:
     for talk in range(3):
         for n in range(4):
             rows.writerow([f"c{talk}", n, ("customer", "Maya")[n % 2], said(n), 4 if n == 3 else ""])
-    return _text(folder / "turns.csv", text.getvalue())
+    return as_text(folder / "turns.csv", text.getvalue())
 
 
 def sharegpt(folder: Path) -> Path:
     turns = [{"from": ("human", "gpt")[n % 2], "value": said(n)} for n in range(4)]
-    return _lines(folder / "share.jsonl", [{"id": f"s{n}", "conversations": turns} for n in range(3)])
+    return as_lines(folder / "share.jsonl", [{"id": f"s{n}", "conversations": turns} for n in range(3)])
 
 
 def swe_agent(folder: Path) -> Path:
@@ -117,14 +119,14 @@ def swe_agent(folder: Path) -> Path:
             }
             for n in range(3)
         ]
-        _json(folder / f"run{run}.traj", {"trajectory": steps, "info": {"exit_status": "submitted"}})
+        as_json(folder / f"run{run}.traj", {"trajectory": steps, "info": {"exit_status": "submitted"}})
     return folder
 
 
 def texts(folder: Path) -> Path:
     for talk in range(3):
         lines = [f"{('User', 'Assistant')[n % 2]}: {said(n)}\nand one more line" for n in range(4)]
-        _text(folder / f"chat{talk}.txt", "\n".join(lines))
+        as_text(folder / f"chat{talk}.txt", "\n".join(lines))
     return folder
 
 
@@ -133,7 +135,7 @@ def web_arena(folder: Path) -> Path:
         {"url": "http://x", "action": f"click [{n}]", "observation": said(n), "thought": said(n)}
         for n in range(4)
     ]
-    return _json(folder / "w.json", [{"task_id": n, "score": n / 2, "steps": steps} for n in range(3)])
+    return as_json(folder / "w.json", [{"task_id": n, "score": n / 2, "steps": steps} for n in range(3)])
 
 
 def open_hands(folder: Path) -> Path:
@@ -151,7 +153,7 @@ def open_hands(folder: Path) -> Path:
                 {"id": 2 * k + 2, "source": "environment", "observation": "run", "content": said(k)}
             )
         items.append({"instance_id": f"i{n}", "history": history, "test_result": {"resolved": bool(n)}})
-    return _json(folder / "o.json", items)
+    return as_json(folder / "o.json", items)
 
 
 def lang_graph(folder: Path) -> Path:
@@ -162,29 +164,29 @@ def lang_graph(folder: Path) -> Path:
         {"type": "ai", "content": said(2)},
     ]
     runs = [{"thread_id": f"t{n}", "values": {"messages": messages}} for n in range(3)]
-    return _json(folder / "g.json", {"runs": runs})
+    return as_json(folder / "g.json", {"runs": runs})
 
 
 def preferences(folder: Path) -> Path:
     """Dialogues as one text a field."""
     text = "".join(f"\n\n{('Human', 'Assistant')[n % 2]}: {said(n)}" for n in range(4))
-    return _lines(folder / "p.jsonl", [{"chosen": text, "rejected": text[: 90 + n]} for n in range(3)])
+    return as_lines(folder / "p.jsonl", [{"chosen": text, "rejected": text[: 90 + n]} for n in range(3)])
 
 
 def pairs(folder: Path) -> Path:
     rows = [{"instruction": said(n), "input": "", "output": said(n + 1), "score": n} for n in range(4)]
-    return _lines(folder / "q.jsonl", rows)
+    return as_lines(folder / "q.jsonl", rows)
 
 
 def columns(folder: Path) -> Path:
     """Turns as an object of equally long lists."""
     turns = {"speaker": [0, 1, 0, 1], "utterance": [said(n) for n in range(4)]}
-    return _lines(folder / "c.jsonl", [{"dialogue_id": f"d{n}", "turns": turns} for n in range(3)])
+    return as_lines(folder / "c.jsonl", [{"dialogue_id": f"d{n}", "turns": turns} for n in range(3)])
 
 
 def plain_lists(folder: Path) -> Path:
     rows = [{"dialog": [said(n) for n in range(4)], "act": [k, 2, 1, 2]} for k in range(3)]
-    return _lines(folder / "d.jsonl", rows)
+    return as_lines(folder / "d.jsonl", rows)
 
 
 def parquet(folder: Path) -> Path:
@@ -206,20 +208,20 @@ def logged_messages(folder: Path) -> Path:
             lines.append(
                 {"sessionId": f"s{run}", "timestamp": at, "message": {"role": role, "content": content}}
             )
-        _lines(folder / f"{run}.jsonl", lines)
+        as_lines(folder / f"{run}.jsonl", lines)
     return folder
 
 
 def by_name(folder: Path) -> Path:
     """An object of sessions by their names, in which the system is who answers."""
     turns = [{"speaker": ("user", "system")[n % 2], "utterance": said(n)} for n in range(4)]
-    return _json(folder / "n.json", {f"talk-{n}": turns for n in range(3)})
+    return as_json(folder / "n.json", {f"talk-{n}": turns for n in range(3)})
 
 
 def unsaid(folder: Path) -> Path:
     """Dialogues in which nothing says who speaks."""
     log = [{"text": said(n), "metadata": {}} for n in range(4)]
-    return _json(folder / "u.json", {f"M{n}.json": {"goal": {"x": 1}, "log": log} for n in range(3)})
+    return as_json(folder / "u.json", {f"M{n}.json": {"goal": {"x": 1}, "log": log} for n in range(3)})
 
 
 def export(folder: Path) -> Path:
@@ -231,7 +233,7 @@ def export(folder: Path) -> Path:
             lines.append(
                 f"P{talk};2024-05-01 10:0{n}:00;{who};{said(n)};{'AB'[talk % 2]}".replace("; ", ", ")
             )
-    return _text(folder / "export.csv", "\n".join(lines))
+    return as_text(folder / "export.csv", "\n".join(lines))
 
 
 def text_values(folder: Path) -> Path:
@@ -249,7 +251,7 @@ def text_values(folder: Path) -> Path:
             }
             for n in range(4)
         ]
-        _json(folder / f"{talk}.json", {"object": "list", "data": data, "has_more": False})
+        as_json(folder / f"{talk}.json", {"object": "list", "data": data, "has_more": False})
     return folder
 
 
@@ -266,7 +268,7 @@ def tree(folder: Path) -> Path:
             message = {"id": name, "author": author, "create_time": 1.7e9 + n, "content": content}
             nodes[name] = {"id": name, "message": message, "parent": parent, "children": []}
         chats.append({"title": f"Chat {chat}", "mapping": nodes, "conversation_id": f"c{chat}"})
-    return _json(folder / "conversations.json", chats)
+    return as_json(folder / "conversations.json", chats)
 
 
 def parts(folder: Path) -> Path:
@@ -284,7 +286,7 @@ def parts(folder: Path) -> Path:
         }
         for n in range(3)
     ]
-    return _lines(folder / "chats.jsonl", chats)
+    return as_lines(folder / "chats.jsonl", chats)
 
 
 def function_parts(folder: Path) -> Path:
@@ -293,7 +295,7 @@ def function_parts(folder: Path) -> Path:
     answer = {"functionResponse": {"name": "weather", "response": {"celsius": 20}}}
     talk = [("user", {"text": said(0)}), ("model", call), ("user", answer), ("model", {"text": said(1)})]
     contents = [{"role": role, "parts": [part]} for role, part in talk]
-    return _lines(folder / "g.jsonl", [{"id": f"r{n}", "contents": contents} for n in range(3)])
+    return as_lines(folder / "g.jsonl", [{"id": f"r{n}", "contents": contents} for n in range(3)])
 
 
 def sources(folder: Path) -> Path:
@@ -302,7 +304,9 @@ def sources(folder: Path) -> Path:
     answer = [{"call_id": "1", "name": "find_hotel", "content": "no room", "is_error": True}]
     for run in range(2):
         said_ = [("user", f"{said(0)} {run}"), ("planner", call), ("planner", answer), ("critic", said(1))]
-        _json(folder / f"{run}.json", {"messages": [{"source": who, "content": what} for who, what in said_]})
+        as_json(
+            folder / f"{run}.json", {"messages": [{"source": who, "content": what} for who, what in said_]}
+        )
     return folder
 
 
@@ -314,7 +318,7 @@ def prefixes(folder: Path) -> Path:
     for run in range(2):
         whole = [*turns, {"role": "assistant", "content": said(3 + 4 * run)}]
         inside = {"query": f"Q{run}", "train_messages": [turns[:2], whole], "finish_type": "give_answer"}
-        _json(folder / f"{run}.json", {"win": bool(run), "answer_generation": inside})
+        as_json(folder / f"{run}.json", {"win": bool(run), "answer_generation": inside})
     return folder
 
 
@@ -331,7 +335,7 @@ def calls_in_steps(folder: Path) -> Path:
         last = {"model_output": said(3), "tool_calls": [{"id": "2", "function": {"name": "final_answer"}}]}
         steps = [{**step, "observations": said(2)}, {**last, "step_number": 2, "observations": "42"}]
         runs.append({"task_id": f"t{run}", "prediction": "42", "intermediate_steps": steps})
-    return _lines(folder / "runs.jsonl", runs)
+    return as_lines(folder / "runs.jsonl", runs)
 
 
 SHAPES: dict[str, Callable[[Path], Path]] = {
@@ -344,15 +348,15 @@ SHAPES: dict[str, Callable[[Path], Path]] = {
 }
 
 
-def _text(path: Path, text: str) -> Path:
+def as_text(path: Path, text: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     return path
 
 
-def _json(path: Path, value: object) -> Path:
-    return _text(path, json.dumps(value, indent=1))
+def as_json(path: Path, value: object) -> Path:
+    return as_text(path, json.dumps(value, indent=1))
 
 
-def _lines(path: Path, values: list[Any]) -> Path:
-    return _text(path, "".join(f"{json.dumps(value)}\n" for value in values))
+def as_lines(path: Path, values: list[Any]) -> Path:
+    return as_text(path, "".join(f"{json.dumps(value)}\n" for value in values))

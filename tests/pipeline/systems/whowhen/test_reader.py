@@ -141,5 +141,5 @@ def test_a_folder_without_such_files_says_what_is_in_it(tmp_path: Path, coaudit:
     (tmp_path / "set").mkdir()
     (tmp_path / "set" / "log.json").write_text('[{"a": 1}]', encoding="utf-8")
     wrong = coaudit("import", "whowhen", tmp_path / "set", status=1).err
-    assert "no files of whowhen in it; it looks like 1 records of json with" in wrong
+    assert "no files of whowhen in it; it looks like 1 record of json with" in wrong
     assert "expected one of mast, whowhen" in coaudit("import", "else", tmp_path, status=2).err

@@ -1,0 +1,71 @@
+"""Two transcripts beside each other, their events lined up by step or by time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from itertools import zip_longest
+from typing import Any, Literal
+
+Order = Literal["step", "time"]
+Pair = tuple[int | None, int | None]
+"""Places of the events that stand in one row; None where a side has none there."""
+TOGETHER = 1.0
+"""Seconds within which two events are taken to be at one time."""
+
+
+def pairs(left: Sequence[dict[str, Any]], right: Sequence[dict[str, Any]], order: Order) -> list[Pair]:
+    """The rows of two sessions' events.
+
+    By step, the n-th event stands beside the n-th. By time, events stand in order of the time since their
+    session's first one, and those within a second of each other in one row; ValueError where a session has
+    no times.
+    """
+    if order == "step":
+        return list(zip_longest(range(len(left)), range(len(right))))
+    times = [elapsed(left), elapsed(right)]
+    if not all(times):
+        raise ValueError("both sessions need times")
+    rows: list[Pair] = []
+    one, two = 0, 0
+    while one < len(left) or two < len(right):
+        first = times[0][one] if one < len(left) else float("inf")
+        second = times[1][two] if two < len(right) else float("inf")
+        takes = first <= second + TOGETHER, second <= first + TOGETHER
+        rows.append((one if takes[0] else None, two if takes[1] else None))
+        one, two = one + takes[0], two + takes[1]
+    return rows
+
+
+def elapsed(events: Sequence[dict[str, Any]]) -> list[float]:
+    """Seconds since the first event that has a time, none before the one above; empty without any."""
+    moments = [_seconds(event["time"]) for event in events]
+    began = next((moment for moment in moments if moment is not None), None)
+    if began is None:
+        return []
+    told, last = [], 0.0
+    for moment in moments:
+        last = last if moment is None else max(last, moment - began)
+        told.append(last)
+    return told
+
+
+def _seconds(time: str | None) -> float | None:
+    try:
+        moment = datetime.fromisoformat(time) if time else None
+    except ValueError:
+        return None
+    return None if moment is None else moment.replace(tzinfo=None).timestamp()
+
+
+def beside(left: Sequence[str], right: Sequence[str], rows: Sequence[Pair]) -> str:
+    """The drawn events of two sessions, a row a pair."""
+    cells = []
+    for pair in rows:
+        both = zip(("left", "right"), (left, right), pair, strict=True)
+        shown = "".join(
+            f'<div class="ca-timeline" data-side="{side}">{"" if place is None else drawn[place]}</div>'
+            for side, drawn, place in both
+        )
+        cells.append(f'<div class="pair">{shown}</div>')
+    return f'<div class="ca ca-transcript ca-pairs">{"".join(cells)}</div>'

@@ -1,0 +1,59 @@
+"""The part of a session that a question is about: what one participant did, or what is cited."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from . import pins
+from .read import Replay
+
+EVERYTHING, FOUND = "", "found"
+"""What can be shown beside the participants by their names, which stand behind `by:`."""
+BY = "by:"
+BESIDE = 1
+"""Events before and after each that are shown with it."""
+
+
+def choices(shown: Replay, ratings: Iterable[dict[str, Any]]) -> dict[str, str]:
+    """What can be shown of a session -> how it is called."""
+    team = [p["name"] for p in shown.participants if p["kind"] != "environment"]
+    made = {EVERYTHING: "Everything"}
+    if any(pins.positive(row) and (row["cites"] or row["event"] is not None) for row in ratings):
+        made[FOUND] = "What is found, and what is next to it"
+    if len(team) > 1:
+        made |= {f"{BY}{name}": f"{name}, and what is next to it" for name in team}
+    return made
+
+
+def asked_about(shown: Replay, code: str | None) -> str:
+    """What a code is about: the participant of whom it is found, else everything."""
+    own = (row for row in shown.ratings if row["unit"] == "participant" and row["code"] == code)
+    first = next((row["event"] for row in own if pins.positive(row)), None)
+    actor = next((event["actor"] for event in shown.events if event["seq"] == first), None)
+    return f"{BY}{actor}" if actor is not None else EVERYTHING
+
+
+def concerned(shown: Replay, ratings: Iterable[dict[str, Any]], what: str) -> tuple[Replay, dict[int, int]]:
+    """(the session with only these events and their neighbours, seq -> how many are left out before it)."""
+    if what == EVERYTHING:
+        return shown, {}
+    own = [place for place, event in enumerate(shown.events) if _is_of(event, what, _cited(ratings))]
+    near = {place for at in own for place in range(at - BESIDE, at + BESIDE + 1)}
+    kept = [place for place in range(len(shown.events)) if place in near]
+    left_out, after = dict[int, int](), 0
+    for place in kept:
+        if place > after:
+            left_out[shown.events[place]["seq"]] = place - after
+        after = place + 1
+    return replace(shown, events=[shown.events[place] for place in kept]), left_out
+
+
+def _cited(ratings: Iterable[dict[str, Any]]) -> set[int]:
+    found = [row for row in ratings if pins.positive(row)]
+    return {seq for row in found for seq in (*(row["cites"] or ()), row["event"]) if seq is not None}
+
+
+def _is_of(event: dict[str, Any], what: str, cited: set[int]) -> bool:
+    return event["seq"] in cited if what == FOUND else bool(event["actor"] == what.removeprefix(BY))

@@ -1,0 +1,63 @@
+"""Whether lists of messages are calls of a model, each with what was said before, and where the reply is."""
+
+from __future__ import annotations
+
+from . import growing, turns
+from .guess_made import Guess
+from .guess_names import is_said, named
+from .mapped_messages import reply_in
+from .mapping import Messages
+from .survey import Survey
+
+REPLIES = ("response", "completion", "reply", "output", "answer", "generation", "model_response", "sampled")
+LEAST = 0.3
+"""So many of the records must have a reply."""
+CONTINUE = 0.3
+"""Where so many of the records continue another one, they are calls of a model."""
+
+
+def of_messages(made: Guess, seen: Survey) -> None:
+    """Note where the reply to a list of messages is, and whether records continue each other."""
+    at = made.at or ""
+    made.reply = _reply(seen, at)
+    calls = [
+        (turns.events_in(record, at, None), reply_in(record, Messages(at=at, reply=made.reply)))
+        for record in seen.records
+    ]
+    whole = [(many, reply) for many, reply in calls if isinstance(many, list)]
+    made.growing = len(whole) > 1 and growing.share(whole) >= CONTINUE
+
+
+def _reply(seen: Survey, at: str) -> str | None:
+    """A message that stands apart from the list; else a text where the list ends with what was asked."""
+    most = 0.5 * len(seen.records)
+    for path, one in seen.paths.items():
+        parent = path.rpartition(".")[0]
+        role = seen.paths.get(f"{parent}.role")
+        apart = parent and parent != at and not path.startswith(f"{at}[") and parent.count("[]") < 2
+        if (
+            one.key == "content"
+            and role
+            and apart
+            and set(role.values) == {"assistant"}
+            and one.count >= most
+        ):
+            return parent.replace("[]", "[0]")
+    if not _ends_asked(seen, at):
+        return None
+    for one in named(seen.paths, REPLIES):
+        if one.count < LEAST * len(seen.records):
+            continue
+        if one.only("text") and is_said(one):
+            return one.path
+        if one.only("list") and f"{one.path}[].turn" in seen.paths:
+            return f"{one.path}[0]"
+    return None
+
+
+def _ends_asked(seen: Survey, at: str) -> bool:
+    """Whether most lists end with what is no agent's."""
+    lists = [turns.events_in(record, at, None) for record in seen.records]
+    last = [many[-1] for many in lists if isinstance(many, list) and many and isinstance(many[-1], dict)]
+    asked = sum(one.get("role") in ("user", "human") for one in last)
+    return asked > 0.8 * len(last) if last else False

@@ -1,0 +1,64 @@
+"""What the parts of logs are taken for, on the way to a draft."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from .guess_roles import Role
+from .paths import several
+
+Shape = Literal["messages", "spans", "list", "pairs", "text", "table", "nothing"]
+
+
+@dataclass
+class Guess:
+    """What the parts of the logs are taken for."""
+
+    shape: Shape = "nothing"
+    at: str | None = None
+    event: dict[str, str | list[str]] = field(default_factory=dict)
+    """Field of `[event]` -> its path, as the mapping has it."""
+    spans: dict[str, str | list[str]] = field(default_factory=dict)
+    """Field of `[spans]` -> its path."""
+    native_id: list[str] = field(default_factory=list)
+    head: dict[str, str] = field(default_factory=dict)
+    hidden: str | None = None
+    tags: dict[str, str] = field(default_factory=dict)
+    outcomes: dict[str, str] = field(default_factory=dict)
+    secrets: list[str] = field(default_factory=list)
+    roles: list[Role] = field(default_factory=list)
+    patterns: list[str] = field(default_factory=list)
+    fields: dict[str, str | list[str]] = field(default_factory=dict)
+    strip: bool = False
+    each: bool = False
+    """Whether a record is one message, or one span."""
+    turns_about: bool = False
+    """Whether no field says who speaks, and two speak in turn."""
+    reply: str | None = None
+    growing: bool = False
+    """Whether records are calls of a model that continue each other."""
+    notes: tuple[str, list[str]] | None = None
+    """Path and values of records that only say that something begins."""
+    observed: str | None = None
+    """How a user's turn begins that a scaffold fills with the output of a command."""
+    bots: str | None = None
+    """Path of what only bots have, where the names of people and bots say nothing."""
+    bots_are: bool = False
+    """Whether that is a flag, true of bots."""
+    speech: list[str] = field(default_factory=list)
+    """Actions that only say something."""
+    constant_role: str | None = None
+    fence: str | None = None
+    """What fenced blocks of the agent's texts are marked as, where they are its actions."""
+    code: str | None = None
+    """What the fenced blocks of pages are marked as, which are all that is read of them."""
+    calls: bool = False
+    """Whether texts are calls as Python writes them."""
+
+    @property
+    def used(self) -> set[str]:
+        """The paths that are fields of the events."""
+        fields = [*self.event.values(), *self.spans.values(), *self.fields.values()]
+        inside = {one for path in fields for one in several(path)}
+        return inside | {self.at or ""}

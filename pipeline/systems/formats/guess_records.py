@@ -1,0 +1,40 @@
+"""Looking into the records of a survey: their events, the values of a path, how often one comes again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from . import turns
+from .survey import PathSeen, Survey
+
+
+def events_of(seen: Survey, at: str, inside: str) -> Iterator[dict[str, Any]]:
+    """The events of the records that were looked at."""
+    for record in seen.records:
+        many = turns.events_in(record, at, None) if inside else [record]
+        yield from (event for event in many or [] if isinstance(event, dict))
+
+
+def items_in(seen: Survey, path: str) -> int:
+    return sum(seen.paths[path].lengths) if path in seen.paths else 0
+
+
+def repeats(one: PathSeen, seen: Survey) -> bool:
+    """Whether several records are of one session, and there are several, or all are of one."""
+    return (one.count >= 0.9 * len(seen.records) and not one.more and len(one.values) < 0.7 * one.count) or (
+        one.more and rows_per(one, seen) > 1.3
+    )
+
+
+def rows_per(one: PathSeen, seen: Survey) -> float:
+    values = [value_at(record, one.path) for record in seen.records]
+    return len(values) / max(1, len(set(map(str, values))))
+
+
+def value_at(record: object, path: str) -> object:
+    for key in re.split(r"(?<!\\)\.", path):
+        plain = key.replace("\\", "")
+        record = record.get(plain) if isinstance(record, dict) else None
+    return record

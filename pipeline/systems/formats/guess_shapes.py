@@ -1,0 +1,203 @@
+"""The shapes that logs have: lists of messages or events, spans, texts, pairs, tables."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter
+
+from . import dialects, guess_acts, guess_calls, guess_spans
+from .guess_events import names_and_roles, of_events
+from .guess_made import Guess
+from .guess_names import CHAT, NAMES, PAIRS, SESSION, first_one, is_label, is_said, is_speaker, named
+from .guess_records import events_of, items_in, repeats, value_at
+from .guess_roles import Role, role_of, roles_of
+from .guess_text import FENCED, fenced, pattern_of, speakers
+from .paths import several
+from .survey import PathSeen, Survey
+
+DIALECT = 200
+"""So many messages are looked at to tell how they are written."""
+
+
+def of_spans(made: Guess, seen: Survey) -> bool:
+    """One span a record."""
+    made.spans = guess_spans.fields_of(seen, "")
+    if not made.spans:
+        return False
+    made.shape, made.each = "spans", True
+    made.native_id = guess_spans.traces(seen, made.spans)
+    return True
+
+
+def of_list(made: Guess, seen: Survey, path: str) -> None:
+    inside = f"{path}[]."
+    roles = seen.paths.get(f"{inside}role") or seen.paths.get(f"{inside}type")
+    said = f"{inside}content" in seen.paths or f"{inside}tool_calls" in seen.paths
+    chat = roles is not None and said
+    known = sum(count for value, count in roles.values.items() if value in CHAT) if roles else 0
+    made.at = path
+    made.spans = guess_spans.fields_of(seen, inside)
+    if made.spans:
+        made.shape = "spans"
+        return
+    written = in_dialect(seen, path)
+    if written:
+        made.shape, made.roles = "messages", roles_of(written.items())
+    elif chat and roles and known > 0.95 * sum(roles.values.values()) and not _telling_names(seen, inside):
+        made.shape = "messages"
+        made.roles = roles_of(roles.values.items())
+    else:
+        made.shape = "list"
+        of_events(made, seen, inside)
+    if made.shape == "messages":
+        guess_calls.of_messages(made, seen)
+        if made.reply and roles is not None:
+            made.roles = roles_of([*roles.values.items(), ("assistant", 0)])
+    made.fence = guess_acts.fence(made, seen, inside)
+    made.observed = guess_acts.observed(made, seen) if made.fence else None
+    made.calls = made.fence is None and guess_acts.calls(made, seen, inside)
+
+
+def in_dialect(seen: Survey, path: str) -> Counter[str]:
+    """Roles of a list's messages where they are written otherwise than a chat API's; else none."""
+    items = list(itertools.islice(events_of(seen, path, f"{path}[]."), DIALECT))
+    told = [dialects.messages(item) for item in items]
+    other = sum(not dialects.is_plain(item) for item in items)
+    spoken = [one for many in told for one in many or []]
+    if not items or not all(told) or not other or _as_texts(seen, path):
+        return Counter()
+    return Counter(one["role"] for one in spoken)
+
+
+def _as_texts(seen: Survey, path: str) -> bool:
+    """Whether all that is said in a list is a plain text under a name that is read as one."""
+    inside = f"{path}[]."
+    texts = [one for one in named(seen.paths, NAMES["text"], inside) if is_said(one) and one.only("text")]
+    return any(one.count >= items_in(seen, path) for one in texts) and f"{inside}tool_calls" not in seen.paths
+
+
+def _telling_names(seen: Survey, inside: str) -> bool:
+    """Whether messages have names that tell more than their roles, which are then a framework's matter."""
+    names, roles = names_and_roles(seen, inside, f"{inside}name", f"{inside}role")
+    return (
+        len(names) > len(roles) and "tool" not in roles and sum(names.values()) > 0.6 * _count(seen, inside)
+    )
+
+
+def _count(seen: Survey, inside: str) -> int:
+    one = seen.paths.get(f"{inside}role")
+    return one.count if one else 0
+
+
+def of_text(made: Guess, seen: Survey) -> bool:
+    """Texts in which turns are marked, such as `User: ...`."""
+    best: tuple[float, PathSeen, str] | None = None
+    for one in seen.paths.values():
+        if "[]" in one.path or not one.texts or (one.mean_length < 40 and seen.format != "text"):
+            continue
+        pattern = pattern_of(one.texts)
+        if pattern and (best is None or one.characters > best[0]):
+            best = (one.characters, one, pattern)
+    if best is None:
+        return _of_pages(made, seen)
+    _, one, pattern = best
+    made.shape, made.at, made.patterns = "text", one.path, [pattern]
+    made.event = {"role": f"{one.path}[].speaker", "text": f"{one.path}[].text"}
+    made.roles = roles_of(speakers(one.texts, pattern).items())
+    return True
+
+
+def _of_pages(made: Guess, seen: Survey) -> bool:
+    """Pages of code that was run, each block with what it printed."""
+    one = next((one for one in seen.paths.values() if one.texts and fenced(one.texts)), None)
+    if one is None:
+        return False
+    made.shape, made.at, made.patterns = "text", one.path, [FENCED]
+    made.code = fenced(one.texts)
+    made.event = {"role": f"{one.path}[].speaker", "text": f"{one.path}[].text"}
+    made.roles = [
+        Role(str(made.code), "agent", True, len(one.texts)),
+        Role("environment", "environment", True),
+    ]
+    return True
+
+
+def of_pairs(made: Guess, seen: Survey) -> bool:
+    """A record that is a question with its answer."""
+    table = [one for one in named(seen.paths, NAMES["role"]) if is_speaker(one)]
+    made.fields = _rounds(seen)
+    rounds = bool(made.fields)
+    for names, role in () if rounds else PAIRS:
+        said = first_one([one for one in named(seen.paths, names) if one.kinds["text"] > 0 and is_said(one)])
+        if said is not None:
+            made.fields[role] = said.path
+    if not rounds and (table or not {"user", "assistant"} <= set(made.fields)):
+        made.fields = {}
+        return False
+    made.shape, made.at = "pairs", "turns"
+    made.event = {"role": "turns[].role", "text": "turns[].text"}
+    made.roles = roles_of((role, len(seen.records)) for role in made.fields)
+    return True
+
+
+def _rounds(seen: Survey) -> dict[str, str | list[str]]:
+    """Role -> its numbered fields, where a human and an agent have two or more each; else none."""
+    numbered: dict[str, dict[int, str]] = {}
+    for path, one in seen.paths.items():
+        match = re.fullmatch(r"([A-Za-z][A-Za-z_-]*?)[_-]?(\d{1,3})", path)
+        if match and one.kinds["text"] and role_of(match[1]).known:
+            numbered.setdefault(match[1], {})[int(match[2])] = path
+    many = {stem: [own[n] for n in sorted(own)] for stem, own in numbered.items() if len(own) > 1}
+    kinds = {stem: role_of(stem).kind for stem in many}
+    if sorted(kinds.values()) != ["agent", "human"]:
+        return {}
+    return {stem: many[stem] for stem in sorted(many, key=lambda stem: kinds[stem] != "human")}
+
+
+def of_messages(made: Guess, seen: Survey) -> bool:
+    """One message of a chat API a record, maybe within an object of it."""
+    for inside in ("", *(f"{path}." for path in seen.paths if "[]" not in path and path.count(".") < 2)):
+        role = seen.paths.get(f"{inside}role")
+        content = seen.paths.get(f"{inside}content")
+        if role is None or content is None or not set(role.values) <= CHAT or not role.values:
+            continue
+        if content.kinds["list"] or f"{inside}tool_calls" in seen.paths or "tool" in role.values:
+            made.shape, made.at, made.each = "messages", inside.removesuffix(".") or None, True
+            made.roles = roles_of(role.values.items())
+            sessions = [one for one in named(seen.paths, SESSION, depth=0) if repeats(one, seen)]
+            made.native_id = [sessions[0].path] if sessions else []
+            return True
+    return False
+
+
+def of_table(made: Guess, seen: Survey) -> bool:
+    """One event a record."""
+    of_events(made, seen, "")
+    if not made.event.get("text") and not made.event.get("action") and not made.event.get("command"):
+        made.event, made.constant_role = {}, None
+        return False
+    made.shape = "table"
+    role = made.event.get("role")
+    used = {one for path in made.event.values() for one in several(path)}
+    sessions = [one for one in named(seen.paths, SESSION) if one.path not in used and repeats(one, seen)]
+    made.native_id = [sessions[0].path] if sessions else []
+    made.at = None
+    made.tags = _constant(seen, made.native_id, used)
+    return role is not None or made.constant_role is not None
+
+
+def _constant(seen: Survey, session: list[str], used: set[str]) -> dict[str, str]:
+    """Columns that say the same in all records of a session, and not in all sessions."""
+    if not session:
+        return {}
+    kept = {}
+    for path, one in seen.paths.items():
+        if path in used or path in session or "[]" in path or not is_label(one) or len(one.values) < 2:
+            continue
+        said: dict[str, set[str]] = {}
+        for record in seen.records:
+            said.setdefault(str(value_at(record, session[0])), set()).add(str(value_at(record, path)))
+        if all(len(values) == 1 for values in said.values()) and len(said) > len(one.values):
+            kept[one.key] = path
+    return kept

@@ -1,0 +1,115 @@
+"""Which path of a survey is a span's kind, input, output ..., where records are runs of models and tools."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from .guess_names import first_one, is_time, named
+from .mapped_spans import FAILED, SUCCEEDED, kind_of, words
+from .paths import several
+from .survey import PathSeen, Survey
+
+KINDS = (
+    *("run_type", "span_kind", "span_type", "observation_type", "kind", "event", "event_type", "type", "op"),
+    *("op_name", "operation", "category"),
+)
+INPUTS = ("inputs", "input", "request", "prompt", "arguments", "args", "parameters", "span_inputs")
+OUTPUTS = ("outputs", "output", "response", "completion", "result", "span_outputs")
+PARENTS = ("parent_run_id", "parent_id", "parent_span_id", "parent_observation_id", "parent")
+IDS = ("id", "run_id", "span_id", "observation_id", "uuid", "call_id", "event_id")
+NAME = ("name", "tool_name", "function", "span_name", "display_name", "op_name")
+STARTS = ("start_time", "started_at", "start", "timestamp", "created_at", "start_time_unix_nano", "time")
+ENDS = ("end_time", "ended_at", "end", "completed_at", "end_time_unix_nano")
+ERRORS = ("error", "exception", "status_message", "error_message")
+STATUSES = ("status", "status_code", "level", "state")
+TRACES = (
+    "thread_id",
+    "conversation_id",
+    "trace_id",
+    "trace",
+    "session_id",
+    "session",
+    "root_run_id",
+    "run_id",
+)
+"""What spans of one session share. What is called a session comes behind the trace: it may be a project."""
+MODELS = ("model", "model_name", "ls_model_name", "model_id", "request_model")
+TOKENS = (
+    ("input_tokens", ("input_tokens", "prompt_tokens")),
+    ("output_tokens", ("output_tokens", "completion_tokens")),
+)
+DEEP = 3
+
+
+def fields_of(seen: Survey, inside: str) -> dict[str, str | list[str]]:
+    """Field of `[spans]` -> its path; empty where the records are no spans."""
+    kind = first_one([one for one in named(seen.paths, KINDS, inside, DEEP) if _tells(one)])
+    if kind is None:
+        return {}
+    made: dict[str, str | list[str]] = {"kind": kind.path}
+    sides: tuple[tuple[str, tuple[str, ...]], ...] = (("input", INPUTS), ("output", OUTPUTS))
+    for field, names in sides:
+        some = [
+            one for one in named(seen.paths, names, inside, DEEP) if one.key.lower() not in ("", kind.key)
+        ]
+        outer = [one for one in some if not any(one.path.startswith(f"{o.path}.") for o in some)]
+        if not outer:
+            return {}
+        made[field] = [one.path for one in outer][:3] if len(outer) > 1 else outer[0].path
+    taken = {kind.path, *(p for name in ("input", "output") for p in several(made[name]))}
+    for field, names, fits in _others():
+        one = first_one([
+            one for one in named(seen.paths, names, inside, DEEP)
+            if one.path not in taken and not _below(one.path, taken) and fits(one)
+        ])  # fmt: skip
+        if one is not None:
+            made[field] = one.path
+            taken.add(one.path)
+    if "name" not in made and kind.key.endswith("name"):
+        made["name"] = kind.path  # kinds are told by the names of what ran
+    return made
+
+
+def traces(seen: Survey, spans: dict[str, str | list[str]]) -> list[str]:
+    """The path of what spans of one session share, where several spans are a record each."""
+    for one in named(seen.paths, TRACES, depth=1):
+        several = one.count >= 0.9 * len(seen.records) and one.only("text", "number")
+        if several and one.path not in (spans.get("id"), spans.get("parent")):
+            return [one.path]
+    return []
+
+
+Others = Iterator[tuple[str, tuple[str, ...], Callable[[PathSeen], bool]]]
+
+
+def _plain(one: PathSeen) -> bool:
+    return one.only("text", "number")
+
+
+def _ends(one: PathSeen) -> bool:
+    """Whether its values say how a span ended."""
+    return any(words(value) & (SUCCEEDED | FAILED) for value in one.values)
+
+
+def _others() -> Others:
+    """The fields that may be missing: their names in logs, and what must stand there."""
+    yield "id", IDS, _plain
+    yield "parent", PARENTS, lambda one: _plain(one) or set(one.kinds) == {"null"}
+    yield "start", STARTS, is_time
+    yield "end", ENDS, is_time
+    yield "error", ERRORS, lambda one: set(one.kinds) <= {"text", "null", "object"}
+    yield "status", STATUSES, _ends
+    yield "name", NAME, lambda one: one.only("text")
+    yield "model", MODELS, lambda one: one.only("text")
+    for field, names in TOKENS:
+        yield field, names, lambda one: one.only("number")
+
+
+def _tells(one: PathSeen) -> bool:
+    """Whether its values are kinds of spans: a model call among them, and something else."""
+    kinds = {kind_of(value) for value in one.values} if one.only("text") and len(one.values) > 1 else set()
+    return "model" in kinds and len(kinds) > 1
+
+
+def _below(path: str, taken: set[str]) -> bool:
+    return any(path.startswith((f"{one}.", f"{one}[")) for one in taken)

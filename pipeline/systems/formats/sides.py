@@ -1,0 +1,79 @@
+"""Records that hold several sessions to be compared, told apart by what the names of their fields end in.
+
+A side's record has the fields that all share, its own without the end (`conversation`), which `side` it is,
+the number of the `record`, and `won`, where a field says whose session was liked more.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from .guess_roles import role_of
+
+ENDS = (("a", "b"), ("A", "B"), ("1", "2"), ("0", "1"), ("left", "right"))
+"""What fields of two sides end in."""
+WINNERS = (
+    "winner",
+    "preferred",
+    "preference",
+    "choice",
+    "vote",
+    "better",
+    "chosen",
+    "label",
+    "overall_preference",
+)
+"""Fields that say whose session was liked more."""
+Record = dict[str, Any]
+
+
+def sides_in(records: Sequence[Record]) -> list[str] | None:
+    """The ends by which most records have the same two fields, each with something long; None without any."""
+    for ends in ENDS:
+        told = sum(any(_is_long(one[f"{stem}{ends[0]}"]) for stem in _stems(one, ends)) for one in records)
+        if records and told > 0.6 * len(records) and not _are_rounds(records[0], ends):
+            return list(ends)
+    return None
+
+
+def apart(record: Record, sides: Sequence[str], number: int | None) -> Iterator[Record]:
+    """One record a side."""
+    stems = _stems(record, sides)
+    own = {f"{stem}{side}" for stem in stems for side in sides}
+    shared = {key: value for key, value in record.items() if key not in own}
+    for side in sides:
+        theirs = {stem.rstrip("_-. ") or side: record[f"{stem}{side}"] for stem in stems}
+        made = {**shared, **theirs, "side": side, "record": number}
+        yield {**made, "won": won} if (won := _won(record, side, sides)) is not None else made
+
+
+def _stems(record: Iterable[str], sides: Sequence[str]) -> list[str]:
+    """What the names of fields that each side has begin with."""
+    first = sides[0]
+    stems = [key[: -len(first)] for key in record if key.endswith(first) and len(key) > len(first)]
+    return [
+        stem
+        for stem in stems
+        if all(f"{stem}{side}" in record for side in sides) and (stem[-1] in "_-. " or not first.islower())
+    ]
+
+
+def _are_rounds(record: Record, ends: Sequence[str]) -> bool:
+    """Whether fields of a human and of an agent are numbered, so that the numbers are turns."""
+    kinds = {
+        role_of(stem.strip("_-. ")).kind for stem in _stems(record, ends) if role_of(stem.strip("_-. ")).known
+    }
+    return {"human", "agent"} <= kinds
+
+
+def _is_long(value: Any) -> bool:
+    return isinstance(value, (list, dict)) or (isinstance(value, str) and len(value) > 40)
+
+
+def _won(record: Record, side: str, sides: Sequence[str]) -> bool | None:
+    """Whether a record names the side, alone, as the one that was liked more."""
+    said = next((record[key] for key in WINNERS if isinstance(record.get(key), str)), "")
+    named = {one for one in sides if re.search(rf"(?:^|[^A-Za-z0-9]){re.escape(one)}$", said, re.IGNORECASE)}
+    return side in named if len(named) == 1 else None

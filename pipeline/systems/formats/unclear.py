@@ -1,0 +1,81 @@
+"""What a draft does not know of logs, in sentences that say which line of it to change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from . import turns
+from .guess_made import Guess
+from .paths import several
+from .survey import PathSeen, Survey
+
+NAMED = 8
+LONG = 40
+"""Characters on average from which on a text may be what somebody said."""
+
+
+def unclear(seen: Survey, made: Guess) -> Iterator[str]:
+    """One sentence for each thing that the logs do not tell."""
+    if made.shape == "nothing":
+        yield from _nothing(seen)
+        return
+    yield from _who(made)
+    if made.shape in ("table", "spans") and made.each | (made.shape == "table") and not made.native_id:
+        yield "no field tells sessions apart, so a file is one: give [trajectory] native_id if one does"
+    if made.shape in ("list", "table") and "time" not in made.event:
+        yield "no field holds times that can be read: give [event] time (ISO 8601, or seconds since 1970)"
+    if made.spans and "start" not in made.spans:
+        yield "no field says when a run began, so they stand in the log's order: give [spans] start"
+    missing = _without(seen, made)
+    if missing:
+        yield (
+            f"{missing} of {len(seen.records)} records have nothing at {made.at} and are quarantined: other "
+            "records than sessions, or sessions of another shape"
+        )
+
+
+def _who(made: Guess) -> Iterator[str]:
+    """Doubts on who speaks."""
+    if made.turns_about:
+        yield "no field says who speaks: user and assistant are taken to do so in turn ([constants] role)"
+    elif made.constant_role:
+        yield f"no field says who acts: all is put down to {made.constant_role} ([constants] role)"
+    unknown = [role for role in made.roles if not role.known]
+    if unknown and not made.bots:
+        names = ", ".join(f"{role.name} ({role.kind})" for role in unknown[:NAMED])
+        more = f" and {len(unknown) - NAMED} more" if len(unknown) > NAMED else ""
+        yield f"nothing says what these are, so it is a guess: {names}{more}; change them in [roles]"
+
+
+def _nothing(seen: Survey) -> Iterator[str]:
+    """What was looked for, and what comes next to it."""
+    yield "no list of turns, no column of speakers, no runs of models, no marks of turns in a text"
+    if seen.format == "text":
+        yield (
+            "if each turn of the text begins in the same way, write that as a regular expression: [turns] "
+            'at = "text", pattern = \'^(?P<who>Ada|Bot): \', with [event] role = "text[].who", '
+            'text = "text[].text"'
+        )
+        return
+    texts = sorted((one for one in seen.paths.values() if _is_text(one)), key=lambda one: -one.characters)
+    for one in texts[:3]:
+        at = one.path.rpartition("[].")[0]
+        if "[]" in at:
+            yield f"{one.path} holds long texts two lists deep, which no path reaches: cut the records first"
+        else:
+            who = f"{at}[].…" if at else "…"
+            yield f'if {one.path} is what somebody said: [event] text = "{one.path}", role = "{who}"'
+    if not texts:
+        yield "no path holds texts: are these labels or measures of sessions that lie elsewhere?"
+
+
+def _is_text(one: PathSeen) -> bool:
+    return one.kinds["text"] > 0 and one.mean_length >= LONG
+
+
+def _without(seen: Survey, made: Guess) -> int:
+    """Records without the list that the others have."""
+    if made.each or made.shape not in ("messages", "list", "spans") or not several(made.at):
+        return 0
+    lists = (turns.events_in(record, made.at or "", None) for record in seen.records)
+    return sum(not isinstance(many, list) for many in lists)

@@ -1,0 +1,372 @@
+"""What `coaudit map` drafts for logs of tools that run, watch and compare agents, used as it is."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from coaudit.pipeline.systems.formats.drafting import draft
+from coaudit.pipeline.systems.formats.growing import sessions_of
+from coaudit.pipeline.systems.formats.unclear import unclear
+from tests.pipeline.systems.formats.files import brief, written
+from tests.pipeline.systems.formats.shapes import as_json, as_lines, as_text, said
+from tests.pipeline.systems.formats.shapes_logs import LOGS
+from tests.pipeline.systems.formats.test_drafting import drafted
+
+USER, AGENT = ("user", "human"), ("assistant", "agent")
+EXPECTED: dict[str, tuple[int, list[tuple[str, str]], list[tuple[str, str, str | None]]]] = {
+    "traced_runs": (
+        3,
+        [USER, AGENT],
+        [
+            ("user", "message", said(0)),
+            ("assistant", "action", "timetable"),
+            ("assistant", "message", said(3)),
+        ],
+    ),
+    "observations": (
+        2,
+        [("environment", "environment"), USER, AGENT],
+        [
+            ("environment", "start", "Be brief."),
+            ("user", "message", said(0)),
+            ("assistant", "action", "search"),
+            ("assistant", "message", said(3)),
+        ],
+    ),
+    "typed_events": (
+        3,
+        [USER, AGENT],
+        [("user", "message", said(0)), ("assistant", "action", "bash"), ("assistant", "message", said(3))],
+    ),
+    "turns_of_steps": (
+        3,
+        [USER, AGENT, ("environment", "environment")],
+        [
+            ("user", "message", said(0)),
+            ("assistant", "action", "cd"),
+            ("assistant", "action", "ls"),
+            ("environment", "note", "decoded"),
+            ("assistant", "message", said(2)),
+            ("user", "message", said(1)),
+        ],
+    ),
+    "crew": (
+        1,
+        [("Senior Researcher", "agent"), ("Reporting Analyst", "agent")],
+        [
+            ("Senior Researcher", "note", said(0)),
+            ("Senior Researcher", "message", f"# research\n{said(2)}"),
+            ("Reporting Analyst", "note", said(1)),
+        ],
+    ),
+    "channel": (
+        2,
+        [("U01", "human"), ("helper", "agent"), ("U02", "human")],
+        [("U01", "message", said(0)), ("helper", "message", said(1)), ("U02", "message", said(2))],
+    ),
+    "arena": (6, [USER, AGENT], [("user", "message", said(0)), ("assistant", "message", f"a: {said(1)}")]),
+    "answers_of_two": (8, [USER, AGENT], [("user", "message", said(0)), ("assistant", "message", said(1))]),
+    "model_calls": (
+        2,
+        [("environment", "environment"), USER, AGENT],
+        [
+            ("environment", "start", "You write code."),
+            ("user", "message", said(0)),
+            ("assistant", "message", "```python\nprint(apis.show(0))\n```"),
+            ("assistant", "action", "python"),
+            ("assistant", "message", "```python\nprint(apis.show(1))\n```"),
+        ],
+    ),
+    "interactions": (
+        2,
+        [("environment", "environment"), ("python", "agent")],
+        [
+            ("environment", "note", f"### Environment Interaction 1\n{'-' * 60}"),
+            *[("python", "action", "python")] * 3,
+        ],
+    ),
+    "general_assistant": (
+        3,
+        [USER, ("agent", "agent")],
+        [
+            ("user", "message", said(0)),
+            ("agent", "action", "web_search"),
+            ("agent", "action", "final_answer"),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("shape", LOGS)
+def test_a_draft_used_as_it_is_gives_the_sessions_their_speakers_and_what_they_did(
+    tmp_path: Path, shape: str
+) -> None:
+    count, people, events = EXPECTED[shape]
+    trajectories = drafted(LOGS[shape](tmp_path))
+    assert len(trajectories) == count and len({t.id for t in trajectories}) == count
+    assert len({t.native_id for t in trajectories}) == count
+    first = trajectories[0]
+    assert [(p.name, p.kind) for p in first.participants] == people
+    assert brief(first.events)[: len(events)] == events
+
+
+def test_a_run_of_a_tool_is_the_result_of_the_call_that_a_model_made_and_fails_with_its_error(
+    tmp_path: Path,
+) -> None:
+    runs = drafted(LOGS["traced_runs"](tmp_path))
+    actions = [event for run in runs for event in run.events if event.kind == "action"]
+    assert [(e.action and e.action.arguments, e.status, e.error) for e in actions] == [
+        ({"to": "Ulm"}, None, None),
+        ({"to": "Ulm"}, "failed", "TimeoutError: no answer"),
+        ({"to": "Ulm"}, None, None),
+    ]
+    shown = runs[0].states[actions[0].states["public"]]
+    assert (shown, runs[0].agent_model) == ({"observation": "three trains"}, "m-1")
+
+
+def test_calls_that_are_all_of_a_text_are_its_actions_with_the_results_that_follow(tmp_path: Path) -> None:
+    run = drafted(LOGS["turns_of_steps"](tmp_path))[0]
+    actions = [event for event in run.events if event.kind == "action"]
+    assert [(e.action and (e.action.name, e.action.arguments), e.status) for e in actions] == [
+        (("cd", {"folder": "a0"}), None),
+        (("ls", {}), "failed"),
+        (("cd", {"folder": "a1"}), None),
+        (("ls", {}), "failed"),
+    ]
+
+
+def test_of_two_sessions_in_a_record_each_is_one_that_won_or_did_not(tmp_path: Path) -> None:
+    runs = drafted(LOGS["arena"](tmp_path))
+    assert [(run.native_id, run.agent_model, run.tags) for run in runs[:2]] == [
+        ("q0/a", "m-1", {"side": "a"}),
+        ("q0/b", "m-2", {"side": "b"}),
+    ]
+    won = [next(o.value for o in run.outcomes if o.name == "won") for run in runs]
+    assert won == [1, 0, 0, 1, None, None]
+
+
+def test_what_a_command_printed_is_no_word_of_a_human_and_a_page_tells_what_failed(tmp_path: Path) -> None:
+    calls = drafted(LOGS["model_calls"](tmp_path / "calls"))[0]
+    assert sum(event.actor == "user" for event in calls.events) == 1
+    page = drafted(LOGS["interactions"](tmp_path / "pages"))[0]
+    actions = [event for event in page.events if event.kind == "action"]
+    assert [(e.action and e.action.arguments, e.status) for e in actions] == [
+        ({"command": "print(apis.show(0, 0))"}, None),
+        ({"command": "print(apis.show(0, 1))"}, "failed"),
+        ({"command": "print(apis.show(0, 2))"}, "failed"),
+    ]
+
+
+def test_files_of_other_things_are_passed_over_by_name_and_times_in_seconds_are_times(tmp_path: Path) -> None:
+    folder = LOGS["channel"](tmp_path)
+    assert 'files = ["*.json", "!channels.json", "!users.json"]' in draft(folder).text
+    assert [e.time for e in drafted(folder)[0].events][:2] == [
+        "2026-01-01T00:00:00.000100+00:00",
+        "2026-01-01T00:00:30.000200+00:00",
+    ]
+
+
+def test_a_reference_answer_is_no_field_that_a_judge_sees(tmp_path: Path) -> None:
+    text = draft(LOGS["general_assistant"](tmp_path)).text
+    assert '# hidden = "Final answer"' in text and "Final answer" not in json.dumps(tomllib.loads(text))
+
+
+def test_calls_of_two_sessions_that_begin_alike_are_told_apart_by_the_reply() -> None:
+    def asked(text: str) -> dict[str, str]:
+        return {"role": "user", "content": text}
+
+    def back(text: str) -> dict[str, str]:
+        return {"role": "assistant", "content": text}
+
+    first, one, two = asked("Go."), back("I take the train."), back("I take the bus.")
+    calls = [
+        ([first], [one]),
+        ([first], [two]),
+        ([first, two, asked("When?")], [back("At two.")]),
+        ([first, one, asked("When?")], [back("At one.")]),
+    ]
+    sessions = sessions_of(calls)
+    assert [(s.first, s.last, s.messages[-1]["content"]) for s in sessions] == [
+        (0, 3, "At one."),
+        (1, 2, "At two."),
+    ]
+
+
+def test_a_draft_says_what_it_did_not_understand_and_which_line_to_change(tmp_path: Path) -> None:
+    def doubts(path: Path) -> list[str]:
+        made = draft(path)
+        return list(unclear(made.seen, made.made))
+
+    crew = doubts(LOGS["crew"](tmp_path))
+    assert any("no field tells sessions apart" in one and "native_id" in one for one in crew)
+    assert any("Reporting Analyst (agent)" in one and "[roles]" in one for one in crew)
+    deep = [{"id": n, "choices": [{"turns": [{"a": said(n)}, {"a": said(n + 1)}]}]} for n in range(3)]
+    nothing = doubts(written(tmp_path / "deep.jsonl", *deep))
+    assert "two lists deep" in " ".join(nothing)
+    talk = [{"role": "user", "content": said(0)}, {"role": "assistant", "content": said(1)}]
+    mixed = [{"id": n, "prompt": talk} for n in range(4)]
+    told = doubts(written(tmp_path / "mixed.jsonl", {"spec": "x"}, *mixed))
+    assert any(one.startswith("1 of 5 records have nothing at prompt") for one in told)
+    plain = doubts(written(tmp_path / "numbers.jsonl", *({"a": n} for n in range(3))))
+    assert plain[-1].startswith("no path holds texts")
+
+
+def bots_by_a_flag(folder: Path) -> Path:
+    """A channel's export in which a flag of the author says who is a bot."""
+    people = (("ada", False), ("helper-x", True), ("bo", False))
+    messages = [
+        {"id": str(n), "timestamp": f"2026-01-01T10:0{n}:00Z", "content": said(n)}
+        | {"author": {"id": str(n % 3), "name": people[n % 3][0], "isBot": people[n % 3][1]}}
+        for n in range(6)
+    ]
+    return as_json(folder / "chat.json", {"channel": {"id": "1", "name": "lab"}, "messages": messages})
+
+
+def dated_lines(folder: Path) -> Path:
+    """A messenger's export: a date as people write it, a name, a line."""
+    lines = (f"1/{n + 1}/26, 9:1{n} PM - {('Ada', 'Coach Bot')[n % 2]}: {said(n)}" for n in range(6))
+    return as_text(folder / "chat.txt", "\n".join(lines))
+
+
+def outputs_as_turns(folder: Path) -> Path:
+    """Runs in an operating system: what a command printed is a user's turn, without a scaffold's mark."""
+    command = f"Think: {said(1)}\n\n```bash\nls\n```"
+    turns = [
+        ("user", said(0)),
+        ("agent", command),
+        ("user", "The output of the OS:\n\na"),
+        ("agent", said(2)),
+    ]
+    history = [{"role": role, "content": text} for role, text in turns]
+    return as_lines(folder / "runs.jsonl", [{"index": n, "output": {"history": history}} for n in range(4)])
+
+
+def named_calls(folder: Path) -> Path:
+    """Calls whose only kind is the address of what ran, and times in nanoseconds."""
+    asked = {"messages": [{"role": "user", "content": said(0)}]}
+    back = {"choices": [{"message": {"role": "assistant", "content": said(3)}}]}
+    ops = (
+        ("Team.run", {"task": said(0)}, said(3)),
+        ("chat.completions", asked, back),
+        ("tool.search", {"q": 1}, "x"),
+    )
+    rows = [
+        {"id": f"{t}{n}", "op_name": f"lab:///p/op/{op}:v{n}", "trace_id": f"t{t}", "inputs": i, "output": o}
+        | {"parent_id": f"{t}0" if n else None, "started_at": 1767225600000000000 + n * 10**9}
+        for t in range(2)
+        for n, (op, i, o) in enumerate(ops)
+    ]
+    return as_lines(folder / "calls.jsonl", rows)
+
+
+def steps_of_a_terminal(folder: Path) -> Path:
+    """Steps by source, what is said as `message`, calls and what came of them beside it."""
+    call = {"tool_call_id": "c1", "function_name": "bash", "arguments": {"cmd": "ls"}}
+    seen = {"results": [{"source_call_id": "c1", "content": "Error: no such folder"}]}
+    steps = [
+        {"step_id": 1, "source": "system", "message": "You act in a shell."},
+        {"step_id": 2, "source": "user", "message": said(0)},
+        {"step_id": 3, "source": "agent", "message": said(1), "tool_calls": [call], "observation": seen},
+        {"step_id": 4, "source": "agent", "message": said(3)},
+    ]
+    return as_lines(folder / "runs.jsonl", [{"session_id": f"s{n}", "steps": steps} for n in range(3)])
+
+
+def numbered_columns(folder: Path) -> Path:
+    """A row a participant, a column for each thing that was said."""
+    rows = [",".join([f"p{n}", *(f'"{said(k)}"' for k in range(4)), str(n)]) for n in range(4)]
+    return as_text(folder / "wide.csv", "\n".join(["pid,user_1,ai_1,user_2,ai_2,score", *rows]) + "\n")
+
+
+def captions(folder: Path) -> Path:
+    """A call's captions: a number, a time and a name before each line."""
+    lines = [
+        f"{n + 1}\n00:0{n}:00.000 --> 00:0{n}:09.000\n{('Ada Lovelace', 'Coach')[n % 2]}: {said(n)}\n"
+        for n in range(6)
+    ]
+    return as_text(folder / "call.vtt", "\n".join(["WEBVTT\n", *lines]))
+
+
+@pytest.mark.parametrize(
+    ("make", "people", "events"),
+    [
+        (
+            bots_by_a_flag,
+            [("ada", "human"), ("helper-x", "agent"), ("bo", "human")],
+            [("ada", "message", said(0)), ("helper-x", "message", said(1))],
+        ),
+        (
+            dated_lines,
+            [("Ada", "human"), ("Coach Bot", "agent")],
+            [("Ada", "message", said(0)), ("Coach Bot", "message", said(1))],
+        ),
+        (
+            outputs_as_turns,
+            [USER, ("agent", "agent"), ("user (environment)", "environment")],
+            [("user", "message", said(0)), ("agent", "action", "bash"), ("agent", "message", said(2))],
+        ),
+        (
+            named_calls,
+            [USER, AGENT],
+            [
+                ("user", "message", said(0)),
+                ("assistant", "message", said(3)),
+                ("assistant", "action", "tool.search"),
+            ],
+        ),
+        (
+            steps_of_a_terminal,
+            [("environment", "environment"), USER, AGENT],
+            [
+                ("environment", "start", "You act in a shell."),
+                ("user", "message", said(0)),
+                ("assistant", "message", said(1)),
+                ("assistant", "action", "bash"),
+                ("assistant", "message", said(3)),
+            ],
+        ),
+        (
+            numbered_columns,
+            [("user", "human"), ("ai", "agent")],
+            [
+                ("user", "message", said(0)),
+                ("ai", "message", said(1)),
+                ("user", "message", said(2)),
+                ("ai", "message", said(3)),
+            ],
+        ),
+        (
+            captions,
+            [("environment", "environment"), ("Ada Lovelace", "human"), ("Coach", "agent")],
+            [
+                ("environment", "note", "WEBVTT"),
+                ("Ada Lovelace", "message", said(0)),
+                ("Coach", "message", said(1)),
+            ],
+        ),
+    ],
+)
+def test_logs_for_which_no_rule_was_made_are_told_by_the_same_rules(
+    tmp_path: Path,
+    make: Callable[[Path], Path],
+    people: list[tuple[str, str]],
+    events: list[tuple[str, str, str | None]],
+) -> None:
+    first = drafted(make(tmp_path))[0]
+    assert [(person.name, person.kind) for person in first.participants] == people
+    assert brief(first.events)[: len(events)] == events
+
+
+def test_calls_beside_what_is_said_have_the_results_that_name_them(tmp_path: Path) -> None:
+    run = drafted(steps_of_a_terminal(tmp_path))[0]
+    (action,) = [event for event in run.events if event.kind == "action"]
+    assert action.action is not None and action.action.arguments == {"cmd": "ls"}
+    assert (action.status, run.states[action.states["public"]]) == (
+        "failed",
+        {"observation": "Error: no such folder"},
+    )
