@@ -421,6 +421,17 @@ def test_an_object_store_that_refuses_or_lies_about_a_write_is_told_on(
     assert "hush-hush" not in told
 
 
+def test_an_object_store_that_nobody_gave_credentials_for_is_told_so(
+    tmp_path: Path, s3: dict[str, str]
+) -> None:
+    keys = {name: text for name, text in s3.items() if "KEY" not in name}
+    alone = Machine(
+        tmp_path / "mirrors", "s3://bucket/study", {**keys, "AWS_METADATA_ENDPOINT": "http://127.0.0.1:9"}
+    )
+    told = alone.run("metrics", status=1)
+    assert "no credentials" in told and "AWS_ACCESS_KEY_ID" in told and "Debug" not in told
+
+
 def put(machine: Machine, text: str, *options: str, status: int = 0) -> str:
     """Put settings into a study; what was printed or complained of."""
     file = machine.folder / "mine" / "coaudit.toml"

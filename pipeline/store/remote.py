@@ -45,6 +45,8 @@ FRESH = 2.0
 """Seconds for which a look at the object store holds."""
 MIRRORS = "COAUDIT_MIRRORS"
 """The variable that names the folder of mirrors, else the user's own for what programs keep."""
+_METADATA = ("/latest/api/token", "/latest/meta-data", "metadata.google.internal", "/metadata/identity")
+"""Where clients look for credentials when the environment has none: in the cloud they hope to be in."""
 _READ_BACK = 1 << 20
 """Bytes up to which what was written is read again."""
 
@@ -349,6 +351,8 @@ def _nobodys(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
 
 def _short(error: BaseException) -> str:
     """An object store's reason on one line, without its debugging."""
-    text = reason(error)
+    text = reason(error).partition("Debug source")[0].strip()
+    if any(place in text for place in _METADATA):
+        return "there are no credentials for it in the environment (AWS_ACCESS_KEY_ID and so on)"
     code = re.search(r"<Code>(\w+)</Code>", text)
     return code[1] if code else text[:300]
