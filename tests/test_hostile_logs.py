@@ -132,7 +132,10 @@ def test_every_shape_can_be_shown_and_listed_in_bounded_space(ready: Coaudit) ->
 
 def test_numbers_that_cannot_be_reckoned_with_are_undefined_with_a_reason(ready: Coaudit) -> None:
     (row,) = (row for row in rows(ready, "metrics") if row["metric"] == "delivery_rate")
-    assert row["value"] is None and "too large" in row["reason"]
+    assert (row["value"], row["missing"]) == (1, 1), "one outcome of 1.7e308 costs its own session only"
+    each = rows(ready, "metrics", "--per", "trajectory")
+    (row,) = (row for row in each if (row["native_id"], row["metric"]) == ("largest", "delivered"))
+    assert row["value"] is None and row["reason"] == "delivered must be from 0 to 1, got 1.7e+308"
 
 
 def test_reports_and_exports_hold_every_trajectory(ready: Coaudit, tmp_path: Path) -> None:

@@ -70,6 +70,12 @@ class Listener:
     asked: set[str] = field(default_factory=set)
     """Sessions whose state was asked for already."""
     _places: dict[str, Place] = field(default_factory=dict)
+    _handed: list[LiveSession] = field(default_factory=list)
+    """Sessions that the sink has and the store may not have yet."""
+    _refused: list[Place] = field(default_factory=list)
+    """Of messages that could not be read, which the store may not have yet."""
+    _refused_handed: int = 0
+    """How many of these were there as the sink last took over."""
     _known: dict[str, str] = field(default_factory=dict)
     _alive: dict[str, float] = field(default_factory=dict)
     _checkpoint: Place | None = None
@@ -91,7 +97,8 @@ class Listener:
         for file, line, item in recording.lines(self.stream, since):
             place = Place(recording.number(file), line)
             if isinstance(item, Received):
-                feed(self.sessions, item, file, line)
+                if bad := feed(self.sessions, item, file, line):
+                    self._quarantine(bad, place)
             elif isinstance(item, recording.Note):
                 self.sessions.noted(item.content)
             self._placed(place)
@@ -122,8 +129,9 @@ class Listener:
         except ValueError as error:
             self.quarantined += 1
             reason = f"{message.channel}: {error}"
-            bad = Quarantined(source=str(self.recorder.path), line=place.line, reason=reason)
-            self.sink.quarantine(str(self.recorder.path), [bad], anew=False)
+            self._quarantine(
+                Quarantined(source=str(self.recorder.path), line=place.line, reason=reason), place
+            )
             return
         self._count(known, lost)
         self._placed(place)
@@ -185,6 +193,8 @@ class Listener:
         self.recorder.flush()
         changed = list(self.sessions.changed.values())
         self.sessions.changed.clear()
+        self._handed += changed
+        self._refused_handed = len(self._refused)
         for session in changed:
             if session.log.records:
                 self.sink.put(self.as_known(session), self.options)
@@ -218,11 +228,19 @@ class Listener:
             self.say(f"{folder}: holds another run of {live.native_id} than the one that was followed")
 
     def stored(self) -> None:
-        """What was handed over is in the store: move the checkpoint behind what needs no replay."""
-        needed = [*self.sessions.open.values(), *self.sessions.changed.values()]
+        """What was handed over is in the store now."""
+        self._handed.clear()
+        del self._refused[: self._refused_handed]
+        self._check()
+
+    def _check(self) -> None:
+        """Move the checkpoint behind what needs no replay."""
+        needed = [*self.sessions.open.values(), *self.sessions.changed.values(), *self._handed]
+        # Who fell silent may go on.
+        needed += [session for session in self.sessions.over.values() if session]
         needed += [a.session for a in self.awaited.values() if not a.joined]
         places = [self._places[s.key] for s in needed if s.key in self._places]
-        places += [self._left] if self._left else []
+        places += [*self._refused, *([self._left] if self._left else [])]
         keep = {s.key for s in needed}
         self._places = {key: place for key, place in self._places.items() if key in keep}
         checkpoint = min(places, default=Place(self.recorder.number, self.recorder.line + 1))
@@ -249,8 +267,12 @@ class Listener:
         """Have everything on disk."""
         self._synced = 0.0
         self._checkpoint = None
-        self.stored()
+        self._check()
         self.recorder.close()
+
+    def _quarantine(self, bad: Quarantined, place: Place) -> None:
+        self.sink.quarantine(bad.source, [bad], anew=False)
+        self._refused.append(place)
 
     def _placed(self, place: Place) -> None:
         for key in self.sessions.changed:

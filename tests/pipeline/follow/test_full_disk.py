@@ -122,7 +122,7 @@ def test_what_a_full_disk_does_not_record_of_standard_input_is_told(tmp_path: Pa
 def test_what_was_recorded_of_redis_before_the_disk_was_full_is_in_the_store_afterwards(
     redis: Server, tmp_path: Path, workspace: Path
 ) -> None:
-    with disk(workspace / "raw", 8) as filler:
+    with disk(workspace / "raw", 16) as filler:
         performing = threading.Thread(target=perform, args=(redis,))
         performing.start()
         status, said = follow(workspace, redis.url)
@@ -130,7 +130,7 @@ def test_what_was_recorded_of_redis_before_the_disk_was_full_is_in_the_store_aft
         assert status == 1 and told(said, workspace), said
         filler.unlink()
         heard = sum(len(path.read_bytes().splitlines()) for path in (workspace / "raw").rglob("0*.jsonl"))
-        assert heard > 10, "it had recorded some"
+        assert heard > 2, "it had recorded some"
         assert follow(workspace, redis.url)[0] == 0
         assert run(workspace, "judge", "--codebook", "initiative")[0] == 0
         there = content(workspace)

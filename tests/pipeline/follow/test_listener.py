@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -328,35 +329,78 @@ def test_real_sessions_heard_equal_their_folders(shared: Path) -> None:
         assert found.hidden == log.hidden
 
 
-def test_what_a_stop_left_recorded_only_is_taken_in_by_the_next_follower(workspace: Path) -> None:
-    store = Store(Workspace(workspace))
+@dataclass
+class Following:
+    """A follower's listener and sink, without the server."""
 
-    def following() -> Listener:
-        stream = store.workspace.raw / "live" / "here"
-        listener = Listener(stream, "redis://here", Sink(store), OPTIONS, 600.0, lambda text: None)
-        listener.open()
-        return listener
+    store: Store
 
-    def stored(listener: Listener) -> list[str | None]:
-        listener.hand_over()
-        listener.sink.flush()
-        listener.stored()
-        with store.reading() as connection:
-            rows = connection.execute(
-                "SELECT text FROM events WHERE kind = 'message' ORDER BY seq"
-            ).fetchall()
-        return [row[0] for row in rows][1:]
+    def __post_init__(self) -> None:
+        stream = self.store.workspace.raw / "live" / "here"
+        self.listener = Listener(stream, "redis://here", Sink(self.store), OPTIONS, 600.0, lambda text: None)
+        self.listener.open()
 
-    first = following()
-    env = Env("env_travel_planning_0", lambda c, p: first.take(Received(1.0, c, p)))
+    def publish(self, channel: str, payload: str) -> None:
+        self.listener.take(Received(1.0, channel, payload))
+
+    def flush(self) -> list[str | None]:
+        """Store what has changed; the messages that are stored now."""
+        self.listener.hand_over()
+        self.listener.sink.flush()
+        self.listener.stored()
+        with self.store.reading() as connection:
+            query = "SELECT text FROM events WHERE kind = 'message' ORDER BY seq"
+            return [row[0] for row in connection.execute(query).fetchall()][1:]
+
+
+@pytest.fixture
+def store(workspace: Path) -> Store:
+    return Store(Workspace(workspace))
+
+
+def test_what_a_stop_left_recorded_only_is_taken_in_by_the_next_follower(store: Store) -> None:
+    first = Following(store)
+    env = Env("env_travel_planning_0", first.publish)
     env.start()
     env.step(AGENT, "SEND_TEAMMATE_MESSAGE(message=Taken in)")
-    assert stored(first) == ["Taken in"]
-    first.only_record = True
+    assert first.flush() == ["Taken in"]
+    first.listener.only_record = True
     env.step(USER, "SEND_TEAMMATE_MESSAGE(message=Recorded)")
     env.step(AGENT, "FINISH()")
-    assert first.left == 4 and stored(first) == ["Taken in"]
-    first.close()
-    second = following()
-    assert stored(second) == ["Taken in", "Recorded"]
-    second.close()
+    assert first.listener.left == 4 and first.flush() == ["Taken in"]
+    first.listener.close()
+    assert Following(store).flush() == ["Taken in", "Recorded"]
+
+
+def test_what_was_handed_over_and_not_stored_is_taken_in_by_the_next_follower(store: Store) -> None:
+    first = Following(store)
+    first.flush()
+    env = Env("env_travel_planning_0", first.publish)
+    env.start()
+    env.step(AGENT, "SEND_TEAMMATE_MESSAGE(message=Handed over)")
+    first.publish("env_travel_planning_0/step", "not JSON")
+    env.step(AGENT, "FINISH()")
+    first.listener.hand_over()
+    first.listener.close()  # as where the transaction met a full disk
+    second = Following(store)
+    assert second.flush() == ["Handed over"]
+    with store.reading() as connection:
+        (reason,) = connection.execute("SELECT reason FROM quarantine").fetchall()
+    assert "not JSON" in reason[0]
+    second.listener.close()
+    assert not Following(store).listener.sessions.changed, "what is stored needs no replay"
+
+
+def test_an_abandoned_session_that_speaks_to_the_next_follower_is_whole(store: Store) -> None:
+    first = Following(store)
+    env = Env("env_travel_planning_0", first.publish)
+    env.start()
+    env.step(AGENT, "SEND_TEAMMATE_MESSAGE(message=Before)")
+    first.listener.silence = 0.0
+    first.listener.close_silent()
+    assert first.flush() == ["Before"]
+    first.listener.close()
+    second = Following(store)
+    env.publish = second.publish
+    env.step(AGENT, "SEND_TEAMMATE_MESSAGE(message=After)")
+    assert second.flush() == ["Before", "After"]
