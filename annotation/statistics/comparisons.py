@@ -110,7 +110,7 @@ def contrast(first: Totals, second: Totals, *, draws: int = DRAWS[0], seed: int 
         draws=done.draws,
     )
     if done.least >= LEVEL:
-        row = replace(row, p_value=None, reason=_undecided(sample))
+        row = replace(row, p_value=None, reason=_undecided(sample, done.least))
     if row.low is None or row.high is None or (row.p_value is not None and row.p_value < LEVEL):
         return row
     return replace(row, low=min(row.low, 0.0), high=max(row.high, 0.0))
@@ -147,7 +147,9 @@ def _welch(effect: float, error: float, df: float) -> float:
     return 2 * float(special.stdtr(df, -abs(effect) / error))
 
 
-def _undecided(sample: Arms) -> str:
+def _undecided(sample: Arms, least: float) -> str:
+    if least > 0.5 - 1e-9 and sample.observed == 0:
+        return f"nothing to test: {'all values are the same' if any(sample.alone) else 'no pair differs'}"
     alone = " and ".join(map(str, sample.alone))
     held = f"{sample.pairs} pairs" if not sum(sample.alone) else alone
     held += f" beside {sample.pairs} pairs" if sample.pairs and sum(sample.alone) else ""

@@ -76,6 +76,11 @@ class Arms:
         return float(variance * sum(0.5 / (count + self.pairs) ** 2 for count in self.alone))
 
     @property
+    def observed(self) -> float:
+        """The statistic of the labels as they are, without its sign."""
+        return abs(float(statistics(self, self.label[None])[0]))
+
+    @property
     def arrangements(self) -> int:
         """How many ways there are to exchange labels."""
         first, second = self.alone
@@ -108,7 +113,7 @@ def arms(first: Totals, second: Totals) -> Arms:
 
 def permuted(sample: Arms, draws: int, seed: int = 0) -> Test:
     """The test over all arrangements if they are few or a table's, else over `draws` random ones."""
-    observed = abs(float(statistics(sample, sample.label[None])[0]))
+    observed = sample.observed
     if sample.table:
         labels, weights = _table(sample)
     elif sample.arrangements <= FEW:
@@ -128,16 +133,15 @@ def _tail(result: Floats, weights: Floats, observed: float) -> float:
 
 
 def _random(sample: Arms, observed: float, draws: int, seed: int) -> Test:
-    """The observed arrangement counts as one of those drawn, so no p-value is 0."""
-    beyond = ties = 0.0
-    for labels in _blocks(sample, draws, np.random.default_rng(seed)):
-        result = np.abs(statistics(sample, labels))
-        ones = np.ones(len(result))
-        whole = float((result >= observed * (1 - _TIE) - 1e-12).sum())
-        half = _tail(result, ones, observed)
-        ties += 2 * (whole - half)
-        beyond += 2 * half - whole
-    return Test(min(1.0, (beyond + ties / 2 + 1) / (draws + 1)), 0.0, draws)
+    """The observed arrangement counts as one of those drawn, so no p-value is 0.
+
+    The least p-value is that of the most extreme arrangement drawn: where few values differ it may be common.
+    """
+    blocks = _blocks(sample, draws, np.random.default_rng(seed))
+    drawn = np.concatenate([np.abs(statistics(sample, labels)) for labels in blocks])
+    every = np.append(drawn, observed)
+    least = _tail(every, np.full(len(every), 1 / len(every)), float(every.max()))
+    return Test(min(1.0, (_tail(drawn, np.ones(draws), observed) + 1) / (draws + 1)), least, draws)
 
 
 def statistics(sample: Arms, labels: NDArray[np.bool_]) -> Floats:

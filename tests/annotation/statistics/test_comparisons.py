@@ -157,6 +157,30 @@ def test_two_against_two_and_three_against_three_decide_nothing() -> None:
     assert row.p_value is None and "too few to decide" in str(row.reason)
 
 
+@pytest.mark.parametrize("n", [4, 15])
+def test_values_that_are_all_the_same_are_no_test_and_count_for_no_family(n: int) -> None:
+    same = apart(np.full(n, 3.0), np.full(n, 3.0))
+    paired = totals(np.full(n, 3.0), clusters=np.arange(n))
+    for row, why in (
+        (contrast(*same), "nothing to test: all values are the same"),
+        (contrast(paired, paired), "nothing to test: no pair differs"),
+    ):
+        assert (row.effect, row.p_value, row.reason) == (0, None, why)
+    told = apart(np.arange(n) + 100.0, np.arange(n) * 1.0)
+    rows = settle([same, told, same])
+    assert [row.family for row in rows] == [None, 1, None]
+    assert rows[1].p_adjusted == rows[1].p_value
+
+
+def test_one_value_that_differs_among_24_decides_as_little_as_among_8() -> None:
+    """12 against 12 have too many arrangements to look at all of them; all of them give the same |t|."""
+    for n in (4, 12):
+        row = contrast(*apart([7.0] + [0.0] * (n - 1), [0.0] * n))
+        assert row.p_value is None and "too few to decide" in str(row.reason)
+    # Two that differ: both on one side in 2·C(12, 2)/C(24, 2) = .478 of arrangements, whose half is the least.
+    assert contrast(*apart([7.0, 7.0] + [0.0] * 10, [0.0] * 12)).p_value is None
+
+
 def test_runs_of_an_instance_are_exchanged_together() -> None:
     rng = np.random.default_rng(3)
     level = np.repeat(rng.normal(0, 1, 10), 20) + np.repeat([0.7, 0.0], 100)
