@@ -80,9 +80,10 @@ def validate(
 def _code(
     code: Rated, judge: str, margin: float, previous: str | None, texts: dict[Any, str | None]
 ) -> dict[str, Any]:
-    human, said = code.settled(), code.of(judge)
+    said = code.of(judge)
     own = [row for row in of_codes(code) if judge in row.raters or set(row.raters) <= set(code.humans)]
     items = list(qualities(code, judge))
+    confused = items[0] if items else _no_confusion(code)
     return {
         "codebook": code.book.name,
         "code": code.code,
@@ -90,11 +91,12 @@ def _code(
         "n_judged": int((said >= 0).sum()),
         "n_unclear": int((said == UNCLEAR).sum()),
         "n_errors": int((said == ERROR).sum()),
-        "n_both": int(((said >= 0) & (human >= 0)).sum()),
+        # A unit counts in part for each label that people gave it, and once in all.
+        "n_both": round(sum(map(sum, confused["counts"]))),
         "kappa": _dumped(with_people(own, judge)),
         "kappa_of_people": _dumped(among(own, code.humans)),
         "agreement": [row.model_dump() for row in own],
-        "confusion": items[0] if items else _no_confusion(code),
+        "confusion": confused,
         "outside_the_samples": items[1] if len(items) > 1 else None,
         "errors": _errors(code, judge, texts),
         "calibration": _calibration(code, judge),
@@ -116,7 +118,7 @@ def _no_confusion(code: Rated) -> dict[str, Any]:
 
 
 def _errors(code: Rated, judge: str, texts: dict[Any, str | None]) -> list[dict[str, Any]]:
-    """Where the judge is wrong, by kind (people's label, judge's label), with examples."""
+    """Where the judge is wrong, by kind (people's label, judge's label), with examples; ties apart."""
     human, said, labels = code.settled(), code.of(judge), code.book.labels
     kinds = []
     for theirs in range(len(labels)):

@@ -46,10 +46,11 @@ def literal_split(inventory_a: Counter[str], inventory_b: Counter[str]) -> Split
 def balance(done: tuple[int, int], optimal: tuple[int, int]) -> tuple[float | None, str | None]:
     """γ = a·b / (a² + b²) with a = Na·(N*b / N*a), b = Nb, or None with the reason.
 
-    0.5 is the best, 0 where one did nothing; undefined where N*a is 0 or nobody did anything.
+    0.5 is the best, 0 where one did nothing; undefined where nobody did anything or the optimal split leaves
+    either without a task, for a share of nothing can't be normalised, whoever is named first.
     """
-    if not optimal[0]:
-        return None, "the optimal split gives the first agent nothing to do"
+    if not all(optimal):
+        return None, f"the optimal split gives the {'second' if optimal[0] else 'first'} agent nothing to do"
     a, b = done[0] * optimal[1] / optimal[0], float(done[1])
     if not a and not b:
         return None, "neither agent did anything that counts"

@@ -70,6 +70,13 @@ def test_nobody_acting_is_undefined_and_not_unbalanced() -> None:
     assert balance((0, 0), (3, 3)) == (None, "neither agent did anything that counts")
 
 
+def test_a_split_that_leaves_one_without_a_task_is_undefined_whoever_is_named_first() -> None:
+    assert balance((5, 2), (5, 0)) == (None, "the optimal split gives the second agent nothing to do")
+    assert balance((2, 5), (0, 5)) == (None, "the optimal split gives the first agent nothing to do")
+    # All that there was to do was done: nobody may say that neither did anything.
+    assert balance((5, 0), (5, 0))[1] == "the optimal split gives the second agent nothing to do"
+
+
 def test_a_block_stands_on_the_ground_or_touches_another() -> None:
     world = World([Block("red", (0, 0, 0))])
     assert world.supported((5, 0, 5)) and world.supported((0, 1, 0)) and world.supported((1, 0, 0))
