@@ -62,7 +62,8 @@ class Codebook(Model):
     """What a judge sees beside the unit; `preceding` never holds the future."""
     level: Level = "nominal"
     labels: tuple[str, ...] = Field(min_length=2)
-    """All labels in their order; for ordinal and interval levels they are numbers."""
+    """All labels in their order; for ordinal and interval levels they are numbers. Of two the first is
+    the one that is counted (`yes`, `present`): rates, sensitivity and comparisons are of it."""
     question: str
     """What is asked about a unit, in one sentence."""
     guidance: str = ""

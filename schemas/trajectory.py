@@ -129,7 +129,7 @@ class Outcome(Model):
             return said
         text, value = said.get("text"), said.get("value")
         if value is None and isinstance(text, str):
-            value = _number(text)
+            value = number_in(text)
             if value is None:
                 return {**said, "reason": f"{said['name']} must be a number, got {text[:40]!r}"}
         wrong = _out_of_range(said["name"], value) if isinstance(value, (int, float)) else None
@@ -142,8 +142,8 @@ class Outcome(Model):
         return why if isinstance(why, str) else None
 
 
-def _number(text: str) -> float | None:
-    """The number that a text is; true and false are 1 and 0."""
+def number_in(text: str) -> float | None:
+    """The number that a text is, if any; true and false are 1 and 0."""
     word = text.strip().lower()
     try:
         return float({"true": "1", "false": "0"}.get(word, word))

@@ -25,13 +25,14 @@ DEFINITIONS = {
     "calibration": "Of the answers that a judge gave with probability p, the share that people confirm. On "
     "the diagonal the judge's probabilities mean what they say.",
     "human_intervention_rate": "ReHAC: the share of steps that the human took.",
-    "reward": "ReHAC: R = T − λC, task reward less λ times the share of human steps.",
+    "reward": "ReHAC: R = T − λC, task reward less λ times the number of human steps.",
     "task_reward": "ReHAC: T, the score of the result alone.",
-    "tes": "Collab-Overcooked: trajectory efficiency score, how much of the shortest reference was "
+    "tes": "Collab-Overcooked: trajectory efficiency score, how much of the reference that fits best was "
     "followed in order, discounted for what was needless.",
-    "progress_completeness": "Collab-Overcooked: share of the reference steps that were done.",
-    "initiating_capability": "Collab-Overcooked: share of needed collaborations that an agent asked for.",
-    "responding_capability": "Collab-Overcooked: share of requests that an agent answered rightly.",
+    "progress_completeness": "Collab-Overcooked: the mean of the agents' trajectory efficiency scores.",
+    "initiating_capability": "Collab-Overcooked: share of collaborations whose request furthered the "
+    "task: of those that were begun, or, by the paper, of those that the task needs.",
+    "responding_capability": "Collab-Overcooked: the same of the answers.",
     "collaboration": "Collab-Overcooked: whether request and answer furthered the task, as shares of a run's "
     "collaborations.",
     "initiation_errors": "Collab-Overcooked: wrong requests by class, as shares of the requests.",

@@ -25,7 +25,7 @@ from ..store import AMONG, Selection, Store, dictionaries, execute, texts
 from . import process
 from .matrix import Rated, chosen_books, keys_of, rated
 from .rates import audit
-from .totals import CLUSTER, HEADS, bounds_of, clustered, groups
+from .totals import CLUSTER, HEADS, RATES, bounds_of, clustered, groups
 
 CORRECTIONS = ("holm", "benjamini_hochberg")
 MEASURED = "measured"
@@ -84,6 +84,16 @@ def compare(
         raise UsageError(f"no metric or code {unknown[0]!r}, expected one of {', '.join(names)}")
     wanted = [question for question in rows if not metrics or question.name in metrics]
     return _tested(wanted, by, correction, estimator, clusters)
+
+
+def ungrouped(store: Store, by: str, *, only: Selection | None = None) -> tuple[int, int]:
+    """How many trajectories are in no group, and how many there are."""
+    wanted, values = (only or Selection()).where()
+    with store.reading() as connection:
+        ((_, expression),) = keys_of(connection, [by])
+        query = f"SELECT count(*) - count({expression}), count(*) FROM trajectories t WHERE {wanted}"
+        without, every = execute(connection, query, values).fetchall()[0]
+    return without, every
 
 
 def _select(
@@ -220,7 +230,11 @@ def _measured(
             seen[metric, who or ""] = None
         elif group.totals.n:
             scoring = f"/{head['scoring']}" if head["scoring"] else ""
-            name = metric + scoring + (f" of {head['participant']}" if head["participant"] else "")
+            name = (
+                RATES.get(metric, metric)
+                + scoring
+                + (f" of {head['participant']}" if head["participant"] else "")
+            )
             held.setdefault((name, who, _system(by, group.keys)), {})[str(group.keys[-1])] = group.totals
     for (name, who, system), samples in held.items():
         yield Question(name, system, METRICS, who, MEASURED, samples)

@@ -19,10 +19,8 @@ from . import process
 from .choice import choose
 from .matrix import keys_of
 from .process import CODEBOOKS as RATED
-from .totals import HEADS, SILENT, clustered, groups
+from .totals import COUNTED, HEADS, RATES, SILENT, Group, clustered, groups, named_in
 
-RATES = {"delivered": "delivery_rate", "success": "success_rate", "won": "win_rate"}
-"""The 0/1 of a trajectory -> the rate over many."""
 _FIELDS = HEADS[1:]
 
 
@@ -124,6 +122,7 @@ def _single(row: dict[str, Any]) -> Metric:
 def _grouped(connection: Any, keys: list[tuple[str, str]], wanted: Sequence[str] | None) -> Iterator[Metric]:
     names, expressions = [name for name, _ in keys], [expression for _, expression in keys]
     instances, lacking = clustered(connection, names), process.incomplete(connection)
+    sessions = named_in(connection, expressions)
     raters: set[tuple[str, str, str | None]] = set()
     silent: dict[tuple[Any, ...], int] = {}
     for group in groups(connection, expressions, instances=instances, only=wanted):
@@ -135,7 +134,7 @@ def _grouped(connection: Any, keys: list[tuple[str, str]], wanted: Sequence[str]
             continue
         result = estimate(group.totals)
         row = _metric(head, dict(zip(names, group.keys, strict=True)), result, group.missing, group.reason)
-        yield row.model_copy(update=_remarks(row, group.silent))
+        yield row.model_copy(update=_remarks(row, group.silent) or _absences(row, group, sessions))
     numbered = process.places(connection, expressions, instances=instances) if raters else []
     for metric, rater, definition in sorted(raters, key=str):
         rows = process.estimates(connection, metric, rater, numbered, definition=definition)
@@ -155,6 +154,17 @@ def _remarks(row: Metric, silent: int) -> dict[str, Any]:
     treated = "counted as 0" if row.definition == "released" else "left out"
     note = f"{SILENT} in {silent} of {row.n + row.missing}: {treated}"
     return {"answered": 1.0, "note": "; ".join(said for said in (row.note, note) if said)}
+
+
+def _absences(
+    row: Metric, group: Group, sessions: Callable[[str, tuple[str | None, ...]], int]
+) -> dict[str, Any]:
+    """What is to be said of a participant whom not every session names."""
+    if row.participant is None or row.metric not in COUNTED:
+        return {}
+    named, of = row.n + row.missing, sessions(row.participant, group.keys)
+    note = f"in {named} of {of} sessions: {row.participant} is not named in the others"
+    return {} if named >= of else {"note": "; ".join(said for said in (row.note, note) if said)}
 
 
 def _estimated(head: Mapping[str, str | None], group: dict[str, Any], row: process.Process) -> Metric:

@@ -8,7 +8,8 @@ instance of a task are one cluster, unless the groups are instances themselves; 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Any
@@ -36,6 +37,12 @@ BOUNDS: dict[str, Bounds] = {
     "reward": (-inf, 1.0),
 }
 """Values that a metric can take; what is not here may be any number."""
+RATES = {"delivered": "delivery_rate", "success": "success_rate", "won": "win_rate"}
+"""The 0/1 of a trajectory -> the rate over many."""
+OUTCOME = "outcome:"
+"""What stands before the name of an outcome that is no metric."""
+COUNTED = ("events", "messages", "actions", "errors", "message_share")
+"""Of each participant of any team."""
 SILENT = "nobody took the initiative"
 """Of such sessions Eq. 2 says nothing: `released` counts them as 0, `paper` leaves them out."""
 HEADS = ("metric", "participant", "rater", "scoring", "definition")
@@ -88,6 +95,7 @@ def groups(
     (expression over the measure m and its participant p); `instances` makes runs of one instance a cluster.
     """
     names = "".join(f", {expression} AS key_{i}" for i, expression in enumerate(keys))
+    shares = _shares(connection, table)
     cluster = CLUSTER if instances else "hash('t', t.id)"
     wanted = "" if only is None else f"WHERE m.metric {AMONG}"
     named = "p." in participant
@@ -114,15 +122,42 @@ def groups(
         yield Group(
             tuple(row[name] for name in HEADS),
             tuple(row[f"key_{i}"] for i in range(len(keys))),
-            _totals(row),
+            _totals(row, UNIT if row["metric"] in shares else bounds_of(row["metric"])),
             row["missing"],
             row["reason"],
             row["silent"],
         )
 
 
-def _totals(row: dict[str, Any]) -> Totals:
-    bounds = bounds_of(row["metric"])
+def named_in(connection: Any, keys: Sequence[str]) -> Callable[[str, tuple[str | None, ...]], int]:
+    """How many sessions a group has of the systems in which somebody of that name takes part.
+
+    A log that lists nobody names those who act in it: whoever did nothing in a session is not there.
+    """
+    sizes: Counter[tuple[str | None, ...]] = Counter()
+    for *place, count in connection.execute(
+        f"SELECT {', '.join(['t.system', *keys])}, count(*) FROM selected t GROUP BY ALL"
+    ).fetchall():
+        sizes[tuple(place)] = count
+    systems: defaultdict[str, set[str]] = defaultdict(set)
+    for name, system in connection.execute(
+        "SELECT DISTINCT p.name, t.system FROM participants p JOIN selected t ON t.id = p.trajectory_id "
+        "WHERE p.kind <> 'environment'"
+    ).fetchall():
+        systems[name].add(system)
+    return lambda name, group: sum(sizes[system, *group] for system in systems[name])
+
+
+def _shares(connection: Any, table: str) -> set[str]:
+    """The outcomes of other names of which every value is 0 or 1: of these a mean is a share."""
+    query = f"""
+        SELECT m.metric FROM {table} m JOIN selected t ON t.id = m.trajectory_id
+        WHERE starts_with(m.metric, '{OUTCOME}') GROUP BY m.metric HAVING bool_and(m.value IN (0, 1))
+    """
+    return {row[0] for row in connection.execute(query).fetchall()}
+
+
+def _totals(row: dict[str, Any], bounds: Bounds) -> Totals:
     names = np.array(row["cluster"] or [], dtype=np.uint64)
     return Totals(
         numerator=np.array(row["y"] or [], dtype=np.float64),

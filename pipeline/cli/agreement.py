@@ -105,11 +105,14 @@ def compare(
         estimator=estimator,
         pair=_pair(groups),
     )
+    without, every = comparing.ungrouped(store(ctx), by)
     if json:
-        emit({"rows": rows})
+        emit({"rows": rows, "without_group": without})
         return
     for row in rows:
         tell(row["statement"])
+    if without:
+        say(f"{without} of {every} trajectories have no {by}: they are in no group")
     if not rows:
         say(f"nothing to compare: within each system, all trajectories have one {by}; try another --by")
 

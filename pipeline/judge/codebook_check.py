@@ -30,6 +30,10 @@ _LONG = 20_000
 """Tokens of a prompt that many models' contexts do not hold."""
 
 
+_NEGATIONS = ("no", "not", "none", "absent", "false", "0", "never")
+"""First labels of two that hardly say that the code is there."""
+
+
 def check(file: Path) -> tuple[list[str], list[str]]:
     """The problems of a file (none: it is a codebook), and notes on what could be better."""
     try:
@@ -73,6 +77,9 @@ def _fields(path: list[str]) -> list[str]:
 
 def _notes(file: Path, book: Codebook) -> list[str]:
     notes = []
+    if book.binary and book.positive.lower() in _NEGATIONS:
+        first = f"the first of two labels is the one that is counted, and that is {book.positive!r}"
+        notes.append(f"{file}: note: {first}: rates will be of it")
     for code in book.codes:
         if not code.examples:
             notes.append(f"{file}: note: code {code.code} has no examples; raters agree better with some")

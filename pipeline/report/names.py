@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ..analyze.totals import OUTCOME
+
 NAMES = {
     "breaks_without_effect": "Breaks without effect",
     "collab_score": "Collaboration score",
@@ -13,10 +15,10 @@ NAMES = {
     "initiating_capability": "Asks for help when needed",
     "initiation_errors": "Wrong requests",
     "initiative_entropy": "Initiative entropy (H_init)",
-    "interventions": "Human steps (share)",
+    "interventions": "Human steps",
     "ites": "Incremental efficiency (ITES)",
     "partial_structure": "Nothing stands that should not",
-    "progress_completeness": "Reference steps done",
+    "progress_completeness": "Progress completeness (PC)",
     "repeated_action_rate": "Repeated actions",
     "responding_capability": "Answers requests rightly",
     "reward": "Reward R = T − λC",
@@ -36,6 +38,7 @@ SCORINGS = {
 
 def named(metric: str, scoring: str | None = None, participant: str | None = None) -> str:
     """A metric as people read it, with its reading and whose it is."""
-    name = NAMES.get(metric, metric.replace("_", " ").capitalize())
+    own = metric.removeprefix(OUTCOME)
+    name = NAMES.get(metric, own if own != metric else metric.replace("_", " ").capitalize())
     reading = f", {SCORINGS.get(scoring, scoring)}" if scoring else ""
     return f"{name}{reading}" + (f" of {participant}" if participant else "")

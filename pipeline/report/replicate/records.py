@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 from ....schemas import Metric, Trajectory
 from ...analyze import metrics
-from ...analyze.metrics import RATES
 from ...analyze.process import CODEBOOKS as RATED
+from ...analyze.totals import RATES
 from ...store import Selection, Store, dictionaries
 from ..build import best_rater
 from .cells import NO_RECORD, Estimate, LeftOut, by_reason

@@ -4,7 +4,8 @@
 CREATE OR REPLACE VIEW outcome_values AS
 -- A value that was imported stands before one from the log.
 SELECT trajectory_id, name, baseline,
-    arg_min(struct_pack(value := value, text := text, reason := reason), CASE WHEN imported THEN 0 ELSE 1 END) AS found
+    arg_min(struct_pack(value := value, text := text, reason := reason), CASE WHEN imported THEN 0 ELSE 1 END) AS found,
+    bool_or(imported) AS imported
 FROM outcomes
 GROUP BY trajectory_id, name, baseline;
 
@@ -30,7 +31,12 @@ WITH logged AS (
         any_value(o.found) FILTER (o.name = 'satisfaction') AS satisfaction,
         any_value(o.found) FILTER (o.name = 'communication_rating') AS communication_rating,
         any_value(o.found) FILTER (o.name = 'success') AS success,
-        any_value(o.found) FILTER (o.name = 'preferred') AS preferred,
+        -- Compared with several others, it won against a share of them.
+        CASE WHEN count(*) FILTER (o.name = 'preferred') > 0 THEN struct_pack(
+            value := avg(o.found.value) FILTER (o.name = 'preferred'),
+            text := NULL::VARCHAR,
+            reason := any_value(o.found.reason) FILTER (o.name = 'preferred')
+        ) END AS preferred,
         t.system
     FROM trajectories t LEFT JOIN outcome_values o ON o.trajectory_id = t.id
     GROUP BY t.id, t.system
@@ -86,7 +92,19 @@ WHERE success IS NOT NULL
     AND NOT EXISTS (SELECT 1 FROM computed c WHERE c.trajectory_id = wide.trajectory_id AND c.metric = 'success')
 UNION ALL
 SELECT 'won', trajectory_id, preferred.value, coalesce(preferred.reason, 'no preference was recorded'), NULL
-FROM wide WHERE system = 'cogym' OR preferred IS NOT NULL;
+FROM wide WHERE system = 'cogym' OR preferred IS NOT NULL
+UNION ALL
+-- Numbers under any other name, as they are. Those that a system itself logs stand in its own metrics.
+SELECT 'outcome:' || o.name, o.trajectory_id, avg(o.found.value),
+    coalesce(any_value(o.found.reason), 'the log has no number'), NULL
+FROM outcome_values o JOIN trajectories t ON t.id = o.trajectory_id
+WHERE o.found.text IS NULL AND (o.found.value IS NOT NULL OR o.found.reason IS NOT NULL)
+    AND (o.imported OR t.system NOT IN ('cogym', 'rehac', 'overcooked', 'coblock'))
+    AND o.name NOT IN (
+        'delivered', 'task_performance', 'outcome_rating', 'satisfaction', 'communication_rating', 'success',
+        'preferred'
+    )
+GROUP BY o.name, o.trajectory_id;
 
 -- What each rater said of the units of each process codebook, by party: `answered` leaves out errors and
 -- `unclear`. Computed here, kept in the table `processed` (pipeline/store/derived.py).

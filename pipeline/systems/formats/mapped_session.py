@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from math import isfinite
 from typing import Any
 
 from pydantic import ValidationError
@@ -20,7 +21,7 @@ from ....schemas import (
     canonical_json,
     content_hash,
 )
-from ....schemas.trajectory import EventKind, ParticipantKind
+from ....schemas.trajectory import EventKind, ParticipantKind, number_in
 from . import contents, marks
 from .mapped_paths import HEAD, SECONDS, MappedSessions, is_name, named, seconds_of
 from .mapping import ANY
@@ -311,8 +312,10 @@ def _outcomes(wanted: dict[str, Getter], record: dict[str, Any]) -> Iterator[Out
         value = at(record)
         if isinstance(value, (bool, int, float)):
             yield Outcome(name=name, value=float(value))
-        elif isinstance(value, str):
-            yield Outcome(name=name, text=value)
+        elif isinstance(value, str):  # tables of texts have their numbers as such
+            number = number_in(value)
+            known = number is not None and isfinite(number)
+            yield Outcome(name=name, value=number) if known else Outcome(name=name, text=value)
         elif value is None:
             yield Outcome(name=name, reason="the log does not say")
         else:

@@ -55,12 +55,13 @@ class _Growing:
         self.events.append(event)
 
     def finished(self, states: dict[str, JsonValue]) -> Trajectory:
+        """The trajectory; of several outcomes of a name the last holds, for such a log only grows."""
         hashes = {key for event in self.events for key in event.states.values()}
         return Trajectory(
             **self.head,
             participants=self.participants,
             events=tuple(sorted(self.events, key=lambda event: (event.seq, event.sub))),
-            outcomes=tuple(self.outcomes),
+            outcomes=tuple({(one.name, one.baseline): one for one in self.outcomes}.values()),
             states={key: states[key] for key in hashes if key in states},
         )
 

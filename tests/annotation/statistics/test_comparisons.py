@@ -177,7 +177,7 @@ def test_one_value_that_differs_among_24_decides_as_little_as_among_8() -> None:
     for n in (4, 12):
         row = contrast(*apart([7.0] + [0.0] * (n - 1), [0.0] * n))
         assert row.p_value is None and "too few to decide" in str(row.reason)
-    # Two that differ: both on one side in 2·C(12, 2)/C(24, 2) = .478 of arrangements, whose half is the least.
+    # Two that differ lie on one side in 2·C(12, 2)/C(24, 2) = .478 of arrangements: .239 is the least p.
     assert contrast(*apart([7.0, 7.0] + [0.0] * 10, [0.0] * 12)).p_value is None
 
 

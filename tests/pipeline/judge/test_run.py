@@ -451,6 +451,19 @@ def test_a_codebook_check_names_every_problem(coaudit: Coaudit, tmp_path: Path) 
         assert part in done.out
 
 
+def test_a_codebook_check_says_which_of_two_labels_is_counted_where_that_is_no(
+    coaudit: Coaudit, tmp_path: Path
+) -> None:
+    for labels, noted in (('["no", "yes"]', True), ('["yes", "no"]', False)):
+        file = tmp_path / "late.toml"
+        file.write_text(
+            f'name = "late"\ntitle = "Late"\nunit = "trajectory"\nlabels = {labels}\n'
+            'question = "Was it late?"\n[[codes]]\ncode = "late"\nname = "Late"\ndefinition = "It was late."\n'
+        )
+        said = coaudit("codebook", "check", file).out
+        assert ("the first of two labels is the one that is counted, and that is 'no'" in said) == noted
+
+
 def test_a_jury_is_the_majority_and_a_tie_is_unclear(coaudit: Coaudit, workspace: Path) -> None:
     fill(workspace, *chatter(1, 2))
     lines: list[dict[str, Any]] = [

@@ -1,0 +1,53 @@
+"""Comparisons: what they leave out and what their metrics are called."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coaudit.pipeline.analyze import compare
+from coaudit.pipeline.analyze.metrics import metrics
+from coaudit.pipeline.store import Store
+from tests.pipeline.stores import made, take, write_lines
+
+
+def session(number: int, condition: str | None, outcomes: dict[str, float]) -> list[dict[str, Any]]:
+    """One session of two that hold one outcome each line, as coaudit's own JSON Lines."""
+    name = f"s{number}"
+    head = {"type": "trajectory", "native_id": name, "participants": [{"name": "Bot", "kind": "agent"}]}
+    said = {"type": "event", "trajectory": name, "actor": "Bot", "kind": "message", "text": "hello"}
+    came = [{"type": "outcome", "trajectory": name, "name": n, "value": v} for n, v in outcomes.items()]
+    return [head | ({} if condition is None else {"condition": condition}), said, *came]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """Four sessions in a, four in b, one in neither."""
+    found = made(tmp_path / "workspace")
+    lines = []
+    for number, condition in enumerate([*"aaaabbbb", None]):
+        lines += session(number, condition, {"success": float(number < 3), "helpful": float(number)})
+    take(found, write_lines(tmp_path / "log.jsonl", lines))
+    return found
+
+
+def test_a_rate_has_one_name_in_metrics_and_comparisons(store: Store) -> None:
+    named = {row.metric for row in metrics(store, by=["condition"])}
+    compared = {row["metric"] for row in compare.compare(store, "condition")}
+    assert {"success_rate", "outcome:helpful"} <= compared & named
+    assert "success" not in compared | named
+
+
+def test_an_outcome_of_any_name_is_compared_as_it_is_measured(store: Store) -> None:
+    (row,) = compare.compare(store, "condition", metrics=["outcome:helpful"])
+    assert (row["first"], row["second"], row["effect"]) == (1.5, 5.5, -4)
+    # Student's t by hand: both variances are 5/3, so the error is √(5/6) on 6 degrees of freedom, t = 2.4469.
+    reach = 2.446912 * (5 / 6) ** 0.5
+    assert (row["low"], row["high"]) == pytest.approx((-4 - reach, -4 + reach))
+    # One of C(8, 4) = 70 arrangements is as extreme, and its mirror: as mid-p 1/70; Welch's t gives .0046.
+    assert row["p_value"] == pytest.approx(1 / 70)
+
+
+def test_trajectories_without_a_group_are_counted(store: Store) -> None:
+    assert compare.ungrouped(store, "condition") == (1, 9)
+    assert compare.ungrouped(store, "system") == (0, 9)

@@ -1,0 +1,93 @@
+"""Outcomes of any name, and who is in a mean: what a group's trajectories add up to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coaudit.pipeline.analyze.metrics import metrics
+from tests.pipeline.stores import give, made, metric, take, write_lines
+from tests.pipeline.systems.cogym.folders import AGENT, Log, performance
+
+
+def own(name: str, *lines: dict[str, Any], team: str = "Bot") -> list[dict[str, Any]]:
+    """A session in coaudit's own JSON Lines whose first participant says one thing."""
+    who = [{"name": one, "kind": "agent"} for one in team.split()]
+    said = {"type": "event", "trajectory": name, "actor": who[0]["name"], "kind": "message", "text": "hello"}
+    return [
+        {"type": "trajectory", "native_id": name, "participants": who},
+        said,
+        *({"trajectory": name, **line} for line in lines),
+    ]
+
+
+def outcome(name: str, value: float | None = None, **more: Any) -> dict[str, Any]:
+    return {"type": "outcome", "name": name, **({} if value is None else {"value": value}), **more}
+
+
+def test_an_outcome_of_any_name_is_a_metric(tmp_path: Path) -> None:
+    lines = [
+        *own("s0", outcome("helpful", 2), outcome("escalated", 1), outcome("answer", text="17")),
+        *own("s1", outcome("helpful", 5), outcome("escalated", 0)),
+        *own("s2", outcome("helpful", reason="the form was lost"), outcome("escalated", 0)),
+        *own("s3", outcome("escalated", 0)),
+    ]
+    store = made(tmp_path / "workspace")
+    take(store, write_lines(tmp_path / "log.jsonl", lines))
+    give(store, [{"trajectory": "s3", "name": "helpful", "value": 11}])
+    found = [row for row in metrics(store) if row.metric.startswith("outcome:")]
+    assert [(row.metric, row.value, row.n, row.missing) for row in found] == [
+        ("outcome:escalated", 0.25, 4, 0),
+        ("outcome:helpful", 6, 3, 1),
+    ]
+    # All values are 0 or 1: a share of 4. Agresti and Coull's interval around Wilson's centre, by hand.
+    z = 1.959964
+    centre = (1 + z * z / 2) / (4 + z * z)
+    half = z * (centre * (1 - centre) / (4 + z * z)) ** 0.5
+    assert (found[0].low, found[0].high) == pytest.approx((centre - half, centre + half), abs=1e-5)
+
+
+def test_what_a_system_logs_itself_is_no_outcome_of_another_name(tmp_path: Path) -> None:
+    store = made(tmp_path / "workspace")
+    log = Log()
+    log.write(AGENT, "Plan")
+    log.finish()
+    take(store, log.folder(tmp_path / "logs" / "env_0", performance("Plan", performance_rating=0.5)))
+    assert metric(metrics(store), "task_performance").value == 0.5
+    assert not [row for row in metrics(store) if row.metric.startswith("outcome:")]
+    give(store, [{"trajectory": "env_0", "name": "helpful", "value": 3}])
+    assert metric(metrics(store), "outcome:helpful").value == 3
+
+
+def test_of_several_outcomes_of_a_name_in_one_log_the_last_holds(tmp_path: Path) -> None:
+    store = made(tmp_path / "workspace")
+    said = [outcome("success", 0), outcome("helpful", 1), outcome("success", 1), outcome("helpful", 4)]
+    take(store, write_lines(tmp_path / "log.jsonl", own("s0", *said)))
+    found = metrics(store)
+    assert (metric(found, "success_rate").value, metric(found, "outcome:helpful").value) == (1, 4)
+
+
+def test_a_preference_over_one_of_two_others_is_half_a_win(tmp_path: Path) -> None:
+    store = made(tmp_path / "workspace")
+    take(store, write_lines(tmp_path / "log.jsonl", own("s0")))
+    give(
+        store,
+        [
+            {"trajectory": "s0", "name": "preferred", "value": won, "baseline": against}
+            for against, won in (("solo", 1), ("human", 0))
+        ],
+    )
+    assert metric(metrics(store), "win_rate").value == 0.5
+
+
+def test_a_mean_over_some_sessions_says_that_the_others_do_not_name_the_participant(tmp_path: Path) -> None:
+    store = made(tmp_path / "workspace")
+    lines = [*own("s0", team="Bot Cy"), *own("s1"), *own("s2")]
+    take(store, write_lines(tmp_path / "log.jsonl", lines))
+    found = metrics(store)
+    assert metric(found, "messages", participant="Bot").note is None
+    row = metric(found, "messages", participant="Cy")
+    assert (row.value, row.n) == (0, 1)
+    assert row.note == "in 1 of 3 sessions: Cy is not named in the others"
