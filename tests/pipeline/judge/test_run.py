@@ -458,7 +458,7 @@ def test_a_codebook_check_says_which_of_two_labels_is_counted_where_that_is_no(
         file = tmp_path / "late.toml"
         file.write_text(
             f'name = "late"\ntitle = "Late"\nunit = "trajectory"\nlabels = {labels}\n'
-            'question = "Was it late?"\n[[codes]]\ncode = "late"\nname = "Late"\ndefinition = "It was late."\n'
+            'question = "Was it late?"\n[[codes]]\ncode = "late"\nname = "Late"\ndefinition = "Late."\n'
         )
         said = coaudit("codebook", "check", file).out
         assert ("the first of two labels is the one that is counted, and that is 'no'" in said) == noted
