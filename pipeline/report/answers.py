@@ -169,7 +169,8 @@ def _rate(row: Rate) -> Number:
 def trust(rows: Sequence[Agreement], every: Sequence[Rate]) -> Answer:
     """How far each judge agrees with people, and what people's labels make of its rates, from all of both."""
     question = "How far can the judge be trusted?"
-    labelled = [r for r in every if r.n_human and r.judge]
+    codes = {(row.codebook, row.code) for row in rows}  # no category: of these there are rates alone
+    labelled = [r for r in every if r.n_human and r.judge and (r.codebook, r.code) in codes]
     titles = codebooks.titles((r.codebook, r.code) for r in labelled)
     corrected = {(titles[r.codebook, r.code], r.judge or ""): r for r in labelled}
     if not corrected:
@@ -211,9 +212,9 @@ def _coefficient(row: Agreement | None) -> Number:
 def _judgement(
     kappas: dict[tuple[str, str], Agreement], corrected: dict[tuple[str, str], Rate]
 ) -> tuple[str, ...]:
-    """What the labels show, counted; below an interval's lower limit nothing is claimed."""
-    sure = [key for key, row in kappas.items() if row.low is not None and row.low >= SUBSTANTIAL]
-    poor = [key for key, row in kappas.items() if row.high is not None and row.high < SUBSTANTIAL]
+    """What the labels show, counted judge by judge; below an interval's lower limit nothing is claimed."""
+    judges = list(dict.fromkeys(judge for _, judge in corrected))
+    sentences = [_counted(judge, kappas, corrected, alone=len(judges) == 1) for judge in judges]
     off = [
         key
         for key, row in corrected.items()
@@ -222,17 +223,31 @@ def _judgement(
         and row.high is not None
         and not row.low <= row.judge_rate <= row.high
     ]
-    sentences = [
-        f"Of {len(corrected)} codes with labels by people the judge agrees substantially (kappa of "
-        f"{SUBSTANTIAL} or more, by its interval) on {len(sure)}, does not on {len(poor)}, and "
-        f"{len(corrected) - len(sure) - len(poor)} are open."
-    ]
     if off:
-        named = ", ".join(sorted(code for code, _ in off)[:3])
+        named = ", ".join(sorted({code for code, _ in off})[:3])
+        whose = "its own" if len(judges) == 1 else "a judge's own"
         sentences.append(
-            f"On {len(off)} its own rate lies outside the corrected interval ({named}): do not print it."
+            f"On {len(off)} {whose} rate lies outside the corrected interval ({named}): do not print it."
         )
     return tuple(sentences)
+
+
+def _counted(
+    judge: str,
+    kappas: dict[tuple[str, str], Agreement],
+    corrected: dict[tuple[str, str], Rate],
+    *,
+    alone: bool,
+) -> str:
+    """On how many codes one judge agrees with people, on how many it does not, and how many are open."""
+    own = [kappas.get(key) for key in corrected if key[1] == judge]
+    sure = sum(row is not None and row.low is not None and row.low >= SUBSTANTIAL for row in own)
+    poor = sum(row is not None and row.high is not None and row.high < SUBSTANTIAL for row in own)
+    return (
+        f"Of {len(own)} code{'s' * (len(own) != 1)} with labels by people {'the judge' if alone else judge} "
+        f"agrees substantially (kappa of {SUBSTANTIAL} or more, by its interval) on {sure}, does not on "
+        f"{poor}, and {len(own) - sure - poor} {'is' if len(own) - sure - poor == 1 else 'are'} open."
+    )
 
 
 def _unlabelled(rows: Sequence[Agreement]) -> tuple[str, ...]:

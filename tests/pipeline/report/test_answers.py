@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from coaudit.pipeline import codebooks
 from coaudit.pipeline.analyze import metrics, rates
 from coaudit.pipeline.ingest.measure import save
 from coaudit.pipeline.report import answers, methods
@@ -105,6 +106,25 @@ def test_where_it_failed_names_the_mode_on_which_two_arms_are_most_apart(tmp_pat
     assert "most common is C.1" in worst
     assert "Most apart are arms on C.2" in worst and "in one against 0 %" in worst and "in two" in worst
     assert "overlap" not in worst
+
+
+def test_a_judges_codes_are_counted_without_their_categories_and_apart_from_another_judges(
+    store: Store,
+) -> None:
+    codes = [code.code for code in codebooks.load("failures").codes if code.category == "C"]
+    lines = [
+        verdict(f"good-{n}", None, "failures", "absent", code=code, rater=rater, rater_kind=kind)
+        for n in range(20)
+        for code in codes
+        for rater, kind in (("eva", "human"), ("bot", "llm"), ("second", "llm"))
+    ]
+    rate(store, lines)
+    category = [row for row in rates.rates(store) if row.code == "C" and row.judge == "bot"]
+    assert category and category[0].n_human, "a category has a corrected rate"
+    judged = answers.answers(store)[2]
+    counted = [said.split(" agrees")[0] for said in judged.sentences[:2]]
+    assert counted == [f"Of {len(codes)} codes with labels by people {name}" for name in ("bot", "second")]
+    assert judged.table is not None and {line[1] for line in judged.table.rows} == {"bot", "second"}
 
 
 def test_the_answers_fit_a_screen_of_80_columns(store: Store) -> None:
