@@ -11,12 +11,13 @@ import streamlit as st
 from ...annotation.statistics.estimate import UNIT
 from ...pipeline import codebooks
 from ...pipeline.analyze import compare, failures
-from ...pipeline.analyze.totals import bounds_of
+from ...pipeline.analyze.totals import OUTCOME, bounds_of
 from ...pipeline.report import Number, Table
 from ...pipeline.report.names import named
 from ...pipeline.report.tables import Cell, place
 from ...pipeline.store import Selection, Store
 from ...pipeline.store.selection import COLUMNS
+from ...pipeline.systems import OF_ONE
 from .. import queries
 from ..cache import ask
 from ..drawing import figures
@@ -177,20 +178,27 @@ def _coded(
     return (row["metric"], name, rater, *cells, _difference(row, found, percent=True), _p(row))
 
 
+def _read(metric: str) -> tuple[str, str]:
+    """A compared metric's name and scoring; an outcome's name may hold anything."""
+    name, _, scoring = metric.partition("/")
+    return (metric, "") if metric.startswith(OUTCOME) else (name, scoring)
+
+
 def measured(rows: Sequence[Row], by: str) -> Table:
     """Process and outcome metrics."""
     lines = []
     for row in _sorted(rows):
-        name, _, scoring = row["metric"].partition("/")
-        share = bounds_of(name) == UNIT
+        name, scoring = _read(row["metric"])
+        measure = OF_ONE.get(name, name)
+        share = bounds_of(measure) == UNIT
         values = zip(row["groups"], (row["first"], row["second"]), strict=True)
         cells = (
-            Number(v, percent=share, reason=row["reason"], of=(place(by, group), ("sort", name)))
+            Number(v, percent=share, reason=row["reason"], of=(place(by, group), ("sort", measure)))
             for group, v in values
         )
         said = named(name, scoring or None)
         lines.append(
-            (said, row["rater"] or "", *cells, _difference(row, (("sort", name),), percent=share), _p(row))
+            (said, row["rater"] or "", *cells, _difference(row, (("sort", measure),), percent=share), _p(row))
         )
     return Table(
         name="compared_metrics",

@@ -18,6 +18,7 @@ import numpy as np
 
 from ...annotation.statistics.estimate import ANY, UNIT, Bounds, Totals
 from ..store import AMONG, dictionaries, texts
+from ..systems import OF_ONE
 
 BOUNDS: dict[str, Bounds] = {
     **dict.fromkeys(("delivered", "success", "won", "exact_match"), UNIT),
@@ -37,7 +38,7 @@ BOUNDS: dict[str, Bounds] = {
     "reward": (-inf, 1.0),
 }
 """Values that a metric can take; what is not here may be any number."""
-RATES = {"delivered": "delivery_rate", "success": "success_rate", "won": "win_rate"}
+RATES = {measure: rate for rate, measure in OF_ONE.items()}
 """The 0/1 of a trajectory -> the rate over many."""
 OUTCOME = "outcome:"
 """What stands before the name of an outcome that is no metric."""

@@ -185,24 +185,23 @@ def real(rows: Sequence[Metric]) -> Table:
 
 def elsewhere(rows: Sequence[Metric]) -> Table:
     """The metrics of all other systems: a row each, a column a condition (and task, if several)."""
-    cells: dict[tuple[str, tuple[str, str]], Number] = {}
+    cells: dict[tuple[str, str, tuple[str, str]], Number] = {}
     arms: dict[str, set[tuple[str, str]]] = {}
     for row in rows:
         if row.group and row.group["system"] != "cogym" and row.participant is None:
             system, *arm = _group(row, "system", "condition", "task")
             arms.setdefault(system, set()).add((arm[0], arm[1]))
-            cells[f"{system} {named(row.metric, row.scoring)}", (arm[0], arm[1])] = of_metric(row)
+            cells[named(row.metric, row.scoring), system, (arm[0], arm[1])] = of_metric(row)
     systems = sorted(arms)
     columns = [(system, arm) for system in systems for arm in sorted(arms[system])]
-    names = {name.partition(" ")[2] for name, _ in cells}
     return Table(
         name="other_systems",
         title="Other systems",
         caption="Shares, scores and counts as the papers define them (ReHAC, Collab-Overcooked, CoBlock).",
         columns=("Metric", *(_arm(arm, arms[system]) for system, arm in columns)),
         rows=tuple(
-            (name, *(cells.get((f"{system} {name}", arm), "") for system, arm in columns))
-            for name in sorted(names)
+            (name, *(cells.get((name, system, arm), "") for system, arm in columns))
+            for name in sorted({name for name, _, _ in cells})
         ),
         groups=tuple((system, len(arms[system])) for system in systems),
         empty="Only Co-Gym sessions so far; `coaudit ingest` reads ReHAC, Collab-Overcooked, CoBlock too.",

@@ -39,6 +39,7 @@ SCORINGS = {
 def named(metric: str, scoring: str | None = None, participant: str | None = None) -> str:
     """A metric as people read it, with its reading and whose it is."""
     own = metric.removeprefix(OUTCOME)
-    name = NAMES.get(metric, own if own != metric else metric.replace("_", " ").capitalize())
+    words = f"Outcome: {own}" if own != metric else metric.replace("_", " ").capitalize()
+    name = NAMES.get(metric, words)
     reading = f", {SCORINGS.get(scoring, scoring)}" if scoring else ""
     return f"{name}{reading}" + (f" of {participant}" if participant else "")

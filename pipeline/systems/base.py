@@ -60,6 +60,8 @@ class TimeLimit:
 
 
 LIMIT = TimeLimit()
+OF_ONE = {"delivery_rate": "delivered", "success_rate": "success", "win_rate": "won"}
+"""A rate over many -> the 0/1 of one trajectory that stands behind it."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from ...schemas import Finding, Measure, Trajectory
 from ..errors import UsageError
 from . import coblock, cogym, formats, mast, overcooked, rehac, trail, whowhen
-from .base import LIMIT, References, System, TimeLimit
+from .base import LIMIT, OF_ONE, References, System, TimeLimit
 
 SYSTEMS: dict[str, System] = {
     system.name: system
@@ -20,8 +20,6 @@ SYSTEMS: dict[str, System] = {
 }
 DETECTED = {codebook: system for system in SYSTEMS.values() for codebook in system.findings}
 """Codebook -> the system whose detectors rate on it."""
-OF_ONE = {"success_rate": "success"}
-"""A rate over many -> the 0/1 of one trajectory that stands behind it."""
 AT_QUERY = ("reward",)
 """Metrics with a parameter that only the reader of a report chooses; made from stored ones."""
 

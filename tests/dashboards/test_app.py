@@ -22,7 +22,7 @@ from coaudit.dashboards.views import efficiency
 from coaudit.pipeline.advise import advisor
 from coaudit.pipeline.analyze import compare, metrics
 from coaudit.pipeline.report import interventions
-from coaudit.pipeline.report.tables import of_metric
+from coaudit.pipeline.report.tables import Number, of_metric
 from coaudit.pipeline.report.transcript.pins import differing
 from coaudit.pipeline.store import Selection, Store, Workspace
 from tests.pipeline.advise import games
@@ -149,6 +149,22 @@ def test_a_against_b_has_all_codes_and_metrics_and_leads_to_the_sessions(here: P
     assert "no test: too few" in text
     corrected = [one for one in coded if one["basis"].startswith("corrected")]
     assert corrected and " → " in text, "the judge's own share stands before the corrected one"
+
+
+def test_a_compared_rate_is_a_percentage_and_leads_to_sessions_by_what_is_behind_it() -> None:
+    row = {"by": "condition", "groups": ["a", "b"], "rater": None, "reason": None, "effect": 0.5, "n": 8}
+    row |= {"first": 0.75, "second": 0.25, "low": None, "high": None, "p_value": 0.1, "p_adjusted": 0.1}
+    names = ("success_rate", "outcome:a/b", "collab_score/automatic")
+    table = view.measured([row | {"metric": name} for name in names], "condition")
+    shown = {str(line[0]): line[2] for line in table.rows}
+    places = {name: dict(cell.of)["sort"] for name, cell in shown.items() if isinstance(cell, Number)}
+    assert places == {
+        "Success rate": "success",
+        "Outcome: a/b": "outcome:a/b",
+        "Collaboration score, automatic rating": "collab_score",
+    }
+    percents = {name: cell.percent for name, cell in shown.items() if isinstance(cell, Number)}
+    assert percents["Success rate"] and not percents["Outcome: a/b"]
 
 
 @pytest.mark.slow

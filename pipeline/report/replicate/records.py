@@ -12,13 +12,12 @@ from typing import Any, Literal
 from ....schemas import Metric, Trajectory
 from ...analyze import metrics
 from ...analyze.process import CODEBOOKS as RATED
-from ...analyze.totals import RATES
 from ...store import Selection, Store, dictionaries
+from ...systems import OF_ONE
 from ..build import best_rater
 from .cells import NO_RECORD, Estimate, LeftOut, by_reason
 
 Definition = Literal["released", "paper"]
-_RAW = {rate: measure for measure, rate in RATES.items()}
 
 
 @dataclass(frozen=True)
@@ -108,7 +107,7 @@ class Records:
     def _left_out(
         self, records: Iterable[Record], metric: str, scoring: str | None, definition: Definition
     ) -> tuple[LeftOut, ...]:
-        raw = _RAW.get(metric, metric)
+        raw = OF_ONE.get(metric, metric)
         each = self._each(definition)
         pairs = []
         for record in records:

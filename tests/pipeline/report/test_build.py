@@ -302,3 +302,17 @@ class _Balanced(HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
+
+
+def test_a_system_whose_name_has_two_words_keeps_its_numbers() -> None:
+    def row(metric: str) -> Metric:
+        group = {"system": "our lab", "condition": "a", "task": "t", "setting": None}
+        return Metric(metric=metric, group=group, value=0.25 if metric == "steps" else 0.5, n=3)
+
+    table = build.elsewhere([row("steps"), row("outcome:Steps")])
+    assert table.groups == (("our lab", 1),)
+    cells = {str(line[0]): line[1] for line in table.rows}
+    assert {name: cell.value for name, cell in cells.items() if isinstance(cell, Number)} == {
+        "Steps": 0.25,
+        "Outcome: Steps": 0.5,
+    }
