@@ -309,16 +309,16 @@ def _raw(store: Store, connection: duckdb.DuckDBPyConnection, by: str, expressio
     for group in groups(connection, _keys(by, expression), table="coded", instances=instances):
         if group.keys[-1] is not None and group.totals.n:
             place = group.head[0] or "", group.head[2], _system(by, group.keys)
-            own = bounds[place[0].partition(SEPARATOR)[0]]
-            sample = replace(group.totals, bounds=own, yes_no=own == UNIT)
+            own, yes_no = bounds[place[0].partition(SEPARATOR)[0]]
+            sample = replace(group.totals, bounds=own, yes_no=yes_no)
             held.setdefault(place, {})[str(group.keys[-1])] = sample
     for (name, rater, system), samples in held.items():
         book, _, code = name.partition(SEPARATOR)
         yield Question(code, system, book, rater, JUDGE_ONLY, samples)
 
 
-def _answers(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Bounds:
-    """Note in `answers` what is compared of a codebook, and say what values it has.
+def _answers(connection: duckdb.DuckDBPyConnection, book: Codebook) -> tuple[Bounds, bool]:
+    """Note in `answers` what is compared of a codebook; what bounds its values, and whether all are 0 or 1.
 
     Of two labels the positive one, of several each, on a scale (answer: none) their numbers.
     """
@@ -331,9 +331,9 @@ def _answers(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Bounds:
         values = [book.name, list(book.labels), answer, named]
         execute(connection, "INSERT INTO answers VALUES (?, ?, ?, ?)", values).fetchall()
     if kinds[0][0] is not None:
-        return UNIT
+        return UNIT, True
     numbers = [float(label) for label in book.labels]
-    return min(numbers), max(numbers)
+    return (min(numbers), max(numbers)), set(numbers) == {0, 1}
 
 
 def _labelled(

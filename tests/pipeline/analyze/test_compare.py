@@ -8,7 +8,7 @@ import pytest
 from coaudit.pipeline.analyze import compare
 from coaudit.pipeline.analyze.metrics import metrics
 from coaudit.pipeline.store import Store
-from tests.pipeline.stores import made, take, write_lines
+from tests.pipeline.stores import made, rate, take, verdict, write_lines
 
 
 def session(number: int, condition: str | None, outcomes: dict[str, float]) -> list[dict[str, Any]]:
@@ -51,3 +51,24 @@ def test_an_outcome_of_any_name_is_compared_as_it_is_measured(store: Store) -> N
 def test_trajectories_without_a_group_are_counted(store: Store) -> None:
     assert compare.ungrouped(store, "condition") == (1, 9)
     assert compare.ungrouped(store, "system") == (0, 9)
+
+
+def test_a_scale_from_0_to_1_is_no_yes_and_no(tmp_path: Path) -> None:
+    store = made(tmp_path / "workspace")
+    folder = store.workspace.codebooks
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "grade.toml").write_text(
+        'name = "grade"\ntitle = "Grade"\nunit = "trajectory"\nlevel = "ordinal"\n'
+        'labels = ["0", "0.5", "1"]\nquestion = "How good?"\n'
+        '[[codes]]\ncode = "grade"\nname = "Grade"\ndefinition = "How good it is."\n'
+    )
+    lines = [line for n in range(16) for line in session(n, "ab"[n % 2], {})]
+    take(store, write_lines(tmp_path / "log.jsonl", lines))
+    label = {"a": "0.5", "b": "0"}
+    rate(store, [verdict(f"s{n}", None, "grade", label["ab"[n % 2]]) for n in range(16)])
+    (row,) = compare.compare(store, "condition", metrics=["grade (mean)"])
+    assert (row["first"], row["second"]) == (0.5, 0)
+    # Each of eight is ½. Half of eight that are yes would reach to .78 (Agresti and Coull), and so the difference.
+    assert row["high"] < 0.6
+    # The two most extreme of C(16, 8) = 12,870 arrangements, which count half.
+    assert row["p_value"] == pytest.approx(1 / 12_870)
