@@ -68,7 +68,7 @@ def test_a_scale_from_0_to_1_is_no_yes_and_no(tmp_path: Path) -> None:
     rate(store, [verdict(f"s{n}", None, "grade", label["ab"[n % 2]]) for n in range(16)])
     (row,) = compare.compare(store, "condition", metrics=["grade (mean)"])
     assert (row["first"], row["second"]) == (0.5, 0)
-    # Each of eight is ½. Half of eight that are yes would reach to .78 (Agresti and Coull), and so the difference.
+    # Each of eight is ½. A share of 4 of 8 would reach to .78 (Agresti and Coull), and so the difference.
     assert row["high"] < 0.6
     # The two most extreme of C(16, 8) = 12,870 arrangements, which count half.
     assert row["p_value"] == pytest.approx(1 / 12_870)
