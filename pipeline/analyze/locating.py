@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...annotation.statistics.intervals import wilson
-from .matrix import Rated
+from .matrix import Rated, group_name
 
 KINDS = ("participant", "step")
 NAMES = {"participant": "agent_accuracy", "step": "step_accuracy"}
@@ -31,9 +31,9 @@ def located(
         return
     runs = list(_runs(code, judge))
     yield _accuracy(code, runs, None)
-    names = sorted({_name(groups.get(trajectory, {})) for trajectory, _ in runs} - {""})
+    names = sorted({group_name(groups.get(trajectory, {})) for trajectory, _ in runs})
     for name in names if len(names) > 1 else ():
-        yield _accuracy(code, [run for run in runs if _name(groups.get(run[0], {})) == name], name)
+        yield _accuracy(code, [run for run in runs if group_name(groups.get(run[0], {})) == name], name)
 
 
 def _runs(code: Rated, judge: str) -> Iterator[tuple[str, tuple[bool, int]]]:
@@ -67,10 +67,6 @@ def _accuracy(code: Rated, runs: list[tuple[str, tuple[bool, int]]], group: str 
         "several": sum(count > 1 for _, (_, count) in judged),
         "reason": None if n else f"no run in which people marked one {code.book.unit} and it was judged",
     }
-
-
-def _name(group: Mapping[str, str | None]) -> str:
-    return " · ".join(value for value in group.values() if value)
 
 
 def lines(rows: list[dict[str, Any]]) -> Iterator[str]:

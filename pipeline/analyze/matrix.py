@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -195,6 +195,11 @@ def groups(
     query = f"SELECT t.id{columns} FROM trajectories t WHERE {wanted}"
     rows = execute(connection, query, values).fetchall()
     return {row[0]: dict(zip(names, row[1:], strict=True)) for row in rows}
+
+
+def group_name(group: Mapping[str, str | None]) -> str:
+    """A group in words; sessions without one are a group too."""
+    return " · ".join(f"no {key}" if value is None else value for key, value in group.items())
 
 
 def keys_of(connection: duckdb.DuckDBPyConnection, by: Sequence[str]) -> list[tuple[str, str]]:

@@ -19,7 +19,7 @@ from ...schemas import Agreement
 from ..errors import UsageError
 from ..store import Store
 from .agreement import of_codes, together
-from .matrix import Population, Rated, chosen_books, groups, rated
+from .matrix import Population, Rated, chosen_books, group_name, groups, rated
 
 WANTED = ("cohen_kappa", "mean_cohen_kappa", "fleiss_kappa", "krippendorff_alpha", "percent_agreement")
 
@@ -70,18 +70,13 @@ def _pooled(codes: list[Rated], of: Mapping[str, Mapping[str, str | None]]) -> I
     raters = tuple(sorted({rater for code in codes for rater in code.humans}))
     if len(raters) < 2:
         return
-    names = [_named(of.get(unit[0], {})) for unit in codes[0].units]
+    names = [group_name(of.get(unit[0], {})) for unit in codes[0].units]
     different = sorted(set(names))
     for part in together(codes).populations:
         yield from _rows(codes, raters, part, part.units, None)
         for name in different if len(different) > 1 else ():
             own = np.array([one == name for one in names])
             yield from _rows(codes, raters, part, part.units & own, name)
-
-
-def _named(group: Mapping[str, str | None]) -> str:
-    """A group in words; sessions without one are a group too."""
-    return " · ".join(f"no {key}" if value is None else value for key, value in group.items())
 
 
 def _rows(

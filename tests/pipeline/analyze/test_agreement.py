@@ -775,3 +775,17 @@ def test_a_rate_is_not_of_sessions_that_the_sample_could_not_take(tmp_path: Path
     assert (arms["a"].rate, arms["b"].rate, arms["b"].judge_rate) == (0.5, None, 1)
     (item,) = agreement.confusions(found, ["first"])
     assert item["classes"][0]["sensitivity"]["value"] == 1
+
+
+def test_sessions_without_a_group_are_a_group_of_their_own_on_peoples_page(tmp_path: Path) -> None:
+    found = runs(tmp_path, 8, arms=["x"] * 4 + [None] * 4)
+    # Of arm x both say the same; of the rest, half and half over both codes, they differ on half.
+    for code in ("late", "lost"):
+        said(found, "first", {("ann", code): "yynnyynn", ("bob", code): "yynnynyn"})
+    (book,) = validate_people(found)["people"]
+    kappas = {row["group"]: row for row in book["pooled"] if row["coefficient"] == "cohen_kappa"}
+    assert {group: (row["value"], row["n_traces"]) for group, row in kappas.items()} == {
+        None: (pytest.approx(0.5), 8),
+        "x": (pytest.approx(1), 4),
+        "no condition": (pytest.approx(0), 4),
+    }
