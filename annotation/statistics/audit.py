@@ -113,9 +113,11 @@ class Audit:
 def any_mode(labels: Ints) -> Ints:
     """The label (units,) of a category from those of its modes (units, modes): 1 where any mode is present.
 
-    A category's rate is the rate of this union, never a sum. A unit without a present mode is 0 only when all
-    modes are, else what it lacks: UNCLEAR, ERROR or MISSING, in this order.
+    A category's rate is the rate of this union, never a sum. Where any mode is MISSING so is the union: else
+    what was found would count and what was not could not. Asked about all modes, a unit without a present
+    one is 0 only when all modes are, else what it lacks: UNCLEAR or ERROR, in this order.
     """
-    present, absent = (labels == 1).any(1), (labels == 0).all(1)
-    lacking = [(labels == code).any(1) for code in (UNCLEAR, ERROR)]
-    return np.select([present, absent, *lacking], [1, 0, UNCLEAR, ERROR], MISSING).astype(np.int64)
+    missing, present, absent = (labels == MISSING).any(1), (labels == 1).any(1), (labels == 0).all(1)
+    unclear = (labels == UNCLEAR).any(1)
+    answers = [MISSING, 1, 0, UNCLEAR]
+    return np.select([missing, present, absent, unclear], answers, ERROR).astype(np.int64)

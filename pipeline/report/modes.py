@@ -92,7 +92,7 @@ def _corrected(
 def _share(share: findings.Share | None, by: Sequence[str], corrected: Number | None = None) -> Number | str:
     if share is None:
         return ""
-    reason = None if share.n else "unclear or failed in every trajectory"
+    reason = None if share.n else "unclear, failed or asked about in part in every trajectory"
     of = [place(name, value) for name, value in zip(by, share.group, strict=True) if value != "–"]
     of += [("code", share.code), ("found_by", share.rater)]
     return Number(

@@ -118,8 +118,13 @@ def test_a_humans_unclear_is_left_out_counted_and_bounded_both_ways() -> None:
 
 
 def test_a_category_is_present_where_any_mode_is_and_absent_only_where_all_are() -> None:
-    modes = np.array([[1, MISSING], [0, 0], [0, UNCLEAR], [MISSING, UNCLEAR], [0, ERROR], [0, MISSING]])
-    assert any_mode(modes).tolist() == [1, 0, UNCLEAR, UNCLEAR, ERROR, MISSING]
+    modes = np.array([[1, UNCLEAR], [1, ERROR], [0, 0], [0, UNCLEAR], [ERROR, UNCLEAR], [0, ERROR]])
+    assert any_mode(modes).tolist() == [1, 1, 0, UNCLEAR, UNCLEAR, ERROR]
+
+
+def test_a_category_of_which_some_modes_alone_were_asked_about_is_missing_whatever_was_found() -> None:
+    modes = np.array([[1, MISSING], [0, MISSING], [MISSING, UNCLEAR], [MISSING, MISSING]])
+    assert any_mode(modes).tolist() == [MISSING] * 4
 
 
 def test_a_judge_no_better_than_chance_has_no_rogan_gladen_rate() -> None:
