@@ -23,6 +23,7 @@ from .locks import FolderLocks, Locks, without_password
 from .postgres import CatalogLocks
 from .workspace import Workspace
 
+SNAPSHOTS = "__ducklake_metadata_lake.ducklake_snapshot"
 NAMES = "lake.main.coaudit"
 """Key -> value: the `schema` of the tables, the `study` whose they are, the `home` of its ledgers."""
 _KEPT = "1 day"
@@ -41,6 +42,8 @@ class Lake:
         self._schema: str | None = None
         """Of tables aside, once they are made."""
         self._made = False
+        self._said: tuple[int | None, dict[str, str]] = (None, {})
+        """What the lake said of itself last, and at which snapshot."""
         self._beside = self
 
     def __str__(self) -> str:
@@ -67,7 +70,7 @@ class Lake:
     def connected(self, *, read_only: bool, **settings: str) -> Iterator[duckdb.DuckDBPyConnection]:
         """A connection that sees the tables, if there are any. StoreError where they are another study's."""
         with self._opened(read_only=read_only, **settings) as connection:
-            known = {} if self._aside else names(connection)
+            known = {} if self._aside else self._names(connection)
             self._check_study(known, read_only=read_only)
             if schema := known.get("schema") or self._schema:
                 use(connection, schema)
@@ -148,6 +151,13 @@ class Lake:
         """A connection of its own; those who only look never make or change anything."""
         own = self.workspace.has_begun or not read_only
         return shared(self._place, read_only=not own, create=not read_only, **settings)
+
+    def _names(self, connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
+        """`names`, which are read from a file: only where something was stored since they were."""
+        row = connection.execute(f"SELECT max(snapshot_id) FROM {SNAPSHOTS}").fetchone()
+        if row is None or row[0] is None or row[0] != self._said[0]:
+            self._said = (row[0] if row else None, names(connection))
+        return self._said[1]
 
     def _is_named(self) -> bool:
         try:
