@@ -91,3 +91,18 @@ def test_a_mean_over_some_sessions_says_that_the_others_do_not_name_the_particip
     row = metric(found, "messages", participant="Cy")
     assert (row.value, row.n) == (0, 1)
     assert row.note == "in 1 of 3 sessions: Cy is not named in the others"
+
+
+def test_a_number_that_a_table_has_as_text_is_an_outcomes_number(tmp_path: Path) -> None:
+    store = made(tmp_path / "workspace")
+    log = tmp_path / "log.csv"
+    log.write_text(
+        "id,role,text,score,solved,answer\na,user,hi,3.5,true,x\nb,user,hi,4.5,False,nan\nc,user,hi,,,y\n"
+    )
+    mapping = (
+        '[trajectory]\nnative_id = "id"\n[outcomes]\nscore = "score"\nsolved = "solved"\nanswer = "answer"\n'
+        '[event]\nrole = "role"\ntext = "text"\n'
+    )
+    take(store, log, map=mapping, system="mapped")
+    found = {row.metric: (row.value, row.n) for row in metrics(store) if row.metric.startswith("outcome:")}
+    assert found == {"outcome:score": (4, 2), "outcome:solved": (0.5, 2)}
