@@ -17,7 +17,7 @@ from ..store.trajectories import reference_rows
 from ..systems import LIMIT, TimeLimit
 from . import process
 from .choice import choose
-from .matrix import keys_of
+from .matrix import group_name, keys_of
 from .process import CODEBOOKS as RATED
 from .totals import COUNTED, HEADS, RATES, SILENT, Group, clustered, groups, named_in
 
@@ -226,8 +226,8 @@ def _order(metric: Metric) -> tuple[Any, ...]:
 
 def cells(metric: Metric, number: Callable[[float | None], str]) -> list[str]:
     """A metric as the cells of a table: metric, of, rater, value, interval, n, missing, remark."""
-    group = " · ".join(str(v) for v in (metric.group or {}).values())
-    parts = (metric.native_id or group, metric.participant, metric.scoring, metric.definition)
+    whose = metric.native_id or group_name(metric.group or {})
+    parts = (whose, metric.participant, metric.scoring, metric.definition)
     of = " · ".join(part for part in parts if part)
     interval = "" if metric.low is None else f"{number(metric.low)} – {number(metric.high)}"
     counts = [str(metric.n), str(metric.missing)]

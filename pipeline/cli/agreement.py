@@ -14,6 +14,7 @@ from ..analyze import compare as comparing
 from ..analyze import people
 from ..analyze import rates as estimating
 from ..analyze import validate as validating
+from ..analyze.matrix import group_name
 from ..errors import UsageError
 from .console import Json, emit, number, say, split, store, table, tell
 
@@ -194,7 +195,7 @@ def _agreement_cells(row: Agreement, code: str) -> list[str]:
 
 
 def _rate_cells(row: Rate, code: str) -> list[str]:
-    group = " · ".join(str(value) for value in (row.group or {}).values())
+    group = group_name(row.group or {})
     shown = [number(row.judge_rate), number(row.rate), _interval(row.low, row.high), row.estimator or ""]
     note = row.reason or row.design or ""
     return [code, group, row.judge or "", *shown, str(row.n_human), str(row.n_judged), note]

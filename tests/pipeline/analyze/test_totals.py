@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from coaudit.pipeline.analyze.metrics import metrics
+from coaudit.pipeline.analyze.metrics import cells, metrics
+from coaudit.schemas import Metric
 from tests.pipeline.stores import give, made, metric, take, write_lines
 from tests.pipeline.systems.cogym.folders import AGENT, Log, performance
 
@@ -106,3 +107,8 @@ def test_a_number_that_a_table_has_as_text_is_an_outcomes_number(tmp_path: Path)
     take(store, log, map=mapping, system="mapped")
     found = {row.metric: (row.value, row.n) for row in metrics(store) if row.metric.startswith("outcome:")}
     assert found == {"outcome:score": (4, 2), "outcome:solved": (0.5, 2)}
+
+
+def test_no_group_is_not_written_like_a_group_of_that_name() -> None:
+    rows = [Metric(metric="steps", group={"condition": name}, value=1, n=1) for name in ("None", None)]
+    assert [cells(row, str)[1] for row in rows] == ["None", "no condition"]
