@@ -17,7 +17,7 @@ from ..ingest.sources import Source
 from ..store import ledger
 from ..store.disk import AppendOnly
 from ..systems import ReadOptions, merge
-from ..systems.cogym import reader, recording, records
+from ..systems.cogym import recording, records
 from ..systems.cogym.messages import Received
 from ..systems.cogym.recording import Place, Recorder
 from ..systems.cogym.replay import feed, known_ids
@@ -259,8 +259,8 @@ class Listener:
         now = time.monotonic()
         done = [path for path, awaited in self.awaited.items() if now > awaited.until]
         for path in done:
-            if not self.awaited.pop(path).joined and not (path / reader.LOG).is_file():
-                self.say(f"{path}: no {reader.LOG} came; the session is kept as it was heard")
+            if not self.awaited.pop(path).joined and not (path / records.LOG).is_file():
+                self.say(f"{path}: no {records.LOG} came; the session is kept as it was heard")
         return done
 
     def close(self) -> None:

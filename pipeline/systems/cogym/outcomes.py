@@ -186,8 +186,9 @@ def editor_text(public: dict[str, Any]) -> str | None:
 
 def _delivered(performance: dict[str, Any], reason: str | None, files: SessionFiles) -> Outcome:
     completion = performance.get("task_completion")
-    if isinstance(completion, (bool, int, float)):
-        return Outcome(name="delivered", value=float(bool(completion)))
+    completed = float(completion) if isinstance(completion, bool) else _number(completion)
+    if completed is not None:
+        return Outcome(name="delivered", value=float(bool(completed)))
     if reason == "unfinished":
         return Outcome(name="delivered", reason="the session did not come to an end")
     result = files.delivered()
@@ -236,13 +237,14 @@ def _is_file(path: Path) -> bool:
 
 
 def _number(value: object) -> float | None:
-    """A finite number, or None for everything else."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    """A finite number, also where it is written as a text; None for everything else."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
     try:
-        return float(value) if math.isfinite(value) else None
-    except OverflowError:
+        number = float(value)
+    except (ValueError, OverflowError):
         return None
+    return number if math.isfinite(number) else None
 
 
 def _text(value: object) -> str | None:
