@@ -24,8 +24,8 @@ _RATED = {
     "agentRating": "satisfaction",
     "communicationRating": "communication_rating",
 }
-_LINKED = re.compile(r"\[\[(\d+)\]\([^)]*\)\]")
-"""A citation of a related work as its evaluation links it."""
+_LINKED = re.compile(r"\[\[(\d+)\]\([^)\[]*\)\]")
+"""A citation of a related work as its evaluation links it; no address has a bracket."""
 
 
 class SessionFiles:

@@ -28,10 +28,12 @@ INVALID_ACTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("ingredient", ("There is no .* in ", "not enough to begin")),
 )
 """Classes of refused plans by patterns in the validator's message; the first that fits."""
+LONGEST = 10_000
 
 
 def invalid_class(message: str) -> str:
-    """The class of a validator's message; `other` where no known part is in it."""
+    """The class of a validator's message; `other` where no known part is in its first LONGEST characters."""
+    message = message[:LONGEST]
     for name, patterns in INVALID_ACTIONS:
         if any(re.search(pattern, message, re.IGNORECASE) for pattern in patterns):
             return name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.systems.overcooked import reader
+from coaudit.pipeline.systems.overcooked.collaboration import calls, requests
 from coaudit.pipeline.systems.overcooked.log import invalid_class
 from coaudit.pipeline.systems.overcooked.references import references
 from coaudit.schemas import Quarantined, Trajectory
@@ -264,3 +266,10 @@ def test_a_log_that_went_through_another_program_is_the_same_run(tmp_path: Path)
     assert (run.id, len(run.events)) == (whole.id, len(whole.events))
     path.write_text(json.dumps(json.loads(path.read_text()), sort_keys=True))
     assert reader.recognises(path)
+
+
+@pytest.mark.parametrize("piece", ["request(", "a", "a(", "There is object ", "There is no "])
+def test_no_plan_and_no_message_keeps_its_reader_busy(piece: str) -> None:
+    began, text = time.process_time(), piece * (200_000 // len(piece))
+    assert (requests(text), calls(text), invalid_class(text)) == ((), (), "other")
+    assert time.process_time() - began < 5
