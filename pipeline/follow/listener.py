@@ -282,7 +282,10 @@ class Listener:
         self.sessions.fresh.clear()
 
     def _await(self, session: LiveSession) -> None:
-        folder = self._folder(session)
+        try:
+            folder = self._folder(session)
+        except OSError:  # a message may name what cannot be a path
+            folder = None
         if folder is not None:
             self.awaited[folder] = Awaited(session, time.monotonic() + FOLDER_PATIENCE)
 

@@ -14,7 +14,7 @@ from ....schemas import Event, JsonValue, Outcome, Quarantined
 from ....schemas.trajectory import ParticipantKind
 from ..base import json_file, json_lines, only_object
 from ..merge import END_REASON
-from .records import StepLimit
+from .records import StepLimit, is_file
 
 PERFORMANCE = "task_performance.json"
 SIMULATED_USER = "simulated_user"
@@ -94,7 +94,7 @@ class SessionFiles:
         return performance or None
 
     def _object(self, path: Path) -> dict[str, Any]:
-        if not _is_file(path):
+        if not is_file(path):
             return {}
         if self._stale:
             self._set_aside(path, f"stale: {PERFORMANCE}, which is written before it, is")
@@ -227,13 +227,6 @@ def _object_after(text: str, mark: str) -> JsonValue:
     except (ValueError, RecursionError):
         return None
     return value
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:  # a role's name may be longer than a file's may be
-        return False
 
 
 def _number(value: object) -> float | None:

@@ -278,11 +278,19 @@ def beside(path: Path) -> list[Path]:
     """The environment's configuration, which Co-Gym leaves outside the session's folder."""
     if path.suffix in (".json", ".jsonl") and path.name != LOG:
         return []
-    folder = path if path.is_dir() else path.parent
+    folder = path.parent if path.name == LOG else path
     above = folder.absolute().parent
     name = folder.name.removeprefix("env_")
     places = (above / f"{folder.name}_config.toml", above.parent / "env_config_tmp" / f"{name}.toml")
-    return [place for place in places if place.is_file()][:1]
+    return [place for place in places if is_file(place)][:1]
+
+
+def is_file(path: Path) -> bool:
+    """Whether a file is there; a name that a log says may be longer than a file's may be."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 def config_of(folder: Path) -> dict[str, Any] | Quarantined:
