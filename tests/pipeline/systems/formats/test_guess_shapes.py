@@ -73,6 +73,8 @@ def test_numbered_messages_are_neither_two_sides_nor_one_message(tmp_path: Path)
     for name in ("a", "b"):
         as_json(tmp_path / f"{name}.json", {"id": name, **record})
     assert guess(survey(tmp_path)).shape == "nothing"
+    rows = [{"speaker": "user", "v2": {"text": said(n)}, "session": n % 2} for n in range(4)]
+    assert guess(survey(as_lines(tmp_path / "rows.jsonl", rows))).event["text"] == "v2.text"
 
 
 def test_a_flag_of_a_tools_message_says_whether_it_failed(tmp_path: Path) -> None:
