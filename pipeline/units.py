@@ -25,10 +25,14 @@ _NO_STEPS = ("start", "wait", "control", "note")
 
 
 def opening_query(trajectory: Trajectory) -> int | None:
-    """seq of the message that was in the chat before anything was done, if there is one."""
+    """seq of the message that was in the chat before anything was done, if there is one.
+
+    A message that was logged as an act, with a status or as an action, is none.
+    """
     kinds = _kinds(trajectory)
     for event in trajectory.events[:2]:
-        if event.kind == "message" and event.status is None and kinds[event.actor] == "human":
+        acted = event.status is not None or event.action is not None
+        if event.kind == "message" and not acted and kinds[event.actor] == "human":
             return event.seq
     return None
 

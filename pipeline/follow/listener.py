@@ -17,7 +17,7 @@ from ..ingest.sources import Source
 from ..store import ledger
 from ..store.disk import AppendOnly
 from ..systems import ReadOptions, merge
-from ..systems.cogym import reader, recording, records
+from ..systems.cogym import recording, records
 from ..systems.cogym.messages import Received
 from ..systems.cogym.recording import Place, Recorder
 from ..systems.cogym.replay import feed, known_ids
@@ -259,8 +259,8 @@ class Listener:
         now = time.monotonic()
         done = [path for path, awaited in self.awaited.items() if now > awaited.until]
         for path in done:
-            if not self.awaited.pop(path).joined and not (path / reader.LOG).is_file():
-                self.say(f"{path}: no {reader.LOG} came; the session is kept as it was heard")
+            if not self.awaited.pop(path).joined and not (path / records.LOG).is_file():
+                self.say(f"{path}: no {records.LOG} came; the session is kept as it was heard")
         return done
 
     def close(self) -> None:
@@ -282,7 +282,10 @@ class Listener:
         self.sessions.fresh.clear()
 
     def _await(self, session: LiveSession) -> None:
-        folder = self._folder(session)
+        try:
+            folder = self._folder(session)
+        except OSError:  # a message may name what cannot be a path
+            folder = None
         if folder is not None:
             self.awaited[folder] = Awaited(session, time.monotonic() + FOLDER_PATIENCE)
 

@@ -19,6 +19,8 @@ from .measure import read_references
 from .result import Ingested, Progress
 from .sources import Place, Source, known_sources, quarantined_sources
 
+NESTED = 2
+"""So deep archives may lie in an archive."""
 SHOWN = 3
 """So many trajectories tell whether logs are read as meant."""
 
@@ -48,11 +50,10 @@ def ingest(
         if not path.exists():
             result.quarantined.append(Quarantined(source=str(given), reason="no such file or folder"))
         elif is_archive(path) and recognised(path, system) is None:
-            with unpacked(path) as (folder, refused):
+            for tree, refused in _opened(path, str(path), system):
                 result.quarantined.extend(refused)
                 # What was unpacked is gone afterwards, so it is always kept.
-                tree = Tree(folder, str(path), archive=True)
-                if any(folder.iterdir()) or not refused:
+                if tree is not None:
                     _ingest_tree(store, tree, options, system, True, progress, result)
         else:
             _ingest_tree(store, Tree(path, str(path)), options, system, copy, progress, result)
@@ -79,12 +80,28 @@ def _read_all(paths: Sequence[Path], options: ReadOptions, system: str) -> Itera
         if not path.exists():
             yield Quarantined(source=str(given), reason="no such file or folder")
         elif is_archive(path) and recognised(path, system) is None:
-            with unpacked(path) as (folder, refused):
+            for tree, refused in _opened(path, str(path), system):
                 yield from refused
-                if any(folder.iterdir()) or not refused:
-                    yield from _read_tree(Tree(folder, str(path), archive=True), options, system)
+                if tree is not None:
+                    yield from _read_tree(tree, options, system)
         else:
             yield from _read_tree(Tree(path, str(path)), options, system)
+
+
+def _opened(
+    path: Path, name: str, system: str, depth: int = NESTED
+) -> Iterator[tuple[Tree | None, list[Quarantined]]]:
+    """What is in an archive, then in each archive in it, unpacked until the next; and what was refused.
+
+    None in place of what holds nothing of its own.
+    """
+    with unpacked(path) as (folder, wrong):
+        refused = [q.model_copy(update={"source": name + q.source.removeprefix(str(path))}) for q in wrong]
+        inside = archives_below(folder) if depth else []
+        own = next(discover(folder, system), None) if inside else any(folder.iterdir()) or not refused
+        yield Tree(folder, name, archive=True) if own else None, refused
+        for inner in inside:
+            yield from _opened(inner, f"{name}!{inner.relative_to(folder)}", system, depth - 1)
 
 
 def _with_archives(paths: Sequence[Path], system: str) -> Iterator[Path]:

@@ -20,7 +20,7 @@ from ..store.sync import reach, reached
 from ..systems import ReadOptions, Span
 from ..systems.registry import system_of
 
-_FOLDERS_KEPT = 4
+_FOLDERS_KEPT = 6
 """Parts of a source's path that its copy keeps: names above it say condition and task."""
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from coaudit.pipeline import codebooks
-from coaudit.pipeline.units import all_spans, cut, spans
+from coaudit.pipeline.units import all_spans, cut, opening_query, spans
+from coaudit.schemas import Action, Event
 from tests.judges.teams import team
 
 LOG = team(
@@ -30,3 +31,12 @@ def test_a_participant_is_all_that_a_team_member_did_under_their_first_event() -
 
 def test_one_who_did_nothing_is_no_unit() -> None:
     assert [kind for kind, _ in all_spans(team(("human", "Hi.")), ("participant",))] == ["participant"]
+
+
+def test_a_persons_first_message_is_an_utterance_where_it_was_an_act_in_the_game() -> None:
+    said = Event(seq=1, actor="human", kind="message", text="You take red.", action=Action(name="message"))
+    asked = said.model_copy(update={"action": None})
+    start = team(("human", "x")).events[0]
+    for first, opening in ((said, None), (asked, 1)):
+        log = team(("human", "x")).model_copy(update={"events": (start, first)})
+        assert opening_query(log) == opening

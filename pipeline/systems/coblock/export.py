@@ -41,10 +41,7 @@ class Game:
 
 
 def games(value: JsonValue) -> list[Game | str]:
-    """Every game of an export, and what is wrong with each that cannot be read.
-
-    Raises ValueError where the value is neither kind of export.
-    """
+    """Every game of an export, and what is wrong with each that cannot be read."""
     items: list[Game | str]
     if isinstance(value, list) and any(_is_row(item) for item in value):
         items = list(_dumped([item for item in value if isinstance(item, dict) and item.get("model")]))
@@ -54,7 +51,8 @@ def games(value: JsonValue) -> list[Game | str]:
             if not (isinstance(item, dict) and item.get("model"))
         ]
     else:
-        items = list(_served(value if isinstance(value, list) else [value]))
+        page = value.get("results") if isinstance(value, dict) and "record" not in value else value
+        items = list(_served(page if isinstance(page, list) else [value]))
     return _copies_marked(items)
 
 
@@ -106,7 +104,8 @@ def _feedback(tables: dict[str, dict[str, Json]]) -> dict[str, list[Json]]:
 def _served(records: Iterable[JsonValue]) -> Iterator[Game | str]:
     for number, item in enumerate(records):
         if not isinstance(item, dict) or "record" not in item:
-            raise ValueError(f"item {number} is neither a row of dumpdata nor a record of /api/record/")
+            yield f"item {number} is neither a row of dumpdata nor a record of /api/record/"
+            continue
         session = _object(item.get("session"))
         session_id = session.get("id", item.get("session"))
         known = None if session_id is None or isinstance(session_id, dict) else str(session_id)

@@ -19,7 +19,7 @@ from typing import Literal
 
 from ....schemas import Action, Event, JsonValue, Outcome, Participant, Quarantined, Trajectory, content_hash
 from ....schemas.trajectory import EventKind
-from ..base import ReadOptions, attempted, expect, field, json_file
+from ..base import ReadOptions, attempted, expect, field, json_file, json_lines
 from . import export
 from . import world as blocks_world
 from .dependence import TaskType, task_type
@@ -50,7 +50,7 @@ def recognises(path: Path) -> bool:
 
 def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
     """The games of one export, and what could not be read of it."""
-    value = json_file(path)
+    value = _exported(path)
     if isinstance(value, Quarantined):
         yield value
         return
@@ -68,9 +68,20 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
         yield trajectory
 
 
+def _exported(path: Path) -> JsonValue | Quarantined:
+    """What was exported; of JSON Lines, as `dumpdata --format jsonl` writes them, the list of the lines."""
+    value = json_file(path)
+    if not isinstance(value, Quarantined):
+        return value
+    rows = [row for _, row in json_lines(path)]
+    lines = len(rows) > 1 and isinstance(rows[0], dict)
+    return [row if isinstance(row, dict) else None for row in rows] if lines else value
+
+
 def _trajectory(path: Path, game: Game, options: ReadOptions, bad: list[str]) -> Trajectory:
     spec = {key: value for key, value in _spec(game).items() if isinstance(value, str)}
     agents = export.agents(game)
+    _checked_names([str(agent["name"]) for agent in agents], game)
     people = any(agent.get("role") == "human" for agent in agents)
     told = _Told(game, [str(agent["name"]) for agent in agents], bad)
     events = (_start(game, agents, told.states), *told.events())
@@ -96,6 +107,15 @@ def _trajectory(path: Path, game: Game, options: ReadOptions, bad: list[str]) ->
         outcomes=tuple(_outcomes(game, told.world)),
         states=told.states,
     )
+
+
+def _checked_names(names: list[str], game: Game) -> None:
+    """ValueError where it cannot be told who did what."""
+    if not names and game.history():
+        raise ValueError(f"record {game.record_id}: neither its turns nor its session say who takes part")
+    for name in names:
+        if names.count(name) > 1 or name == "environment":
+            raise ValueError(f"record {game.record_id}: {name[:40]!r} is not the name of one agent alone")
 
 
 def _created(game: Game) -> str | None:

@@ -10,6 +10,8 @@ from ....schemas import JsonValue
 from .. import base
 
 Position = tuple[float, float, float]
+MOST = 2**53
+"""No number of a game comes near; NaN is none."""
 OCCUPIED = "a block is there already"
 NOTHING_BROKEN = "no block of that uid is there"
 
@@ -100,14 +102,14 @@ def counts(inventory: JsonValue) -> Counter[str]:
     """Colour -> how many an agent had at first."""
     result: Counter[str] = Counter()
     for item in inventory if isinstance(inventory, list) else []:
-        if isinstance(item, dict) and isinstance(count := item.get("count"), int):
-            result[str(item.get("blockType"))] += count
+        if isinstance(item, dict) and isinstance(count := item.get("count"), (int, float)):
+            result[str(item.get("blockType"))] += int(count) if abs(count) < MOST else 0
     return result
 
 
 def _number(place: Mapping[str, JsonValue], axis: str, where: str) -> float:
     value = place.get(axis)
-    if not isinstance(value, (int, float)) or isinstance(value, bool):
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not abs(value) < MOST:
         raise ValueError(f"{where}.{axis}: expected a number, got {value!r:.40}")
     return value
 

@@ -52,17 +52,9 @@ SIGNATURES: dict[str, tuple[tuple[str, ...], ...]] = {
 }
 
 
-def _pattern(name: str, parameters: tuple[str, ...]) -> re.Pattern[str]:
-    inside = ", ".join(f"{parameter}=(.*)" for parameter in parameters)
-    return re.compile(rf"{name}\({inside}\)", re.DOTALL)
-
-
-_PATTERNS = {
-    name: tuple((parameters, _pattern(name, parameters)) for parameters in signatures)
-    for name, signatures in SIGNATURES.items()
-}
 _NAME = re.compile(r"\s*([A-Za-z][A-Za-z0-9_]*)\s*\(")
-_CALL = re.compile(r"[A-Z][A-Z_]+\(.*\)", re.DOTALL)
+_CALL = re.compile(r"(?<![A-Z_])_*+(?P<name>[A-Z][A-Z_]++)\(")
+"""Where `[A-Z][A-Z_]+\\(` begins first; looked for in a time that grows with the text and not its square."""
 _ARGUMENT = re.compile(r"(?:^|, )([a-z_][a-z0-9_]*)=", re.DOTALL)
 
 
@@ -80,15 +72,34 @@ def parse(logged: str) -> Action:
 
 def _exact(logged: str) -> Action | None:
     name = logged.partition("(")[0]
-    for parameters, pattern in _PATTERNS.get(name, ()):
-        if match := pattern.fullmatch(logged):
-            return Action(name=name, arguments=dict(zip(parameters, match.groups(), strict=True)))
+    for parameters in SIGNATURES.get(name, ()):
+        values = _values(logged, parameters) if logged.endswith(")") else None
+        if values is not None:
+            return Action(name=name, arguments=dict(zip(parameters, values, strict=True)))
     return None
 
 
+def _values(logged: str, parameters: tuple[str, ...]) -> list[str] | None:
+    """What `NAME\\(a=(.*), b=(.*)\\)` finds: groups are greedy, so the last mark of each parameter counts."""
+    inside = logged[logged.index("(") + 1 : -1]
+    if not parameters:
+        return None if inside else []
+    values: list[str] = []
+    end = len(inside)
+    for parameter in reversed(parameters[1:]):
+        start = inside.rfind(f", {parameter}=", 0, end)
+        if start < 0:
+            return None
+        values.insert(0, inside[start + len(parameter) + 3 : end])
+        end = start
+    first = f"{parameters[0]}="
+    return [inside[len(first) : end], *values] if inside.startswith(first, 0, end) else None
+
+
 def _lenient(logged: str) -> Action | None:
-    call = _CALL.search(logged.partition("\nThought:")[0].replace("\\(", "("))
-    result = _exact(call.group()) if call else None
+    plain = logged.partition("\nThought:")[0].replace("\\(", "(")
+    call, end = _CALL.search(plain), plain.rfind(")") + 1
+    result = _exact(plain[call.start("name") : end]) if call and call.end() < end else None
     return result and result.model_copy(update={"raw": logged})
 
 

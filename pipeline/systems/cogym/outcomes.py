@@ -14,7 +14,7 @@ from ....schemas import Event, JsonValue, Outcome, Quarantined
 from ....schemas.trajectory import ParticipantKind
 from ..base import json_file, json_lines, only_object
 from ..merge import END_REASON
-from .records import StepLimit
+from .records import StepLimit, is_file
 
 PERFORMANCE = "task_performance.json"
 SIMULATED_USER = "simulated_user"
@@ -24,8 +24,8 @@ _RATED = {
     "agentRating": "satisfaction",
     "communicationRating": "communication_rating",
 }
-_LINKED = re.compile(r"\[\[(\d+)\]\([^)]*\)\]")
-"""A citation of a related work as its evaluation links it."""
+_LINKED = re.compile(r"\[\[(\d+)\]\([^)\[]*\)\]")
+"""A citation of a related work as its evaluation links it; no address has a bracket."""
 
 
 class SessionFiles:
@@ -94,7 +94,7 @@ class SessionFiles:
         return performance or None
 
     def _object(self, path: Path) -> dict[str, Any]:
-        if not _is_file(path):
+        if not is_file(path):
             return {}
         if self._stale:
             self._set_aside(path, f"stale: {PERFORMANCE}, which is written before it, is")
@@ -186,8 +186,9 @@ def editor_text(public: dict[str, Any]) -> str | None:
 
 def _delivered(performance: dict[str, Any], reason: str | None, files: SessionFiles) -> Outcome:
     completion = performance.get("task_completion")
-    if isinstance(completion, (bool, int, float)):
-        return Outcome(name="delivered", value=float(bool(completion)))
+    completed = float(completion) if isinstance(completion, bool) else _number(completion)
+    if completed is not None:
+        return Outcome(name="delivered", value=float(bool(completed)))
     if reason == "unfinished":
         return Outcome(name="delivered", reason="the session did not come to an end")
     result = files.delivered()
@@ -228,21 +229,15 @@ def _object_after(text: str, mark: str) -> JsonValue:
     return value
 
 
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:  # a role's name may be longer than a file's may be
-        return False
-
-
 def _number(value: object) -> float | None:
-    """A finite number, or None for everything else."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    """A finite number, also where it is written as a text; None for everything else."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
     try:
-        return float(value) if math.isfinite(value) else None
-    except OverflowError:
+        number = float(value)
+    except (ValueError, OverflowError):
         return None
+    return number if math.isfinite(number) else None
 
 
 def _text(value: object) -> str | None:

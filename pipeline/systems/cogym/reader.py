@@ -8,18 +8,19 @@ that cannot be read keeps its number free.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from ....schemas import Participant, Quarantined, Trajectory, content_hash
+from ....schemas import JsonValue, Participant, Quarantined, Trajectory, content_hash
 from ....schemas.trajectory import Setting
-from ..base import ReadOptions, json_file, json_lines, only_object, sheltered
+from ..base import ReadOptions, json_file, json_lines, only_object, parsed, sheltered
 from . import replay
 from .actions import start_arguments
 from .outcomes import SessionFiles, outcomes, rated_outcomes
 from .recording import is_recording
 from .records import (
     ENVIRONMENT,
+    LOG,
     SYSTEM,
     Record,
     Session,
@@ -35,7 +36,8 @@ from .records import (
     task_of,
 )
 
-LOG = "event_log.jsonl"
+RELEASED = (".json", ".jsonl")
+"""A released trajectory, or many of them."""
 _RELEASED_KEYS = ("modelName", "outcomeRating")
 _LOOK = 1 << 20
 """Bytes of a file's beginning, and of its end, that are enough to recognise it."""
@@ -47,7 +49,7 @@ def recognises(path: Path) -> bool:
         return (path / LOG).is_file() or is_recording(path)
     if path.name == LOG or is_recording(path):
         return True
-    if path.suffix != ".json" or not path.is_file():
+    if path.suffix not in RELEASED or not path.is_file():
         return False
     with path.open("rb") as file:
         look = file.read(_LOOK)
@@ -58,10 +60,11 @@ def recognises(path: Path) -> bool:
 
 def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
     """The trajectory of a session folder or released file, or those of a recording, and what is broken."""
-    if path.suffix == ".json":
-        yield from sheltered(_read_released(path, options), str(path))
-    elif is_recording(path):
+    if is_recording(path):
         yield from replay.read(path, options)
+    elif path.suffix in RELEASED and path.name != LOG:
+        for name, line, value in _released(path):
+            yield from sheltered(_read_released(path, name, line, value, options), str(path), line)
     else:
         folder = path if path.is_dir() else path.parent
         yield from sheltered(_read_folder(folder, options), str(folder))
@@ -109,24 +112,41 @@ def _read_folder(folder: Path, options: ReadOptions) -> Iterator[Trajectory | Qu
     )
 
 
-def _read_released(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
-    content = only_object(json_file(path), str(path), None)
+def _released(path: Path) -> Iterator[tuple[str, int | None, JsonValue | Quarantined]]:
+    """The name, line and content of each released trajectory in a file: one, a list, or one a line."""
+    if path.suffix == ".jsonl":
+        rows: Iterable[tuple[int, JsonValue | Quarantined]] = json_lines(path)
+    else:
+        value = json_file(path)
+        if not isinstance(value, list):
+            yield path.stem, None, value
+            return
+        rows = enumerate(value, start=1)
+    for number, row in rows:
+        yield f"{path.stem}/{number}", number, row
+
+
+def _read_released(
+    path: Path, name: str, line: int | None, value: JsonValue | Quarantined, options: ReadOptions
+) -> Iterator[Trajectory | Quarantined]:
+    content = only_object(value, str(path), line)
     if isinstance(content, Quarantined):
         yield content
         return
-    log = content.get("event_log")
+    logged = content.get("event_log")
+    log = parsed(logged.encode(), str(path), line) if isinstance(logged, str) else logged
     if not isinstance(log, list):
-        yield Quarantined(source=str(path), reason="event_log must be a list of records")
+        yield Quarantined(source=str(path), line=line, reason="event_log must be a list of records")
         return
     records: list[tuple[int, Record]] = []
-    for index, value in enumerate(log):
-        record = record_of(value, f"{path}: event_log[{index}]", None)
+    for index, item in enumerate(log):
+        record = record_of(item, f"{path}: event_log[{index}]", line)
         if isinstance(record, Quarantined):
             yield record
         else:
             records.append((index, record))
     if not records:
-        yield Quarantined(source=str(path), reason="no record of a session in it")
+        yield Quarantined(source=str(path), line=line, reason="no record of a session in it")
         return
     session = session_of(records)
     model = content.get("modelName")
@@ -139,7 +159,7 @@ def _read_released(path: Path, options: ReadOptions) -> Iterator[Trajectory | Qu
     limit = step_limit({}, session.first.team, options.max_steps) if options.max_steps else None
     yield Trajectory(
         id=content_hash(SYSTEM, log)[:16],
-        native_id=path.stem,
+        native_id=name,
         source=str(path),
         system=SYSTEM,
         setting=options.setting or "real",

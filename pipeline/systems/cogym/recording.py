@@ -25,6 +25,10 @@ from .messages import Received
 FILES = "[0-9][0-9][0-9][0-9][0-9][0-9]-*.jsonl"
 
 
+LATEST = 2**33
+"""Seconds since 1970; a time beyond that is none."""
+
+
 class BusyError(StoreError):
     """Another process records this stream."""
 
@@ -195,6 +199,9 @@ def _line(file: Path, line: int, value: object) -> Received | Note | Quarantined
     if isinstance(value, Quarantined):
         return None if value.reason.endswith("(the last line is cut off)") else value
     if isinstance(value, dict) and isinstance(value.get("time"), (int, float)):
+        if not 0 <= value["time"] < LATEST:
+            reason = "its time is not in seconds since 1970"
+            return Quarantined(source=str(file), line=line, reason=reason)
         if isinstance(value.get("note"), dict):
             return Note(value["note"])
         channel, payload = value.get("channel"), value.get("payload")

@@ -17,6 +17,7 @@ from ..base import only_object
 from .actions import COLLABORATIVE, parse, start_arguments
 
 SYSTEM = "cogym"
+LOG = "event_log.jsonl"
 
 
 ENVIRONMENT = "environment"
@@ -198,6 +199,8 @@ def _what(record: Record) -> tuple[EventKind, str | None, Action | None]:
 def _status(logged: str) -> tuple[Any, str | None]:
     if logged == "succeeded":
         return "succeeded", None
+    if not logged.startswith("failed"):
+        return None, None  # a word that Co-Gym does not have: what came of it is not known
     error = logged.removeprefix("failed").strip()
     if error.startswith("(action_error: "):
         error = error.removeprefix("(action_error: ").removesuffix(")")
@@ -273,13 +276,21 @@ def task_of(name: str, session: Session, config: dict[str, Any]) -> tuple[str | 
 
 def beside(path: Path) -> list[Path]:
     """The environment's configuration, which Co-Gym leaves outside the session's folder."""
-    if path.suffix == ".json":
+    if path.suffix in (".json", ".jsonl") and path.name != LOG:
         return []
-    folder = path if path.is_dir() else path.parent
+    folder = path.parent if path.name == LOG else path
     above = folder.absolute().parent
     name = folder.name.removeprefix("env_")
     places = (above / f"{folder.name}_config.toml", above.parent / "env_config_tmp" / f"{name}.toml")
-    return [place for place in places if place.is_file()][:1]
+    return [place for place in places if is_file(place)][:1]
+
+
+def is_file(path: Path) -> bool:
+    """Whether a file is there; a name that a log says may be longer than a file's may be."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 def config_of(folder: Path) -> dict[str, Any] | Quarantined:

@@ -237,8 +237,8 @@ def _result(content: JsonValue) -> JsonValue:
 
 
 def _failed(item: dict[str, JsonValue]) -> bool | None:
-    """What a message says itself of the tool: Anthropic's `is_error`, LangChain's `status`."""
-    flag, status = item.get("is_error"), item.get("status")
+    """What a message says itself of the tool: a flag `is_error` or `error`, or LangChain's `status`."""
+    flag, status = item.get("is_error", item.get("error")), item.get("status")
     if isinstance(flag, bool):
         return flag
     return {"error": True, "success": False}.get(status) if isinstance(status, str) else None

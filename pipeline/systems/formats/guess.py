@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from . import guess_spans
 from .guess_made import Guess
 from .guess_names import (
+    DONE,
     GOALS,
     HEAD,
     LISTS,
@@ -27,6 +30,7 @@ from .guess_records import repeats, rows_per, value_at
 from .guess_shapes import in_dialect, of_list, of_messages, of_pairs, of_spans, of_table, of_text
 from .mapped_paths import PLACES
 from .survey import PathSeen, Survey
+from .turns import SIDES
 
 SCORES = {"scores", "metrics", "evaluation", "outcomes", "feedback", "feedback_stats"}
 """Objects that hold outcomes."""
@@ -67,7 +71,7 @@ def _lists(seen: Survey) -> list[tuple[float, str]]:
     for path, one in seen.paths.items():
         parent = path.rpartition(".")[0]
         is_content = one.key == "content" and f"{parent}.role".lstrip(".") in seen.paths
-        if not one.lengths or "[]" in path or is_content:
+        if not one.lengths or "[]" in path or is_content or _are_done(path, one, seen):
             continue
         inside = f"{path}[]."
         items = [p for p in seen.paths if p.startswith(inside)]
@@ -90,6 +94,13 @@ def _lists(seen: Survey) -> list[tuple[float, str]]:
         enough = length >= 1.5 and (text or acts)
         scored.append((score * min(1.0, share + 0.2) if enough else 0.0, path))
     return scored
+
+
+def _are_done(path: str, one: PathSeen, seen: Survey) -> bool:
+    """Whether a list has plain texts that its name says were done."""
+    sides = seen.paths.get(f"{path}[].turn")
+    plain = sides is not None and set(sides.values) <= set(SIDES)
+    return plain and bool(DONE & set(re.split(r"[^a-z]+", one.key.lower())))
 
 
 def _of_session(made: Guess, seen: Survey) -> None:

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from .guess_made import Guess
 from .guess_names import (
@@ -60,7 +61,7 @@ def of_events(made: Guess, seen: Survey, inside: str) -> None:
     ]
     speakers_ = [one for one in who if one not in names or one.key.lower() in SPEAKERS]
     speakers_ = [one for one in speakers_ if one.key != "type" or len(one.values) > 1 or len(speakers_) == 1]
-    role = take("role", [one for one in speakers_ if not is_number(one)])
+    role = take("role", [one for one in speakers_ if not is_number(one)] or _parties(seen, inside))
     text = [one for one in named(paths, NAMES["text"], inside) if is_said(one) and one not in lines]
     text = [one for one in text if _parent(one) not in {*TOOLS, *NAMES["result"]}] or (
         [] if actions else text
@@ -89,6 +90,21 @@ def of_events(made: Guess, seen: Survey, inside: str) -> None:
     take("time", [one for one in named(paths, NAMES["time"], inside) if is_time(one)])
     if not inside:
         take("seq", [one for one in named(paths, NAMES["seq"], inside) if is_seq(one)])
+
+
+def _parties(seen: Survey, inside: str) -> list[PathSeen]:
+    """Ids that say who acts: in most lists of events there are several, of which some come again."""
+    ids = [seen.paths[path] for name in NAMES["id"] if inside and (path := f"{inside}{name}") in seen.paths]
+    few = [one for one in ids if one.only("text") and not one.more and 2 <= len(one.values) <= FEW]
+    most = 0.6 * len(seen.records)
+    return [one for one in few if sum(_come_again(one, seen, r, inside) for r in seen.records) > most]
+
+
+def _come_again(one: PathSeen, seen: Survey, record: dict[str, Any], inside: str) -> bool:
+    at = getter(one.path.removeprefix(inside))
+    events = events_of(replace(seen, records=[record]), inside.removesuffix("[]."), inside)
+    there = Counter(str(at(event)) for event in events)
+    return 1 < len(there) < there.total()
 
 
 def _instead(made: Guess, seen: Survey, text: PathSeen, taken: set[str]) -> None:

@@ -76,6 +76,7 @@ NAMES: dict[str, tuple[str, ...]] = {
         "action_type",
         "op",
         "act",
+        "event_name",
     ),
     "arguments": ("args", "arguments", "tool_args", "action_args", "parameters", "params", "tool_input"),
     "result": (
@@ -190,6 +191,8 @@ LISTS = (
     ),
     *("dialog", "events", "log", "chat", "trace", "transcript", "utterances", "chat_history", "actions"),
 )
+DONE = {"action", "actions", "step", "steps", "plan", "command", "commands", "order", "orders", "reasons"}
+"""Words of names of lists whose plain texts nobody said in turn."""
 SPEAKERS = {"role", "speaker", "actor", "sender", "author", "from"}
 """Names of who speaks, whatever stands there."""
 TOOLS = {"tool", "function", "action", "call", "tool_call", "command"}

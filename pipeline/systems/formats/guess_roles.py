@@ -20,12 +20,15 @@ _WORDS: tuple[tuple[ParticipantKind, tuple[str, ...]], ...] = (
     ("human", ("user", "human", "prompter", "interviewer", "interviewee", "respondent", "subject")),
     ("human", ("moderator", "customer", "client", "patient", "student", "learner", "seeker", "caller")),
     ("human", ("person", "participant", "worker", "crowdworker", "annotator", "you", "visitor", "guest")),
+    ("human", ("turker", "turkers", "mturk")),
     ("human", ("teacher", "tutor", "operator", "wizard", "clinician", "doctor", "apprentice", "inquirer")),
     ("agent", ("assistant", "agent", "bot", "chatbot", "model", "ai", "gpt", "gpt4", "chatgpt", "claude")),
     ("agent", ("llama", "gemini", "mistral", "qwen", "bard", "copilot", "llm", "robot", "planner", "critic")),
     ("agent", ("orchestrator", "surfer", "websurfer", "filesurfer", "coder", "expert", "manager", "solver")),
     ("agent", ("reviewer", "verifier", "programmer", "ceo", "cto", "cpo", "researcher", "action")),
 )
+CROWD = {"turker", "turkers", "mturk", "crowdworker"}
+"""Words of people's names that say it whatever else is in them."""
 _KINDS = {word: kind for kind, words in _WORDS for word in words}
 BOTS = {
     "assistant",
@@ -66,7 +69,7 @@ def role_of(name: str, count: int = 0) -> Role:
     if plain in ROLES:
         return Role(name, ROLES[plain], True, count)
     words = [re.sub(r"\W", "", plain), *reversed(_parts(name))]
-    kinds = [_KINDS[word] for word in words if word in _KINDS]
+    kinds = [_KINDS[word] for word in sorted(words, key=CROWD.__contains__, reverse=True) if word in _KINDS]
     return Role(name, kinds[0] if kinds else "agent", bool(kinds), count)
 
 

@@ -162,6 +162,8 @@ def of_messages(made: Guess, seen: Survey) -> bool:
         content = seen.paths.get(f"{inside}content")
         if role is None or content is None or not set(role.values) <= CHAT or not role.values:
             continue
+        if _is_numbered(role, seen):
+            continue
         if content.kinds["list"] or f"{inside}tool_calls" in seen.paths or "tool" in role.values:
             made.shape, made.at, made.each = "messages", inside.removesuffix(".") or None, True
             made.roles = roles_of(role.values.items())
@@ -171,10 +173,20 @@ def of_messages(made: Guess, seen: Survey) -> bool:
     return False
 
 
+def _is_numbered(one: PathSeen, seen: Survey) -> bool:
+    """Whether it stands in one of several objects of a record that are numbered."""
+    numbered = re.match(r"(.*?)\d+(\.[^\d]*)$", one.path)
+    if numbered is None:
+        return False
+    alike = re.compile(re.escape(numbered[1]) + r"\d+" + re.escape(numbered[2]))
+    return sum(alike.fullmatch(path) is not None for path in seen.paths) > 1
+
+
 def of_table(made: Guess, seen: Survey) -> bool:
     """One event a record."""
     of_events(made, seen, "")
-    if not made.event.get("text") and not made.event.get("action") and not made.event.get("command"):
+    told = [path for name in ("text", "action", "command") for path in several(made.event.get(name))]
+    if not told or _is_numbered(seen.paths[told[0]], seen):
         made.event, made.constant_role = {}, None
         return False
     made.shape = "table"

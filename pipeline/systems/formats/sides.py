@@ -33,7 +33,7 @@ def sides_in(records: Sequence[Record]) -> list[str] | None:
     """The ends by which most records have the same two fields, each with something long; None without any."""
     for ends in ENDS:
         told = sum(any(_is_long(one[f"{stem}{ends[0]}"]) for stem in _stems(one, ends)) for one in records)
-        if records and told > 0.6 * len(records) and not _are_rounds(records[0], ends):
+        if records and told > 0.6 * len(records) and not _go_on(records[0], ends):
             return list(ends)
     return None
 
@@ -60,8 +60,11 @@ def _stems(record: Iterable[str], sides: Sequence[str]) -> list[str]:
     ]
 
 
-def _are_rounds(record: Record, ends: Sequence[str]) -> bool:
-    """Whether fields of a human and of an agent are numbered, so that the numbers are turns."""
+def _go_on(record: Record, ends: Sequence[str]) -> bool:
+    """Whether the numbers are turns: a third follows, or a human's and an agent's fields have them."""
+    third = chr(ord(ends[1]) + 1) if len(ends[1]) == 1 else None
+    if third and any(f"{stem}{third}" in record for stem in _stems(record, ends)):
+        return True
     kinds = {
         role_of(stem.strip("_-. ")).kind for stem in _stems(record, ends) if role_of(stem.strip("_-. ")).known
     }

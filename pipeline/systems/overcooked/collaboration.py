@@ -22,7 +22,7 @@ from .references import Reference, bare
 
 Definition = Literal["released", "paper"]
 _REQUEST = re.compile(r"request\((.+?)\)")
-_CALL = re.compile(r"\w+\(.*?\)")
+_CALL = re.compile(r"(?<!\w)\w++\(.*?\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ def _judged(
 def _answer(theirs: Iterable[Event], asking: Iterable[Event], definition: Definition) -> Event | None:
     """As released their first plan with any call; in the paper the first after the request with own ones."""
     if definition == "released":
-        return next((e for e in theirs if _CALL.search(plan(e))), None)
+        return next((e for e in theirs if _CALL.search(_closed(plan(e)))), None)
     since = next((e.seq for e in asking if requests(plan(e))), 0)
     return next((e for e in theirs if e.seq > since and calls(plan(e))), None)
 
@@ -184,14 +184,19 @@ def plan(event: Event) -> str:
     return str(event.action.arguments.get("plan") or "") if event.action else ""
 
 
+def _closed(text: str) -> str:
+    """The lines of a text up to their last parenthesis: behind it no call ends, and none is sought."""
+    return "\n".join(line[: line.rfind(")") + 1] for line in text.split("\n"))
+
+
 def requests(line: str) -> tuple[str, ...]:
     """The actions that a plan requests, as the released pattern finds them."""
-    return tuple(bare(inside).strip("'\"") + ")" for inside in _REQUEST.findall(line))
+    return tuple(bare(inside).strip("'\"") + ")" for inside in _REQUEST.findall(_closed(line)))
 
 
 def calls(line: str) -> tuple[str, ...]:
     """The actions that a plan takes on itself: all calls but requests and waits."""
-    items = (bare(call) for call in _CALL.findall(line))
+    items = (bare(call) for call in _CALL.findall(_closed(line)))
     return tuple(call for call in items if "request" not in call and "wait" not in call)
 
 

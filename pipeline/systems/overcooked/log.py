@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -27,10 +28,12 @@ INVALID_ACTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("ingredient", ("There is no .* in ", "not enough to begin")),
 )
 """Classes of refused plans by patterns in the validator's message; the first that fits."""
+LONGEST = 10_000
 
 
 def invalid_class(message: str) -> str:
-    """The class of a validator's message; `other` where no known part is in it."""
+    """The class of a validator's message; `other` where no known part is in its first LONGEST characters."""
+    message = message[:LONGEST]
     for name, patterns in INVALID_ACTIONS:
         if any(re.search(pattern, message, re.IGNORECASE) for pattern in patterns):
             return name
@@ -101,16 +104,28 @@ def parse(log: Json) -> Log:
     turns = tuple(_turns(field(log, "content", list), bad))
     completed = tuple(_completed(field(log, "total_action_list", list), bad))
     finished = tuple(str(order) for order in field(log, "total_order_finished", list))
-    score = log.get("total_score")
-    return Log(turns, completed, finished, float(score) if isinstance(score, (int, float)) else None, bad)
+    return Log(turns, completed, finished, _score(log.get("total_score")), bad)
+
+
+def _score(value: JsonValue) -> float | None:
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return float(value) if number and math.isfinite(value) else None  # type: ignore[arg-type]
 
 
 def _turns(turns: Iterable[JsonValue], bad: list[str]) -> Iterable[Turn]:
-    for number, turn in enumerate(turns):
+    """Each timestep once: where it comes again, as in a file of several episodes, the first counts."""
+    known: set[int] = set()
+    for number, item in enumerate(turns):
         try:
-            yield _turn(expect(turn, dict, f"content[{number}]"), f"content[{number}]")
+            turn = _turn(expect(item, dict, f"content[{number}]"), f"content[{number}]")
         except ValueError as error:
             bad.append(str(error))
+            continue
+        if turn.timestep in known:
+            bad.append(f"content[{number}]: timestep {turn.timestep} came before; a file holds one episode")
+            continue
+        known.add(turn.timestep)
+        yield turn
 
 
 def _turn(turn: Json, where: str) -> Turn:
@@ -172,6 +187,7 @@ def _prompts(inner: Json) -> tuple[str | None, str | None]:
 
 
 def _completed(lists: list[JsonValue], bad: list[str]) -> Iterable[Completed]:
+    bad.extend(f"total_action_list[{extra}]: more than two agents" for extra in range(2, len(lists)))
     for agent, actions in enumerate(lists[:2]):
         for number, item in enumerate(expect(actions, list, f"total_action_list[{agent}]")):
             place = f"total_action_list[{agent}][{number}]"

@@ -25,6 +25,8 @@ SYSTEM = "overcooked"
 AGENTS = ("chef", "assistant")
 """In the log's order: agent 0 and agent 1."""
 SILENCE = "[NOTHING]"
+LOOK = 64 * 1024
+"""Bytes of a file's beginning, and of its end, that are enough to recognise it."""
 MAX_ERROR = 500
 """Characters; a format error quotes the whole prompt."""
 _NAME = re.compile(r"experiment_\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d_(.+)")
@@ -32,12 +34,14 @@ _CALL = re.compile(r"(\w+)\((.*)\)\s*\Z", re.DOTALL)
 
 
 def recognises(path: Path) -> bool:
-    """Whether a file begins as an experiment log does."""
+    """Whether a file begins as an experiment log does, or ends so where its keys were sorted."""
     if not path.is_file():
         return False
     with path.open("rb") as file:
-        head = file.read(64 * 1024)
-    return b'"total_timestamp"' in head or b'"total_order_finished"' in head
+        look = file.read(LOOK)
+        file.seek(max(file.tell(), path.stat().st_size - LOOK))
+        look += file.read(LOOK)
+    return b'"total_timestamp"' in look or b'"total_order_finished"' in look
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
@@ -60,7 +64,7 @@ def _trajectory(path: Path, log: Log, options: ReadOptions) -> Trajectory:
     model = _model(path, order)
     people = model == "human"
     events, states = _events(log, order)
-    first = log.turns[0] if log.turns else None
+    first = min(log.turns, key=lambda turn: turn.timestep, default=None)
     shown = first and (first.map, [(e.speaker, e.say, e.plan) for e in first.entries])
     return Trajectory(
         id=content_hash(SYSTEM, path.stem, shown),

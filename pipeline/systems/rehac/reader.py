@@ -7,7 +7,7 @@ rebuilds the log byte for byte. A tree file holds no questions, so its trajector
 
 Identity: of the content, with the file's own name and the trajectory's place in the tree of choices,
 since one file is one experiment and two policies may well produce the same text. The condition is the
-file's name for the same reason.
+file's name for the same reason. A training run names its files by epoch alone: its folder is the experiment.
 """
 
 from __future__ import annotations
@@ -34,27 +34,40 @@ LOOK = 256 * 1024
 SAMPLE = 200
 """Records that are enough to tell the task."""
 _RECORD = re.compile(r'"trajectory"\s*:\s*"')
-_ANSWERS = {"true", "false", "unknown", "answer"}
+_MAPPED = re.compile(r'\s*\{\s*"\d{1,20}"\s*:\s*"((?:[^"\\]|\\.)*)')
+"""Trajectories by question, as the scripts that collect them write them."""
+_EPOCH = re.compile(r"epoch[\d.]*")
+_ANSWERS = {"true", "false", "yes", "no", "unknown", "answer"}
 
 
 def recognises(path: Path) -> bool:
-    """Whether a file's beginning holds a trajectory record or a node of a tree."""
+    """Whether a file's beginning holds a trajectory record, trajectories by question or a node of a tree."""
     if not path.is_file():
         return False
+    head = _head(path)
+    if rehac_tree.looks_like_one(head):
+        return True
+    return rehac_text.SOLVER in head and (_RECORD.search(head) is not None or _is_mapped(head))
+
+
+def _head(path: Path) -> str:
     with path.open("rb") as file:
-        head = file.read(LOOK).decode("utf-8", "replace")
-    return rehac_tree.looks_like_one(head) or (_RECORD.search(head) is not None and rehac_text.SOLVER in head)
+        return file.read(LOOK).decode("utf-8-sig", "replace")
+
+
+def _is_mapped(head: str) -> bool:
+    """Whether a file begins as one object whose first value is the text of a trajectory."""
+    first = None if _RECORD.search(head) else _MAPPED.match(head)
+    return first is not None and rehac_text.SOLVER in first[1]
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
     """The trajectories of one file, and what could not be read of it."""
-    with path.open("rb") as file:
-        head = file.read(LOOK).decode("utf-8", "replace")
-    tree = rehac_tree.looks_like_one(head)
-    records = _tree(path) if tree else _lines(path)
-    sample = [r for r in itertools.islice(records, SAMPLE) if isinstance(r, _Record)]
+    tree = rehac_tree.looks_like_one(_head(path))
+    records = _tree if tree else _rows
+    sample = [r for r in itertools.islice(records(path), SAMPLE) if isinstance(r, _Record)]
     build = _Builder(path, options, infer_task(sample, path), tree)
-    for record in _tree(path) if tree else _lines(path):
+    for record in records(path):
         if isinstance(record, Quarantined):
             yield record
         else:
@@ -86,15 +99,27 @@ class _Record:
     """One trajectory as its file has it, whichever the kind of file."""
 
     row: int
-    idx: int | None
+    idx: int | str | None
     preamble: str | None
     steps: list[Step]
     em: float | None
     f1: float | None
 
 
-def _lines(path: Path) -> Iterator[_Record | Quarantined]:
-    for number, value in json_lines(path):
+def _values(path: Path) -> Iterator[tuple[int, JsonValue | Quarantined]]:
+    """The records with their numbers: of JSON Lines, of a list, or of an object with a text a question."""
+    head = _head(path).lstrip()
+    if not head.startswith("[") and not _is_mapped(head):
+        yield from json_lines(path)
+        return
+    value = json_file(path)
+    if isinstance(value, dict):
+        value = [{"idx": key, "trajectory": words} for key, words in value.items()]
+    yield from enumerate(value if isinstance(value, list) else [value], start=1)
+
+
+def _rows(path: Path) -> Iterator[_Record | Quarantined]:
+    for number, value in _values(path):
         record = only_object(value, str(path), number)
         if isinstance(record, Quarantined):
             yield record
@@ -110,15 +135,16 @@ def _record(value: dict[str, JsonValue], row: int) -> _Record:
     if not isinstance(words, str):
         raise ValueError(f'"trajectory" must be a text, got {_kind(value, "trajectory")}')
     idx = value.get("idx")
-    if idx is not None and (not isinstance(idx, int) or isinstance(idx, bool)):
-        raise ValueError(f'"idx" must be a whole number, got {idx!r}')
+    if idx is not None and (not isinstance(idx, (int, str)) or isinstance(idx, bool)):
+        raise ValueError(f'"idx" must be a whole number or a text, got {idx!r:.60}')
     preamble, steps = rehac_text.split(words)
     return _Record(row, idx, preamble, steps, _number(value, "em"), _number(value, "f1"))
 
 
 def _number(value: Mapping[str, JsonValue], key: str) -> float | None:
+    """A score; None where it is missing, as NaN says too."""
     number = value.get(key)
-    if number is None:
+    if number is None or (isinstance(number, float) and math.isnan(number)):
         return None
     if not isinstance(number, (int, float)) or not math.isfinite(number):
         raise ValueError(f'"{key}" must be a finite number, got {number!r:.60}')
@@ -169,6 +195,7 @@ class _Builder:
 
     def __post_init__(self) -> None:
         self.setting = self.options.setting or _setting(self.path, self.task, self.tree)
+        self.experiment = _experiment(self.path)
         self.seen: Counter[str] = Counter()
 
     def trajectory(self, record: _Record) -> Trajectory:
@@ -181,7 +208,7 @@ class _Builder:
             source=str(self.path),
             system=SYSTEM,
             setting=self.setting,
-            condition=self.options.condition or self.path.stem,
+            condition=self.options.condition or self.experiment,
             task=self.task,
             instance=_instance(record),
             agent=self.options.agent,
@@ -195,9 +222,14 @@ class _Builder:
     def _native_id(self, record: _Record) -> str:
         bits = "".join("01"[step.actor == "human"] for step in record.steps)
         place = f"row {record.row}" if record.idx is None else f"{record.idx}"
-        name = f"{self.path.stem}/{place}/{bits}"
+        name = f"{self.experiment}/{place}/{bits}"
         self.seen[name] += 1
         return name if self.seen[name] == 1 else f"{name}#{self.seen[name]}"
+
+
+def _experiment(path: Path) -> str:
+    """The file's name, with its folder's where it says no more than the epoch."""
+    return f"{path.resolve().parent.name}/{path.stem}" if _EPOCH.fullmatch(path.stem) else path.stem
 
 
 def _setting(path: Path, task: str | None, tree: bool) -> Setting | None:
@@ -259,7 +291,7 @@ def _event(step: Step, seq: int, action: Action | None, state: str) -> Event:
 
 def _outcomes(record: _Record) -> Iterator[Outcome]:
     last = record.steps[-1]
-    finished = (last.observation or "").startswith(rehac_text.FINISHED) or last.reward == "1"
+    finished = (last.observation or "").startswith(rehac_text.FINISHED) or last.reward in ("1", "1.0")
     for name, value in (
         ("em", record.em),
         ("f1", record.f1),

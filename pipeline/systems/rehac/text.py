@@ -19,7 +19,8 @@ _REWARD = re.compile(r"(?:\A|\n)reward = (\S+)\s*\Z")
 _CALL = re.compile(r"(\w+) ?\[(.*)\]\Z", re.DOTALL)
 _CUT_CALL = re.compile(r"(\w+) ?\[(.*)\Z", re.DOTALL)
 _SQL = re.compile(
-    r"(select|show|describe|desc|with|insert|update|delete|create|drop|alter|use|explain)\s", re.IGNORECASE
+    r"(select[*(]|(select|show|describe|desc|with|insert|update|delete|create|drop|alter|use|explain)\s)",
+    re.IGNORECASE,
 )
 
 
@@ -50,9 +51,10 @@ def split(text: str) -> tuple[str, list[Step]]:
 
 def _step(logged: str, number: int) -> Step:
     actor, _, body = logged.lstrip(" ").partition("\n")
-    if actor.strip() not in ACTORS:
-        raise ValueError(f"step {number}: solver must be agent or human, got {actor.strip()[:40]!r}")
-    return step(actor.strip(), body, logged)
+    solver = actor.strip()
+    if solver.lower() not in ACTORS:
+        raise ValueError(f"step {number}: solver must be agent or human, got {solver[:40]!r}")
+    return step(solver.lower(), body, logged)
 
 
 def step(actor: str, body: str, logged: str) -> Step:
@@ -63,12 +65,12 @@ def step(actor: str, body: str, logged: str) -> Step:
     ends = [mark.start() for mark in marks[1:]] + [len(body)]
     for mark, end in zip(marks, ends, strict=False):
         if mark[1] == "Thought" and action is None:
-            thoughts.append(body[mark.end() : end].rstrip("\n"))
+            thoughts.append(body[mark.end() : end].rstrip("\r\n"))
         elif mark[1] == "Action" and action is None:
-            action = body[mark.end() : end].rstrip("\n")
+            action = body[mark.end() : end].rstrip("\r\n")
         elif mark[1] == "Observation":
             # All that follows is what the environment said, even where it looks like another mark.
-            observation = body[mark.end() :].rstrip("\n")
+            observation = body[mark.end() :].rstrip("\r\n")
             break
     reward = _REWARD.search(observation) if observation else None
     if observation is not None and reward is not None:

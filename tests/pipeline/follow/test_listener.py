@@ -15,7 +15,7 @@ from coaudit.pipeline.follow.sink import Sink
 from coaudit.pipeline.store import Store, Workspace
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.systems.cogym import reader
-from coaudit.pipeline.systems.cogym.messages import Received
+from coaudit.pipeline.systems.cogym.messages import Received, envelope
 from coaudit.pipeline.systems.cogym.session import LiveSession
 from coaudit.pipeline.systems.cogym.sessions import Sessions, trajectory
 from coaudit.pipeline.systems.merge import join
@@ -404,3 +404,14 @@ def test_an_abandoned_session_that_speaks_to_the_next_follower_is_whole(store: S
     env.publish = second.publish
     env.step(AGENT, "SEND_TEAMMATE_MESSAGE(message=After)")
     assert second.flush() == ["Before", "After"]
+
+
+def test_an_end_that_names_what_can_be_no_path_ends_its_session_and_not_the_follower(store: Store) -> None:
+    following = Following(store)
+    for number, place in enumerate(("a" * 5000, "a/" * 5000, "\0")):
+        env = Env(f"env_travel_planning_{number}", following.publish)
+        env.start()
+        env.step(AGENT, f"SEND_TEAMMATE_MESSAGE(message=Session {number})")
+        following.publish(f"{env.name}/end", envelope({"result_dir": f"/x/{place}/{env.name}"}))
+    assert not following.listener.sessions.open
+    assert {"Session 0", "Session 1", "Session 2"} <= set(following.flush())

@@ -73,3 +73,43 @@ def test_one_compressed_file_is_read_as_the_file_it_holds(tmp_path: Path, coaudi
     assert (row["native_id"], row["source"]) == ("s1", f"{path}!log.jsonl")
     path.write_bytes(path.read_bytes()[:-9])
     assert "broken archive" in coaudit("ingest", path, status=None).err
+
+
+def packed(path: Path, members: dict[str, bytes]) -> Path:
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return path
+
+
+def test_archives_in_an_archive_are_read_by_the_names_inside_them(tmp_path: Path, coaudit: Coaudit) -> None:
+    def line(key: str) -> bytes:
+        turns = [{"role": "user", "content": f"Go {key}."}]
+        return json.dumps({"id": key, "messages": turns}).encode() + b"\n"
+
+    inner = packed(tmp_path / "inner.zip", {"b/two.jsonl": line("s2")}).read_bytes()
+    outer = {"one.jsonl": line("s1"), "a/inner.zip": inner, "three.jsonl.gz": gzip.compress(line("s3"))}
+    path = packed(tmp_path / "outer.zip", outer)
+    coaudit("ingest", path)
+    rows = coaudit("trajectory", "list", "--json").json["rows"]
+    assert {row["native_id"]: row["source"] for row in rows} == {
+        "s1": f"{path}!one.jsonl",
+        "s2": f"{path}!a/inner.zip!b/two.jsonl",
+        "s3": f"{path}!three.jsonl.gz!three.jsonl",
+    }
+    assert coaudit("ingest", path, "--json").json["unchanged"] == 3
+    path.unlink()
+    coaudit("rebuild")
+    assert coaudit("trajectory", "list", "--json").json["rows"] == rows
+
+
+def test_archives_are_opened_only_so_deep_and_what_is_broken_in_one_is_named(
+    tmp_path: Path, coaudit: Coaudit
+) -> None:
+    content = {"logs.jsonl": b'{"id": "s1", "messages": [{"role": "user", "content": "Go."}]}\n'}
+    for depth in range(5):
+        content = {f"{depth}.zip": packed(tmp_path / "deep.zip", content).read_bytes(), "x.zip": b"PK"}
+    path = packed(tmp_path / "deep.zip", content)
+    err = coaudit("ingest", path, status=None).err
+    assert f"{path}!x.zip: broken archive" in err and f"{path}!4.zip!3.zip: no logs" in err
+    assert "2.zip!" not in err

@@ -27,6 +27,7 @@ from coaudit.schemas import Quarantined, Trajectory
 from tests.conftest import Coaudit
 from tests.pipeline.stores import counts, document, give, made, opened, rate, rows, take, verdict
 from tests.pipeline.systems.cogym.folders import AGENT, BEGAN, USER, Log, performance, simulated
+from tests.shared import ROOT
 
 NAME = "env_travel_planning_0"
 
@@ -242,6 +243,18 @@ def test_an_archive_is_read_by_the_names_inside_it_and_kept(tmp_path: Path, stor
     assert list(store.workspace.sources.lines()) == ledger
     archive.unlink()
     assert not rebuild(store).quarantined
+    assert everything(store) == before
+
+
+def test_a_copy_has_the_folders_that_say_whose_runs_they_are(tmp_path: Path, store: Store) -> None:
+    model = tmp_path / "src" / "data" / "lab" / "model"
+    run = ROOT / "data/overcooked/logs/model_a/poached_pear"
+    shutil.copytree(run, model / "poached_pear")
+    take(store, model, copy=True)
+    before = everything(store)
+    assert {row["condition"] for row in before} == {"lab/model"}
+    shutil.rmtree(model)
+    rebuild(store)
     assert everything(store) == before
 
 

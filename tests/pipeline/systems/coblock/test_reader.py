@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.systems.coblock import reader as coblock
+from coaudit.pipeline.systems.coblock.metrics import measures
 from coaudit.pipeline.systems.coblock.world import NOTHING_BROKEN, OCCUPIED
 from coaudit.pipeline.systems.overcooked import reader as overcooked
 from coaudit.pipeline.systems.rehac import reader as rehac
@@ -199,3 +201,55 @@ def test_each_systems_files_are_recognised_by_that_system_alone() -> None:
     for reader in (coblock, overcooked, rehac):
         for system, paths in own.items():
             assert [reader.recognises(path) for path in paths] == [system == reader.SYSTEM] * len(paths)
+
+
+def test_rows_and_records_may_come_one_a_line_or_by_pages(tmp_path: Path) -> None:
+    rows, record = (json.loads(path.read_text(encoding="utf-8")) for path in (DUMP, SERVED))
+    for name, text, games in (
+        ("dump.jsonl", "".join(json.dumps(row) + "\n" for row in rows), read(DUMP)),
+        ("records.jsonl", f"{json.dumps(record)}\n" * 2, read(SERVED)),
+        ("page.json", json.dumps({"count": 1, "next": None, "results": [record]}), read(SERVED)),
+    ):
+        (tmp_path / name).write_text(text)
+        assert coblock.recognises(tmp_path / name)
+        assert {key: g.id for key, g in read(tmp_path / name).items()} == {k: g.id for k, g in games.items()}
+
+
+def test_a_row_that_was_cut_off_costs_only_itself(tmp_path: Path) -> None:
+    record = SERVED.read_text(encoding="utf-8").replace("\n", "")
+    path = tmp_path / "records.jsonl"
+    path.write_text(f"{record}\n{record[:-30]}")
+    game, bad = coblock.read(path, ReadOptions())
+    assert isinstance(game, Trajectory) and game.id == read(SERVED)["25"].id
+    assert isinstance(bad, Quarantined) and "item 1 is neither" in bad.reason
+
+
+@pytest.mark.parametrize("name", ["Agent 0", "environment"])
+def test_agents_that_cannot_be_told_apart_are_named_and_not_mixed_up(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "record.json"
+    path.write_text(SERVED.read_text(encoding="utf-8").replace("Agent 1", name))
+    (bad,) = coblock.read(path, ReadOptions())
+    assert isinstance(bad, Quarantined) and f"{name!r} is not the name of one agent alone" in bad.reason
+
+
+def test_a_record_that_does_not_say_who_takes_part_says_so_once(tmp_path: Path) -> None:
+    def edit(value: Any) -> None:
+        value["session"] = 5
+        value["record"]["turns"] = []
+
+    (bad,) = coblock.read(changed(tmp_path, edit), ReadOptions())
+    assert isinstance(bad, Quarantined) and "say who takes part" in bad.reason
+
+
+@pytest.mark.parametrize("place", [float("nan"), float("inf"), 10**400])
+def test_a_block_that_stands_nowhere_is_not_placed(tmp_path: Path, place: Any) -> None:
+    path = changed(tmp_path, lambda v: v["record"]["actionHistory"][1]["blockPos"].update(x=place))
+    bad, game = coblock.read(path, ReadOptions())
+    assert isinstance(bad, Quarantined) and "blockPos.x: expected a number" in bad.reason
+    assert isinstance(game, Trajectory)
+
+
+def test_a_count_may_be_written_as_a_decimal(tmp_path: Path) -> None:
+    path = tmp_path / "record.json"
+    path.write_text(re.sub(r'("count": *)(\d+)', r"\1\2.0", SERVED.read_text(encoding="utf-8")))
+    assert [m.value for m in measures(read(path)["25"])] == [m.value for m in measures(read(SERVED)["25"])]

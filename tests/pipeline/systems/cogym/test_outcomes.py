@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from coaudit.pipeline.store import trajectories
+from coaudit.pipeline.systems.cogym import reader
 from coaudit.schemas import Trajectory
 from tests.pipeline.systems.cogym.folders import (
     AGENT,
@@ -343,7 +345,7 @@ def test_a_released_trajectory_lacks_the_ratings_that_were_not_given(tmp_path: P
     [
         ("[]", "no record of a session in it"),
         ("null", "event_log must be a list of records"),
-        ('"a text"', "event_log must be a list of records"),
+        ('"5"', "event_log must be a list of records"),
     ],
 )
 def test_a_released_file_without_a_log_says_so(tmp_path: Path, log: str, reason: str) -> None:
@@ -359,3 +361,37 @@ def test_a_broken_record_of_a_released_file_is_named_by_its_index(tmp_path: Path
     (found,), (wrong,) = pieces(log.released(tmp_path / "x.json", modelName="gpt-4o"))
     assert wrong.source.endswith("x.json: event_log[1]")
     assert found.events[-1].text == "Hi"
+
+
+def test_several_released_trajectories_may_lie_in_one_file_as_lines_or_as_a_list(tmp_path: Path) -> None:
+    logs = [Log(team=("agent", "user_7")).say("agent", text).records for text in ("Hello", "Good day")]
+    rows = [{"modelName": "gpt-4o", "event_log": log} for log in logs]
+    (tmp_path / "all.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "all.json").write_text(json.dumps(rows))
+    for path in (tmp_path / "all.jsonl", tmp_path / "all.json"):
+        assert reader.recognises(path)
+        found, wrong = pieces(path)
+        assert ([t.native_id for t in found], wrong) == (["all/1", "all/2"], [])
+        assert [t.events[-1].text for t in found] == ["Hello", "Good day"]
+
+
+def test_a_broken_line_among_released_trajectories_costs_only_itself(tmp_path: Path) -> None:
+    row = json.dumps({"modelName": "gpt-4o", "event_log": Log(team=("agent", "user_7")).records})
+    path = tmp_path / "all.jsonl"
+    path.write_text(f'{row}\n{{"modelName": "gpt-4o", "event_log": 5}}\n{row[:-9]}')
+    found, wrong = pieces(path)
+    assert [t.native_id for t in found] == ["all/1"]
+    assert [(one.line, one.reason[:9]) for one in wrong] == [(2, "event_log"), (3, "not JSON:")]
+
+
+def test_a_released_log_may_be_the_text_of_one_and_a_rating_the_text_of_a_number(tmp_path: Path) -> None:
+    log = json.dumps(Log(team=("agent", "user_7")).say("agent", "Hello").records)
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps({"modelName": "gpt-4o", "outcomeRating": "4", "event_log": log}))
+    found = read(path)
+    assert (found.events[-1].text, outcome(found, "outcome_rating").value) == ("Hello", 4)
+
+
+def test_a_completion_that_is_no_number_delivers_nothing(tmp_path: Path) -> None:
+    files = {"task_performance.json": '{"outcome": "", "task_completion": NaN}'}
+    assert outcome(read(Log().finish().folder(tmp_path / "env_x", files)), "delivered").value == 0

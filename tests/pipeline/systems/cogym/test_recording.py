@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from coaudit.pipeline.store.disk import AppendOnly
 from coaudit.pipeline.systems.cogym import recording
-from coaudit.pipeline.systems.cogym.messages import Received
+from coaudit.pipeline.systems.cogym.messages import Received, envelope
 from coaudit.pipeline.systems.cogym.recording import Place, Recorder
+from coaudit.schemas import Quarantined
 
 
 def message(number: int) -> Received:
@@ -41,3 +43,17 @@ def test_the_next_follower_goes_on_behind_the_last_recording(tmp_path: Path) -> 
         assert recorder.write(message(1)) == Place(recorder.number, 1)
         recorder.close()
     assert [recording.number(file) for file in recording.files(tmp_path)] == [1, 2]
+
+
+@pytest.mark.parametrize("time", ["1e308", "-1e18", "NaN", "1e400"])
+def test_a_line_whose_time_is_none_costs_only_itself(tmp_path: Path, time: str) -> None:
+    start = {"task_description": "x", "team_members": ["agent", "user"]}
+    line = json.dumps({"time": 0, "channel": "env_x/start", "payload": envelope(start)})
+    path = tmp_path / "000001-20260101T000000-1.jsonl"
+    path.write_text(f"{line}\n{line.replace('0', time, 1)}\n")
+    good, bad = (item for _, _, item in recording.lines(path))
+    assert isinstance(good, Received)
+    assert isinstance(bad, Quarantined) and (bad.line, bad.reason) == (
+        2,
+        "its time is not in seconds since 1970",
+    )

@@ -115,6 +115,13 @@ def test_an_accepted_action_that_failed_is_a_failed_one_although_co_gym_logs_a_s
     assert (found.status, found.error, found.notices) == ("failed", "no such city", ())
 
 
+def test_a_status_that_co_gym_does_not_have_says_nothing_of_success_or_failure(tmp_path: Path) -> None:
+    log = Log().act(AGENT, "EDITOR_UPDATE(text=x)")
+    log.records[-1]["action_status"] = "pending"
+    found = last(tmp_path, log)
+    assert (found.kind, found.status, found.error) == ("action", None, None)
+
+
 @pytest.mark.parametrize("act", ["PUT_AGENT_ASLEEP()", "WAKE_AGENT_UP()"])
 def test_putting_the_agent_asleep_and_waking_it_are_control_events(tmp_path: Path, act: str) -> None:
     assert last(tmp_path, Log().collaborate(USER, act)).kind == "control"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.systems.overcooked import reader
+from coaudit.pipeline.systems.overcooked.collaboration import calls, requests
 from coaudit.pipeline.systems.overcooked.log import invalid_class
 from coaudit.pipeline.systems.overcooked.references import references
 from coaudit.schemas import Quarantined, Trajectory
@@ -228,3 +230,46 @@ def test_all_published_references_are_understood() -> None:
 )
 def test_refused_plans_are_classed_by_their_message(message: str, kind: str) -> None:
     assert invalid_class(message) == kind
+
+
+def test_of_several_episodes_in_a_file_the_first_counts_and_the_others_are_named(tmp_path: Path) -> None:
+    def twice(log: Any) -> None:
+        log["content"] += log["content"]
+        log["total_action_list"] += log["total_action_list"]
+
+    *wrong, run = reader.read(changed(tmp_path, twice), ReadOptions())
+    assert isinstance(run, Trajectory) and run.outcomes == read(GOOD).outcomes
+    assert [e.digest() for e in run.events] == [e.digest() for e in read(GOOD).events]
+    reasons = [one.reason for one in wrong if isinstance(one, Quarantined)]
+    steps = json.loads(GOOD.read_text(encoding="utf-8"))["total_timestamp"]
+    assert len(reasons) == len(steps) + 2
+    assert reasons[0].endswith("timestep 0 came before; a file holds one episode")
+    assert reasons[-1] == "total_action_list[3]: more than two agents"
+
+
+@pytest.mark.parametrize("score", [float("nan"), True, None])
+def test_a_score_that_is_no_number_is_missing_and_the_run_is_read(tmp_path: Path, score: Any) -> None:
+    run = read(changed(tmp_path, lambda log: log.update(total_score=score)))
+    (outcome,) = [o for o in run.outcomes if o.name == "score"]
+    assert (outcome.value, outcome.reason) == (None, "not logged")
+    assert len(run.events) == len(read(GOOD).events)
+
+
+def test_a_log_that_went_through_another_program_is_the_same_run(tmp_path: Path) -> None:
+    def edit(log: Any) -> None:
+        log["content"].reverse()
+        for turn in (*log["content"], *log["total_action_list"][0]):
+            turn["timestamp"] = float(turn["timestamp"])
+        log["content"][0]["map"] += " " * 200_000
+
+    run, whole = read(path := changed(tmp_path, edit)), read(GOOD)
+    assert (run.id, len(run.events)) == (whole.id, len(whole.events))
+    path.write_text(json.dumps(json.loads(path.read_text()), sort_keys=True))
+    assert reader.recognises(path)
+
+
+@pytest.mark.parametrize("piece", ["request(", "a", "a(", "There is object ", "There is no "])
+def test_no_plan_and_no_message_keeps_its_reader_busy(piece: str) -> None:
+    began, text = time.process_time(), piece * (200_000 // len(piece))
+    assert (requests(text), calls(text), invalid_class(text)) == ((), (), "other")
+    assert time.process_time() - began < 5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -199,8 +200,11 @@ def test_a_literal_over_the_limit_is_not_parsed(tmp_path: Path) -> None:
             "step 1: solver must be agent or human, got 'robot'",
         ),
         ('{"trajectory": "<solver> agent\\n", "f1": "high"}', "\"f1\" must be a finite number, got 'high'"),
-        ('{"trajectory": "<solver> agent\\n", "f1": NaN}', '"f1" must be a finite number, got nan'),
-        ('{"trajectory": "<solver> agent\\n", "idx": "a"}', "\"idx\" must be a whole number, got 'a'"),
+        ('{"trajectory": "<solver> agent\\n", "f1": 1e999}', '"f1" must be a finite number, got inf'),
+        (
+            '{"trajectory": "<solver> agent\\n", "idx": 1.5}',
+            '"idx" must be a whole number or a text, got 1.5',
+        ),
     ],
 )
 def test_a_bad_line_is_named_and_nothing_else_is_lost(tmp_path: Path, line: str, reason: str) -> None:
@@ -255,3 +259,69 @@ def test_every_published_result_is_a_path_of_the_tree() -> None:
     tree = read(shared("rehac/strategyqa_tree_test100.jsonl"))
     paths = {reader.text(t, "") for t in tree}
     assert all(reader.text(result, "") in paths for result in results)
+
+
+def test_a_score_that_is_not_a_number_is_missing_and_its_trajectory_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    end = STEP + "<solver> agent\nAction 2: Finish[x]\nObservation 2: Episode finished, reward = 1\n\n"
+    path.write_text(json.dumps({"trajectory": f"Question: x?\n{end}", "em": math.nan, "f1": math.nan}))
+    (trajectory,) = read(path)
+    assert {o.name: o.value for o in trajectory.outcomes if o.value is not None} == {"finished": 1}
+
+
+def test_a_question_may_be_known_by_a_text(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps({"idx": "5a8b57", "trajectory": "Question: x?\n" + STEP}) + "\n")
+    (trajectory,) = read(path)
+    assert (trajectory.native_id, trajectory.tags) == ("rows/5a8b57/0", {"idx": "5a8b57"})
+
+
+def test_files_named_by_their_epoch_alone_are_experiments_of_their_folders(tmp_path: Path) -> None:
+    text = "Question: x?\n" + STEP
+    found = []
+    for folder in ("delta0.06_dev100_log", "delta0.08_dev100_log"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "epoch1.5.jsonl").write_text(json.dumps({"trajectory": text}) + "\n")
+        found += read(tmp_path / folder / "epoch1.5.jsonl")
+    assert [t.condition for t in found] == ["delta0.06_dev100_log/epoch1.5", "delta0.08_dev100_log/epoch1.5"]
+    assert found[0].id != found[1].id
+
+
+@pytest.mark.parametrize("indent", [None, 4])
+def test_records_may_be_a_list_and_trajectories_an_object_by_question(
+    tmp_path: Path, indent: int | None
+) -> None:
+    first, second = 'Question: "x"?\n' + STEP, "Question: y?\n" + STEP + STEP
+    for name, value, natives in (
+        ("list", [{"trajectory": first}, {"trajectory": second}], ["list/row 1/0", "list/row 2/00"]),
+        ("traj_solver_100", {"3": first, "17": second}, ["traj_solver_100/3/0", "traj_solver_100/17/00"]),
+    ):
+        path = tmp_path / f"{name}.json"
+        path.write_text(json.dumps(value, indent=indent))
+        assert reader.recognises(path)
+        found = read(path)
+        assert [t.native_id for t in found] == natives
+        assert [reader.text(t) for t in found] == [first, second]
+
+
+def test_line_ends_of_windows_and_capitals_change_no_action_and_are_kept(tmp_path: Path) -> None:
+    text = ("Question: x?\n" + STEP).replace("agent", "Agent").replace("\n", "\r\n")
+    event = one(tmp_path, text).events[1]
+    assert event.action and (event.actor, event.text) == ("agent", "Look.")
+    assert event.action.model_dump(exclude_none=True) == {"name": "Search", "arguments": {"argument": "x"}}
+
+
+def test_yes_and_no_are_answers_of_strategyqa(tmp_path: Path) -> None:
+    ends = (f"Action 2: Finish[{answer}]\nObservation 2: Episode finished\n" for answer in ("yes", "no"))
+    texts = [f"Question: x?\n{STEP}<solver> human\n{end}" for end in ends]
+    assert {t.task for t in read(written(tmp_path, *texts))} == {"strategyqa"}
+
+
+@pytest.mark.parametrize(("reward", "finished"), [("1", 1), ("1.0", 1), ("0.5", 0), ("0", 0)])
+def test_a_whole_reward_of_intercode_is_an_end_however_it_is_written(
+    tmp_path: Path, reward: str, finished: int
+) -> None:
+    step = "<solver> agent\nAction 1: SELECT* FROM a\nObservation 1: [(1,)]\n"
+    trajectory = one(tmp_path, f"SQL\n{step}reward = {reward}\n\n")
+    assert next(o.value for o in trajectory.outcomes if o.name == "finished") == finished
+    assert trajectory.task == "intercode"

@@ -1,0 +1,86 @@
+"""Shapes that held-out data sets have: ids as speakers, lists of what was done, numbered objects."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from coaudit.pipeline.systems.formats.guess import guess
+from coaudit.pipeline.systems.formats.sides import sides_in
+from coaudit.pipeline.systems.formats.survey import survey
+from tests.pipeline.systems.formats.files import brief, one, written
+from tests.pipeline.systems.formats.shapes import as_json, as_lines, said
+from tests.pipeline.systems.formats.test_drafting import drafted
+
+
+def test_an_id_that_comes_again_in_every_list_is_who_speaks(tmp_path: Path) -> None:
+    turns = [{"text": said(n), "data": {}, "id": f"turker_{n % 2 + 1}"} for n in range(4)]
+    games = [{"dialogue_id": n, "chat_logs": turns} for n in range(3)]
+    first = drafted(as_json(tmp_path / "games.json", games))[0]
+    assert [(p.name, p.kind) for p in first.participants] == [("turker_1", "human"), ("turker_2", "human")]
+    assert brief(first.events)[:2] == [("turker_1", "message", said(0)), ("turker_2", "message", said(1))]
+
+
+def test_ids_of_messages_and_labels_of_one_session_are_nobodys_names(tmp_path: Path) -> None:
+    for ids in ("abcdefghijkl", "aaaabbbbcccc"):
+        own = iter(ids)
+        talks = [
+            {"name": n, "turns": [{"id": next(own), "text": said(k)} for k in range(4)]} for n in range(3)
+        ]
+        made = guess(survey(as_json(tmp_path / "talks.json", talks)))
+        assert made.turns_about and "role" not in made.event
+
+
+def test_a_list_of_what_was_done_is_no_talk_of_two(tmp_path: Path) -> None:
+    acts = [
+        {"uid": f"{n}", "operation": {"op": op, "value": "Ulm"}} for n, op in enumerate(("TYPE", "CLICK"))
+    ]
+    runs = [
+        {"confirmed_task": f"Book a train to Ulm, please, {n}", "action_reprs": ["[box] TYPE", "[go] CLICK"]}
+        | {"actions": acts}
+        for n in range(3)
+    ]
+    first = drafted(as_json(tmp_path / "runs.json", runs))[0]
+    assert {p.name for p in first.participants} == {"user", "agent"}
+    assert [e.action and e.action.name for e in first.events] == [None, "TYPE", "CLICK"]
+
+
+def test_events_of_an_editor_are_what_was_done_by_whom(tmp_path: Path) -> None:
+    names = ("start", "text-insert", "suggestion-get", "suggestion-open")
+    rows = [
+        {
+            "eventName": name,
+            "eventSource": "user" if n in (1, 2) else "api",
+            "eventTimestamp": 1629357238000 + n,
+        }
+        | {"textDelta": ""}
+        for n, name in enumerate(names)
+    ]
+    for session in ("a", "b", "c"):
+        as_lines(tmp_path / f"{session}.jsonl", rows)
+    first = drafted(tmp_path)[0]
+    assert brief(first.events) == [
+        ("api", "action", "start"),
+        ("user", "action", "text-insert"),
+        ("user", "action", "suggestion-get"),
+        ("api", "action", "suggestion-open"),
+    ]
+
+
+def test_numbered_messages_are_neither_two_sides_nor_one_message(tmp_path: Path) -> None:
+    record = {f"message_{n}": {"role": "user", "content": f"{said(n)} {said(n)}"} for n in (1, 2, 3)}
+    assert sides_in([record]) is None
+    assert sides_in([{key: record[key] for key in ("message_1", "message_2")}]) == ["1", "2"]
+    for name in ("a", "b"):
+        as_json(tmp_path / f"{name}.json", {"id": name, **record})
+    assert guess(survey(tmp_path)).shape == "nothing"
+    rows = [{"speaker": "user", "v2": {"text": said(n)}, "session": n % 2} for n in range(4)]
+    assert guess(survey(as_lines(tmp_path / "rows.jsonl", rows))).event["text"] == "v2.text"
+
+
+def test_a_flag_of_a_tools_message_says_whether_it_failed(tmp_path: Path) -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    for flag, status in ((True, "failed"), (False, "succeeded"), (None, None)):
+        answer = {"role": "tool", "tool_call_id": "c1", "content": "a page", "error": flag}
+        talk = [{"role": "user", "content": "Go."}, {"role": "assistant", "tool_calls": [call]}, answer]
+        run = one("chat", written(tmp_path / "chat.jsonl", {"id": "s", "messages": talk}))
+        assert [e.status for e in run.events if e.kind == "action"] == [status]
