@@ -113,9 +113,10 @@ class Audit:
 def any_mode(labels: Ints) -> Ints:
     """The label (units,) of a category from those of its modes (units, modes): 1 where any mode is present.
 
-    A category's rate is the rate of this union, never a sum. A unit without a present mode is 0 only when all
-    modes are, else what it lacks: UNCLEAR, ERROR or MISSING, in this order.
+    A category's rate is the rate of this union, never a sum. A unit counts only where all its modes were
+    answered, else it is what it lacks: UNCLEAR, ERROR or MISSING, in this order. Were one present mode
+    enough, units that show the category would be counted and those that do not be left out.
     """
-    present, absent = (labels == 1).any(1), (labels == 0).all(1)
-    lacking = [(labels == code).any(1) for code in (UNCLEAR, ERROR)]
-    return np.select([present, absent, *lacking], [1, 0, UNCLEAR, ERROR], MISSING).astype(np.int64)
+    lacking = [(labels == code).any(1) for code in (UNCLEAR, ERROR, MISSING)]
+    whole = (labels == 1).any(1).astype(np.int64)
+    return np.select(lacking, [UNCLEAR, ERROR, MISSING], whole).astype(np.int64)

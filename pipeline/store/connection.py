@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 """A row of a table, by column name."""
-VERSION = 8
+VERSION = 9
 """Of the tables; a database of another version is rebuilt, one from a newer coaudit is refused."""
 PATIENCE = 30.0
 """Seconds that an open is retried while another process writes."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from coaudit.pipeline import codebooks
 from coaudit.pipeline.units import all_spans, cut, spans
 from tests.judges.teams import team
@@ -30,3 +32,9 @@ def test_a_participant_is_all_that_a_team_member_did_under_their_first_event() -
 
 def test_one_who_did_nothing_is_no_unit() -> None:
     assert [kind for kind, _ in all_spans(team(("human", "Hi.")), ("participant",))] == ["participant"]
+
+
+@pytest.mark.parametrize("text", ["By train?", "坐火车去吗？", "بالقطار؟"])
+def test_a_question_may_end_with_the_mark_of_its_script(text: str) -> None:
+    log = team(("human", "To Ulm."), ("agent", text), ("human", "OK."))
+    assert [[event.seq for event in events] for events in spans(log, "question_reply")] == [[2, 3]]
