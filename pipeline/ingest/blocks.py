@@ -18,8 +18,8 @@ from .sources import Place
 
 BLOCK_EVENTS = 20_000
 """A block is full with so many events; a trajectory is never cut."""
-_UNFIT = (ValueError, TypeError, OverflowError)
-"""What Arrow raises for a value that no column holds."""
+_UNFIT = (ValueError, TypeError, OverflowError, RecursionError)
+"""What is raised for a value that no column holds."""
 
 
 @dataclass(frozen=True)
@@ -105,11 +105,15 @@ class _Making:
         return any(may_be_one(trajectory, self.trajectories[other][0]) for other in others)
 
     def add(self, trajectory: Trajectory, source: int) -> None:
-        """Take a trajectory in."""
+        """Take a trajectory in, or quarantine it where it holds what is no JSON."""
         measures = own_measures(trajectory, self.references)
+        try:
+            self.columns.add(trajectory, measures)
+        except _UNFIT as error:
+            self._refuse(trajectory, source, error)
+            return
         self.trajectories[trajectory.id] = (trajectory, measures, source)
         self.names.setdefault(trajectory.native_id, []).append(trajectory.id)
-        self.columns.add(trajectory, measures)
         self.events += len(trajectory.events)
 
     def block(self, source: int | None) -> Block:
@@ -133,8 +137,11 @@ class _Making:
                 alone.tables()
             except _UNFIT as error:
                 del self.trajectories[key]
-                reason = f"cannot be stored: {type(error).__name__}: {str(error)[:200]}"
-                self.quarantined.append((Quarantined(source=trajectory.source, reason=reason), source))
+                self._refuse(trajectory, source, error)
             else:
                 columns.add(trajectory, measures)
         return columns.tables()
+
+    def _refuse(self, trajectory: Trajectory, source: int, error: BaseException) -> None:
+        reason = f"cannot be stored: {type(error).__name__}: {str(error)[:200]}"
+        self.quarantined.append((Quarantined(source=trajectory.source, reason=reason), source))

@@ -24,24 +24,27 @@ def ready(workspace: Workspace, say: Say, shown: Shown, *, for_ingest: bool = Fa
     """The store of a workspace. A database that was deleted is made again from the ledgers first."""
     workspace.pull()
     opened = Store(workspace)
-    made = opened.has_tables()
-    if not made and opened.workspace.sources.exists():
+    standing = opened.standing()
+    forgotten = standing and not opened.only_looks and workspace.forgotten.exists()
+    if standing is None and workspace.sources.exists():
         from .rebuild import rebuild
 
         say(f"{opened.tables}: no database; making it anew from the ledgers")
         with shown("rebuilding") as report:
             _tell_gone(rebuild(opened, report, unless_made=True), say)
-    elif made and opened.lacks_sources():
+    elif standing and standing.lacks_sources:
         from .rebuild import catch_up
 
-        say(f"{opened.tables}: behind {opened.workspace.sources.folder}; reading what it lacks")
+        say(f"{opened.tables}: behind {workspace.sources.folder}; reading what it lacks")
         with shown("reading") as report:
             _tell_gone(catch_up(opened, report), say)
-    if made and not opened.only_looks and opened.workspace.forgotten.exists():
+    if forgotten:
         _heed_forgotten(opened)
-    if not for_ingest:
-        opened.sync()
-    for line in opened.set_aside():
+    if standing is None or standing.lacks_sources or standing.lags or forgotten:
+        if not for_ingest:
+            opened.sync()
+        standing = opened.standing()
+    for line in standing.set_aside if standing else ():
         say(line)
     return opened
 

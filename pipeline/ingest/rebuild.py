@@ -55,7 +55,7 @@ def _replaced(store: Store, progress: Progress | None) -> Ingested:
         result = _made_anew(aside, progress)
         with store.tables.alone():
             store.workspace.pull(at_once=True)  # what other machines stored since, whose tables these are too
-            if aside.lacks_sources():
+            if (standing := aside.standing()) and standing.lacks_sources:
                 result.quarantined.extend(catch_up(aside).quarantined)
             if store.is_shared:
                 _keep_scrapes(store, aside)

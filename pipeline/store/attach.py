@@ -1,7 +1,8 @@
 """Connections to a lake: extensions, the catalog, the place of its files, and what S3 asks for.
 
 A process attaches a lake once and each reader or writer is a connection of that: unlike a file, a lake keeps
-nobody out, and attaching takes longer than most queries.
+nobody out, and attaching takes longer than most queries. A catalog in SQLite does keep writers out as long as
+somebody looks, so it is left after each use, and the connection with its extensions waits for the next.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,8 +24,12 @@ from .locks import reason, without_password
 PREFIX = "ducklake:"
 _CATALOGS = {"sqlite": "sqlite_scanner", "postgres": "postgres_scanner"}
 """Where the catalog lies -> the extension that opens it."""
+Settings = tuple[tuple[str, str], ...]
 _attached_lakes: dict[tuple[object, ...], duckdb.DuckDBPyConnection] = {}
 _attaching = threading.Lock()
+_idle: dict[tuple[object, ...], list[duckdb.DuckDBPyConnection]] = {}
+"""Connections that have their extensions and no lake: to load them takes longer than most queries."""
+_taking = threading.Lock()
 
 
 class NoLake(StoreError):
@@ -53,41 +59,91 @@ def kind_of(url: str) -> tuple[str, str]:
     return kind, place
 
 
-def shared(place: Place, *, read_only: bool, create: bool, **settings: str) -> duckdb.DuckDBPyConnection:
-    """A new connection to a lake that this process has attached, or attaches now.
-
-    A catalog in SQLite is left after each use, as it keeps writers out as long as somebody looks.
-    """
+@contextmanager
+def shared(
+    place: Place, *, read_only: bool, create: bool, **settings: str
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection to a lake that this process has attached, or attaches now."""
+    given = tuple(sorted(settings.items()))
     if kind_of(place.url)[0] == "sqlite":
-        return opened(place, read_only=read_only, create=create, settings=settings)
-    key = (os.getpid(), place, read_only, *sorted(settings.items()))
+        with opened(place, read_only=read_only, create=create, settings=given) as connection:
+            yield connection
+        return
+    key = (os.getpid(), place, read_only, given)
     with _attaching:
         base = _attached_lakes.get(key)
         if base is None or not _answers(base):
-            base = _attached_lakes[key] = opened(place, read_only=read_only, create=create, settings=settings)
-        return quiet(base.cursor())
+            base = _loaded(place, given)
+            _attach(base, place, read_only=read_only, create=create)
+            _attached_lakes[key] = base
+        cursor = quiet(base.cursor())
+    with closing(cursor):
+        yield cursor
 
 
+@contextmanager
 def opened(
     place: Place,
     *,
     read_only: bool,
     create: bool = False,
     snapshot: int | None = None,
-    settings: Mapping[str, str] | None = None,
-) -> duckdb.DuckDBPyConnection:
-    """A connection to a lake as it is, or as it was at a snapshot.
+    settings: Settings = (),
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection to a lake as it is, or as it was at a snapshot, which is left afterwards.
 
     Made where there is none if it is to be created, else `NoLake`. StoreError for a catalog, an extension or
     a place that is not there, without any password.
     """
-    connection = quiet(duckdb.connect(config={"python_enable_replacements": False, **(settings or {})}))
+    base = _loaded(place, settings)
+    _attach(base, place, read_only=read_only, create=create, snapshot=snapshot)
+    try:
+        with closing(quiet(base.cursor())) as connection:
+            yield connection
+    finally:
+        _leave(base, place, settings)
+
+
+def _loaded(place: Place, settings: Settings) -> duckdb.DuckDBPyConnection:
+    """A connection with the extensions that a kind of lake takes: one that waits, or a new one."""
+    kind, _ = kind_of(place.url)
+    with _taking:
+        if waiting := _idle.get((os.getpid(), kind, settings)):
+            return waiting.pop()
+    connection = quiet(duckdb.connect(config={"python_enable_replacements": False, **dict(settings)}))
+    try:
+        for extension in ("ducklake", _CATALOGS[kind]):
+            _load(connection, extension)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _leave(base: duckdb.DuckDBPyConnection, place: Place, settings: Settings) -> None:
+    """Leave a lake; a connection that cannot is given up."""
+    try:
+        base.execute("DETACH lake")
+    except duckdb.Error:
+        base.close()
+        return
+    with _taking:
+        _idle.setdefault((os.getpid(), kind_of(place.url)[0], settings), []).append(base)
+
+
+def _attach(
+    connection: duckdb.DuckDBPyConnection,
+    place: Place,
+    *,
+    read_only: bool,
+    create: bool,
+    snapshot: int | None = None,
+) -> None:
+    """Attach a lake, and reach its files; the connection is closed where that cannot be."""
     mode = ["READ_ONLY"] if read_only else []
     mode += [] if snapshot is None else [f"SNAPSHOT_VERSION {snapshot}"]
     try:
-        for extension in ("ducklake", _CATALOGS[kind_of(place.url)[0]]):
-            _load(connection, extension)
-        _attach(connection, place, mode, create=create)
+        _attach_or_make(connection, place, mode, create=create)
         _reach(connection, _data_path(connection))
     except duckdb.Error as error:
         connection.close()
@@ -95,10 +151,11 @@ def opened(
     except BaseException:
         connection.close()
         raise
-    return connection
 
 
-def _attach(connection: duckdb.DuckDBPyConnection, place: Place, mode: list[str], *, create: bool) -> None:
+def _attach_or_make(
+    connection: duckdb.DuckDBPyConnection, place: Place, mode: list[str], *, create: bool
+) -> None:
     """A lake that is there knows where its files lie; a new one is told."""
     where = [f"DATA_PATH {_quoted(place.data)}"] if place.data else []
     if place.data:

@@ -86,18 +86,26 @@ class Columns:
         self.events = 0
 
     def add(self, trajectory: Trajectory, measures: Iterable[Measure] = ()) -> None:
-        """Take a trajectory in, with what its own system measures of it."""
+        """Take a trajectory in, with what its own system measures of it; all of it or nothing.
+
+        TypeError and ValueError for what has no JSON.
+        """
         arguments = [_arguments(event.action) for event in trajectory.events]
         words = [said(event, done) for event, done in zip(trajectory.events, arguments, strict=True)]
-        self._extend("trajectories", [[value] for value in _head(trajectory, words)])
-        self._extend("participants", _participants(trajectory.id, trajectory.participants))
-        self._extend("events", _events(trajectory.id, trajectory.events, arguments))
-        self._extend("outcomes", _outcomes(trajectory.id, trajectory.outcomes))
-        self._extend("units", _units(trajectory, words))
-        self._extend("computed", _computed(measures))
         fresh = [key for key in trajectory.states if key not in self._hashes]
+        parts: dict[str, Sequence[Sequence[Any]]] = {
+            "trajectories": [[value] for value in _head(trajectory, words)],
+            "participants": _participants(trajectory.id, trajectory.participants),
+            "events": _events(trajectory.id, trajectory.events, arguments),
+            "outcomes": _outcomes(trajectory.id, trajectory.outcomes),
+            "units": _units(trajectory, words),
+            "computed": _computed(measures),
+            "states": [fresh, [_state(trajectory.states[key]) for key in fresh]],
+        }
+        for table, columns in parts.items():
+            for column, values in zip(self._columns[table], columns, strict=True):
+                column.extend(values)
         self._hashes.update(fresh)
-        self._extend("states", [fresh, [_state(trajectory.states[key]) for key in fresh]])
         self.events += len(trajectory.events)
 
     @without_pandas()
@@ -111,10 +119,6 @@ class Columns:
             arrays = [pa.array(column, kind) for column, kind in zip(columns, types.values(), strict=True)]
             tables[name] = pa.Table.from_arrays(arrays, names=list(types))
         return tables
-
-    def _extend(self, table: str, more: Sequence[Sequence[Any]]) -> None:
-        for column, values in zip(self._columns[table], more, strict=True):
-            column.extend(values)
 
 
 @without_pandas()
@@ -255,7 +259,15 @@ def _computed(measures: Iterable[Measure]) -> list[list[Any]]:
 def _digest(given: Trajectory, words: Sequence[str]) -> str:
     head = given.model_dump(exclude={"id", "source", "condition", "states", "events"})
     beside = [
-        (e.sub, e.live_only, e.time, e.status, e.error, sorted(e.states.items()), e.notices)
+        (
+            e.sub,
+            e.live_only,
+            e.time,
+            e.status,
+            e.error,
+            sorted(e.states.items()) if e.states else [],
+            e.notices,
+        )
         for e in given.events
     ]
     return text_hash("\n".join((canonical_json(head), *words, repr(beside))))

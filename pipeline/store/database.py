@@ -42,6 +42,7 @@ from .file import File
 from .lake import Lake, is_lake
 from .locks import reason
 from .postgres import CatalogClaims, CatalogLocks
+from .sync import Standing
 from .workspace import Workspace
 
 if TYPE_CHECKING:
@@ -237,24 +238,17 @@ class Store:
         contents = _states(connection, parts["events"]) if states else {}
         return rows.to_trajectories(ids, heads, parts, contents)
 
-    def set_aside(self) -> list[str]:
-        """What to say of damaged files of the workspace that everything else does without."""
-        if not self.has_tables():
-            return []
+    def standing(self) -> Standing | None:
+        """How the tables stand to the ledgers, in one look; None where there are none."""
+        if not self.is_made:
+            return None
         with self._open(read_only=True) as connection:
-            return sync.set_aside(connection)
+            return sync.standing(self.workspace, connection)
 
     def behind(self) -> bool:
         """Whether the ledgers or codebooks hold what the database does not have yet."""
         with self._open(read_only=True) as connection:
             return sync.lags(self.workspace, connection)
-
-    def lacks_sources(self) -> bool:
-        """Whether the ledger of sources holds more than the tables: a kill, or what another machine read."""
-        if not self.workspace.sources.exists():
-            return False
-        with self.reading(synced=True) as connection:
-            return self.workspace.sources.grown(sync.reached(connection))
 
     def _limits(self) -> dict[str, str]:
         """Settings of a process that only looks: what does not fit in memory spills outside the workspace."""
@@ -264,12 +258,9 @@ class Store:
 
     @contextmanager
     def _open(self, *, read_only: bool) -> Iterator[duckdb.DuckDBPyConnection]:
-        connection = self.tables.connect(read_only=read_only, **self._limits())
-        try:
+        with self.tables.connected(read_only=read_only, **self._limits()) as connection:
             _check_version(connection, str(self.tables))
             yield connection
-        finally:
-            connection.close()
 
     def _make(self, connection: duckdb.DuckDBPyConnection) -> None:
         self.tables.make(connection)

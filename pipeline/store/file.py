@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 
 import duckdb
@@ -47,13 +47,14 @@ class File:
             last = last or status.st_mtime
         return " ".join(marks), last
 
-    def connect(self, *, read_only: bool, **settings: str) -> duckdb.DuckDBPyConnection:
+    @contextmanager
+    def connected(self, *, read_only: bool, **settings: str) -> Iterator[duckdb.DuckDBPyConnection]:
         """A connection, once no other process is in the way."""
         made = self.path.exists()
-        connection = connect(str(self.path), read_only=read_only, **settings)
-        if not made:
-            self.path.chmod(0o600)
-        return connection
+        with closing(connect(str(self.path), read_only=read_only, **settings)) as connection:
+            if not made:
+                self.path.chmod(0o600)
+            yield connection
 
     def cursor(self, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
         """What reads in the same state as a connection that is held."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import duckdb
@@ -23,6 +23,7 @@ from .locks import FolderLocks, Locks, without_password
 from .postgres import CatalogLocks
 from .workspace import Workspace
 
+SNAPSHOTS = "__ducklake_metadata_lake.ducklake_snapshot"
 NAMES = "lake.main.coaudit"
 """Key -> value: the `schema` of the tables, the `study` whose they are, the `home` of its ledgers."""
 _KEPT = "1 day"
@@ -41,6 +42,8 @@ class Lake:
         self._schema: str | None = None
         """Of tables aside, once they are made."""
         self._made = False
+        self._said: tuple[int | None, dict[str, str]] = (None, {})
+        """What the lake said of itself last, and at which snapshot."""
         self._beside = self
 
     def __str__(self) -> str:
@@ -57,38 +60,36 @@ class Lake:
         """A word that changes with every write, and when the last one was (Unix seconds)."""
         query = "SELECT snapshot_id, epoch(snapshot_time) FROM lake.snapshots() ORDER BY 1 DESC LIMIT 1"
         try:
-            connection = self.connect(read_only=True)
+            with self.connected(read_only=True) as connection:
+                word, at = connection.execute(query).fetchone() or ("none", None)
         except NoLake:
             return "none", None
-        try:
-            word, at = connection.execute(query).fetchone() or ("none", None)
-        finally:
-            connection.close()
         return str(word), at
 
-    def connect(self, *, read_only: bool, **settings: str) -> duckdb.DuckDBPyConnection:
+    @contextmanager
+    def connected(self, *, read_only: bool, **settings: str) -> Iterator[duckdb.DuckDBPyConnection]:
         """A connection that sees the tables, if there are any. StoreError where they are another study's."""
-        connection = self._opened(read_only=read_only, **settings)
-        known = {} if self._aside else names(connection)
-        self._check_study(known, read_only=read_only)
-        if schema := known.get("schema") or self._schema:
-            use(connection, schema)
-        elif not self._aside:
-            connection.execute("USE lake")
-        return connection
+        with self._opened(read_only=read_only, **settings) as connection:
+            known = {} if self._aside else self._names(connection)
+            self._check_study(known, read_only=read_only)
+            if schema := known.get("schema") or self._schema:
+                use(connection, schema)
+            elif not self._aside:
+                connection.execute("USE lake")
+            yield connection
 
     def cursor(self, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
         """What reads in the same state as a connection that is held."""
+        (schema,) = connection.execute("SELECT current_schema()").fetchone() or ("main",)
         cursor = connection.cursor()
-        use(cursor, names(cursor)["schema"])
+        use(cursor, schema)
         return cursor
 
     @contextmanager
     def held(self, connection: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
         """A connection that stays in one state, whatever is stored meanwhile."""
         row = connection.execute("SELECT max(snapshot_id) FROM lake.snapshots()").fetchone()
-        place = self._place
-        with closing(opened(place, read_only=True, snapshot=int(row[0]) if row else None)) as pinned:
+        with opened(self._place, read_only=True, snapshot=int(row[0]) if row else None) as pinned:
             use(pinned, names(pinned)["schema"])
             yield pinned
 
@@ -120,27 +121,21 @@ class Lake:
 
     def beside(self) -> Lake:
         """Where tables are made that are to take the place of these; what such left behind goes."""
-        connection = self.connect(read_only=False)
-        try:
+        with self.connected(read_only=False) as connection:
             for schema in _schemas(connection) - {names(connection).get("schema")}:
                 connection.execute(f"DROP SCHEMA lake.{schema} CASCADE")
             _expire(connection)
-        finally:
-            connection.close()
         self._beside = Lake(self.workspace, aside=True)
         return self._beside
 
     def replace(self) -> None:
         """Have others look at the tables that were made beside these; who reads goes on with what it has."""
-        connection = self._opened(read_only=False)
-        try:
+        with self._opened(read_only=False) as connection:
             connection.begin()
             for table, kind in connection.execute(_OLD).fetchall():
                 connection.execute(f'DROP {kind} lake.main."{table}"')
             self._name(connection, str(self._beside._schema))
             connection.commit()
-        finally:
-            connection.close()
 
     def clear(self) -> None:
         """Throw tables aside away; those that others look at stay for who reads, until the next rebuild."""
@@ -150,20 +145,26 @@ class Lake:
         said = self.workspace.settings.get("data")
         return Place(self.url, said, str(self.workspace.path.absolute() / "lake"))
 
-    def _opened(self, *, read_only: bool, **settings: str) -> duckdb.DuckDBPyConnection:
+    def _opened(
+        self, *, read_only: bool, **settings: str
+    ) -> AbstractContextManager[duckdb.DuckDBPyConnection]:
         """A connection of its own; those who only look never make or change anything."""
         own = self.workspace.has_begun or not read_only
         return shared(self._place, read_only=not own, create=not read_only, **settings)
 
+    def _names(self, connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
+        """`names`, which are read from a file: only where something was stored since they were."""
+        row = connection.execute(f"SELECT max(snapshot_id) FROM {SNAPSHOTS}").fetchone()
+        if row is None or row[0] is None or row[0] != self._said[0]:
+            self._said = (row[0] if row else None, names(connection))
+        return self._said[1]
+
     def _is_named(self) -> bool:
         try:
-            connection = self.connect(read_only=True)
+            with self.connected(read_only=True) as connection:
+                return "schema" in names(connection)
         except NoLake:
             return False
-        try:
-            return "schema" in names(connection)
-        finally:
-            connection.close()
 
     def _check_study(self, known: dict[str, str], *, read_only: bool) -> None:
         if not known or (read_only and not self.workspace.has_begun):

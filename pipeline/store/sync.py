@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
@@ -18,6 +19,32 @@ from .workspace import Workspace
 CODEBOOKS = "codebooks"
 LEDGER_BATCH = 2000
 """Ratings held at once: a ledger of a million must not be in memory."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How tables stand to the ledgers."""
+
+    lacks_sources: bool
+    """The ledger of sources holds more than they: a kill, or what another machine read."""
+    lags: bool
+    """Other ledgers, samples or codebooks do."""
+    set_aside: tuple[str, ...]
+    """What to say of damaged samples and codebooks, which everything else does without."""
+
+
+def standing(workspace: Workspace, connection: duckdb.DuckDBPyConnection) -> Standing | None:
+    """How the tables of a connection stand to the ledgers; None where there are none."""
+    # A kill in the very first transaction leaves a database without tables.
+    if version(connection) is None:
+        return None
+    loaded = reached(connection)
+    sources = workspace.sources
+    return Standing(
+        lacks_sources=sources.exists() and sources.grown(loaded),
+        lags=lags(workspace, connection),
+        set_aside=tuple(_said_of_set_aside(connection)),
+    )
 
 
 def reached(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
@@ -146,8 +173,7 @@ def _load_samples(workspace: Workspace, connection: duckdb.DuckDBPyConnection) -
         _note(connection, name, size, len(drawn))
 
 
-def set_aside(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    """What to say of damaged samples and codebooks, which everything else does without."""
+def _said_of_set_aside(connection: duckdb.DuckDBPyConnection) -> list[str]:
     query = f"""
         SELECT source, reason FROM quarantine
         WHERE read_from LIKE 'samples/%' OR read_from = '{CODEBOOKS}'

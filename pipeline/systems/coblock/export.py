@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+
+from pydantic_core import from_json
 
 from ....schemas import JsonValue
 from ..base import field, objects
@@ -65,7 +66,7 @@ def _object(value: JsonValue) -> Json:
     """An object, also where it was posted as JSON text; else an empty one."""
     if isinstance(value, str):
         try:
-            value = json.loads(value)
+            value = from_json(value)
         except ValueError:
             return {}
     return value if isinstance(value, dict) else {}

@@ -61,7 +61,8 @@ def _parted(item: Any) -> tuple[Any, list[list[Any]]]:
     """An item without the lists of turns in it, None where nothing else is said there; and those lists."""
     if isinstance(item, list):
         return (None, [item]) if _are_turns(item) else (item, [])
-    if not isinstance(item, dict):
+    # Most items hold no list, and every event of a log comes by here.
+    if not isinstance(item, dict) or list not in map(type, item.values()):
         return item, []
     inner = {key: one for key, one in item.items() if isinstance(one, list) and _are_turns(one)}
     if not inner:

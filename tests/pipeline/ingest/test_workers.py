@@ -137,6 +137,21 @@ def test_a_trajectory_that_no_table_holds_costs_no_other(tmp_path: Path) -> None
     assert [q.reason.split(":")[0] for q, _ in block.quarantined] == ["cannot be stored"]
 
 
+@pytest.mark.parametrize("value", [{1, 2}, object(), 1j])
+def test_a_trajectory_with_what_is_no_json_costs_no_other(tmp_path: Path, value: object) -> None:
+    read = list(blocks.blocks([_reading(difficult(tmp_path / "calls.jsonl", 22))], {}))
+    (whole,) = [block for block in read if block.tables["trajectories"].num_rows > 5]
+    making = blocks._Making({})
+    for position, one in enumerate(_trajectories(whole)):
+        states = {"0" * 32: value} if position == 3 else one.states
+        making.add(one.model_copy(update={"states": states}), 0)
+    block = making.block(0)
+    assert block.tables["trajectories"].num_rows == len(block.heads) == len(whole.heads) - 1
+    stored = set(block.tables["events"]["trajectory_id"].to_pylist())
+    assert stored == {head.id for head in block.heads}, "nothing of it is left in any table"
+    assert [q.reason.split(":")[:2] for q, _ in block.quarantined] == [["cannot be stored", " TypeError"]]
+
+
 def _reading(path: Path) -> Reading:
     return Reading(0, Place(path, str(path), "mapped"), ReadOptions(map=MAPPING), path.stat().st_size)
 
