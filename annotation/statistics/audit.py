@@ -104,10 +104,22 @@ class Audit:
         for stratum in np.unique(self.strata):
             units = self.strata == stratum
             if not self.labelled[units].any():
-                names = {UNCLEAR: "unclear", ERROR: "error", MISSING: "missing"}
-                name = names.get(int(stratum), str(stratum))
-                return f"no human label among the {int(units.sum())} units with judge label {name!r}"
+                n = int(units.sum())
+                return f"no human label {'on' if n == 1 else 'among'} the {_units(n)} {_STRATA[int(stratum)]}"
         return None
+
+
+_STRATA = {
+    1: "that the judge marked",
+    0: "that the judge did not mark",
+    UNCLEAR: "that the judge found unclear",
+    ERROR: "on which the judge failed",
+    MISSING: "without an answer of the judge",
+}
+
+
+def _units(n: int) -> str:
+    return "one unit" if n == 1 else f"{n:,} units"
 
 
 def any_mode(labels: Ints) -> Ints:

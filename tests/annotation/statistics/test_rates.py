@@ -105,7 +105,7 @@ def test_a_judge_label_that_nobody_checked_makes_the_rate_null(estimator: str) -
     judge = np.concatenate([JUDGE, np.full(7, ERROR)])
     found = rate(Audit(np.concatenate([HUMAN, np.full(7, MISSING)]), judge), estimator)
     assert found.rate is None and found.low is None
-    assert found.reason == "no human label among the 7 units with judge label 'error'"
+    assert found.reason == "no human label among the 7 units on which the judge failed"
 
 
 def test_a_humans_unclear_is_left_out_counted_and_bounded_both_ways() -> None:
