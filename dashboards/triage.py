@@ -22,6 +22,8 @@ ORDERS = {
 _OF = {
     "found": """
         SELECT trajectory_id, count(DISTINCT codebook || chr(31) || code) AS value FROM counted_ratings
+        SEMI JOIN (SELECT name, code FROM codebooks WHERE len(labels) = 2) b
+            ON b.name = codebook AND b.code = counted_ratings.code
         WHERE unit_kind = 'trajectory' AND label = positive GROUP BY ALL
     """,
     "outcome": """

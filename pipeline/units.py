@@ -2,8 +2,9 @@
 
 Source of the process units: Co-Gym's evaluation (initiative_analysis, controlled_autonomy). An utterance
 is a message of a team member; the opening query is no utterance unless asked for. A question with its
-reply is an agent's message with a "?" whose next message in the dialogue is a human's: actions, waits and
-errors in between do not part them, and of two agent messages in a row only the second can be answered.
+reply is an agent's message with a question mark whose next message in the dialogue is a human's: actions,
+waits and errors in between do not part them, and of two agent messages in a row only the second can be
+answered.
 
 A step is whatever a team member said or did at a time. A participant is all that one team member did; its
 address, as of every unit, is its first event, so one who never did anything is no unit.
@@ -21,6 +22,8 @@ from ..schemas.trajectory import ParticipantKind
 UNIT_KINDS: tuple[UnitKind, ...] = (
     *("utterance", "question_reply", "human_message", "step", "participant", "trajectory"),
 )
+ASKS = frozenset("?？؟")
+"""Question marks: of Latin and most scripts, full-width, Arabic."""
 _NO_STEPS = ("start", "wait", "control", "note")
 
 
@@ -116,7 +119,7 @@ def _answered_questions(
     said: Sequence[Event], kinds: Mapping[str, ParticipantKind]
 ) -> Iterator[tuple[Event, Event]]:
     for question, reply in itertools.pairwise(said):
-        asks = kinds[question.actor] == "agent" and "?" in (question.text or "")
+        asks = kinds[question.actor] == "agent" and not ASKS.isdisjoint(question.text or "")
         if asks and kinds[reply.actor] == "human":
             yield question, reply
 

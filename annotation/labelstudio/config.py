@@ -51,6 +51,8 @@ _NO_PANELS = """
 [class~="lsf-sidepanels"] { padding-right: 0 !important; }
 """
 """Label Studio's panels are for marked passages: where none are marked they are empty."""
+_LAPTOP = f"@media (max-width: 1500px) {{{_NO_PANELS}}}"
+"""A small screen is the log's: a passage is marked, chosen and taken back without the panels."""
 
 
 def is_checklist(book: Codebook) -> bool:
@@ -61,7 +63,7 @@ def is_checklist(book: Codebook) -> bool:
 def label_config(book: Codebook, *, adjudication: bool = False) -> str:
     """The labelling configuration, as XML; in an adjudication with what the annotators answered."""
     root = Element("View")
-    SubElement(root, "Style").text = _CSS if is_checklist(book) else _CSS + _NO_PANELS
+    SubElement(root, "Style").text = _CSS + (_LAPTOP if is_checklist(book) else _NO_PANELS)
     page = _view(root, "coaudit-page" if is_checklist(book) else "coaudit-page coaudit-plain")
     ask = _view(page, "coaudit-ask")
     _header(ask, book.question, 5)
@@ -164,7 +166,7 @@ def instruction(book: Codebook) -> str:
 def _evidence(parent: Element, book: Codebook) -> None:
     """The codes as labels for passages of the transcript, a row for each category."""
     box = _view(parent, "coaudit-labels")
-    _header(box, "1 · Choose a mode, then mark the passage that shows it", 5)
+    _header(box, "1 · Choose a mode, then mark the passage that shows it (Backspace takes it back)", 5)
     labels = SubElement(box, "ParagraphLabels", name=EVIDENCE, toName=TRANSCRIPT, showInline="true")
     names = [c.category for c in book.categories]
     for code in book.codes:

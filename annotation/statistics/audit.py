@@ -104,20 +104,31 @@ class Audit:
         for stratum in np.unique(self.strata):
             units = self.strata == stratum
             if not self.labelled[units].any():
-                names = {UNCLEAR: "unclear", ERROR: "error", MISSING: "missing"}
-                name = names.get(int(stratum), str(stratum))
-                return f"no human label among the {int(units.sum())} units with judge label {name!r}"
+                n = int(units.sum())
+                return f"no human label {'on' if n == 1 else 'among'} the {_units(n)} {_STRATA[int(stratum)]}"
         return None
+
+
+_STRATA = {
+    1: "that the judge marked",
+    0: "that the judge did not mark",
+    UNCLEAR: "that the judge found unclear",
+    ERROR: "on which the judge failed",
+    MISSING: "without an answer of the judge",
+}
+
+
+def _units(n: int) -> str:
+    return "one unit" if n == 1 else f"{n:,} units"
 
 
 def any_mode(labels: Ints) -> Ints:
     """The label (units,) of a category from those of its modes (units, modes): 1 where any mode is present.
 
-    A category's rate is the rate of this union, never a sum. Where any mode is MISSING so is the union: else
-    what was found would count and what was not could not. Asked about all modes, a unit without a present
-    one is 0 only when all modes are, else what it lacks: UNCLEAR or ERROR, in this order.
+    A category's rate is the rate of this union, never a sum. A unit counts only where all its modes were
+    answered, else it is what it lacks: UNCLEAR, ERROR or MISSING, in this order. Were one present mode
+    enough, units that show the category would be counted and those that do not be left out.
     """
-    missing, present, absent = (labels == MISSING).any(1), (labels == 1).any(1), (labels == 0).all(1)
-    unclear = (labels == UNCLEAR).any(1)
-    answers = [MISSING, 1, 0, UNCLEAR]
-    return np.select([missing, present, absent, unclear], answers, ERROR).astype(np.int64)
+    lacking = [(labels == code).any(1) for code in (UNCLEAR, ERROR, MISSING)]
+    whole = (labels == 1).any(1).astype(np.int64)
+    return np.select(lacking, [UNCLEAR, ERROR, MISSING], whole).astype(np.int64)

@@ -72,8 +72,8 @@ class Comparison:
             return f"{result}: no test, {self.reason}."
         result += f", {self.test}"
         p = self.p_value if self.p_adjusted is None else self.p_adjusted
-        of = "" if self.family is None else f" of {self.family}"
-        shown = f"p={self.p_value:.3g}" + ("" if self.p_adjusted is None else f", adjusted{of} {p:.3g}")
+        many = "" if self.family is None else f" for {self.family} {'test' if self.family == 1 else 'tests'}"
+        shown = f"p={self.p_value:.3g}" + ("" if self.p_adjusted is None else f", adjusted{many} p={p:.3g}")
         verdict = "significant at .05" if p < LEVEL else "not significant at .05: no difference was shown"
         return f"{result}, {shown}: {verdict}."
 

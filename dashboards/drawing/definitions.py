@@ -16,7 +16,8 @@ DEFINITIONS = {
     "win_rate": "Share of outcomes preferred to those of the fully autonomous agent on the same query.",
     "satisfaction": "The user's overall satisfaction with the agent, from 1 to 5.",
     "failure rate": "Share of trajectories in which a rater found the mode at least once; a category is the "
-    "union of its modes. Corrected: what the judge's rate becomes when people's labels correct it.",
+    "union of its modes, over trajectories with an answer to all of them. Corrected: what the judge's rate "
+    "becomes when people's labels correct it.",
     "cohen_kappa": "Agreement of two raters beyond chance: (observed − chance) / (1 − chance), with each "
     "rater's own margins. Undefined where both used one label only.",
     "fleiss_kappa": "As Cohen's κ, for several raters, with their common margins.",

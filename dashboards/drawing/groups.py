@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Any
 
+import altair as alt
 import streamlit as st
 
 from ...pipeline.store import Selection, Store
@@ -17,6 +19,8 @@ FIELDS = ("condition", "task", "setting", "agent_model", "system")
 TOP = 20
 """Groups that are shown unless all are asked for: the largest."""
 OTHERS = "all others"
+LETTERS = 34
+"""Of a group's name fit beside a chart."""
 
 
 def fields(store: Store) -> list[str]:
@@ -52,6 +56,16 @@ def gathered(
         for count in counts:
             one[count] += row[count]
     return [*kept, *rest.values()]
+
+
+def axis(names: Sequence[str]) -> alt.Axis:
+    """An axis of groups, of which long names that begin alike are told apart by what follows."""
+    long = [name for name in names if len(name) > LETTERS]
+    alike = takewhile(lambda letters: len(set(letters)) == 1, zip(*long, strict=False))
+    start = max(0, sum(1 for _ in alike) - 4) if len(long) > 1 else 0
+    cut = f"'…' + slice(datum.label, {start}, {start + LETTERS - 1})"
+    label = f"length(datum.label) > {LETTERS} ? {cut} : datum.label" if start else "datum.label"
+    return alt.Axis(labelLimit=220, labelOverlap=False, labelExpr=label)
 
 
 def colours(by: str = "condition") -> dict[str, str]:

@@ -94,7 +94,7 @@ def _head(table: Table) -> str:
 
 
 def _left(column: int, table: Table) -> str:
-    return ' class="head"' if column < table.heads else ""
+    return ' class="head"' if column in table.left else ""
 
 
 def _row(table: Table, row: tuple[Cell, ...], target: Callable[[Number], str | None], pictures: bool) -> str:

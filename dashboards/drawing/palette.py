@@ -14,7 +14,7 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8
 REST = "#999999"
 """Of what has no colour of its own."""
 PARTIES = {"human": "#E69F00", "agent": "#0072B2"}
-SOURCES = {"model": "#0072B2", "scaffolding": "#E69F00", "both": "#009E73", "not said": "#999999"}
+SOURCES = {"model": "#0072B2", "scaffolding": "#E69F00", "both": "#009E73", "not said": "#7A7A7A"}
 SETTINGS = {"real": "#D55E00", "simulated": "#0072B2"}
 HEAT = "#0072B2"
 """Of heatmaps; strength is opacity, so that little is faint on light and on dark."""

@@ -20,14 +20,15 @@ from ..drawing import figures, markup
 from ..drawing.definitions import DEFINITIONS
 from ..sidebar import address
 
-SHOWN = (
-    "cohen_kappa",
-    "mean_judge_human_kappa",
-    "fleiss_kappa",
-    "krippendorff_alpha",
-    "gwet_ac1",
-    "percent_agreement",
-)
+SHOWN = {
+    "cohen_kappa": "Cohen's κ",
+    "mean_judge_human_kappa": "Cohen's κ of judge and people (mean)",
+    "fleiss_kappa": "Fleiss' κ",
+    "krippendorff_alpha": "Krippendorff's α",
+    "gwet_ac1": "Gwet's AC1",
+    "percent_agreement": "Observed agreement",
+}
+"""Coefficient -> its name on the page."""
 QUICK = 300_000
 QUEUE = 100
 
@@ -57,7 +58,9 @@ def show(only: Selection) -> None:
         )
     else:
         result = ask(agreement.of_workspace, [book])
-        coefficient = right.selectbox("Coefficient", SHOWN, key="coefficient", bind="query-params")
+        coefficient = right.selectbox(
+            "Coefficient", list(SHOWN), format_func=SHOWN.__getitem__, key="coefficient", bind="query-params"
+        )
         _forest(result, coefficient)
         _table(result)
         judges = [row["rater"] for row in rows if row["codebook"] == book and row["kind"] != "human"]
@@ -100,7 +103,7 @@ def _forest(result: list[Agreement], coefficient: str) -> None:
         y = alt.Y("code:N" if several else "raters:N", title=None, sort=None, axis=alt.Axis(labelLimit=360))
         base = alt.Chart(data).encode(y=y)
         lines = base.mark_bar(height=2, color="#0072B2", aria=False).encode(
-            x=alt.X("low:Q", title=f"{coefficient}, with 95 % interval", scale=scale), x2="high:Q"
+            x=alt.X("low:Q", title=f"{SHOWN[coefficient]}, with 95 % interval", scale=scale), x2="high:Q"
         )
         points = base.mark_point(filled=True, size=60, opacity=1, color="#0072B2").encode(
             x="value:Q", tooltip=["code:N", "raters:N", "value:Q", "low:Q", "high:Q", "units:Q"]
@@ -113,7 +116,7 @@ def _forest(result: list[Agreement], coefficient: str) -> None:
         draw,
         key="forest",
         alternative="Agreement with intervals",
-        height=80 + 22 * len(rows),
+        height=100 + 22 * len(rows),
         metrics=(coefficient,) if coefficient in DEFINITIONS else (),
         note="0 is chance, 1 is perfect." if coefficient != "percent_agreement" else "",
         empty="No unit was rated by two raters: label some in Label Studio.",

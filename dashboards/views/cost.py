@@ -134,10 +134,10 @@ def _by_day(rows: list[dict[str, Any]], field: str, axis: str, title: str) -> No
             alt.Chart(data)
             .mark_bar()
             .encode(
-                x=alt.X("day:T", title="Day"),
+                x=alt.X("day:O", title="Day", axis=alt.Axis(labelAngle=-45)),
                 y=alt.Y(f"{field}:Q", title=axis),
                 color=colour("rater", "Judge"),
-                tooltip=["day:T", "rater:N", f"{field}:Q", "answers:Q"],
+                tooltip=["day:O", "rater:N", f"{field}:Q", "answers:Q"],
             )
         )
 

@@ -157,7 +157,9 @@ def _balance(rows: list[Metric]) -> None:
 
     def draw(data: alt.Data) -> alt.Chart:
         base = alt.Chart(data).encode(
-            y=alt.Y("condition:N", title=None), yOffset="task:N", color=colour("task", "Task")
+            y=alt.Y("condition:N", title=None, axis=groups.axis([row["condition"] for row in shown])),
+            yOffset="task:N",
+            color=colour("task", "Task"),
         )
         lines = base.mark_rule(strokeWidth=2, aria=False).encode(
             x=alt.X("workload_balance_low:Q", title="Workload balance, with 95 % interval"),
@@ -172,6 +174,7 @@ def _balance(rows: list[Metric]) -> None:
         shown,
         draw,
         key="balance",
+        height=150 + 24 * len({(row["condition"], row["task"]) for row in shown}),
         alternative="Workload balance by condition and task",
         metrics=("workload_balance",),
         empty="No CoBlock game: run `coaudit ingest PATH --system coblock`.",

@@ -108,7 +108,7 @@ def _settings(only: Selection, rater: str, codes: list[str]) -> None:
         draw,
         key="settings",
         metrics=("failure rate",),
-        height=640,
+        height=min(640, 150 + 40 * len({row["code"] for row in rows})),
         alternative="Rates of each failure mode in real and simulated sessions with intervals",
         note=f"Found by {rater}; 95 % interval, runs of one instance being alike.",
         empty="No trajectory says whether its user was real: run `coaudit ingest PATH --setting real`.",
@@ -138,7 +138,7 @@ def _sources(only: Selection, rater: str) -> None:
             .encode(
                 x=alt.X("findings:Q", title="Findings"),
                 y=alt.Y("category:N", title=None, sort=None),
-                color=colour("error_source", "Source", SOURCES),
+                color=colour("error_source", "Source", SOURCES, rows),
                 tooltip=["code:N", "error_source:N", "findings:Q"],
             )
         )
@@ -179,7 +179,7 @@ def _over_time(only: Selection, rater: str) -> None:
         alternative="Rate of each category by week",
         metrics=("failure rate",),
         note="To compare versions, tag them at ingest (`--tag version=…`) and filter.",
-        empty="No session has a time.",
+        empty="Undefined: no session with a time has an answer to all modes of a category.",
     )
 
 
@@ -208,7 +208,7 @@ def _together(only: Selection, rater: str, codes: list[str]) -> None:
         rows,
         draw,
         key="together",
-        height=520,
+        height=min(520, 120 + 40 * len({row["code"] for row in rows})),
         alternative="Overlap of each pair of failure modes",
         note="Of the trajectories with either mode, the share with both (Jaccard).",
         empty="No trajectory has two failures.",

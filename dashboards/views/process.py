@@ -16,7 +16,7 @@ from ...pipeline.store import Selection
 from .. import queries
 from ..cache import ask
 from ..drawing import figures, groups
-from ..drawing.palette import HEAT, PARTIES, colour
+from ..drawing.palette import HEAT, PARTIES, REST, colour
 
 SHOWN = (
     "initiative_entropy",
@@ -27,14 +27,15 @@ SHOWN = (
     "workload_balance",
 )
 MEASURES = (
-    ("human_intervention_rate", "Human intervention", "Share of steps by the human"),
-    ("workload_balance", "Workload balance", "Balance (0: one party alone, 0.5: even)"),
+    ("human_intervention_rate", "Human intervention", "Share of steps by the human", 1.0),
+    ("workload_balance", "Workload balance", "Balance (0: one party alone, 0.5: even)", 0.5),
 )
 WIDTH = 0.1
 """Of a bin of a measure."""
 ROW = 22
 """Pixels of a group's row."""
-ROWS = alt.Axis(labelLimit=220, labelOverlap=False)
+FRAME = 150
+"""Pixels of a legend, an axis and its title, which are drawn within a chart's height."""
 
 
 def show(only: Selection) -> None:
@@ -53,12 +54,12 @@ def show(only: Selection) -> None:
     with two:
         title = "Initiative entropy (0: one party alone, 1: even)"
         rows = ask(queries.distribution, only, by, "initiative_entropy", WIDTH, rater) if rater else []
-        _spread(rows, shown, "initiative_entropy", "Distribution of initiative entropy", title)
+        _spread(rows, shown, "initiative_entropy", "Distribution of initiative entropy", title, 1.0)
         _moments(only, rater)
-    for metric, name, axis in MEASURES:
+    for metric, name, axis, most in MEASURES:
         rows = ask(queries.distribution, only, by, metric, WIDTH)
         if rows:
-            _spread(rows, shown, metric, name, axis)
+            _spread(rows, shown, metric, name, axis, most)
 
 
 def _by_group(only: Selection, by: str, rater: str | None, shown: list[str]) -> None:
@@ -91,6 +92,7 @@ def _by_group(only: Selection, by: str, rater: str | None, shown: list[str]) -> 
 def _initiative(only: Selection, by: str, rater: str | None, shown: list[str]) -> None:
     rated = [row for row in ask(queries.initiative, only, by) if row["rater"] == rater]
     rows = groups.gathered(rated, shown, ("party",), ("initiatives", "utterances", "trajectories"))
+    order = [*shown, groups.OTHERS]
 
     def draw(data: alt.Data) -> alt.Chart:
         return (
@@ -98,7 +100,7 @@ def _initiative(only: Selection, by: str, rater: str | None, shown: list[str]) -
             .mark_bar()
             .encode(
                 x=alt.X("initiatives:Q", title="Utterances that take the initiative", stack="normalize"),
-                y=alt.Y("group:N", title=None, sort=[*shown, groups.OTHERS], axis=ROWS),
+                y=alt.Y("group:N", title=None, sort=order, axis=groups.axis(order)),
                 color=colour("party", "Party", PARTIES),
                 tooltip=["group:N", "party:N", "initiatives:Q", "utterances:Q", "trajectories:Q"],
             )
@@ -109,7 +111,7 @@ def _initiative(only: Selection, by: str, rater: str | None, shown: list[str]) -
         rows,
         draw,
         key="initiative",
-        height=80 + ROW * len({row["group"] for row in rows}),
+        height=FRAME + ROW * len({row["group"] for row in rows}),
         alternative="Share of initiatives by party",
         note=f"{_sum(rows, 'utterances'):,} rated utterances, by {rater}.",
         metrics=("initiative_entropy",),
@@ -117,8 +119,10 @@ def _initiative(only: Selection, by: str, rater: str | None, shown: list[str]) -
     )
 
 
-def _spread(rows: list[dict[str, Any]], shown: list[str], metric: str, title: str, axis: str) -> None:
-    """How the trajectories of each group spread over a measure: a row a group, however many there are."""
+def _spread(
+    rows: list[dict[str, Any]], shown: list[str], metric: str, title: str, axis: str, most: float
+) -> None:
+    """How the trajectories of each group spread over a measure of 0 to `most`: a row a group."""
     own = groups.gathered(rows, shown, ("low", "high"), ("trajectories",))
     sizes = Counter[str]()
     for row in own:
@@ -132,9 +136,9 @@ def _spread(rows: list[dict[str, Any]], shown: list[str], metric: str, title: st
             alt.Chart(data)
             .mark_rect(color=HEAT)
             .encode(
-                x=alt.X("low:Q", title=axis).bin(binned=True, step=WIDTH),
+                x=alt.X("low:Q", title=axis, scale=alt.Scale(domain=[0, most])).bin(binned=True, step=WIDTH),
                 x2="high:Q",
-                y=alt.Y("group:N", title=None, sort=order, axis=ROWS),
+                y=alt.Y("group:N", title=None, sort=order, axis=groups.axis(order)),
                 opacity=alt.Opacity(
                     "share:Q",
                     title="Share of the group",
@@ -150,7 +154,7 @@ def _spread(rows: list[dict[str, Any]], shown: list[str], metric: str, title: st
         own,
         draw,
         key=metric,
-        height=80 + ROW * len(sizes),
+        height=FRAME + ROW * len(sizes),
         alternative=f"For each group the share of trajectories in each tenth of {metric}",
         metrics=(metric,),
         note=f"n = {_sum(own, 'trajectories'):,} trajectories in which it is defined.",
@@ -173,7 +177,7 @@ def _course(only: Selection) -> None:
                     "what:N",
                     title="Kind",
                     scale=alt.Scale(domain=["action", "message", "wait"], range=[1, 0.6, 0.3]),
-                    legend=alt.Legend(orient="top"),
+                    legend=alt.Legend(orient="top", symbolFillColor=REST, symbolStrokeColor=REST),
                 ),
                 tooltip=["part:O", "party:N", "what:N", "events:Q"],
             )
@@ -191,7 +195,7 @@ def _course(only: Selection) -> None:
 
 
 def _moments(only: Selection, rater: str | None) -> None:
-    rows = [row for row in ask(queries.moments, only) if row["rater"] == rater]
+    rows = with_quiet_parts([row for row in ask(queries.moments, only) if row["rater"] == rater])
     for row in rows:
         row["rate"] = 100 * row["events"] / max(1, row["trajectories"])
 
@@ -218,6 +222,19 @@ def _moments(only: Selection, rater: str | None) -> None:
         metrics=("effective_confirmations", "halting_messages"),
         empty="Nothing is rated: run `coaudit judge --codebook confirmation --codebook halting`.",
     )
+
+
+def with_quiet_parts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows, and one of no events for each tenth of a session in which a codebook has none."""
+    there = {(row["codebook"], row["part"]) for row in rows}
+    first = {row["codebook"]: row for row in reversed(rows)}
+    quiet = [
+        {**row, "part": part, "events": 0}
+        for codebook, row in first.items()
+        for part in range(1, queries.PARTS + 1)
+        if (codebook, part) not in there
+    ]
+    return sorted([*rows, *quiet], key=lambda row: (row["codebook"], row["part"]))
 
 
 def _sum(rows: list[dict[str, Any]], name: str) -> int:

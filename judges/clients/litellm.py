@@ -40,6 +40,8 @@ _PROVIDERS = (
     "openrouter",
     "vertex_ai",
 )
+_KEYLESS = "Missing credentials"
+"""What OpenAI's client says without a key, which litellm takes for an error of the server."""
 _SECRET = re.compile(r"(?:_API_KEY|_TOKEN|_SECRET|_SECRET_ACCESS_KEY|_PASSWORD)\Z")
 
 
@@ -155,7 +157,7 @@ class LiteLLMClient:
             return Refused(f"the endpoint's content policy refused: {said}")
         if isinstance(error, kinds.NotFoundError):
             return UnknownModel(f"{self.model}: {said}")
-        if isinstance(error, kinds.AuthenticationError | kinds.PermissionDeniedError):
+        if isinstance(error, kinds.AuthenticationError | kinds.PermissionDeniedError) or _KEYLESS in said:
             return Fatal(f"{self.model}: {said}")
         if isinstance(error, kinds.RateLimitError):
             return Overloaded(said, _retry_after(error))

@@ -3,7 +3,7 @@
 It looks for English wordings, sentence by sentence, and understands nothing: irony, other languages,
 typing errors and everything that the pattern lists do not hold go wrong. It costs nothing, needs no
 network and gives every judge something to beat. The patterns are our own, written after the codebooks'
-definitions. A text without a letter or digit is `unclear`.
+definitions. A text without a letter or digit, or mostly in another script than Latin, is `unclear`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from . import wordings as words
 NAME = "rules"
 _SENTENCE = re.compile(r"[^.!?;\n]+[.!?;]*")
 _READABLE = re.compile(r"[^\W_]")
+_LATIN = re.compile(r"[A-Za-z\u00c0-\u024f]")
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 
 
@@ -44,12 +45,19 @@ class Rules:
     def rate(self, unit: Unit) -> Iterator[Rating]:
         """The one rating of a unit."""
         texts = [event.text or "" for event in unit.events]
-        if all(_READABLE.search(text) for text in texts):
+        if all(map(readable, texts)):
             label = self.codebook.labels[0 if CODEBOOKS[self.codebook.name](*texts) else 1]
         else:
             label = UNCLEAR
         cites = tuple(event.seq for event in unit.events)
         yield self.maker.rating(unit, Verdict(self.codebook.codes[0].code, label, cites=cites))
+
+
+def readable(text: str) -> bool:
+    """Whether there is something to read, and most of its letters are of the wordings' script."""
+    if not _READABLE.search(text):
+        return False
+    return text.isascii() or 2 * len(_LATIN.findall(text)) >= sum(map(str.isalpha, text))
 
 
 def takes_initiative(text: str) -> bool:
@@ -104,4 +112,4 @@ CODEBOOKS: dict[str, Callable[..., bool]] = {
     "halting": halts,
 }
 """Codebook -> whether the texts of a unit have its first label."""
-VERSION = content_hash("rules 1", words.fingerprint())[:12]
+VERSION = content_hash("rules 2", words.fingerprint())[:12]

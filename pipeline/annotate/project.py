@@ -8,6 +8,7 @@ annotator is everybody's: that of an adjudication, or one that was pushed before
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -91,7 +92,9 @@ def title(sample: Sample, book: Codebook, mark: Mark) -> str:
     """A project's name: the sample, what is asked, and whose it is, within what Label Studio allows."""
     whose = mark.person or (f"annotator {mark.annotator}" if mark.annotator else "")
     asked = f"{sample.design.name} · {book.title}"
-    return f"{asked[: TITLE - 3 - len(whose)].rstrip()} · {whose}" if whose else asked[:TITLE]
+    room = TITLE - 3 - len(whose) if whose else TITLE
+    told = textwrap.shorten(asked, room, placeholder=" …") if len(asked) > room else asked
+    return f"{told} · {whose}" if whose else told
 
 
 def project_of(
@@ -112,6 +115,15 @@ def project_of(
     _check_same(project, before, mark)
     mark = replace(mark, person=mark.person or before.person)
     if label_config.config_hash(project.config) == before.config:
+        if before.config != mark.config:
+            if reset_config:
+                server.configure(project.id, config, told + mark.text())
+                notes.append(f"project {project.id} has the present layout now")
+                return project, notes
+            notes.append(
+                f"project {project.id} keeps the layout that it was pushed with (--reset-config gives it the "
+                "present one)"
+            )
         if mark.person != before.person:
             server.configure(project.id, project.config, told + replace(before, person=mark.person).text())
         return project, notes

@@ -20,6 +20,7 @@ from .console import Json, emit, number, say, split, store, table, tell
 
 app = typer.Typer(rich_markup_mode=None)
 
+_FIRST = "`coaudit judge` asks a judge, `coaudit sample --codebook NAME` draws units for people"
 Codebooks = Annotated[list[str] | None, typer.Option(help="Repeatable; else all with ratings.")]
 
 
@@ -50,6 +51,9 @@ def agreement(
     if json:
         emit({"rows": [row.model_dump() for row in rows], "confusions": confusions})
         return
+    if not rows:
+        say(f"no unit has been rated by two raters yet: {_FIRST}")
+        return
     columns = ["code", "coefficient", "raters", "value", "95 %", "units", "ratings", "note"]
     titles = codebooks.titles((row.codebook, row.code) for row in rows)
     table("Agreement", columns, [_agreement_cells(row, titles[row.codebook, row.code]) for row in rows])
@@ -77,6 +81,9 @@ def rates(
     )
     if json:
         emit({"rows": [row.model_dump() for row in rows]})
+        return
+    if not rows:
+        say(f"no codebook with two labels is rated yet: {_FIRST}")
         return
     columns = ["code", "of", "judge", "judge's", "rate", "95 %", "estimator", "n human", "n judged", "note"]
     titles = codebooks.titles((row.codebook, row.code) for row in rows)

@@ -112,7 +112,8 @@ def ingest(
             }
         )
     else:
-        tell(f"{result.trajectories} trajectories with {result.events} events; {result.unchanged} unchanged")
+        runs = "trajectory" if result.trajectories == 1 else "trajectories"
+        tell(f"{result.trajectories} {runs} with {result.events} events; {result.unchanged} unchanged")
     if not json or not result.found:
         for line in complaints(result.quarantined):
             say(line)

@@ -103,7 +103,7 @@ def push(
         typer.Option(help="E-mail of an annotator, whose project only they answer; repeat it for each."),
     ] = None,
     reset_config: Annotated[
-        bool, typer.Option("--reset-config", help="Undo changes made by hand to a project's configuration.")
+        bool, typer.Option("--reset-config", help="Give projects the present layout, whoever changed it.")
     ] = False,
     json: Json = False,
 ) -> None:

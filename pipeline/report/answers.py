@@ -6,6 +6,7 @@ computed; the tables hold what they rest on. All else stands in the full report.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -61,7 +62,10 @@ def teamwork(store: Store, only: Selection | None = None) -> Answer:
         heads=2,
     )
     left = len(arms) - len(shown)
-    more = (f"{left} smaller arms are left out here.",) if left else ()
+    more: tuple[str, ...] = (f"{len(arms)} arms ran; the {ARMS} with most runs stand here.",) if left else ()
+    goals = HEADLINES["Reached the goal"]
+    if not any(own.get(name) for own in arms.values() for name in goals):
+        more += ("No log says whether the goal was reached; coaudit outcomes import FILE adds it.",)
     return Answer(question, (*_extremes(arms), *more), table, "coaudit metrics --by system,condition")
 
 
@@ -98,7 +102,7 @@ def failure(store: Store, only: Selection | None = None) -> Answer:
         sentence = "No failure is rated yet."
         return Answer(question, (sentence,), None, "coaudit judge --codebook failures --rater detectors")
     rater, kind = who[0]["rater"], who[0]["kind"]
-    shares = [s for s in findings.shares(store, only=only) if s.rater == rater and s.category != s.code]
+    shares = [s for s in findings.shares(store, only=only) if s.rater == rater]
     book = codebooks.load(findings.FAILURES, store.workspace.codebooks)
     names = {code.code: code.name for code in book.codes}
     seen = sorted(
@@ -121,17 +125,39 @@ def failure(store: Store, only: Selection | None = None) -> Answer:
         ),
         heads=2,
     )
-    n = max((s.n + s.missing for s in shares), default=0)
-    sentence = f"{rater} looked for {len(names)} modes in {n} trajectories and found {len(seen)} of them."
+    own = [s for s in shares if s.code in names]
+    said = _looked(rater, own, len(names), len(seen))
     if not seen:
-        return Answer(question, (sentence,), None, "coaudit report --full")
+        return Answer(question, said, None, _further(rater, kind, any(s.n for s in own)))
     first = Number(seen[0].rate, *seen[0].interval, seen[0].n, percent=True)
     worst = f"The most common is {seen[0].code} {names[seen[0].code]}: {_said(first)}."
     worst += _apart(findings.shares(store, by=ARM, only=only), rater, names)
     if not corrected and kind != "human":
         worst += " Nobody has labelled any of it, so these are the judge's own rates, not corrected ones."
     further = "coaudit compare --by condition" if corrected else "coaudit sample --codebook failures"
-    return Answer(question, (sentence, worst), table, further)
+    return Answer(question, (*said, worst), table, further)
+
+
+def _further(rater: str, kind: str, answered: bool) -> str:
+    """What to run where nothing was found: the same again where it failed, else a judge of all modes."""
+    if kind == "rule":
+        return "coaudit judge --codebook failures --model MODEL"
+    again = f"coaudit judge --codebook failures --rater {shlex.quote(rater)} --model MODEL --retry-errors"
+    return again if kind == "llm" and not answered else "coaudit report --full"
+
+
+def _looked(rater: str, asked: Sequence[findings.Share], modes: int, found: int) -> tuple[str, ...]:
+    """For how many modes a rater looked, in how many trajectories, how many it found and left open."""
+    answered, open_ = [s for s in asked if s.n], sum(s.missing for s in asked)
+    if not answered:
+        return (f"{rater} answered nothing: all {open_:,} answers failed or are unclear.",)
+    of = f"{modes} modes" if len(answered) == modes else f"{len(answered)} of the {modes} modes"
+    sizes = {s.n for s in answered}
+    most = max(sizes)
+    runs = f"{'up to ' if len(sizes) > 1 else ''}{most:,} {'trajectory' if most == 1 else 'trajectories'}"
+    said = f"{rater} looked for {of} in {runs} and found {found or 'none'} of them."
+    lacking = f"{open_:,} of its answers failed or are unclear, and count as neither."
+    return (said, *([lacking] if open_ else []))
 
 
 def _apart(shares: Sequence[findings.Share], rater: str, names: dict[str, str]) -> str:

@@ -64,7 +64,7 @@ def _figure(figure: Figure, folder: str, name: str) -> str:
 def _table(table: Table, part: Table, name: str, label: str) -> str:
     title = escaped(f"{table.title}{f': {name}' if name else ''}.")
     said = escaped(table.caption.replace("`", ""))
-    columns = "l" * part.heads + "r" * (len(part.columns) - part.heads)
+    columns = "".join("l" if i in part.left else "r" for i in range(len(part.columns)))
     lines = [
         r"\begin{table}",
         rf"\caption{{{title} {said}}}",

@@ -63,7 +63,7 @@ def failures(
         name="failures",
         title="Failure modes (Co-Gym, table 4)",
         caption=f"Share of trajectories in which {rater} found the mode, with its 95 % interval. A "
-        "category is the union of its modes, not their sum. "
+        "category is the union of its modes, not their sum, of trajectories with an answer to each. "
         f"{'Corrected' if corrected else 'Not corrected'} by people's labels.{beside}",
         columns=("Code", "Failure mode", "Usual source", *(" · ".join(group) or ALL for group in groups)),
         rows=tuple(lines),
@@ -89,10 +89,16 @@ def _corrected(
     }
 
 
+def _undefined(share: findings.Share) -> str:
+    if share.category is None:
+        return "no trajectory has an answer to all of its modes"
+    return "unclear or failed in every trajectory"
+
+
 def _share(share: findings.Share | None, by: Sequence[str], corrected: Number | None = None) -> Number | str:
     if share is None:
         return ""
-    reason = None if share.n else "unclear, failed or asked about in part in every trajectory"
+    reason = None if share.n else _undefined(share)
     of = [place(name, value) for name, value in zip(by, share.group, strict=True) if value != "–"]
     of += [("code", share.code), ("found_by", share.rater)]
     return Number(

@@ -8,8 +8,11 @@ from typing import Any
 from ...schemas import Metric
 from ..store.selection import COLUMNS
 
-PERCENT = ("delivery_rate", "success_rate", "win_rate", "human_intervention_rate")
-"""Metrics that are shares of trajectories and read best as per cent."""
+PERCENT = (
+    *("delivery_rate", "success_rate", "win_rate", "exact_match"),
+    *("human_intervention_rate", "error_rate", "repeated_action_rate"),
+)
+"""Metrics that are shares of trajectories or of their steps and read best as per cent."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,12 @@ class Table:
     appendix: bool = False
     """Whether it stands behind the methods: what a reader looks up."""
 
+    @property
+    def left(self) -> frozenset[int]:
+        """Columns that begin at the left: the heads, and those of words alone."""
+        columns = enumerate(zip(*self.rows, strict=True))
+        return frozenset(range(self.heads)) | {i for i, column in columns if _told(column)}
+
     def parts(self, width: int = 0) -> list[tuple[str, Table]]:
         """One table a group, for formats without room for columns side by side; under a name, if any.
 
@@ -120,6 +129,11 @@ class Table:
 
     def _part_name(self, group: str, start: int, end: int) -> str:
         return group or f"Columns {start - self.heads + 1} to {end - self.heads}"
+
+
+def _told(column: tuple[Cell, ...]) -> bool:
+    words = [cell for cell in column if cell != ""]
+    return bool(words) and all(isinstance(cell, str) and cell[0].isalpha() for cell in words)
 
 
 def _says(row: tuple[Cell, ...], heads: int) -> bool:

@@ -42,7 +42,7 @@ def _titled(table: Table) -> list[str]:
 
 
 def _pipes(table: Table) -> str:
-    rule = ["---"] * table.heads + ["---:"] * (len(table.columns) - table.heads)
+    rule = ["---" if i in table.left else "---:" for i in range(len(table.columns))]
     lines = [[_escaped(name) for name in table.columns], rule]
     lines += [[_escaped(_spoken(cell)) for cell in row] for row in table.rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
@@ -111,7 +111,7 @@ def _grid(name: str, table: Table, *, inline: bool = False) -> object:
     drawn = Grid(title=Text(name) if name else None, title_justify="left", box=None, pad_edge=False)
     for i, column in enumerate(table.columns):
         drawn.add_column(
-            Text(visible(column)), justify="left" if i < table.heads else "right", overflow="fold"
+            Text(visible(column)), justify="left" if i in table.left else "right", overflow="fold"
         )
     for row in table.rows:
         drawn.add_row(*(Text(visible(_short(cell) if inline else _stacked(cell))) for cell in row))

@@ -90,7 +90,7 @@ WIDE = """[...document.querySelectorAll('.ca')]
     .map(e => e.getAttribute('aria-label') || e.className)"""
 
 
-@pytest.mark.parametrize("width, scheme", [(1440, "light"), (390, "dark")])
+@pytest.mark.parametrize("width, scheme", [(1440, "light"), (1440, "dark"), (390, "dark")])
 @pytest.mark.parametrize("which", ["samples", "thirty conditions"])
 def test_every_page_fits_breaks_no_rule_of_accessibility_and_asks_nothing_of_the_outside(
     request: pytest.FixtureRequest, page: Any, tmp_path: Path, which: str, width: int, scheme: str
@@ -103,7 +103,7 @@ def test_every_page_fits_breaks_no_rule_of_accessibility_and_asks_nothing_of_the
     broken = []
     for name, path in (PAGES if which == "samples" else MANY).items():
         _open(page, address + path)
-        _shot(page, folder, f"{name}-{which.replace(' ', '-')}-{width}")
+        _shot(page, folder, f"{name}-{which.replace(' ', '-')}-{width}-{scheme}")
         assert page.evaluate("document.documentElement.scrollWidth") <= width, name
         # On a narrow screen a table is moved within its own frame.
         broken += [(name, "wide", what) for what in page.evaluate(WIDE) if width > 1000]

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from coaudit.dashboards import queries
+from coaudit.dashboards.drawing import groups
+from coaudit.dashboards.views import process
 from coaudit.pipeline.analyze.metrics import metrics
 from coaudit.pipeline.store import Selection, Store, Workspace
 from tests.pipeline.stores import made, take
@@ -72,3 +74,17 @@ def test_a_session_without_a_time_has_no_day(tmp_path: Path) -> None:
     take(store, path)
     assert {row.group["day"] for row in metrics(store, by=("day",)) if row.group} == {None}
     assert queries.over_days(store, Selection(), ("events",)) == []
+
+
+def test_a_tenth_of_a_session_without_a_confirmation_is_drawn_as_none() -> None:
+    row = {"codebook": "confirmation", "rater": "rules", "part": 3, "events": 7, "trajectories": 20}
+    parts = [(one["part"], one["events"]) for one in process.with_quiet_parts([row])]
+    assert parts == [(part, 7 if part == 3 else 0) for part in range(1, 11)]
+    assert process.with_quiet_parts([]) == []
+
+
+def test_long_names_that_begin_alike_are_told_apart_beside_a_chart() -> None:
+    names = [f"gpt-4o-2024-11-20/temperature=0.7/system-prompt-v{n}/with-a-planner" for n in (1, 2)]
+    start = names[0].index("v1") - 3
+    assert f"slice(datum.label, {start}," in groups.axis(["short", *names]).to_dict()["labelExpr"]
+    assert groups.axis(["short", names[0]]).to_dict()["labelExpr"] == "datum.label"

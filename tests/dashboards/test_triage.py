@@ -25,6 +25,7 @@ def run(name: str, said: str, delivered: float | None, events: int = 1) -> Traje
         source="log",
         system="cogym",
         condition="arm",
+        task="related_work",
         participants=TEAM,
         events=(
             *(Event(seq=n, actor="Ann", kind="message", text=said) for n in range(events)),
@@ -56,6 +57,8 @@ def store(tmp_path: Path) -> Store:
         verdict("bb", None, "failures", label, code="C.1", rater=who)
         for who, label in (("eva", "present"), ("ann", "absent"))
     ]
+    # The first label of a scale is a score, not a finding.
+    lines += [verdict("aa", None, "related_work_quality", "1", code="quality", rater="eva")]
     rate(store, lines)
     return store
 

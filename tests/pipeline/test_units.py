@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from coaudit.pipeline import codebooks
 from coaudit.pipeline.units import all_spans, cut, opening_query, spans
 from coaudit.schemas import Action, Event
@@ -40,3 +42,9 @@ def test_a_persons_first_message_is_an_utterance_where_it_was_an_act_in_the_game
     for first, opening in ((said, None), (asked, 1)):
         log = team(("human", "x")).model_copy(update={"events": (start, first)})
         assert opening_query(log) == opening
+
+
+@pytest.mark.parametrize("text", ["By train?", "坐火车去吗？", "بالقطار؟"])
+def test_a_question_may_end_with_the_mark_of_its_script(text: str) -> None:
+    log = team(("human", "To Ulm."), ("agent", text), ("human", "OK."))
+    assert [[event.seq for event in events] for events in spans(log, "question_reply")] == [[2, 3]]

@@ -107,7 +107,7 @@ def _simulated(records: Records, paper: Paper) -> Iterator[tuple[tuple[str, str]
     groups: dict[tuple[str, str], list[Record]] = {}
     for record in records.all:
         if record.setting != "real" and record.task in TASKS:
-            model = named(paper.names["models"], (record.model,)) or f"model {record.model}"
+            model = named(paper.names["models"], (record.model,)) or f"model {record.model or 'not logged'}"
             row = f"{arm_of(record, paper)} · {model}"
             groups.setdefault((row, TASKS[record.task]), []).append(record)
     for (row, task), many in groups.items():
@@ -173,7 +173,7 @@ def _failures(records: Records) -> Iterator[tuple[tuple[str, str], Estimate]]:
 
 def _share(many: Iterable[Record], present: Mapping[str, object]) -> Estimate:
     """The per cent of records where it is present (1), of those where it is 1 or 0."""
-    why = {"unrated": "not rated", None: "unclear or failed"}
+    why = {"unrated": "not rated", None: "unclear, failed or answered in part"}
     missing = [(r.native_id, why[present[r.id]]) for r in many if present[r.id] not in (0, 1)]  # type: ignore[index]
     values = [value for value in present.values() if value in (0, 1)]
     if not values:

@@ -8,12 +8,11 @@ SELECT c.trajectory_id, c.codebook, c.code, c.category, c.rater, c.rater_kind, c
 FROM counted_ratings c JOIN codebooks b ON b.name = c.codebook AND b.code = c.code
 WHERE c.unit_kind = 'trajectory';
 
--- A category is present where any of its codes is; absent where all were answered and none is. Where a rater was
--- asked about some of its codes alone nothing is said: what was found would count, and what was not could not.
+-- A category is present where any of its codes is, and absent where none is, of trajectories with an answer to
+-- all of them: were one finding enough, what was found would be counted and what was not found be left out.
 CREATE OR REPLACE VIEW category_findings AS
 SELECT f.trajectory_id, f.codebook, f.category AS code, f.rater, any_value(f.rater_kind) AS rater_kind,
-    CASE WHEN count(*) < any_value(s.codes) THEN NULL WHEN max(f.present) = 1 THEN 1
-         WHEN count(f.present) = count(*) THEN 0 END AS present
+    CASE WHEN count(f.present) = any_value(s.codes) THEN max(f.present) END AS present
 FROM findings f
 JOIN (SELECT name, category, count(*) AS codes FROM codebooks GROUP BY ALL) s
     ON s.name = f.codebook AND s.category = f.category

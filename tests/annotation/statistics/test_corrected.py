@@ -67,7 +67,7 @@ def test_a_label_of_the_judge_that_nobody_checked_leaves_the_difference_open() -
     second = Audit(np.where(np.arange(300) < 50, 1, MISSING), np.repeat([1, 0], [100, 200]))
     row = corrected(first, second, (names(300), names(300, 300)))
     assert row.effect is None
-    assert row.reason == "second sample: no human label among the 200 units with judge label '0'"
+    assert row.reason == "second sample: no human label among the 200 units that the judge did not mark"
 
 
 def test_an_unknown_form_names_the_choices() -> None:

@@ -191,6 +191,18 @@ def test_the_key_comes_from_the_environment_and_never_shows(
     assert "HOSTED_VLLM_API_KEY was not accepted" in str(refused.value)
 
 
+def test_a_provider_whose_key_is_missing_ends_the_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY"):
+        monkeypatch.delenv(name, raising=False)
+
+    async def run() -> Reply:
+        async with client("gpt-4o", None, Parameters()) as complete:
+            return await complete(CHOICE)
+
+    with pytest.raises(Fatal, match="OPENAI_API_KEY"):
+        asyncio.run(run())
+
+
 def test_an_endpoint_says_what_it_offers_and_how_long_its_context_is(endpoint: Endpoint) -> None:
     endpoint.context = 8192
     assert offer(endpoint.url) == Offer(("judge",), 8192)

@@ -61,13 +61,25 @@ def test_halting_is_about_the_agents_activity(text: str, expected: bool) -> None
     assert halts(text) is expected
 
 
-@pytest.mark.parametrize("text", ["", "?!", "…"])
-def test_a_text_without_a_letter_is_unclear_and_never_a_no(text: str) -> None:
+@pytest.mark.parametrize(
+    "text", ["", "?!", "…", "请先看表格。", "לא, בבקשה תפסיק.", "Стоп, пожалуйста.", "يرجى المتابعة"]
+)
+def test_a_text_without_a_letter_or_in_another_script_is_unclear_and_never_a_no(text: str) -> None:
     book = codebooks.load("initiative")
     (unit,) = cut(team(("human", text)), book)
     (rating,) = Rules(book).rate(unit)
     assert rating.label == "unclear"
     assert rating.rater_kind == "rule"
+
+
+@pytest.mark.parametrize(
+    "text", ["Please stop, 小明.", "naïve café, s'il vous plaît", "12:30", "α = 0.5 was used"]
+)
+def test_a_text_mostly_in_the_wordings_script_is_read(text: str) -> None:
+    book = codebooks.load("initiative")
+    (unit,) = cut(team(("human", text)), book)
+    (rating,) = Rules(book).rate(unit)
+    assert rating.label in book.labels
 
 
 def test_the_rules_refuse_a_codebook_they_have_no_patterns_for() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from coaudit.annotation.labelstudio import Project
-from coaudit.pipeline.annotate import draw, push
+from coaudit.annotation.labelstudio import Project, config
+from coaudit.pipeline import codebooks
+from coaudit.pipeline.annotate import draw, project, push
 from coaudit.pipeline.annotate.project import Mark, mark_of
 from coaudit.pipeline.errors import UsageError
 from coaudit.pipeline.ingest.measure import save
@@ -38,6 +40,10 @@ class Remembering:
         assert overlap == 1
         self.made.append(Project(len(self.made) + 1, title, description, config))
         return self.made[-1]
+
+    def configure(self, key: int, config: str, description: str) -> None:
+        at = next(n for n, project in enumerate(self.made) if project.id == key)
+        self.made[at] = Project(key, self.made[at].title, description, config)
 
     def heads(self, key: int) -> list[Any]:
         return []
@@ -94,3 +100,29 @@ def test_a_project_named_after_one_person_never_becomes_anothers(store: Store) -
     push.push(store, server, sample, people=["ann@example.org", "bob@example.org"])
     with pytest.raises(UsageError, match=r"is that of ann@example.org: it can't become that of bob@"):
         push.push(store, server, sample, people=["bob@example.org", "ann@example.org"])
+
+
+def test_a_project_with_an_earlier_layout_keeps_it_and_says_so_until_asked(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sample = draw.draw(store, draw.Wish(("initiative",), "pilot", size=20, annotators=1))
+    server: Any = Remembering()
+    with monkeypatch.context() as earlier:
+        earlier.setattr(config, "_CSS", ".coaudit-page { display: block; }")
+        push.push(store, server, sample)
+        before = server.made[0].config
+    (done,) = push.push(store, server, sample)
+    assert "keeps the layout that it was pushed with" in done.notes[0]
+    assert server.made[0].config == before
+    (done,) = push.push(store, server, sample, reset_config=True)
+    assert "has the present layout now" in done.notes[0] and server.made[0].config != before
+    (done,) = push.push(store, server, sample)
+    assert done.notes == []
+
+
+def test_a_title_that_is_too_long_ends_with_a_word() -> None:
+    sample: Any = SimpleNamespace(design=SimpleNamespace(name="pilot"))
+    book = codebooks.load("failures")
+    mark = Mark(sample="s", codebook="failures", version="v", context="", config="c", annotator="1")
+    told = project.title(sample, book, mark)
+    assert told == "pilot · Failure modes of agents in … · annotator 1"

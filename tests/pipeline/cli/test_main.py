@@ -314,7 +314,7 @@ def test_bad_lines_are_told_with_their_place_where_no_document_is_asked_for(
 ) -> None:
     folder = talk().folder(tmp_path / "logs" / NAME, cut="{half")
     done = coaudit("ingest", folder)
-    assert done.out == "1 trajectories with 4 events; 0 unchanged\n"
+    assert done.out == "1 trajectory with 4 events; 0 unchanged\n"
     assert done.err.startswith(f"{folder / LOG}:4: not JSON")
 
 
@@ -441,3 +441,16 @@ def test_an_interrupt_is_one_message_and_no_traceback(tmp_path: Path) -> None:
     assert done.returncode in (1, 128 + signal.SIGINT)
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
+
+
+@pytest.mark.parametrize("command", ["agreement", "rates"])
+def test_before_any_rating_a_command_says_what_to_run_in_place_of_an_empty_table(
+    command: str, tmp_path: Path, coaudit: Coaudit
+) -> None:
+    chat = tmp_path / "chat.json"
+    chat.write_text(json.dumps([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes?"}]))
+    assert coaudit("ingest", str(chat)).status == 0
+    done = coaudit(command)
+    assert (done.status, done.out) == (0, "")
+    assert "coaudit sample --codebook NAME" in done.err
+    assert json.loads(coaudit(command, "--json").out)["rows"] == []

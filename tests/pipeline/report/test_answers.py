@@ -12,7 +12,7 @@ import pytest
 from coaudit.pipeline import codebooks
 from coaudit.pipeline.analyze import metrics, rates
 from coaudit.pipeline.ingest.measure import save
-from coaudit.pipeline.report import answers, methods
+from coaudit.pipeline.report import answers, methods, modes
 from coaudit.pipeline.report.tables import Number
 from coaudit.pipeline.report.text import brief
 from coaudit.pipeline.store import Store
@@ -191,3 +191,56 @@ def test_what_an_action_gave_back_is_shown_with_the_session(tmp_path: Path, coau
     listed = coaudit("trajectory", "list", "--json").json["rows"]
     shown = coaudit("trajectory", "show", listed[0]["id"]).out
     assert "→ it is on the\\u202e table xxx" in shown and "--states shows all" in shown
+
+
+def test_a_rater_of_some_modes_looked_for_those_and_a_category_of_others_has_no_rate(tmp_path: Path) -> None:
+    store = made(tmp_path / "some")
+    (store.workspace.path / "sources.jsonl").touch()
+    runs = [run("one", n, 1) for n in range(10)]
+    with store.writing() as connection:
+        save(store, runs, connection)
+    asked = {"C.1": runs, "C.2": runs[:6]}
+    labels = {True: "present", False: "absent"}
+    rate(
+        store,
+        [
+            verdict(t.id, None, "failures", labels[t is runs[0]], code=code, rater="bot", rater_kind="llm")
+            for code, own in asked.items()
+            for t in own
+        ],
+    )
+    said = answers.failure(store).sentences[0]
+    assert said == "bot looked for 2 of the 26 modes in up to 10 trajectories and found 2 of them."
+    cells = {line[0]: line[3] for line in modes.failures(store).rows}
+    assert isinstance(cells["C.1"], Number) and cells["C.1"].value == 0.1
+    category = cells["C"]
+    assert isinstance(category, Number) and category.value is None, "1 of 1, were a finding enough"
+    assert category.reason == "no trajectory has an answer to all of its modes"
+
+
+def test_a_judge_that_failed_everywhere_has_not_found_none(tmp_path: Path) -> None:
+    store = made(tmp_path / "failed")
+    (store.workspace.path / "sources.jsonl").touch()
+    runs = [run("one", n, 1) for n in range(4)]
+    with store.writing() as connection:
+        save(store, runs, connection)
+    bot: dict[str, Any] = {"rater": "bot", "rater_kind": "llm"}
+    for t in runs:
+        failed = verdict(t.id, None, "failures", "", code="C.1", error="timeout", **bot)
+        rate(store, [{key: value for key, value in failed.items() if key != "label"}])
+    answer = answers.failure(store)
+    assert answer.sentences == ("bot answered nothing: all 4 answers failed or are unclear.",)
+    assert answer.further.endswith("--rater bot --model MODEL --retry-errors")
+    rate(store, [verdict(t.id, None, "failures", "absent", code="C.2", **bot) for t in runs])
+    answer = answers.failure(store)
+    assert answer.sentences[0] == "bot looked for 1 of the 26 modes in 4 trajectories and found none of them."
+    assert answer.sentences[1] == "4 of its answers failed or are unclear, and count as neither."
+    assert answer.further == "coaudit report --full"
+
+
+def test_logs_without_an_outcome_say_how_to_add_one(tmp_path: Path) -> None:
+    store = made(tmp_path / "open")
+    (store.workspace.path / "sources.jsonl").touch()
+    with store.writing() as connection:
+        save(store, [run("one", 0, 1).model_copy(update={"outcomes": (), "system": "own"})], connection)
+    assert any("outcomes import" in sentence for sentence in answers.teamwork(store).sentences)
