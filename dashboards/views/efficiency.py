@@ -13,7 +13,7 @@ from ...pipeline.store import Selection
 from ...schemas import Metric
 from .. import queries
 from ..cache import ask
-from ..drawing import figures, groups
+from ..drawing import days, figures, groups
 from ..drawing.palette import colour
 
 BY = ("system", "condition", "task")
@@ -132,12 +132,19 @@ def _tes(only: Selection) -> None:
             alt.Chart(data)
             .mark_line(point=True)
             .encode(
-                x=alt.X("day:T", title="Day"),
+                x=days.axis("day", "Day", rows),
                 y=alt.Y("value:Q", title="Score", scale=alt.Scale(domain=[0, 1])),
                 color=colour("condition", "Condition", groups.colours(), rows),
                 strokeDash=alt.StrokeDash("metric:N", title="Metric"),
                 detail="participant:N",
-                tooltip=["day:T", "condition:N", "participant:N", "metric:N", "value:Q", "trajectories:Q"],
+                tooltip=[
+                    days.tooltip("day", "Day"),
+                    "condition:N",
+                    "participant:N",
+                    "metric:N",
+                    "value:Q",
+                    "trajectories:Q",
+                ],
             )
         )
 

@@ -13,7 +13,7 @@ from ...pipeline.report import Number, Table, modes, trust
 from ...pipeline.store import Selection, Store
 from .. import queries
 from ..cache import ask
-from ..drawing import figures, groups
+from ..drawing import days, figures, groups
 from ..drawing.palette import HEAT, SETTINGS, SOURCES, colour
 
 BOTH = "setting and condition"
@@ -164,10 +164,15 @@ def _over_time(only: Selection, rater: str) -> None:
             alt.Chart(data)
             .mark_line(point=True)
             .encode(
-                x=alt.X("week:T", title="Week of the session"),
+                x=days.axis("week", "Week of the session", rows),
                 y=alt.Y("rate:Q", title="Share of trajectories", axis=alt.Axis(format="%")),
                 color=colour("category", "Category"),
-                tooltip=["week:T", "category:N", alt.Tooltip("rate:Q", format=".0%"), "trajectories:Q"],
+                tooltip=[
+                    days.tooltip("week", "Week"),
+                    "category:N",
+                    alt.Tooltip("rate:Q", format=".0%"),
+                    "trajectories:Q",
+                ],
             )
         )
 
