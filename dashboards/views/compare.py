@@ -9,7 +9,6 @@ from typing import Any
 import streamlit as st
 
 from ...annotation.statistics.estimate import UNIT
-from ...pipeline import codebooks
 from ...pipeline.analyze import compare, failures
 from ...pipeline.analyze.totals import OUTCOME, bounds_of
 from ...pipeline.report import Number, Table
@@ -107,10 +106,8 @@ def raw(
 
 def names(store: Store) -> dict[str, str]:
     """Code -> its name, of all codebooks."""
-    books = (
-        codebooks.load(name, store.workspace.codebooks) for name in codebooks.names(store.workspace.codebooks)
-    )
-    return {code.code: code.name for book in books for code in book.codes}
+    with store.reading() as connection:
+        return dict(connection.execute("SELECT code, code_name FROM codebooks").fetchall())
 
 
 def _turned(row: Row, first: str) -> Row:

@@ -149,7 +149,14 @@ class _Checker:
 
     def _book(self, name: str) -> Codebook:
         if name not in self.books:
-            self.books[name] = codebooks.load(name, self.own)
+            try:
+                self.books[name] = codebooks.load(name, self.own)
+            except codebooks.UnknownCodebookError:
+                raise
+            except codebooks.CodebookError as error:
+                raise ValueError(
+                    f"codebook {name!r} cannot be read: `coaudit codebook check FILE` tells why"
+                ) from error
         return self.books[name]
 
     @staticmethod

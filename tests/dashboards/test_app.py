@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import threading
 from html import escape
 from pathlib import Path
@@ -113,6 +114,20 @@ def test_a_page_of_an_empty_workspace_says_what_to_run(
     test = _run(name)
     assert not test.exception
     assert any("`coaudit" in info.value for info in test.info)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_does_without_a_damaged_codebook(
+    tmp_path: Path, looked: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    folder = tmp_path / "damaged"
+    shutil.copytree(looked, folder)
+    (folder / "codebooks").mkdir(exist_ok=True)
+    (folder / "codebooks" / "mine.toml").write_text("name = 'half")
+    Store(Workspace(folder)).sync()
+    monkeypatch.setenv("COAUDIT_WORKSPACE", str(folder))
+    assert not _run(name).exception
 
 
 @pytest.mark.slow

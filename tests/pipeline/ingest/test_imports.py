@@ -308,3 +308,12 @@ def test_a_key_that_is_said_twice_is_refused(store: Store) -> None:
     result = imports.ratings(store, path)
     assert (result.imported, [q.line for q in result.quarantined]) == (1, [1])
     assert result.quarantined[0].reason.startswith("label: said twice")
+
+
+def test_a_rating_under_a_damaged_codebook_says_where_to_look_in_one_line(store: Store) -> None:
+    own = store.workspace.codebooks
+    own.mkdir()
+    (own / "mine.toml").write_text("name = 'half")
+    path = write_lines(store.workspace.path / "given.jsonl", [verdict(NAME, 2, "mine", "yes")])
+    (wrong,) = imports.ratings(store, path).quarantined
+    assert wrong.reason == "codebook 'mine' cannot be read: `coaudit codebook check FILE` tells why"
