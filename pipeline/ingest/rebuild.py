@@ -8,7 +8,7 @@ import duckdb
 
 from ...schemas import Quarantined
 from ..errors import StoreError
-from ..store import Store, dictionaries
+from ..store import Store, dictionaries, insert
 from ..store.sync import reach, reached
 from . import forgetting, serving
 from . import sources as provenance
@@ -59,6 +59,7 @@ def _replaced(store: Store, progress: Progress | None) -> Ingested:
                 result.quarantined.extend(catch_up(aside).quarantined)
             if store.is_shared:
                 _keep_scrapes(store, aside)
+            _keep_refused(store, aside)
             if changed := _changed_since(store, aside):
                 _filled(aside, changed, None)  # what is wrong with them was said above
             store.tables.replace()
@@ -75,6 +76,22 @@ def _keep_scrapes(store: Store, aside: Store) -> None:
         scrapes = dictionaries(connection, "SELECT * FROM serving")
     with aside.writing() as connection:
         serving.keep(connection, scrapes)
+
+
+def _keep_refused(store: Store, aside: Store) -> None:
+    """What was wrong with sources that gave nothing: no ledger holds them."""
+    query = "SELECT source, line, reason, read_from FROM quarantine WHERE starts_with(read_from, '/')"
+    try:
+        if not store.has_tables():
+            return
+        with store.reading(synced=True) as connection:
+            wrong = dictionaries(connection, query)
+    except (StoreError, duckdb.Error):  # an old database that cannot be read is what a rebuild is for
+        return
+    with aside.writing() as connection:
+        query = "SELECT path FROM sources UNION SELECT read_from FROM quarantine"
+        there = {path for (path,) in connection.execute(query).fetchall()}
+        insert(connection, "quarantine", [row for row in wrong if row["read_from"] not in there])
 
 
 def _made_anew(aside: Store, progress: Progress | None) -> Ingested:

@@ -160,3 +160,24 @@ def test_the_ledger_of_sources_is_read_from_any_line_with_its_number(tmp_path: P
     rest, broken = sources.noted(store.workspace, {file.name: len(lines[0])})
     assert [s.path for s in rest] == [json.loads(line)["path"] for line in lines[1:]]
     assert broken[0].line == len(lines) + 1
+
+
+def test_what_was_wrong_with_a_source_that_gave_nothing_is_still_said_after_a_rebuild(
+    store: Store, tmp_path: Path
+) -> None:
+    take(store, Log().say(AGENT, "Hi?").say(USER, "Yes").finish().folder(tmp_path / "logs" / "a" / "one"))
+    bad = tmp_path / "logs" / "b" / "two"
+    bad.mkdir(parents=True)
+    (bad / "event_log.jsonl").write_text("{cut")
+    take(store, tmp_path / "logs")
+
+    def wrong() -> list[Any]:
+        with store.reading() as connection:
+            query = "SELECT source, line, reason, read_from FROM quarantine"
+            return list(connection.execute(query).fetchall())
+
+    before = wrong()
+    assert before
+    for _ in range(2):
+        rebuild(store)
+        assert wrong() == before
