@@ -127,7 +127,9 @@ def test_every_shape_can_be_shown_and_listed_in_bounded_space(ready: Coaudit) ->
         json.loads(ready("trajectory", "show", row["id"], "--json").out)
     for command in (["trajectory", "list"], ["metrics"], ["report"], ["report", "--full"], ["agreement"]):
         done = ready(*command)
-        assert len(done.out) < 200_000 and not done.err, command
+        assert len(done.out) < 200_000, command
+        hint = "no unit has been rated by two raters yet" if command == ["agreement"] else ""
+        assert done.err.startswith(hint) and bool(done.err) == bool(hint), command
 
 
 def test_numbers_that_cannot_be_reckoned_with_are_undefined_with_a_reason(ready: Coaudit) -> None:

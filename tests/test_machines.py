@@ -247,6 +247,7 @@ def test_two_machines_judge_one_study_and_ask_each_question_once(
     machines[0].run("ingest", *logs(tmp_path / "logs", parts=1, sessions=30))
     asking = ["judge", "--json", "--model", "hosted_vllm/judge", "--api-base", endpoint.url, "--yes"]
     asking += ["--codebook", "initiative", "--concurrency", "4"]
+    machines[1].run("trajectory", "list")  # else it brings the sessions in while the other asks for all
     running = [machine.start(*asking) for machine in machines]
     ended = [(json.loads(out), err) for out, err in (one.communicate() for one in running)]
     first, second = (summary for summary, _ in ended)
