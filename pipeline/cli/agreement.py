@@ -104,8 +104,9 @@ def compare(
     json: Json = False,
 ) -> None:
     """Differences between groups of a system: shared instances paired, judges corrected by people."""
+    opened = store(ctx)
     rows = comparing.compare(
-        store(ctx),
+        opened,
         by,
         metrics=metric or [],
         rater=rater,
@@ -113,7 +114,7 @@ def compare(
         estimator=estimator,
         pair=_pair(groups),
     )
-    without, every = comparing.ungrouped(store(ctx), by)
+    without, every = comparing.ungrouped(opened, by)
     if json:
         emit({"rows": rows, "without_group": without})
         return

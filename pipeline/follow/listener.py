@@ -58,7 +58,6 @@ class Listener:
     """Events, at least, that did not."""
     unsettled: set[str] = field(default_factory=set)
     """Sessions of which nothing was shown since the last gap: what they miss is not counted."""
-    quarantined: int = 0
     only_record: bool = False
     """What comes is left to whoever reads the recording next: the next follower, or a rebuild."""
     left: int = 0
@@ -97,8 +96,9 @@ class Listener:
         for file, line, item in recording.lines(self.stream, since):
             place = Place(recording.number(file), line)
             if isinstance(item, Received):
-                if bad := feed(self.sessions, item, file, line):
-                    self._quarantine(bad, place)
+                fed = feed(self.sessions, item, file, line)
+                if isinstance(fed, Quarantined):
+                    self._quarantine(fed, place)
             elif isinstance(item, recording.Note):
                 self.sessions.noted(item.content)
             self._placed(place)
@@ -124,14 +124,9 @@ class Listener:
         before = len(self.sessions.open)
         known = self.sessions.open.get(message.channel.partition("/")[0])
         lost = (known.recovered, known.missed) if known else (0, 0)
-        try:
-            session = self.sessions.feed(message)
-        except ValueError as error:
-            self.quarantined += 1
-            reason = f"{message.channel}: {error}"
-            self._quarantine(
-                Quarantined(source=str(self.recorder.path), line=place.line, reason=reason), place
-            )
+        session = feed(self.sessions, message, self.recorder.path, place.line)
+        if isinstance(session, Quarantined):
+            self._quarantine(session, place)
             return
         self._count(known, lost)
         self._placed(place)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from ...schemas import Metric
@@ -96,7 +97,7 @@ class Table:
     appendix: bool = False
     """Whether it stands behind the methods: what a reader looks up."""
 
-    @property
+    @cached_property
     def left(self) -> frozenset[int]:
         """Columns that begin at the left: the heads, and those of words alone."""
         columns = enumerate(zip(*self.rows, strict=True))

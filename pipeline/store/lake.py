@@ -122,7 +122,7 @@ class Lake:
     def beside(self) -> Lake:
         """Where tables are made that are to take the place of these; what such left behind goes."""
         with self.connected(read_only=False) as connection:
-            for schema in _schemas(connection) - {names(connection).get("schema")}:
+            for schema in _schemas(connection) - {self._names(connection).get("schema")}:
                 connection.execute(f"DROP SCHEMA lake.{schema} CASCADE")
             _expire(connection)
         self._beside = Lake(self.workspace, aside=True)
@@ -162,7 +162,7 @@ class Lake:
     def _is_named(self) -> bool:
         try:
             with self.connected(read_only=True) as connection:
-                return "schema" in names(connection)
+                return "schema" in self._names(connection)
         except NoLake:
             return False
 

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from coaudit.dashboards import triage
-from coaudit.pipeline.ingest.measure import save
 from coaudit.pipeline.store import Selection, Store
 from coaudit.schemas import Action, Event, Outcome, Participant, Trajectory
-from tests.pipeline.stores import made, rate, verdict
+from tests.pipeline.stores import holding, rate, verdict
 
 TEAM = (
     Participant(name="Ann", kind="human"),
@@ -37,15 +36,12 @@ def run(name: str, said: str, delivered: float | None, events: int = 1) -> Traje
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    store = made(tmp_path / "workspace")
-    (store.workspace.path / "sources.jsonl").touch()
     runs = [
         run("aa", "The Ferry", 1),
         run("bb", "a <b>train</b>", 0, events=4),
         run("cc", "100% bus_stop", None),
     ]
-    with store.writing() as connection:
-        save(store, runs, connection)
+    store = holding(tmp_path / "workspace", runs)
     lines = [
         verdict("bb", None, "failures", "present", code=code, rater="m", rater_kind="llm")
         for code in ("C.1", "C.2")

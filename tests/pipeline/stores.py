@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,11 +13,12 @@ from typing import Any
 from coaudit.pipeline.analyze.metrics import metrics
 from coaudit.pipeline.ingest import imports
 from coaudit.pipeline.ingest.imports import Imported
+from coaudit.pipeline.ingest.measure import save
 from coaudit.pipeline.ingest.result import Ingested
 from coaudit.pipeline.ingest.run import ingest
 from coaudit.pipeline.store import Store, Workspace, dictionaries
 from coaudit.pipeline.systems import ReadOptions
-from coaudit.schemas import Metric
+from coaudit.schemas import Metric, Trajectory
 
 Line = dict[str, Any]
 
@@ -32,6 +33,15 @@ def made(path: Path) -> Store:
     store = opened(path)
     path.mkdir(parents=True)
     store.workspace.database.write_bytes(_empty())
+    return store
+
+
+def holding(path: Path, runs: Sequence[Trajectory] = ()) -> Store:
+    """The same with these trajectories, whichever logs they come from."""
+    store = made(path)
+    (path / "sources.jsonl").touch()
+    with store.writing() as connection:
+        save(store, runs, connection)
     return store
 
 

@@ -10,6 +10,7 @@ from ..base import ReadOptions
 from . import recording
 from .messages import Received
 from .recording import Note
+from .session import LiveSession
 from .sessions import Sessions, trajectory
 
 
@@ -34,7 +35,8 @@ def replayed(path: Path, sessions: Sessions) -> Iterator[Quarantined | None]:
     """Feed a recording to `sessions`; yields after each line, with what was wrong with it."""
     for file, line, item in recording.lines(path):
         if isinstance(item, Received):
-            yield feed(sessions, item, file, line)
+            fed = feed(sessions, item, file, line)
+            yield fed if isinstance(fed, Quarantined) else None
         elif isinstance(item, Note):
             sessions.noted(item.content)
             yield None
@@ -42,13 +44,12 @@ def replayed(path: Path, sessions: Sessions) -> Iterator[Quarantined | None]:
             yield item
 
 
-def feed(sessions: Sessions, message: Received, file: Path, line: int) -> Quarantined | None:
-    """Feed one message; what is wrong with it comes back with its address in the recording."""
+def feed(sessions: Sessions, message: Received, file: Path, line: int) -> LiveSession | Quarantined | None:
+    """Feed one message; its session, or what is wrong with it with its address in the recording."""
     try:
-        sessions.feed(message)
+        return sessions.feed(message)
     except ValueError as error:
         return Quarantined(source=str(file), line=line, reason=f"{message.channel}: {error}")
-    return None
 
 
 def known_ids(path: Path) -> dict[str, str]:

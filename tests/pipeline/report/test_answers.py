@@ -11,14 +11,13 @@ import pytest
 
 from coaudit.pipeline import codebooks
 from coaudit.pipeline.analyze import metrics, rates
-from coaudit.pipeline.ingest.measure import save
 from coaudit.pipeline.report import answers, methods, modes
 from coaudit.pipeline.report.tables import Number
 from coaudit.pipeline.report.text import brief
 from coaudit.pipeline.store import Store
 from coaudit.schemas import Event, Outcome, Participant, Trajectory
 from tests.conftest import Coaudit
-from tests.pipeline.stores import made, rate, verdict
+from tests.pipeline.stores import holding, rate, verdict
 
 TEAM = (Participant(name="Ann", kind="human"), Participant(name="Bot", kind="agent"))
 CODE = "C.1"
@@ -45,11 +44,8 @@ def run(arm: str, number: int, delivered: float) -> Trajectory:
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     """20 runs that deliver and 20 that mostly do not; a judge who flags half, people who flag less."""
-    store = made(tmp_path / "workspace")
-    (store.workspace.path / "sources.jsonl").touch()
     runs = [run("good", n, 1) for n in range(20)] + [run("bad", n, float(n < 2)) for n in range(20)]
-    with store.writing() as connection:
-        save(store, runs, connection)
+    store = holding(tmp_path / "workspace", runs)
     lines = [
         verdict(
             t.id, None, "failures", "present" if n % 2 else "absent", code=CODE, rater="bot", rater_kind="llm"
@@ -87,11 +83,8 @@ def test_the_answers_hold_the_numbers_of_metrics_and_rates(store: Store) -> None
 
 
 def test_where_it_failed_names_the_mode_on_which_two_arms_are_most_apart(tmp_path: Path) -> None:
-    store = made(tmp_path / "apart")
-    (store.workspace.path / "sources.jsonl").touch()
     runs = [run(arm, n, 1) for arm in ("one", "two") for n in range(20)] + [run("small", 0, 1)]
-    with store.writing() as connection:
-        save(store, runs, connection)
+    store = holding(tmp_path / "apart", runs)
 
     def said(code: str, present: Callable[[Trajectory], bool]) -> list[dict[str, Any]]:
         labels = {True: "present", False: "absent"}
@@ -134,8 +127,7 @@ def test_the_answers_fit_a_screen_of_80_columns(store: Store) -> None:
 
 
 def test_without_anything_each_answer_names_the_command_that_is_missing(tmp_path: Path) -> None:
-    empty = made(tmp_path / "empty")
-    (empty.workspace.path / "sources.jsonl").touch()
+    empty = holding(tmp_path / "empty")
     assert [answer.further.split(" --")[0] for answer in answers.answers(empty)] == [
         "coaudit ingest PATH",
         "coaudit judge",
@@ -194,11 +186,8 @@ def test_what_an_action_gave_back_is_shown_with_the_session(tmp_path: Path, coau
 
 
 def test_a_rater_of_some_modes_looked_for_those_and_a_category_of_others_has_no_rate(tmp_path: Path) -> None:
-    store = made(tmp_path / "some")
-    (store.workspace.path / "sources.jsonl").touch()
     runs = [run("one", n, 1) for n in range(10)]
-    with store.writing() as connection:
-        save(store, runs, connection)
+    store = holding(tmp_path / "some", runs)
     asked = {"C.1": runs, "C.2": runs[:6]}
     labels = {True: "present", False: "absent"}
     rate(
@@ -219,11 +208,8 @@ def test_a_rater_of_some_modes_looked_for_those_and_a_category_of_others_has_no_
 
 
 def test_a_judge_that_failed_everywhere_has_not_found_none(tmp_path: Path) -> None:
-    store = made(tmp_path / "failed")
-    (store.workspace.path / "sources.jsonl").touch()
     runs = [run("one", n, 1) for n in range(4)]
-    with store.writing() as connection:
-        save(store, runs, connection)
+    store = holding(tmp_path / "failed", runs)
     bot: dict[str, Any] = {"rater": "bot", "rater_kind": "llm"}
     for t in runs:
         failed = verdict(t.id, None, "failures", "", code="C.1", error="timeout", **bot)
@@ -239,8 +225,7 @@ def test_a_judge_that_failed_everywhere_has_not_found_none(tmp_path: Path) -> No
 
 
 def test_logs_without_an_outcome_say_how_to_add_one(tmp_path: Path) -> None:
-    store = made(tmp_path / "open")
-    (store.workspace.path / "sources.jsonl").touch()
-    with store.writing() as connection:
-        save(store, [run("one", 0, 1).model_copy(update={"outcomes": (), "system": "own"})], connection)
+    store = holding(
+        tmp_path / "open", [run("one", 0, 1).model_copy(update={"outcomes": (), "system": "own"})]
+    )
     assert any("outcomes import" in sentence for sentence in answers.teamwork(store).sentences)

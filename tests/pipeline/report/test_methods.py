@@ -5,16 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from coaudit.pipeline.analyze import rates
-from coaudit.pipeline.ingest.measure import save
 from coaudit.pipeline.report import methods, progress
 from coaudit.pipeline.store import Store
 from coaudit.schemas import Event, Participant, Trajectory
-from tests.pipeline.stores import made, rate, verdict
+from tests.pipeline.stores import holding, rate, verdict
 
 
 def audited(folder: Path) -> Store:
-    store = made(folder / "workspace")
-    (store.workspace.path / "sources.jsonl").touch()
     runs = [
         Trajectory(
             id=f"s{i}",
@@ -26,8 +23,7 @@ def audited(folder: Path) -> Store:
         )
         for i, system in enumerate(("cogym", "cogym", "rehac"))
     ]
-    with store.writing() as connection:
-        save(store, runs, connection)
+    store = holding(folder / "workspace", runs)
     made_by = {"model": "Qwen-72B", "rater_version": "v7", "seed": 5, "parameters": {"temperature": 0.0}}
     lines = [
         verdict(f"s{i}", None, "failures", "absent", code=code, rater="m", rater_kind="llm",

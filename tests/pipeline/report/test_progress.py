@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from coaudit.pipeline.ingest.measure import save
 from coaudit.pipeline.report import progress
 from coaudit.pipeline.store import Store
 from tests.conftest import Coaudit
 from tests.pipeline.report.test_answers import run
-from tests.pipeline.stores import made, rate, verdict
+from tests.pipeline.stores import holding, rate, verdict
 
 BOOK: dict[str, Any] = {
     "codebook": "failures",
@@ -69,11 +68,8 @@ def test_people_are_asked_about_what_is_left_of_a_sample_and_not_about_the_corpu
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    store = made(tmp_path / "workspace")
-    (store.workspace.path / "sources.jsonl").touch()
     runs = [run("arm", n, 1) for n in range(10)]
-    with store.writing() as connection:
-        save(store, runs, connection)
+    store = holding(tmp_path / "workspace", runs)
     said = [verdict(t.id, None, "failures", "absent", code="C.1", rater="eva") for t in runs[:3]]
     rate(store, said)
     return store

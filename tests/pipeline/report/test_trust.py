@@ -8,11 +8,10 @@ import pytest
 from sklearn.metrics import cohen_kappa_score
 
 from coaudit.pipeline.analyze import rates
-from coaudit.pipeline.ingest.measure import save
 from coaudit.pipeline.report import Number, Table, trust
 from coaudit.pipeline.store import Store
 from coaudit.schemas import Event, Participant, Trajectory
-from tests.pipeline.stores import made, rate, verdict
+from tests.pipeline.stores import holding, rate, verdict
 
 LABELS = {
     "C.1": {"judge": "1100", "eva": "1101", "ann": "1001", "other": "11"},
@@ -25,10 +24,7 @@ KINDS = {"judge": "llm", "other": "llm", "eva": "human", "ann": "human"}
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    store = made(tmp_path / "workspace")
-    (store.workspace.path / "sources.jsonl").touch()
-    with store.writing() as connection:
-        save(store, [_session(f"s{i}") for i in range(4)], connection)
+    store = holding(tmp_path / "workspace", [_session(f"s{i}") for i in range(4)])
     lines = [
         verdict(f"s{i}", None, "failures", ("absent", "present")[int(said)], code=code, rater=who,
                 rater_kind=KINDS[who])

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from coaudit.pipeline.ingest.measure import save
 from coaudit.pipeline.report.transcript.excerpts import Excerpt, around, caption, drawn, excerpts
 from coaudit.pipeline.store import Selection, Store
 from coaudit.schemas import Action, Event, Participant, Trajectory
-from tests.pipeline.stores import made, rate, verdict
+from tests.pipeline.stores import holding, rate, verdict
 
 EVIL = "<script>1</script><img src=x onerror=1>"
 
@@ -40,10 +39,7 @@ def session(name: str, condition: str = "arm") -> Trajectory:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    store = made(tmp_path / "workspace")
-    (store.workspace.path / "sources.jsonl").touch()
-    with store.writing() as connection:
-        save(store, [session("aa"), session("bb"), session("cc", "other")], connection)
+    store = holding(tmp_path / "workspace", [session("aa"), session("bb"), session("cc", "other")])
 
     def found(name: str, rater: str = "m", kind: str = "llm", **more: object) -> dict[str, object]:
         given = {"cites": [1], "quote": "I have **BOOKED** it", "rationale": f"No question. {EVIL}", **more}
