@@ -12,7 +12,7 @@ this rule found nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from ...schemas import Codebook, Rating, Unit, Verdict, content_hash
@@ -49,8 +49,11 @@ class Detectors:
         if self.codebook.name != CODEBOOK:
             raise JudgeError(f"rater {NAME!r} cannot rate codebook {self.codebook.name!r}, only {CODEBOOK}")
 
-    def rate(self, unit: Unit) -> Iterator[Rating]:
-        """A rating for each code that a detector can speak to in this log."""
+    def rate(self, units: Iterable[Unit]) -> Iterator[list[Rating]]:
+        """Of each unit a rating for each code that a detector can speak to in its log."""
+        return (list(self._of(unit)) for unit in units)
+
+    def _of(self, unit: Unit) -> Iterator[Rating]:
         log = Log.of(unit)
         maker = Maker(NAME, "rule", VERSION, self.codebook)
         known = {code.code for code in self.codebook.codes}

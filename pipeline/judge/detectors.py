@@ -6,7 +6,7 @@ that show it, else `absent`; trajectories of other systems get no rating.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -74,8 +74,11 @@ class SystemDetectors:
     codebook: Codebook
     trajectories: Trajectories
 
-    def rate(self, unit: Unit) -> Iterator[Rating]:
-        """A rating for each code, for a trajectory of the codebook's system."""
+    def rate(self, units: Iterable[Unit]) -> Iterator[list[Rating]]:
+        """Of each unit a rating for each code, for a trajectory of the codebook's system."""
+        return (list(self._of(unit)) for unit in units)
+
+    def _of(self, unit: Unit) -> Iterator[Rating]:
         trajectory = self.trajectories.get(unit.trajectory_id)
         if trajectory is None:
             return
