@@ -26,8 +26,6 @@ FLUSH_EVENTS = 120_000
 """A transaction holds about so many events: a row group of DuckDB's, which then goes to disk at once."""
 FLUSH_BYTES = 48 * 1024 * 1024
 """Or so many bytes of tables, whichever comes first."""
-OVERDUE = 60.0
-"""Seconds after which another process derives what a killed ingest left underived."""
 
 
 @dataclass
@@ -162,7 +160,7 @@ class Intake:
             delete(connection, "postponed", "trajectory_id", self._touched)
             derived.refresh(connection, self._touched | set(ids))
         else:
-            until = time.time() + OVERDUE
+            until = time.time() + derived.OVERDUE
             insert(connection, "postponed", [{"trajectory_id": key, "until": until} for key in ids])
             self._touched.update(ids)
 

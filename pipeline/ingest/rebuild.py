@@ -147,7 +147,7 @@ def _filled(store: Store, sources: Sequence[Source], progress: Progress | None) 
     intake.run(progress)
     with store.writing() as connection:
         serving.replay(store, connection)
-        store.catch_up(connection)
+    store.sync(lags=True)
     if gone:
         forgetting.enforce(store)
     return result

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Future
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ...schemas import Quarantined
 from ..store.columns import Columns
+from ..store.connection import cores
 from ..store.garbage import few_collections
 from ..systems import References
 from ..systems.base import line_spans
@@ -34,7 +34,7 @@ def read_all(readings: Sequence[Reading], references: Mapping[str, References]) 
 
     A source that is too large for a share and has no parts is read in this process.
     """
-    workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    workers = cores()
     if workers < 2 or sum(reading.size for reading in readings) < WORTH:
         yield from blocks(readings, references)
         return

@@ -12,6 +12,7 @@ import os
 import shutil
 import tempfile
 import threading
+import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import cache
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
 
 READER_MEMORY = "500MB"
 """For all connections of a process that only looks, such as the dashboard."""
+RATINGS = 120_000
+"""Of a ledger that come in by one transaction: a row group of DuckDB's, which then goes to disk at once."""
 VIEWS = ("ratings.sql", "measures.sql", "serving.sql", "dashboard.sql")
 
 
@@ -170,28 +173,45 @@ class Store:
                 if self.is_made:
                     return
                 raise StoreError(f"{self.workspace.path}: the workspace is read-only and has no database")
-            with self.writing() as connection:
-                self.catch_up(connection)
+            whole = False
+            while not whole:
+                with self.writing() as connection:
+                    whole = self.catch_up(connection, most=RATINGS)
 
-    def catch_up(self, connection: duckdb.DuckDBPyConnection, changed: Collection[str] = ()) -> None:
+    def catch_up(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        changed: Collection[str] = (),
+        *,
+        most: int | None = None,
+    ) -> bool:
         """Load what the ledgers hold beyond the database, within a transaction that is open already.
 
-        Refreshes what is derived from that and from the `changed` trajectories.
+        Refreshes what is derived from that and from the `changed` trajectories. Where there are more than
+        the `most` ratings, nothing is derived yet, and false: it takes another transaction.
         """
+        fresh = sync.load_ledgers(self.workspace, connection, most)
+        touched = {*changed, *fresh.trajectories}
+        if not fresh.whole:
+            self._wait(connection, touched, time.time() + derived.OVERDUE)
+            return False
+        everything = sync.load_codebooks(self.workspace, connection)
         waiting = connection.execute("SELECT DISTINCT trajectory_id FROM postponed").fetchall()
         connection.execute("DELETE FROM postponed")
-        everything = sync.load_codebooks(self.workspace, connection)
-        fresh = sync.load_ledgers(self.workspace, connection)
-        touched = {*changed, *fresh, *(row[0] for row in waiting)}
+        touched.update(row[0] for row in waiting)
         derived.refresh(connection, None if everything else touched)
+        return True
 
     def postpone(self, connection: duckdb.DuckDBPyConnection, changed: Collection[str], until: float) -> None:
         """Load what the ledgers hold; what is derived from it and the `changed` waits for a `catch_up`.
 
         Should none have come by `until` (Unix seconds), the next one who reads does it.
         """
-        late = {*changed, *sync.load_ledgers(self.workspace, connection)}
-        delete(connection, "postponed", "trajectory_id", list(late))
+        fresh = sync.load_ledgers(self.workspace, connection)
+        self._wait(connection, {*changed, *fresh.trajectories}, until)
+
+    def _wait(self, connection: duckdb.DuckDBPyConnection, late: Collection[str], until: float) -> None:
+        delete(connection, "postponed", "trajectory_id", late)
         insert(connection, "postponed", [{"trajectory_id": key, "until": until} for key in late])
 
     def save(

@@ -13,6 +13,10 @@ from typing import Any
 
 from .connection import listed
 
+OVERDUE = 60.0
+"""Seconds after which another process derives what a killed one left underived."""
+TOGETHER = 5000
+"""Trajectories whose ratings are sorted together."""
 MANY = 2000
 """From so many trajectories on, everything is computed anew: a list that long filters too slowly."""
 
@@ -22,12 +26,28 @@ def refresh(connection: Any, trajectories: Collection[str] | None = None) -> Non
     if trajectories is not None and not trajectories:
         return
     before = _raters(connection)
-    _fill(connection, "counted", "counting", trajectories)
+    _count(connection, trajectories)
     _name_versions(connection)
     # A rater who is new to a codebook has rated no other trajectory yet: those count as missing from now on.
     touched = trajectories if _raters(connection) == before else None
     _fill(connection, "processed", "processing", touched)
     _fill(connection, "measured", "measuring", touched)
+
+
+def _count(connection: Any, trajectories: Collection[str] | None) -> None:
+    """Fill `counted`: rows as wide as ratings, so that all of them are not sorted at once."""
+    if trajectories is not None and len(trajectories) < MANY:
+        _fill(connection, "counted", "counting", trajectories)
+        return
+    connection.execute("DELETE FROM counted")
+    ranges = connection.execute(f"""
+        SELECT min(id), max(id)
+        FROM (SELECT id, (row_number() OVER (ORDER BY id) - 1) // {TOGETHER} AS part FROM trajectories)
+        GROUP BY part ORDER BY part
+    """).fetchall()
+    for first, last in ranges:
+        within = f"trajectory_id BETWEEN {listed([first])} AND {listed([last])}"
+        connection.execute(f"INSERT INTO counted FROM counting WHERE {within} ORDER BY trajectory_id")
 
 
 def _fill(connection: Any, table: str, view: str, trajectories: Collection[str] | None) -> None:

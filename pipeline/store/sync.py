@@ -75,17 +75,36 @@ def lags(workspace: Workspace, connection: duckdb.DuckDBPyConnection) -> bool:
     return any(ledger.is_left(path) and ledger.grown(path, loaded.get(path.name, 0)) for path in files)
 
 
+@dataclass(frozen=True)
+class Loaded:
+    """What came in from the ledgers."""
+
+    trajectories: set[str]
+    """Those that it is about."""
+    whole: bool
+    """Whether that is all there was."""
+
+
 @few_collections()
-def load_ledgers(workspace: Workspace, connection: duckdb.DuckDBPyConnection) -> set[str]:
-    """Load ratings, outcomes and samples beyond the database; the trajectories that they are about."""
+def load_ledgers(
+    workspace: Workspace, connection: duckdb.DuckDBPyConnection, most: int | None = None
+) -> Loaded:
+    """Load ratings, outcomes and samples beyond the database; about so many ratings at the `most`."""
     touched = set[str]()
     loaded = reached(connection)
+    count = 0
     for path in ledger.files(workspace.ratings):
-        if loaded.get(path.name) != path.stat().st_size:
-            touched |= _load_ratings(path, connection)
+        while loaded.get(path.name) != path.stat().st_size:
+            if most is not None and count >= most:
+                return Loaded(touched, whole=False)
+            lines, about = _load_ratings(path, connection)
+            count += lines
+            touched |= about
+            if lines < LEDGER_BATCH:
+                break
     touched |= _load_outcomes(workspace, connection)
     _load_samples(workspace, connection)
-    return touched
+    return Loaded(touched, whole=True)
 
 
 def load_codebooks(workspace: Workspace, connection: duckdb.DuckDBPyConnection) -> bool:
@@ -115,24 +134,21 @@ def _loaded_codebooks(connection: duckdb.DuckDBPyConnection) -> str | None:
     return row[0] if row else None
 
 
-def _load_ratings(path: Path, connection: duckdb.DuckDBPyConnection) -> set[str]:
+def _load_ratings(path: Path, connection: duckdb.DuckDBPyConnection) -> tuple[int, set[str]]:
+    """Load the next `LEDGER_BATCH` lines of a ledger: how many there were, and what they are about."""
     row = execute(connection, "SELECT bytes, lines FROM ledgers WHERE path = ?", [path.name]).fetchone()
     offset, line = row or (0, 0)
-    touched: set[str] = set()
-    broken: list[tuple[int, Quarantined]] = []
-    read = ledger.ratings(path, offset)
-    while batch := list(itertools.islice(read, LEDGER_BATCH)):
-        items = [(number, item) for number, (item, _) in enumerate(batch, start=line + 1)]
-        broken += [(number, item) for number, item in items if isinstance(item, Quarantined)]
-        fresh = {number: item for number, item in items if isinstance(item, Rating)}
-        if fresh:
-            columns = rows.ratings(fresh.values(), path.name, list(fresh))
-            insert_columns(connection, "ratings", columns)
-            touched.update(columns["trajectory_id"])
-        line, offset = line + len(batch), batch[-1][1]
+    batch = list(itertools.islice(ledger.ratings(path, offset), LEDGER_BATCH))
+    if not batch:
+        return 0, set()
+    items = [(number, item) for number, (item, _) in enumerate(batch, start=line + 1)]
+    fresh = {number: item for number, item in items if isinstance(item, Rating)}
+    if fresh:
+        insert_columns(connection, "ratings", rows.ratings(fresh.values(), path.name, list(fresh)))
+    broken = [(number, item) for number, item in items if isinstance(item, Quarantined)]
     _quarantine(connection, path.name, broken)
-    _note(connection, path.name, offset, line)
-    return touched
+    _note(connection, path.name, batch[-1][1], line + len(batch))
+    return len(batch), {rating.trajectory for rating in fresh.values()}
 
 
 def _load_outcomes(workspace: Workspace, connection: duckdb.DuckDBPyConnection) -> set[str]:

@@ -1,0 +1,98 @@
+"""What the ledgers hold comes into the tables, however much there is and whoever is killed meanwhile."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from coaudit.pipeline.store import Store, database, derived, ledger, sync
+from coaudit.schemas import Rating
+from tests.judges.teams import team
+from tests.pipeline.stores import holding, opened, rows
+
+NAMES = [f"t{number}" for number in range(7)]
+SAID = (("human", "Make a plan."), ("agent", "Shall I use blue?"), ("human", "Yes, use blue."))
+TABLES = ("ratings", "counted", "processed", "measured", "quarantine", "ledgers", "postponed")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """Seven conversations, and three ledgers of 21 ratings, one of a code that is not known, with a line that
+    is none and one that a kill cut off."""
+    made = holding(tmp_path / "w", [team(*SAID, key=name) for name in NAMES])
+    units = rows(made, "SELECT trajectory_id, event, hash FROM units WHERE kind = 'utterance' ORDER BY ALL")
+    for number, rater in enumerate(("ann", "bob", "gold")):
+        with ledger.RatingLedger(made.workspace.ratings) as file:
+            for unit in units[: 21 - number]:
+                file.append([_rating(unit["trajectory_id"], unit["event"], unit["hash"], rater)])
+            if rater == "bob":
+                file.write_lines([b"not a rating"])
+                file.append([_rating("unknown", 1, None, rater)])
+        with file.path.open("a") as cut:
+            cut.write('{"trajectory": "t1", "ev')
+    return made
+
+
+def _rating(trajectory: str, event: int, unit_hash: str | None, rater: str) -> Rating:
+    return Rating(
+        trajectory=trajectory,
+        event=event,
+        unit_hash=unit_hash,
+        codebook="initiative",
+        code="initiative",
+        rater=rater,
+        rater_kind="human",
+        label="yes",
+    )
+
+
+def _tables(store: Store) -> dict[str, list[str]]:
+    with store.reading(synced=True) as connection:
+        return {name: sorted(map(str, connection.execute(f"FROM {name}").fetchall())) for name in TABLES}
+
+
+def _apart(monkeypatch: pytest.MonkeyPatch, *, batch: int, most: int) -> None:
+    """Have little come in at a time."""
+    monkeypatch.setattr(sync, "LEDGER_BATCH", batch)
+    monkeypatch.setattr(database, "RATINGS", most)
+    monkeypatch.setattr(derived, "MANY", 3)
+    monkeypatch.setattr(derived, "TOGETHER", 2)
+
+
+@pytest.mark.parametrize(("batch", "most"), [(1, 1), (2, 5), (21, 21), (7, 100), (1000, 3)])
+def test_what_comes_in_by_many_transactions_is_what_comes_in_by_one(
+    store: Store, monkeypatch: pytest.MonkeyPatch, batch: int, most: int
+) -> None:
+    before = store.workspace.database.read_bytes()
+    store.sync()
+    whole = _tables(store)
+    assert len(whole["ratings"]) == 21 + 20 + 19 + 1
+    assert len(whole["quarantine"]) == 1
+    assert whole["postponed"] == []
+    store.workspace.database.write_bytes(before)
+    _apart(monkeypatch, batch=batch, most=most)
+    store.sync()
+    assert _tables(store) == whole
+
+
+def test_after_a_kill_between_two_transactions_the_next_reader_brings_in_the_rest(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _apart(monkeypatch, batch=2, most=8)
+    with store.writing() as connection:
+        assert not store.catch_up(connection, most=8)
+    assert len(rows(opened(store.workspace.path), "FROM ratings")) == 61
+    assert _tables(store)["postponed"] == []
+
+
+def test_what_a_kill_left_underived_is_derived_once_it_is_overdue(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with store.writing() as connection:
+        sync.load_ledgers(store.workspace, connection)
+        store.postpone(connection, NAMES, time.time() + 0.2)
+    assert not _tables(store)["counted"]
+    time.sleep(0.25)
+    assert len(rows(store, "FROM counted")) == len(rows(store, "FROM counting"))
