@@ -22,10 +22,11 @@ from .result import Ingested, Progress
 from .sources import Place, Source
 from .workers import read_all
 
-FLUSH_EVENTS = 120_000
-"""A transaction holds about so many events: a row group of DuckDB's, which then goes to disk at once."""
-FLUSH_BYTES = 48 * 1024 * 1024
-"""Or so many bytes of tables, whichever comes first."""
+FLUSH_ROWS = 122_880
+"""Of a table in a transaction at the most: a row group of DuckDB's, which goes to disk at once. What is over
+it would have to be merged with the next one's, which takes as long again and twice the memory."""
+FLUSH_BYTES = 80 * 1024 * 1024
+"""Of all tables in a transaction."""
 
 
 @dataclass
@@ -100,11 +101,11 @@ class Intake:
         """Read and store everything; nobody waits for the store where there is nothing."""
         with few_collections():
             for block in read_all(self._readings, self._references()):
+                if self._blocks and not self._fits(block):
+                    self._flush(self._blocks[-1].source)
                 self._blocks.append(block)
                 if progress:
                     self._report(block, progress)
-                if self._is_full():
-                    self._flush(block.source)
             if self._expected or self._wrong or not self.store.is_made:
                 self._flush(None)
 
@@ -121,10 +122,12 @@ class Intake:
         with self.store.reading(synced=True) as connection:
             return references(connection)
 
-    def _is_full(self) -> bool:
-        events = sum(int(block.tables["events"].num_rows) for block in self._blocks)
-        size = sum(int(table.nbytes) for block in self._blocks for table in block.tables.values())
-        return events >= FLUSH_EVENTS or size >= FLUSH_BYTES
+    def _fits(self, block: Block) -> bool:
+        """Whether a block can go into one transaction with those that wait."""
+        blocks = [*self._blocks, block]
+        rows = max(sum(int(one.tables[name].num_rows) for one in blocks) for name in block.tables)
+        size = sum(int(table.nbytes) for one in blocks for table in one.tables.values())
+        return rows <= FLUSH_ROWS and size <= FLUSH_BYTES
 
     def _flush(self, reached: int | None) -> None:
         """Store what has come together; `reached` is the source being read, None behind the last one."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 WORTH = 64 * 1024 * 1024
 """Bytes from which on other processes are started, which takes them some seconds."""
-SHARE = 8 * 1024 * 1024
+SHARE = 4 * 1024 * 1024
 """Bytes of a share of the work: large enough to be handed over, small enough to be held."""
 
 Share = tuple[Reading, ...]

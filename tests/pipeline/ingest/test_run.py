@@ -395,7 +395,7 @@ def test_what_a_source_has_in_quarantine_outlives_the_transactions_that_its_read
     tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(blocks, "BLOCK_EVENTS", 1)
-    monkeypatch.setattr(intake, "FLUSH_EVENTS", 1)
+    monkeypatch.setattr(intake, "FLUSH_ROWS", 1)
     chats = [json.dumps({"messages": [{"role": "user", "content": f"Hi {n}"}]}) for n in range(4)]
     log = tmp_path / "chats.jsonl"
     log.write_text("\n".join([chats[0], "broken", *chats[1:], "broken too"]) + "\n")

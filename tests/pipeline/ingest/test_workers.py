@@ -76,7 +76,7 @@ def small_shares(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     def shared_out() -> None:
         monkeypatch.setattr(workers, "WORTH", 0)
         monkeypatch.setattr(workers, "SHARE", 2000)
-        monkeypatch.setattr(intake, "FLUSH_EVENTS", 40)
+        monkeypatch.setattr(intake, "FLUSH_ROWS", 40)
         monkeypatch.setattr(blocks, "BLOCK_EVENTS", 10)
 
     return shared_out
