@@ -72,12 +72,17 @@ def shares(readings: Sequence[Reading]) -> Iterator[Share]:
 
 def _parts(reading: Reading) -> Iterator[Reading]:
     system, path = system_of(reading.place.system), reading.place.path
-    if system.read_span is None or not system.lines_apart(path, reading.options):
-        yield reading
-        return
-    start, line = (reading.span.start, reading.span.line) if reading.span else (0, 1)
-    for span in line_spans(path, SHARE, start, line):
+    if system.lines_apart(path, reading.options):
+        start, line = (reading.span.start, reading.span.line) if reading.span else (0, 1)
+        spans = line_spans(path, SHARE, start, line)
+    else:
+        spans = system.sessions_apart(path, reading.options, SHARE)
+    whole = True
+    for span in spans if system.read_span else ():
+        whole = False
         yield dataclasses.replace(reading, span=span, size=span.end - span.start)
+    if whole:
+        yield reading
 
 
 class _Readers:

@@ -71,10 +71,16 @@ class Span:
     start: int
     end: int
     line: int
+    lines: frozenset[int] | None = None
+    """Only these lines of it; None: all."""
 
 
 def _one_whole(path: Path, options: ReadOptions) -> bool:
     return False
+
+
+def _no_parts(path: Path, options: ReadOptions, size: int) -> Iterator[Span]:
+    return iter(())
 
 
 def _nothing_beside(path: Path) -> Iterable[Path]:
@@ -113,9 +119,11 @@ class System:
     read: Callable[[Path, ReadOptions], Iterator[Trajectory | Quarantined]]
     """The trajectories of one source, and what could not be read of it."""
     read_span: Callable[[Path, ReadOptions, Span], Iterator[Trajectory | Quarantined]] | None = None
-    """The same of a part of a file, where each line is a session of its own (`lines_apart`)."""
+    """The same of a part of a file (`lines_apart`, `sessions_apart`)."""
     lines_apart: Callable[[Path, ReadOptions], bool] = _one_whole
     """Whether the lines of a source stand each for itself, so that several readers may share it."""
+    sessions_apart: Callable[[Path, ReadOptions, int], Iterator[Span]] = _no_parts
+    """Parts of about so many bytes with whole sessions in them, of a source whose lines do not."""
     beside: Callable[[Path], Iterable[Path]] = _nothing_beside
     """Files outside a source on which its reading depends."""
     on_request: bool = False
@@ -184,11 +192,23 @@ def numbered_lines(path: Path, span: Span | None = None) -> Iterator[tuple[int, 
     with path.open("rb") as file:
         if span:
             file.seek(span.start)
+        only = span.lines if span else None
         for number, line in enumerate(_bounded_lines(file), start=span.line if span else 1):
-            if line is None or not line.isspace():
+            if (only is None or number in only) and (line is None or not line.isspace()):
                 yield number, line
             if span and file.tell() >= span.end:
                 return
+
+
+def placed_lines(path: Path) -> Iterator[tuple[int, int, int, bytes | None]]:
+    """The same with the bytes at which each begins and ends: (number, begin, end, line)."""
+    with path.open("rb") as file:
+        begin = 0
+        for number, line in enumerate(_bounded_lines(file), start=1):
+            end = file.tell()
+            if line is None or not line.isspace():
+                yield number, begin, end, line
+            begin = end
 
 
 def line_spans(path: Path, size: int, start: int = 0, line: int = 1) -> Iterator[Span]:

@@ -19,6 +19,7 @@ SYSTEMS = (
         mapped.read,
         read_span=mapped.read_span,
         lines_apart=mapped.lines_apart,
+        sessions_apart=mapped.sessions_apart,
         on_request=True,
     ),
 )

@@ -6,7 +6,9 @@ Parquet, and whole text files (inputs.py).
 Events of one record each may be interleaved and late. The file is read twice: first only to learn which
 record is the last of each session, then to take the sessions in and give each away behind its last. So what
 is held is the session ids with a number each, and the events of those sessions that are open at one time;
-a line added between the two readings is left for the next ingest.
+a line added between the two readings is left for the next ingest. Of a large file of JSON Lines the first
+reading tells which lines make a part with whole sessions (interleaved.py), and several processes take the
+parts.
 
 Within a session, events are ordered by `seq` where it is mapped (it is then the event's seq, too, and the
 number of a line that cannot be read stays free), else by time; those without one stay behind the line
@@ -18,14 +20,16 @@ Identity: of system, session and first event, so that a log may grow.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 from ....schemas import JsonValue, Quarantined, Trajectory
 from ..base import ReadOptions, Span, json_lines, numbered_lines, only_object, parsed, sheltered
-from . import inputs, mapped_messages, mapped_spans, turns
+from . import inputs, interleaved, mapped_messages, mapped_spans, turns
+from .inputs import Record
 from .mapped_paths import MappedSessions, Numbered, named
 from .mapped_session import MappedSession
 from .mapping import Input, parse
@@ -65,11 +69,22 @@ def lines_apart(path: Path, options: ReadOptions) -> bool:
     return mapping.events_at is not None and not grows and _is_lines(path, mapping.input)
 
 
+def sessions_apart(path: Path, options: ReadOptions, size: int) -> Iterator[Span]:
+    """Parts of a file with one event a line that have whole sessions in them."""
+    mapping = parse(options.map or "")
+    grows = mapping.messages is not None and mapping.messages.growing
+    if mapping.events_at is not None or grows or not _is_lines(path, mapping.input):
+        return
+    sessions = MappedSessions(mapping, options, str(path))
+    yield from interleaved.spans(path, lambda value: _owner(value, sessions), size)
+
+
 def read_span(path: Path, options: ReadOptions, span: Span) -> Iterator[Trajectory | Quarantined]:
-    """The sessions of a part of a file with one session a line."""
+    """The sessions of a part of a file."""
     mapping = parse(options.map or "")
     if inputs.wanted(path, mapping):
-        yield from _of_records(path, MappedSessions(mapping, options, str(path)), span)
+        how = _of_events if mapping.events_at is None else _of_records
+        yield from how(path, MappedSessions(mapping, options, str(path)), span)
 
 
 def _is_lines(path: Path, given: Input) -> bool:
@@ -140,18 +155,22 @@ def _head(records: list[dict[str, Any]], sessions: MappedSessions) -> dict[str, 
     return {**sessions.head(records), **sessions.tail(records)}
 
 
-def _of_events(path: Path, sessions: MappedSessions) -> Iterator[Trajectory | Quarantined]:
+def _of_events(
+    path: Path, sessions: MappedSessions, span: Span | None = None
+) -> Iterator[Trajectory | Quarantined]:
     """One event a record."""
-    last, records = _last_records(path, sessions)
+    events: Callable[[], Iterable[Record]] = partial(inputs.records, path, sessions.mapping.input)
+    if span is not None:
+        some = [(number, parsed(line, str(path), number)) for number, line in numbered_lines(path, span)]
+        events = partial(iter, some)
+    last, records = _last_records(events(), sessions)
     opened: dict[str, list[Numbered]] = {}
-    for place, (number, value) in enumerate(
-        itertools.islice(inputs.records(path, sessions.mapping.input), records)
-    ):
+    for place, (number, value) in enumerate(itertools.islice(events(), records)):
         record = only_object(value, str(path), number)
         if isinstance(record, Quarantined):
             yield record
             continue
-        name = sessions.native_id(record)
+        name = _owner(record, sessions)
         if name is None:
             where = sessions.mapping.trajectory.native_id
             reason = (
@@ -164,15 +183,20 @@ def _of_events(path: Path, sessions: MappedSessions) -> Iterator[Trajectory | Qu
             yield from sheltered(_assembled(opened.pop(name), sessions), str(path), number)
 
 
-def _last_records(path: Path, sessions: MappedSessions) -> tuple[dict[str, int], int]:
+def _last_records(events: Iterable[Record], sessions: MappedSessions) -> tuple[dict[str, int], int]:
     """Session -> place of its last record; and how many records with anything in them there are."""
     last: dict[str, int] = {}
     records = 0
-    for place, (_, value) in enumerate(inputs.records(path, sessions.mapping.input)):
+    for place, (_, value) in enumerate(events):
         records += 1
-        if isinstance(value, dict) and (name := sessions.native_id(value)) is not None:
+        if (name := _owner(value, sessions)) is not None:
             last[name] = place
     return last, records
+
+
+def _owner(value: JsonValue | Quarantined, sessions: MappedSessions) -> str | None:
+    """The session that an event is of, where it says so."""
+    return sessions.native_id(value) if isinstance(value, dict) else None
 
 
 def _assembled(many: list[Numbered], sessions: MappedSessions) -> Iterator[Trajectory | Quarantined]:

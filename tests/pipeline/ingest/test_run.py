@@ -176,7 +176,7 @@ def test_a_rebuild_that_is_killed_leaves_the_old_database(
     assert not list(store.workspace.path.glob("rebuilding-*"))
 
 
-def _interrupted(store: Store, connection: object) -> None:
+def _interrupted(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
 
 

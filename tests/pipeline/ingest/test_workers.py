@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,9 @@ from coaudit.pipeline.ingest.sources import Place
 from coaudit.pipeline.store import Store
 from coaudit.pipeline.store.columns import trajectories
 from coaudit.pipeline.systems import ReadOptions
-from coaudit.pipeline.systems.base import line_spans, numbered_lines
+from coaudit.pipeline.systems.base import Span, line_spans, numbered_lines
 from coaudit.pipeline.systems.cogym.generate import generate
+from coaudit.pipeline.systems.registry import system_of
 from coaudit.schemas import Trajectory
 from tests.pipeline.stores import made, rows, take
 
@@ -95,6 +96,83 @@ def test_many_processes_and_transactions_give_the_tables_of_one(
     assert [(d.trajectories, d.quarantined) for d in said] == [(d.trajectories, d.quarantined) for d in again]
     assert [q.line for q in said[0].quarantined] == [21, 64]
     assert len(rows(one, "SELECT * FROM events WHERE text LIKE '5/%'")) == 9
+
+
+EVENTS = """
+[constants]
+system = "calls"
+[trajectory]
+native_id = "call"
+[event]
+id = "id"
+role = "who"
+text = "said"
+time = "at"
+[roles]
+caller = "human"
+bot = "agent"
+"""
+
+
+def interleaved(path: Path, calls: int = 24, turns: int = 12) -> Path:
+    """An event a line, several calls at a time, one that is open from the first line to the last; with lines
+    that are broken, blank, nobody's, no object, late, twice there and cut off."""
+    events = [
+        (
+            5 * number + 3 * turn,
+            {"call": f"c{number}", "id": f"{number}-{turn}", "said": f"{number}/{turn} ä"},
+        )
+        for number in range(calls)
+        for turn in range(turns)
+    ]
+    events += [(-1, {"call": "whole", "id": "a", "said": "begins"}), (10**6, {"call": "whole", "id": "b"})]
+    lines = [
+        json.dumps({"who": ("caller", "bot")[place % 2], "at": f"2026-01-01T{at % 24:02}:00:00", **event})
+        for place, (at, event) in enumerate(sorted(events, key=lambda pair: pair[0]))
+    ]
+    lines[7] = '{"call": "c1", "broken'
+    lines.insert(30, "")
+    lines[40:40] = ['{"who": "bot", "said": "whose?"}', "[1, 2]", lines[20], lines[3]]
+    path.write_text("\n".join([*lines, '{"call": "whole", "id": "c"']))
+    return path
+
+
+def test_events_of_interleaved_sessions_shared_out_give_the_tables_of_one_process(
+    tmp_path: Path, small_shares: Callable[[], None]
+) -> None:
+    log = interleaved(tmp_path / "events.jsonl")
+    one, many = made(tmp_path / "one"), made(tmp_path / "many")
+    said = take(one, log, map=EVENTS, system="mapped")
+    small_shares()
+    parts = list(apart(log, workers.SHARE))
+    assert len(parts) > 5
+    again = take(many, log, map=EVENTS, system="mapped")
+    assert contents(one) == contents(many)
+    assert said.trajectories == again.trajectories == 25
+    assert sorted(map(str, said.quarantined)) == sorted(map(str, again.quarantined))
+    assert len(said.quarantined) >= 4
+
+
+@given(
+    names=st.lists(st.sampled_from(["a", "b", "c", None, "", "not json"]), max_size=40),
+    size=st.integers(1, 90),
+)
+def test_parts_with_whole_sessions_hold_each_line_once(
+    tmp_path_factory: pytest.TempPathFactory, names: list[str | None], size: int
+) -> None:
+    path = tmp_path_factory.mktemp("parts") / "log.jsonl"
+    lines = [name if name in ("", "not json") else json.dumps({"call": name}) for name in names]
+    path.write_text("\n".join(map(str, lines)))
+    parts = [dict(numbered_lines(path, span)) for span in apart(path, size)]
+    assert sorted(pair for part in parts for pair in part.items()) == list(numbered_lines(path))
+    for name in ("a", "b", "c"):
+        own = [part for part in parts if any(f'"{name}"'.encode() in (line or b"") for line in part.values())]
+        assert len(own) <= 1, "a session lies in one part"
+
+
+def apart(path: Path, size: int) -> Iterator[Span]:
+    """The parts in which whole sessions of EVENTS lie."""
+    return system_of("mapped").sessions_apart(path, ReadOptions(map=EVENTS), size)
 
 
 class Deadly(Place):
