@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 
@@ -65,8 +65,10 @@ class File:
         """A connection that stays in one state: it keeps writers out by itself."""
         yield connection
 
-    def make(self, connection: duckdb.DuckDBPyConnection) -> None:
-        """Tables need nothing before them."""
+    def make(self, connection: duckdb.DuckDBPyConnection, statements: Iterable[str]) -> None:
+        """New tables, by the statements that make them."""
+        for statement in statements:
+            connection.execute(statement)
 
     @contextmanager
     def turn(self) -> Iterator[None]:

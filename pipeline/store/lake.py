@@ -10,7 +10,7 @@ another and has it named instead.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
@@ -18,7 +18,7 @@ import duckdb
 
 from ..errors import StoreError
 from .attach import PREFIX, NoLake, Place, kind_of, opened, shared
-from .connection import execute
+from .connection import OWN_SCHEMA, execute
 from .locks import FolderLocks, Locks, without_password
 from .postgres import CatalogLocks
 from .workspace import Workspace
@@ -93,15 +93,18 @@ class Lake:
             use(pinned, names(pinned)["schema"])
             yield pinned
 
-    def make(self, connection: duckdb.DuckDBPyConnection) -> None:
-        """A place for new tables, within the transaction that makes them."""
-        schema = f"tables_{secrets.token_hex(6)}"
+    def make(self, connection: duckdb.DuckDBPyConnection, statements: Iterable[str]) -> None:
+        """New tables in a place of their own, by the statements that make them."""
+        schema = f"{OWN_SCHEMA}{secrets.token_hex(6)}"
         connection.execute(f"CREATE SCHEMA lake.{schema}")
         use(connection, schema)
         if self._aside:
             self._schema = schema
         else:
             self._name(connection, schema)
+        for statement in statements:
+            connection.execute(statement)
+        _have_statistics(connection)
 
     @contextmanager
     def turn(self) -> Iterator[None]:
@@ -208,6 +211,21 @@ def use(connection: duckdb.DuckDBPyConnection, schema: str) -> None:
     connection.execute(f"USE lake.{schema}")
 
 
+def _have_statistics(connection: duckdb.DuckDBPyConnection) -> None:
+    """Give empty tables statistics: of those without any, each query asks the catalog anew for each column,
+    which takes 12 to 45 ms instead of 2.
+    """
+    for table, columns in connection.execute(_EMPTY).fetchall():
+        connection.execute(f"INSERT INTO {table} VALUES ({', '.join(['NULL'] * columns)})")
+        connection.execute(f"DELETE FROM {table}")
+
+
+_EMPTY = """
+    SELECT table_name, column_count FROM duckdb_tables()
+    WHERE database_name = 'lake' AND schema_name = current_schema()
+"""
+
+
 def _patient(holder: str) -> None:
     """A write takes seconds at most, so nobody is told who waits for whom."""
 
@@ -215,7 +233,7 @@ def _patient(holder: str) -> None:
 def _schemas(connection: duckdb.DuckDBPyConnection) -> set[str]:
     query = "SELECT schema_name FROM information_schema.schemata WHERE catalog_name = 'lake'"
     there = {str(row[0]) for row in connection.execute(query).fetchall()}
-    return {one for one in there if one.startswith("tables_")}
+    return {one for one in there if one.startswith(OWN_SCHEMA)}
 
 
 def _expire(connection: duckdb.DuckDBPyConnection) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from coaudit.pipeline.ingest import imports
 from coaudit.pipeline.ingest import run as ingest
-from coaudit.pipeline.store import Store
+from coaudit.pipeline.store import Store, derived
 from coaudit.pipeline.systems import ReadOptions
 from tests.conftest import ROOT
 from tests.pipeline.stores import made
@@ -48,7 +48,11 @@ def _assert_kept(store: Store) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_kept_equals_what_is_computed_after_every_change(store: Store) -> None:
+@pytest.mark.parametrize("named", [derived.NAMED, dict.fromkeys(derived.NAMED, 0)], ids=["few", "many"])
+def test_what_is_kept_equals_what_is_computed_after_every_change(
+    store: Store, named: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(derived, "NAMED", named)
     _assert_kept(store)
     _rate(store, "ann", 2)
     _assert_kept(store)

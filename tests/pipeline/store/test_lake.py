@@ -46,3 +46,31 @@ def test_a_lake_gives_the_numbers_of_a_file_and_can_be_rebuilt(tmp_path: Path) -
     rebuild(lake)
     assert _numbers(lake) == _numbers(file)
     assert list((tmp_path / "lake" / "lake").rglob("*.parquet"))
+
+
+@pytest.mark.slow
+def test_tables_that_hold_nothing_have_statistics_or_the_catalog_is_asked_for_each_column_anew(
+    tmp_path: Path,
+) -> None:
+    pytest.importorskip("duckdb_extensions", reason="the extra `lake` is not installed")
+    lake = _store(tmp_path / "lake", f"ducklake:sqlite:{tmp_path / 'catalog.db'}")
+    with lake.writing():
+        pass
+    with lake.reading(synced=True) as connection:
+        (own,) = connection.execute("SELECT current_schema()").fetchone() or ("",)
+        catalog = "__ducklake_metadata_lake"
+        without = connection.execute(f"""
+            SELECT t.table_name
+            FROM {catalog}.ducklake_table t JOIN {catalog}.ducklake_schema s USING (schema_id)
+            WHERE s.schema_name = '{own}' AND t.table_id NOT IN (
+                SELECT table_id FROM {catalog}.ducklake_table_stats)
+        """).fetchall()
+        assert without == []
+        tables = [
+            name
+            for (name,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
+            if name in ("samples", "frames", "serving", "events", "measured")
+        ]
+        assert len(set(tables)) == 5
+        for table in tables:
+            assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
