@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 
 from .base import Model, canonical_json, quoted, text_hash
 from .codebook import UnitKind
@@ -24,7 +25,7 @@ class Unit(Model):
     transcript: tuple[Event, ...] = ()
     task: str | None = None
 
-    @property
+    @cached_property
     def hash(self) -> str:
         """Content hash of what is rated; a rating whose unit has changed since does not count."""
         return unit_hash(self.kind, self.events)

@@ -12,8 +12,9 @@ this rule found nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from ...schemas import Codebook, Rating, Unit, Verdict, content_hash
 from ...schemas.rating import Maker
@@ -49,16 +50,23 @@ class Detectors:
         if self.codebook.name != CODEBOOK:
             raise JudgeError(f"rater {NAME!r} cannot rate codebook {self.codebook.name!r}, only {CODEBOOK}")
 
-    def rate(self, unit: Unit) -> Iterator[Rating]:
-        """A rating for each code that a detector can speak to in this log."""
+    @cached_property
+    def maker(self) -> Maker:
+        """The rater, at the version of its rules."""
+        return Maker(NAME, "rule", VERSION, self.codebook)
+
+    def rate(self, units: Iterable[Unit]) -> Iterator[list[Rating]]:
+        """Of each unit a rating for each code that a detector can speak to in its log."""
+        return (list(self._of(unit)) for unit in units)
+
+    def _of(self, unit: Unit) -> Iterator[Rating]:
         log = Log.of(unit)
-        maker = Maker(NAME, "rule", VERSION, self.codebook)
         known = {code.code for code in self.codebook.codes}
         for code, detectors in DETECTORS.items():
             said = [result for detector in detectors if (result := detector(log)) is not None]
             if code in known and said:
                 findings = [finding for result in said for finding in result]
-                yield maker.rating(unit, _verdict(self.codebook, code, findings))
+                yield self.maker.rating(unit, _verdict(self.codebook, code, findings))
 
 
 def _verdict(codebook: Codebook, code: str, findings: list[Finding]) -> Verdict:

@@ -9,19 +9,27 @@ definitions. A text without a letter or digit, or mostly in another script than 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from ...schemas import UNCLEAR, Codebook, Rating, Unit, Verdict, content_hash
+from ...schemas.codebook import UnitKind
+from ...schemas.no_pandas import without_pandas
 from ...schemas.rating import Maker
 from ..errors import JudgeError
 from . import wordings as words
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 NAME = "rules"
-_SENTENCE = re.compile(r"[^.!?;\n]+[.!?;]*")
-_READABLE = re.compile(r"[^\W_]")
-_LATIN = re.compile(r"[A-Za-z\u00c0-\u024f]")
+_ENDS = "([.!?;]+)"
+_READABLE = r"[\p{L}\p{N}]"
+_LETTER = r"\p{L}"
+_LATIN = "[A-Za-z\u00c0-\u024f]"
+_AROUND = " \t\"'“”‘’-*"
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 
 
@@ -36,56 +44,108 @@ class Rules:
             raise JudgeError(
                 f"rater {NAME!r} cannot rate codebook {self.codebook.name!r}, only {', '.join(CODEBOOKS)}"
             )
+        if self.codebook.unit not in UNITS[self.codebook.name]:
+            expected = " or ".join(UNITS[self.codebook.name])
+            raise JudgeError(
+                f"rater {NAME!r} rates {self.codebook.name!r} by {expected}, got unit {self.codebook.unit!r}"
+            )
 
     @cached_property
     def maker(self) -> Maker:
         """The rater, at the version of its patterns."""
         return Maker(NAME, "rule", VERSION, self.codebook)
 
-    def rate(self, unit: Unit) -> Iterator[Rating]:
-        """The one rating of a unit."""
-        texts = [event.text or "" for event in unit.events]
-        if all(map(readable, texts)):
-            label = self.codebook.labels[0 if CODEBOOKS[self.codebook.name](*texts) else 1]
-        else:
-            label = UNCLEAR
-        cites = tuple(event.seq for event in unit.events)
-        yield self.maker.rating(unit, Verdict(self.codebook.codes[0].code, label, cites=cites))
+    def rate(self, units: Sequence[Unit]) -> Iterator[list[Rating]]:
+        """The one rating of each unit."""
+        texts = [[event.text or "" for event in unit.events] for unit in units]
+        labels = self.labels([text_array(column) for column in zip(*texts, strict=True)])
+        for unit, label in zip(units, labels, strict=True):
+            cites = tuple(event.seq for event in unit.events)
+            yield [self.maker.rating(unit, Verdict(self.codebook.codes[0].code, label, cites=cites))]
+
+    @without_pandas()
+    def labels(self, columns: Sequence[pa.StringArray]) -> list[str]:
+        """Units as columns, their first events' texts, their second events' -> the label of each unit."""
+        if not columns:
+            return []
+        yes, no = self.codebook.labels[:2]
+        answers = CODEBOOKS[self.codebook.name](*columns)
+        legible = zip(*map(readable, columns), strict=True)
+        return [
+            (yes if answer else no) if all(all_of_it) else UNCLEAR
+            for answer, all_of_it in zip(answers, legible, strict=True)
+        ]
 
 
-def readable(text: str) -> bool:
+@without_pandas()
+def text_array(texts: Iterable[str]) -> pa.StringArray:
+    """Texts as an array; half of a surrogate pair, which UTF-8 cannot say, becomes a question mark."""
+    import pyarrow as pa
+
+    return pa.array([text.encode("utf-8", "replace").decode() for text in texts], "string")
+
+
+def readable(texts: pa.StringArray) -> list[bool]:
     """Whether there is something to read, and most of its letters are of the wordings' script."""
-    if not _READABLE.search(text):
-        return False
-    return text.isascii() or 2 * len(_LATIN.findall(text)) >= sum(map(str.isalpha, text))
+    import pyarrow.compute as pc
+
+    something, foreign = _has(texts, _READABLE), pc.invert(pc.string_is_ascii(texts))
+    others = texts.filter(foreign)
+    latin, letters = (pc.count_substring_regex(others, kind) for kind in (_LATIN, _LETTER))
+    mostly = pc.and_(something.filter(foreign), pc.greater_equal(pc.multiply(latin, 2), letters))
+    result: list[bool] = pc.replace_with_mask(something, foreign, mostly).to_pylist()
+    return result
 
 
-def takes_initiative(text: str) -> bool:
+def takes_initiative(texts: pa.StringArray) -> list[bool]:
     """Whether a sentence proposes, requests, limits, informs or asks something concrete."""
-    return any(_steers(sentence) for sentence in sentences(text))
+    own, of = sentences(texts)
+    return _among(len(texts), of, _steers(own))
 
 
-def settles(question: str, reply: str) -> bool:
-    """Whether the message asks for a decision that the reply gives."""
-    asked = [s for s in sentences(question) if "?" in s and words.DECISION.search(s)]
-    asked = [s for s in asked if not words.COURTESY_QUESTION.search(s)]
-    if not asked:
-        return False
-    if words.ACCEPTS.search(reply) or words.REFUSES.search(reply) or words.DELEGATES.search(reply):
-        return not words.UNDECIDED.search(reply)
-    if words.UNDECIDED.search(reply) or all("?" in s for s in sentences(reply)):
-        return False
-    return bool(words.CHOOSES.search(reply)) or bool(content(question) & content(reply))
+def settles(questions: pa.StringArray, replies: pa.StringArray) -> list[bool]:
+    """Whether each message asks for a decision that the reply to it gives."""
+    import pyarrow.compute as pc
+
+    asked, of = sentences(questions)
+    asks = pc.and_(pc.match_substring(asked, "?"), _has(asked, words.DECISION))
+    decisions = _among(len(questions), of, pc.and_not(asks, _has(asked, words.COURTESY_QUESTION)))
+    said, of = sentences(replies)
+    states = _among(len(replies), of, pc.invert(pc.match_substring(said, "?")))
+    answers = _any_of(replies, words.ACCEPTS, words.REFUSES, words.DELEGATES).to_pylist()
+    chooses = _has(replies, words.CHOOSES).to_pylist()
+    open_still = _has(replies, words.UNDECIDED).to_pylist()
+    return [
+        decisions[i]
+        and not open_still[i]
+        and (
+            answers[i]
+            or (
+                states[i]
+                and (chooses[i] or bool(content(questions[i].as_py()) & content(replies[i].as_py())))
+            )
+        )
+        for i in range(len(questions))
+    ]
 
 
-def halts(text: str) -> bool:
+def halts(texts: pa.StringArray) -> list[bool]:
     """Whether a sentence tells the agent to stop, wait, refrain or hand over."""
-    return any(words.HALT.search(s) and not words.NO_HALT.search(s) for s in sentences(text))
+    import pyarrow.compute as pc
+
+    own, of = sentences(texts)
+    return _among(len(texts), of, pc.and_not(_has(own, words.HALT), _has(own, words.NO_HALT)))
 
 
-def sentences(text: str) -> list[str]:
-    """The sentences of a text, by their end marks and lines, without quotes around them."""
-    return [s for result in _SENTENCE.findall(text) if _READABLE.search(s := result.strip(" \t\"'“”‘’-*"))]
+def sentences(texts: pa.StringArray) -> tuple[pa.StringArray, pa.IntegerArray]:
+    """The sentences of all texts, by their end marks and lines, without quotes around them, and of each the
+    place of its text."""
+    import pyarrow.compute as pc
+
+    lines = pc.split_pattern(pc.replace_substring_regex(texts, _ENDS, "\\1\n"), "\n")
+    parts, of = pc.utf8_trim(pc.list_flatten(lines), _AROUND), pc.list_parent_indices(lines)
+    legible = _has(parts, _READABLE)
+    return parts.filter(legible), of.filter(legible)
 
 
 def content(text: str) -> set[str]:
@@ -93,23 +153,56 @@ def content(text: str) -> set[str]:
     return {w for w in (m.casefold() for m in _WORD.findall(text)) if len(w) > 3 and w not in words.EMPTY}
 
 
-def _steers(sentence: str) -> bool:
-    rest = words.OPENERS.sub("", sentence).strip(" ,.!")
-    if not rest or words.COURTESY.fullmatch(rest) or words.REPEATS.match(rest):
-        return False
-    if words.STATUS.match(rest) and not words.REASON.search(rest):
-        return False
-    if "?" in rest:
-        return not words.OPEN_CALL.search(rest) and len(content(rest)) > 0
-    if words.REQUEST.search(rest) or words.REASON.search(rest):
-        return True
-    return bool(words.INFORMS.search(rest)) and len(content(rest)) > 1
+def _steers(sentences: pa.StringArray) -> pa.BooleanArray:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    rest = pc.utf8_trim(pc.replace_substring_regex(sentences, f"(?i){words.OPENERS}", ""), " ,.!")
+    reasons = _has(rest, words.REASON)
+    status = pc.and_not(_has(rest, f"^{words.STATUS}"), reasons)
+    idle = pc.or_(status, _any_of(rest, f"^{words.COURTESY}$", f"^{words.REPEATS}", "^$"))
+    asks = pc.match_substring(rest, "?")
+    demands = pc.or_(reasons, _has(rest, words.REQUEST))
+    concrete = pc.if_else(asks, pc.invert(_has(rest, words.OPEN_CALL)), _has(rest, words.INFORMS))
+    needed = pc.if_else(asks, 1, 2)
+    open_still = pc.and_(pc.and_not(concrete, idle), pc.or_(asks, pc.invert(demands)))
+    result = pc.and_not(pc.and_not(demands, asks), idle)
+    enough = [
+        len(content(text)) >= least
+        for text, least in zip(
+            rest.filter(open_still).to_pylist(), needed.filter(open_still).to_pylist(), strict=True
+        )
+    ]
+    return pc.replace_with_mask(result, open_still, pa.array(enough, "bool"))
 
 
-CODEBOOKS: dict[str, Callable[..., bool]] = {
+def _has(texts: pa.StringArray, pattern: str) -> pa.BooleanArray:
+    import pyarrow.compute as pc
+
+    return pc.match_substring_regex(texts, pattern, ignore_case=True)
+
+
+def _any_of(texts: pa.StringArray, *patterns: str) -> pa.BooleanArray:
+    return _has(texts, "|".join(f"(?:{pattern})" for pattern in patterns))
+
+
+def _among(count: int, of: pa.IntegerArray, true: pa.BooleanArray) -> list[bool]:
+    """Of so many texts, whether something is true of one of their sentences."""
+    places = set(of.filter(true).to_pylist())
+    return [place in places for place in range(count)]
+
+
+CODEBOOKS: dict[str, Callable[..., list[bool]]] = {
     "initiative": takes_initiative,
     "confirmation": settles,
     "halting": halts,
 }
-"""Codebook -> whether the texts of a unit have its first label."""
-VERSION = content_hash("rules 2", words.fingerprint())[:12]
+"""Codebook -> whether the texts of each unit have its first label."""
+_MESSAGE: tuple[UnitKind, ...] = ("utterance", "human_message")
+UNITS: dict[str, tuple[UnitKind, ...]] = {
+    "initiative": _MESSAGE,
+    "confirmation": ("question_reply",),
+    "halting": _MESSAGE,
+}
+"""Codebook -> the units that its rules can be asked of."""
+VERSION = content_hash("rules 3", words.fingerprint())[:12]

@@ -1,8 +1,10 @@
-"""English wordings that the `rules` rater looks for: our own lists. An edit changes the rater's version."""
+"""English wordings that the `rules` rater looks for: our own lists. An edit changes the rater's version.
+
+The patterns are RE2's, which takes time in proportion to a text, whatever it says; letter case does not
+matter. A word (`\\w`, `\\b`) is one of ASCII's letters, digits and underscores.
+"""
 
 from __future__ import annotations
-
-import re
 
 VERBS = (
     "add|adjust|arrange|ask|avoid|begin|book|calculate|cancel|change|check|choose|cite|clean|close|combine|"
@@ -14,38 +16,32 @@ VERBS = (
     "save|search|select|send|set|share|shorten|show|skip|sort|split|start|state|stay|stick|stop|sum|"
     "summari[sz]e|swap|switch|take|tell|test|trim|try|turn|undo|update|use|verify|wait|weigh|write"
 )
-OPENERS = re.compile(
+OPENERS = (
     r"^(?:(?:(?:yes|yeah|yep|no|nope|ok(?:ay)?|sure|right|fine|great|good|perfect|"
     r"thanks(?: a lot)?|thank you(?: (?:so|very) much)?|alright|all right|hi|hello|hey|oh|well|so|"
     r"and|but|also|then|now|first|next|of course|got it|understood|sounds good|i see|in addition|"
-    r"for now)\b(?: there)?[\s,.:;!–-]*))+",
-    re.I,
+    r"for now)\b(?: there)?[\s,.:;!–-]*))+"
 )
-COURTESY = re.compile(
+COURTESY = (
     r"(?:that(?:'s| is| sounds| looks)?(?: all)? (?:good|great|fine|right|perfect|it|ok|okay)|"
     r"sorry.*|my apologies.*|(?:you(?:'re| are) )?welcome|no problem|good (?:job|work|morning|"
     r"evening|luck)|(?:it )?looks (?:good|great|right)(?: to me)?|i (?:agree|do not|don't|"
-    r"am not sure.*)|i(?:'m| am) (?:glad|happy).*|(?:well|nicely) done|have a .*)",
-    re.I,
+    r"am not sure.*)|i(?:'m| am) (?:glad|happy).*|(?:well|nicely) done|have a .*)"
 )
-REPEATS = re.compile(
-    r"(?:i (?:already )?(?:told|said)|as i said|so you (?:want|mean)|you keep|you said)\b", re.I
-)
-STATUS = re.compile(
+REPEATS = r"(?:i (?:already )?(?:told|said)|as i said|so you (?:want|mean)|you keep|you said)\b"
+STATUS = (
     r"(?:(?:i(?:'m| am)(?: now| still| currently)? \w+ing\b)|i(?:'ll| will)(?: now)? (?:be |go |"
     r"continue|proceed|start|begin|do|get|work|look|take a look|check|finish)|(?:i(?:'ve| have)|"
     r"i) (?:just |now )?(?:finished|done|updated|added|completed|started|checked|saved|sent|"
     r"written|sorted|fixed)\b|let me (?:just )?(?:check|see|look|think|start|try|continue)|"
-    r"(?:all )?done\b|working on|on it\b|(?:just )?(?:a|one) (?:moment|minute|second)|give me)",
-    re.I,
+    r"(?:all )?done\b|working on|on it\b|(?:just )?(?:a|one) (?:moment|minute|second)|give me)"
 )
-REASON = re.compile(
+REASON = (
     r"\b(?:because|since it|so that|otherwise|therefore|instead|rather than|at most|at least|"
     r"no more than|must(?:n't)?|ha(?:s|ve) to|cannot|can't|too (?:long|short|many|much|expensive|"
-    r"few|vague|broad))\b",
-    re.I,
+    r"few|vague|broad))\b"
 )
-REQUEST = re.compile(
+REQUEST = (
     rf"^(?:please\b|(?:just |only |never |always |don't |do not )?(?:{VERBS})\b)|\bplease (?:also |"
     rf"do not |don't |just )?(?:{VERBS})\b|,? please$|\b(?:let(?:'|’)?s|let us|we (?:should|could|"
     rf"need|must|can|might|want|would|have)|you (?:should|could|need to|must|can|might want)|"
@@ -54,73 +50,63 @@ REQUEST = re.compile(
     rf"expect)|i(?:'m| am) (?:thinking|looking for|interested|hoping)|make sure|be sure|"
     rf"my (?:suggestion|budget|idea|preference|goal)|the (?:plan|goal|idea|next step|budget|"
     rf"deadline) (?:is|should|would)|(?:and|then|but|,) (?:then )?(?:{VERBS}) (?:the|it|them|a|an|"
-    rf"this|that|all|my|our))\b",
-    re.I,
+    rf"this|that|all|my|our))\b"
 )
-INFORMS = re.compile(
+INFORMS = (
     r"\d|\b(?:i|we) (?:found|noticed|see that|discovered|learned|think|believe|have)\b|"
     r"\b(?:there (?:is|are|were|was)|according to|it (?:seems|turns out|looks like)|shows?|"
     r"suggests?|means?|contains?|costs?|(?:is|are|was|were) (?:missing|wrong|incorrect|not|only|"
     r"already|higher|lower|closed|full)|does(?:n't| not)|did(?:n't| not)|fail(?:s|ed)|error|"
-    r"however|problem)\b",
-    re.I,
+    r"however|problem)\b"
 )
-OPEN_CALL = re.compile(
+OPEN_CALL = (
     r"any (?:ideas|thoughts|suggestions|questions|feedback)|what(?:'s| is)? next|anything else|"
     r"what do you think\W*$|(?:what do you|do you) mean|could you repeat|how are you|"
     r"are you (?:there|still)|which .{0,30} do you mean|how can i help|can i help|^\W*(?:really|"
-    r"right|ok(?:ay)?|correct|is that right)\W*$",
-    re.I,
+    r"right|ok(?:ay)?|correct|is that right)\W*$"
 )
-DECISION = re.compile(
+DECISION = (
     r"\b(?:shall|should|may|can|could|must) (?:i|we)\b|\b(?:do|would|did) you (?:\w+ )?(?:want|"
     r"like|prefer|agree|approve|mind|wish|rather)\b|\b(?:is|are|does|do|would|will) (?:this|that|"
     r"it|these|those|they)\b.{0,60}\b(?:ok|okay|fine|right|correct|work|good|acceptable|suit|"
     r"enough|sound|look)|\b(?:which|what) (?:\w+ ){0,4}(?:prefer|like|choose|want|favou?r)|\bor\b|"
     r"\b(?:ok(?:ay)?|right|agreed|correct|sound(?:s)? good)\W*\?|\b(?:anything|"
     r"something) (?:\w+ ){0,10}(?:change|adjust|add|remove|revise)|\bwhich (?:one|of|option|"
-    r"version)|\b(?:your|any) preferences?\b|\bready (?:for|to)\b|\bwould (?:a|an|the|it)\b",
-    re.I,
+    r"version)|\b(?:your|any) preferences?\b|\bready (?:for|to)\b|\bwould (?:a|an|the|it)\b"
 )
-COURTESY_QUESTION = re.compile(
+COURTESY_QUESTION = (
     r"anything else (?:i can|you need|you want me)|can i help|may i help|how are you|"
-    r"any (?:thoughts|ideas)\W*\?$|do you want to know|do you have any (?:questions|thoughts)",
-    re.I,
+    r"any (?:thoughts|ideas)\W*\?$|do you want to know|do you have any (?:questions|thoughts)"
 )
-ACCEPTS = re.compile(
+ACCEPTS = (
     r"^\W*(?:yes|yeah|yep|yup|sure|ok(?:ay)?|of course|absolutely|definitely|certainly|please do|"
     r"go ahead|right|correct|exactly|agreed|fine|perfect|great|good|sounds|looks|that works|works|"
     r"do it|both|either|true)\b|\b(?:go ahead|please do|please proceed|sounds (?:good|great|fine|"
     r"right|perfect)|that works|works for me|i agree|looks (?:good|great|fine|right)|fine (?:with|"
-    r"by) me|that(?:'s| is) (?:right|correct|fine|good))\b",
-    re.I,
+    r"by) me|that(?:'s| is) (?:right|correct|fine|good))\b"
 )
-REFUSES = re.compile(
+REFUSES = (
     r"^\W*(?:no|nope|nah|not (?:yet|now|really|that|the)|never|better not|rather not|wait|stop|"
     r"hold on)\b|\b(?:don't|do not|i(?:'d| would) rather|instead|let's not|no need|neither|"
-    r"not necessary)\b",
-    re.I,
+    r"not necessary)\b"
 )
-DELEGATES = re.compile(
+DELEGATES = (
     r"\b(?:up to you|your (?:choice|call)|you (?:decide|choose|pick)|whatever you|as you (?:like|"
     r"wish|prefer)|pick one|either (?:is|one)|(?:do not|don't) (?:care|mind)|no preference|"
-    r"surprise me)\b",
-    re.I,
+    r"surprise me)\b"
 )
-CHOOSES = re.compile(
+CHOOSES = (
     r"\b(?:i(?:'d| would) (?:like|prefer|love|go)|i (?:prefer|want|choose|like)|(?:the )?(?:first|"
     r"second|third|last|former|latter)(?: one| option)?|option \w+|take (?:the|that)|let(?:'|"
     r"’)?s (?:go|take|do|use|keep)|(?:please )?(?:use|keep|go with|make it|choose|add|remove|"
-    r"change|swap))\b",
-    re.I,
+    r"change|swap))\b"
 )
-UNDECIDED = re.compile(
+UNDECIDED = (
     r"\b(?:i(?:'m| am) not sure|not sure about|i (?:do not|don't) know|let me think|"
     r"need (?:to think|more time)|maybe later|hard to say|depends)\b|^\W*(?:how|what|why|where|"
-    r"when|who)\b[^.!]*\?\W*$",
-    re.I,
+    r"when|who)\b[^.!]*\?\W*$"
 )
-HALT = re.compile(
+HALT = (
     r"^\W*(?:(?:please|ok(?:ay)?|no|hey|wait|now|but|and|so|oh|then|just)\W+){0,3}(?:stop|wait|"
     r"hold (?:on|off|it|your)|pause|halt|hang on|slow down|freeze|cease|quit|abort|enough|"
     r"hands off|not so fast|that's enough|back off|leave (?:it|that|this|them|the|my)\b|"
@@ -133,15 +119,13 @@ HALT = re.compile(
     r"that|it|this)|finish|run|change anything|write anything|begin|make any|move)\b.{0,60}|"
     r"\bi(?:'ll| will) (?:take (?:it|this|that)? ?over|do (?:it|this|that|the rest) (?:myself|"
     r"by myself|on my own)|handle (?:it|this|that)(?: myself)?|finish (?:it|this|that) myself)|"
-    r"\b(?:before you (?:go|do|continue|proceed|start|change|send)|not yet)\b",
-    re.I,
+    r"\b(?:before you (?:go|do|continue|proceed|start|change|send)|not yet)\b"
 )
-NO_HALT = re.compile(
+NO_HALT = (
     r"^\W*(?:i(?:'ll| will| can| am going to)? wait(?:ing)?|wait,? (?:what|is|are|did|why|how)|"
     r"enough (?:time|money|space|for)|leave (?:at|on|from|in|by|enough|some)|don't (?:worry|"
     r"forget|hesitate)|can't wait)\b|\b(?:is|are|was|that's|it's) (?:good |"
-    r"more than )?enough\b(?! of)|\bnon-?stop\b|\bbus stop\b",
-    re.I,
+    r"more than )?enough(?:$|[^ \w]| (?:$|[^o]|o(?:$|[^f])))|\bnon-?stop\b|\bbus stop\b"
 )
 _EMPTY = """
 about after again also another anything because been before both check could does doing done each
@@ -155,5 +139,5 @@ EMPTY = frozenset(_EMPTY.split())
 
 def fingerprint() -> list[str]:
     """Every pattern, so that a changed list gives a changed version."""
-    patterns = [value for value in globals().values() if isinstance(value, re.Pattern)]
-    return [*(pattern.pattern for pattern in patterns), *sorted(EMPTY)]
+    patterns = [value for name, value in globals().items() if name.isupper() and isinstance(value, str)]
+    return [*patterns, *sorted(EMPTY)]

@@ -63,12 +63,16 @@ class Trained:
         """The rater; its version is the hash of its file."""
         return Maker(f"trained:{self.name}", "model", self.version, self.codebook)
 
-    def rate(self, unit: Unit) -> Iterator[Rating]:
-        """A rating for each code that was learnt."""
-        seen = features(unit)
-        for code, model in self.models.items():
-            label, probability = predict(model, [seen])[0]
-            yield self.maker.rating(unit, Verdict(code, label, probability=probability))
+    def rate(self, units: Sequence[Unit]) -> Iterator[list[Rating]]:
+        """Of each unit a rating for each code that was learnt."""
+        seen = [features(unit) for unit in units]
+        answers = {code: predict(model, seen) for code, model in self.models.items()} if seen else {}
+        for place, unit in enumerate(units):
+            said = {code: many[place] for code, many in answers.items()}
+            yield [
+                self.maker.rating(unit, Verdict(code, label, probability=probability))
+                for code, (label, probability) in said.items()
+            ]
 
 
 def learn(codebook: Codebook, code: str, examples: Sequence[Example]) -> tuple[Any | None, Learnt]:

@@ -7,14 +7,18 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from ...judges.rules.lexical import text_array
 from ...schemas import Event, Trajectory
 from ...schemas.text import visible_json
 from ...schemas.url import shown_url, without_secrets
 from ..errors import UsageError
 from ..store import ledger
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 LOOP = 3
 """The same action of the same agent so many times in a row is a dead loop."""
@@ -41,7 +45,8 @@ class Alerts:
 
     emit: Emit
     unanswered: float
-    halts: Callable[[str], bool]
+    halts: Callable[[pa.StringArray], list[bool]]
+    """Which texts are meant to halt an agent."""
     initial: frozenset[str] = frozenset()
     _seen: dict[str, _Seen] = field(default_factory=dict)
 
@@ -71,7 +76,7 @@ class Alerts:
         items: list[dict[str, Any]] = []
         if kind == "human" and event.kind == "message":
             seen.waiting = seen.waiting or (event, time.monotonic())
-            if event.status is not None and self.halts(event.text or ""):
+            if event.status is not None and self.halts(text_array([event.text or ""]))[0]:
                 items.append({"alert": "halting_message", "text": event.text})
         elif kind == "agent":
             seen.waiting = None

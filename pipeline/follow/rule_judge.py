@@ -73,10 +73,10 @@ class LiveJudge:
             self._recall([t.id for t in some])
             self.shown.show(some)
             for book, embedded in self.raters:
-                for unit in (u for t in some for u in self._complete(t, book)):
-                    ratings = list(embedded.rater.rate(unit))
-                    self.ledger.write(ratings)
-                    self.rated += bool(ratings)
+                units = [unit for trajectory in some for unit in self._complete(trajectory, book)]
+                many = list(embedded.rater.rate(units))
+                self.ledger.write([rating for ratings in many for rating in ratings])
+                self.rated += sum(map(bool, many))
 
     def _recall(self, ids: Sequence[str]) -> None:
         """Learn what was rated of those that are not remembered; of the others the oldest are forgotten."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from ...schemas import Measure, Quarantined, Trajectory
@@ -54,19 +52,6 @@ class Block:
     quarantined: Sequence[tuple[Quarantined, int]]
     source: int | None
     """The source that was being read when the block was full: all before it have been read."""
-
-
-@contextmanager
-def few_collections() -> Iterator[None]:
-    """Don't look for reference cycles: thousands of events wait in a block, and none is in a cycle."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
-            gc.collect(0)
 
 
 def blocks(readings: Iterable[Reading], references: Mapping[str, References]) -> Iterator[Block]:

@@ -11,9 +11,10 @@ import duckdb
 from ...schemas import Quarantined, Trajectory
 from ..store import AMONG, Store, delete, derived, execute, insert, texts
 from ..store.columns import Tables, together, trajectories, without
+from ..store.garbage import few_collections
 from ..systems import References, Span, merge
 from . import sources as provenance
-from .blocks import Block, Head, Reading, few_collections
+from .blocks import Block, Head, Reading
 from .identity import settled
 from .measure import references, save, save_tables
 from .remarks import Remarks

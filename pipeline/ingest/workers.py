@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 from ...schemas import Quarantined
 from ..store.columns import Columns
+from ..store.garbage import few_collections
 from ..systems import References
 from ..systems.base import line_spans
 from ..systems.registry import system_of
-from .blocks import Block, Reading, blocks, few_collections
+from .blocks import Block, Reading, blocks
 
 if TYPE_CHECKING:
     from loky import ProcessPoolExecutor

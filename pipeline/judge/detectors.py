@@ -6,8 +6,9 @@ that show it, else `absent`; trajectories of other systems get no rating.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 from ...judges.rules.detectors import NAME
@@ -74,17 +75,25 @@ class SystemDetectors:
     codebook: Codebook
     trajectories: Trajectories
 
-    def rate(self, unit: Unit) -> Iterator[Rating]:
-        """A rating for each code, for a trajectory of the codebook's system."""
+    @cached_property
+    def maker(self) -> Maker:
+        """The rater, at the version of its rules."""
+        return Maker(NAME, "rule", VERSION, self.codebook)
+
+    def rate(self, units: Iterable[Unit]) -> Iterator[list[Rating]]:
+        """Of each unit a rating for each code, for a trajectory of the codebook's system."""
+        return (list(self._of(unit)) for unit in units)
+
+    def _of(self, unit: Unit) -> Iterator[Rating]:
         trajectory = self.trajectories.get(unit.trajectory_id)
         if trajectory is None:
             return
         result = findings(self.codebook.name, trajectory, self.trajectories.references)
         if result is None:
             return
-        listed, maker = list(result), Maker(NAME, "rule", VERSION, self.codebook)
+        listed = list(result)
         for code in self.codebook.codes:
-            yield maker.rating(unit, _verdict(self.codebook, code.code, listed))
+            yield self.maker.rating(unit, _verdict(self.codebook, code.code, listed))
 
 
 def _verdict(book: Codebook, code: str, rows: list[Finding]) -> Verdict:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from ...judges import JudgeError
@@ -14,6 +15,7 @@ from ..systems.registry import DETECTED
 from . import scope as judging
 from . import training
 from .detectors import VERSION, Ahead, SystemDetectors, Trajectories, books_of
+from .dialogue import judge_dialogue
 from .local import LocalRater, judge_locally
 from .scope import Say, Scope, Summary
 
@@ -34,12 +36,18 @@ def embedded(book: Codebook, name: str, logs: Callable[[Codebook], Trajectories]
 
     `logs` is where detectors that need more than a unit find the trajectories.
     """
-    try:
+    with _explained(book, name):
         if name == lexical.NAME:
             return Embedded(lexical.Rules(book), (name, lexical.VERSION))
         if book.name in DETECTED:
             return Embedded(SystemDetectors(book, logs(book)), (name, VERSION))
         return Embedded(detectors.Detectors(book), (name, detectors.VERSION))
+
+
+@contextmanager
+def _explained(book: Codebook, name: str) -> Iterator[None]:
+    try:
+        yield
     except JudgeError as error:
         others = [detectors.NAME] if name == lexical.NAME and _detects(book) else []
         hint = "".join(f"`--rater {other}` can, or " for other in others)
@@ -53,7 +61,7 @@ def _detects(book: Codebook) -> bool:
 def judge(store: Store, rater: str, names: Sequence[str], scope: Scope, say: Say) -> Summary:
     """Rate with an embedded or a trained rater; UsageError names the ones there are."""
     if rater == lexical.NAME:
-        return _embedded(store, rater, scope.on(judging.chosen(store, names)), say)
+        return _rules(store, scope.on(judging.chosen(store, names)), say)
     if rater == detectors.NAME:
         return _detectors(store, names, scope, say)
     known = training.trained_names(store)
@@ -64,6 +72,14 @@ def judge(store: Store, rater: str, names: Sequence[str], scope: Scope, say: Say
             "a language model needs --model"
         )
     return _trained(store, rater, names, scope, say)
+
+
+def _rules(store: Store, scope: Scope, say: Say) -> Summary:
+    rules = []
+    for book in scope.books:
+        with _explained(book, lexical.NAME):
+            rules.append(lexical.Rules(book))
+    return judge_dialogue(store, scope, rules, say)
 
 
 def _detectors(store: Store, names: Sequence[str], scope: Scope, say: Say) -> Summary:

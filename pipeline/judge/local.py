@@ -1,4 +1,4 @@
-"""Rating with raters that need no endpoint: what is left is one query a codebook, the rest one pass.
+"""Rating with raters that look at whole units: what is left is one query a codebook, the rest one pass.
 
 A store in which everything is rated is asked what is left and nothing else; otherwise the trajectories with
 units that are left are read once, in the order they began, for all codebooks. The database is open only
@@ -9,24 +9,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
 from ...schemas import Codebook, Rating, Trajectory, Unit
 from ..store import Store, execute
+from ..store.ledger import RatingLedger
 from ..units import cut
 from .scope import Say, Scope, Summary, waiting_for
 
-OF_MESSAGES = ("utterance", "question_reply", "human_message")
-"""The kinds of units that nothing but messages belongs to."""
 HELD = 10_000
 """Events that are in memory at a time, unless a single trajectory has more."""
+Made = tuple[str, str]
+"""Name and version of a rater."""
 
 
 class LocalRater(Protocol):
-    """A rater that needs no endpoint: one verb, any number of ratings."""
+    """A rater that needs no endpoint: one verb, any number of ratings for each unit."""
 
-    def rate(self, unit: Unit) -> Iterable[Rating]: ...
+    def rate(self, units: Sequence[Unit]) -> Iterable[list[Rating]]: ...
 
 
 @dataclass(frozen=True)
@@ -39,13 +41,8 @@ class Unrated:
     """Trajectory -> seq of the first event of each unit that is left (None: the whole trajectory)."""
     already: int
 
-    @property
-    def is_dialogue(self) -> bool:
-        """Whether messages are all that the rater sees."""
-        return self.book.context == "none" and self.book.unit in OF_MESSAGES
-
     def units(self, trajectories: Iterable[Trajectory]) -> Iterator[Unit]:
-        """The units that are left of these trajectories, of which a dialogue's may hold only messages."""
+        """The units that are left of these trajectories."""
         for trajectory in trajectories:
             if left := self.events.get(trajectory.id):
                 # The opening query is none of those left unless it is wanted.
@@ -53,28 +50,34 @@ class Unrated:
                 yield from (unit for unit in units if unit.event in left)
 
 
-def judge_locally(
-    store: Store, scope: Scope, raters: Sequence[LocalRater], maker: tuple[str, str], say: Say
-) -> Summary:
-    """Rate with a rater that needs no endpoint, one for each codebook; `maker` is its name and version."""
+@contextmanager
+def turn(store: Store, rater: str, summary: Summary, say: Say) -> Iterator[RatingLedger]:
+    """A ledger for one rater's run, with nobody else rating by that name; timed, and then brought into the
+    store."""
     began = time.monotonic()
-    summary = Summary()
     store.sync()
     with (
-        store.tables.locks.exclusive(f"judge {maker[0]}", waiting_for(maker[0], say)),
+        store.tables.locks.exclusive(f"judge {rater}", waiting_for(rater, say)),
         store.workspace.new_ratings() as ledger,
     ):
         store.sync()  # what a run before us wrote while we waited
+        yield ledger
+    store.sync()
+    summary.seconds = round(time.monotonic() - began, 3)
+
+
+def judge_locally(store: Store, scope: Scope, raters: Sequence[LocalRater], maker: Made, say: Say) -> Summary:
+    """Rate with a rater that needs no endpoint, one for each codebook; `maker` is its name and version."""
+    summary = Summary()
+    with turn(store, maker[0], summary, say) as ledger:
         left = [_unrated(store, scope, *pair, maker) for pair in zip(scope.books, raters, strict=True)]
         summary.already = sum(unrated.already for unrated in left)
         # A limit takes the first units of the first codebook, so that then each is passed through alone.
         for together in [left] if scope.limit is None else [[unrated] for unrated in left]:
             for trajectories in _trajectories(store, together):
                 ledger.append(_rated(together, trajectories, scope, summary))
-                if _is_full(scope, summary):
+                if is_full(scope, summary):
                     break
-    store.sync()
-    summary.seconds = round(time.monotonic() - began, 3)
     return summary
 
 
@@ -83,36 +86,33 @@ def _rated(
 ) -> list[Rating]:
     fresh: list[Rating] = []
     for unrated in left:
-        for unit in unrated.units(trajectories):
-            if _is_full(scope, summary):
+        for ratings in unrated.rater.rate(list(unrated.units(trajectories))):
+            if is_full(scope, summary):
                 break
-            ratings = list(unrated.rater.rate(unit))
             summary.count(ratings)
             fresh += ratings
     return fresh
 
 
-def _is_full(scope: Scope, summary: Summary) -> bool:
+def is_full(scope: Scope, summary: Summary) -> bool:
+    """Whether a run has rated as many units as it may."""
     return scope.limit is not None and summary.rated + summary.errors >= scope.limit
 
 
-def _unrated(
-    store: Store, scope: Scope, book: Codebook, rater: LocalRater, maker: tuple[str, str]
-) -> Unrated:
-    """The units in scope that the rater of this name and version has not rated as they are now.
+def units_of(book: Codebook, maker: Made, scope: Scope) -> tuple[str, list[object]]:
+    """A query, and its parameters, for a codebook's units in scope: `trajectory_id`, `event`, `hash`, and
+    `is_left` where the rater of this name and version has not rated them as they are now.
 
     One that it failed to rate is left only where errors are to be retried.
     """
     query = """
-        WITH rated AS (
+        SELECT u.trajectory_id, u.event, u.hash, r.unit_hash IS NULL AS is_left
+        FROM codebook_units u
+        LEFT JOIN (
             SELECT trajectory_id, event, unit_hash FROM current_ratings
             WHERE codebook = ? AND codebook_version = ? AND rater = ? AND rater_version = ? AND repeat = 0
             GROUP BY ALL HAVING NOT (? AND bool_or(error IS NOT NULL))
-        )
-        SELECT u.trajectory_id, list(u.event) FILTER (r.unit_hash IS NULL), count(r.unit_hash)
-        FROM codebook_units u
-        LEFT JOIN rated r
-            ON r.trajectory_id = u.trajectory_id AND r.event IS NOT DISTINCT FROM u.event
+        ) r ON r.trajectory_id = u.trajectory_id AND r.event IS NOT DISTINCT FROM u.event
             AND r.unit_hash = u.hash
         WHERE u.codebook = ? AND (? OR NOT u.opening)
             AND (? IS NULL OR EXISTS (
@@ -120,12 +120,20 @@ def _unrated(
                 WHERE s.sample = ? AND s.codebook = ? AND s.trajectory_id = u.trajectory_id
                     AND s.event IS NOT DISTINCT FROM u.event
             ))
-        GROUP BY u.trajectory_id
     """
     rated = [book.name, book.version, *maker, scope.retry_errors]
     within = [book.name, scope.include_query, scope.sample, scope.sample, book.name]
+    return query, [*rated, *within]
+
+
+def _unrated(store: Store, scope: Scope, book: Codebook, rater: LocalRater, maker: Made) -> Unrated:
+    units, parameters = units_of(book, maker, scope)
+    query = f"""
+        SELECT trajectory_id, list(event) FILTER (is_left), count(*) FILTER (NOT is_left)
+        FROM ({units}) GROUP BY trajectory_id
+    """
     with store.reading(synced=True) as connection:
-        rows = execute(connection, query, [*rated, *within]).fetchall()
+        rows = execute(connection, query, parameters).fetchall()
     events = {key: frozenset(left) for key, left, _ in rows if left}
     seen = book.model_copy(update={"context": scope.context or book.context})
     return Unrated(seen, rater, events, sum(already for _, _, already in rows))
@@ -139,10 +147,9 @@ def _trajectories(store: Store, left: Sequence[Unrated]) -> Iterator[list[Trajec
     with store.reading(synced=True) as connection:
         query = "SELECT id, n_events FROM trajectories ORDER BY started, native_id, id"
         rows = [row for row in connection.execute(query).fetchall() if row[0] in wanted]
-    messages = all(unrated.is_dialogue for unrated in left)
     for ids in _held(rows):
         with store.reading(synced=True) as connection:
-            some = store.load(connection, ids, messages=messages)
+            some = store.load(connection, ids)
         yield some
 
 

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...schemas import Action, Event, Measure, Outcome, Participant, Trajectory, canonical_json, text_hash
+from ...schemas.no_pandas import without_pandas
 from ...schemas.unit import said, said_hash
 from ..units import all_spans, opening_query
-from .connection import without_pandas
 from .rows import hashes_of, to_trajectories
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
+from ...schemas.no_pandas import without_pandas
 from ..errors import StoreError
 
 if TYPE_CHECKING:
@@ -47,21 +47,27 @@ _LOCKED = ("Could not set lock", "Conflicting lock", "being used by another proc
 
 def insert(connection: duckdb.DuckDBPyConnection, table: str, rows: Sequence[Row]) -> None:
     """Insert rows by column name; all have the same columns, and one that they lack stays null."""
-    if not rows:
-        return
-    names = list(rows[0])
-    columns = ", ".join(names)
-    if len(rows) <= FEW_ROWS:
-        places = ", ".join([f"({', '.join('?' * len(names))})"] * len(rows))
-        values = [row[name] for row in rows for name in names]
-        execute(connection, f"INSERT INTO {table} ({columns}) VALUES {places}", values)
+    if rows:
+        insert_columns(connection, table, {name: [row[name] for row in rows] for name in rows[0]})
+
+
+def insert_columns(
+    connection: duckdb.DuckDBPyConnection, table: str, columns: Mapping[str, Sequence[Any]]
+) -> None:
+    """The same for rows that are columns, of one length."""
+    count = len(next(iter(columns.values())))
+    if count <= FEW_ROWS:
+        places = ", ".join([f"({', '.join('?' * len(columns))})"] * count)
+        values = [value for row in zip(*columns.values(), strict=True) for value in row]
+        if values:
+            execute(connection, f"INSERT INTO {table} ({', '.join(columns)}) VALUES {places}", values)
         return
     import pyarrow as pa
 
     kinds = {name: kind for name, kind, *_ in connection.execute(f"DESCRIBE {table}").fetchall()}
     with without_pandas():
-        arrays = [pa.array([row[name] for row in rows], _type(kinds[name])) for name in names]
-        append(connection, table, pa.Table.from_arrays(arrays, names=names))
+        arrays = [pa.array(values, _type(kinds[name])) for name, values in columns.items()]
+        append(connection, table, pa.Table.from_arrays(arrays, names=list(columns)))
 
 
 def append(connection: duckdb.DuckDBPyConnection, table: str, rows: pa.Table) -> None:
@@ -113,29 +119,6 @@ def execute(
     """Run a query; everything that passes parameters goes through here."""
     with without_pandas():
         return connection.execute(query, list(parameters))
-
-
-class _NoPandas:
-    """Among the finders of modules: says that there is no pandas."""
-
-    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
-        if name == "pandas":
-            raise ModuleNotFoundError("pandas is kept out here", name=name)
-
-
-@contextmanager
-def without_pandas() -> Iterator[None]:
-    """Keep pandas out unless somebody has loaded it; whoever wants it afterwards gets it.
-
-    DuckDB and Arrow look for pandas' types among what they are given, and where it is installed import it
-    for that, which takes over a second and 60 MB; nothing here uses it.
-    """
-    finder = _NoPandas()
-    sys.meta_path.insert(0, finder)
-    try:
-        yield
-    finally:
-        sys.meta_path.remove(finder)
 
 
 def dictionaries(

@@ -219,21 +219,12 @@ class Store:
         ids: Sequence[str],
         *,
         states: bool = False,
-        messages: bool = False,
     ) -> list[Trajectory]:
-        """The trajectories of these ids, in this order; unknown ids are left out.
-
-        With only the `messages` of their events, where nothing else is looked at.
-        """
+        """The trajectories of these ids, in this order; unknown ids are left out."""
         heads = _where(connection, "trajectories", "id", ids)
-        kinds = "kind = 'message'" if messages else "true"
         parts = {
-            table: _where(connection, table, "trajectory_id", ids, order, also)
-            for table, order, also in (
-                ("participants", "rowid", "true"),
-                ("events", "seq, sub", kinds),
-                ("outcomes", "rowid", "true"),
-            )
+            table: _where(connection, table, "trajectory_id", ids, order)
+            for table, order in (("participants", "rowid"), ("events", "seq, sub"), ("outcomes", "rowid"))
         }
         contents = _states(connection, parts["events"]) if states else {}
         return rows.to_trajectories(ids, heads, parts, contents)
@@ -325,9 +316,8 @@ def _where(
     column: str,
     values: Sequence[str],
     order: str = "rowid",
-    also: str = "true",
 ) -> list[dict[str, Any]]:
-    query = f"SELECT * FROM {table} WHERE {column} IN ({listed(values)}) AND {also} ORDER BY {order}"
+    query = f"SELECT * FROM {table} WHERE {column} IN ({listed(values)}) ORDER BY {order}"
     return dictionaries(connection, query)
 
 

@@ -150,9 +150,16 @@ class RatingLedger:
 
     def write(self, ratings: Iterable[Rating]) -> None:
         """Hand ratings to the system: a kill of this process loses none. They count after `flush` only."""
-        text = "".join(f"{rating.model_dump_json(exclude_defaults=True)}\n" for rating in ratings)
+        lines = (
+            rating.model_dump_json(exclude_defaults=True).encode("utf-8", "replace") for rating in ratings
+        )
+        self.write_lines(lines)
+
+    def write_lines(self, lines: Iterable[bytes]) -> None:
+        """The same for ratings that are lines of a ledger already."""
+        text = b"".join(part for line in lines for part in (line, b"\n"))
         with self._turn:
-            self._file.write(text.encode("utf-8", "replace"))
+            self._file.write(text)
 
     def flush(self) -> None:
         """Return once everything written is on disk, and where every machine can read it."""

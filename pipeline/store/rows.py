@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 from ...schemas import (
@@ -42,16 +43,17 @@ def outcome(trajectory_id: str, given: Outcome, *, imported: bool) -> Row:
     }
 
 
-def rating(given: Rating, ledger: str, line: int) -> Row:
-    """A row of `ratings`."""
+def ratings(many: Iterable[Rating], ledger: str, lines: Sequence[int]) -> dict[str, Sequence[Any]]:
+    """Columns of `ratings`, each of which stands in that line of a ledger."""
+    values = zip(*map(_RATING_VALUES, many), strict=True)
+    columns: dict[str, Sequence[Any]] = dict(zip(_RATING, values, strict=True))
+    for name in ("parameters", "external"):
+        columns[name] = [canonical_json(value) if value else None for value in columns[name]]
     return {
-        "ledger": ledger,
-        "line": line,
-        "trajectory_id": given.trajectory,
-        **_fields(given, _RATING),
-        "cites": list(given.cites),
-        "parameters": canonical_json(given.parameters) if given.parameters else None,
-        "external": canonical_json(given.external) if given.external else None,
+        "ledger": [ledger] * len(lines),
+        "line": lines,
+        "trajectory_id": columns.pop("trajectory"),
+        **columns,
     }
 
 
@@ -157,7 +159,8 @@ _HEAD = _columns(Trajectory, "tags", "participants", "events", "outcomes", "stat
 _PARTICIPANT = _columns(Participant, "tokens")
 _EVENT = _columns(Event, "action", "states", "notices")
 _OUTCOME = _columns(Outcome, "data")
-_RATING = _columns(Rating, "trajectory", "cites", "parameters", "external")
+_RATING = tuple(Rating.model_fields)
+_RATING_VALUES = attrgetter(*_RATING)
 _TOKENS = ("prompt_tokens", "completion_tokens")
 _MEASURE = tuple(field.name for field in dataclasses.fields(Measure) if field.name != "trajectory")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,15 +10,16 @@ from pathlib import Path
 
 import duckdb
 
-from ...schemas import Quarantined
+from ...schemas import Quarantined, Rating
 from .. import codebooks
 from ..errors import SourceError
 from . import ledger, rows, samples
-from .connection import Row, delete, execute, insert, version
+from .connection import delete, execute, insert, insert_columns, version
+from .garbage import few_collections
 from .workspace import Workspace
 
 CODEBOOKS = "codebooks"
-LEDGER_BATCH = 2000
+LEDGER_BATCH = 20_000
 """Ratings held at once: a ledger of a million must not be in memory."""
 
 
@@ -73,6 +75,7 @@ def lags(workspace: Workspace, connection: duckdb.DuckDBPyConnection) -> bool:
     return any(ledger.is_left(path) and ledger.grown(path, loaded.get(path.name, 0)) for path in files)
 
 
+@few_collections()
 def load_ledgers(workspace: Workspace, connection: duckdb.DuckDBPyConnection) -> set[str]:
     """Load ratings, outcomes and samples beyond the database; the trajectories that they are about."""
     touched = set[str]()
@@ -115,20 +118,18 @@ def _loaded_codebooks(connection: duckdb.DuckDBPyConnection) -> str | None:
 def _load_ratings(path: Path, connection: duckdb.DuckDBPyConnection) -> set[str]:
     row = execute(connection, "SELECT bytes, lines FROM ledgers WHERE path = ?", [path.name]).fetchone()
     offset, line = row or (0, 0)
-    fresh: list[Row] = []
-    broken: list[tuple[int, Quarantined]] = []
     touched: set[str] = set()
-    for item, behind in ledger.ratings(path, offset):
-        if len(fresh) >= LEDGER_BATCH:
-            insert(connection, "ratings", fresh)
-            fresh.clear()
-        line, offset = line + 1, behind
-        if isinstance(item, Quarantined):
-            broken.append((line, item))
-        else:
-            fresh.append(rows.rating(item, path.name, line))
-            touched.add(item.trajectory)
-    insert(connection, "ratings", fresh)
+    broken: list[tuple[int, Quarantined]] = []
+    read = ledger.ratings(path, offset)
+    while batch := list(itertools.islice(read, LEDGER_BATCH)):
+        items = [(number, item) for number, (item, _) in enumerate(batch, start=line + 1)]
+        broken += [(number, item) for number, item in items if isinstance(item, Quarantined)]
+        fresh = {number: item for number, item in items if isinstance(item, Rating)}
+        if fresh:
+            columns = rows.ratings(fresh.values(), path.name, list(fresh))
+            insert_columns(connection, "ratings", columns)
+            touched.update(columns["trajectory_id"])
+        line, offset = line + len(batch), batch[-1][1]
     _quarantine(connection, path.name, broken)
     _note(connection, path.name, offset, line)
     return touched

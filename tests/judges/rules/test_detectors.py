@@ -19,8 +19,8 @@ TALK = (("human", "Plan a weekend."), ("agent", "I start with the hotels."))
 
 
 def rated(log: Trajectory) -> dict[str, Rating]:
-    (unit,) = cut(log, BOOK)
-    return {rating.code: rating for rating in Detectors(BOOK).rate(unit)}
+    (ratings,) = Detectors(BOOK).rate(cut(log, BOOK))
+    return {rating.code: rating for rating in ratings}
 
 
 def found(log: Trajectory, code: str) -> tuple[int, ...] | None:

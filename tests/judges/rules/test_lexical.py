@@ -6,7 +6,7 @@ import pytest
 
 from coaudit.judges import JudgeError
 from coaudit.judges.rules import Rules
-from coaudit.judges.rules.lexical import halts, settles, takes_initiative
+from coaudit.judges.rules.lexical import halts, readable, settles, takes_initiative, text_array
 from coaudit.pipeline import codebooks
 from coaudit.pipeline.units import cut
 from tests.judges.teams import team
@@ -26,7 +26,7 @@ from tests.judges.teams import team
     ],
 )
 def test_initiative_is_a_proposal_a_request_or_a_concrete_question(text: str, expected: bool) -> None:
-    assert takes_initiative(text) is expected
+    assert takes_initiative(text_array([text])) == [expected]
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_initiative_is_a_proposal_a_request_or_a_concrete_question(text: str, ex
 def test_a_confirmation_needs_a_decision_asked_for_and_settled(
     question: str, reply: str, expected: bool
 ) -> None:
-    assert settles(question, reply) is expected
+    assert settles(text_array([question]), text_array([reply])) == [expected]
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_confirmation_needs_a_decision_asked_for_and_settled(
     ],
 )
 def test_halting_is_about_the_agents_activity(text: str, expected: bool) -> None:
-    assert halts(text) is expected
+    assert halts(text_array([text])) == [expected]
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,7 @@ def test_halting_is_about_the_agents_activity(text: str, expected: bool) -> None
 )
 def test_a_text_without_a_letter_or_in_another_script_is_unclear_and_never_a_no(text: str) -> None:
     book = codebooks.load("initiative")
-    (unit,) = cut(team(("human", text)), book)
-    (rating,) = Rules(book).rate(unit)
+    ((rating,),) = Rules(book).rate(list(cut(team(("human", text)), book)))
     assert rating.label == "unclear"
     assert rating.rater_kind == "rule"
 
@@ -77,11 +76,42 @@ def test_a_text_without_a_letter_or_in_another_script_is_unclear_and_never_a_no(
 )
 def test_a_text_mostly_in_the_wordings_script_is_read(text: str) -> None:
     book = codebooks.load("initiative")
-    (unit,) = cut(team(("human", text)), book)
-    (rating,) = Rules(book).rate(unit)
+    ((rating,),) = Rules(book).rate(list(cut(team(("human", text)), book)))
     assert rating.label in book.labels
 
 
 def test_the_rules_refuse_a_codebook_they_have_no_patterns_for() -> None:
     with pytest.raises(JudgeError, match="only initiative, confirmation, halting"):
         Rules(codebooks.load("failures"))
+
+
+def test_what_stands_beside_a_text_changes_nothing_about_it() -> None:
+    texts = [
+        "Stop.",
+        "",
+        "…\n\n",
+        "Thanks! Please add a row.",
+        "é stop",
+        "No\nstop it",
+        "a.b?c;d!",
+        "Стоп. stop",
+    ]
+    for rule in (takes_initiative, halts, readable):
+        assert rule(text_array(texts)) == [rule(text_array([text]))[0] for text in texts]
+
+
+def test_time_grows_with_the_length_of_a_text_whatever_it_says() -> None:
+    hostile = [
+        "do you " * 20_000,
+        "it is " * 20_000,
+        "is this " * 20_000 + "?",
+        "enough " * 20_000,
+        "a" * 200_000,
+    ]
+    for rule in (takes_initiative, halts):
+        assert len(rule(text_array(hostile))) == len(hostile)
+    assert settles(text_array(hostile), text_array(hostile[::-1]))
+
+
+def test_half_a_surrogate_pair_is_no_reason_to_stop() -> None:
+    assert halts(text_array(["Stop \ud800 it."])) == [True]

@@ -33,8 +33,8 @@ def _ratings(store: Store, book: str) -> Iterator[Rating]:
         ids = [row[0] for row in connection.execute("SELECT id FROM trajectories").fetchall()]
         found = store.load(connection, ids)
     for trajectory in found:
-        for unit in cut(trajectory, codebook):
-            yield from rater.rate(unit)
+        for ratings in rater.rate(cut(trajectory, codebook)):
+            yield from ratings
 
 
 def test_a_page_searched_again_and_again_is_a_dead_loop_that_cites_its_steps(store: Store) -> None:

@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from coaudit.judges.rules import Rules
+from coaudit.pipeline import codebooks
 from coaudit.pipeline.errors import StoreError
 from coaudit.pipeline.ingest.measure import save
-from coaudit.pipeline.judge import embedded, local
+from coaudit.pipeline.judge import dialogue, embedded, local
 from coaudit.pipeline.judge.scope import Scope, Summary
 from coaudit.pipeline.store import Store, ledger
+from coaudit.pipeline.units import cut
 from coaudit.schemas import Rating, Trajectory
 from tests.judges.teams import team
 from tests.pipeline.stores import made, rows
@@ -49,6 +52,11 @@ def held(store: Store) -> list[Rating]:
     return [item for item in items if isinstance(item, Rating)]
 
 
+def timeless(ratings: list[Rating]) -> list[Rating]:
+    """The same, whenever they were made."""
+    return [rating.model_copy(update={"created": None}) for rating in ratings]
+
+
 def places(ratings: list[Rating]) -> list[tuple[str, str, int | None]]:
     """Codebook, trajectory and event of each."""
     return [(r.codebook, r.trajectory, r.event) for r in ratings]
@@ -70,17 +78,17 @@ def test_ratings_follow_codebooks_trajectories_and_events(tmp_path: Path) -> Non
 
 def test_where_nothing_is_left_no_trajectory_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = fill(tmp_path / "w", talk("a"), talk("b"))
-    judge(store)
+    judge(store, rater="detectors")
 
     def refused(*_: object, **__: object) -> list[Trajectory]:
         raise StoreError("read")
 
     monkeypatch.setattr(Store, "load", refused)
-    again = judge(store)
-    assert (again.rated, again.already) == (0, 2 * len(OF_ONE))
+    again = judge(store, rater="detectors")
+    assert (again.rated, again.already) == (0, 2)
     add(store, talk("c"))
     with pytest.raises(StoreError, match="read"):
-        judge(store)
+        judge(store, rater="detectors")
 
 
 def test_only_what_is_left_is_rated(tmp_path: Path) -> None:
@@ -180,11 +188,41 @@ def test_actions_and_failed_messages_among_the_dialogue_change_no_unit(tmp_path:
     assert rows(store, "SELECT count(*) AS n FROM counted_ratings") == [{"n": 6}]
 
 
-def test_few_trajectories_in_memory_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("rater", ["rules", "detectors"])
+def test_little_in_memory_at_a_time_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rater: str
+) -> None:
     logs = [talk(key) for key in "abcde"]
     whole = fill(tmp_path / "whole", *logs)
-    judge(whole)
+    judge(whole, rater=rater)
     monkeypatch.setattr(local, "HELD", 1)
+    monkeypatch.setattr(dialogue, "AT_ONCE", 1)
     parts = fill(tmp_path / "parts", *logs)
-    assert judge(parts).rated == 20
-    assert sorted(places(held(parts)), key=str) == sorted(places(held(whole)), key=str)
+    assert judge(parts, rater=rater).rated == (20 if rater == "rules" else 5)
+    same = {"created": None}
+    assert [r.model_copy(update=same) for r in held(parts)] == [
+        r.model_copy(update=same) for r in held(whole)
+    ]
+
+
+def test_rules_say_of_columns_what_they_say_of_units(tmp_path: Path) -> None:
+    """Two ways to the same rating: from the tables (`judge`), and from units (`follow`)."""
+    logs = [
+        talk("a", "Please stop, 小明.", "", "…", "Let us start with the hotels?"),
+        talk("b", "Hold on.\nWhat about blue?"),
+        team(
+            ("agent", "Shall I go on? Which one?"), ("agent", "Or wait?"), ("human", "The second."), key="c"
+        ),
+    ]
+    store = fill(tmp_path / "w", *logs)
+    judge(store, Scope((), include_query=True))
+    books = [codebooks.load(name) for name in codebooks.PROCESS]
+    units = [
+        rating
+        for book in books
+        for log in logs
+        for ratings in Rules(book).rate(list(cut(log, book, include_query=True)))
+        for rating in ratings
+    ]
+    assert len(units) > 12
+    assert sorted(timeless(held(store)), key=repr) == sorted(timeless(units), key=repr)
