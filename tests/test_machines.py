@@ -461,6 +461,33 @@ def test_nobody_overwrites_settings_that_they_have_not_seen(
     assert there == "b = 2\n"
 
 
+def test_a_new_mirror_fetches_what_many_short_runs_left_side_by_side(
+    tmp_path: Path, s3: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {**s3, "COAUDIT_MIRRORS": str(tmp_path)}.items():
+        monkeypatch.setenv(name, value)
+    names = [f"ratings/2026{number:04d}-m-1-0a0b0c0d.jsonl" for number in range(60)]
+    for name in names:
+        assert Remote(f"s3://{BUCKET}/short").create(name, name.encode())
+    fetch, at_once = Remote._fetch, threading.Barrier(8)
+
+    def slowly(remote: Remote, name: str, target: Path) -> None:
+        if name < names[8]:
+            at_once.wait(30)  # breaks unless eight are fetched at once
+        fetch(remote, name, target)
+
+    monkeypatch.setattr(Remote, "_fetch", slowly)
+    mirror = Remote(f"s3://{BUCKET}/short")
+    mirror.pull()
+    assert {name: (mirror.folder / name).read_text() for name in names} == {name: name for name in names}
+    monkeypatch.setattr(Remote, "_fetch", _unwanted)
+    Remote(f"s3://{BUCKET}/short").pull()
+
+
+def _unwanted(remote: Remote, name: str, target: Path) -> None:
+    raise AssertionError(f"{name} is there")
+
+
 def test_of_two_machines_that_put_settings_at_once_the_object_store_refuses_one(
     tmp_path: Path, s3: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

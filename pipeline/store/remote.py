@@ -20,6 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -67,7 +68,6 @@ class Remote:
         self._looked = 0.0
         self._there: dict[str, str] = {}
         self._store: Any = None
-        self._pool: ThreadPoolExecutor | None = None
         self._uploads: list[Future[None]] = []
 
     def __str__(self) -> str:
@@ -78,12 +78,10 @@ class Remote:
         if not at_once and time.monotonic() - self._looked < FRESH:
             return
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for name, tag in self._listed():
-            target = self.folder / name
-            if self._there.get(name) != tag or not target.exists():
-                if not (target.exists() and _is_final(name)):
-                    self._fetch(name, target)
-                self._there[name] = tag
+        there = self._listed()
+        for _ in self._side_by_side.map(self._bring, [name for name in there if self._lacks(name, there)]):
+            pass
+        self._there = there
         if not self._looked:
             self._hand_over()
         self._looked = time.monotonic()
@@ -160,9 +158,7 @@ class Remote:
 
     def keep_log(self, content: str, folder: Path) -> None:
         """Hold a log's files under the hash of what they hold, by the time that anything is published."""
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(SIDE_BY_SIDE)
-        self._uploads.append(self._pool.submit(self._keep, content, folder))
+        self._uploads.append(self._side_by_side.submit(self._keep, content, folder))
 
     def _keep(self, content: str, folder: Path) -> None:
         name = f"logs/{content}.tar.gz"
@@ -210,17 +206,31 @@ class Remote:
         with suppress(FileNotFoundError), self._explained(", ".join(names[:1])):
             self._client.delete(list(names))
 
-    def _listed(self) -> Iterator[tuple[str, str]]:
+    @cached_property
+    def _side_by_side(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(SIDE_BY_SIDE)
+
+    def _listed(self) -> dict[str, str]:
         """Names and tags of what a mirror holds."""
+        with self._explained(""):  # first and alone: it makes the client that the others use
+            above = self._client.list_with_delimiter()["objects"]
+        listed = {meta["path"]: _tag(meta) for meta in above if meta["path"] in SETTINGS}
+        for part in self._side_by_side.map(self._listed_in, MIRRORED):
+            listed |= part
+        return listed
+
+    def _listed_in(self, folder: str) -> dict[str, str]:
         with self._explained(""):
-            for folder in MIRRORED:
-                for batch in self._client.list(folder):
-                    for meta in batch:
-                        if _is_safe(meta["path"]):
-                            yield meta["path"], _tag(meta)
-            for meta in self._client.list_with_delimiter()["objects"]:
-                if meta["path"] in SETTINGS:
-                    yield meta["path"], _tag(meta)
+            objects = [meta for batch in self._client.list(folder) for meta in batch]
+        return {meta["path"]: _tag(meta) for meta in objects if _is_safe(meta["path"])}
+
+    def _lacks(self, name: str, there: Mapping[str, str]) -> bool:
+        """Whether the mirror has not got an object as it is there."""
+        has = (self.folder / name).exists()
+        return not has or not (_is_final(name) or self._there.get(name) == there[name])
+
+    def _bring(self, name: str) -> None:
+        self._fetch(name, self.folder / name)
 
     def _hand_over(self) -> None:
         """Publish what processes left that were killed before they could."""
