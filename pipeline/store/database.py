@@ -137,6 +137,7 @@ class Store:
                 if why := _refusal(error):
                     raise WriteError(f"{self.tables}: cannot store: {why}") from error
                 raise
+            self.tables.tidy(connection)
 
     @property
     def is_made(self) -> bool:

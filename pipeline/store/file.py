@@ -76,6 +76,9 @@ class File:
         with nullcontext() if self._aside else self.locks.shared("swap"):
             yield
 
+    def tidy(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """A file sees to that itself."""
+
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Keep every writer out, to put other tables in the place of these."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 import duckdb
@@ -28,6 +28,10 @@ NAMES = "lake.main.coaudit"
 """Key -> value: the `schema` of the tables, the `study` whose they are, the `home` of its ledgers."""
 _KEPT = "1 day"
 """So long what was deleted can still be read by somebody who began before."""
+MANY_FILES = 64
+"""So many small files a table has before they are merged: each commit leaves one, and a read opens all."""
+_SMALL = 64 * 1024 * 1024
+"""Bytes below which a file is one of those."""
 
 
 class Lake:
@@ -116,6 +120,17 @@ class Lake:
         with self.locks.shared("swap"), self.locks.exclusive("store", _patient):
             yield
 
+    def tidy(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Merge what many small commits have left in many files; who reads goes on with what it has."""
+        scattered = connection.execute(_SCATTERED, [_SMALL, MANY_FILES]).fetchall()
+        for schema, table in scattered:
+            place = f"'lake', '{table}', schema => '{schema}'"
+            with suppress(duckdb.Error):  # what was committed is there; the next one tries again
+                connection.execute(f"CALL ducklake_rewrite_data_files({place}, delete_threshold => 0.1)")
+                connection.execute(f"CALL ducklake_merge_adjacent_files({place}, max_file_size => {_SMALL})")
+        if scattered:
+            _expire(connection)
+
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Keep every writer out, to put other tables in the place of these."""
@@ -186,6 +201,14 @@ class Lake:
             execute(connection, f"INSERT INTO {NAMES} VALUES (?, ?)", pair)
 
 
+_SCATTERED = """
+    SELECT s.schema_name, t.table_name
+    FROM __ducklake_metadata_lake.ducklake_data_file f
+    JOIN __ducklake_metadata_lake.ducklake_table t ON t.table_id = f.table_id AND t.end_snapshot IS NULL
+    JOIN __ducklake_metadata_lake.ducklake_schema s ON s.schema_id = t.schema_id AND s.end_snapshot IS NULL
+    WHERE s.schema_name = current_schema() AND f.end_snapshot IS NULL AND f.file_size_bytes < ?
+    GROUP BY ALL HAVING count(*) > ?
+"""
 _OLD = """
     SELECT table_name, if(table_type = 'VIEW', 'VIEW', 'TABLE') AS kind FROM information_schema.tables
     WHERE table_catalog = 'lake' AND table_schema = 'main' AND table_name <> 'coaudit' ORDER BY kind DESC
@@ -237,6 +260,6 @@ def _schemas(connection: duckdb.DuckDBPyConnection) -> set[str]:
 
 
 def _expire(connection: duckdb.DuckDBPyConnection) -> None:
-    """Take away the files of tables that went long ago."""
-    connection.execute(f"CALL ducklake_expire_snapshots('lake', older_than => now() - INTERVAL '{_KEPT}')")
-    connection.execute("CALL ducklake_cleanup_old_files('lake', cleanup_all => true)")
+    """Take away files that nobody has needed for long."""
+    for what in ("expire_snapshots", "cleanup_old_files"):
+        connection.execute(f"CALL ducklake_{what}('lake', older_than => now() - INTERVAL '{_KEPT}')")
