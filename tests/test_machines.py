@@ -347,6 +347,107 @@ def test_an_object_store_that_refuses_or_lies_about_a_write_is_told_on(
     assert "hush-hush" not in told
 
 
+class _Cutting(_Lying):
+    """An object store that gives half of what it lists."""
+
+    def do_GET(self) -> None:
+        if "list-type" not in self.path:
+            self._answer(200, b"{}\n" * 5)
+        elif "ratings" in self.path:
+            self._answer(200, _LISTED)
+        else:
+            super().do_GET()
+
+
+_LISTED = (
+    b"<ListBucketResult><IsTruncated>false</IsTruncated><Contents><Key>cut/ratings/20260101T0-m-1-00.jsonl"
+    b'</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified><ETag>"0"</ETag><Size>30</Size></Contents>'
+    b"</ListBucketResult>"
+)
+
+
+def test_an_object_store_that_gives_less_than_it_lists_is_told_on_and_nothing_of_it_counts(
+    tmp_path: Path, s3: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Cutting)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    cutting = {**s3, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.server_port}"}
+    for name, value in {**cutting, "COAUDIT_MIRRORS": str(tmp_path)}.items():
+        monkeypatch.setenv(name, value)
+    mirror = Remote(f"s3://{BUCKET}/cut")
+    with pytest.raises(StoreError, match="gave 15 bytes and says that it holds 30"):
+        mirror.pull()
+    server.shutdown()
+    server.server_close()
+    assert not any(path.is_file() for path in mirror.folder.rglob("*"))
+
+
+def test_a_mirror_heals_what_its_disk_lost_and_says_what_the_object_store_lost(
+    tmp_path: Path, s3: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {**s3, "COAUDIT_MIRRORS": str(tmp_path)}.items():
+        monkeypatch.setenv(name, value)
+    url, names = f"s3://{BUCKET}/losing", [f"sources/2026{number}-m-1-00.jsonl" for number in range(3)]
+    for name in names:
+        Remote(url).create(name, b'{"line": 1}\n')
+    mirror = Remote(url)
+    mirror.pull()
+    (mirror.folder / names[1]).write_bytes(b'{"li')
+    Remote(url).pull()
+    assert (mirror.folder / names[1]).read_bytes() == b'{"line": 1}\n'
+    mirror.delete(names[2:])
+    with pytest.raises(StoreError, match=f"1 files of its ledgers are gone from there, {names[2]}"):
+        Remote(url).pull()
+    Remote(url).put(names[2], mirror.folder / names[2])
+    Remote(url).pull()
+
+
+def test_studies_of_one_name_in_two_object_stores_have_a_mirror_each(
+    tmp_path: Path, s3: dict[str, str]
+) -> None:
+    (one,) = study(tmp_path, "twice", s3, 1)
+    (part,) = logs(tmp_path / "logs", parts=1, sessions=2)
+    one.run("ingest", part)
+    with object_store() as elsewhere:
+        other = Machine(one.folder, one.workspace, elsewhere)
+        assert "no workspace here" in other.run("trajectory", "list", status=1), "not that of the first"
+    assert len(json.loads(one.run("trajectory", "list", "--json"))["rows"]) == 2
+
+
+OFF = """
+import datetime, time
+from coaudit.pipeline.ingest import imports, intake
+from coaudit.pipeline.store import ledger, sync
+import coaudit.schemas.rating as rating
+real, hours = time.time, {hours}
+time.time = lambda: real() + 3600 * hours
+class Off(datetime.datetime):
+    @classmethod
+    def now(cls, tz=None):
+        return datetime.datetime.now(tz) + datetime.timedelta(hours=hours)
+for module in (imports, ledger, rating):
+    module.datetime = Off
+"""
+"""Has a process believe that it is so many hours later."""
+
+
+def test_of_two_machines_whose_clocks_are_two_hours_apart_the_later_word_counts_on_both(
+    tmp_path: Path, s3: dict[str, str]
+) -> None:
+    ahead, behind = study(tmp_path, "clocks", s3)
+    ahead.changed, behind.changed = OFF.format(hours=1), OFF.format(hours=-1)
+    (part,) = logs(tmp_path / "logs", parts=1, sessions=2)
+    ahead.run("ingest", part)
+    (one, *_) = json.loads(behind.run("trajectory", "list", "--json"))["rows"]
+    given = tmp_path / "outcomes.jsonl"
+    for value, machine in enumerate((ahead, behind, ahead, behind), start=1):
+        given.write_text(json.dumps({"trajectory": one["id"], "name": "satisfaction", "value": value}) + "\n")
+        machine.run("outcomes", "import", given)
+        for other in (ahead, behind):
+            imported = [row for row in tables(other)["outcomes"] if "True" in row]
+            assert len(imported) == 1 and f"{float(value)}, True" in imported[0]
+
+
 def test_an_object_store_that_nobody_gave_credentials_for_is_told_so(
     tmp_path: Path, s3: dict[str, str]
 ) -> None:

@@ -130,6 +130,16 @@ def _leave(base: duckdb.DuckDBPyConnection, place: Place, settings: Settings) ->
     _wait(base, place, settings)
 
 
+def _why(error: duckdb.Error) -> str:
+    there = re.search(r"catalog version is (\S+), but the extension requires version (\S+)\.", str(error))
+    if there is None:
+        return reason(error)
+    return (
+        f"its catalog has DuckLake's format {there[1]}, this machine knows {there[2]}: have one version of "
+        "coaudit and of its extra `lake` on all machines"
+    )
+
+
 def _wait(base: duckdb.DuckDBPyConnection, place: Place, settings: Settings) -> None:
     """Keep a connection that has its extensions and no lake."""
     with _taking:
@@ -155,7 +165,7 @@ def _attach(
         _reach(connection, _data_path(connection))
     except duckdb.Error as error:
         connection.close()
-        raise StoreError(f"{place}: cannot open the lake: {reason(error)}") from error
+        raise StoreError(f"{place}: cannot open the lake: {_why(error)}") from error
     except NoLake:
         _wait(connection, place, settings)
         raise

@@ -22,7 +22,8 @@ from .workspace import Workspace
 CODEBOOKS = "codebooks"
 LEDGER_BATCH = 20_000
 """Ratings held at once: a ledger of a million must not be in memory."""
-
+LONGEST_WAIT = 300.0
+"""Seconds from now beyond which nobody has derived rows wait: who said so has another clock."""
 _Broken = tuple[str, int, Quarantined]
 """The file and the line of what could not be read of a ledger."""
 
@@ -69,7 +70,8 @@ def lags(workspace: Workspace, connection: duckdb.DuckDBPyConnection) -> bool:
     if version(connection) is None:
         return True
     loaded = reached(connection)
-    late = execute(connection, "SELECT 1 FROM postponed WHERE until < ?", [time.time()]).fetchone()
+    query, now = "SELECT 1 FROM postponed WHERE until NOT BETWEEN ? AND ?", time.time()
+    late = execute(connection, query, [now, now + LONGEST_WAIT]).fetchone()
     if late or _loaded_codebooks(connection) != codebooks.state(workspace.codebooks):
         return True
     if samples.changed(workspace, loaded):
