@@ -1,9 +1,11 @@
 """A lake on Postgres beside a file, and a study in an object store beside a folder: the same commands.
 
-    python benchmarks/machines.py [--sessions N] [--keep]
+    python benchmarks/machines.py [--sessions N] [--storm SECONDS] [--keep]
 
-Postgres and moto's S3 run on this machine. Each command is timed on the file and on the lake in turn, so
-that the machine's other work spoils both; ratios count (file's seconds / the other's, so 1 is as fast).
+Postgres and moto's S3 run on this machine. First four writers, of which two are killed again and again, four
+readers and one that rebuilds work on a lake for a minute; what they did and saw is counted. Then each
+command is timed on the file and on the lake in turn, so that the machine's other work spoils both; ratios
+count (file's seconds / the other's, so 1 is as fast).
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ from ratios import hold
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from coaudit.pipeline.systems.cogym.generate import generate
 from tests.servers import BUCKET, Machine, object_store, postgres
+from tests.storm import storm
+from tests.studies import logs, study
 
 COMMANDS = {
     "ingest": lambda logs: ("ingest", logs, "--copy"),
@@ -35,12 +39,15 @@ def main() -> None:
     """Time all, print a row a command."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--sessions", type=int, default=1000)
+    options.add_argument("--storm", type=float, default=60.0, help="seconds; 0 leaves it out")
     options.add_argument("--keep", action="store_true")
     given = options.parse_args()
     with tempfile.TemporaryDirectory(prefix="pytest-machines-") as place:
         folder = Path(place)
         folder.chmod(0o755)
         generate(folder / "logs", given.sessions, 1)
+        if given.storm and not _weathered(folder / "storm", given.storm):
+            sys.exit(1)
         with postgres(folder / "postgres") as conninfo, object_store() as s3:
             (folder / "lake").mkdir()
             settings = f'store = "ducklake:postgres:{conninfo}"\n'
@@ -59,6 +66,24 @@ def main() -> None:
                     ratios[f"{kind}: {name} / file"] = took["file"] / took[kind]
     print(f"{given.sessions} sessions, {subprocess.check_output(['nproc'], text=True).strip()} cores")
     hold(ratios, keep=given.keep)
+
+
+def _weathered(folder: Path, seconds: float) -> bool:
+    """Whether a storm has done no harm; what was counted is printed."""
+    folder.mkdir()
+    with postgres(folder / "postgres") as conninfo, object_store() as s3:
+        lake = {"store": f"ducklake:postgres:{conninfo}", "data": str(folder / "tables")}
+        machines = study(folder, "storm", s3, 9, **lake)
+        parts = logs(folder / "logs", parts=80, sessions=8)
+        kills = [seconds * share / 10 for share in range(2, 8)]
+        told = storm(folder, machines, parts, kills=kills, catalog=conninfo, seconds=seconds)
+    print(
+        f"storm: {told.ingested} ingests of 8 sessions, {told.killed} killed, {told.rebuilds} rebuilds, "
+        f"{told.commits} commits, {told.looks} whole looks; longest wait {told.longest_command:.1f} s for an "
+        f"ingest, {told.longest_look:.1f} s for a look; wrong: {dict(told.wrong) or 'nothing'}",
+        flush=True,
+    )
+    return not told.wrong
 
 
 def _timed(machine: Machine, command: tuple[object, ...]) -> float:

@@ -24,25 +24,20 @@ from coaudit.pipeline.annotate.pull import last_mark
 from coaudit.pipeline.errors import StoreError
 from coaudit.pipeline.ingest.run import ingest
 from coaudit.pipeline.store import Store, Workspace
+from coaudit.pipeline.store import lake as tables_of_a_lake
 from coaudit.pipeline.store.remote import Remote
 from coaudit.pipeline.systems import ReadOptions
-from coaudit.pipeline.systems.cogym.generate import generate
 from coaudit.schemas import Codebook, canonical_json
 from tests.judges.endpoint import Endpoint
 from tests.servers import BUCKET, Machine, free_port, object_store, postgres
 from tests.shared import ROOT
+from tests.storm import storm
+from tests.studies import alone, logs, study, tables
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("machines")]
 pytest.importorskip("duckdb_extensions", reason="the extra `lake` is not installed")
+psycopg = pytest.importorskip("psycopg", reason="the extra `lake` is not installed")
 pytest.importorskip("obstore", reason="the extra `remote` is not installed")
-TABLES = {
-    "trajectories": "id, native_id, n_events, digest",
-    "events": "trajectory_id, seq, sub, kind, text",
-    "units": "*",
-    "counted": "trajectory_id, event, codebook, code, rater, label",
-    "outcomes": "trajectory_id, name, value, imported",
-    "measured": "metric, trajectory_id, round(value, 9), participant, rater, scoring, definition",
-}
 
 
 @pytest.fixture(scope="module")
@@ -60,8 +55,6 @@ def catalog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 def database(catalog: str, request: pytest.FixtureRequest) -> str:
     """A database of the catalog for one test alone."""
-    import psycopg
-
     name = f"test_{abs(hash(request.node.name)):x}"
     with psycopg.connect(catalog, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}")
@@ -72,52 +65,6 @@ def database(catalog: str, request: pytest.FixtureRequest) -> str:
 def endpoint() -> Iterator[Endpoint]:
     with Endpoint(latency=0.05).serving() as serving:
         yield serving
-
-
-def tables(machine: Machine) -> dict[str, list[str]]:
-    """What a machine sees."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in {**machine.environment, "COAUDIT_MIRRORS": str(machine.folder)}.items():
-            patch.setenv(name, value)
-        store = Store(Workspace.at(machine.workspace))
-        with store.reading() as connection:
-            return {
-                table: sorted(map(str, connection.execute(f"SELECT {columns} FROM {table}").fetchall()))
-                for table, columns in TABLES.items()
-            }
-
-
-def logs(folder: Path, *, parts: int, sessions: int = 4) -> list[Path]:
-    """Folders of generated sessions."""
-    generate(folder / "all", parts * sessions, 1)
-    for number, path in enumerate(sorted((folder / "all").glob("*/*"))):
-        target = folder / f"part{number % parts}" / path.parent.name / path.name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        path.rename(target)
-    return [folder / f"part{part}" for part in range(parts)]
-
-
-def alone(folder: Path, parts: list[Path], *commands: tuple[object, ...]) -> dict[str, list[str]]:
-    """What one machine with a folder of its own comes to."""
-    machine = Machine(folder / "alone", str(folder / "alone" / "workspace"))
-    for command in (*(("ingest", part) for part in parts), *commands):
-        machine.run(*command)
-    return tables(machine)
-
-
-def study(folder: Path, name: str, s3: dict[str, str], machines: int = 2, **settings: str) -> list[Machine]:
-    """Machines that share a study in the object store."""
-    url = f"s3://{BUCKET}/{name}"
-    if settings:
-        import obstore
-        from obstore.store import from_url
-
-        text = "".join(f"{key} = {json.dumps(value)}\n" for key, value in settings.items())
-        with pytest.MonkeyPatch.context() as patch:
-            for key, value in s3.items():
-                patch.setenv(key, value)
-            obstore.put(from_url(url, client_options={"allow_http": True}), "coaudit.toml", text.encode())
-    return [Machine(folder / f"machine{n}", url, s3) for n in range(machines)]
 
 
 def test_machines_that_share_an_object_store_see_what_one_machine_would(
@@ -171,67 +118,45 @@ def test_a_rebuild_keeps_what_other_machines_brought_into_the_lake(
     assert tables(second) == before
 
 
-READER = """
-import contextlib, json, sys
-from pathlib import Path
-from coaudit.pipeline.ingest.ready import ready
-from coaudit.pipeline.store import Workspace
-
-WRONG = '''
-    SELECT 'doubled' AS what, id FROM trajectories GROUP BY id HAVING count(*) > 1
-    UNION ALL SELECT 'doubled event', trajectory_id FROM events GROUP BY trajectory_id, seq, sub
-        HAVING count(*) > 1
-    UNION ALL SELECT 'torn', id FROM trajectories LEFT JOIN events ON trajectory_id = id
-        GROUP BY id, n_events HAVING count(trajectory_id) <> n_events
-    UNION ALL SELECT 'torn', id FROM trajectories WHERE id NOT IN (SELECT trajectory_id FROM computed)
-    UNION ALL SELECT 'left over', trajectory_id FROM events WHERE trajectory_id NOT IN (
-        SELECT id FROM trajectories)
-'''
-here, end = Workspace.at(None), Path(sys.argv[1])
-looks, wrong, seen = 0, [], []
-while not looks or not end.exists():
-    store = ready(here, str, lambda title: contextlib.nullcontext(lambda *so_far: None))
-    with store.reading() as connection:
-        wrong += connection.execute(WRONG).fetchall()
-        seen += connection.execute("SELECT count(*) FROM trajectories").fetchone()
-    looks += 1
-print(json.dumps({"looks": looks, "wrong": wrong, "seen": seen}))
-raise SystemExit(0)
-"""
-
-
-def test_four_writers_two_of_them_killed_four_readers_and_a_rebuild_lose_double_and_tear_nothing(
+def test_four_writers_two_of_them_killed_four_readers_and_rebuilds_lose_double_and_tear_nothing(
     tmp_path: Path, s3: dict[str, str], database: str
 ) -> None:
     machines = study(
         tmp_path, "storm", s3, 9, store=f"ducklake:postgres:{database}", data=str(tmp_path / "tables")
     )
-    writers, readers, rebuilder = machines[:4], machines[4:8], machines[8]
-    parts, end = logs(tmp_path / "logs", parts=8, sessions=8), tmp_path / "end"
-    writers[3].run("ingest", parts[7])
-    for reader in readers:
-        reader.changed = READER
-    reading = [reader.start(end) for reader in readers]
-    running = [w.start("ingest", *parts[2 * n : 2 * n + 2]) for n, w in enumerate(writers)]
-    time.sleep(5)
-    for victim in running[:2]:
-        os.kill(victim.pid, signal.SIGKILL)
-        victim.communicate()
-    for one in (*running[2:], rebuilder.start("rebuild")):
-        _, complaint = one.communicate()
-        assert one.returncode == 0, complaint
-    for n in (0, 1):  # what a killed machine had not brought in, it brings in now
-        writers[n].run("ingest", *parts[2 * n : 2 * n + 2])
-    rebuilder.run("rebuild")
-    end.touch()
-    for one in reading:
-        out, complaint = one.communicate()
-        assert one.returncode == 0, complaint
-        told = json.loads(out)
-        assert told["wrong"] == []
-        assert told["seen"] == sorted(told["seen"]), "what was there once stays"
-        assert told["looks"] > 3 and told["seen"][-1] == 64
-    assert tables(writers[0]) == tables(rebuilder) == alone(tmp_path, parts)
+    parts = logs(tmp_path / "logs", parts=8, sessions=8)
+    told = storm(tmp_path, machines, parts, kills=(5.0, 6.0), catalog=database)
+    assert (told.wrong, told.killed, told.ingested) == ({}, 2, 8)
+    assert told.looks >= 12 and told.rebuilds >= 2 and told.commits > 8
+
+
+def test_what_reads_a_lake_stays_in_its_state_while_the_files_of_many_commits_are_merged(
+    tmp_path: Path, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    (here / "coaudit.toml").write_text(f'store = "ducklake:postgres:{database}"\n')
+    store = Store(Workspace(here))
+    first, *later = logs(tmp_path / "logs", parts=6, sessions=2)
+    for part in (first, *later[:-1]):
+        ingest(store, [part], ReadOptions())
+
+    def looked() -> tuple[list[tuple[Any, ...]], int]:
+        live = "SELECT count(*) FROM ducklake_data_file WHERE end_snapshot IS NULL"
+        with store.reading() as connection, psycopg.connect(database) as catalog:
+            rows = connection.execute(
+                "SELECT trajectory_id, seq, sub, text FROM events ORDER BY ALL"
+            ).fetchall()
+            return rows, int((catalog.execute(live).fetchone() or (0,))[0])
+
+    monkeypatch.setattr(tables_of_a_lake, "MANY_FILES", 3)
+    with store.held():
+        before, files = looked()
+        with ThreadPoolExecutor(1) as elsewhere:
+            elsewhere.submit(ingest, Store(store.workspace), later[-1:], ReadOptions()).result()
+        after, merged = looked()
+        assert after == before and merged < files - 5
+    assert len(looked()[0]) > len(before)
 
 
 @pytest.mark.parametrize("place", ["folder", "object store", "catalog"])
@@ -422,6 +347,107 @@ def test_an_object_store_that_refuses_or_lies_about_a_write_is_told_on(
     assert "hush-hush" not in told
 
 
+class _Cutting(_Lying):
+    """An object store that gives half of what it lists."""
+
+    def do_GET(self) -> None:
+        if "list-type" not in self.path:
+            self._answer(200, b"{}\n" * 5)
+        elif "ratings" in self.path:
+            self._answer(200, _LISTED)
+        else:
+            super().do_GET()
+
+
+_LISTED = (
+    b"<ListBucketResult><IsTruncated>false</IsTruncated><Contents><Key>cut/ratings/20260101T0-m-1-00.jsonl"
+    b'</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified><ETag>"0"</ETag><Size>30</Size></Contents>'
+    b"</ListBucketResult>"
+)
+
+
+def test_an_object_store_that_gives_less_than_it_lists_is_told_on_and_nothing_of_it_counts(
+    tmp_path: Path, s3: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Cutting)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    cutting = {**s3, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.server_port}"}
+    for name, value in {**cutting, "COAUDIT_MIRRORS": str(tmp_path)}.items():
+        monkeypatch.setenv(name, value)
+    mirror = Remote(f"s3://{BUCKET}/cut")
+    with pytest.raises(StoreError, match="gave 15 bytes and says that it holds 30"):
+        mirror.pull()
+    server.shutdown()
+    server.server_close()
+    assert not any(path.is_file() for path in mirror.folder.rglob("*"))
+
+
+def test_a_mirror_heals_what_its_disk_lost_and_says_what_the_object_store_lost(
+    tmp_path: Path, s3: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {**s3, "COAUDIT_MIRRORS": str(tmp_path)}.items():
+        monkeypatch.setenv(name, value)
+    url, names = f"s3://{BUCKET}/losing", [f"sources/2026{number}-m-1-00.jsonl" for number in range(3)]
+    for name in names:
+        Remote(url).create(name, b'{"line": 1}\n')
+    mirror = Remote(url)
+    mirror.pull()
+    (mirror.folder / names[1]).write_bytes(b'{"li')
+    Remote(url).pull()
+    assert (mirror.folder / names[1]).read_bytes() == b'{"line": 1}\n'
+    mirror.delete(names[2:])
+    with pytest.raises(StoreError, match=f"1 files of its ledgers are gone from there, {names[2]}"):
+        Remote(url).pull()
+    Remote(url).put(names[2], mirror.folder / names[2])
+    Remote(url).pull()
+
+
+def test_studies_of_one_name_in_two_object_stores_have_a_mirror_each(
+    tmp_path: Path, s3: dict[str, str]
+) -> None:
+    (one,) = study(tmp_path, "twice", s3, 1)
+    (part,) = logs(tmp_path / "logs", parts=1, sessions=2)
+    one.run("ingest", part)
+    with object_store() as elsewhere:
+        other = Machine(one.folder, one.workspace, elsewhere)
+        assert "no workspace here" in other.run("trajectory", "list", status=1), "not that of the first"
+    assert len(json.loads(one.run("trajectory", "list", "--json"))["rows"]) == 2
+
+
+OFF = """
+import datetime, time
+from coaudit.pipeline.ingest import imports, intake
+from coaudit.pipeline.store import ledger, sync
+import coaudit.schemas.rating as rating
+real, hours = time.time, {hours}
+time.time = lambda: real() + 3600 * hours
+class Off(datetime.datetime):
+    @classmethod
+    def now(cls, tz=None):
+        return datetime.datetime.now(tz) + datetime.timedelta(hours=hours)
+for module in (imports, ledger, rating):
+    module.datetime = Off
+"""
+"""Has a process believe that it is so many hours later."""
+
+
+def test_of_two_machines_whose_clocks_are_two_hours_apart_the_later_word_counts_on_both(
+    tmp_path: Path, s3: dict[str, str]
+) -> None:
+    ahead, behind = study(tmp_path, "clocks", s3)
+    ahead.changed, behind.changed = OFF.format(hours=1), OFF.format(hours=-1)
+    (part,) = logs(tmp_path / "logs", parts=1, sessions=2)
+    ahead.run("ingest", part)
+    (one, *_) = json.loads(behind.run("trajectory", "list", "--json"))["rows"]
+    given = tmp_path / "outcomes.jsonl"
+    for value, machine in enumerate((ahead, behind, ahead, behind), start=1):
+        given.write_text(json.dumps({"trajectory": one["id"], "name": "satisfaction", "value": value}) + "\n")
+        machine.run("outcomes", "import", given)
+        for other in (ahead, behind):
+            imported = [row for row in tables(other)["outcomes"] if "True" in row]
+            assert len(imported) == 1 and f"{float(value)}, True" in imported[0]
+
+
 def test_an_object_store_that_nobody_gave_credentials_for_is_told_so(
     tmp_path: Path, s3: dict[str, str]
 ) -> None:
@@ -459,6 +485,33 @@ def test_nobody_overwrites_settings_that_they_have_not_seen(
     put(first, "b = 2\n")
     (there,) = {path.read_text() for path in tmp_path.glob("*/**/coaudit.toml") if path.parent.name != "mine"}
     assert there == "b = 2\n"
+
+
+def test_a_new_mirror_fetches_what_many_short_runs_left_side_by_side(
+    tmp_path: Path, s3: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {**s3, "COAUDIT_MIRRORS": str(tmp_path)}.items():
+        monkeypatch.setenv(name, value)
+    names = [f"ratings/2026{number:04d}-m-1-0a0b0c0d.jsonl" for number in range(60)]
+    for name in names:
+        assert Remote(f"s3://{BUCKET}/short").create(name, name.encode())
+    fetch, at_once = Remote._fetch, threading.Barrier(8)
+
+    def slowly(remote: Remote, name: str, target: Path) -> None:
+        if name < names[8]:
+            at_once.wait(30)  # breaks unless eight are fetched at once
+        fetch(remote, name, target)
+
+    monkeypatch.setattr(Remote, "_fetch", slowly)
+    mirror = Remote(f"s3://{BUCKET}/short")
+    mirror.pull()
+    assert {name: (mirror.folder / name).read_text() for name in names} == {name: name for name in names}
+    monkeypatch.setattr(Remote, "_fetch", _unwanted)
+    Remote(f"s3://{BUCKET}/short").pull()
+
+
+def _unwanted(remote: Remote, name: str, target: Path) -> None:
+    raise AssertionError(f"{name} is there")
 
 
 def test_of_two_machines_that_put_settings_at_once_the_object_store_refuses_one(

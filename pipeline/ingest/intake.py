@@ -62,9 +62,11 @@ class _Late:
 class Intake:
     """The sources of one run: first all are announced, then they are read and stored."""
 
-    def __init__(self, store: Store, result: Ingested) -> None:
+    def __init__(self, store: Store, result: Ingested, *, derives: bool = True) -> None:
         self.store = store
         self.result = result
+        self._derives = derives
+        """Else that waits for the caller's `Store.catch_up`."""
         self._expected: list[_Expected] = []
         self._readings: list[Reading] = []
         self._blocks: list[Block] = []
@@ -145,7 +147,7 @@ class Intake:
                 [{**item.model_dump(), "read_from": path} for item, path in self._wrong],
             )
             self._note(connection, self._expected[self._noted : noted])
-            self._derive(connection, stored, last=reached is None)
+            self._derive(connection, stored, last=self._derives and reached is None)
         self.result.quarantined.extend(item for item, _ in self._wrong)
         self._blocks, self._wrong = [], []
         self._opened, self._noted = opened, noted

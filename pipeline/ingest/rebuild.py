@@ -129,7 +129,7 @@ def _digests(store: Store) -> dict[str, str]:
 def _filled(store: Store, sources: Sequence[Source], progress: Progress | None) -> Ingested:
     """Read sources into a store, and the ledgers of ratings and outcomes after them."""
     result = Ingested()
-    intake = Intake(store, result)
+    intake = Intake(store, result, derives=False)
     for item in _references(store, (one for one in sources if one.reference)):
         intake.refuse(item, item.source)
     gone = forgetting.outside(store.workspace)

@@ -74,7 +74,7 @@ def shared(
         base = _attached_lakes.get(key)
         if base is None or not _answers(base):
             base = _loaded(place, given)
-            _attach(base, place, read_only=read_only, create=create)
+            _attach(base, place, read_only=read_only, create=create, settings=given)
             _attached_lakes[key] = base
         cursor = quiet(base.cursor())
     with closing(cursor):
@@ -96,7 +96,7 @@ def opened(
     a place that is not there, without any password.
     """
     base = _loaded(place, settings)
-    _attach(base, place, read_only=read_only, create=create, snapshot=snapshot)
+    _attach(base, place, read_only=read_only, create=create, snapshot=snapshot, settings=settings)
     try:
         with closing(quiet(base.cursor())) as connection:
             yield connection
@@ -127,6 +127,21 @@ def _leave(base: duckdb.DuckDBPyConnection, place: Place, settings: Settings) ->
     except duckdb.Error:
         base.close()
         return
+    _wait(base, place, settings)
+
+
+def _why(error: duckdb.Error) -> str:
+    there = re.search(r"catalog version is (\S+), but the extension requires version (\S+)\.", str(error))
+    if there is None:
+        return reason(error)
+    return (
+        f"its catalog has DuckLake's format {there[1]}, this machine knows {there[2]}: have one version of "
+        "coaudit and of its extra `lake` on all machines"
+    )
+
+
+def _wait(base: duckdb.DuckDBPyConnection, place: Place, settings: Settings) -> None:
+    """Keep a connection that has its extensions and no lake."""
     with _taking:
         _idle.setdefault((os.getpid(), kind_of(place.url)[0], settings), []).append(base)
 
@@ -138,8 +153,11 @@ def _attach(
     read_only: bool,
     create: bool,
     snapshot: int | None = None,
+    settings: Settings,
 ) -> None:
-    """Attach a lake, and reach its files; the connection is closed where that cannot be."""
+    """Attach a lake, and reach its files; the connection waits for the next where there is no lake, and is
+    closed where that cannot be told.
+    """
     mode = ["READ_ONLY"] if read_only else []
     mode += [] if snapshot is None else [f"SNAPSHOT_VERSION {snapshot}"]
     try:
@@ -147,7 +165,10 @@ def _attach(
         _reach(connection, _data_path(connection))
     except duckdb.Error as error:
         connection.close()
-        raise StoreError(f"{place}: cannot open the lake: {reason(error)}") from error
+        raise StoreError(f"{place}: cannot open the lake: {_why(error)}") from error
+    except NoLake:
+        _wait(connection, place, settings)
+        raise
     except BaseException:
         connection.close()
         raise

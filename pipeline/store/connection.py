@@ -26,6 +26,9 @@ PATIENCE = 30.0
 """Seconds that an open is retried while another process writes."""
 
 
+OWN_SCHEMA = "tables_"
+"""Begins the name of a schema that is made with its tables and never made again: their version stays."""
+_versions: dict[str, int] = {}
 AMONG = "IN (SELECT unnest(?::JSON::VARCHAR[]))"
 """A condition of a query: to be one of some `texts`."""
 FEW_ROWS = 8
@@ -170,6 +173,16 @@ def version(connection: duckdb.DuckDBPyConnection) -> int | None:
 
     Asked outside a transaction: a table that is not there would end it.
     """
+    (schema,) = connection.execute("SELECT current_schema()").fetchone() or ("",)
+    if schema not in _versions:
+        there = _asked_version(connection)
+        if there is None or not schema.startswith(OWN_SCHEMA):
+            return there
+        _versions[schema] = there
+    return _versions[schema]
+
+
+def _asked_version(connection: duckdb.DuckDBPyConnection) -> int | None:
     try:
         row = connection.execute("SELECT value FROM meta WHERE key = 'version'").fetchone()
     except duckdb.CatalogException:

@@ -140,6 +140,7 @@ class Store:
                 if why := _refusal(error):
                     raise WriteError(f"{self.tables}: cannot store: {why}") from error
                 raise
+            self.tables.tidy(connection)
 
     @property
     def is_made(self) -> bool:
@@ -274,10 +275,8 @@ class Store:
             yield connection
 
     def _make(self, connection: duckdb.DuckDBPyConnection) -> None:
-        self.tables.make(connection)
         folder = resources.files("coaudit.pipeline.store.sql")
-        for name in ("tables.sql", *VIEWS):
-            connection.execute((folder / name).read_text())
+        self.tables.make(connection, [(folder / name).read_text() for name in ("tables.sql", *VIEWS)])
         insert(connection, "meta", [{"key": "version", "value": str(VERSION)}])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 
@@ -70,14 +70,19 @@ class File:
         """A connection that stays in one state: it keeps writers out by itself."""
         yield connection
 
-    def make(self, connection: duckdb.DuckDBPyConnection) -> None:
-        """Tables need nothing before them."""
+    def make(self, connection: duckdb.DuckDBPyConnection, statements: Iterable[str]) -> None:
+        """New tables, by the statements that make them."""
+        for statement in statements:
+            connection.execute(statement)
 
     @contextmanager
     def turn(self) -> Iterator[None]:
         """Write, but not while a rebuild swaps."""
         with nullcontext() if self._aside else self.locks.shared("swap"):
             yield
+
+    def tidy(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """A file sees to that itself."""
 
     @contextmanager
     def alone(self) -> Iterator[None]:

@@ -20,6 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -28,7 +29,7 @@ from platformdirs import user_state_path
 
 from ..errors import StoreError
 from . import disk
-from .ledger import PART, SOON
+from .ledger import PART, SOON, files
 from .locks import reason, without_password
 
 MIRRORED = (
@@ -51,6 +52,13 @@ _READ_BACK = 1 << 20
 """Bytes up to which what was written is read again."""
 
 
+class Listed(NamedTuple):
+    """A word that changes with what an object holds, and its bytes."""
+
+    tag: str
+    size: int
+
+
 class Seen(NamedTuple):
     """When an object was written, by the object store's clock, and a word that changes with what it holds."""
 
@@ -65,9 +73,8 @@ class Remote:
         self.url = url.rstrip("/")
         self.folder = mirror_of(self.url)
         self._looked = 0.0
-        self._there: dict[str, str] = {}
+        self._there: dict[str, Listed] = {}
         self._store: Any = None
-        self._pool: ThreadPoolExecutor | None = None
         self._uploads: list[Future[None]] = []
 
     def __str__(self) -> str:
@@ -78,12 +85,17 @@ class Remote:
         if not at_once and time.monotonic() - self._looked < FRESH:
             return
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for name, tag in self._listed():
-            target = self.folder / name
-            if self._there.get(name) != tag or not target.exists():
-                if not (target.exists() and _is_final(name)):
-                    self._fetch(name, target)
-                self._there[name] = tag
+        here = self._segments()
+        there = self._listed()
+        if gone := sorted(here - there.keys()):
+            raise StoreError(
+                f"{self}: {len(gone)} files of its ledgers are gone from there, {gone[0]} among them: bring "
+                f"them back from {self.folder}, or have another folder for what is there now ({MIRRORS})"
+            )
+        lacking = {name: listed.size for name, listed in there.items() if self._lacks(name, listed)}
+        for _ in self._side_by_side.map(self._bring, lacking, lacking.values()):
+            pass
+        self._there = there
         if not self._looked:
             self._hand_over()
         self._looked = time.monotonic()
@@ -160,9 +172,7 @@ class Remote:
 
     def keep_log(self, content: str, folder: Path) -> None:
         """Hold a log's files under the hash of what they hold, by the time that anything is published."""
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(SIDE_BY_SIDE)
-        self._uploads.append(self._pool.submit(self._keep, content, folder))
+        self._uploads.append(self._side_by_side.submit(self._keep, content, folder))
 
     def _keep(self, content: str, folder: Path) -> None:
         name = f"logs/{content}.tar.gz"
@@ -210,17 +220,39 @@ class Remote:
         with suppress(FileNotFoundError), self._explained(", ".join(names[:1])):
             self._client.delete(list(names))
 
-    def _listed(self) -> Iterator[tuple[str, str]]:
-        """Names and tags of what a mirror holds."""
+    @cached_property
+    def _side_by_side(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(SIDE_BY_SIDE)
+
+    def _segments(self) -> set[str]:
+        """The files of ledgers in the mirror: each lay in the object store before it bore its name here."""
+        folders = (name for name in MIRRORED if _is_final(f"{name}/"))
+        return {f"{name}/{path.name}" for name in folders for path in files(self.folder / name)}
+
+    def _listed(self) -> dict[str, Listed]:
+        """What a mirror is to hold."""
+        with self._explained(""):  # first and alone: it makes the client that the others use
+            above = self._client.list_with_delimiter()["objects"]
+        listed = {meta["path"]: _listed(meta) for meta in above if meta["path"] in SETTINGS}
+        for part in self._side_by_side.map(self._listed_in, MIRRORED):
+            listed |= part
+        return listed
+
+    def _listed_in(self, folder: str) -> dict[str, Listed]:
         with self._explained(""):
-            for folder in MIRRORED:
-                for batch in self._client.list(folder):
-                    for meta in batch:
-                        if _is_safe(meta["path"]):
-                            yield meta["path"], _tag(meta)
-            for meta in self._client.list_with_delimiter()["objects"]:
-                if meta["path"] in SETTINGS:
-                    yield meta["path"], _tag(meta)
+            objects = [meta for batch in self._client.list(folder) for meta in batch]
+        return {meta["path"]: _listed(meta) for meta in objects if _is_safe(meta["path"])}
+
+    def _lacks(self, name: str, listed: Listed) -> bool:
+        """Whether the mirror has not got an object as it is there, or not all of it."""
+        try:
+            size = (self.folder / name).stat().st_size
+        except FileNotFoundError:
+            return True
+        return size != listed.size or not (_is_final(name) or self._there.get(name) == listed)
+
+    def _bring(self, name: str, size: int) -> None:
+        self._fetch(name, self.folder / name, size)
 
     def _hand_over(self) -> None:
         """Publish what processes left that were killed before they could."""
@@ -254,12 +286,18 @@ class Remote:
                 if folder.is_dir():
                     yield folder.name, folder
 
-    def _fetch(self, name: str, target: Path) -> None:
+    def _fetch(self, name: str, target: Path, size: int | None = None) -> None:
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         aside = target.with_name(f".{target.name}.{os.getpid()}.{secrets.token_hex(4)}")
         with self._explained(name), aside.open("wb") as file:
             for block in self._client.get(name).stream():
                 file.write(block)
+        got = aside.stat().st_size
+        if size not in (None, got) and _is_final(name):
+            aside.unlink()
+            raise StoreError(
+                f"{self}/{name}: the object store gave {got} bytes and says that it holds {size}"
+            )
         aside.replace(target)
 
     def _has(self, name: str, size: int | None = None) -> bool:
@@ -291,8 +329,7 @@ class Remote:
                     f"{self}: a workspace is a folder or lies at {', '.join(f'{one}://' for one in SCHEMES)}"
                 )
             with self._explained(""):
-                endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
-                plain = {"client_options": {"allow_http": True}} if endpoint.startswith("http://") else {}
+                plain = {"client_options": {"allow_http": True}} if _endpoint().startswith("http://") else {}
                 self._store = from_url(self.url, **plain)
         return self._store
 
@@ -310,14 +347,23 @@ class Remote:
 
 def mirror_of(url: str) -> Path:
     """The folder of this machine that mirrors a study."""
-    above = os.environ.get(MIRRORS)
+    above, seen_at = os.environ.get(MIRRORS), _endpoint()
     readable = re.sub(r"[^\w.-]+", "-", without_password(url))[-60:].strip("-")
-    name = f"{readable}-{blake2b(url.encode(), digest_size=4).hexdigest()}"
+    name = f"{readable}-{blake2b((url + seen_at).encode(), digest_size=4).hexdigest()}"
     return (Path(above).absolute() if above else user_state_path("coaudit") / "mirrors") / name
+
+
+def _listed(meta: Mapping[str, Any]) -> Listed:
+    return Listed(_tag(meta), int(meta["size"]))
 
 
 def _tag(meta: Mapping[str, Any]) -> str:
     return str(meta["e_tag"] or meta["last_modified"])
+
+
+def _endpoint() -> str:
+    """Where S3 is reached, if that is said: a bucket of one name is another one there."""
+    return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
 
 
 def _is_final(name: str) -> bool:

@@ -43,14 +43,14 @@ def outcome(trajectory_id: str, given: Outcome, *, imported: bool) -> Row:
     }
 
 
-def ratings(many: Iterable[Rating], ledger: str, lines: Sequence[int]) -> dict[str, Sequence[Any]]:
-    """Columns of `ratings`, each of which stands in that line of a ledger."""
+def ratings(many: Sequence[Rating], ledgers: Sequence[str], lines: Sequence[int]) -> dict[str, Sequence[Any]]:
+    """Columns of `ratings`, each of which stands in that line of that file of the ledger."""
     values = zip(*map(_RATING_VALUES, many), strict=True)
     columns: dict[str, Sequence[Any]] = dict(zip(_RATING, values, strict=True))
     for name in ("parameters", "external"):
         columns[name] = [canonical_json(value) if value else None for value in columns[name]]
     return {
-        "ledger": [ledger] * len(lines),
+        "ledger": ledgers,
         "line": lines,
         "trajectory_id": columns.pop("trajectory"),
         **columns,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +23,10 @@ from .workspace import Workspace
 CODEBOOKS = "codebooks"
 LEDGER_BATCH = 20_000
 """Ratings held at once: a ledger of a million must not be in memory."""
+LONGEST_WAIT = 300.0
+"""Seconds from now beyond which nobody has derived rows wait: who said so has another clock."""
+_Broken = tuple[str, int, Quarantined]
+"""The file and the line of what could not be read of a ledger."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +62,7 @@ def reached(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
 
 def reach(connection: duckdb.DuckDBPyConnection, offsets: Mapping[str, int]) -> None:
     """Keep that the database holds files of a ledger up to these bytes."""
-    delete(connection, "ledgers", "path", list(offsets))
-    insert(connection, "ledgers", [{"path": p, "bytes": end, "lines": 0} for p, end in offsets.items()])
+    _note(connection, {path: (end, 0) for path, end in offsets.items()})
 
 
 def lags(workspace: Workspace, connection: duckdb.DuckDBPyConnection) -> bool:
@@ -66,7 +71,8 @@ def lags(workspace: Workspace, connection: duckdb.DuckDBPyConnection) -> bool:
     if version(connection) is None:
         return True
     loaded = reached(connection)
-    late = execute(connection, "SELECT 1 FROM postponed WHERE until < ?", [time.time()]).fetchone()
+    query, now = "SELECT 1 FROM postponed WHERE until NOT BETWEEN ? AND ?", time.time()
+    late = execute(connection, query, [now, now + LONGEST_WAIT]).fetchone()
     if late or _loaded_codebooks(connection) != codebooks.state(workspace.codebooks):
         return True
     if samples.changed(workspace, loaded):
@@ -90,19 +96,10 @@ def load_ledgers(
     workspace: Workspace, connection: duckdb.DuckDBPyConnection, most: int | None = None
 ) -> Loaded:
     """Load ratings, outcomes and samples beyond the database; about so many ratings at the `most`."""
-    touched = set[str]()
-    loaded = reached(connection)
-    count = 0
-    for path in ledger.files(workspace.ratings):
-        while loaded.get(path.name) != path.stat().st_size:
-            if most is not None and count >= most:
-                return Loaded(touched, whole=False)
-            lines, about = _load_ratings(path, connection)
-            count += lines
-            touched |= about
-            if lines < LEDGER_BATCH:
-                break
-    touched |= _load_outcomes(workspace, connection)
+    loaded = _load_ratings(workspace, connection, most)
+    if not loaded.whole:
+        return loaded
+    touched = loaded.trajectories | _load_outcomes(workspace, connection)
     _load_samples(workspace, connection)
     return Loaded(touched, whole=True)
 
@@ -134,21 +131,35 @@ def _loaded_codebooks(connection: duckdb.DuckDBPyConnection) -> str | None:
     return row[0] if row else None
 
 
-def _load_ratings(path: Path, connection: duckdb.DuckDBPyConnection) -> tuple[int, set[str]]:
-    """Load the next `LEDGER_BATCH` lines of a ledger: how many there were, and what they are about."""
-    row = execute(connection, "SELECT bytes, lines FROM ledgers WHERE path = ?", [path.name]).fetchone()
-    offset, line = row or (0, 0)
-    batch = list(itertools.islice(ledger.ratings(path, offset), LEDGER_BATCH))
-    if not batch:
-        return 0, set()
-    items = [(number, item) for number, (item, _) in enumerate(batch, start=line + 1)]
-    fresh = {number: item for number, item in items if isinstance(item, Rating)}
-    if fresh:
-        insert_columns(connection, "ratings", rows.ratings(fresh.values(), path.name, list(fresh)))
-    broken = [(number, item) for number, item in items if isinstance(item, Quarantined)]
-    _quarantine(connection, path.name, broken)
-    _note(connection, path.name, batch[-1][1], line + len(batch))
-    return len(batch), {rating.trajectory for rating in fresh.values()}
+def _load_ratings(workspace: Workspace, connection: duckdb.DuckDBPyConnection, most: int | None) -> Loaded:
+    """Thousands at a time, whatever file they are in: many short runs leave many short files."""
+    query = "SELECT path, bytes, lines FROM ledgers"
+    stood = {path: (end, lines) for path, end, lines in connection.execute(query).fetchall()}
+    files = ledger.files(workspace.ratings)
+    grown = [path for path in files if stood.get(path.name, (0, 0))[0] != path.stat().st_size]
+    read = itertools.chain.from_iterable(_numbered(path, *stood.get(path.name, (0, 0))) for path in grown)
+    touched: set[str] = set()
+    broken: list[_Broken] = []
+    ends: dict[str, tuple[int, int]] = {}
+    left = sys.maxsize if most is None else most
+    while batch := list(itertools.islice(read, min(left, LEDGER_BATCH))):
+        left -= len(batch)
+        ends.update((name, (behind, number)) for name, number, _, behind in batch)
+        broken += [(name, number, item) for name, number, item, _ in batch if isinstance(item, Quarantined)]
+        fresh = [(item, name, number) for name, number, item, _ in batch if isinstance(item, Rating)]
+        if fresh:
+            columns = rows.ratings(*zip(*fresh, strict=True))
+            insert_columns(connection, "ratings", columns)
+            touched.update(columns["trajectory_id"])
+    _quarantine(connection, broken)
+    _note(connection, ends)
+    return Loaded(touched, whole=next(read, None) is None)
+
+
+def _numbered(path: Path, offset: int, line: int) -> Iterator[tuple[str, int, Rating | Quarantined, int]]:
+    """Name of the file, number of the line, what it says, and the byte offset behind it."""
+    for number, (item, behind) in enumerate(ledger.ratings(path, offset), start=line + 1):
+        yield path.name, number, item, behind
 
 
 def _load_outcomes(workspace: Workspace, connection: duckdb.DuckDBPyConnection) -> set[str]:
@@ -159,11 +170,12 @@ def _load_outcomes(workspace: Workspace, connection: duckdb.DuckDBPyConnection) 
         return set()
     items = list(ledger.outcomes(workspace.outcomes))
     last = {(o.trajectory, o.name, o.baseline): o for _, _, o in items if not isinstance(o, Quarantined)}
-    for name, size in sizes.items():
-        execute(connection, "DELETE FROM quarantine WHERE read_from = ?", [name])
-        broken = [(n, q) for path, n, q in items if path.name == name and isinstance(q, Quarantined)]
-        _quarantine(connection, name, broken)
-        _note(connection, name, size, sum(path.name == name for path, _, _ in items))
+    delete(connection, "quarantine", "read_from", list(sizes))
+    _quarantine(
+        connection, [(path.name, n, item) for path, n, item in items if isinstance(item, Quarantined)]
+    )
+    lines = Counter(path.name for path, _, _ in items)
+    _note(connection, {name: (size, lines[name]) for name, size in sizes.items()})
     connection.execute("DELETE FROM outcomes WHERE imported")
     imported = [rows.outcome(o.trajectory, o.outcome(), imported=True) for o in last.values()]
     insert(connection, "outcomes", imported)
@@ -182,12 +194,12 @@ def _load_samples(workspace: Workspace, connection: duckdb.DuckDBPyConnection) -
             sample = samples.read(path)
         except SourceError as error:
             _set_aside(connection, name, path, str(error))
-            _note(connection, name, size, 0)
+            _note(connection, {name: (size, 0)})
             continue
         drawn = list(samples.rows(sample))
         insert(connection, "samples", drawn)
         insert(connection, "frames", list(samples.frame_rows(sample)))
-        _note(connection, name, size, len(drawn))
+        _note(connection, {name: (size, len(drawn))})
 
 
 def _said_of_set_aside(connection: duckdb.DuckDBPyConnection) -> list[str]:
@@ -205,17 +217,20 @@ def _set_aside(connection: duckdb.DuckDBPyConnection, name: str, path: Path, rea
     )
 
 
-def _quarantine(
-    connection: duckdb.DuckDBPyConnection, name: str, broken: Sequence[tuple[int, Quarantined]]
-) -> None:
+def _quarantine(connection: duckdb.DuckDBPyConnection, broken: Sequence[_Broken]) -> None:
     insert(
         connection,
         "quarantine",
-        [{"source": q.source, "line": line, "reason": q.reason, "read_from": name} for line, q in broken],
+        [
+            {"source": item.source, "line": line, "reason": item.reason, "read_from": name}
+            for name, line, item in broken
+        ],
     )
 
 
-def _note(connection: duckdb.DuckDBPyConnection, name: str, offset: int, lines: int) -> None:
-    """How far a ledger was read."""
-    execute(connection, "DELETE FROM ledgers WHERE path = ?", [name])
-    insert(connection, "ledgers", [{"path": name, "bytes": offset, "lines": lines}])
+def _note(connection: duckdb.DuckDBPyConnection, ends: Mapping[str, tuple[int, int]]) -> None:
+    """How far files were read: name -> bytes and lines."""
+    delete(connection, "ledgers", "path", list(ends))
+    insert(
+        connection, "ledgers", [{"path": p, "bytes": end, "lines": lines} for p, (end, lines) in ends.items()]
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from coaudit.pipeline.ingest import sources
 from coaudit.pipeline.ingest.rebuild import catch_up, rebuild
 from coaudit.pipeline.ingest.run import ingest
-from coaudit.pipeline.store import Store, Workspace, disk
+from coaudit.pipeline.store import Store, Workspace, derived, disk
 from coaudit.pipeline.store.sync import reach, reached
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.systems.cogym.generate import generate
@@ -49,6 +50,25 @@ def content(store: Store) -> dict[str, list[Any]]:
             table: sorted(map(str, connection.execute(f"SELECT * FROM {table}").fetchall()))
             for table in TABLES
         }
+
+
+def test_a_rebuild_derives_once_after_all_is_read(
+    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generate(tmp_path / "a", 6, 1)
+    take(store, tmp_path / "a")
+    before = content(store)
+    of: list[Collection[str] | None] = []
+    refresh = derived.refresh
+
+    def noted(connection: Any, trajectories: Collection[str] | None = None) -> None:
+        of.append(trajectories)
+        refresh(connection, trajectories)
+
+    monkeypatch.setattr(derived, "refresh", noted)
+    rebuild(store)
+    assert of == [None]
+    assert content(store) == before
 
 
 def test_what_is_ingested_during_a_rebuild_is_there_afterwards(tmp_path: Path, store: Store) -> None:

@@ -6,7 +6,9 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -128,6 +130,48 @@ def test_ratings_written_by_several_at_once_are_all_there(store: Store) -> None:
     for thread in threads:
         thread.join()
     assert rows(store, "SELECT count(DISTINCT event) AS n FROM ratings") == [{"n": 200}]
+
+
+def test_many_short_files_are_brought_in_by_the_statements_of_a_few_and_each_line_keeps_its_place(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = store.workspace.ratings
+    folder.mkdir(exist_ok=True)
+    asked: list[str] = []
+
+    def counted(connection: duckdb.DuckDBPyConnection, query: str, parameters: Sequence[Any] = ()) -> Any:
+        asked.append(query)
+        return execute(connection, query, parameters)
+
+    def bring(numbers: Iterable[int]) -> int:
+        for number in numbers:
+            lines = [
+                _rating(10 * number).model_dump_json(),
+                "no rating",
+                _rating(10 * number + 2).model_dump_json(),
+            ]
+            text = "".join(f"{line}\n" for line in lines)
+            (folder / f"2026{number:04d}.jsonl").write_text(text + '{"cut": ')
+        asked.clear()
+        rows(store, "SELECT 1 FROM ratings")
+        return len(asked)
+
+    execute = storing.execute
+    monkeypatch.setattr(storing, "execute", counted)
+    assert bring(range(100, 300)) <= bring(range(10)) + 5
+    with (folder / "20260007.jsonl").open("a") as file:
+        file.write("}\n" + _rating(79).model_dump_json() + "\n")
+    wanted = [
+        (f"2026{n:04d}.jsonl", line, 10 * n + line - 1)
+        for n in (*range(10), *range(100, 300))
+        for line in (1, 3)
+    ]
+    wanted.append(("20260007.jsonl", 5, 79))
+    stored = rows(store, "SELECT ledger, line, event FROM ratings ORDER BY ALL")
+    assert [tuple(row.values()) for row in stored] == sorted(wanted)
+    broken = rows(store, "SELECT read_from, line FROM quarantine ORDER BY ALL")
+    lines = [(name, 2) for name, line, _ in wanted if line == 1] + [("20260007.jsonl", 4)]
+    assert [tuple(row.values()) for row in broken] == sorted(lines)
 
 
 def test_a_ledger_to_which_nothing_was_written_leaves_no_file(store: Store) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
 
 from coaudit.pipeline.ingest import imports
 from coaudit.pipeline.ingest import run as ingest
-from coaudit.pipeline.store import Store
+from coaudit.pipeline.store import Store, derived
+from coaudit.pipeline.store import connection as storing
 from coaudit.pipeline.systems import ReadOptions
 from tests.conftest import ROOT
 from tests.pipeline.stores import made
@@ -48,7 +50,11 @@ def _assert_kept(store: Store) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_kept_equals_what_is_computed_after_every_change(store: Store) -> None:
+@pytest.mark.parametrize("named", [derived.NAMED, dict.fromkeys(derived.NAMED, 0)], ids=["few", "many"])
+def test_what_is_kept_equals_what_is_computed_after_every_change(
+    store: Store, named: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(derived, "NAMED", named)
     _assert_kept(store)
     _rate(store, "ann", 2)
     _assert_kept(store)
@@ -68,6 +74,18 @@ def test_trajectories_that_a_new_rater_has_not_rated_count_as_missing(store: Sto
             "WHERE metric = 'initiative_entropy' AND rater = 'ann' AND definition = 'paper'"
         ).fetchall()
     assert found == [(2, 6)]
+
+
+@pytest.mark.parametrize(("ahead", "is_late"), [(-1.0, True), (60.0, False), (3600.0, True)])
+def test_what_waits_to_be_derived_waits_no_longer_where_another_clock_said_until_when(
+    workspace: Path, ahead: float, is_late: bool
+) -> None:
+    store = made(workspace)
+    (workspace / "sources.jsonl").touch()
+    with store.writing() as connection:
+        store.catch_up(connection)
+        storing.insert(connection, "postponed", [{"trajectory_id": "t", "until": time.time() + ahead}])
+    assert store.behind() is is_late
 
 
 def test_a_store_that_only_reads_does_not_sync(store: Store) -> None:

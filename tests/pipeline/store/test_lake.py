@@ -6,13 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from coaudit.pipeline import codebooks
 from coaudit.pipeline.analyze.metrics import metrics
 from coaudit.pipeline.cli.sample_audit import samples
 from coaudit.pipeline.errors import StoreError
 from coaudit.pipeline.ingest.rebuild import rebuild
 from coaudit.pipeline.ingest.run import ingest
 from coaudit.pipeline.store import Store, Workspace
+from coaudit.pipeline.store import lake as tables_of_a_lake
 from coaudit.pipeline.systems import ReadOptions
+from coaudit.pipeline.systems.cogym.generate import generate
+from coaudit.schemas import Rating
 
 
 def _store(folder: Path, url: str | None = None) -> Store:
@@ -46,3 +50,92 @@ def test_a_lake_gives_the_numbers_of_a_file_and_can_be_rebuilt(tmp_path: Path) -
     rebuild(lake)
     assert _numbers(lake) == _numbers(file)
     assert list((tmp_path / "lake" / "lake").rglob("*.parquet"))
+
+
+@pytest.mark.slow
+def test_tables_that_hold_nothing_have_statistics_or_the_catalog_is_asked_for_each_column_anew(
+    tmp_path: Path,
+) -> None:
+    pytest.importorskip("duckdb_extensions", reason="the extra `lake` is not installed")
+    lake = _store(tmp_path / "lake", f"ducklake:sqlite:{tmp_path / 'catalog.db'}")
+    with lake.writing():
+        pass
+    with lake.reading(synced=True) as connection:
+        (own,) = connection.execute("SELECT current_schema()").fetchone() or ("",)
+        catalog = "__ducklake_metadata_lake"
+        without = connection.execute(f"""
+            SELECT t.table_name
+            FROM {catalog}.ducklake_table t JOIN {catalog}.ducklake_schema s USING (schema_id)
+            WHERE s.schema_name = '{own}' AND t.table_id NOT IN (
+                SELECT table_id FROM {catalog}.ducklake_table_stats)
+        """).fetchall()
+        assert without == []
+        tables = [
+            name
+            for (name,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
+            if name in ("samples", "frames", "serving", "events", "measured")
+        ]
+        assert len(set(tables)) == 5
+        for table in tables:
+            assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
+
+
+@pytest.mark.slow
+def test_what_many_small_commits_leave_is_merged_and_nobody_sees_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("duckdb_extensions", reason="the extra `lake` is not installed")
+    monkeypatch.setattr(tables_of_a_lake, "MANY_FILES", 3)
+    generate(tmp_path / "logs", 4, 1)
+    file = _store(tmp_path / "file")
+    lake = _store(tmp_path / "lake", f"ducklake:sqlite:{tmp_path / 'catalog.db'}")
+    for store in (file, lake):
+        ingest(store, [tmp_path / "logs"], ReadOptions())
+        for number in range(7):
+            _rate(store, number)
+            with store.reading():
+                pass
+    kept = ("ratings", "counted", "processed", "measured", "events", "participants")
+    wanted, there = ({table: _rows(store, table) for table in kept} for store in (file, lake))
+    assert there == wanted
+    with lake.reading() as connection:
+        query = """
+            SELECT table_name, count(*) FROM __ducklake_metadata_lake.ducklake_data_file f
+            JOIN __ducklake_metadata_lake.ducklake_table USING (table_id)
+            WHERE f.end_snapshot IS NULL GROUP BY ALL
+        """
+        files = dict(connection.execute(query).fetchall())
+    assert 1 <= files["ratings"] <= 4 and files["counted"] <= 4 and files["measured"] <= 4
+
+
+def _rate(store: Store, number: int) -> None:
+    """Rate the utterances of two trajectories as somebody new."""
+    with store.reading(synced=True) as connection:
+        units = connection.execute(
+            "SELECT trajectory_id, event, hash FROM units WHERE kind = 'utterance' AND trajectory_id IN "
+            "(SELECT id FROM trajectories ORDER BY id LIMIT 2) ORDER BY ALL"
+        ).fetchall()
+    assert len(units) > 10, "fewer rows lie in the catalog and in no file"
+    folder = store.workspace.ratings
+    folder.mkdir(exist_ok=True)
+    version = codebooks.load("initiative", None).version
+    ratings = [
+        Rating(
+            trajectory=trajectory,
+            event=event,
+            unit_hash=unit,
+            codebook="initiative",
+            codebook_version=version,
+            code="initiative",
+            rater=f"rater {number}",
+            rater_kind="human",
+            label="yes",
+        )
+        for trajectory, event, unit in units
+    ]
+    (folder / f"2026{number}.jsonl").write_text("".join(f"{one.model_dump_json()}\n" for one in ratings))
+
+
+def _rows(store: Store, table: str) -> list[str]:
+    with store.reading() as connection:
+        return sorted(map(str, connection.execute(f"FROM {table}").fetchall()))
