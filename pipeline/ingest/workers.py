@@ -34,6 +34,8 @@ def read_all(readings: Sequence[Reading], references: Mapping[str, References]) 
 
     A source that is too large for a share and has no parts is read in this process.
     """
+    if not readings:
+        return
     workers = cores()
     if workers < 2 or sum(reading.size for reading in readings) < WORTH:
         yield from blocks(readings, references)
