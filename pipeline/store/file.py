@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 
 from . import disk
-from .connection import connect, cores
+from .connection import connect, limited
 from .locks import FolderLocks, Locks
 
 _ASIDE = "rebuilding-"
@@ -49,16 +49,12 @@ class File:
 
     @contextmanager
     def connected(self, *, read_only: bool, **settings: str) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A connection, once no other process is in the way.
-
-        A writer has half of the cores: on two, a second thread doubled the time that storing takes.
-        """
+        """A connection, once no other process is in the way."""
         made = self.path.exists()
         with closing(connect(str(self.path), read_only=read_only, **settings)) as connection:
             if not made:
                 self.path.chmod(0o600)
-            if not read_only:
-                connection.execute(f"SET threads = {max(1, cores() // 2)}")
+            limited(connection, read_only=read_only)
             yield connection
 
     def cursor(self, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:

@@ -18,7 +18,7 @@ import duckdb
 
 from ..errors import StoreError
 from .attach import PREFIX, NoLake, Place, kind_of, opened, shared
-from .connection import OWN_SCHEMA, execute
+from .connection import OWN_SCHEMA, execute, limited
 from .locks import FolderLocks, Locks, without_password
 from .postgres import CatalogLocks
 from .workspace import Workspace
@@ -74,6 +74,7 @@ class Lake:
     def connected(self, *, read_only: bool, **settings: str) -> Iterator[duckdb.DuckDBPyConnection]:
         """A connection that sees the tables, if there are any. StoreError where they are another study's."""
         with self._opened(read_only=read_only, **settings) as connection:
+            limited(connection, read_only=read_only)
             known = {} if self._aside else self._names(connection)
             self._check_study(known, read_only=read_only)
             if schema := known.get("schema") or self._schema:
