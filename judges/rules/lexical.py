@@ -89,11 +89,14 @@ def readable(texts: pa.StringArray) -> list[bool]:
     """Whether there is something to read, and most of its letters are of the wordings' script."""
     import pyarrow.compute as pc
 
-    something, foreign = _has(texts, _READABLE), pc.invert(pc.string_is_ascii(texts))
+    foreign = pc.invert(pc.string_is_ascii(texts))
     others = texts.filter(foreign)
+    if not len(others):
+        plain: list[bool] = _legible(texts).to_pylist()
+        return plain
     latin, letters = (pc.count_substring_regex(others, kind) for kind in (_LATIN, _LETTER))
-    mostly = pc.and_(something.filter(foreign), pc.greater_equal(pc.multiply(latin, 2), letters))
-    result: list[bool] = pc.replace_with_mask(something, foreign, mostly).to_pylist()
+    mostly = pc.and_(_legible(others), pc.greater_equal(pc.multiply(latin, 2), letters))
+    result: list[bool] = pc.replace_with_mask(_legible(texts), foreign, mostly).to_pylist()
     return result
 
 
@@ -144,7 +147,7 @@ def sentences(texts: pa.StringArray) -> tuple[pa.StringArray, pa.IntegerArray]:
 
     lines = pc.split_pattern(pc.replace_substring_regex(texts, _ENDS, "\\1\n"), "\n")
     parts, of = pc.utf8_trim(pc.list_flatten(lines), _AROUND), pc.list_parent_indices(lines)
-    legible = _has(parts, _READABLE)
+    legible = _legible(parts)
     return parts.filter(legible), of.filter(legible)
 
 
@@ -174,6 +177,18 @@ def _steers(sentences: pa.StringArray) -> pa.BooleanArray:
         )
     ]
     return pc.replace_with_mask(result, open_still, pa.array(enough, "bool"))
+
+
+def _legible(texts: pa.StringArray) -> pa.BooleanArray:
+    """Whether there is a letter or a digit. Those of all scripts are looked for only where it takes them:
+    to make the pattern costs more than to apply it to a thousand texts."""
+    import pyarrow.compute as pc
+
+    plain = _has(texts, "[A-Za-z0-9]")
+    others = pc.and_not(pc.invert(plain), pc.string_is_ascii(texts))
+    if not pc.any(others).as_py():
+        return plain
+    return pc.replace_with_mask(plain, others, _has(texts.filter(others), _READABLE))
 
 
 def _has(texts: pa.StringArray, pattern: str) -> pa.BooleanArray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -52,12 +52,29 @@ class Alerts:
 
     async def __call__(self, saved: Sequence[Trajectory]) -> None:
         """Look at trajectories as they are now, and at the clock."""
+        halting = self._halting(saved)
         for trajectory in saved:
-            self._look(trajectory)
+            self._look(trajectory, halting)
         for key, seen in self._seen.items():
             self._late(key, seen)
 
-    def _look(self, trajectory: Trajectory) -> None:
+    def _halting(self, saved: Sequence[Trajectory]) -> set[str]:
+        """Of what humans newly did, the texts that are meant to halt an agent: all are looked at together."""
+        texts = {
+            event.text or ""
+            for trajectory in saved
+            for kinds in [{p.name: p.kind for p in trajectory.participants}]
+            for event in trajectory.events
+            if event.seq > self._seen.get(trajectory.id, _Seen()).seq
+            and event.kind == "message"
+            and event.status is not None
+            and kinds.get(event.actor) == "human"
+        }
+        ordered = sorted(texts)
+        answers = self.halts(text_array(ordered)) if ordered else []
+        return {text for text, halts in zip(ordered, answers, strict=True) if halts}
+
+    def _look(self, trajectory: Trajectory, halting: Collection[str]) -> None:
         known = trajectory.id in self._seen
         seen = self._seen.setdefault(trajectory.id, _Seen())
         quiet = not known and trajectory.id in self.initial
@@ -65,18 +82,20 @@ class Alerts:
         for event in trajectory.events:
             if event.live_only or event.seq <= seen.seq or event.kind == "start":
                 continue
-            alerts = list(self._of(event, kinds.get(event.actor), seen))
+            alerts = list(self._of(event, kinds.get(event.actor), seen, halting))
             for alert in () if quiet else alerts:
                 self._raise(trajectory.id, trajectory.native_id, event, **alert)
             seen.seq = event.seq
         if any(o.name == "end_reason" and o.text not in (None, "unfinished") for o in trajectory.outcomes):
             seen.waiting = None
 
-    def _of(self, event: Event, kind: str | None, seen: _Seen) -> list[dict[str, Any]]:
+    def _of(
+        self, event: Event, kind: str | None, seen: _Seen, halting: Collection[str]
+    ) -> list[dict[str, Any]]:
         items: list[dict[str, Any]] = []
         if kind == "human" and event.kind == "message":
             seen.waiting = seen.waiting or (event, time.monotonic())
-            if event.status is not None and self.halts(text_array([event.text or ""]))[0]:
+            if event.status is not None and (event.text or "") in halting:
                 items.append({"alert": "halting_message", "text": event.text})
         elif kind == "agent":
             seen.waiting = None
