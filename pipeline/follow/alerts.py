@@ -37,6 +37,12 @@ class _Seen:
     """Agent -> its last action, and how often in a row."""
     waiting: tuple[Event, float] | None = None
     """The human message that no agent has answered yet, and when it came (monotonic)."""
+    on_their_way: set[int] = field(default_factory=set)
+    """Human messages that were sent, and of which the log does not say yet what became of them."""
+
+    def is_new(self, event: Event) -> bool:
+        """Whether an event was not looked at, or has only now been dealt with."""
+        return event.seq > self.seq or (event.seq in self.on_their_way and event.status is not None)
 
 
 @dataclass
@@ -65,7 +71,7 @@ class Alerts:
             for trajectory in saved
             for kinds in [{p.name: p.kind for p in trajectory.participants}]
             for event in trajectory.events
-            if event.seq > self._seen.get(trajectory.id, _Seen()).seq
+            if self._seen.get(trajectory.id, _Seen()).is_new(event)
             and event.kind == "message"
             and event.status is not None
             and kinds.get(event.actor) == "human"
@@ -80,12 +86,12 @@ class Alerts:
         quiet = not known and trajectory.id in self.initial
         kinds = {p.name: p.kind for p in trajectory.participants}
         for event in trajectory.events:
-            if event.live_only or event.seq <= seen.seq or event.kind == "start":
+            if event.live_only or not seen.is_new(event) or event.kind == "start":
                 continue
             alerts = list(self._of(event, kinds.get(event.actor), seen, halting))
             for alert in () if quiet else alerts:
                 self._raise(trajectory.id, trajectory.native_id, event, **alert)
-            seen.seq = event.seq
+            seen.seq = max(seen.seq, event.seq)
         if any(o.name == "end_reason" and o.text not in (None, "unfinished") for o in trajectory.outcomes):
             seen.waiting = None
 
@@ -94,7 +100,9 @@ class Alerts:
     ) -> list[dict[str, Any]]:
         items: list[dict[str, Any]] = []
         if kind == "human" and event.kind == "message":
-            seen.waiting = seen.waiting or (event, time.monotonic())
+            if event.seq > seen.seq:
+                seen.waiting = seen.waiting or (event, time.monotonic())
+            (seen.on_their_way.add if event.status is None else seen.on_their_way.discard)(event.seq)
             if event.status is not None and (event.text or "") in halting:
                 items.append({"alert": "halting_message", "text": event.text})
         elif kind == "agent":

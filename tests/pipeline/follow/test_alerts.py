@@ -61,6 +61,14 @@ async def test_a_call_to_halt_is_said_once_however_often_the_session_is_looked_a
     assert await alerts(begun, begun, grown) == [("halting_message", 0)]
 
 
+async def test_a_call_to_halt_that_was_first_seen_on_its_way_is_said_when_it_has_arrived() -> None:
+    call = says("Please stop editing.")
+    sent = call.model_copy(update={"status": None})
+    assert await alerts(trajectory(sent), trajectory(sent, acts("A"))) == []
+    looks = [trajectory(sent), trajectory(sent, acts("A")), trajectory(call, acts("A")), trajectory(call)]
+    assert await alerts(*looks) == [("halting_message", 0)]
+
+
 async def test_a_person_is_left_unanswered_when_no_agent_did_anything_in_time() -> None:
     assert await alerts(trajectory(says("Hello?")), wait=0.01) == [("unanswered", 0)]
     assert await alerts(trajectory(says("Hello?"), acts("A")), wait=0.01) == []
