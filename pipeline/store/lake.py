@@ -122,7 +122,7 @@ class Lake:
 
     def tidy(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Merge what many small commits have left in many files; who reads goes on with what it has."""
-        scattered = connection.execute(_SCATTERED, [_SMALL, MANY_FILES]).fetchall()
+        scattered = execute(connection, _SCATTERED, [_SMALL, MANY_FILES]).fetchall()
         for schema, table in scattered:
             place = f"'lake', '{table}', schema => '{schema}'"
             with suppress(duckdb.Error):  # what was committed is there; the next one tries again
