@@ -13,7 +13,7 @@ from ...schemas import Quarantined
 from ..store.columns import Columns
 from ..store.connection import cores
 from ..store.garbage import few_collections
-from ..systems import References
+from ..systems import References, Span
 from ..systems.base import line_spans
 from ..systems.registry import system_of
 from .blocks import Block, Reading, blocks
@@ -73,18 +73,25 @@ def shares(readings: Sequence[Reading]) -> Iterator[Share]:
 
 
 def _parts(reading: Reading) -> Iterator[Reading]:
-    system, path = system_of(reading.place.system), reading.place.path
-    if system.lines_apart(path, reading.options):
-        start, line = (reading.span.start, reading.span.line) if reading.span else (0, 1)
-        spans = line_spans(path, SHARE, start, line)
-    else:
-        spans = system.sessions_apart(path, reading.options, SHARE)
     whole = True
-    for span in spans if system.read_span else ():
-        whole = False
-        yield dataclasses.replace(reading, span=span, size=span.end - span.start)
+    try:
+        for span in _spans(reading):
+            whole = False
+            yield dataclasses.replace(reading, span=span, size=span.end - span.start)
+    except Exception:  # whoever reads it whole says what is wrong, and it costs no other source
+        whole = True
     if whole:
         yield reading
+
+
+def _spans(reading: Reading) -> Iterator[Span]:
+    system, path = system_of(reading.place.system), reading.place.path
+    if system.read_span is None:
+        return iter(())
+    if system.lines_apart(path, reading.options):
+        start, line = (reading.span.start, reading.span.line) if reading.span else (0, 1)
+        return line_spans(path, SHARE, start, line)
+    return system.sessions_apart(path, reading.options, SHARE)
 
 
 class _Readers:

@@ -15,7 +15,7 @@ from pydantic_core import to_json
 from ...judges.rules import Rules
 from ...judges.rules.lexical import NAME, VERSION
 from ...schemas import UNCLEAR, Codebook, Verdict
-from ..store import Store, execute
+from ..store import Store, execute, listed
 from .local import turn, units_of
 from .scope import Say, Scope, Summary
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 AT_ONCE = 20_000
 """Units that are in memory at a time."""
+BYTES = 16 * 1024 * 1024
+"""Of their texts that are rated at a time: the rules hold several copies, and Arrow's texts end at 2 GB."""
 SAID = """
     SELECT u.trajectory_id, u.event, u.hash, coalesce(said.text, '') AS text,
         NULL::INTEGER AS reply, '' AS replied
@@ -86,9 +88,19 @@ def _said(store: Store, scope: Scope, book: Codebook) -> Iterator[pa.RecordBatch
     with tempfile.TemporaryDirectory(prefix="coaudit-") as folder:
         path = Path(folder) / "said.parquet"
         with store.reading(synced=True) as connection:
-            execute(connection, f"COPY ({query}) TO '{path}' (FORMAT parquet)", parameters)
+            execute(connection, f"COPY ({query}) TO {listed([str(path)])} (FORMAT parquet)", parameters)
         with parquet.ParquetFile(path) as file:
-            yield from file.iter_batches(AT_ONCE)
+            for batch in file.iter_batches(AT_ONCE):
+                yield from _parts(batch)
+
+
+def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    half = batch.num_rows // 2
+    if batch.nbytes <= BYTES or not half:
+        yield batch
+        return
+    yield from _parts(batch.slice(0, half))
+    yield from _parts(batch.slice(half))
 
 
 def _lines(rules: Rules, batch: pa.RecordBatch) -> Iterator[bytes]:

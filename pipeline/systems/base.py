@@ -194,6 +194,8 @@ def numbered_lines(path: Path, span: Span | None = None) -> Iterator[tuple[int, 
             file.seek(span.start)
         only = span.lines if span else None
         for number, line in enumerate(_bounded_lines(file), start=span.line if span else 1):
+            if span and only is not None and file.tell() > span.end:
+                return  # it was cut off when the parts were made: whose it is was not known
             if (only is None or number in only) and (line is None or not line.isspace()):
                 yield number, line
             if span and file.tell() >= span.end:

@@ -179,7 +179,7 @@ def _of_events(
             yield Quarantined(source=str(path), line=number, reason=reason)
             continue
         opened.setdefault(name, []).append((number, record))
-        if last[name] == place:
+        if last.get(name) == place:
             yield from sheltered(_assembled(opened.pop(name), sessions), str(path), number)
 
 

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from coaudit.pipeline.store.columns import trajectories
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.systems.base import Span, line_spans, numbered_lines
 from coaudit.pipeline.systems.cogym.generate import generate
+from coaudit.pipeline.systems.formats import mapped
 from coaudit.pipeline.systems.registry import system_of
 from coaudit.schemas import Trajectory
 from tests.pipeline.stores import made, rows, take
@@ -173,6 +175,59 @@ def test_parts_with_whole_sessions_hold_each_line_once(
 def apart(path: Path, size: int) -> Iterator[Span]:
     """The parts in which whole sessions of EVENTS lie."""
     return system_of("mapped").sessions_apart(path, ReadOptions(map=EVENTS), size)
+
+
+def event(name: str, number: int) -> str:
+    return json.dumps({"call": name, "id": f"{name}-{number}", "who": "bot", "said": str(number)})
+
+
+@pytest.mark.parametrize("name", ["a", "new"])
+@pytest.mark.parametrize("shared_out", [True, False])
+def test_a_line_that_was_being_written_is_left_for_the_next_ingest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, shared_out: bool
+) -> None:
+    """Whose it is was not known when the file was looked through."""
+    log, late = tmp_path / "log.jsonl", event(name, 9)
+    log.write_text("".join(event(own, turn) + "\n" for turn in range(3) for own in "ab") + late[:20])
+
+    def written() -> None:
+        with log.open("a") as file:
+            file.write(late[20:] + "\n" + event("b", 9) + "\n")
+
+    looked = mapped._last_records
+
+    def overtaken(*given: Any) -> Any:
+        result = looked(*given)
+        written()
+        return result
+
+    options = ReadOptions(map=EVENTS)
+    if shared_out:
+        parts = list(apart(log, 50))
+        written()
+        read = [item for part in parts for item in mapped.read_span(log, options, part)]
+    else:
+        monkeypatch.setattr(mapped, "_last_records", overtaken)
+        read = list(mapped.read(log, options))
+    assert [(one.native_id, len(one.events)) for one in read if isinstance(one, Trajectory)] == [
+        *[("a", 3), ("b", 3)]
+    ]
+    assert len(read) == 2
+
+
+def test_a_large_source_that_cannot_be_parted_costs_no_other(
+    tmp_path: Path, small_shares: Callable[[], None]
+) -> None:
+    small_shares()
+    log = interleaved(tmp_path / "log.jsonl")
+    good, bad, gone = _reading(difficult(tmp_path / "calls.jsonl")), _reading(log), _reading(log)
+    bad = replace(bad, source=1, options=ReadOptions(map="no mapping"))
+    gone = replace(gone, source=2, place=Place(tmp_path / "gone.jsonl", "gone", "mapped"))
+    read = list(workers.read_all([good, bad, gone], {}))
+    assert sum(block.tables["trajectories"].num_rows for block in read) > 50
+    wrong = [pair for block in read for pair in block.quarantined if pair[1]]
+    reasons = [(item.reason.split(":")[0], source) for item, source in wrong]
+    assert reasons == [("its reader failed", 1), ("cannot be read", 2)]
 
 
 class Deadly(Place):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from coaudit.judges.rules import Rules
@@ -101,6 +104,35 @@ def test_only_what_is_left_is_rated(tmp_path: Path) -> None:
     assert sorted(fresh) == sorted(
         [("initiative", "b", 4), ("halting", "b", 4), *[(book, "c", seq) for book, seq in OF_ONE]]
     )
+
+
+def test_a_folder_for_temporary_files_may_have_a_quote_in_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "it's here"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    assert judge(fill(tmp_path / "w", talk("a"))).rated == 4
+    assert not list(folder.iterdir())
+
+
+def test_long_texts_are_rated_a_few_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    logs = [talk(key, "Stop here. " * 200) for key in "abcdefgh"]
+    whole, parts = fill(tmp_path / "whole", *logs), fill(tmp_path / "parts", *logs)
+    judge(whole)
+    sizes: list[tuple[int, int]] = []
+    labels = Rules.labels
+
+    def noted(self: Rules, columns: Sequence[pa.StringArray]) -> list[str]:
+        sizes.append((len(columns[0]), max(column.nbytes for column in columns)))
+        return labels(self, columns)
+
+    monkeypatch.setattr(Rules, "labels", noted)
+    monkeypatch.setattr(dialogue, "BYTES", 5000)
+    assert judge(parts).rated == 48
+    assert sum(count for count, _ in sizes) == 48
+    assert all(size <= 5000 for _, size in sizes)
+    assert timeless(held(parts)) == timeless(held(whole))
 
 
 def test_a_unit_that_has_changed_is_rated_again(tmp_path: Path) -> None:
