@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -254,6 +255,21 @@ def test_a_source_that_kills_its_reader_costs_no_other(
     assert sorted(names) == ["c0", "c1", "c3", "c4"]
     assert [(q.source, source) for q, source in wrong] == [(str(tmp_path / "2.jsonl"), 2)]
     assert "process" in wrong[0][0].reason
+
+
+@pytest.mark.slow
+def test_readers_end_with_a_process_that_is_killed() -> None:
+    program = """
+import os, signal
+from coaudit.pipeline.ingest import workers
+pool = workers._pool(2)
+assert pool.submit(os.getpid).result() != os.getpid()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    # The readers hold the pipe that is read here to its end.
+    command = [sys.executable, "-P", "-c", program]
+    done = subprocess.run(command, stdout=subprocess.PIPE, timeout=20, check=False)
+    assert done.returncode == -signal.SIGKILL
 
 
 def test_a_trajectory_that_no_table_holds_costs_no_other(tmp_path: Path) -> None:
