@@ -21,7 +21,7 @@ from coaudit.pipeline.ingest.blocks import Reading
 from coaudit.pipeline.ingest.sources import Place
 from coaudit.pipeline.store import Store
 from coaudit.pipeline.store.columns import trajectories
-from coaudit.pipeline.systems import ReadOptions
+from coaudit.pipeline.systems import ReadOptions, base
 from coaudit.pipeline.systems.base import Span, line_spans, numbered_lines
 from coaudit.pipeline.systems.cogym.generate import generate
 from coaudit.pipeline.systems.formats import mapped
@@ -229,6 +229,26 @@ def test_a_large_source_that_cannot_be_parted_costs_no_other(
     wrong = [pair for block in read for pair in block.quarantined if pair[1]]
     reasons = [(item.reason.split(":")[0], source) for item, source in wrong]
     assert reasons == [("its reader failed", 1), ("cannot be read", 2)]
+
+
+def test_sessions_that_are_open_all_the_time_cost_no_reading_of_the_whole_file_for_each_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_text("".join(event(f"c{turn % 8}", turn) + "\n" for turn in range(160)))
+    parts = list(apart(log, 500))
+    assert len(parts) == 8
+    looked_at: list[bytes | None] = []
+    bounded = base._bounded_lines
+
+    def counted(file: Any) -> Iterator[bytes | None]:
+        for line in bounded(file):
+            looked_at.append(line)
+            yield line
+
+    monkeypatch.setattr(base, "_bounded_lines", counted)
+    read = sum(len(list(numbered_lines(log, part))) for part in parts)
+    assert read == len(looked_at) == 160
 
 
 class Deadly(Place):
