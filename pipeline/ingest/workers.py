@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import threading
+import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Future
@@ -139,7 +142,18 @@ def _pool(workers: int) -> ProcessPoolExecutor:
     """Processes that load nothing of the caller's program: it need not expect to be imported again."""
     from loky import ProcessPoolExecutor
 
-    return ProcessPoolExecutor(workers)
+    return ProcessPoolExecutor(workers, initializer=_end_with, initargs=(os.getpid(),))
+
+
+def _end_with(parent: int) -> None:
+    """Have this process end with the one that started it: after a kill it would wait for work for ever."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _read(share: Share, references: Mapping[str, References]) -> list[Block]:

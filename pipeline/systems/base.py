@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import BinaryIO, TypeVar
 
 from pydantic import ConfigDict, Field
 from pydantic_core import from_json
@@ -71,8 +71,8 @@ class Span:
     start: int
     end: int
     line: int
-    lines: frozenset[int] | None = None
-    """Only these lines of it; None: all."""
+    lines: tuple[tuple[int, int], ...] | None = None
+    """Only these lines of it, each with the byte at which it begins; None: all."""
 
 
 def _one_whole(path: Path, options: ReadOptions) -> bool:
@@ -190,16 +190,27 @@ def json_lines(path: Path, *, name: str | None = None) -> Iterator[tuple[int, Js
 def numbered_lines(path: Path, span: Span | None = None) -> Iterator[tuple[int, bytes | None]]:
     """Each non-empty line of a file as (1-based number, bytes); None for one longer than MAX_LINE."""
     with path.open("rb") as file:
+        if span and span.lines is not None:
+            yield from _picked_lines(file, span.lines, span.end)
+            return
         if span:
             file.seek(span.start)
-        only = span.lines if span else None
         for number, line in enumerate(_bounded_lines(file), start=span.line if span else 1):
-            if span and only is not None and file.tell() > span.end:
-                return  # it was cut off when the parts were made: whose it is was not known
-            if (only is None or number in only) and (line is None or not line.isspace()):
+            if line is None or not line.isspace():
                 yield number, line
             if span and file.tell() >= span.end:
                 return
+
+
+def _picked_lines(
+    file: BinaryIO, places: Iterable[tuple[int, int]], end: int
+) -> Iterator[tuple[int, bytes | None]]:
+    for number, begin in places:
+        file.seek(begin)
+        line = next(_bounded_lines(file), b"")
+        if file.tell() > end:
+            return  # it was cut off when the parts were made: whose it is was not known
+        yield number, line
 
 
 def placed_lines(path: Path) -> Iterator[tuple[int, int, int, bytes | None]]:

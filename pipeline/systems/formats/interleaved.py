@@ -15,15 +15,15 @@ from ..base import Span, parsed, placed_lines
 class _Extent:
     """Where the lines of a session lie."""
 
-    start: int
-    first: int
     end: int = 0
     size: int = 0
     lines: array[int] = field(default_factory=lambda: array("q"))
+    begins: array[int] = field(default_factory=lambda: array("q"))
 
     def add(self, number: int, begin: int, end: int) -> None:
         """Take in a line."""
         self.lines.append(number)
+        self.begins.append(begin)
         self.size += end - begin
         self.end = end
 
@@ -39,7 +39,7 @@ def spans(path: Path, name: Callable[[JsonValue], str | None], size: int) -> Ite
         own = None if isinstance(value, Quarantined) else name(value)
         key = number if own is None else own
         if (extent := extents.get(key)) is None:
-            extents[key] = extent = _Extent(begin, number)
+            extents[key] = extent = _Extent()
         extent.add(number, begin, end)
     yield from _together(sorted(extents.values(), key=lambda extent: extent.lines[-1]), size)
 
@@ -58,6 +58,6 @@ def _together(extents: Iterable[_Extent], size: int) -> Iterator[Span]:
 
 
 def _span(some: list[_Extent]) -> Span:
-    first = min(some, key=lambda extent: extent.start)
-    lines = frozenset(number for extent in some for number in extent.lines)
-    return Span(first.start, max(extent.end for extent in some), first.first, lines)
+    places = sorted(place for extent in some for place in zip(extent.lines, extent.begins, strict=True))
+    (line, start), *_ = places
+    return Span(start, max(extent.end for extent in some), line, tuple(places))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -20,7 +21,7 @@ from coaudit.pipeline.ingest.blocks import Reading
 from coaudit.pipeline.ingest.sources import Place
 from coaudit.pipeline.store import Store
 from coaudit.pipeline.store.columns import trajectories
-from coaudit.pipeline.systems import ReadOptions
+from coaudit.pipeline.systems import ReadOptions, base
 from coaudit.pipeline.systems.base import Span, line_spans, numbered_lines
 from coaudit.pipeline.systems.cogym.generate import generate
 from coaudit.pipeline.systems.formats import mapped
@@ -230,6 +231,26 @@ def test_a_large_source_that_cannot_be_parted_costs_no_other(
     assert reasons == [("its reader failed", 1), ("cannot be read", 2)]
 
 
+def test_sessions_that_are_open_all_the_time_cost_no_reading_of_the_whole_file_for_each_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_text("".join(event(f"c{turn % 8}", turn) + "\n" for turn in range(160)))
+    parts = list(apart(log, 500))
+    assert len(parts) == 8
+    looked_at: list[bytes | None] = []
+    bounded = base._bounded_lines
+
+    def counted(file: Any) -> Iterator[bytes | None]:
+        for line in bounded(file):
+            looked_at.append(line)
+            yield line
+
+    monkeypatch.setattr(base, "_bounded_lines", counted)
+    read = sum(len(list(numbered_lines(log, part))) for part in parts)
+    assert read == len(looked_at) == 160
+
+
 class Deadly(Place):
     """A place that ends the process which comes to know of it."""
 
@@ -254,6 +275,21 @@ def test_a_source_that_kills_its_reader_costs_no_other(
     assert sorted(names) == ["c0", "c1", "c3", "c4"]
     assert [(q.source, source) for q, source in wrong] == [(str(tmp_path / "2.jsonl"), 2)]
     assert "process" in wrong[0][0].reason
+
+
+@pytest.mark.slow
+def test_readers_end_with_a_process_that_is_killed() -> None:
+    program = """
+import os, signal
+from coaudit.pipeline.ingest import workers
+pool = workers._pool(2)
+assert pool.submit(os.getpid).result() != os.getpid()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    # The readers hold the pipe that is read here to its end.
+    command = [sys.executable, "-P", "-c", program]
+    done = subprocess.run(command, stdout=subprocess.PIPE, timeout=20, check=False)
+    assert done.returncode == -signal.SIGKILL
 
 
 def test_a_trajectory_that_no_table_holds_costs_no_other(tmp_path: Path) -> None:
