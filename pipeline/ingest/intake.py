@@ -71,7 +71,6 @@ class Intake:
         self._readings: list[Reading] = []
         self._blocks: list[Block] = []
         self._wrong: list[tuple[Quarantined, str]] = []
-        self._touched: set[str] = set()
         self._opened = 0
         """So many sources have had what was wrong with them before taken out of the quarantine."""
         self._reported = 0
@@ -160,14 +159,17 @@ class Intake:
         provenance.keep(self.store, connection, sources, fresh)
 
     def _derive(self, connection: duckdb.DuckDBPyConnection, ids: Collection[str], *, last: bool) -> None:
-        """Derive from all that this run stored, once; until then it is noted as waiting for that."""
+        """Derive from all that was stored, once; until then it is noted as waiting for that.
+
+        What a run that was killed left waiting is derived with it.
+        """
         if last:
-            delete(connection, "postponed", "trajectory_id", self._touched)
-            derived.refresh(connection, self._touched | set(ids))
+            waiting = connection.execute("SELECT trajectory_id FROM postponed").fetchall()
+            connection.execute("DELETE FROM postponed")
+            derived.refresh(connection, {*ids, *(key for (key,) in waiting)})
         else:
             until = time.time() + derived.OVERDUE
             insert(connection, "postponed", [{"trajectory_id": key, "until": until} for key in ids])
-            self._touched.update(ids)
 
     def _save(self, connection: duckdb.DuckDBPyConnection) -> list[str]:
         """Store the blocks that wait; the ids of what is new or has grown."""

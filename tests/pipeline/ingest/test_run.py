@@ -294,6 +294,30 @@ def test_a_kill_between_ledger_and_database_is_made_good_by_the_next_ingest(
     assert document(store) == before
 
 
+def test_what_a_killed_ingest_left_underived_is_derived_by_the_next_one_at_once(
+    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generate(tmp_path / "logs", 6, 1)
+    whole = opened(tmp_path / "whole")
+    take(whole, tmp_path / "logs")
+    flush = intake.Intake._flush
+    killed = iter([False, True])
+
+    def dying(self: intake.Intake, reached: int | None) -> None:
+        if next(killed):
+            raise KeyboardInterrupt
+        flush(self, reached)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(intake, "FLUSH_ROWS", 1)
+        patch.setattr("coaudit.pipeline.ingest.blocks.BLOCK_EVENTS", 1)
+        patch.setattr(intake.Intake, "_flush", dying)
+        take(store, tmp_path / "logs")
+    assert rows(store, "SELECT count(*) AS n FROM postponed") == [{"n": 1}]
+    take(store, tmp_path / "logs")
+    assert document(store) == document(whole)
+
+
 def _killed(ledger: object, lines: list[str]) -> None:
     raise KeyboardInterrupt
 
