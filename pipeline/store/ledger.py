@@ -226,12 +226,12 @@ def lines(path: Path, offset: int = 0) -> Iterator[tuple[int, bytes]]:
 
 
 def grown(path: Path, offset: int) -> bool:
-    """Whether a ledger holds a whole line from a byte offset on."""
+    """Whether a ledger holds a whole line that says something from a byte offset on."""
     if path.stat().st_size <= offset:
         return False
     with path.open("rb") as file:
         file.seek(offset)
-        return any(line.endswith(b"\n") for line in file)
+        return any(line.endswith(b"\n") and line.strip() for line in file)
 
 
 def is_left(path: Path) -> bool:

@@ -118,6 +118,14 @@ def test_a_rating_that_was_cut_off_by_a_kill_never_counted_and_costs_only_itself
     assert (broken["line"], broken["read_from"]) == (2, file.path.name)
 
 
+def test_a_blank_line_at_the_end_of_a_ledger_is_nothing_to_wait_for(store: Store) -> None:
+    with ledger.RatingLedger(store.workspace.ratings) as file:
+        file.append([_rating(1)])
+        file.write_lines([b"", b"  "])
+    assert rows(store, "SELECT count(*) AS n FROM ratings") == [{"n": 1}]
+    assert not store.behind()
+
+
 def test_ratings_written_by_several_at_once_are_all_there(store: Store) -> None:
     def write(first: int) -> None:
         with ledger.RatingLedger(store.workspace.ratings) as file:
