@@ -12,9 +12,11 @@ this rule found nothing.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 from ...schemas import Codebook, Rating, Unit, Verdict, content_hash
 from ...schemas.rating import Maker
@@ -41,25 +43,38 @@ VERSION = content_hash("detectors", REVISION, sorted(DETECTORS))[:12]
 
 
 @dataclass(frozen=True)
-class Detectors:
-    """All detectors over a trajectory."""
+class ByUnit(ABC):
+    """Detectors of one codebook that look at one unit after the other."""
 
     codebook: Codebook
+    version: ClassVar[str]
+
+    @cached_property
+    def maker(self) -> Maker:
+        """The rater, at the version of its rules."""
+        return Maker(NAME, "rule", self.version, self.codebook)
+
+    def rate(self, units: Iterable[Unit]) -> Iterator[list[Rating]]:
+        """The ratings of each unit."""
+        return (list(self.of(unit)) for unit in units)
+
+    @abstractmethod
+    def of(self, unit: Unit) -> Iterator[Rating]:
+        """The ratings of one unit."""
+
+
+@dataclass(frozen=True)
+class Detectors(ByUnit):
+    """All detectors over a trajectory."""
+
+    version = VERSION
 
     def __post_init__(self) -> None:
         if self.codebook.name != CODEBOOK:
             raise JudgeError(f"rater {NAME!r} cannot rate codebook {self.codebook.name!r}, only {CODEBOOK}")
 
-    @cached_property
-    def maker(self) -> Maker:
-        """The rater, at the version of its rules."""
-        return Maker(NAME, "rule", VERSION, self.codebook)
-
-    def rate(self, units: Iterable[Unit]) -> Iterator[list[Rating]]:
-        """Of each unit a rating for each code that a detector can speak to in its log."""
-        return (list(self._of(unit)) for unit in units)
-
-    def _of(self, unit: Unit) -> Iterator[Rating]:
+    def of(self, unit: Unit) -> Iterator[Rating]:
+        """A rating for each code that a detector can speak to in this log."""
         log = Log.of(unit)
         known = {code.code for code in self.codebook.codes}
         for code, detectors in DETECTORS.items():

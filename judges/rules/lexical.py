@@ -89,14 +89,13 @@ def readable(texts: pa.StringArray) -> list[bool]:
     """Whether there is something to read, and most of its letters are of the wordings' script."""
     import pyarrow.compute as pc
 
-    foreign = pc.invert(pc.string_is_ascii(texts))
+    legible, foreign = _legible(texts), pc.invert(pc.string_is_ascii(texts))
     others = texts.filter(foreign)
-    if not len(others):
-        plain: list[bool] = _legible(texts).to_pylist()
-        return plain
-    latin, letters = (pc.count_substring_regex(others, kind) for kind in (_LATIN, _LETTER))
-    mostly = pc.and_(_legible(others), pc.greater_equal(pc.multiply(latin, 2), letters))
-    result: list[bool] = pc.replace_with_mask(_legible(texts), foreign, mostly).to_pylist()
+    if len(others):
+        latin, letters = (pc.count_substring_regex(others, kind) for kind in (_LATIN, _LETTER))
+        mostly = pc.greater_equal(pc.multiply(latin, 2), letters)
+        legible = pc.replace_with_mask(legible, foreign, pc.and_(legible.filter(foreign), mostly))
+    result: list[bool] = legible.to_pylist()
     return result
 
 

@@ -6,13 +6,12 @@ that show it, else `absent`; trajectories of other systems get no rating.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Protocol
 
-from ...judges.rules.detectors import NAME
-from ...schemas import Codebook, Finding, Maker, Rating, Trajectory, Unit, Verdict, content_hash
+from ...judges.rules.detectors import NAME, ByUnit
+from ...schemas import Codebook, Finding, Rating, Trajectory, Unit, Verdict, content_hash
 from ..store import Store, execute
 from ..store.trajectories import reference_rows
 from ..systems import References
@@ -69,22 +68,14 @@ class Ahead:
 
 
 @dataclass(frozen=True)
-class SystemDetectors:
-    """The detectors of one codebook."""
+class SystemDetectors(ByUnit):
+    """The detectors of one codebook of one system's own."""
 
-    codebook: Codebook
     trajectories: Trajectories
+    version = VERSION
 
-    @cached_property
-    def maker(self) -> Maker:
-        """The rater, at the version of its rules."""
-        return Maker(NAME, "rule", VERSION, self.codebook)
-
-    def rate(self, units: Iterable[Unit]) -> Iterator[list[Rating]]:
-        """Of each unit a rating for each code, for a trajectory of the codebook's system."""
-        return (list(self._of(unit)) for unit in units)
-
-    def _of(self, unit: Unit) -> Iterator[Rating]:
+    def of(self, unit: Unit) -> Iterator[Rating]:
+        """A rating for each code, for a trajectory of the codebook's system."""
         trajectory = self.trajectories.get(unit.trajectory_id)
         if trajectory is None:
             return

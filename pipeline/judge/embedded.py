@@ -36,12 +36,18 @@ def embedded(book: Codebook, name: str, logs: Callable[[Codebook], Trajectories]
 
     `logs` is where detectors that need more than a unit find the trajectories.
     """
+    if name == lexical.NAME:
+        return Embedded(rules_of(book), (name, lexical.VERSION))
     with _explained(book, name):
-        if name == lexical.NAME:
-            return Embedded(lexical.Rules(book), (name, lexical.VERSION))
         if book.name in DETECTED:
             return Embedded(SystemDetectors(book, logs(book)), (name, VERSION))
         return Embedded(detectors.Detectors(book), (name, detectors.VERSION))
+
+
+def rules_of(book: Codebook) -> lexical.Rules:
+    """The rules of a codebook; UsageError where there are none."""
+    with _explained(book, lexical.NAME):
+        return lexical.Rules(book)
 
 
 @contextmanager
@@ -75,11 +81,7 @@ def judge(store: Store, rater: str, names: Sequence[str], scope: Scope, say: Say
 
 
 def _rules(store: Store, scope: Scope, say: Say) -> Summary:
-    rules = []
-    for book in scope.books:
-        with _explained(book, lexical.NAME):
-            rules.append(lexical.Rules(book))
-    return judge_dialogue(store, scope, rules, say)
+    return judge_dialogue(store, scope, [rules_of(book) for book in scope.books], say)
 
 
 def _detectors(store: Store, names: Sequence[str], scope: Scope, say: Say) -> Summary:
