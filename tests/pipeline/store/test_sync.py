@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from coaudit.pipeline import codebooks
 from coaudit.pipeline.store import Store, database, derived, ledger, sync
 from coaudit.schemas import Rating
 from tests.judges.teams import team
@@ -41,6 +42,7 @@ def _rating(trajectory: str, event: int, unit_hash: str | None, rater: str) -> R
         event=event,
         unit_hash=unit_hash,
         codebook="initiative",
+        codebook_version=codebooks.load("initiative").version,
         code="initiative",
         rater=rater,
         rater_kind="human",
@@ -69,6 +71,7 @@ def test_what_comes_in_by_many_transactions_is_what_comes_in_by_one(
     store.sync()
     whole = _tables(store)
     assert len(whole["ratings"]) == 21 + 20 + 19 + 1
+    assert len(whole["counted"]) == 21 + 20 + 19
     assert len(whole["quarantine"]) == 1
     assert whole["postponed"] == []
     store.workspace.database.write_bytes(before)
@@ -95,4 +98,4 @@ def test_what_a_kill_left_underived_is_derived_once_it_is_overdue(
         store.postpone(connection, NAMES, time.time() + 0.2)
     assert not _tables(store)["counted"]
     time.sleep(0.25)
-    assert len(rows(store, "FROM counted")) == len(rows(store, "FROM counting"))
+    assert len(rows(store, "FROM counted")) == len(rows(store, "FROM counting")) == 21 + 20 + 19
