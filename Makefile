@@ -39,6 +39,7 @@ test-newest test-oldest: test-%:
 
 lint: setup
 	$(PY) -m ruff check . && $(PY) -m ruff format --check . && $(PY) -m mypy
+	cd benchmarks && ../$(PY) -m mypy --config-file ../pyproject.toml *.py
 
 demo: setup
 	.venv/bin/coaudit demo
@@ -47,7 +48,7 @@ docs: setup
 	$(PY) -P -m coaudit.pipeline.cli.reference
 	$(PY) -m tests.structure.draw
 
-BENCHMARKS := agreement_speed ingest growth judging engines labelstudio dashboard live machines
+BENCHMARKS := agreement_speed ingest growth judging engines labelstudio dashboard live machines segments
 
 bench: setup
 	@for name in $(BENCHMARKS); do echo "== $$name"; $(PY) benchmarks/$$name.py || exit 1; done

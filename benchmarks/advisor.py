@@ -9,6 +9,7 @@ the oracle; the oracle sees how chance will fall, so that 1 is out of reach.
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -17,6 +18,8 @@ from typing import Any
 from coaudit.pipeline.advise import sources, training
 from coaudit.pipeline.advise.evaluation import evaluate
 from coaudit.schemas import Trajectory
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from tests.pipeline.advise import games
 
 GAMES = {"stuck": games.stuck, "low": games.low, "luck": games.luck}

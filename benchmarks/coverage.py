@@ -48,7 +48,7 @@ WANTED = (
 
 def margins(labels: int, prevalence: float) -> Floats:
     rare = 0.5 ** np.arange(labels - 1)
-    return np.r_[1 - prevalence, prevalence * rare / rare.sum()]
+    return np.concatenate([[1 - prevalence], prevalence * rare / rare.sum()])
 
 
 def pattern_probabilities(cells: Ints, base: Floats, own: Floats, kappa: Floats) -> Floats:

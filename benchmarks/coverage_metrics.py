@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from math import exp, inf
 from pathlib import Path
 
@@ -37,7 +38,7 @@ LIKERT = np.array([1.0, 2.0, 3.0, 4.0, 5.0]), np.array([0.02, 0.03, 0.1, 0.35, 0
 
 
 def bernoulli(p: float) -> Draw:
-    return lambda rng, n: (rng.random(n) < p) * 1.0
+    return lambda rng, n: np.where(rng.random(n) < p, 1.0, 0.0)
 
 
 VALUES: dict[str, tuple[Draw, float, Bounds]] = {
@@ -57,8 +58,12 @@ VALUES: dict[str, tuple[Draw, float, Bounds]] = {
         float(LIKERT[0] @ LIKERT[1]),
         (1.0, 5.0),
     ),
-    "counts, Poisson .3": (lambda rng, n: rng.poisson(0.3, n) * 1.0, 0.3, COUNT),
-    "counts, overdispersed": (lambda rng, n: rng.poisson(rng.gamma(0.5, 4, n)) * 1.0, 2.0, COUNT),
+    "counts, Poisson .3": (lambda rng, n: rng.poisson(0.3, n).astype(np.float64), 0.3, COUNT),
+    "counts, overdispersed": (
+        lambda rng, n: rng.poisson(rng.gamma(0.5, 4, n)).astype(np.float64),
+        2.0,
+        COUNT,
+    ),
     "times, exponential": (lambda rng, n: rng.exponential(1, n), 1.0, COUNT),
     "times, lognormal(1)": (lambda rng, n: rng.lognormal(0, 1, n), exp(0.5), COUNT),
     "any, normal": (lambda rng, n: rng.normal(0, 1, n), 0.0, ANY),
@@ -241,7 +246,7 @@ def judged(rng: Rng, n: int, labels: int, p: float, specificity: float, design: 
     """A condition whose judge has sensitivity .8, and people who checked about `labels` of its n units."""
     true = rng.random(n) < p
     judge = np.where(true, rng.random(n) < 0.8, rng.random(n) > specificity).astype(np.int64)
-    inclusion = np.full(n, labels / n)
+    inclusion: Floats = np.full(n, labels / n)
     if design == "half by judge label":
         for label in (0, 1):
             inclusion[judge == label] = min(1.0, labels / 2 / max((judge == label).sum(), 1))
@@ -278,15 +283,24 @@ def corrections(samples: int) -> Iterator[tuple[str, ...]]:
 
 def sessions(rng: Rng, n: int, alike: float) -> process.Counts:
     """Sessions of an agent and a person with 1 to 8 utterances each, all rated."""
-    units = 1.0 + rng.integers(0, 8, (n, 2))
+    units = rng.integers(1, 9, (n, 2)).astype(np.float64)
     chance = np.stack(
         [rng.beta(m * (1 / alike - 1), (1 - m) * (1 / alike - 1), n) for m in (0.5, 0.3)], axis=1
     )
-    positives = rng.binomial(units.astype(np.int64), chance) * 1.0
+    positives = rng.binomial(units.astype(np.int64), chance).astype(np.float64)
     human = np.tile([False, True], (n, 1))
     member = np.ones((n, 2), dtype=bool)
     return process.Counts(
-        units, units, positives, units, positives, member, human, np.arange(n), process.BY_SHARE
+        units=units,
+        answered=units,
+        positives=positives,
+        weighted_answered=units,
+        weighted_positives=positives,
+        member=member,
+        human=human,
+        clusters=np.arange(n),
+        beyond=np.zeros(n, dtype=bool),
+        design=process.BY_SHARE,
     )
 
 
@@ -299,10 +313,8 @@ def rated_in_part(rng: Rng, whole: process.Counts, share: float, by_session: boo
     else:
         answered = rng.binomial(units, share)
         found = rng.hypergeometric(positives, units - positives, answered)
-    kept, yes = answered * 1.0, found * 1.0
-    return process.Counts(
-        whole.units, kept, yes, kept, yes, whole.member, whole.human, whole.clusters, process.BY_SHARE
-    )
+    kept, yes = answered.astype(np.float64), found.astype(np.float64)
+    return replace(whole, answered=kept, positives=yes, weighted_answered=kept, weighted_positives=yes)
 
 
 def measured(metric: str, counts: process.Counts) -> Estimate:

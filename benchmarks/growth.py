@@ -1,6 +1,7 @@
-"""What each command takes at N and at ten times N sessions: nothing may grow faster than the work.
+"""What each command takes at ten times the work: nothing may grow faster. First ten times as many sessions,
+then one session ten times as long, which finds what holds each event of a log against each.
 
-    python benchmarks/growth.py [--sessions 400] [--generator GEN.py] [--keep]
+    python benchmarks/growth.py [--sessions 400] [--messages 3000] [--generator GEN.py] [--keep]
 
 Each command is a process of its own, on the same workspace in turn; CPU seconds and memory are those of all
 its processes. Its ratio is ten times what it took at N / what it took at ten times N: 1 is in step with the
@@ -13,6 +14,7 @@ import argparse
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from programs import OURS, Run
@@ -41,27 +43,36 @@ def measured(log: Path, folder: Path) -> dict[str, Run]:
     return runs
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sessions", type=int, default=400)
-    parser.add_argument("--generator", type=Path, default=ROOT.parent / "shared" / "bench" / "gen.py")
-    parser.add_argument("--keep", action="store_true", help="Make the ratios of this run the baseline.")
-    options = parser.parse_args()
-    sizes = (options.sessions, 10 * options.sessions)
+def table(kind: str, generator: Path, options: Sequence[tuple[str, ...]]) -> dict[str, float]:
+    """Runs every command at two sizes, prints what each took, and returns the ratios by name."""
+    runs = []
     with tempfile.TemporaryDirectory() as place:
-        runs = []
-        for size in sizes:
+        for size, words in enumerate(options):
             log = Path(place) / f"{size}.jsonl"
-            given = ["--sessions", str(size), "--out", str(log)]
-            subprocess.run([sys.executable, str(options.generator), *given], check=True, capture_output=True)
+            command = [sys.executable, str(generator), *words, "--out", str(log)]
+            subprocess.run(command, check=True, capture_output=True)
             runs.append(measured(log, Path(place) / str(size)))
-    print(f"{'CPU seconds, MiB':20}{sizes[0]:>16,}{sizes[1]:>20,}{'ratio':>10}")
+    heads = [" ".join(words).replace("--", "") for words in options]
+    print(f"{'CPU seconds, MiB':20}{heads[0]:>26}{heads[1]:>26}{'ratio':>10}")
     small, large = runs
     for name in COMMANDS:
         one, ten = small[name], large[name]
-        taken = f"{one.cpu:>9.1f}{one.mib:>7.0f}{ten.cpu:>13.1f}{ten.mib:>7.0f}{ten.cpu / one.cpu:>10.1f}"
+        taken = f"{one.cpu:>19.1f}{one.mib:>7.0f}{ten.cpu:>19.1f}{ten.mib:>7.0f}{ten.cpu / one.cpu:>10.1f}"
         print(f"{name:20}{taken}   {ten.wall:.1f} s by the clock")
-    hold({f"growth {name}": 10 * small[name].cpu / large[name].cpu for name in COMMANDS}, keep=options.keep)
+    return {f"{kind} of {heads[0]}: {name}": 10 * small[name].cpu / large[name].cpu for name in COMMANDS}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sessions", type=int, default=400)
+    parser.add_argument("--messages", type=int, default=3000)
+    parser.add_argument("--generator", type=Path, default=ROOT.parent / "shared" / "bench" / "gen.py")
+    parser.add_argument("--keep", action="store_true", help="Make the ratios of this run the baseline.")
+    options = parser.parse_args()
+    many = [("--sessions", str(factor * options.sessions)) for factor in (1, 10)]
+    long = [("--sessions", "1", "--messages", str(factor * options.messages)) for factor in (1, 10)]
+    ratios = table("growth", options.generator, many) | table("length", options.generator, long)
+    hold(ratios, keep=options.keep)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
 """How fast logs come into the store beside plain readers of the same bytes, and in how much memory.
 
-    python benchmarks/ingest.py [--sessions 2000] [--folders 300] [--generator GEN.py] [--keep]
+    python benchmarks/ingest.py [--sessions 2000] [--folders 300] [--generator GEN.py] [--scout PYTHON]
+                                [--keep]
 
 Each load is ingested by processes of its own, in turn with its yardstick: DuckDB's `read_json_auto` into a
-table for JSON Lines, Python's JSON parser (pydantic-core's, which only parses) for Co-Gym folders. The
+table for JSON Lines, Python's JSON parser (pydantic-core's, which only parses) for Co-Gym folders, and with
+`--scout` Inspect Scout, in an environment of its own whose Python is named, for sessions a line each. The
 ratio is yardstick / ours by wall time: 1 is as fast. Then the same load again, and grown by a tenth. CPU
 seconds and memory are those of all processes together, imports included; the machine's other work spoils
 times, not ratios of runs side by side.
@@ -45,6 +47,35 @@ for path in Path(sys.argv[2]).rglob("*"):
         for line in path.read_bytes().splitlines():
             from_json(line)
 """
+SCOUT = """
+import asyncio, json, sys
+from inspect_ai.model import ChatMessageAssistant, ChatMessageSystem, ChatMessageTool, ChatMessageUser
+from inspect_scout import Transcript, transcripts_db
+
+ROLES = {"human": ChatMessageUser, "agent": ChatMessageAssistant, "system": ChatMessageSystem}
+
+def message(event):
+    kind = ROLES.get(event["role"], ChatMessageTool)
+    return kind(content=event["text"], id=event["event_id"], metadata={"action": event["action"]})
+
+def transcripts(path):
+    with open(path, "rb") as log:
+        for session in map(json.loads, log):
+            name = session["session_id"]
+            yield Transcript(
+                transcript_id=name, source_type="bench", source_id=name, source_uri=path,
+                task_set=session["task"], model=session["agent_model"], success=session["success"],
+                messages=[message(event) for event in session["events"]],
+                metadata={"condition": session["condition"]},
+            )
+
+async def main():
+    async with transcripts_db(sys.argv[1]) as database:
+        await database.insert(transcripts(sys.argv[2]))
+
+asyncio.run(main())
+"""
+"""One transcript a session, its events as messages."""
 ROUNDS = 3
 
 
@@ -57,21 +88,26 @@ def ingest(source: Path, mapping: str, workspace: Path) -> Run:
     return run
 
 
-def compared(name: str, source: Path, mapping: str, yardstick: str, place: Path) -> dict[str, float]:
+def compared(
+    name: str, source: Path, mapping: str, yardstick: str, place: Path, scout: Path | None
+) -> dict[str, float]:
     """Ratios of a load, from rounds in turn; prints what each took."""
-    ours, theirs, again, grown = [], [], [], []
+    ours, theirs, again, grown, scouts = [], [], [], [], []
     for turn in range(ROUNDS):
         workspace = place / f"{name}-{turn}"
         ours.append(ingest(source, mapping, workspace))
         theirs.append(Run(yardstick, place / f"{name}-{turn}.duckdb", source))
         again.append(ingest(source, mapping, workspace))
+        if scout and mapping == "bench_sessions":
+            scouts.append(Run(SCOUT, place / f"{name}-{turn}-scout", source, python=scout))
         if mapping == "bench_sessions":
             with source.open("ab") as log, source.with_suffix(".more").open("rb") as more:
                 shutil.copyfileobj(more, log)
             grown.append(ingest(source, mapping, workspace))
             os.truncate(source, source.stat().st_size - source.with_suffix(".more").stat().st_size)
         shutil.rmtree(workspace)
-    for what, runs in (("ingest", ours), ("yardstick", theirs), ("again", again), ("a tenth more", grown)):
+    kinds = {"ingest": ours, "yardstick": theirs, "again": again, "a tenth more": grown, "Scout": scouts}
+    for what, runs in kinds.items():
         if runs:
             wall, cpu = median(run.wall for run in runs), median(run.cpu for run in runs)
             print(f"{name:12}{what:14}{wall:>8.2f} s{cpu:>8.2f} s CPU{max(r.mib for r in runs):>8.0f} MiB")
@@ -81,6 +117,8 @@ def compared(name: str, source: Path, mapping: str, yardstick: str, place: Path)
     }
     if grown:
         ratios[f"ingest {name}: first / a tenth more"] = _ratio(ours, grown)
+    if scouts:
+        ratios[f"ingest {name}: Scout / ours"] = _ratio(scouts, ours)
     return ratios
 
 
@@ -107,6 +145,7 @@ def main() -> None:
     parser.add_argument("--sessions", type=int, default=2000)
     parser.add_argument("--folders", type=int, default=300)
     parser.add_argument("--generator", type=Path, default=ROOT.parent / "shared" / "bench" / "gen.py")
+    parser.add_argument("--scout", type=Path, help="A Python that has inspect-scout.")
     parser.add_argument("--keep", action="store_true", help="Make the ratios of this run the baseline.")
     options = parser.parse_args()
     print(
@@ -116,7 +155,7 @@ def main() -> None:
     ratios: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as place:
         for load in loads(options, Path(place)):
-            ratios |= compared(*load, Path(place))
+            ratios |= compared(*load, Path(place), options.scout)
     hold(ratios, keep=options.keep)
 
 

@@ -1,10 +1,11 @@
-"""A lake on Postgres beside a file, and a study in an object store beside a folder: the same commands.
+"""Lakes on Postgres and SQLite beside a file, and a study in an object store beside a folder: the same
+commands.
 
     python benchmarks/machines.py [--sessions N] [--storm SECONDS] [--keep]
 
 Postgres and moto's S3 run on this machine. First four writers, of which two are killed again and again, four
 readers and one that rebuilds work on a lake for a minute; what they did and saw is counted. Then each
-command is timed on the file and on the lake in turn, so that the machine's other work spoils both; ratios
+command is timed on the file and on the others in turn, so that the machine's other work spoils both; ratios
 count (file's seconds / the other's, so 1 is as fast).
 """
 
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from ratios import hold
@@ -25,7 +27,7 @@ from tests.servers import BUCKET, Machine, object_store, postgres
 from tests.storm import storm
 from tests.studies import logs, study
 
-COMMANDS = {
+COMMANDS: dict[str, Callable[[Path], tuple[object, ...]]] = {
     "ingest": lambda logs: ("ingest", logs, "--copy"),
     "ingest again": lambda logs: ("ingest", logs, "--copy"),
     "judge, rules": lambda logs: ("judge", "--json"),
@@ -49,12 +51,13 @@ def main() -> None:
         if given.storm and not _weathered(folder / "storm", given.storm):
             sys.exit(1)
         with postgres(folder / "postgres") as conninfo, object_store() as s3:
-            (folder / "lake").mkdir()
-            settings = f'store = "ducklake:postgres:{conninfo}"\n'
-            (folder / "lake" / "coaudit.toml").write_text(settings)
+            catalogs = {"lake": f"postgres:{conninfo}", "lake on SQLite": f"sqlite:{folder / 'catalog.db'}"}
+            for kind, catalog in catalogs.items():
+                (folder / kind).mkdir()
+                (folder / kind / "coaudit.toml").write_text(f'store = "ducklake:{catalog}"\n')
             machines = {
                 "file": Machine(folder / "m1", str(folder / "file")),
-                "lake": Machine(folder / "m1", str(folder / "lake")),
+                **{kind: Machine(folder / "m1", str(folder / kind)) for kind in catalogs},
                 "object store": Machine(folder / "m2", f"s3://{BUCKET}/study", s3),
             }
             ratios: dict[str, float] = {}
@@ -62,7 +65,7 @@ def main() -> None:
                 took = {kind: _timed(machine, command(folder / "logs")) for kind, machine in machines.items()}
                 shown = ", ".join(f"{kind} {seconds:.1f} s" for kind, seconds in took.items())
                 print(f"{name}: {shown}", flush=True)
-                for kind in ("lake", "object store"):
+                for kind in (*catalogs, "object store"):
                     ratios[f"{kind}: {name} / file"] = took["file"] / took[kind]
     print(f"{given.sessions} sessions, {subprocess.check_output(['nproc'], text=True).strip()} cores")
     hold(ratios, keep=given.keep)

@@ -31,7 +31,7 @@ from coaudit.annotation.statistics.annotators import dawid_skene
 from coaudit.annotation.statistics.estimators import ESTIMATORS
 from coaudit.annotation.statistics.intervals import MISSING, Floats, Interval, Ints
 from coaudit.annotation.statistics.rates import choose
-from coaudit.pipeline.analyze.matrix import joint_inclusion
+from coaudit.pipeline.analyze.matrices import joint_inclusion
 
 sys.path.insert(0, str(Path(__file__).parent))
 from tables import LEGEND, LOWEST, explained, mark, put
@@ -58,7 +58,8 @@ def drawn(
     design: str, truth: Ints, judge: Ints, n: int, rng: np.random.Generator
 ) -> tuple[Floats, Floats, Ints]:
     """Which units, with what probability, from which strata."""
-    inclusion, strata = np.full(N, n / N), np.zeros(N, dtype=np.int64)
+    inclusion: Floats = np.full(N, n / N)
+    strata: Ints = np.zeros(N, dtype=np.int64)
     if "uneven" in design:
         other = np.where(rng.random(N) > 0.8, np.where(truth == 1, 0.3, 0.21), 0)
         wish = np.where(judge == 1, 0.6, 0.08) + other

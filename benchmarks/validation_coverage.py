@@ -9,7 +9,8 @@ judge"), by chance more where the judge flags ("uneven"), or whole trajectories.
 width / undefined; the truth is that of the corpus.
 
 The second table is of drift between two versions with the same rate, and of a judge that agrees with others
-worse than a person does by the margin: how often each is found to differ, or to pass, at .05. The third is
+worse than a person does by the margin: how often each is found to differ, or to pass, at .05 (the last of
+single units, as many as trajectories). The third is
 of a judge asked three times that answers at random in a share of the units.
 """
 
@@ -126,6 +127,16 @@ def passing_error(icc: float, trajectories: int, size: int, samples: int) -> flo
     return float(np.mean(passed))
 
 
+def never_better(units: int, samples: int) -> float:
+    """Single units; in a tenth, the margin, the judge alone is wrong: differences at their most skewed."""
+    rng, humans, passed = np.random.default_rng(5), np.zeros((units, 3), dtype=np.int64), []
+    for _ in range(samples):
+        judge = flips(0.1, 0, np.arange(units), rng)
+        found = alternative_annotator_test(judge, humans, ("a", "b", "c"), positive=1, margin=0.1)
+        passed.append(found.annotators[0].p_value < 0.05)
+    return float(np.mean(passed))
+
+
 def repeats(noise: float, prevalence: float, units: int, samples: int) -> str:
     """Flip rate: two answers differ where either is at random, 2pq of such pairs."""
     rng, found = np.random.default_rng(4), []
@@ -154,11 +165,13 @@ def lines(samples: int) -> Iterator[str]:
     ):
         yield f"| {design} | {icc} | {prevalence} | {qualities(design, prevalence, icc, samples)} |"
     yield ""
-    yield "| ICC | trajectories | units in each | drift, rate .05 | rate .3 | alternative annotator test |"
-    yield "|---|---|---|---|---|---|"
+    tests = "alternative annotator test | judge never better, trajectories as units, margin .1"
+    yield f"| ICC | trajectories | units in each | drift, rate .05 | rate .3 | {tests} |"
+    yield "|---|---|---|---|---|---|---|"
     for icc, (trajectories, size) in product((0.0, 0.3), ((12, 10), (25, 8), (60, 5), (200, 4))):
         errors = [drift_error(rate, icc, trajectories, size, 4 * samples) for rate in (0.05, 0.3)]
         errors.append(passing_error(icc, trajectories, size, 4 * samples))
+        errors.append(never_better(trajectories, 4 * samples))
         yield f"| {icc} | {trajectories} | {size} | {' | '.join(f'{error:.3f}' for error in errors)} |"
     yield ""
     yield "| units asked three times | answered at random | prevalence | flip rate | too narrow because |"

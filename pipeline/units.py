@@ -50,29 +50,29 @@ def all_spans(
 ) -> Iterator[tuple[UnitKind, tuple[Event, ...]]]:
     """The kind and the events of each unit of the `wanted` kinds, kind by kind."""
     kinds = _kinds(trajectory)
-    said = _said(trajectory, kinds)
+    said, done = _said(trajectory, kinds), _done(trajectory, kinds)
     for kind in wanted:
         if kind == "trajectory":
             yield kind, tuple(e for e in trajectory.events if not e.live_only)
         elif kind == "utterance":
-            yield from ((kind, (event,)) for event in said)
+            yield from [(kind, (event,)) for event in said]
         elif kind == "human_message":
-            yield from ((kind, (event,)) for event in said if kinds[event.actor] == "human")
+            yield from [(kind, (event,)) for event in said if kinds[event.actor] == "human"]
         elif kind == "question_reply":
-            yield from ((kind, pair) for pair in _answered_questions(said, kinds))
+            yield from [(kind, pair) for pair in _answered_questions(said, kinds)]
         elif kind == "step":
-            yield from ((kind, (e,)) for e in _done(trajectory, kinds) if e.kind not in _NO_STEPS)
+            yield from [(kind, (event,)) for event in done if event.kind not in _NO_STEPS]
         else:
             by_actor: dict[str, list[Event]] = {}
-            for event in _done(trajectory, kinds):
+            for event in done:
                 by_actor.setdefault(event.actor, []).append(event)
-            yield from ((kind, tuple(events)) for events in by_actor.values())
+            yield from [(kind, tuple(events)) for events in by_actor.values()]
 
 
-def _done(trajectory: Trajectory, kinds: Mapping[str, ParticipantKind]) -> Iterator[Event]:
+def _done(trajectory: Trajectory, kinds: Mapping[str, ParticipantKind]) -> list[Event]:
     """What team members did, in order; who is no participant is none of them."""
     team = {name for name, kind in kinds.items() if kind != "environment"}
-    return (event for event in trajectory.events if not event.live_only and event.actor in team)
+    return [event for event in trajectory.events if event.actor in team and not event.live_only]
 
 
 def dialogue(trajectory: Trajectory) -> list[Event]:
@@ -104,7 +104,8 @@ def cut(trajectory: Trajectory, codebook: Codebook, *, include_query: bool = Fal
         whole = codebook.unit == "trajectory"
         if codebook.unit not in ("trajectory", "participant") and events[0].seq == opening:
             continue
-        yield Unit(
+        # Not validated, which would look through the transcript and copy it for every unit of a long log.
+        yield Unit.model_construct(
             trajectory_id=trajectory.id,
             kind=codebook.unit,
             event=None if whole else events[0].seq,
@@ -119,8 +120,8 @@ def _answered_questions(
     said: Sequence[Event], kinds: Mapping[str, ParticipantKind]
 ) -> Iterator[tuple[Event, Event]]:
     for question, reply in itertools.pairwise(said):
-        asks = kinds[question.actor] == "agent" and not ASKS.isdisjoint(question.text or "")
-        if asks and kinds[reply.actor] == "human":
+        answered = kinds[question.actor] == "agent" and kinds[reply.actor] == "human"
+        if answered and (text := question.text) and any(mark in text for mark in ASKS):
             yield question, reply
 
 

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import pydantic
 from pydantic import BaseModel, ConfigDict, SkipValidation
+from pydantic_core import to_json
 
 __all__ = ["JsonValue", "Model", "canonical_json", "content_hash", "quoted", "text_hash"]
 
@@ -23,12 +24,34 @@ JsonValue = Annotated[pydantic.JsonValue, SkipValidation]
 """What JSON can hold. Values come out of JSON, so that types do not look through them, and copy them, again;
 whatever else stands there has no canonical JSON and costs its trajectory when that is stored."""
 
-canonical_json: Callable[[object], str] = json.JSONEncoder(
-    ensure_ascii=False, sort_keys=True, separators=(",", ":")
-).encode
-"""JSON with sorted keys and no spaces, so that equal values give equal text."""
-quoted: Callable[[str], str] = json.encoder.encode_basestring
-"""A text as `canonical_json` has it."""
+_ENCODER = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), check_circular=False)
+
+
+def _encoding() -> Callable[[object], str]:
+    """`_ENCODER.encode`, which makes a C encoder for each value; with one for all where Python has it."""
+    try:
+        encode = json.encoder.c_make_encoder(  # type: ignore[attr-defined]
+            None, _ENCODER.default, json.encoder.encode_basestring, None, ":", ",", True, False, True
+        )
+        encode({}, 0)
+    except (AttributeError, TypeError):  # no part of what Python promises
+        return _ENCODER.encode
+    return lambda value: "".join(encode(value, 0))
+
+
+canonical_json: Callable[[object], str] = _encoding()
+"""JSON with sorted keys and no spaces, so that equal values give equal text.
+
+TypeError for what JSON has not, ValueError or RecursionError for what holds itself.
+"""
+
+
+def quoted(text: str) -> str:
+    """A text as `canonical_json` has it, several times as fast; all that is said comes by here."""
+    try:
+        return to_json(text).decode()
+    except ValueError:  # half a character, which is no UTF-8
+        return canonical_json(text)
 
 
 def content_hash(*parts: object) -> str:

@@ -7,12 +7,14 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.servers import object_store
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = Path(os.environ.get("COAUDIT_SHARED", ROOT.parent / "shared"))
@@ -73,6 +75,13 @@ def process(workspace: Path) -> Coaudit:
         return Finished(done.returncode, done.stdout, done.stderr)
 
     return run
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[dict[str, str]]:
+    """How an object store of a module's own is reached."""
+    with object_store() as environment:
+        yield environment
 
 
 @pytest.fixture

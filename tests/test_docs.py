@@ -88,6 +88,13 @@ def test_a_record_of_two_sessions_is_both_as_the_page_says(tmp_path: Path) -> No
     assert [run.outcomes[0].value for run in found] == [0, 1]
 
 
+def test_turns_under_numbered_names_are_a_list_as_the_page_says(tmp_path: Path) -> None:
+    said = [{"role": ("user", "assistant")[n % 2], "content": f"Turn {n}."} for n in range(11)]
+    record = {"id": "a", **{f"message_{n}": said[n] for n in (10, *range(10))}, "message_11": None}
+    trajectory = one("mapped", written(tmp_path / "log.jsonl", record), map=EXAMPLES["numbered"])
+    assert [event.text for event in trajectory.events] == [f"Turn {n}." for n in range(11)]
+
+
 @pytest.mark.parametrize(("page", "least"), [("CONTRIBUTING.md", 30), ("docs/reliability.md", 8)])
 def test_every_path_that_a_page_names_exists(page: str, least: int) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")

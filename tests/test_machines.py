@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import ast
-import http.server
 import json
 import os
 import re
 import shutil
 import signal
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,29 +19,21 @@ import pytest
 from coaudit.pipeline import codebooks
 from coaudit.pipeline.annotate.project import keep_codebook, pushed_codebook
 from coaudit.pipeline.annotate.pull import last_mark
-from coaudit.pipeline.errors import StoreError
 from coaudit.pipeline.ingest.run import ingest
-from coaudit.pipeline.store import Store, Workspace
+from coaudit.pipeline.store import Store, Workspace, attach
 from coaudit.pipeline.store import lake as tables_of_a_lake
-from coaudit.pipeline.store.remote import Remote
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.schemas import Codebook, canonical_json
 from tests.judges.endpoint import Endpoint
-from tests.servers import BUCKET, Machine, free_port, object_store, postgres
+from tests.servers import BUCKET, Machine, free_port, postgres
 from tests.shared import ROOT
 from tests.storm import storm
 from tests.studies import alone, logs, study, tables
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("machines")]
-pytest.importorskip("duckdb_extensions", reason="the extra `lake` is not installed")
+pytest.importorskip("duckdb_extension_ducklake", reason="the extra `lake` is not installed")
 psycopg = pytest.importorskip("psycopg", reason="the extra `lake` is not installed")
 pytest.importorskip("obstore", reason="the extra `remote` is not installed")
-
-
-@pytest.fixture(scope="module")
-def s3() -> Iterator[dict[str, str]]:
-    with object_store() as environment:
-        yield environment
 
 
 @pytest.fixture(scope="module")
@@ -150,13 +140,60 @@ def test_what_reads_a_lake_stays_in_its_state_while_the_files_of_many_commits_ar
             return rows, int((catalog.execute(live).fetchone() or (0,))[0])
 
     monkeypatch.setattr(tables_of_a_lake, "MANY_FILES", 3)
+    count = "SELECT count(*) FROM trajectories"
     with store.held():
         before, files = looked()
-        with ThreadPoolExecutor(1) as elsewhere:
+        with store.reading() as connection, ThreadPoolExecutor(1) as elsewhere:
+            sessions = connection.execute(count).fetchone()
             elsewhere.submit(ingest, Store(store.workspace), later[-1:], ReadOptions()).result()
+            assert connection.execute(count).fetchone() == sessions
         after, merged = looked()
         assert after == before and merged < files - 5
     assert len(looked()[0]) > len(before)
+
+
+def test_a_lake_is_attached_once_for_what_is_read_of_one_state_unless_somebody_stores(
+    tmp_path: Path, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "coaudit.toml").write_text(f'store = "ducklake:postgres:{database}"\n')
+    store = Store(Workspace(tmp_path))
+    with store.writing():
+        pass
+    attached: list[str] = []
+    really = attach._attach
+
+    def noted(connection: Any, url: str, options: list[str]) -> None:
+        attached.append(url)
+        really(connection, url, options)
+
+    monkeypatch.setattr(attach, "_attach", noted)
+    with store.held():
+        for _ in range(2):  # each reading has temporary tables of its own
+            with store.reading() as connection:
+                connection.execute("CREATE TEMP TABLE mine AS SELECT count(*) FROM trajectories")
+        assert len(attached) <= 1
+        with Store(store.workspace).writing() as connection:
+            connection.execute("INSERT INTO meta VALUES ('word', 'new')")
+        for _ in range(2):
+            with store.reading() as connection:
+                assert connection.execute("SELECT * FROM meta WHERE key = 'word'").fetchall() == []
+        assert len(attached) <= 3
+
+
+def test_a_lake_that_is_made_anew_is_another_to_a_process_that_lives_on(
+    tmp_path: Path, database: str
+) -> None:
+    (tmp_path / "coaudit.toml").write_text(f'store = "ducklake:postgres:{database}"\n')
+    store = Store(Workspace(tmp_path))
+    for sessions in (2, 3):
+        parts = logs(tmp_path / f"logs {sessions}", parts=1, sessions=sessions)
+        ingest(Store(store.workspace), parts, ReadOptions())
+        with store.reading(synced=True) as connection:
+            assert connection.execute("SELECT count(*) FROM trajectories").fetchall() == [(sessions,)]
+        with psycopg.connect(database, autocommit=True) as catalog:
+            catalog.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+        shutil.rmtree(tmp_path / "lake")
+        shutil.rmtree(tmp_path / "sources")
 
 
 @pytest.mark.parametrize("place", ["folder", "object store", "catalog"])
@@ -264,7 +301,9 @@ def test_in_an_object_store_a_killed_judge_is_taken_over_from_when_its_heart_has
     assert len(both["counted"]) == units, "and counts once"
 
 
-def test_tables_of_another_study_are_refused_and_stay_as_they_are(tmp_path: Path, database: str) -> None:
+def test_tables_of_another_study_are_refused_and_stay_as_they_are(
+    tmp_path: Path, database: str, endpoint: Endpoint
+) -> None:
     url = f"ducklake:postgres:{database}"
     machines = []
     for name in ("a", "b"):
@@ -276,9 +315,13 @@ def test_tables_of_another_study_are_refused_and_stay_as_they_are(tmp_path: Path
     before = tables(machines[0])
     guest = json.loads(machines[1].run("trajectory", "list", "--json"))["rows"]
     assert len(guest) == len(before["trajectories"]), "a machine that only looks needs no ledgers"
-    for command in (("ingest", two), ("judge",), ("rebuild",)):
+    sample = ("sample", "--codebook", "initiative", "--name", "s")
+    paid = ("judge", "--model", "hosted_vllm/judge", "--api-base", endpoint.url, "--yes")
+    for command in (("ingest", two), ("judge",), paid, sample, ("rebuild",)):
         told = machines[1].run(*command, status=1)
         assert f"another study's, whose ledgers lie in {tmp_path / 'a'}" in told
+    assert not endpoint.requests, "nothing is paid for that nobody can keep"
+    assert len(json.loads(machines[1].run("trajectory", "list", "--json"))["rows"]) == len(guest)
     assert tables(machines[0]) == before
 
 
@@ -304,115 +347,6 @@ def test_a_catalog_that_is_newer_away_or_elsewhere_says_so_without_its_password(
     settings(f"ducklake:postgres:host=127.0.0.1 port={free_port()} password=hunter2", tmp_path / "tables")
     told = machine.run("metrics", status=1)
     assert "refused" in told and "hunter2" not in told
-
-
-class _Lying(http.server.BaseHTTPRequestHandler):
-    """An object store that takes everything and holds nothing."""
-
-    def _answer(self, status: int, body: bytes = b"") -> None:
-        self.send_response(status)
-        self.send_header("ETag", '"0"')
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def do_PUT(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
-        self._answer(200)
-
-    def do_GET(self) -> None:
-        empty = b'<?xml version="1.0"?><ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>'
-        self._answer(*((200, empty) if "list-type" in self.path else (404, b"")))
-
-    def do_HEAD(self) -> None:
-        self._answer(404)
-
-    def log_message(self, *_: Any) -> None:
-        pass
-
-
-def test_an_object_store_that_refuses_or_lies_about_a_write_is_told_on(
-    tmp_path: Path, s3: dict[str, str]
-) -> None:
-    parts = logs(tmp_path / "logs", parts=1, sessions=1)
-    nowhere = Machine(tmp_path / "mirrors", "s3://no-such-bucket/study", s3)
-    assert "the object store refuses: NoSuchBucket" in nowhere.run("ingest", *parts, status=1)
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Lying)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    lying = {**s3, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.server_port}"}
-    machine = Machine(tmp_path / "mirrors", f"s3://{BUCKET}/lies", lying)
-    told = machine.run("ingest", *parts, status=1)
-    server.shutdown()
-    server.server_close()
-    assert "was written and is not there" in told
-    assert "hush-hush" not in told
-
-
-class _Cutting(_Lying):
-    """An object store that gives half of what it lists."""
-
-    def do_GET(self) -> None:
-        if "list-type" not in self.path:
-            self._answer(200, b"{}\n" * 5)
-        elif "ratings" in self.path:
-            self._answer(200, _LISTED)
-        else:
-            super().do_GET()
-
-
-_LISTED = (
-    b"<ListBucketResult><IsTruncated>false</IsTruncated><Contents><Key>cut/ratings/20260101T0-m-1-00.jsonl"
-    b'</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified><ETag>"0"</ETag><Size>30</Size></Contents>'
-    b"</ListBucketResult>"
-)
-
-
-def test_an_object_store_that_gives_less_than_it_lists_is_told_on_and_nothing_of_it_counts(
-    tmp_path: Path, s3: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Cutting)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    cutting = {**s3, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.server_port}"}
-    for name, value in {**cutting, "COAUDIT_MIRRORS": str(tmp_path)}.items():
-        monkeypatch.setenv(name, value)
-    mirror = Remote(f"s3://{BUCKET}/cut")
-    with pytest.raises(StoreError, match="gave 15 bytes and says that it holds 30"):
-        mirror.pull()
-    server.shutdown()
-    server.server_close()
-    assert not any(path.is_file() for path in mirror.folder.rglob("*"))
-
-
-def test_a_mirror_heals_what_its_disk_lost_and_says_what_the_object_store_lost(
-    tmp_path: Path, s3: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in {**s3, "COAUDIT_MIRRORS": str(tmp_path)}.items():
-        monkeypatch.setenv(name, value)
-    url, names = f"s3://{BUCKET}/losing", [f"sources/2026{number}-m-1-00.jsonl" for number in range(3)]
-    for name in names:
-        Remote(url).create(name, b'{"line": 1}\n')
-    mirror = Remote(url)
-    mirror.pull()
-    (mirror.folder / names[1]).write_bytes(b'{"li')
-    Remote(url).pull()
-    assert (mirror.folder / names[1]).read_bytes() == b'{"line": 1}\n'
-    mirror.delete(names[2:])
-    with pytest.raises(StoreError, match=f"1 files of its ledgers are gone from there, {names[2]}"):
-        Remote(url).pull()
-    Remote(url).put(names[2], mirror.folder / names[2])
-    Remote(url).pull()
-
-
-def test_studies_of_one_name_in_two_object_stores_have_a_mirror_each(
-    tmp_path: Path, s3: dict[str, str]
-) -> None:
-    (one,) = study(tmp_path, "twice", s3, 1)
-    (part,) = logs(tmp_path / "logs", parts=1, sessions=2)
-    one.run("ingest", part)
-    with object_store() as elsewhere:
-        other = Machine(one.folder, one.workspace, elsewhere)
-        assert "no workspace here" in other.run("trajectory", "list", status=1), "not that of the first"
-    assert len(json.loads(one.run("trajectory", "list", "--json"))["rows"]) == 2
 
 
 OFF = """
@@ -449,17 +383,6 @@ def test_of_two_machines_whose_clocks_are_two_hours_apart_the_later_word_counts_
             assert len(imported) == 1 and f"{float(value)}, True" in imported[0]
 
 
-def test_an_object_store_that_nobody_gave_credentials_for_is_told_so(
-    tmp_path: Path, s3: dict[str, str]
-) -> None:
-    keys = {name: text for name, text in s3.items() if "KEY" not in name}
-    alone = Machine(
-        tmp_path / "mirrors", "s3://bucket/study", {**keys, "AWS_METADATA_ENDPOINT": "http://127.0.0.1:9"}
-    )
-    told = alone.run("metrics", status=1)
-    assert "no credentials" in told and "AWS_ACCESS_KEY_ID" in told and "Debug" not in told
-
-
 def put(machine: Machine, text: str, *options: str, status: int = 0) -> str:
     """Put settings into a study; what was printed or complained of."""
     file = machine.folder / "mine" / "coaudit.toml"
@@ -486,47 +409,6 @@ def test_nobody_overwrites_settings_that_they_have_not_seen(
     put(first, "b = 2\n")
     (there,) = {path.read_text() for path in tmp_path.glob("*/**/coaudit.toml") if path.parent.name != "mine"}
     assert there == "b = 2\n"
-
-
-def test_a_new_mirror_fetches_what_many_short_runs_left_side_by_side(
-    tmp_path: Path, s3: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in {**s3, "COAUDIT_MIRRORS": str(tmp_path)}.items():
-        monkeypatch.setenv(name, value)
-    names = [f"ratings/2026{number:04d}-m-1-0a0b0c0d.jsonl" for number in range(60)]
-    for name in names:
-        assert Remote(f"s3://{BUCKET}/short").create(name, name.encode())
-    fetch, at_once = Remote._fetch, threading.Barrier(8)
-
-    def slowly(remote: Remote, name: str, target: Path, size: int | None = None) -> None:
-        if name < names[8]:
-            at_once.wait(30)  # breaks unless eight are fetched at once
-        fetch(remote, name, target, size)
-
-    monkeypatch.setattr(Remote, "_fetch", slowly)
-    mirror = Remote(f"s3://{BUCKET}/short")
-    mirror.pull()
-    assert {name: (mirror.folder / name).read_text() for name in names} == {name: name for name in names}
-    monkeypatch.setattr(Remote, "_fetch", _unwanted)
-    Remote(f"s3://{BUCKET}/short").pull()
-
-
-def _unwanted(remote: Remote, name: str, target: Path, size: int | None = None) -> None:
-    raise AssertionError(f"{name} is there")
-
-
-def test_of_two_machines_that_put_settings_at_once_the_object_store_refuses_one(
-    tmp_path: Path, s3: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in {**s3, "COAUDIT_MIRRORS": str(tmp_path)}.items():
-        monkeypatch.setenv(name, value)
-    remote = Remote(f"s3://{BUCKET}/at-once")
-    assert remote.create("coaudit.toml", b"a = 0")
-    with ThreadPoolExecutor(8) as pool:
-        news = [b"a = %d" % n for n in range(1, 9)]
-        done = list(pool.map(lambda new: remote.replace("coaudit.toml", new, b"a = 0"), news))
-    assert sum(done) == 1
-    assert remote.read("coaudit.toml") == news[done.index(True)]
 
 
 def test_references_are_in_the_study_when_they_are_gone_from_the_machine_that_had_them(
@@ -597,23 +479,3 @@ def test_logs_that_were_followed_are_in_the_study_when_following_ends(
     part.rename(tmp_path / "elsewhere")
     rows = json.loads(second.run("trajectory", "list", "--json"))["rows"]
     assert len(rows) == 2
-
-
-def test_a_log_that_could_not_be_sent_is_sent_before_the_line_that_notes_it(
-    tmp_path: Path, s3: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first, second = study(tmp_path, "unsent", s3)
-    (part,) = logs(tmp_path / "logs", parts=1, sessions=2)
-    for name, value in {**s3, "COAUDIT_MIRRORS": str(first.folder)}.items():
-        monkeypatch.setenv(name, value)
-    with monkeypatch.context() as patch, pytest.raises(StoreError, match="no network"):
-        patch.setattr(Remote, "_keep", _refusing)
-        ingest(Store(Workspace.at(first.workspace)), [part], ReadOptions())
-    time.sleep(6)  # until then the part may be somebody's
-    assert len(json.loads(first.run("trajectory", "list", "--json"))["rows"]) == 2
-    part.rename(tmp_path / "elsewhere")
-    assert len(json.loads(second.run("trajectory", "list", "--json"))["rows"]) == 2
-
-
-def _refusing(remote: Remote, content: str, folder: Path) -> None:
-    raise StoreError("no network")

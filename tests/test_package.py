@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from collections.abc import Iterator
 from fnmatch import fnmatch
 from importlib import import_module
 from pathlib import Path
@@ -125,15 +126,19 @@ def test_tests_lie_where_what_they_test_lies() -> None:
     assert not wrong
 
 
+def attributes(name: str) -> Iterator[tuple[str, ast.Attribute]]:
+    """Each place where a module takes an attribute of that name."""
+    for module in house.modules():
+        for node in ast.walk(house.tree_of(module)):
+            if isinstance(node, ast.Attribute) and node.attr == name:
+                yield module, node
+
+
 def test_only_the_store_opens_the_database() -> None:
     opens = {
         module
-        for module in house.modules()
-        for node in ast.walk(house.tree_of(module))
-        if isinstance(node, ast.Attribute)
-        and node.attr == "connect"
-        and isinstance(node.value, ast.Name)
-        and node.value.id == "duckdb"
+        for module, node in attributes("connect")
+        if isinstance(node.value, ast.Name) and node.value.id == "duckdb"
     }
     assert opens == OPENS_DATABASE
 
@@ -151,6 +156,15 @@ def test_parameters_reach_the_database_through_the_store_alone() -> None:
     }
     assert {place.partition(":")[0] for place in passing} == {"pipeline.store.connection"}, passing
     assert len(passing) == 1, "store.execute keeps pandas out; every other place goes through it"
+
+
+def test_no_result_of_the_database_waits_for_its_rest() -> None:
+    waiting = {
+        f"{module}:{node.lineno}"
+        for module, node in attributes("fetchone")
+        if module != "pipeline.store.postgres"  # its connections are psycopg's, not DuckDB's
+    }
+    assert waiting == set(), "store.first_row takes all: an open result locks a catalog in SQLite"
 
 
 def test_the_types_import_pydantic_only() -> None:

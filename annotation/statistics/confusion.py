@@ -13,6 +13,7 @@ from .intervals import Floats, Ints, around
 from .strata import shares
 
 RESAMPLES = 4000
+_DRAWS = 400
 NONE_SEEN = "no exception was seen: the middle of what the labels allow"
 """Of a share that is 1 or 0 in a weighted sample, where each unit that it lacks would stand for many."""
 Bools = NDArray[np.bool_]
@@ -66,13 +67,18 @@ class Bin:
 
 @dataclass(frozen=True)
 class Calibration:
-    """Expected calibration error, Brier score and the bins behind; None with a reason without units."""
+    """Expected calibration error, Brier score and the bins behind; None with a reason without units.
+
+    `ece_by_chance` is what the error would be on average if every probability were right: 0 only of units
+    without end.
+    """
 
     ece: float | None
     brier: float | None
     bins: tuple[Bin, ...]
     n: int
     reason: str | None = None
+    ece_by_chance: float | None = None
 
 
 def confusion(
@@ -99,9 +105,13 @@ def confusion(
     q = len(labels)
     votes = _votes(human, q)
     usable = (judge >= 0) & (votes.sum(1) > 0)
+    if not usable.any():
+        nothing = Share(None, None, None, 0, "no unit labelled by both")
+        classes = tuple(ClassQuality(name, nothing, nothing, nothing, nothing) for name in labels)
+        return Confusion(tuple(labels), np.zeros((q, q)), np.zeros((q, q)), classes)
     judge, votes = judge[usable], votes[usable]
     within = None if clusters is None else clusters[usable]
-    even = weights is None or not len(judge) or float(np.ptp(weights[usable])) < 1e-9
+    even = weights is None or float(np.ptp(weights[usable])) < 1e-9
     own = np.ones(len(judge)) if weights is None else weights[usable]
     judged = np.eye(q)[judge]
     held = (judged * own[:, None]).sum(0) if corpus is None else corpus
@@ -120,7 +130,8 @@ def calibration(
     """How far a judge's probabilities (n,) of 1 are from the human 0/1 outcomes (n,), in equal-width bins.
 
     ECE is the weighted mean of |observed − predicted| over bins (Naeini et al. 2015), Brier the mean squared
-    error. ECE is biased upwards in small samples, the more so the more bins.
+    error. ECE is biased upwards in small samples, the more so the more bins: read it beside `ece_by_chance`,
+    the mean over outcomes drawn with these probabilities.
     """
     if not np.all((probability >= 0) & (probability <= 1)):
         raise ValueError("`probability` must lie in 0..1")
@@ -142,7 +153,11 @@ def calibration(
     gap = np.abs(observed - predicted)[filled]
     ece = float(held[filled] @ gap / weights.sum())
     brier = float(weights @ (probability - outcome) ** 2 / weights.sum())
-    return Calibration(ece, brier, tuple(rows), n)
+    drawn = np.random.default_rng(0).random((_DRAWS, n)) < probability
+    shares = (weights * (drawn - probability)) @ np.eye(bins)[of_unit]
+    return Calibration(
+        ece, brier, tuple(rows), n, ece_by_chance=float(np.abs(shares).sum(1).mean() / weights.sum())
+    )
 
 
 def _votes(human: Ints | Floats, q: int) -> Floats:

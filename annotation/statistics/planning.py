@@ -24,11 +24,24 @@ def kappa_half_width(units: int, prevalence: float, kappa: float = 0.6) -> float
 def units_for_rate(half_width: float, prevalence: float, corpus: int | None = None) -> int:
     """Units to label for a rate ± `half_width` by people alone, from a `corpus` of so many units.
 
-    n₀ = z²p(1 − p)/h², reduced to n₀/(1 + (n₀ − 1)/N) by the finite corpus. A good judge needs fewer.
+    n₀ = z²p(1 − p)/h², or what Wilson's interval of that width needs where that is more: a half-width beyond
+    a rare code's prevalence would take 8 units for .02 ± .1, whose interval is ± .17. Reduced to
+    n₀/(1 + (n₀ − 1)/N) by the finite corpus. A good judge needs fewer.
     """
     _check(prevalence)
-    infinite = prevalence * (1 - prevalence) * (Z / half_width) ** 2
+    spread = prevalence * (1 - prevalence)
+    infinite = max(spread * (Z / half_width) ** 2, _wilson_units(half_width, spread))
     return _whole(infinite if corpus is None else infinite / (1 + (infinite - 1) / corpus))
+
+
+def _wilson_units(half_width: float, spread: float) -> float:
+    """The n at which Wilson's interval reaches so far: h²(1 + u)² = p(1 − p)u + u²/4 for u = z²/n."""
+    square = half_width**2
+    if square >= 0.25:
+        return 1.0
+    linear = spread - 2 * square
+    u = (sqrt(linear**2 + 4 * (0.25 - square) * square) - linear) / (2 * (0.25 - square))
+    return Z * Z / u
 
 
 def _kappa_variance(prevalence: float, kappa: float) -> float:

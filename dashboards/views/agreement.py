@@ -198,7 +198,8 @@ def _calibration(code: dict[str, Any]) -> None:
         key="calibration",
         alternative="Stated probability against confirmed share",
         metrics=("calibration",),
-        note=f"Expected calibration error {result['ece']:.3f}.",
+        note=f"Expected calibration error {result['ece']:.3f}; right probabilities would show "
+        f"{result['ece_by_chance']:.3f} on so few units, by chance.",
         empty="",
     )
 

@@ -118,24 +118,32 @@ class LLMJudge:
     def _form(self) -> Form:
         return self.answer.form()
 
+    def shows_before(self, unit: Unit) -> bool:
+        """Whether of the transcript only what comes before the unit is shown."""
+        return self.context == "preceding" and unit.kind not in ("participant", "trajectory")
+
     def _shown(self, unit: Unit) -> tuple[Event, ...]:
         if self.context == "none":
             return ()
         if self.codebook.unit == "trajectory":
             return unit.events
-        before = self.context == "preceding" and unit.kind != "participant"
-        events = unit.preceding() if before else unit.transcript
+        events = unit.preceding() if self.shows_before(unit) else unit.transcript
         return tuple(event for event in events if not event.live_only)
 
     def _piece(self, case: Case, shown: tuple[Event, ...]) -> Piece:
         parts = [quoting.transcript(shown, case.unit.participants, case.mark)] if shown else []
-        if self.codebook.unit != "trajectory":
-            parts += self._unit(case)
-        elif not shown:
-            parts += _result(case)
-        parts.append(f"{self.codebook.question} {self.answer.instruction.splitlines()[0]}")
+        parts += self.asked(case, alone=not shown)
         question = Question((self._system, Message("user", "\n\n".join(parts))), self._form)
         return Piece(question, shown or case.unit.events)
+
+    def asked(self, case: Case, *, alone: bool) -> list[str]:
+        """What stands behind the transcript, or `alone`: the unit or the result, and the question."""
+        parts: list[str] = []
+        if self.codebook.unit != "trajectory":
+            parts += self._unit(case)
+        elif alone:
+            parts += _result(case)
+        return [*parts, f"{self.codebook.question} {self.answer.instruction.splitlines()[0]}"]
 
     def _unit(self, case: Case) -> list[str]:
         if case.unit.kind == "participant":

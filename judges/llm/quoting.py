@@ -52,13 +52,18 @@ def transcript(events: Iterable[Event], participants: Iterable[Participant], mar
     """Events between their markers, one after the other with their numbers, after who is who."""
     names = called(participants)
     shown = list(events)
-    known = [
-        f"{names[name]} goes by this name:\n{lines(name)}"
-        for name in dict.fromkeys(event.actor for event in shown)
-        if name in names and names[name].rpartition("_")[0] != name
-    ]
+    known = who_is_who(dict.fromkeys(event.actor for event in shown), names)
     parts = [*known, *(event_lines(event, names.get(event.actor, "unknown")) for event in shown)]
     return "\n".join([f"<<transcript {mark}>>", *parts, f"<<end of transcript {mark}>>"])
+
+
+def who_is_who(actors: Iterable[str], names: Mapping[str, str]) -> list[str]:
+    """By what names those go whose name says more than what they are."""
+    return [
+        f"{names[name]} goes by this name:\n{lines(name)}"
+        for name in actors
+        if name in names and names[name].rpartition("_")[0] != name
+    ]
 
 
 def event_lines(event: Event, who: str) -> str:

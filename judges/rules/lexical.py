@@ -89,7 +89,7 @@ def readable(texts: pa.StringArray) -> list[bool]:
     """Whether there is something to read, and most of its letters are of the wordings' script."""
     import pyarrow.compute as pc
 
-    legible, foreign = _legible(texts), pc.invert(pc.string_is_ascii(texts))
+    legible, foreign = _legible(texts), _foreign(texts)
     others = texts.filter(foreign)
     if len(others):
         latin, letters = (pc.count_substring_regex(others, kind) for kind in (_LATIN, _LETTER))
@@ -97,6 +97,18 @@ def readable(texts: pa.StringArray) -> list[bool]:
         legible = pc.replace_with_mask(legible, foreign, pc.and_(legible.filter(foreign), mostly))
     result: list[bool] = legible.to_pylist()
     return result
+
+
+def _foreign(texts: pa.StringArray) -> pa.BooleanArray:
+    """Whether it takes a count of letters to tell their script: not where ASCII's, counted by fours, are as
+    many as all other characters together, of which each has a byte more than one."""
+    import pyarrow.compute as pc
+
+    foreign = pc.invert(pc.string_is_ascii(texts))
+    some = texts.filter(foreign)
+    fours = pc.count_substring_regex(some, "[A-Za-z]{4}")
+    beyond = pc.subtract(pc.binary_length(some), pc.utf8_length(some))
+    return pc.replace_with_mask(foreign, foreign, pc.less(pc.multiply(fours, 4), beyond))
 
 
 def takes_initiative(texts: pa.StringArray) -> list[bool]:
@@ -152,7 +164,24 @@ def sentences(texts: pa.StringArray) -> tuple[pa.StringArray, pa.IntegerArray]:
 
 def content(text: str) -> set[str]:
     """The words of a text that carry meaning, in lower case."""
-    return {w for w in (m.casefold() for m in _WORD.findall(text)) if len(w) > 3 and w not in words.EMPTY}
+    return set(_content(text))
+
+
+def _content(text: str) -> Iterator[str]:
+    for match in _WORD.finditer(text):
+        word = match[0].casefold()
+        if len(word) > 3 and word not in words.EMPTY:
+            yield word
+
+
+def _says(text: str, least: int) -> bool:
+    """Whether a text has so many words that carry meaning; read no further than that takes."""
+    said = set()
+    for word in _content(text):
+        said.add(word)
+        if len(said) >= least:
+            return True
+    return False
 
 
 def _steers(sentences: pa.StringArray) -> pa.BooleanArray:
@@ -170,7 +199,7 @@ def _steers(sentences: pa.StringArray) -> pa.BooleanArray:
     open_still = pc.and_(pc.and_not(concrete, idle), pc.or_(asks, pc.invert(demands)))
     result = pc.and_not(pc.and_not(demands, asks), idle)
     enough = [
-        len(content(text)) >= least
+        _says(text, least)
         for text, least in zip(
             rest.filter(open_still).to_pylist(), needed.filter(open_still).to_pylist(), strict=True
         )

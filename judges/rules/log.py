@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from ...schemas import Event, Participant, Unit, canonical_json
 
@@ -27,7 +29,10 @@ class Finding:
 
 @dataclass(frozen=True)
 class Log:
-    """The events of a trajectory that were logged, in order, and who took part."""
+    """The events of a trajectory that were logged, in order of their seq, and who took part.
+
+    What several detectors ask for is found once: a log may be long.
+    """
 
     events: tuple[Event, ...]
     participants: tuple[Participant, ...]
@@ -37,36 +42,66 @@ class Log:
         """The log of a whole trajectory."""
         return cls(tuple(e for e in unit.events if not e.live_only), unit.participants)
 
-    @property
+    @cached_property
     def agents(self) -> list[str]:
         """The names of the agents."""
         return [p.name for p in self.participants if p.kind == "agent"]
 
-    @property
+    @cached_property
     def humans(self) -> list[str]:
         """The names of the humans."""
         return [p.name for p in self.participants if p.kind == "human"]
 
-    @property
+    @cached_property
     def channel(self) -> bool:
         """Whether an agent wrote to a human at all: without any message, the setting may have no chat."""
         talks = any(e.kind in SAYS and e.actor in self.agents for e in self.events)
-        return bool(self.humans) and (talks or any(self.said_by_humans()))
+        return bool(self.humans) and (talks or bool(self.said_by_humans))
 
-    def said_by_humans(self) -> Iterator[Event]:
+    @cached_property
+    def messages(self) -> list[Event]:
+        """Every message, in order."""
+        return [e for e in self.events if e.kind == "message"]
+
+    @cached_property
+    def said_by_humans(self) -> list[Event]:
         """The humans' messages, with text."""
-        humans = self.humans
-        return (
-            e for e in self.events if e.kind == "message" and e.actor in humans and (e.text or "").strip()
-        )
+        return [e for e in self.messages if e.actor in self.humans and (e.text or "").strip()]
 
     def of_agent(self, name: str) -> list[Event]:
         """What one agent did, in order."""
-        return [e for e in self.events if e.actor == name]
+        return self._by_actor.get(name, [])
 
     def actions(self, name: str) -> list[Event]:
         """What one agent did to the environment, in order."""
         return [e for e in self.of_agent(name) if e.kind == "action" and e.action is not None]
+
+    def call(self, event: Event) -> str:
+        """An action of this log with its arguments as one text, case and space aside."""
+        if id(event) not in self._calls:
+            self._calls[id(event)] = call(event)
+        return self._calls[id(event)]
+
+    @cached_property
+    def _by_actor(self) -> dict[str, list[Event]]:
+        by_actor: dict[str, list[Event]] = {}
+        for event in self.events:
+            by_actor.setdefault(event.actor, []).append(event)
+        return by_actor
+
+    @cached_property
+    def _calls(self) -> dict[int, str]:
+        """By the event itself: two may have one number."""
+        return {}
+
+
+def after(events: Sequence[Event], seq: int) -> Iterator[Event]:
+    """Of events in order those behind a seq; what comes before is not looked at."""
+    return (events[place] for place in range(bisect_right(events, seq, key=_seq), len(events)))
+
+
+def _seq(event: Event) -> int:
+    return event.seq
 
 
 def named(event: Event) -> str | None:

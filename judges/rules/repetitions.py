@@ -6,17 +6,25 @@ whose result was at hand is SA.2, the same work step is PL.2; a failed action tr
 
 from __future__ import annotations
 
+import heapq
+import itertools
+import math
 import re
+from collections import Counter
 from collections.abc import Iterator
 
 from ...schemas import Event
-from .log import Finding, Log, alike, call, looks_up, named, words
+from .log import Finding, Log, after, alike, looks_up, named, words
 
 NEAR = 0.9
 """Similarity of the words of two actions from which they count as the same."""
 SAME_QUESTION = 0.85
 """Share of the shorter question's words that the other one repeats."""
 FEWEST_WORDS = 5
+LONG = 12
+"""Words from which on actions count as the same that are only alike."""
+Bag = frozenset[str]
+"""The words of a question or an action."""
 _QUESTION = re.compile(r"[^.!?:;\n]+\?")
 MOST_COMPARED = 40
 """Earlier actions that one is compared with: near repeats come soon."""
@@ -32,16 +40,17 @@ def question_asked_again(log: Log) -> list[Finding] | None:
     if not questions or not log.humans:
         return None
     findings = []
-    asked: list[tuple[Event, Event | None, list[frozenset[str]]]] = []
-    for question in questions:
-        said = _asks(question)
-        for earlier, reply, before in asked:
-            if reply and reply.seq < question.seq and _same_question(said, before):
+    asked = _Asked([(e, _asks(e)) for e in questions])
+    for question, said in asked.questions:
+        for earlier, reply in asked.alike(said):
+            if reply.seq < question.seq:
                 cites = (earlier.seq, reply.seq, question.seq)
                 why = f"asked again after the reply at {reply.seq}"
                 findings.append(Finding(cites, why, (question.text or "")[:200]))
                 break
-        asked.append((question, _reply(log, question), said))
+        answer = _reply(log, question)
+        if answer:
+            asked.add(question, answer, said)
     return findings
 
 
@@ -54,7 +63,7 @@ def search_repeated(log: Log) -> list[Finding] | None:
         Finding(
             (earlier.seq, again.seq), f"the look-up at {earlier.seq} had its result already", named(again)
         )
-        for earlier, again in _repeats(searches)
+        for earlier, again in _repeats(log, searches)
         if earlier.status != "failed"
     ]
 
@@ -67,8 +76,8 @@ def step_repeated(log: Log) -> list[Finding] | None:
         return None
     findings = []
     tries: dict[str, int] = {}
-    for earlier, again in _repeats(steps):
-        key = call(earlier)
+    for earlier, again in _repeats(log, steps):
+        key = log.call(earlier)
         tries[key] = tries.get(key, 0) + 1
         if not _changed_between(log, earlier, again) and (earlier.status != "failed" or tries[key] > 1):
             why = f"the step at {earlier.seq} again, with nothing new between"
@@ -76,49 +85,87 @@ def step_repeated(log: Log) -> list[Finding] | None:
     return findings
 
 
-def _asks(message: Event) -> list[frozenset[str]]:
+def _asks(message: Event) -> list[Bag]:
     """The words of each question in a message."""
     return [words(result) for result in _QUESTION.findall(message.text or "")]
 
 
-def _same_question(some: list[frozenset[str]], others: list[frozenset[str]]) -> bool:
-    """Whether a question of the one is (nearly) in the words of one of the other."""
-    return any(
-        len(a & b) >= SAME_QUESTION * max(FEWEST_WORDS, min(len(a), len(b))) for a in some for b in others
-    )
+def _shared(one: Bag, other: Bag) -> int:
+    """How many words two questions must share to be (nearly) the same."""
+    return math.ceil(SAME_QUESTION * max(FEWEST_WORDS, min(len(one), len(other))))
 
 
-def _repeats(actions: list[Event]) -> Iterator[tuple[Event, Event]]:
+class _Asked:
+    """Questions that were answered, found by the words of another one.
+
+    Of two that share enough words, at least one of the few rarest of the shorter one is shared: only those
+    that share it are compared, so that a log of thousands of questions takes no time for each pair.
+    """
+
+    def __init__(self, questions: list[tuple[Event, list[Bag]]]) -> None:
+        self.questions = questions
+        self._often = Counter(word for _, bags in questions for bag in bags for word in bag)
+        self._known: list[tuple[Event, Event, list[Bag]]] = []
+        self._of_rare: dict[str, list[int]] = {}
+        self._of_any: dict[str, list[int]] = {}
+
+    def add(self, question: Event, reply: Event, said: list[Bag]) -> None:
+        """One more, with the reply to it."""
+        place = len(self._known)
+        self._known.append((question, reply, said))
+        for word in {word for bag in said for word in self._rare(bag)}:
+            self._of_rare.setdefault(word, []).append(place)
+        for word in {word for bag in said for word in bag}:
+            self._of_any.setdefault(word, []).append(place)
+
+    def alike(self, said: list[Bag]) -> Iterator[tuple[Event, Event]]:
+        """Those of which a question is (nearly) in the words of one of these, the first one first."""
+        longer = [self._of_rare.get(word, ()) for bag in said for word in bag]
+        shorter = [self._of_any.get(word, ()) for bag in said for word in self._rare(bag)]
+        for place, _ in itertools.groupby(heapq.merge(*longer, *shorter)):
+            question, reply, before = self._known[place]
+            if any(len(a & b) >= _shared(a, b) for a in said for b in before):
+                yield question, reply
+
+    def _rare(self, bag: Bag) -> list[str]:
+        """The rarest words, of which another that is no shorter shares one if it shares enough."""
+        rarest = sorted(bag, key=lambda word: (self._often[word], word))
+        return rarest[: max(0, len(bag) - _shared(bag, bag) + 1)]
+
+
+def _repeats(log: Log, actions: list[Event]) -> Iterator[tuple[Event, Event]]:
     """Each action that (nearly) repeats an earlier one, with the latest such."""
     seen: list[tuple[Event, str, frozenset[str]]] = []
     for event in actions:
-        text = call(event)
+        text = log.call(event)
         bag = words(text)
         for earlier, before, other in reversed(seen[-MOST_COMPARED:]):
             same_name = earlier.action and event.action and earlier.action.name == event.action.name
-            if same_name and (text == before or (len(bag) > 8 and alike(bag, other) >= NEAR and _long(bag))):
+            if same_name and (text == before or (len(bag) >= LONG and _near(bag, other))):
                 yield earlier, event
                 break
         seen.append((event, text, bag))
 
 
-def _long(bag: frozenset[str]) -> bool:
-    return len(bag) >= 12
+def _near(one: Bag, other: Bag) -> bool:
+    """Whether two bags are alike; such as differ too much in size are not looked into."""
+    sizes = sorted((len(one), len(other)))
+    return sizes[0] >= NEAR * sizes[1] - 1 and alike(one, other) >= NEAR
 
 
 def _changed_between(log: Log, one: Event, other: Event) -> bool:
     """Whether something new came between: a human's message, or another change that succeeded."""
-    between = [e for e in log.events if one.seq < e.seq < other.seq]
+    between = itertools.takewhile(lambda e: e.seq < other.seq, after(log.events, one.seq))
     return any(
         (e.kind == "message" and e.actor in log.humans)
-        or (e.kind == "action" and e.status != "failed" and not looks_up(e) and call(e) != call(one))
+        or (e.kind == "action" and e.status != "failed" and not looks_up(e) and log.call(e) != log.call(one))
         for e in between
     )
 
 
 def _reply(log: Log, question: Event) -> Event | None:
     """The human's message that directly follows, unless it asks back."""
-    said = [e for e in log.events if e.kind == "message" and e.seq > question.seq]
-    if said and said[0].actor in log.humans and not (said[0].text or "").rstrip(" \"'").endswith("?"):
-        return said[0]
+    said = next(after(log.messages, question.seq), None)
+    if said and said.actor in log.humans and not (said.text or "").rstrip(" \"'").endswith("?"):
+        return said
     return None

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from ...schemas import Event
-from .log import SAYS, Finding, Log
+from .log import SAYS, Finding, Log, after
 
 STRETCH = 3
 """Task actions without a message that make a stretch of work (the codebook's word)."""
@@ -26,7 +26,7 @@ _ONLY_DONE = re.compile(
 
 def silent_start(log: Log) -> list[Finding] | None:
     """C.1: a stretch of work of an agent that has not said a word yet."""
-    if not log.channel or not any(log.said_by_humans()):
+    if not log.channel or not log.said_by_humans:
         return None
     findings = []
     for agent in log.agents:
@@ -53,18 +53,16 @@ def unanswered_human(log: Log) -> list[Finding] | None:
 
     Another message counts where agents only waited until then.
     """
-    asked = [
-        e for e in log.said_by_humans() if _not_opening(e) and ("?" in (e.text or "") or _waited(log, e))
-    ]
+    asked = [e for e in log.said_by_humans if _not_opening(e) and ("?" in (e.text or "") or _waited(log, e))]
     if not asked or not log.agents:
         return None
     findings = []
     for question in asked:
-        after = [e for e in log.events if e.seq > question.seq]
-        until = next((i for i, e in enumerate(after) if e.kind in SAYS), len(after))
-        answered = until < len(after) and after[until].actor in log.agents
-        ended_by_human = bool(after) and after[0].kind == "finish" and after[0].actor in log.humans
-        if after and not answered and not ended_by_human:
+        first = next(after(log.events, question.seq), None)
+        said = next((e for e in after(log.events, question.seq) if e.kind in SAYS), None)
+        answered = said is not None and said.actor in log.agents
+        ended_by_human = first is not None and first.kind == "finish" and first.actor in log.humans
+        if first and not answered and not ended_by_human:
             why = "nobody reacted to this message in words"
             findings.append(Finding((question.seq,), why, (question.text or "")[:200]))
     return findings
@@ -127,9 +125,9 @@ def _not_opening(event: Event) -> bool:
 def _waited(log: Log, message: Event) -> bool:
     """Whether all that agents did until the human's next message (or the end) was to wait."""
     kinds = set()
-    for event in log.events:
-        if event.seq > message.seq and event.kind == "message" and event.actor in log.humans:
+    for event in after(log.events, message.seq):
+        if event.kind == "message" and event.actor in log.humans:
             break
-        if event.seq > message.seq and event.actor in log.agents:
+        if event.actor in log.agents:
             kinds.add(event.kind)
     return kinds == {"wait"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,6 +12,8 @@ from ...schemas import Event, Unit
 
 LONGEST = 20_000
 """Characters of a unit's text that are looked at, from both ends."""
+EARLY = 100
+"""Events before a unit from which on it makes no difference how many there are."""
 
 
 @dataclass(frozen=True)
@@ -29,12 +33,12 @@ def features(unit: Unit) -> Features:
         text = f"{text[: LONGEST // 2]}\n{text[-LONGEST // 2 :]}"
     if unit.event is None:
         return Features(text, _of_trajectory(unit.events, kinds))
-    before = [e for e in unit.preceding() if not e.live_only]
-    last = before[-1] if before else None
+    before = _latest(unit)
+    last = before[0] if before else None
     process: dict[str, float | str] = {
         "actor": kinds.get(unit.events[0].actor, "unknown"),
         "after": f"{kinds.get(last.actor, 'unknown')} {last.kind}" if last else "nothing",
-        "position": min(1.0, len(before) / 100),
+        "position": len(before) / EARLY,
         "own_last": float(last is not None and last.actor == unit.events[0].actor),
         "length": min(1.0, len(text) / 1000),
         "questions": min(1.0, text.count("?") / 5),
@@ -42,6 +46,14 @@ def features(unit: Unit) -> Features:
         "reply_length": min(1.0, len(said[-1]) / 1000) if len(said) > 1 else 0.0,
     }
     return Features(text, process)
+
+
+def _latest(unit: Unit) -> list[Event]:
+    """At most `EARLY` events before a unit, the last one first: a transcript, in order, may be long."""
+    assert unit.event is not None
+    place = bisect_left(unit.transcript, unit.event, key=lambda event: event.seq)
+    before = (unit.transcript[earlier] for earlier in range(place - 1, -1, -1))
+    return list(itertools.islice((event for event in before if not event.live_only), EARLY))
 
 
 def _of_trajectory(events: tuple[Event, ...], kinds: Mapping[str, str]) -> dict[str, float | str]:

@@ -27,7 +27,7 @@ from .learners import (
     rule_list,
 )
 from .policies import BASELINES, Kind, Policy, rules
-from .scores import Bench, Score
+from .scores import LEAST_KNOWN, Bench, Score
 from .trees import Forest
 
 FOLDS = 5
@@ -37,8 +37,6 @@ FEW = 2500
 """States up to which the whole is repeated."""
 CAUTION = 1.0
 """Standard errors."""
-LEAST_KNOWN = 8
-"""Questions of even weight that must tell of a policy, and of agent-only: on samples few take its choices."""
 REFERENCE = "agent-only"
 
 

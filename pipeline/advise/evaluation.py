@@ -12,7 +12,7 @@ from .choice import REFERENCE
 from .features import Seen, View
 from .fingerprints import already_seen
 from .policies import BASELINES, Policy, rules
-from .scores import Bench, Score, bench
+from .scores import LEAST_KNOWN, Bench, Score, bench
 from .states import Episode, State, episodes
 from .training import estimate_document
 from .trees import counts, forest
@@ -51,6 +51,8 @@ def evaluate(
     cap = int(woods.depth.max()) + 1
     policies = _policies(trained, cap)
     scores = {name: (kind, on.score(policy.chance(seen))) for name, (kind, policy) in policies.items()}
+    notes += _unknown({name: score.effective for name, (_, score) in scores.items() if on.thin(score)})
+    scores = {name: (kind, on.known(score)) for name, (kind, score) in scores.items()}
     if on.behaviour is None:
         scores[ORACLE] = ("oracle", on.score(woods.oracle(at)))
     rows = [_row(name, kind, score, scores, at, cap, chosen) for name, (kind, score) in scores.items()]
@@ -113,6 +115,17 @@ def _gaps(states: Sequence[State], view: View, number: Mapping[str, int], *, sam
     return notes
 
 
+def _unknown(thin: Mapping[str, float]) -> list[str]:
+    if not thin:
+        return []
+    shown = ", ".join(f"{name} ({known:.1f})" for name, known in list(thin.items())[:5])
+    more = f" and {len(thin) - 5} others" if len(thin) > 5 else ""
+    return [
+        f"no value where a policy's choices were logged in what amounts to fewer than {LEAST_KNOWN} "
+        f"questions: {shown}{more}"
+    ]
+
+
 def _policies(trained: Trained, cap: int) -> dict[str, tuple[str, Policy]]:
     """Every baseline and rule, then what was learnt; the chosen rule may be one of longer episodes."""
     made: dict[str, tuple[str, Policy]] = {name: ("baseline", rule) for name, rule in BASELINES.items()}
@@ -155,14 +168,14 @@ def _share(rows: Sequence[Mapping[str, Any]]) -> float | None:
 
 def _curve(advisor: Advisor, on: Bench, seen: Seen, *, asks: bool) -> list[dict[str, Any]]:
     """Reward and interventions over λ: of baselines, of the oracle, and of what is followed at each λ."""
-    fixed = {name: on.score(rule.chance(seen)) for name, rule in BASELINES.items()}
+    fixed = {name: on.known(on.score(rule.chance(seen))) for name, rule in BASELINES.items()}
     rows: list[dict[str, Any]] = []
     followed: dict[float, Score] = {}
     for penalty in sorted({*CURVE, *advisor.penalties}):
         trained, _ = advisor.at(penalty)
         if trained.penalty not in followed:
             policy = trained.policies[trained.without_question if asks else trained.chosen]
-            followed[trained.penalty] = on.score(policy.chance(seen))
+            followed[trained.penalty] = on.known(on.score(policy.chance(seen)))
         scores = {**fixed, "chosen": followed[trained.penalty]}
         if on.behaviour is None:
             scores[ORACLE] = on.score(on.woods.oracle(penalty))

@@ -14,12 +14,12 @@ from ...annotation.statistics.intervals import Floats
 from ...schemas import Trajectory, content_hash
 from ..errors import CoauditError, UsageError
 from .advisor import Advisor, Trained
-from .choice import CAUTION, FOLDS, LEAST_KNOWN, REFERENCE, Choice, choose, fitted
+from .choice import CAUTION, FOLDS, REFERENCE, Choice, choose, fitted
 from .features import Seen, view
 from .fingerprints import fingerprints
 from .learners import Lesson, ridge, taught
 from .policies import Model, Policy, uses
-from .scores import Bench, bench
+from .scores import LEAST_KNOWN, Bench, bench
 from .states import Episode, episodes
 from .trees import Forest, counts, forest
 

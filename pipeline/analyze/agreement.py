@@ -20,7 +20,8 @@ from ...schemas import GOLD, Agreement
 from ..errors import SourceError, UsageError
 from ..store import Store
 from .consistency import consistency
-from .matrix import OUTSIDE, Population, Rated, chosen_books, rated
+from .matrices import rated
+from .matrix import OUTSIDE, Population, Rated, chosen_books
 
 NOMINAL = tuple(c for c in COEFFICIENTS if c not in ("cohen_kappa_linear", "cohen_kappa_quadratic"))
 KAPPAS = ("cohen_kappa", "mean_cohen_kappa", "mean_judge_human_kappa")
@@ -96,7 +97,7 @@ def disagreements(store: Store, names: Sequence[str] = ()) -> list[dict[str, Any
             for place, said in enumerate(code.matrix):
                 given = {r: book.labels[k] for r, k in zip(code.raters, said, strict=True) if k >= 0}
                 if len(set(given.values())) > 1:
-                    trajectory, event = code.units[place]
+                    trajectory, event = code.unit(place)
                     address = {"trajectory": trajectory, "native_id": natives[trajectory], "event": event}
                     said_of = {"codebook": book.name, "code": code.code, "labels": given}
                     between = _between(given, code.judges)
@@ -158,7 +159,7 @@ def of_codes(code: Rated, margins: Margins = "paired") -> Iterator[Agreement]:
     for part in code.populations:
         yield from _with_people(code, part, margins)
     if len(code.judges) > 1:
-        everything = Population("units that two judges rated", np.ones(len(code.units), dtype=bool), None)
+        everything = Population("units that two judges rated", np.ones(len(code.event), dtype=bool), None)
         yield from _agreement(code, code.judges, everything, margins)
 
 

@@ -23,7 +23,8 @@ from ...schemas import Codebook
 from ..errors import UsageError
 from ..store import AMONG, Selection, Store, dictionaries, execute, texts
 from . import process
-from .matrix import Rated, chosen_books, keys_of, rated
+from .matrices import rated
+from .matrix import Rated, chosen_books, keys_of
 from .rates import audit
 from .totals import CLUSTER, HEADS, RATES, bounds_of, clustered, groups
 
@@ -161,7 +162,7 @@ def _corrected(
         if given is None:
             reason = f"nobody rated {name}"
             return Comparison("corrected rates", None, None, None, None, None, None, 0, reason)
-        units = [clusters[trajectory] for trajectory, _ in code.units]
+        units = [clusters[code.ids[number]] for number in code.trajectory]
         sides.append((given[0], np.array(units, dtype=np.uint64)[given[1]]))
     (one, here), (other, there) = sides
     return corrected(one, other, (here, there), form=estimator)
@@ -344,7 +345,8 @@ def _labelled(
     place = {
         row[0]: (None if by == "system" else row[1], row[2]) for row in connection.execute(query).fetchall()
     }
-    of_unit = [place.get(trajectory, (None, None)) for trajectory, _ in code.units]
+    places = [place.get(key, (None, None)) for key in code.ids]
+    of_unit = [places[number] for number in code.trajectory]
     raters: list[str | None] = [name for name in code.judges if rater in (None, name)]
     if not code.judges and rater is None:
         raters = [None]

@@ -11,7 +11,7 @@ from ...annotation.statistics import Coefficient, Ratings
 from ...annotation.statistics.agreement import agreement
 from ...annotation.statistics.intervals import MISSING
 from ...schemas import Agreement, Codebook
-from ..store import dictionaries
+from ..store import dictionaries, first_row
 
 FEW = 2
 """Units with different answers on which an interval rests badly."""
@@ -24,6 +24,8 @@ def consistency(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Iterat
 
     Each version of a rater has rows of its own. Answers that are unclear or failed are missing.
     """
+    if first_row(connection, _ANY, [book.name]) is None:
+        return
     answers: dict[tuple[str, str, str], Answers] = {}
     for row in dictionaries(connection, _REPEATED, [book.name]):
         if row["label"] in book.labels:
@@ -78,6 +80,7 @@ def _row(
     )
 
 
+_ANY = "SELECT 1 FROM ratings WHERE codebook = ? AND repeat > 0 LIMIT 1"
 _REPEATED = """
     SELECT trajectory_id, event, code, rater, rater_version, repeat, label
     FROM answered_ratings

@@ -43,7 +43,7 @@ def _runs(code: Rated, judge: str) -> Iterator[tuple[str, tuple[bool, int]]]:
         units = np.flatnonzero(code.trajectory == number)
         marked, said = units[people[units] == 0], units[own[units] == 0]
         if len(marked) == 1:
-            trajectory = code.units[int(units[0])][0]
+            trajectory = code.ids[number]
             right = len(said) == 1 and said[0] == marked[0]
             yield trajectory, (bool(right), len(said) if (own[units] >= 0).any() else UNJUDGED)
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import duckdb
 import numpy as np
@@ -15,7 +14,7 @@ from ...annotation.statistics.intervals import MISSING, Floats, Ints
 from ...schemas import FIELDS, GOLD, Codebook
 from .. import codebooks
 from ..errors import UsageError
-from ..store import Selection, Store, dictionaries, execute
+from ..store import Selection, Store, execute
 
 DAY = "day"
 """The day on which a trajectory began."""
@@ -39,23 +38,35 @@ class Rated:
 
     `matrix` (units, raters) holds indices of the codebook's labels, or MISSING, UNCLEAR, ERROR.
     `probability` has the same shape and holds what a rater gave its label, nan where it gave none.
+    A unit is the `event` (units,) of a `trajectory` (units,), a place in `ids`; −1 is all of a trajectory.
     `inclusion` (units,) is the probability with which a unit was drawn for people, nan where no sample
-    holds it. `trajectory` (units,) numbers the trajectories, `strata` (units,) those of the sample's design,
-    −1 where it has none. `framed` (units,) says what the samples could take: nothing is known of sessions
-    that came later, or that `sample --where` left out.
+    holds it. `strata` (units,) numbers those of the sample's design, −1 where it has none. `framed` (units,)
+    says what the samples could take: nothing is known of sessions that came later, or that `sample --where`
+    left out.
     """
 
     book: Codebook
     code: str
-    units: tuple[Unit, ...]
+    ids: tuple[str, ...]
+    trajectory: Ints
+    event: Ints
     raters: tuple[str, ...]
     kinds: dict[str, str]
     matrix: Ints
     probability: Floats
     inclusion: Floats
-    trajectory: Ints
     strata: Ints
     framed: NDArray[np.bool_]
+
+    @property
+    def units(self) -> tuple[Unit, ...]:
+        """The id of each unit's trajectory, and the seq of its first event (None: the whole trajectory)."""
+        return tuple(self.unit(place) for place in range(len(self.event)))
+
+    def unit(self, place: int) -> Unit:
+        """One of them."""
+        event = int(self.event[place])
+        return self.ids[self.trajectory[place]], None if event < 0 else event
 
     @property
     def humans(self) -> tuple[str, ...]:
@@ -81,11 +92,11 @@ class Rated:
         """The same for some of the units."""
         return replace(
             self,
-            units=tuple(unit for unit, kept in zip(self.units, units, strict=True) if kept),
+            trajectory=self.trajectory[units],
+            event=self.event[units],
             matrix=self.matrix[units],
             probability=self.probability[units],
             inclusion=self.inclusion[units],
-            trajectory=self.trajectory[units],
             strata=self.strata[units],
             framed=self.framed[units],
         )
@@ -105,7 +116,7 @@ class Rated:
     @property
     def populations(self) -> tuple[Population, ...]:
         """The units that people labelled: those of the samples, and apart from them any others."""
-        drawn, everything = ~np.isnan(self.inclusion), np.ones(len(self.units), dtype=bool)
+        drawn, everything = ~np.isnan(self.inclusion), np.ones(len(self.event), dtype=bool)
         if not (self.asked & drawn).any():
             return (Population("", everything, None),)
         beyond = self.asked & ~drawn
@@ -156,32 +167,11 @@ def chosen_books(store: Store, names: Sequence[str]) -> list[Codebook]:
     return [codebooks.load(name, own) for (name,) in rows if name in known]
 
 
-def rated(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Iterator[Rated]:
-    """Each code of a codebook that has ratings, with every unit of its kind (the opening query apart)."""
-    units = execute(connection, _UNITS, [book.name]).fetchall()
-    index = {(row[0], row[1]): place for place, row in enumerate(units)}
-    design = _design(connection, book, index)
-    numbers: dict[str, int] = {}
-    trajectory = np.array([numbers.setdefault(row[0], len(numbers)) for row in units], dtype=np.int64)
-    by_code: dict[str, list[dict[str, Any]]] = {}
-    for row in dictionaries(connection, _RATINGS, [book.name]):
-        by_code.setdefault(row["code"], []).append(row)
-    for code in (c.code for c in book.codes if c.code in by_code):
-        rows = [row for row in by_code[code] if (row["trajectory_id"], row["event"]) in index]
-        kinds = {row["rater"]: row["rater_kind"] for row in rows}
-        raters = tuple(sorted(kinds))
-        matrix = np.full((len(units), len(raters)), MISSING, dtype=np.int64)
-        probability = np.full(matrix.shape, np.nan)
-        for row in rows:
-            place = index[row["trajectory_id"], row["event"]], raters.index(row["rater"])
-            matrix[place] = _said(book, row["label"])
-            if row["probability"] is not None:
-                probability[place] = row["probability"]
-        result = tuple((row[0], row[1]) for row in units)
-        inclusion, strata, framed = design
-        yield Rated(
-            book, code, result, raters, kinds, matrix, probability, inclusion, trajectory, strata, framed
-        )
+def answer(book: Codebook, label: str | None) -> int:
+    """The index of a label; ERROR of no answer, UNCLEAR of any other."""
+    if label is None:
+        return ERROR
+    return book.labels.index(label) if label in book.labels else UNCLEAR
 
 
 def groups(
@@ -218,90 +208,3 @@ def keys_of(connection: duckdb.DuckDBPyConnection, by: Sequence[str]) -> list[tu
         else:
             raise UsageError(f"cannot group by {name!r}, expected {', '.join([*FIELDS, DAY, *sorted(tags)])}")
     return keys
-
-
-_UNITS = """
-    SELECT trajectory_id, event FROM codebook_units
-    WHERE codebook = ? AND NOT opening ORDER BY trajectory_id, event
-"""
-_RATINGS = """
-    SELECT trajectory_id, event, code, rater, rater_kind, label, probability
-    FROM counted_ratings WHERE codebook = ? AND NOT opening
-"""
-_DRAWN = """
-    SELECT sample, trajectory_id, event, probability, stratum,
-        (design->>'$.method') = 'stratified' AND (design->>'$.unit') = 'unit' AS fixed
-    FROM samples WHERE codebook = ? AND probability IS NOT NULL
-"""
-_FRAMES = "SELECT sample, trajectory_id, event, probability FROM frames WHERE codebook = ?"
-_ASKED = """
-    SELECT DISTINCT trajectory_id, event FROM counted_ratings
-    WHERE codebook = ? AND rater_kind = 'human' AND NOT opening
-"""
-
-
-def _design(
-    connection: duckdb.DuckDBPyConnection, book: Codebook, index: dict[Unit, int]
-) -> tuple[Floats, Ints, NDArray[np.bool_]]:
-    """(units,) inclusion probability, nan where no sample holds the unit, stratum of the design, and whether
-    a sample that people have begun could take the unit.
-
-    The stratum is −1 outside the sample, and everywhere unless one sample alone took fixed numbers of strata.
-    """
-    drawn: dict[str, NDArray[np.bool_]] = {}
-    chance: dict[str, Floats] = {}
-    strata: dict[str, Ints] = {}
-    numbers: dict[str | None, int] = {}
-    rows = execute(connection, _DRAWN, [book.name]).fetchall()
-    for sample, trajectory, event, probability, stratum, fixed in rows:
-        place = index.get((trajectory, event))
-        if place is not None:
-            drawn.setdefault(sample, np.zeros(len(index), dtype=bool))[place] = True
-            chance.setdefault(sample, np.zeros(len(index)))[place] = probability
-            of_unit = strata.setdefault(sample, np.full(len(index), -1, dtype=np.int64))
-            of_unit[place] = numbers.setdefault(stratum, len(numbers)) if fixed else -1
-    frames: dict[str, NDArray[np.bool_]] = {}
-    for sample, trajectory, event, probability in execute(connection, _FRAMES, [book.name]).fetchall():
-        if (trajectory, event) in index and sample in chance:
-            chance[sample][index[trajectory, event]] = probability
-            frame = frames.setdefault(sample, np.zeros(len(index), dtype=bool))
-            frame[index[trajectory, event]] = True
-    asked = np.zeros(len(index), dtype=bool)
-    asked[[index[u] for u in execute(connection, _ASKED, [book.name]).fetchall() if u in index]] = True
-    inclusion = joint_inclusion(list(drawn.values()), list(chance.values()), asked)
-    used = [sample for sample, units in drawn.items() if (units & asked).any()]
-    stratum_of = strata[used[0]] if len(used) == 1 else np.full(len(index), -1, dtype=np.int64)
-    # A sample whose frame was not noted may have taken any unit.
-    noted = bool(used) and all(sample in frames for sample in used)
-    framed = np.any([frames[s] for s in used], axis=0) if noted else np.ones(len(index), dtype=bool)
-    return inclusion, stratum_of, framed
-
-
-def joint_inclusion(drawn: list[NDArray[np.bool_]], chance: list[Floats], asked: NDArray[np.bool_]) -> Floats:
-    """The probability (units,) that any of several independent samples takes a unit, nan where none did.
-
-    `drawn` and `chance` (units,) are of each sample, 0 where it could not take a unit. 1 − Π(1 − π): for two,
-    π₁ + π₂ − π₁π₂. A sample that people have not finished counts by the share `asked` of what it alone drew,
-    for they are asked in random order; one that nobody has begun not at all.
-    """
-    if not drawn:
-        return np.full(len(asked), np.nan)
-    answered = []
-    for number, units in enumerate(drawn):
-        alone = units & ~np.any([other for k, other in enumerate(drawn) if k != number] or [~units], axis=0)
-        among = alone if alone.any() else units
-        answered.append(float(asked[among].mean()))
-    begun = [place for place, share in enumerate(answered) if share > 0]
-    if len(begun) < 2:
-        begun = begun or list(range(len(drawn)))
-        answered = [1.0] * len(drawn)
-    missed = np.prod([1 - chance[place] * answered[place] for place in begun], axis=0)
-    held = np.any([drawn[place] for place in begun], axis=0)
-    inclusion: Floats = np.where(held, 1 - missed, np.nan)
-    return inclusion
-
-
-def _said(book: Codebook, label: str | None) -> int:
-    if label is None:
-        return ERROR
-    return book.labels.index(label) if label in book.labels else UNCLEAR

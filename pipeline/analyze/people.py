@@ -19,7 +19,8 @@ from ...schemas import Agreement
 from ..errors import UsageError
 from ..store import Store
 from .agreement import of_codes, together
-from .matrix import Population, Rated, chosen_books, group_name, groups, rated
+from .matrices import rated
+from .matrix import Population, Rated, chosen_books, group_name, groups
 
 WANTED = ("cohen_kappa", "mean_cohen_kappa", "fleiss_kappa", "krippendorff_alpha", "percent_agreement")
 
@@ -114,7 +115,7 @@ def _cells(code: Rated, raters: tuple[str, ...]) -> NDArray[np.int64]:
     columns = [
         np.where(code.of(rater) < 0, MISSING, code.of(rater))
         if rater in code.raters
-        else np.full(len(code.units), MISSING, dtype=np.int64)
+        else np.full(len(code.event), MISSING, dtype=np.int64)
         for rater in raters
     ]
     cells: NDArray[np.int64] = np.stack(columns, axis=1)

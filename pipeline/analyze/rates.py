@@ -18,7 +18,8 @@ from ...annotation.statistics.rates import rate
 from ...schemas import GOLD, Rate
 from ..errors import UsageError
 from ..store import Selection, Store
-from .matrix import Rated, chosen_books, groups, rated
+from .matrices import rated
+from .matrix import Rated, chosen_books, groups
 
 MEAN, MODEL, WITH_JUDGE = "mean", "dawid-skene", "dawid-skene-judge"
 LABELS = (MEAN, MODEL, WITH_JUDGE)
@@ -73,10 +74,8 @@ def _grouped(
     estimator: str | None,
     labels: str,
 ) -> Iterator[Rate]:
-    of_unit = [
-        tuple(group_of[trajectory].values()) if trajectory in group_of else None
-        for trajectory, _ in code.units
-    ]
+    of_trajectory = [tuple(group_of[key].values()) if key in group_of else None for key in code.ids]
+    of_unit = [of_trajectory[number] for number in code.trajectory]
     for values in sorted({group for group in of_unit if group is not None}, key=str):
         own = code.where(np.array([group == values for group in of_unit], dtype=bool))
         group = dict(zip(by, values, strict=True)) if by else None
@@ -225,7 +224,7 @@ def _union(name: str, codes: list[Rated]) -> Rated:
         present = any_mode(np.stack([_presence(column) for column in said], axis=1))
         # Back to label indices, of which 0 is the positive one.
         columns.append(np.where(present >= 0, 1 - present, present))
-    matrix = np.stack(columns, axis=1) if columns else np.empty((len(codes[0].units), 0), dtype=np.int64)
+    matrix = np.stack(columns, axis=1) if columns else np.empty((len(codes[0].event), 0), dtype=np.int64)
     return replace(
         codes[0],
         code=name,

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ...annotation.statistics.estimate import ANY, UNIT, Bounds, Totals
-from ..store import AMONG, dictionaries, texts
+from ..store import AMONG, dictionaries, first_row, texts
 from ..systems import OF_ONE
 
 BOUNDS: dict[str, Bounds] = {
@@ -78,7 +78,8 @@ def clustered(connection: Any, by: Sequence[str]) -> bool:
     if "instance" in by:
         return False
     query = f"SELECT count(*) > count(DISTINCT {CLUSTER}) FROM selected t"
-    return bool(connection.execute(query).fetchone()[0])
+    row = first_row(connection, query)
+    return bool(row and row[0])
 
 
 def groups(

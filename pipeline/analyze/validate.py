@@ -11,15 +11,16 @@ import numpy as np
 from ...annotation.statistics.audit import ERROR, UNCLEAR
 from ...annotation.statistics.confusion import calibration, confusion
 from ...annotation.statistics.intervals import MISSING
-from ...annotation.statistics.validation import alternative_annotator_test, drift
+from ...annotation.statistics.validation import alternative_annotator_test
 from ...schemas import Agreement
 from ..errors import UsageError
 from ..store import Store, dictionaries
-from . import locating
+from . import drift, locating
 from .agreement import among, of_codes, qualities, with_people
 from .consistency import consistency
 from .locating import located
-from .matrix import Rated, chosen_books, groups, rated
+from .matrices import rated
+from .matrix import Rated, chosen_books, groups
 
 EXAMPLES = 5
 """Errors of a kind that are shown."""
@@ -56,7 +57,10 @@ def validate(
             )
     if not codes:
         raise UsageError(f"no ratings by judge {judge!r} on these codebooks; `coaudit judge` makes them")
+    if not 0 <= margin < 1:
+        raise UsageError(f"--margin must lie in 0..1, below 1, got {margin:g}")
     with store.reading() as connection:
+        drifts = drift.drifts(connection, codes, judge, previous)
         versions = dictionaries(connection, _VERSIONS, [judge])
         texts = {(r["trajectory_id"], r["event"]): r["text"] for r in dictionaries(connection, _TEXTS)}
     return {
@@ -65,21 +69,20 @@ def validate(
         "located": accuracies,
         "codes": [
             {
-                **_code(code, judge, margin, previous, texts),
+                **_code(code, judge, margin, texts),
+                "drift": moved and {**moved, "note": _evenly(code)},
                 "consistency": [
                     row.model_dump()
                     for name, row in repeated
                     if (name, row.code) == (code.book.name, code.code)
                 ],
             }
-            for code in codes
+            for code, moved in zip(codes, drifts, strict=True)
         ],
     }
 
 
-def _code(
-    code: Rated, judge: str, margin: float, previous: str | None, texts: dict[Any, str | None]
-) -> dict[str, Any]:
+def _code(code: Rated, judge: str, margin: float, texts: dict[Any, str | None]) -> dict[str, Any]:
     said = code.of(judge)
     own = [row for row in of_codes(code) if judge in row.raters or set(row.raters) <= set(code.humans)]
     items = list(qualities(code, judge))
@@ -101,7 +104,6 @@ def _code(
         "errors": _errors(code, judge, texts),
         "calibration": _calibration(code, judge),
         "alternative_annotator_test": _alternative(code, judge, margin),
-        "drift": _drift(code, judge, previous),
     }
 
 
@@ -126,7 +128,7 @@ def _errors(code: Rated, judge: str, texts: dict[Any, str | None]) -> list[dict[
             places = np.flatnonzero((human == theirs) & (said == ours))
             if theirs == ours or not len(places):
                 continue
-            units = [code.units[place] for place in places[:EXAMPLES]]
+            units = [code.unit(place) for place in places[:EXAMPLES]]
             examples = [{"trajectory": t, "event": e, "text": texts.get((t, e))} for t, e in units]
             kind = {"people": labels[theirs], "judge": labels[ours], "n": len(places)}
             kinds.append({**kind, "examples": examples})
@@ -157,12 +159,12 @@ def _alternative(code: Rated, judge: str, margin: float) -> dict[str, Any]:
     return {**asdict(outcome), "margin": margin, "trap": TRAP, "note": _evenly(code)}
 
 
-def _drift(code: Rated, judge: str, previous: str | None) -> dict[str, Any] | None:
-    if previous is None or previous not in code.raters:
-        return None
-    human = code.settled()
-    outcome = drift(code.of(previous), code.of(judge), positive=0, human=human, clusters=code.clusters)
-    return {**asdict(outcome), "note": _evenly(code)}
+def _calibration_line(found: dict[str, Any]) -> str:
+    if found["ece"] is None:
+        return f"calibration: – ({found['reason']})"
+    figures = f"error {found['ece']:.3f} (by chance alone {found['ece_by_chance']:.3f})"
+    note = f"; {found['note']}" if found["note"] else ""
+    return f"calibration: {figures}, Brier {found['brier']:.3f}, n={found['n']}{note}"
 
 
 def lines(page: dict[str, Any]) -> Iterator[str]:
@@ -187,10 +189,17 @@ def lines(page: dict[str, Any]) -> Iterator[str]:
             yield f"  {quality['label']}: {', '.join(shown)}"
         for kind in code["errors"]:
             yield f"  people {kind['people']}, judge {kind['judge']}: {kind['n']}"
+        yield f"  {_calibration_line(code['calibration'])}"
+        yield from (f"  {line}" for line in drift.lines(code["drift"]))
         test = code["alternative_annotator_test"]
-        verdict = test["reason"] or f"winning rate {test['winning_rate']:.2f}, passed: {test['passed']}"
+        verdict = test["reason"] or _verdict(test)
         said = f"{verdict}; {test['note']}" if test["note"] and not test["reason"] else verdict
         yield f"  alternative annotator test (ε = {test['margin']}): {said}. {test['trap']}"
+
+
+def _verdict(test: dict[str, Any]) -> str:
+    shown = "passed" if test["passed"] else "not passed, which shows nothing where units are few"
+    return f"winning rate {test['winning_rate']:.2f}, {shown}"
 
 
 @dataclass(frozen=True)
@@ -216,11 +225,14 @@ def summary(page: dict[str, Any]) -> Summary:
         "intervals of 95 %. All coefficients and errors: --full.",
     ]
     if bare:
-        foot.insert(0, f"{len(bare)} codes have no label by people: {', '.join(bare)}; `coaudit sample`.")
+        some = f"{len(bare)} codes have no unit that" if len(bare) > 1 else "one code has no unit that"
+        foot.insert(0, f"{some} people and the judge both labelled: {', '.join(bare)}; `coaudit sample`.")
+    if any(code["alternative_annotator_test"]["passed"] for code in labelled):
+        foot.append(f"may stand in: for a person, worse by less than ε. {TRAP}")
     return Summary(
         head=(f"Judge {page['judge']}: version {', '.join(made)}", *locating.lines(page["located"])),
         rows=tuple(_summary_row(code) for code in labelled),
-        foot=tuple(foot),
+        foot=(*(f"{c['code']}, {line}" for c in page["codes"] for line in drift.lines(c["drift"])), *foot),
     )
 
 
@@ -235,7 +247,7 @@ def _summary_row(code: dict[str, Any]) -> tuple[str, ...]:
         _briefly(code["kappa_of_people"]),
         _briefly(positive.get("sensitivity")),
         _briefly(positive.get("specificity")),
-        "–" if test["reason"] else f"{'yes' if test['passed'] else 'no'} ({test['winning_rate']:.2f})",
+        "–" if test["reason"] else f"{'yes' if test['passed'] else 'not shown'} ({test['winning_rate']:.2f})",
     )
 
 

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from ...annotation.statistics import sampling
 from ...schemas import GOLD, Codebook, content_hash
 from .. import codebooks
-from ..analyze.matrix import keys_of, rated
+from ..analyze.matrices import rated
+from ..analyze.matrix import keys_of
 from ..errors import UsageError
 from ..store import AMONG, Store, dictionaries, execute, samples, texts
 from ..store.ledger import now
@@ -76,6 +77,7 @@ def draw(store: Store, wish: Wish) -> samples.Sample:
             raise UsageError(f"sample {wish.name!r} exists; choose another --name")
         store.sync()
         return before
+    store.admit_writes()
     books = [codebooks.load(name, store.workspace.codebooks) for name in dict.fromkeys(wish.codebooks)]
     corpus: dict[str, int] = {}
     drawn: list[samples.Drawn] = []
@@ -83,7 +85,7 @@ def draw(store: Store, wish: Wish) -> samples.Sample:
     with store.reading() as connection:
         judge = _judge(connection, wish)
         for book in books:
-            frame = _frame(connection, book, wish.where)
+            frame = _frame(connection, book, wish)
             if not frame:
                 raise UsageError(_nothing(book, wish))
             corpus[book.name] = len(frame)
@@ -198,7 +200,7 @@ def _disputed(
         highest = answers.max(0)
         differ = ((answers >= 0) & (answers != highest)).any(0)
         settled = code.of(GOLD) >= 0 if GOLD in code.raters else np.zeros(len(differ), dtype=bool)
-        open_units.update(code.units[place] for place in np.flatnonzero(differ & ~settled))
+        open_units.update(code.unit(place) for place in np.flatnonzero(differ & ~settled))
     rows = [row for row in frame if (row["trajectory_id"], row["event"]) in open_units]
     return [
         samples.Drawn(
@@ -228,13 +230,16 @@ def _overlaps(units: int, wish: Wish, clusters: Ints | None) -> Sequence[int]:
     return [int(n) for n in table.sum(1)]
 
 
-def _frame(
-    connection: duckdb.DuckDBPyConnection, book: Codebook, where: tuple[tuple[str, str], ...]
-) -> list[dict[str, Any]]:
-    """Every unit that a codebook is asked of, the opening query aside, in an order that does not change."""
+def _frame(connection: duckdb.DuckDBPyConnection, book: Codebook, wish: Wish) -> list[dict[str, Any]]:
+    """Every unit that a codebook is asked of, the opening query aside, in an order that does not change.
+
+    With what its stratum follows from, and no more: there may be millions.
+    """
+    where = wish.where
     kept = "".join(f" AND {column} = ?" for _, column in keys_of(connection, [name for name, _ in where]))
+    strata = "".join(f", t.{name}" for name in _by(wish) if name != "judge")
     query = f"""
-        SELECT u.trajectory_id, u.event, u.hash, t.* EXCLUDE (id)
+        SELECT u.trajectory_id, u.event, u.hash{strata}
         FROM codebook_units u JOIN trajectories t ON t.id = u.trajectory_id
         WHERE u.codebook = ? AND NOT u.opening{kept} ORDER BY u.trajectory_id, u.event
     """

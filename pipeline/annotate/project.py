@@ -160,6 +160,7 @@ def keep_codebook(workspace: Workspace, book: Codebook) -> None:
     """Keep a pushed codebook, so that its annotations can be read after it has changed, on any machine."""
     path = codebook_path(workspace, book.name, book.version)
     if not path.exists():
+        workspace.create()
         path.parent.mkdir(parents=True, exist_ok=True)
         content = book.model_dump_json(exclude={"version"}, indent=1).encode()
         if workspace.remote:

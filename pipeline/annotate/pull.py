@@ -30,6 +30,7 @@ MARGIN = timedelta(seconds=10)
 
 def pull(store: Store, server: Server, sample: Sample) -> Pulled:
     """Take over what changed in the sample's projects since the last pull."""
+    store.admit_writes()
     result = Pulled()
     with project_module.reported():
         server.check()
@@ -65,6 +66,7 @@ def _pull(
 
 def import_file(store: Store, sample: Sample, path: Path, people: dict[int, str]) -> Pulled:
     """Take over a JSON export of Label Studio, made by hand; a task that isn't in it stays as it was."""
+    store.admit_writes()
     try:
         tasks = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

@@ -62,6 +62,7 @@ def push(
     they answer in theirs counts. With `judge` its labels go along as predictions: annotators are then no
     longer blind to it.
     """
+    store.admit_writes()
     check_context(context)
     _check_people(sample, people)
     with reported():

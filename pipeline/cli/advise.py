@@ -83,7 +83,10 @@ def train(
 
 def _learnt(row: Mapping[str, Any]) -> None:
     """What was chosen, then the candidates by what they gained on held-out questions."""
-    shown = sorted(row["candidates"], key=lambda one: (not one["chosen"], -(one["difference"] or 0.0)))
+    from ..advise.scores import LEAST_KNOWN
+
+    known = [one for one in row["candidates"] if one["chosen"] or one["effective"] >= LEAST_KNOWN - 1e-9]
+    shown = sorted(known, key=lambda one: (not one["chosen"], -(one["difference"] or 0.0)))
     columns = ["policy", "kind", "reward", "human steps", "gain", "error"]
     rows = [
         [

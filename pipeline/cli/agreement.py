@@ -142,7 +142,9 @@ def validate(
     codebook: Codebooks = None,
     by: Annotated[str, typer.Option(help="Without a judge: groups, as in `metrics`.")] = "condition",
     margin: Annotated[float, typer.Option(help="ε of the alternative annotator test.")] = 0.2,
-    previous: Annotated[str | None, typer.Option(help="An earlier version of it, for drift.")] = None,
+    previous: Annotated[
+        str | None, typer.Option(help="For drift: an earlier version, NAME (VERSION), or another judge.")
+    ] = None,
     full: Annotated[bool, typer.Option("--full", help="Every coefficient, class and kind of error.")] = False,
     json: Json = False,
 ) -> None:
@@ -169,7 +171,7 @@ def validate(
 
 def _report_judge(summary: validating.Summary) -> None:
     tell("\n".join(summary.head))
-    columns = ["code", "units", "kappa", "people's own", "sensitivity", "specificity", "beats a person"]
+    columns = ["code", "units", "kappa", "people's own", "sensitivity", "specificity", "may stand in"]
     if summary.rows:
         table("", columns, [list(row) for row in summary.rows])
     tell("\n".join(summary.foot))

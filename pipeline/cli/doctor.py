@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import typer
 
 from ..errors import CoauditError, UsageError
-from ..store import Store
+from ..store import Store, first_row
 from .console import Json, emit, table, workspace
 
 app = typer.Typer(rich_markup_mode=None)
@@ -25,7 +25,7 @@ NEEDED = ("coaudit", "duckdb", "pyarrow", "polars", "litellm", "streamlit", "lab
 OPTIONAL = {
     "ray": ("judge --engine ray", "pip install 'coaudit[ray]'"),
     "inspect_ai": ("ingest of Inspect's .eval files", "pip install 'coaudit[inspect]'"),
-    "duckdb_extensions": ("a store on DuckLake", "pip install 'coaudit[lake]'"),
+    "duckdb_extension_ducklake": ("a store on DuckLake", "pip install 'coaudit[lake]'"),
 }
 """Module -> what needs it, and what brings it."""
 PROGRAMS = {"label-studio": ("labelstudio up", "pip install label-studio, in an environment of its own")}
@@ -90,7 +90,7 @@ def _workspace(here: Store) -> Iterator[Finding]:
     else:
         try:
             with here.reading() as connection:
-                row = connection.execute("SELECT count(*) FROM trajectories").fetchone()
+                row = first_row(connection, "SELECT count(*) FROM trajectories")
             yield Finding(name, "ok", f"{home}: {row[0] if row else 0} trajectories", "every command")
         except CoauditError as error:
             yield Finding(name, "failed", str(error), "every command")

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...schemas import Quarantined
-from ..systems.base import walk
 
 MAX_BYTES = 64 * 2**30
 """What an archive may hold, unpacked, wherever there is room for it."""
@@ -32,14 +31,17 @@ BLOCK = 1 << 20
 
 def is_archive(path: Path) -> bool:
     """Whether the name is an archive's."""
-    return path.is_file() and path.name.lower().endswith(SUFFIXES)
+    return path.name.lower().endswith(SUFFIXES) and path.is_file()
 
 
 def archives_below(folder: Path) -> list[Path]:
     """The archives in a folder and those below it, in order; links are not followed."""
-    if not folder.is_dir():
-        return []
-    return [path for path in walk(folder) if not path.is_symlink() and is_archive(path)]
+    inside: list[Path] = []
+    for place, folders, files in os.walk(folder):
+        folders.sort()
+        named = [Path(place, name) for name in sorted(files) if name.lower().endswith(SUFFIXES)]
+        inside += [path for path in named if is_archive(path) and not path.is_symlink()]
+    return inside
 
 
 @contextmanager

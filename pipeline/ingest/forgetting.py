@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from ...schemas import Model
 from ..errors import UsageError
-from ..store import AMONG, Store, Workspace, delete, execute, ledger, texts
+from ..store import AMONG, Store, Workspace, delete, execute, first_row, ledger, texts
 from ..store.removal import remove
 from ..store.trajectories import resolve
 
@@ -78,6 +78,7 @@ def undone(workspace: Workspace, offsets: Mapping[str, int]) -> list[str]:
 
 def forget(store: Store, name: str) -> Effect:
     """Forget a source (its path, or a folder above several) or a trajectory; UsageError for neither."""
+    store.admit_writes()
     with store.reading() as connection:
         sources = _sources(connection, name)
         trajectory = None if sources else resolve(connection, name)
@@ -90,6 +91,7 @@ def forget(store: Store, name: str) -> Effect:
 
 def undo(store: Store, name: str) -> list[str]:
     """Take back what was forgotten under a name; the sources that are to be read again."""
+    store.admit_writes()
     given = outside(store.workspace)
     sources = [one for one in given.sources if one in _spellings(name) or _is_below(one, name)]
     trajectories = [one for one in given.trajectories if one.startswith(name)]
@@ -164,5 +166,5 @@ def _there(connection: duckdb.DuckDBPyConnection, ids: Collection[str]) -> set[s
 
 def _ratings(connection: duckdb.DuckDBPyConnection, ids: Collection[str]) -> int:
     query = f"SELECT count(*) FROM current_ratings WHERE trajectory_id {AMONG}"
-    row: Any = execute(connection, query, [texts(ids)]).fetchone()
+    row: Any = first_row(connection, query, [texts(ids)])
     return int(row[0])

@@ -249,7 +249,7 @@ def outcomes(store: Store, path: Path) -> Imported:
         known[about] = given
         fresh.append(given)
     if fresh:
-        store.workspace.create()
+        store.admit_writes()
         store.workspace.outcomes.append(given.model_dump_json() for given in fresh)
         store.sync(lags=True)
     result.imported = len(fresh)
@@ -295,7 +295,7 @@ def uncounted(store: Store) -> list[dict[str, Any]]:
 def _append(store: Store, fresh: list[Rating]) -> None:
     if not fresh:
         return
-    store.workspace.create()
+    store.admit_writes()
     with store.workspace.new_ratings() as file:
         file.append(fresh)
     store.sync(lags=True)

@@ -27,7 +27,7 @@ def rebuild(store: Store, progress: Progress | None = None, *, unless_made: bool
     then, while nobody writes, the new ones take their place. With `unless_made`, nothing is done where
     another process has made some since.
     """
-    store.workspace.create()
+    store.admit_writes()
     with store.tables.locks.exclusive("rebuild", lambda holder: None):
         if unless_made and store.has_tables():
             return Ingested()

@@ -40,6 +40,7 @@ def ingest(
     What cannot be read, a path that does not exist included, is quarantined with its address, and nothing
     else is lost.
     """
+    store.admit_writes()
     result = Ingested()
     if reference is not None:
         if not reference.exists():

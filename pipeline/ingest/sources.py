@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -87,11 +88,11 @@ def read(place: Place, options: ReadOptions, span: Span | None = None) -> Iterat
 
 def content(place: Place) -> str:
     """Hash of a source's files, names included, with what its reading depends on beside it."""
-    path, state = place.path, blake2b(digest_size=16)
-    inside = [path] if path.is_file() else sorted(p for p in path.rglob("*") if _is_own_file(p))
-    for file in [*inside, *_beside(place)]:
-        state.update(_name(file, path))
-        with file.open("rb") as opened:
+    state = blake2b(digest_size=16)
+    beside = [(str(file), _name(str(file), place.path)) for file in _beside(place)]
+    for path, name in [*_named(place.path), *beside]:
+        state.update(_bytes(name))
+        with open(path, "rb") as opened:
             while block := opened.read(1 << 20):
                 state.update(block)
     return state.hexdigest()
@@ -99,9 +100,8 @@ def content(place: Place) -> str:
 
 def size(place: Place) -> int:
     """Bytes of a source's files; 0 for what cannot be looked at."""
-    files = [place.path] if place.path.is_file() else filter(_is_own_file, place.path.rglob("*"))
     try:
-        return sum(file.stat().st_size for file in files)
+        return sum(os.stat(path).st_size for _, path in _files(place.path))
     except OSError:
         return 0
 
@@ -123,7 +123,7 @@ def copied(workspace: Workspace, place: Place, content: str) -> str:
         except OSError:  # another process was faster
             shutil.rmtree(part)
     if workspace.remote:
-        workspace.remote.keep_log(content, final)
+        workspace.remote.logs.keep(content, final)
     return str(final.joinpath(*kept).relative_to(workspace.path))
 
 
@@ -143,7 +143,7 @@ def found_again(workspace: Workspace, source: Source) -> Place | None:
     """Where a source can be read now: its copy, which is as it was, else its own place."""
     copy = workspace.path / source.copied if source.copied else None
     if copy and not copy.exists() and workspace.remote and source.copied:
-        workspace.remote.fetch_log(source.content_hash, workspace.raw / "copied" / source.content_hash)
+        workspace.remote.logs.fetch(source.content_hash, workspace.raw / "copied" / source.content_hash)
     for path in (copy, Path(source.path)):
         if path is not None and path.exists() and source.system is not None:
             return Place(path, source.path, source.system)
@@ -235,8 +235,21 @@ def _links(folder: str, names: list[str]) -> set[str]:
     return {name for name in names if (Path(folder) / name).is_symlink()}
 
 
-def _is_own_file(path: Path) -> bool:
-    return path.is_file() and not path.is_symlink()
+def _files(source: Path) -> list[tuple[tuple[str, ...], str]]:
+    """A source's files in the order of their names, links aside: the parts of a name below it, and a path."""
+    if source.is_file():
+        return [((), str(source))]
+    files: list[tuple[tuple[str, ...], str]] = []
+    waiting: list[tuple[tuple[str, ...], str]] = [((), str(source))]
+    while waiting:
+        parts, folder = waiting.pop()
+        with suppress(PermissionError), os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(((*parts, entry.name), entry.path))
+                elif entry.is_file(follow_symlinks=False):
+                    files.append(((*parts, entry.name), entry.path))
+    return sorted(files)
 
 
 @dataclass(frozen=True)
@@ -275,7 +288,8 @@ def growth(known: Known, source: Source, place: Place) -> Span | None:
         return None
     if system.read_span is None or _beside(place) or not system.lines_apart(path, source.options):
         return None
-    state, left, lines, block = blake2b(_name(path, path), digest_size=16), known.bytes, 0, b""
+    state = blake2b(_bytes(_name(str(path), path)), digest_size=16)
+    left, lines, block = known.bytes, 0, b""
     with path.open("rb") as file:
         while left and (block := file.read(min(left, 1 << 20))):
             state.update(block)
@@ -286,8 +300,19 @@ def growth(known: Known, source: Source, place: Place) -> Span | None:
     return Span(known.bytes, source.bytes, lines + 1)
 
 
-def _name(file: Path, source: Path) -> bytes:
-    return os.path.relpath(file, source.parent).encode("utf-8", "surrogateescape")
+def _named(source: Path) -> list[tuple[str, str]]:
+    """Path and name of each of a source's files."""
+    if source.name in ("", ".."):  # whose parent is not what holds it
+        return [(path, _name(path, source)) for _, path in _files(source)]
+    return [(path, os.path.join(source.name, *parts)) for parts, path in _files(source)]
+
+
+def _name(file: str, source: Path) -> str:
+    return os.path.relpath(file, source.parent)
+
+
+def _bytes(name: str) -> bytes:
+    return name.encode("utf-8", "surrogateescape")
 
 
 def quarantined_sources(store: Store) -> dict[str, list[Quarantined]]:

@@ -28,6 +28,8 @@ WORTH = 64 * 1024 * 1024
 """Bytes from which on other processes are started, which takes them some seconds."""
 SHARE = 4 * 1024 * 1024
 """Bytes of a share of the work: large enough to be handed over, small enough to be held."""
+AHEAD = 3
+"""Shares a process that are read, or about to be, while what came of earlier ones is stored."""
 
 Share = tuple[Reading, ...]
 
@@ -52,7 +54,7 @@ def read_all(readings: Sequence[Reading], references: Mapping[str, References]) 
                 yield from blocks(share, references)
                 continue
             waiting.append((share, readers.submit(share)))
-            while len(waiting) > workers + 1:
+            while len(waiting) > AHEAD * workers:
                 yield from readers.result(*waiting.popleft())
         while waiting:
             yield from readers.result(*waiting.popleft())

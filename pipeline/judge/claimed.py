@@ -7,16 +7,18 @@ of one judge, and no question is asked twice.
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from ...schemas import Codebook, Rating, canonical_json
-from ..store import Store, ledger
+from ...schemas import Codebook, Rating, Trajectory, canonical_json
+from ..store import Store, execute, ledger
 from ..store.claims import Claims
 from ..store.ledger import RatingLedger
+from ..store.stream import Size, stream
 from ..store.sync import reached
-from .scope import BATCH, REST, Batch, Known, KnownUnits, known, trajectory_ids
+from .scope import BATCH, HELD, REST, Batch, Known, KnownUnits, known
 
 FEW, SHARE = 10, 8
 """So many trajectories are claimed at a time at least, else this part of those left, up to `BATCH`."""
@@ -38,6 +40,7 @@ class Elsewhere:
         with self.store.reading(synced=True) as connection:
             self._offsets = reached(connection)
         self._known: dict[tuple[str, str | None, str], KnownUnits] = {}
+        self._rated: dict[tuple[str, str], set[str]] = {}
         self._count = 0
 
     def read(self) -> None:
@@ -47,6 +50,16 @@ class Elsewhere:
             self.store.sync(lags=True)
             self._begin()
 
+    def rated(self, book: Codebook, ids: Sequence[str]) -> list[str]:
+        """Those of these trajectories of which the database has known something since that time."""
+        about = (book.name, book.version)
+        if about not in self._rated:
+            query = "SELECT DISTINCT trajectory_id FROM ratings WHERE codebook = ? AND codebook_version = ?"
+            with self.store.reading(synced=True) as connection:
+                rows = execute(connection, query, about).fetchall()
+            self._rated[about] = {row[0] for row in rows}
+        return [one for one in ids if one in self._rated[about]]
+
     def add(self, book: Codebook, to: dict[str, KnownUnits], ids: Sequence[str]) -> None:
         """Add what is known by now of these trajectories."""
         for one in ids:
@@ -55,8 +68,8 @@ class Elsewhere:
 
     def _read(self) -> None:
         self.store.workspace.pull(at_once=True)
-        for path in ledger.files(self.store.workspace.ratings):
-            if self.own.wrote(path) or self._offsets.get(path.name) == path.stat().st_size:
+        for path in ledger.changed(self.store.workspace.ratings, self._offsets):
+            if self.own.wrote(path):
                 continue
             for item, behind in ledger.ratings(path, self._offsets.get(path.name, 0)):
                 self._offsets[path.name] = behind
@@ -79,27 +92,29 @@ class Claimed:
         self._asked = 0
         self._planned: set[tuple[str, str]] = set()
         self._names: dict[tuple[str, str], str] = {}
+        self.done: set[tuple[str, str]] = set()
+        """Codebook and trajectory of which all that was asked is answered."""
 
-    def batches(self, store: Store, book: Codebook, asking: str) -> Iterator[Batch]:
-        """Every trajectory of the store; those that other runs hold come last, once they let go.
+    def batches(self, store: Store, book: Codebook, asking: str, left: Sequence[Size]) -> Iterator[Batch]:
+        """These trajectories of the store; those that other runs hold come last, once they let go.
 
         Fewer at a time towards the end, so that runs that share the work end together; many where nothing
         was left to ask, as each look at the store has its price.
         """
-        left = trajectory_ids(store)
         asked = -1
         while left and not self.stopping():
-            held: list[str] = []
+            ahead = Ahead(store, left)
+            held: list[Size] = []
             start = 0
             while start < len(left):
                 settled, asked = asked == self._asked, self._asked
                 bite = BATCH if settled else max(FEW, min(BATCH, (len(left) - start) // SHARE))
                 some = left[start : start + bite]
                 start += bite
-                mine = self._take(book, asking, some)
-                held += [one for one in some if one not in mine]
+                mine = self._take(book, asking, [key for key, _ in some])
+                held += [one for one in some if one[0] not in mine]
                 if mine:
-                    yield self._batch(store, book, [one for one in some if one in mine])
+                    yield self._batch(ahead, book, [key for key, _ in some if key in mine])
                 else:
                     asked = -1
             if len(held) == len(left):
@@ -132,6 +147,7 @@ class Claimed:
         with self._turn:
             done = [one for one in settled & self._planned if not self._left.get(one)]
             self._planned.difference_update(done)
+            self.done.update(done)
             names = [self._names.pop(one) for one in done]
             for one in done:
                 self._left.pop(one, None)
@@ -144,13 +160,46 @@ class Claimed:
             self._names |= {(book.name, names[name]): name for name in taken}
         return {names[name] for name in taken}
 
-    def _batch(self, store: Store, book: Codebook, ids: Sequence[str]) -> Batch:
+    def _batch(self, ahead: Ahead, book: Codebook, ids: Sequence[str]) -> Batch:
         self.elsewhere.read()
-        with store.reading(synced=True) as connection:
-            trajectories = store.load(connection, ids)
-            said = known(connection, book, ids)
+        rated = self.elsewhere.rated(book, ids)
+        said: dict[str, KnownUnits] = {}
+        if rated:
+            with ahead.store.reading(synced=True) as connection:
+                said = known(connection, book, rated)
         self.elsewhere.add(book, said, ids)
-        return Batch(book, trajectories, said)
+        return Batch(book, ahead.take(ids), said)
+
+
+class Ahead:
+    """The trajectories of a list, taken in the list's order."""
+
+    def __init__(self, store: Store, sizes: Sequence[Size]) -> None:
+        self.store = store
+        self.sizes = sizes
+        self._place = {key: place for place, (key, _) in enumerate(sizes)}
+        self._read: Iterator[Trajectory] = iter(())
+        self._next: Trajectory | None = None
+        self._at = len(sizes)
+
+    def take(self, ids: Sequence[str]) -> list[Trajectory]:
+        """The trajectories of these ids; one that is no longer there is left out."""
+        return [found for one in ids if (found := self._take(self._place[one]))]
+
+    def _take(self, place: int) -> Trajectory | None:
+        if place < self._at:
+            self._read = itertools.chain.from_iterable(stream(self.store, self.sizes[place:], HELD))
+            self._advance()
+        while self._at < place:
+            self._advance()
+        found = self._next if self._at == place else None
+        if found:
+            self._advance()
+        return found
+
+    def _advance(self) -> None:
+        self._next = next(self._read, None)
+        self._at = len(self.sizes) if self._next is None else self._place[self._next.id]
 
 
 def _known(rating: Rating) -> Known:

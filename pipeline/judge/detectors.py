@@ -6,20 +6,18 @@ that show it, else `absent`; trajectories of other systems get no rating.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from ...judges.rules.detectors import NAME, ByUnit
 from ...schemas import Codebook, Finding, Rating, Trajectory, Unit, Verdict, content_hash
-from ..store import Store, execute
+from ..store import Store
 from ..store.trajectories import reference_rows
 from ..systems import References
 from ..systems.registry import DETECTED, findings, parsed_references
 
 VERSION = content_hash(NAME, {book: system.name for book, system in DETECTED.items()}, 1)[:12]
-AHEAD = 200
-"""Trajectories fetched at once."""
 
 
 def books_of(store: Store) -> tuple[str, ...]:
@@ -30,7 +28,8 @@ def books_of(store: Store) -> tuple[str, ...]:
 
 
 class Trajectories(Protocol):
-    """Where the trajectories of a codebook's system are, with their states and what they are held against."""
+    """Where the trajectories of a codebook's system are, with their states and what they are held against;
+    of others there need be none."""
 
     @property
     def references(self) -> Mapping[str, References]: ...
@@ -38,33 +37,21 @@ class Trajectories(Protocol):
     def get(self, key: str) -> Trajectory | None: ...
 
 
-class Ahead:
-    """A system's trajectories with their states, fetched in the order in which judging asks for them."""
+class Shown:
+    """The trajectories that are being rated, of all systems."""
 
-    def __init__(self, store: Store, system: str) -> None:
-        self.store = store
-        query = "SELECT id FROM trajectories WHERE system = ? ORDER BY started, native_id, id"
+    def __init__(self, store: Store) -> None:
         with store.reading() as connection:
-            self.ids = [row[0] for row in execute(connection, query, [system]).fetchall()]
             self.references = parsed_references(reference_rows(connection))
-        self.place = {key: place for place, key in enumerate(self.ids)}
-        self.held: dict[str, Trajectory] = {}
+        self._held: dict[str, Trajectory] = {}
 
-    @classmethod
-    def of(cls, store: Store, book: Codebook) -> Ahead:
-        """The trajectories that a codebook is for."""
-        return cls(store, DETECTED[book.name].name)
+    def show(self, trajectories: Sequence[Trajectory]) -> None:
+        """These are rated next."""
+        self._held = {trajectory.id: trajectory for trajectory in trajectories}
 
     def get(self, key: str) -> Trajectory | None:
-        """The trajectory of that id; None where it is another system's."""
-        if key not in self.place:
-            return None
-        if key not in self.held:
-            start = self.place[key]
-            with self.store.reading(synced=True) as connection:
-                trajectories = self.store.load(connection, self.ids[start : start + AHEAD], states=True)
-            self.held = {trajectory.id: trajectory for trajectory in trajectories}
-        return self.held[key]
+        """The trajectory of that id."""
+        return self._held.get(key)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from pydantic_core import to_json
 from ...judges.rules import Rules
 from ...judges.rules.lexical import NAME, VERSION
 from ...schemas import UNCLEAR, Codebook, Verdict
-from ..store import Store, execute, listed
+from ..store import Store, execute, listed, write_out
 from .local import turn, units_of
 from .scope import Say, Scope, Summary
 
@@ -24,11 +24,12 @@ if TYPE_CHECKING:
 
 AT_ONCE = 20_000
 """Units that are in memory at a time."""
+MEMORY = "200MB"
+"""For the query that brings them together."""
 BYTES = 16 * 1024 * 1024
 """Of their texts that are rated at a time: the rules hold several copies, and Arrow's texts end at 2 GB."""
 SAID = """
-    SELECT u.trajectory_id, u.event, u.hash, coalesce(said.text, '') AS text,
-        NULL::INTEGER AS reply, '' AS replied
+    SELECT u.trajectory_id, u.event, u.hash, coalesce(said.text, '') AS text
     FROM wanted u JOIN events said ON said.trajectory_id = u.trajectory_id AND said.seq = u.event
     JOIN trajectories t ON t.id = u.trajectory_id
     WHERE u.is_left AND NOT said.live_only
@@ -51,47 +52,51 @@ ANSWERED = """
 def judge_dialogue(store: Store, scope: Scope, many: Sequence[Rules], say: Say) -> Summary:
     """Rate with the rules of each codebook."""
     summary = Summary()
-    with turn(store, NAME, summary, say) as ledger:
+    with turn(store, NAME, summary, say) as ledger, tempfile.TemporaryDirectory(prefix="coaudit-") as folder:
         for rules in many:
-            within = scope.less(summary.rated)
-            left, already = _counted(store, within, rules.codebook)
-            summary.already += already
-            for batch in _said(store, within, rules.codebook) if left else ():
-                ledger.write_lines(_lines(rules, batch))
+            said = Path(folder) / f"{rules.codebook.name}.parquet"
+            summary.already += _write(store, scope.less(summary.rated), rules.codebook, said)
+            for batch in _read(said):
+                ledger.write_text(_lines(rules, batch))
                 ledger.flush()
                 summary.rated += batch.num_rows
     return summary
 
 
-def _counted(store: Store, scope: Scope, book: Codebook) -> tuple[int, int]:
-    """How many units are left, and how many are rated already."""
-    units, parameters = units_of(book, (NAME, VERSION), scope)
-    query = f"SELECT count(*) FILTER (is_left), count(*) FILTER (NOT is_left) FROM ({units})"
-    with store.reading(synced=True) as connection:
-        ((left, already),) = execute(connection, query, parameters).fetchall()
-    return left, already
+def _write(store: Store, scope: Scope, book: Codebook, said: Path) -> int:
+    """Have a file of what was said in each unit that is left, in the order in which trajectories began, where
+    there is any; how many units are rated already.
 
-
-def _said(store: Store, scope: Scope, book: Codebook) -> Iterator[pa.RecordBatch]:
-    """What was said in each unit that is left, in the order in which trajectories began.
-
-    It goes through a file: the database is not open while somebody works on it.
+    The database is not open while somebody works on the file.
     """
-    from pyarrow import parquet
-
     units, parameters = units_of(book, (NAME, VERSION), scope)
     limit = "" if scope.limit is None else f"LIMIT {max(0, scope.limit)}"
     query = f"""
-        WITH wanted AS ({units}) {ANSWERED if book.unit == "question_reply" else SAID}
-        ORDER BY t.started, t.native_id, t.id, u.event {limit}
+        COPY (
+            {ANSWERED if book.unit == "question_reply" else SAID}
+            ORDER BY t.started, t.native_id, t.id, u.event {limit}
+        ) TO {listed([str(said)])} (FORMAT parquet, ROW_GROUP_SIZE {AT_ONCE})
     """
-    with tempfile.TemporaryDirectory(prefix="coaudit-") as folder:
-        path = Path(folder) / "said.parquet"
-        with store.reading(synced=True) as connection:
-            execute(connection, f"COPY ({query}) TO {listed([str(path)])} (FORMAT parquet)", parameters)
-        with parquet.ParquetFile(path) as file:
-            for batch in file.iter_batches(AT_ONCE):
-                yield from _parts(batch)
+    with store.reading(synced=True) as connection:
+        execute(connection, f"CREATE OR REPLACE TEMP TABLE wanted AS {units}", parameters)
+        counts = "SELECT count(*) FILTER (is_left), count(*) FILTER (NOT is_left) FROM wanted"
+        ((left, already),) = connection.execute(counts).fetchall()
+        if left:
+            write_out(connection, query, MEMORY)
+        connection.execute("DROP TABLE wanted")
+    return int(already)
+
+
+def _read(said: Path) -> Iterator[pa.RecordBatch]:
+    """The file's units, some at a time."""
+    from pyarrow import parquet
+
+    if not said.exists():
+        return
+    with parquet.ParquetFile(said) as file:
+        for batch in file.iter_batches(AT_ONCE):
+            yield from _parts(batch)
+    said.unlink()
 
 
 def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -103,15 +108,34 @@ def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     yield from _parts(batch.slice(half))
 
 
-def _lines(rules: Rules, batch: pa.RecordBatch) -> Iterator[bytes]:
+def _lines(rules: Rules, batch: pa.RecordBatch) -> memoryview:
     """The ledger's lines: what the ratings share is checked and written out once."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     book = rules.codebook
     shared = rules.maker.rating_at(("", None, None), Verdict(book.codes[0].code, UNCLEAR))
-    same = shared.model_dump(mode="json", exclude_defaults=True, exclude={"trajectory", "label"})
+    same = shared.model_dump_json(exclude_defaults=True, exclude={"trajectory", "label"})
     columns = ["text", "replied"] if book.unit == "question_reply" else ["text"]
     labels = rules.labels([batch[name] for name in columns])
-    places = (batch[name].to_pylist() for name in ("trajectory_id", "event", "hash", "reply"))
-    for trajectory, event, unit_hash, reply, label in zip(*places, labels, strict=True):
-        cites = [event] if reply is None else [event, reply]
-        place = {"trajectory": trajectory, "event": event, "unit_hash": unit_hash}
-        yield to_json({**place, **same, "label": label, "cites": cites})
+    event = batch["event"].cast("string")
+    cites = [event] if len(columns) == 1 else [event, ",", batch["reply"].cast("string")]
+    parts = [
+        *('{"trajectory":', _quoted(batch["trajectory_id"]), ',"event":', event),
+        *(',"unit_hash":', _quoted(batch["hash"]), f",{same[1:-1]}"),
+        *(',"label":', _quoted(pa.array(labels, "string")), ',"cites":[', *cites, "]}\n"),
+    ]
+    lines = pc.binary_join_element_wise(*parts, "")
+    offsets, text = lines.buffers()[1:]
+    first, last = (memoryview(offsets).cast("i")[place] for place in (0, len(lines)))
+    return memoryview(text)[first:last]
+
+
+def _quoted(texts: pa.StringArray) -> pa.StringArray:
+    """Texts as JSON has them."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    words = pc.dictionary_encode(texts)
+    quoted = [to_json(word).decode() for word in words.dictionary.to_pylist()]
+    return pa.array(quoted, "string").take(words.indices)

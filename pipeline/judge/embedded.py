@@ -14,7 +14,7 @@ from ..store import Store
 from ..systems.registry import DETECTED
 from . import scope as judging
 from . import training
-from .detectors import VERSION, Ahead, SystemDetectors, Trajectories, books_of
+from .detectors import VERSION, Shown, SystemDetectors, Trajectories, books_of
 from .dialogue import judge_dialogue
 from .local import LocalRater, judge_locally
 from .scope import Say, Scope, Summary
@@ -91,16 +91,19 @@ def _detectors(store: Store, names: Sequence[str], scope: Scope, say: Say) -> Su
     special = tuple(book for book in books if book.name in DETECTED)
     summary = Summary()
     if general:
-        summary = _embedded(store, detectors.NAME, scope.on(general), say)
+        summary = _embedded(store, scope.on(general), say, None)
     if special:
         left = scope.less(summary.rated).on(special)
-        summary = summary.plus(_embedded(store, detectors.NAME, left, say))
+        summary = summary.plus(_embedded(store, left, say, Shown(store)))
     return summary
 
 
-def _embedded(store: Store, name: str, scope: Scope, say: Say) -> Summary:
-    items = [embedded(book, name, lambda book: Ahead.of(store, book)) for book in scope.books]
-    return judge_locally(store, scope, [one.rater for one in items], items[0].maker, say)
+def _embedded(store: Store, scope: Scope, say: Say, shown: Shown | None) -> Summary:
+    items = [embedded(book, detectors.NAME, lambda _: shown or Shown(store)) for book in scope.books]
+    raters = [one.rater for one in items]
+    systems = {book.name: DETECTED[book.name].name for book in scope.books if book.name in DETECTED}
+    show = shown.show if shown else None
+    return judge_locally(store, scope, raters, items[0].maker, say, show, systems)
 
 
 def _trained(store: Store, rater: str, names: Sequence[str], scope: Scope, say: Say) -> Summary:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from ...judges.llm.context import Context
 from ...judges.llm.prices import Price
 from ...schemas import Codebook, canonical_json
-from ..store import Store, execute
+from ..store import Store, first_row
+from . import settled
 from .model import Model
 from .questions import Planner
 from .scope import Scope, Summary, batches
@@ -81,7 +82,7 @@ def _left(store: Store, book: Codebook, scope: Scope, model: Model) -> int:
     asked = canonical_json(maker.made["parameters"])
     given = [*where, book.name, book.version, model.rater, asked, scope.retry_errors]
     with store.reading(synced=True) as connection:
-        row = execute(connection, query, given).fetchone()
+        row = first_row(connection, query, given)
     return int(row[0]) if row else 0
 
 
@@ -89,6 +90,8 @@ def _sample(store: Store, book: Codebook, scope: Scope, model: Model) -> list[in
     judge = model.judge(book, scope)
     planner = Planner(judge, model.maker(judge), scope, b"", Summary())
     context = Context()
-    jobs = (job for batch in batches(store, book) for job in planner.jobs(batch.units(scope)))
+    sizes = settled.left(store, planner.maker, scope, b"").unanswered
+    read = itertools.takewhile(lambda _: not planner.full, batches(store, book, sizes))
+    jobs = (job for batch in read for job in planner.jobs(batch.units(scope)))
     questions = (judge.whole(job.case).question for job in itertools.islice(jobs, SAMPLE))
     return [context.tokens(question) - question.form.max_tokens for question in questions]

@@ -19,6 +19,7 @@ from ...schemas import Rating, canonical_json
 from ..errors import StoreError
 from ..store import Store
 from ..store.ledger import RatingLedger
+from . import settled
 from .claimed import Claimed, Elsewhere
 from .model import Jobs, Model, State, askers, interruptible, work
 from .questions import Planner
@@ -33,11 +34,13 @@ async def run(store: Store, scope: Scope, model: Model, complete: Client, state:
     with store.workspace.new_ratings() as ledger, closing(store.claims()) as claims:
         claimed = Claimed(claims, Elsewhere(store, ledger), lambda: state.stopping is not None)
         sink = Sink(ledger, state, claimed)
+        found: dict[str, settled.Left] = {}
         flushing = asyncio.create_task(sink.keep_flushing())
         try:
             with interruptible(state):
                 async with asyncio.TaskGroup() as group:
-                    group.create_task(_feed(store, scope, model, asked, jobs, sink, Start(complete, context)))
+                    start = Start(complete, context)
+                    group.create_task(_feed(store, scope, model, asked, jobs, sink, start, found))
                     for _ in range(model.workers):
                         group.create_task(work(jobs, asked, state, sink.put))
         finally:
@@ -45,6 +48,10 @@ async def run(store: Store, scope: Scope, model: Model, complete: Client, state:
             await asyncio.wait([flushing])
             sink.flush()
             state.finish()
+    if not state.stopping and scope.limit is None and scope.sample is None:
+        for name, about in found.items():
+            done = {trajectory for book, trajectory in claimed.done if book == name}
+            await asyncio.to_thread(settled.note, store, about, done)
 
 
 @dataclass
@@ -158,13 +165,18 @@ async def _feed(
     jobs: Jobs,
     sink: Sink,
     start: Start,
+    found: dict[str, settled.Left],
 ) -> None:
     secret = store.workspace.secret()
     left = scope
     for book in scope.books:
         judge = askers[book.name].judge
         planner = Planner(judge, model.maker(judge), left, secret, sink.state.summary)
-        source = sink.claimed.batches(store, book, canonical_json(planner.maker.made["parameters"]))
+        about = await asyncio.to_thread(settled.left, store, planner.maker, left, secret)
+        sink.state.summary.already += about.already
+        found[book.name] = about
+        asking = canonical_json(planner.maker.made["parameters"])
+        source = sink.claimed.batches(store, book, asking, about.sizes)
         while not sink.state.stopping and not planner.full:
             batch: Batch | None = await asyncio.to_thread(next, source, None)
             if batch is None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ...judges import jury
-from ...schemas import Codebook, Maker, Rating, content_hash
+from ...schemas import GOLD, Codebook, Maker, Rating, content_hash
 from ...schemas.rating import RaterKind
 from ..errors import UsageError
 from ..store import AMONG, Store, dictionaries, execute, texts
@@ -36,8 +36,12 @@ def rated_by(store: Store, members: Sequence[str]) -> list[str]:
 
 
 def judge(store: Store, scope: Scope, members: Sequence[str], rater: str = NAME) -> Tried:
-    """Rate what at least two members have rated; UsageError names the raters that there are."""
+    """Rate what at least two members have rated; UsageError names the raters that there are.
+
+    People are refused: their jury would be one more person, who agrees with each of them by half.
+    """
     began = time.monotonic()
+    store.admit_writes()
     kinds = _kinds(store, members, rater)
     kind: RaterKind = kinds.pop() if len(kinds) == 1 else "rule"
     version = content_hash("jury", 1, sorted(members))[:12]
@@ -96,4 +100,9 @@ def _kinds(store: Store, members: Sequence[str], rater: str) -> set[RaterKind]:
             f"no ratings by {', '.join(unknown)}" if unknown else "a jury has two members or more, not itself"
         )
         raise UsageError(f"{what}: give --members a,b,c of {there}")
+    if people := [name for name in members if result[name] == "human" or name == GOLD]:
+        raise UsageError(
+            f"a jury is of judges, not of {', '.join(people)}: held against people it would agree with "
+            "itself; `agreement` and `validate` count their labels, gold settles what they differ on"
+        )
     return {result[name] for name in members}

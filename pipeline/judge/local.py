@@ -1,21 +1,24 @@
 """Rating with raters that look at whole units: what is left is one query a codebook, the rest one pass.
 
 A store in which everything is rated is asked what is left and nothing else; otherwise the trajectories with
-units that are left are read once, in the order they began, for all codebooks. The database is open only
-while some of them are fetched, never while a rater works.
+units that are left are read once, in the order they began, for all codebooks. The database is never open
+while a rater works.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Protocol
 
 from ...schemas import Codebook, Rating, Trajectory, Unit
 from ..store import Store, execute
+from ..store.garbage import few_collections
 from ..store.ledger import RatingLedger
+from ..store.stream import stream
 from ..units import cut
 from .scope import Say, Scope, Summary, waiting_for
 
@@ -23,6 +26,8 @@ HELD = 10_000
 """Events that are in memory at a time, unless a single trajectory has more."""
 Made = tuple[str, str]
 """Name and version of a rater."""
+Show = Callable[[Sequence[Trajectory]], None]
+"""Takes the trajectories that are rated next, with their states."""
 
 
 class LocalRater(Protocol):
@@ -37,17 +42,19 @@ class Unrated:
 
     book: Codebook
     rater: LocalRater
-    events: Mapping[str, frozenset[int | None]]
-    """Trajectory -> seq of the first event of each unit that is left (None: the whole trajectory)."""
+    hashes: Mapping[str, Mapping[int | None, str]]
+    """Trajectory -> seq of the first event of each unit that is left (None: the whole trajectory) -> hash."""
     already: int
 
     def units(self, trajectories: Iterable[Trajectory]) -> Iterator[Unit]:
         """The units that are left of these trajectories."""
         for trajectory in trajectories:
-            if left := self.events.get(trajectory.id):
+            if left := self.hashes.get(trajectory.id):
                 # The opening query is none of those left unless it is wanted.
-                units = cut(trajectory, self.book, include_query=True)
-                yield from (unit for unit in units if unit.event in left)
+                for unit in cut(trajectory, self.book, include_query=True):
+                    if unit.event in left:
+                        vars(unit)["hash"] = left[unit.event]  # known, and long to find for a whole session
+                        yield unit
 
 
 @contextmanager
@@ -55,6 +62,7 @@ def turn(store: Store, rater: str, summary: Summary, say: Say) -> Iterator[Ratin
     """A ledger for one rater's run, with nobody else rating by that name; timed, and then brought into the
     store."""
     began = time.monotonic()
+    store.admit_writes()
     store.sync()
     with (
         store.tables.locks.exclusive(f"judge {rater}", waiting_for(rater, say)),
@@ -66,21 +74,37 @@ def turn(store: Store, rater: str, summary: Summary, say: Say) -> Iterator[Ratin
     summary.seconds = round(time.monotonic() - began, 3)
 
 
-def judge_locally(store: Store, scope: Scope, raters: Sequence[LocalRater], maker: Made, say: Say) -> Summary:
-    """Rate with a rater that needs no endpoint, one for each codebook; `maker` is its name and version."""
+def judge_locally(
+    store: Store,
+    scope: Scope,
+    raters: Sequence[LocalRater],
+    maker: Made,
+    say: Say,
+    show: Show | None = None,
+    systems: Mapping[str, str] = MappingProxyType({}),
+) -> Summary:
+    """Rate with a rater that needs no endpoint, one for each codebook; `maker` is its name and version.
+
+    Raters that need more than a unit are shown each trajectory before. `systems` names, by codebook, the
+    only one whose trajectories its rater has anything to say of.
+    """
     summary = Summary()
     with turn(store, maker[0], summary, say) as ledger:
-        left = [_unrated(store, scope, *pair, maker) for pair in zip(scope.books, raters, strict=True)]
+        pairs = zip(scope.books, raters, strict=True)
+        left = [_unrated(store, scope, book, rater, maker, systems.get(book.name)) for book, rater in pairs]
         summary.already = sum(unrated.already for unrated in left)
         # A limit takes the first units of the first codebook, so that then each is passed through alone.
         for together in [left] if scope.limit is None else [[unrated] for unrated in left]:
-            for trajectories in _trajectories(store, together):
+            for trajectories in _trajectories(store, together, states=show is not None):
+                if show:
+                    show(trajectories)
                 ledger.append(_rated(together, trajectories, scope, summary))
                 if is_full(scope, summary):
                     break
     return summary
 
 
+@few_collections()
 def _rated(
     left: Sequence[Unrated], trajectories: Sequence[Trajectory], scope: Scope, summary: Summary
 ) -> list[Rating]:
@@ -126,42 +150,29 @@ def units_of(book: Codebook, maker: Made, scope: Scope) -> tuple[str, list[objec
     return query, [*rated, *within]
 
 
-def _unrated(store: Store, scope: Scope, book: Codebook, rater: LocalRater, maker: Made) -> Unrated:
+def _unrated(
+    store: Store, scope: Scope, book: Codebook, rater: LocalRater, maker: Made, system: str | None
+) -> Unrated:
     units, parameters = units_of(book, maker, scope)
     query = f"""
-        SELECT trajectory_id, list(event) FILTER (is_left), count(*) FILTER (NOT is_left)
-        FROM ({units}) GROUP BY trajectory_id
+        SELECT trajectory_id, list((event, hash)) FILTER (is_left), count(*) FILTER (NOT is_left)
+        FROM ({units})
+        WHERE ? IS NULL OR trajectory_id IN (SELECT id FROM trajectories WHERE system = ?)
+        GROUP BY trajectory_id
     """
     with store.reading(synced=True) as connection:
-        rows = execute(connection, query, parameters).fetchall()
-    events = {key: frozenset(left) for key, left, _ in rows if left}
+        rows = execute(connection, query, [*parameters, system, system]).fetchall()
+    hashes = {key: dict(left) for key, left, _ in rows if left}
     seen = book.model_copy(update={"context": scope.context or book.context})
-    return Unrated(seen, rater, events, sum(already for _, _, already in rows))
+    return Unrated(seen, rater, hashes, sum(already for _, _, already in rows))
 
 
-def _trajectories(store: Store, left: Sequence[Unrated]) -> Iterator[list[Trajectory]]:
+def _trajectories(store: Store, left: Sequence[Unrated], *, states: bool) -> Iterator[list[Trajectory]]:
     """Those with units that are left, some at a time, in the order they began."""
-    wanted = {key for unrated in left for key in unrated.events}
+    wanted = {key for unrated in left for key in unrated.hashes}
     if not wanted:
         return
     with store.reading(synced=True) as connection:
         query = "SELECT id, n_events FROM trajectories ORDER BY started, native_id, id"
         rows = [row for row in connection.execute(query).fetchall() if row[0] in wanted]
-    for ids in _held(rows):
-        with store.reading(synced=True) as connection:
-            some = store.load(connection, ids)
-        yield some
-
-
-def _held(sizes: Iterable[tuple[str, int]]) -> Iterator[list[str]]:
-    """Names with their sizes -> the names, so many at a time as `HELD` allows."""
-    names: list[str] = []
-    total = 0
-    for name, size in sizes:
-        if names and total + size > HELD:
-            yield names
-            names, total = [], 0
-        names.append(name)
-        total += size
-    if names:
-        yield names
+    yield from stream(store, rows, HELD, states=states)

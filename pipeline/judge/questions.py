@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from ...judges.llm import Case, LLMJudge
 from ...judges.llm.ask import Outcome
+from ...judges.llm.prompt_hashes import PromptHashes
 from ...judges.llm.quoting import nonce
 from ...schemas import Maker, Rating, Trajectory, Unit, Verdict, canonical_json
 from .scope import Known, Scope, Summary
@@ -69,6 +71,10 @@ class Planner:
     """Ratings that the ledger answered under another rater's name."""
     queued: int = 0
 
+    @cached_property
+    def _hashes(self) -> PromptHashes:
+        return PromptHashes(self.judge)
+
     @property
     def full(self) -> bool:
         """Whether --limit is reached."""
@@ -86,7 +92,7 @@ class Planner:
             if self.full:
                 break
             case = Case(unit, nonce(self.secret, trajectory.id), result_of(trajectory))
-            key = prompt_hash(self.judge, case)
+            key = self._hashes.of(case)
             for repeat in range(self.scope.repeats):
                 if self._is_known(unit, key, known, repeat):
                     continue
@@ -133,15 +139,6 @@ class Planner:
     @property
     def _parameters(self) -> str:
         return canonical_json(self.maker.made["parameters"])
-
-
-def prompt_hash(judge: LLMJudge, case: Case) -> str:
-    """Hash of the whole prompt, as it would be in a context of any length; its rubric is hashed once."""
-    asked = judge.whole(case).question.messages[1:]
-    digest = judge.start.copy()
-    for message in asked:
-        digest.update(f"\0{message.role}\0{message.content}".encode("utf-8", "surrogatepass"))
-    return digest.hexdigest()
 
 
 def result_of(trajectory: Trajectory) -> str | None:

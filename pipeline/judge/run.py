@@ -66,6 +66,7 @@ def judge(
     What was answered is in the ledger by then. The database takes it in when it is next read: loading
     100,000 ratings needs more memory than judging them.
     """
+    store.admit_writes()
     name = named(store, model.rater)
     with store.tables.locks.shared(f"judge {name}", waiting_for(name, say)):
         store.sync()  # what a run before us wrote while we waited

@@ -15,12 +15,15 @@ from ...schemas import Codebook, Rating, Trajectory, Unit, canonical_json
 from ...schemas.codebook import ContextKind
 from .. import codebooks
 from ..store import Store, dictionaries, listed, samples
+from ..store.stream import Size, stream
 from ..units import cut
 
 REST = ("code", "cites", "quote", "error_source", "rationale", "probability", "model", "seed", "error")
 """What `Known.rest` has of a rating."""
 BATCH = 100
 """Trajectories that are in memory at a time."""
+HELD = 5_000
+"""Events of these, unless a single one has more."""
 Say = Callable[[str], None]
 
 
@@ -147,20 +150,12 @@ def chosen(
     return tuple(codebooks.load(n, store.workspace.codebooks) for n in dict.fromkeys(wanted or default))
 
 
-def batches(store: Store, book: Codebook) -> Iterator[Batch]:
-    """Every trajectory of the store, in the order they began, with what is known of it."""
-    for some in _batched(trajectory_ids(store)):
+def batches(store: Store, book: Codebook, sizes: Sequence[Size]) -> Iterator[Batch]:
+    """These trajectories, in this order, with what is known of each."""
+    for trajectories in stream(store, sizes, HELD):
         with store.reading(synced=True) as connection:
-            trajectories = store.load(connection, some)
-            said = known(connection, book, some)
+            said = known(connection, book, [one.id for one in trajectories])
         yield Batch(book, trajectories, said)
-
-
-def trajectory_ids(store: Store) -> list[str]:
-    """Every trajectory, in the order they began."""
-    with store.reading(synced=True) as connection:
-        query = "SELECT id FROM trajectories ORDER BY started, native_id, id"
-        return [row[0] for row in connection.execute(query).fetchall()]
 
 
 def waiting_for(rater: str, say: Say) -> Callable[[str], None]:
@@ -201,8 +196,3 @@ def known(connection: Any, book: Codebook, ids: Sequence[str]) -> dict[str, Know
         )
         by_name.setdefault(row["trajectory_id"], {}).setdefault(row["event"], []).append(known)
     return by_name
-
-
-def _batched(ids: Sequence[str]) -> Iterator[Sequence[str]]:
-    for start in range(0, len(ids), BATCH):
-        yield ids[start : start + BATCH]

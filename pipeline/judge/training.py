@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ...judges import JudgeError
 from ...judges.trained import Example, Learnt, Trained
@@ -14,7 +12,7 @@ from ...judges.trained.judge import learn, load, save
 from ...schemas import GOLD, UNCLEAR, Codebook
 from .. import codebooks
 from ..errors import CoauditError, UsageError
-from ..store import Store, execute
+from ..store import AMONG, Store, execute, texts
 from .scope import Scope, batches
 
 PREFIX = "trained:"
@@ -45,6 +43,8 @@ def trained_names(store: Store) -> list[str]:
 
 def train(store: Store, book: Codebook, rater: str | None, out: Path | None) -> Training:
     """Learn from one rater's ratings; CoauditError where they teach nothing."""
+    if out is None:
+        store.admit_writes()
     teacher = _teacher(store, book, rater)
     labels = _labels(store, book, teacher)
     examples = _examples(store, book, labels)
@@ -116,10 +116,12 @@ def _seen(
     store: Store, book: Codebook, wanted: set[tuple[str, int | None]]
 ) -> list[tuple[Features, str, int | None]]:
     scope = Scope((book,), context="transcript", include_query=True)
-    ids: Sequence[Any] = [
+    with store.reading(synced=True) as connection:
+        query = f"SELECT id, n_events FROM trajectories WHERE id {AMONG} ORDER BY started, native_id, id"
+        sizes = execute(connection, query, [texts({key for key, _ in wanted})]).fetchall()
+    return [
         (features(unit), trajectory.id, unit.event)
-        for batch in batches(store, book)
+        for batch in batches(store, book, sizes)
         for trajectory, unit, _ in batch.units(scope)
         if (trajectory.id, unit.event) in wanted
     ]
-    return list(ids)

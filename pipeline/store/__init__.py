@@ -1,7 +1,8 @@
 """The store: ledgers that are kept, tables that are derived from them. It knows no system."""
 
-from .connection import AMONG, Row, delete, dictionaries, execute, insert, listed, texts
+from .connection import AMONG, Row, delete, dictionaries, execute, first_row, insert, listed, texts
 from .database import Store
+from .memory import write_out
 from .selection import Selection
 from .workspace import Workspace
 
@@ -14,7 +15,9 @@ __all__ = [
     "delete",
     "dictionaries",
     "execute",
+    "first_row",
     "insert",
     "listed",
     "texts",
+    "write_out",
 ]

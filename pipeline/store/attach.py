@@ -1,8 +1,8 @@
 """Connections to a lake: extensions, the catalog, the place of its files, and what S3 asks for.
 
 A process attaches a lake once and each reader or writer is a connection of that: unlike a file, a lake keeps
-nobody out, and attaching takes longer than most queries. A catalog in SQLite does keep writers out as long as
-somebody looks, so it is left after each use, and the connection with its extensions waits for the next.
+nobody out, and attaching takes longer than most queries. In a catalog in SQLite, who writes waits for who
+looks in a transaction, as long as for a file.
 """
 
 from __future__ import annotations
@@ -18,18 +18,17 @@ from pathlib import Path
 import duckdb
 
 from ..errors import StoreError
-from .connection import quiet
+from .connection import PATIENCE, cores, first_row, quiet
+from .extensions import load
 from .locks import reason, without_password
 
 PREFIX = "ducklake:"
 _CATALOGS = {"sqlite": "sqlite_scanner", "postgres": "postgres_scanner"}
 """Where the catalog lies -> the extension that opens it."""
 Settings = tuple[tuple[str, str], ...]
-_attached_lakes: dict[tuple[object, ...], duckdb.DuckDBPyConnection] = {}
+_attached_lakes: dict[tuple[object, ...], tuple[duckdb.DuckDBPyConnection, tuple[object, ...] | None]] = {}
+"""With what tells each from one that is made in its place."""
 _attaching = threading.Lock()
-_idle: dict[tuple[object, ...], list[duckdb.DuckDBPyConnection]] = {}
-"""Connections that have their extensions and no lake: to load them takes longer than most queries."""
-_taking = threading.Lock()
 
 
 class NoLake(StoreError):
@@ -50,6 +49,11 @@ class Place:
         return without_password(self.url)
 
 
+def use(connection: duckdb.DuckDBPyConnection, schema: str) -> None:
+    """Have a connection see the tables of a schema."""
+    connection.execute(f"USE lake.{schema}")
+
+
 def kind_of(url: str) -> tuple[str, str]:
     """The kind of a lake's catalog, and where it lies; StoreError for a kind that there is not."""
     kind, _, place = url.removeprefix(PREFIX).partition(":")
@@ -65,113 +69,90 @@ def shared(
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection to a lake that this process has attached, or attaches now."""
     given = tuple(sorted(settings.items()))
-    if kind_of(place.url)[0] == "sqlite":
-        with opened(place, read_only=read_only, create=create, settings=given) as connection:
-            yield connection
-        return
     key = (os.getpid(), place, read_only, given)
     with _attaching:
-        base = _attached_lakes.get(key)
-        if base is None or not _answers(base):
-            base = _loaded(place, given)
-            _attach(base, place, read_only=read_only, create=create, settings=given)
-            _attached_lakes[key] = base
+        base, identity = _attached_lakes.get(key, (None, None))
+        if base is None or identity is None or _identity(base, place) != identity:
+            base = _attached(place, read_only=read_only, create=create, settings=given)
+            _attached_lakes[key] = base, _identity(base, place)
         cursor = quiet(base.cursor())
     with closing(cursor):
         yield cursor
 
 
 @contextmanager
-def opened(
-    place: Place,
-    *,
-    read_only: bool,
-    create: bool = False,
-    snapshot: int | None = None,
-    settings: Settings = (),
-) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection to a lake as it is, or as it was at a snapshot, which is left afterwards.
-
-    Made where there is none if it is to be created, else `NoLake`. StoreError for a catalog, an extension or
-    a place that is not there, without any password.
-    """
-    base = _loaded(place, settings)
-    _attach(base, place, read_only=read_only, create=create, snapshot=snapshot, settings=settings)
-    try:
-        with closing(quiet(base.cursor())) as connection:
-            yield connection
-    finally:
-        _leave(base, place, settings)
+def as_it_was(place: Place, snapshot: int) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection to a lake as it was at a snapshot, which is left afterwards."""
+    with (
+        closing(_attached(place, read_only=True, snapshot=snapshot)) as base,
+        closing(quiet(base.cursor())) as connection,
+    ):
+        yield connection
 
 
-def _loaded(place: Place, settings: Settings) -> duckdb.DuckDBPyConnection:
-    """A connection with the extensions that a kind of lake takes: one that waits, or a new one."""
-    kind, _ = kind_of(place.url)
-    with _taking:
-        if waiting := _idle.get((os.getpid(), kind, settings)):
-            return waiting.pop()
-    connection = quiet(duckdb.connect(config={"python_enable_replacements": False, **dict(settings)}))
+def _loaded(kind: str, settings: Settings) -> duckdb.DuckDBPyConnection:
+    """A connection with the extensions that a kind of lake takes."""
+    # Threads are told from the start: to set them while others use the instance has both wait for ever.
+    given = {"python_enable_replacements": False, "threads": max(1, cores() // 2), **dict(settings)}
+    connection = quiet(duckdb.connect(config=given))
     try:
         for extension in ("ducklake", _CATALOGS[kind]):
-            _load(connection, extension)
+            load(connection, extension)
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _leave(base: duckdb.DuckDBPyConnection, place: Place, settings: Settings) -> None:
-    """Leave a lake; a connection that cannot is given up."""
-    try:
-        base.execute("DETACH lake")
-    except duckdb.Error:
-        base.close()
-        return
-    _wait(base, place, settings)
-
-
 def _why(error: duckdb.Error) -> str:
-    there = re.search(r"catalog version is (\S+), but the extension requires version (\S+)\.", str(error))
+    there = re.search(r"catalog version is (\S*), but the extension requires version (\S+)\.", str(error))
     if there is None:
         return reason(error)
+    # The extension offers to migrate, whichever is the newer: then no other machine could open the lake.
+    if _release(there[1]) > _release(there[2]):
+        return (
+            f"its catalog has DuckLake's format {there[1]}, which is newer than the {there[2]} that this "
+            "machine knows: update it (pip install -U 'coaudit[lake]')"
+        )
     return (
-        f"its catalog has DuckLake's format {there[1]}, this machine knows {there[2]}: have one version of "
-        "coaudit and of its extra `lake` on all machines"
+        f"its catalog has DuckLake's format {there[1]} and this machine writes {there[2]}: have all machines "
+        "on one version of coaudit, name a new catalog in coaudit.toml, and `coaudit rebuild` fills it"
     )
 
 
-def _wait(base: duckdb.DuckDBPyConnection, place: Place, settings: Settings) -> None:
-    """Keep a connection that has its extensions and no lake."""
-    with _taking:
-        _idle.setdefault((os.getpid(), kind_of(place.url)[0], settings), []).append(base)
+def _release(version: str) -> tuple[int, ...]:
+    """1.0-dev2 -> (1, 0)."""
+    return tuple(int(part) for part in re.findall(r"\d+", version.partition("-")[0]))
 
 
-def _attach(
-    connection: duckdb.DuckDBPyConnection,
+def _attached(
     place: Place,
     *,
     read_only: bool,
-    create: bool,
+    create: bool = False,
     snapshot: int | None = None,
-    settings: Settings,
-) -> None:
-    """Attach a lake, and reach its files; the connection waits for the next where there is no lake, and is
-    closed where that cannot be told.
+    settings: Settings = (),
+) -> duckdb.DuckDBPyConnection:
+    """A connection that has attached a lake as it is, or as it was at a snapshot, and reaches its files.
+
+    Made where there is none if it is to be created, else `NoLake`. StoreError for a catalog, an extension or
+    a place that is not there, without any password.
     """
+    kind, _ = kind_of(place.url)
+    connection = _loaded(kind, settings)
     mode = ["READ_ONLY"] if read_only else []
     mode += [] if snapshot is None else [f"SNAPSHOT_VERSION {snapshot}"]
+    mode += [f"META_BUSY_TIMEOUT {PATIENCE * 1000:.0f}"] if kind == "sqlite" else []
     try:
         _attach_or_make(connection, place, mode, create=create)
         _reach(connection, _data_path(connection))
     except duckdb.Error as error:
         connection.close()
         raise StoreError(f"{place}: cannot open the lake: {_why(error)}") from error
-    except NoLake:
-        _wait(connection, place, settings)
-        raise
     except BaseException:
         connection.close()
         raise
+    return connection
 
 
 def _attach_or_make(
@@ -181,34 +162,53 @@ def _attach_or_make(
     where = [f"DATA_PATH {_quoted(place.data)}"] if place.data else []
     if place.data:
         _reach(connection, place.data)
-    try:
-        _attached(connection, place.url, [*where, *mode, "CREATE_IF_NOT_EXISTS false"])
-    except duckdb.Error as error:
-        if not _is_missing(place.url, error):
-            raise
+    if not _is_there(connection, place, [*where, *mode]):
         if not create:
-            raise NoLake(f"{place}: no lake there; `coaudit ingest PATH` makes one") from error
+            raise NoLake(f"{place}: no lake there; `coaudit ingest PATH` makes one")
         _reach(connection, place.data or place.otherwise)
-        _attached(connection, place.url, where or [f"DATA_PATH {_quoted(place.otherwise)}"])
+        _attach(connection, place.url, [*(where or [f"DATA_PATH {_quoted(place.otherwise)}"]), *mode])
 
 
-def _is_missing(url: str, error: duckdb.Error) -> bool:
-    if "creating a new DuckLake is explicitly disabled" in str(error):
-        return True
-    kind, place = kind_of(url)
-    return kind == "sqlite" and Path(place).parent.is_dir() and not Path(place).exists()
-
-
-def _answers(base: duckdb.DuckDBPyConnection) -> bool:
-    """Whether the catalog is still there; a server that was started anew is asked by a new connection."""
+def _is_there(connection: duckdb.DuckDBPyConnection, place: Place, options: list[str]) -> bool:
+    """Whether there is a lake, which is attached then."""
+    if _has_no_file(place.url):  # to ask would make one
+        return False
     try:
-        base.execute("SELECT count(*) FROM __ducklake_metadata_lake.ducklake_metadata").fetchall()
-    except duckdb.Error:
+        _attach(connection, place.url, [*options, "CREATE_IF_NOT_EXISTS false"])
+    except duckdb.Error as error:
+        if "creating a new DuckLake is explicitly disabled" not in str(error):
+            raise
         return False
     return True
 
 
-def _attached(connection: duckdb.DuckDBPyConnection, url: str, options: list[str]) -> None:
+def _has_no_file(url: str) -> bool:
+    kind, place = kind_of(url)
+    return kind == "sqlite" and Path(place).parent.is_dir() and not Path(place).exists()
+
+
+def _identity(base: duckdb.DuckDBPyConnection, place: Place) -> tuple[object, ...] | None:
+    """What tells the lake from one that is made in its place, or that another release has changed; None where
+    the catalog no longer answers: a server that was started anew is asked by a new connection.
+    """
+    if _has_no_file(place.url):
+        return None
+    kind, path = kind_of(place.url)
+    try:
+        file = os.stat(path) if kind == "sqlite" else None
+        return *(first_row(base, _IDENTITY) or ()), file and (file.st_dev, file.st_ino)
+    except (duckdb.Error, OSError):
+        return None
+
+
+_IDENTITY = """
+    SELECT schema_uuid::VARCHAR, value
+    FROM __ducklake_metadata_lake.ducklake_schema, __ducklake_metadata_lake.ducklake_metadata
+    WHERE schema_id = 0 AND key = 'version'
+"""
+
+
+def _attach(connection: duckdb.DuckDBPyConnection, url: str, options: list[str]) -> None:
     connection.execute(f"ATTACH {_quoted(url)} AS lake ({', '.join(options)})")
 
 
@@ -224,12 +224,12 @@ def _quoted(text: str) -> str:
 
 def _reach(connection: duckdb.DuckDBPyConnection, place: str) -> None:
     """What DuckDB needs to read and write there: nothing for a folder, `httpfs` and a secret for S3."""
-    scheme = re.match(r"(\w+)://", place)
+    scheme = re.match(r"\w+://|(?:s3|gs|az):", place)
     if scheme is None:
         return
-    if scheme[1] not in ("s3", "s3a"):
-        raise StoreError(f"{place}: tables lie in a folder or in s3://, got {scheme[1]}://")
-    _load(connection, "httpfs")
+    if scheme[0] not in ("s3://", "s3a://"):
+        raise StoreError(f"{place}: tables lie in a folder or in s3://, got {scheme[0]}")
+    load(connection, "httpfs")
     connection.execute(f"CREATE OR REPLACE SECRET coaudit ({', '.join(_access())})")
 
 
@@ -249,20 +249,3 @@ def _access() -> list[str]:
         scheme, _, host = endpoint.rstrip("/").rpartition("://")
         options += [f"ENDPOINT {_quoted(host)}", "URL_STYLE 'path'", f"USE_SSL {scheme != 'http'}"]
     return options
-
-
-def _load(connection: duckdb.DuckDBPyConnection, extension: str) -> None:
-    try:
-        from duckdb_extensions import import_extension
-    except ImportError as error:
-        raise StoreError("a store on DuckLake needs the extra `lake`: pip install coaudit[lake]") from error
-    package = f"duckdb-extension-{extension.replace('_', '-')}"
-    try:
-        import_extension(extension)
-        connection.execute(f"LOAD {extension}")
-    except (ImportError, OSError, duckdb.Error) as error:
-        raise StoreError(
-            f"DuckDB's extension {extension} cannot be loaded ({' '.join(str(error).split())[:200]}): "
-            f"install {package}=={duckdb.__version__}, also from a wheel brought along "
-            f"(pip download {package}=={duckdb.__version__})"
-        ) from error

@@ -7,12 +7,13 @@ process to process as bytes and into DuckDB by column name without a Python obje
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...schemas import Action, Event, Measure, Outcome, Participant, Trajectory, canonical_json, text_hash
+from ...schemas import Action, Measure, Outcome, Participant, Trajectory, canonical_json
 from ...schemas.no_pandas import without_pandas
 from ...schemas.unit import said, said_hash
 from ..units import all_spans, opening_query
@@ -90,13 +91,12 @@ class Columns:
 
         TypeError and ValueError for what has no JSON.
         """
-        arguments = [_arguments(event.action) for event in trajectory.events]
-        words = [said(event, done) for event, done in zip(trajectory.events, arguments, strict=True)]
+        events, words = _events(trajectory)
         fresh = [key for key in trajectory.states if key not in self._hashes]
         parts: dict[str, Sequence[Sequence[Any]]] = {
-            "trajectories": [[value] for value in _head(trajectory, words)],
+            "trajectories": [[value] for value in _head(trajectory, words, events)],
             "participants": _participants(trajectory.id, trajectory.participants),
-            "events": _events(trajectory.id, trajectory.events, arguments),
+            "events": events,
             "outcomes": _outcomes(trajectory.id, trajectory.outcomes),
             "units": _units(trajectory, words),
             "computed": _computed(measures),
@@ -166,10 +166,11 @@ def together(many: Sequence[Tables]) -> Tables:
 
 def digest(trajectory: Trajectory) -> str:
     """Hash of what a log says, without where it was read."""
-    return _digest(trajectory, [said(event) for event in trajectory.events])
+    events, words = _events(trajectory)
+    return _digest(trajectory, words, events)
 
 
-def _head(trajectory: Trajectory, words: Sequence[str]) -> list[Any]:
+def _head(trajectory: Trajectory, words: Sequence[bytes], events: Sequence[Sequence[Any]]) -> list[Any]:
     times = [event.time for event in trajectory.events if event.time and not event.live_only]
     return [
         trajectory.id,
@@ -179,7 +180,7 @@ def _head(trajectory: Trajectory, words: Sequence[str]) -> list[Any]:
         times[0] if times else None,
         times[-1] if times else None,
         sum(not event.live_only for event in trajectory.events),
-        _digest(trajectory, words),
+        _digest(trajectory, words, events),
     ]
 
 
@@ -197,10 +198,13 @@ def _arguments(action: Action | None) -> str | None:
     return canonical_json(action.arguments) if action.arguments else "{}"
 
 
-def _events(key: str, events: Sequence[Event], arguments: list[str | None]) -> list[list[Any]]:
+def _events(trajectory: Trajectory) -> tuple[list[list[Any]], list[bytes]]:
+    """The columns of a trajectory's events, and who did what in each."""
+    events = trajectory.events
     actions = [event.action for event in events]
-    return [
-        [key] * len(events),
+    arguments = [_arguments(action) for action in actions]
+    columns: list[list[Any]] = [
+        [trajectory.id] * len(events),
         [e.seq for e in events],
         [e.sub for e in events],
         [e.live_only for e in events],
@@ -216,6 +220,7 @@ def _events(key: str, events: Sequence[Event], arguments: list[str | None]) -> l
         [canonical_json(e.states) if e.states else None for e in events],
         [canonical_json([n.model_dump() for n in e.notices]) if e.notices else None for e in events],
     ]
+    return columns, [said(event, done) for event, done in zip(events, arguments, strict=True)]
 
 
 def _outcomes(key: str, many: Sequence[Outcome]) -> list[list[Any]]:
@@ -227,24 +232,19 @@ def _outcomes(key: str, many: Sequence[Outcome]) -> list[list[Any]]:
     ]
 
 
-def _units(trajectory: Trajectory, words: Sequence[str]) -> list[list[Any]]:
+def _units(trajectory: Trajectory, words: Sequence[bytes]) -> list[list[Any]]:
     opening = opening_query(trajectory)
-    word = dict(zip(map(id, trajectory.events), words, strict=True))
-    spans = list(all_spans(trajectory))
-    kinds = [kind for kind, _ in spans]
-    first = [None if kind == "trajectory" else events[0] for kind, events in spans]
-    hashes = [said_hash(kind, [word[id(event)] for event in events]) for kind, events in spans]
-    return [
-        [trajectory.id] * len(kinds),
-        kinds,
-        [event and event.seq for event in first],
-        hashes,
-        [event and event.actor for event in first],
-        [
-            event is not None and kind != "participant" and event.seq == opening
-            for kind, event in zip(kinds, first, strict=True)
-        ],
-    ]
+    word = dict(zip(map(id, trajectory.events), words, strict=True)).__getitem__
+    columns: list[list[Any]] = [[], [], [], [], []]
+    kinds, places, hashes, actors, openings = columns
+    for kind, events in all_spans(trajectory):
+        first = None if kind == "trajectory" else events[0]
+        kinds.append(kind)
+        places.append(first and first.seq)
+        hashes.append(said_hash(kind, map(word, map(id, events))))
+        actors.append(first and first.actor)
+        openings.append(first is not None and first.seq == opening and kind != "participant")
+    return [[trajectory.id] * len(kinds), *columns]
 
 
 def _computed(measures: Iterable[Measure]) -> list[list[Any]]:
@@ -256,21 +256,25 @@ def _computed(measures: Iterable[Measure]) -> list[list[Any]]:
     return [columns[name] for name in SCHEMAS["computed"]]
 
 
-def _digest(given: Trajectory, words: Sequence[str]) -> str:
+_BESIDE = [
+    list(SCHEMAS["events"]).index(name)
+    for name in ("sub", "live_only", "time", "status", "error", "states", "notices")
+]
+"""Places of the columns of an event that say more than who did what."""
+
+
+def _digest(given: Trajectory, words: Sequence[bytes], events: Sequence[Sequence[Any]]) -> str:
+    """Hash of a trajectory's head, of who did what (`words`), and of what else the columns of events say."""
     head = given.model_dump(exclude={"id", "source", "condition", "states", "events"})
-    beside = [
-        (
-            e.sub,
-            e.live_only,
-            e.time,
-            e.status,
-            e.error,
-            sorted(e.states.items()) if e.states else [],
-            e.notices,
-        )
-        for e in given.events
-    ]
-    return text_hash("\n".join((canonical_json(head), *words, repr(beside))))
+    beside = [_brief(events[place]) for place in _BESIDE]
+    made = hashlib.blake2b(b"\n".join(words), digest_size=16)
+    made.update(f"\n{canonical_json(head)}\n{beside!r}".encode("utf-8", "surrogatepass"))
+    return made.hexdigest()
+
+
+def _brief(column: Sequence[Any]) -> Sequence[Any]:
+    """One value of a column that has no others."""
+    return column[:1] if column and column.count(column[0]) == len(column) else column
 
 
 def _state(content: object) -> str:

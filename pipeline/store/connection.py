@@ -6,8 +6,8 @@ import json
 import os
 import random
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 """A row of a table, by column name."""
-VERSION = 9
+Reading = Callable[[], AbstractContextManager[duckdb.DuckDBPyConnection]]
+"""Opens a connection that reads."""
+VERSION = 10
 """Of the tables; a database of another version is rebuilt, one from a newer coaudit is refused."""
 PATIENCE = 30.0
 """Seconds that an open is retried while another process writes."""
@@ -122,6 +124,18 @@ def execute(
         return connection.execute(query, list(parameters))
 
 
+def first_row(
+    connection: duckdb.DuckDBPyConnection, query: str, parameters: Sequence[Any] = ()
+) -> tuple[Any, ...] | None:
+    """The first row of a query that gives few; None where it gives none.
+
+    All are taken: a result that waits for the rest keeps its transaction open, which locks a catalog in
+    SQLite, and DuckDB 2 takes no other work on the connection meanwhile.
+    """
+    rows: list[tuple[Any, ...]] = execute(connection, query, parameters).fetchall()
+    return rows[0] if rows else None
+
+
 def dictionaries(
     connection: duckdb.DuckDBPyConnection, query: str, parameters: Sequence[Any] = ()
 ) -> list[dict[str, Any]]:
@@ -134,6 +148,12 @@ def dictionaries(
 def cores() -> int:
     """How many this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def is_shared(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Whether other connections of this process may be at work in the same DuckDB: those of a lake."""
+    query = "SELECT count(*) FROM duckdb_databases() WHERE database_name = 'lake'"
+    return first_row(connection, query) != (0,)
 
 
 def limited(connection: duckdb.DuckDBPyConnection, *, read_only: bool) -> None:
@@ -179,7 +199,7 @@ def version(connection: duckdb.DuckDBPyConnection) -> int | None:
 
     Asked outside a transaction: a table that is not there would end it.
     """
-    (schema,) = connection.execute("SELECT current_schema()").fetchone() or ("",)
+    (schema,) = first_row(connection, "SELECT current_schema()") or ("",)
     if schema not in _versions:
         there = _asked_version(connection)
         if there is None or not schema.startswith(OWN_SCHEMA):
@@ -190,7 +210,7 @@ def version(connection: duckdb.DuckDBPyConnection) -> int | None:
 
 def _asked_version(connection: duckdb.DuckDBPyConnection) -> int | None:
     try:
-        row = connection.execute("SELECT value FROM meta WHERE key = 'version'").fetchone()
+        row = first_row(connection, "SELECT value FROM meta WHERE key = 'version'")
     except duckdb.CatalogException:
         return None
     return int(row[0]) if row else VERSION

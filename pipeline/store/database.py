@@ -6,16 +6,12 @@ close; the database is derived from logs and ledgers and may be deleted at any t
 
 from __future__ import annotations
 
-import atexit
 import json
 import os
-import shutil
-import tempfile
 import threading
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
-from functools import cache
+from contextlib import contextmanager, suppress
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +25,7 @@ from .claims import Claims, FolderClaims
 from .connection import (
     AMONG,
     VERSION,
+    Reading,
     append,
     delete,
     dictionaries,
@@ -42,8 +39,9 @@ from .connection import (
 from .file import File
 from .lake import Lake, is_lake
 from .locks import reason
+from .memory import READER, WRITER, bounded, spill, within
 from .postgres import CatalogClaims, CatalogLocks
-from .sync import Standing
+from .sync import Known, Standing
 from .workspace import Workspace
 
 if TYPE_CHECKING:
@@ -51,8 +49,6 @@ if TYPE_CHECKING:
 
     from .columns import Tables
 
-READER_MEMORY = "500MB"
-"""For all connections of a process that only looks, such as the dashboard."""
 RATINGS = 120_000
 """Of a ledger that come in by one transaction: a row group of DuckDB's, which then goes to disk at once."""
 VIEWS = ("ratings.sql", "measures.sql", "serving.sql", "dashboard.sql")
@@ -64,10 +60,11 @@ class Store:
     def __init__(
         self, workspace: Workspace, *, read_only: bool = False, tables: File | Lake | None = None
     ) -> None:
-        self.workspace = workspace
+        self.workspace = workspace.looked_at() if read_only else workspace
         self.tables = tables or place_of(workspace)
         """Where they lie."""
         self._held = threading.local()
+        self._said: tuple[str, Known | None] | None = None
         self.read_only = read_only
         """Never write: what the ledgers hold beyond the database is then not seen (`behind` tells)."""
 
@@ -94,9 +91,9 @@ class Store:
     @contextmanager
     def reading(self, *, synced: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
         """A read-only connection that sees every line the ledgers hold; `synced` ones take that as done."""
-        held: duckdb.DuckDBPyConnection | None = getattr(self._held, "connection", None)
+        held: Reading | None = getattr(self._held, "reading", None)
         if held is not None:
-            with closing(self.tables.cursor(held)) as connection:
+            with held() as connection:
                 yield connection
             return
         if not synced:
@@ -105,7 +102,7 @@ class Store:
             self.sync()
         # One open where nothing is new: beside a writer, each open is a turn to wait for.
         with self._open(read_only=True) as connection:
-            if synced or self.only_looks or not sync.lags(self.workspace, connection):
+            if synced or self.only_looks or not sync.lags(self.workspace, self._known(connection)):
                 yield connection
                 return
         self.sync(lags=True)
@@ -116,16 +113,24 @@ class Store:
     def held(self) -> Iterator[None]:
         """Stay open in this thread, so that all that is read inside is of one state; no write meanwhile."""
         with self.reading() as connection, self.tables.held(connection) as kept:
-            self._held.connection = kept
+            self._held.reading = kept
             try:
                 yield
             finally:
-                self._held.connection = None
+                self._held.reading = None
+
+    def admit_writes(self) -> None:
+        """StoreError where nothing may be written: before anything else is begun, or paid for."""
+        self.workspace.create()
+        if self.only_looks and self.is_made:
+            with self._open(read_only=False):
+                pass  # which says whose the tables are
 
     @contextmanager
     def writing(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """A connection inside one transaction: all of it is stored, or nothing."""
         self.workspace.create()
+        self._said = None
         with self.tables.turn(), self._open(read_only=False) as connection:
             made = version(connection) is not None
             connection.begin()
@@ -174,10 +179,13 @@ class Store:
                 if self.is_made:
                     return
                 raise StoreError(f"{self.workspace.path}: the workspace is read-only and has no database")
-            whole = False
-            while not whole:
-                with self.writing() as connection:
-                    whole = self.catch_up(connection, most=RATINGS)
+            while not within(WRITER, self._catch_up):
+                pass
+
+    def _catch_up(self, memory: str | None) -> bool:
+        with self.writing() as connection:
+            bounded(connection, memory)
+            return self.catch_up(connection, most=RATINGS)
 
     def catch_up(
         self,
@@ -255,18 +263,26 @@ class Store:
         if not self.is_made:
             return None
         with self._open(read_only=True) as connection:
-            return sync.standing(self.workspace, connection)
+            known = self._known(connection)
+            return sync.standing(self.workspace, connection, known) if known else None
 
     def behind(self) -> bool:
         """Whether the ledgers or codebooks hold what the database does not have yet."""
         with self._open(read_only=True) as connection:
-            return sync.lags(self.workspace, connection)
+            return sync.lags(self.workspace, self._known(connection))
+
+    def _known(self, connection: duckdb.DuckDBPyConnection) -> Known | None:
+        """What the tables say of themselves, which is read once as long as nothing is stored."""
+        word, said = self.tables.word(connection), self._said
+        if said is None or said[0] != word:
+            self._said = said = word, sync.known(connection)
+        return said[1]
 
     def _limits(self) -> dict[str, str]:
         """Settings of a process that only looks: what does not fit in memory spills outside the workspace."""
         if not self.read_only:
             return {}
-        return {"memory_limit": READER_MEMORY, "temp_directory": _spill()}
+        return {"memory_limit": READER, "temp_directory": spill()}
 
     @contextmanager
     def _open(self, *, read_only: bool) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -299,14 +315,6 @@ def _refusal(error: BaseException) -> str | None:
 def _rolled_back(connection: duckdb.DuckDBPyConnection) -> None:
     with suppress(duckdb.Error):  # a commit that failed has ended the transaction already
         connection.rollback()
-
-
-@cache
-def _spill() -> str:
-    """This process's own folder for what does not fit in memory; nobody can guess or read it."""
-    folder = tempfile.mkdtemp(prefix="coaudit-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
 
 
 def _check_version(connection: duckdb.DuckDBPyConnection, url: str) -> None:

@@ -15,7 +15,7 @@ from .connection import AMONG, delete, execute, listed, texts
 
 OVERDUE = 60.0
 """Seconds after which another process derives what a killed one left underived."""
-TOGETHER = 5000
+TOGETHER = 2000
 """Trajectories whose ratings are sorted together."""
 MANY = 2000
 """From so many trajectories on, everything is computed anew."""

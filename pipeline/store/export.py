@@ -11,6 +11,8 @@ import duckdb
 from ...schemas.text import FORMULA
 from ..errors import StoreError, UsageError
 from .database import Store
+from .memory import write_out
+from .stream import stream
 
 TABLES = (
     "trajectories",
@@ -24,8 +26,9 @@ TABLES = (
     "samples",
 )
 FORMATS = ("parquet", "csv", "jsonl")
-AT_ONCE = 200
-MEMORY = "300MB"
+AT_ONCE = 5_000
+"""Events that are in memory at a time, unless a single trajectory has more."""
+MEMORY = "200MB"
 """Tables stream to their files: a larger workspace needs no more."""
 
 
@@ -48,7 +51,6 @@ def export(
     except OSError as error:
         raise StoreError(f"{out}: cannot write: {error.strerror}") from error
     with store.reading() as connection:
-        connection.execute(f"SET memory_limit = '{MEMORY}'")
         return [_table(connection, name, out / f"{name}.{form}", form) for name in tables]
 
 
@@ -56,13 +58,9 @@ def lines(store: Store, *, hidden: bool = False) -> Iterator[str]:
     """Every trajectory as lines of coaudit's own format: its head, then its states, events and outcomes."""
     left_out = {"events", "outcomes", "states", *(() if hidden else ("hidden",))}
     with store.reading() as connection:
-        ids = [
-            row[0]
-            for row in connection.execute("SELECT id FROM trajectories ORDER BY started, id").fetchall()
-        ]
-    for start in range(0, len(ids), AT_ONCE):
-        with store.reading() as connection:
-            batch = store.load(connection, ids[start : start + AT_ONCE], states=True)
+        query = "SELECT id, n_events FROM trajectories ORDER BY started, id"
+        sizes = connection.execute(query).fetchall()
+    for batch in stream(store, sizes, AT_ONCE, states=True):
         for trajectory in batch:
             head = trajectory.model_dump(mode="json", exclude=left_out, exclude_defaults=True)
             yield _line("trajectory", head)
@@ -90,7 +88,7 @@ def _table(connection: duckdb.DuckDBPyConnection, name: str, path: Path, form: s
     described = connection.execute(f"DESCRIBE {name}").fetchall()
     wanted = ", ".join(column(n, kind) for n, kind, *_ in described if n != "hidden")
     target = str(path).replace("'", "''")
-    connection.execute(f"COPY (SELECT {wanted} FROM {name}) TO '{target}' (FORMAT {form})")
+    write_out(connection, f"COPY (SELECT {wanted} FROM {name}) TO '{target}' (FORMAT {form})", MEMORY)
     return path
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 
 from . import disk
-from .connection import connect, limited
+from .connection import Reading, connect, limited
 from .locks import FolderLocks, Locks
 
 _ASIDE = "rebuilding-"
@@ -47,6 +47,10 @@ class File:
             last = last or status.st_mtime
         return " ".join(marks), last
 
+    def word(self, connection: duckdb.DuckDBPyConnection) -> str:
+        """The same, for a connection that is there."""
+        return self.written()[0]
+
     @contextmanager
     def connected(self, *, read_only: bool, **settings: str) -> Iterator[duckdb.DuckDBPyConnection]:
         """A connection, once no other process is in the way."""
@@ -57,14 +61,10 @@ class File:
             limited(connection, read_only=read_only)
             yield connection
 
-    def cursor(self, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-        """What reads in the same state as a connection that is held."""
-        return connection.cursor()
-
     @contextmanager
-    def held(self, connection: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A connection that stays in one state: it keeps writers out by itself."""
-        yield connection
+    def held(self, connection: duckdb.DuckDBPyConnection) -> Iterator[Reading]:
+        """What opens connections that all see one state: the first keeps writers out by itself."""
+        yield lambda: closing(connection.cursor())
 
     def make(self, connection: duckdb.DuckDBPyConnection, statements: Iterable[str]) -> None:
         """New tables, by the statements that make them."""

@@ -11,16 +11,17 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 
 import duckdb
 
 from ..errors import StoreError
-from .attach import PREFIX, NoLake, Place, kind_of, opened, shared
-from .connection import OWN_SCHEMA, execute, limited
+from .attach import PREFIX, NoLake, Place, kind_of, shared, use
+from .connection import OWN_SCHEMA, Reading, execute, first_row
 from .locks import FolderLocks, Locks, without_password
 from .postgres import CatalogLocks
+from .state import State
 from .workspace import Workspace
 
 SNAPSHOTS = "__ducklake_metadata_lake.ducklake_snapshot"
@@ -46,7 +47,7 @@ class Lake:
         self._schema: str | None = None
         """Of tables aside, once they are made."""
         self._made = False
-        self._said: tuple[int | None, dict[str, str]] = (None, {})
+        self._said: tuple[str, dict[str, str]] = ("", {})
         """What the lake said of itself last, and at which snapshot."""
         self._beside = self
 
@@ -62,19 +63,23 @@ class Lake:
 
     def written(self) -> tuple[str, float | None]:
         """A word that changes with every write, and when the last one was (Unix seconds)."""
-        query = "SELECT snapshot_id, epoch(snapshot_time) FROM lake.snapshots() ORDER BY 1 DESC LIMIT 1"
+        query = "SELECT max(epoch(snapshot_time)) FROM lake.snapshots()"
         try:
             with self.connected(read_only=True) as connection:
-                word, at = connection.execute(query).fetchone() or ("none", None)
+                (at,) = first_row(connection, query) or (None,)
+                return self.word(connection), at
         except NoLake:
             return "none", None
-        return str(word), at
+
+    def word(self, connection: duckdb.DuckDBPyConnection) -> str:
+        """The same for a connection that is there; no number alone, to which a lake made anew comes again."""
+        row = first_row(connection, f"SELECT max(snapshot_id), max(snapshot_time)::VARCHAR FROM {SNAPSHOTS}")
+        return str(row)
 
     @contextmanager
     def connected(self, *, read_only: bool, **settings: str) -> Iterator[duckdb.DuckDBPyConnection]:
         """A connection that sees the tables, if there are any. StoreError where they are another study's."""
         with self._opened(read_only=read_only, **settings) as connection:
-            limited(connection, read_only=read_only)
             known = {} if self._aside else self._names(connection)
             self._check_study(known, read_only=read_only)
             if schema := known.get("schema") or self._schema:
@@ -83,20 +88,11 @@ class Lake:
                 connection.execute("USE lake")
             yield connection
 
-    def cursor(self, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-        """What reads in the same state as a connection that is held."""
-        (schema,) = connection.execute("SELECT current_schema()").fetchone() or ("main",)
-        cursor = connection.cursor()
-        use(cursor, schema)
-        return cursor
-
     @contextmanager
-    def held(self, connection: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A connection that stays in one state, whatever is stored meanwhile."""
-        row = connection.execute("SELECT max(snapshot_id) FROM lake.snapshots()").fetchone()
-        with opened(self._place, read_only=True, snapshot=int(row[0]) if row else None) as pinned:
-            use(pinned, names(pinned)["schema"])
-            yield pinned
+    def held(self, connection: duckdb.DuckDBPyConnection) -> Iterator[Reading]:
+        """What opens connections that all see one state, whatever is stored meanwhile."""
+        with closing(State(connection, self._place)) as state:
+            yield state.reading
 
     def make(self, connection: duckdb.DuckDBPyConnection, statements: Iterable[str]) -> None:
         """New tables in a place of their own, by the statements that make them."""
@@ -173,9 +169,9 @@ class Lake:
 
     def _names(self, connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
         """`names`, which are read from a file: only where something was stored since they were."""
-        row = connection.execute(f"SELECT max(snapshot_id) FROM {SNAPSHOTS}").fetchone()
-        if row is None or row[0] is None or row[0] != self._said[0]:
-            self._said = (row[0] if row else None, names(connection))
+        word = self.word(connection)
+        if word != self._said[0]:
+            self._said = word, names(connection)
         return self._said[1]
 
     def _is_named(self) -> bool:
@@ -228,11 +224,6 @@ def names(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
         return dict(connection.execute(f"SELECT key, value FROM {NAMES}").fetchall())
     except duckdb.CatalogException:
         return {}
-
-
-def use(connection: duckdb.DuckDBPyConnection, schema: str) -> None:
-    """Have this connection see the tables of a schema."""
-    connection.execute(f"USE lake.{schema}")
 
 
 def _have_statistics(connection: duckdb.DuckDBPyConnection) -> None:

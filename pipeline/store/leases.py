@@ -11,7 +11,7 @@ from datetime import datetime
 from hashlib import blake2b
 
 from ..errors import StoreError
-from .remote import SIDE_BY_SIDE, Remote, Seen
+from .bucket import SIDE_BY_SIDE, Bucket, Seen
 
 LEASE = 60.0
 """Seconds without a heartbeat after which a claim is taken to be nobody's."""
@@ -27,7 +27,7 @@ class ObjectClaims:
     tag, was created by somebody who saw less or more, and then the claim is not one.
     """
 
-    def __init__(self, remote: Remote, *, lease: float = LEASE, beat: float = BEAT) -> None:
+    def __init__(self, remote: Bucket, *, lease: float = LEASE, beat: float = BEAT) -> None:
         self.remote = remote
         self.lease = lease
         self._me = secrets.token_hex(8)

@@ -13,6 +13,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -21,10 +22,12 @@ from pydantic import ValidationError
 
 from ...schemas import Quarantined, Rating
 from ...schemas.trajectory import GivenOutcome
+from . import disk
 from .disk import AppendOnly
 
 LIVE = ".live.jsonl"
 """Ends the name of a ledger whose writer brings it into the store itself."""
+_ENDS = ".jsonl"
 PART = ".part"
 """Ends the name of a file that only its writer reads so far."""
 DISK_PAUSE, REMOTE_PAUSE = 0.3, 5.0
@@ -58,22 +61,25 @@ def append(path: Path, lines: Iterable[str]) -> tuple[int, int]:
 class Ledger:
     """What is noted of one kind: `NAME/*.jsonl`, behind the `NAME.jsonl` that all writers once shared."""
 
-    def __init__(self, folder: Path, publish: Publish | None = None) -> None:
+    def __init__(
+        self, folder: Path, publish: Publish | None = None, begin: Callable[[], None] = lambda: None
+    ) -> None:
         self.folder = folder
         self._publish = publish
+        self._begin = begin
         self._own: Path | None = None
 
     def exists(self) -> bool:
         """Whether anything was ever noted."""
-        return bool(self.files())
+        return bool(self._shared() or _names(self.folder))
 
     def files(self) -> list[Path]:
         """Its files in the order in which they count."""
-        shared = self.folder.with_suffix(".jsonl")
-        return [*([shared] if shared.exists() else []), *files(self.folder)]
+        return [*self._shared(), *files(self.folder)]
 
     def append(self, lines: Iterable[str]) -> tuple[Path, int, int]:
         """Append whole lines to this process's own file: which one, and where they begin and end in it."""
+        self._begin()
         self.folder.mkdir(parents=True, exist_ok=True)
         if self._publish:
             return self._published(self._publish, lines)
@@ -100,7 +106,16 @@ class Ledger:
 
     def grown(self, offsets: Mapping[str, int]) -> bool:
         """Whether there is a whole line behind the byte offset of its file's name."""
-        return any(grown(path, offsets.get(path.name, 0)) for path in self.files())
+        paths = [*self._shared(), *changed(self.folder, offsets)]
+        return any(grown(path, offsets.get(path.name, 0)) for path in paths)
+
+    def sizes(self) -> dict[str, int]:
+        """Name -> bytes of its files, in the order in which they count."""
+        return {**{path.name: path.stat().st_size for path in self._shared()}, **sizes(self.folder)}
+
+    def _shared(self) -> list[Path]:
+        shared = self.folder.with_suffix(".jsonl")
+        return [shared] if shared.exists() else []
 
 
 class RatingLedger:
@@ -157,7 +172,10 @@ class RatingLedger:
 
     def write_lines(self, lines: Iterable[bytes]) -> None:
         """The same for ratings that are lines of a ledger already."""
-        text = b"".join(part for line in lines for part in (line, b"\n"))
+        self.write_text(b"".join(part for line in lines for part in (line, b"\n")))
+
+    def write_text(self, text: bytes | memoryview) -> None:
+        """The same for lines with their ends."""
         with self._turn:
             self._file.write(text)
 
@@ -187,7 +205,12 @@ class RatingLedger:
 
 
 def ratings(path: Path, offset: int = 0) -> Iterator[tuple[Rating | Quarantined, int]]:
-    """Ratings of one ledger file from a byte offset on, each with the offset behind it.
+    """Ratings of one ledger file from a byte offset on, each with the offset behind it."""
+    return ((rating(line, path), behind) for line, behind in whole_lines(path, offset))
+
+
+def whole_lines(path: Path, offset: int = 0) -> Iterator[tuple[bytes, int]]:
+    """Lines that say something from a byte offset on, each with the offset behind it.
 
     A last line without its end was cut off by a kill: it never counted, and reading stops before it.
     """
@@ -198,7 +221,15 @@ def ratings(path: Path, offset: int = 0) -> Iterator[tuple[Rating | Quarantined,
                 return
             offset += len(line)
             if line.strip():
-                yield _rating(line, path), offset
+                yield line, offset
+
+
+def rating(line: bytes, path: Path) -> Rating | Quarantined:
+    """The rating in a line of a file."""
+    try:
+        return Rating.model_validate_json(line)
+    except ValidationError as error:
+        return _quarantined(error, path)
 
 
 def outcomes(ledger: Ledger) -> Iterator[tuple[Path, int, GivenOutcome | Quarantined]]:
@@ -244,7 +275,24 @@ def is_left(path: Path) -> bool:
 
 def files(folder: Path) -> list[Path]:
     """The ledger files of a folder, oldest first."""
-    return sorted(folder.glob("*.jsonl")) if folder.is_dir() else []
+    return [folder / name for name in sorted(_names(folder))]
+
+
+def sizes(folder: Path) -> dict[str, int]:
+    """Name -> bytes of the ledger files of a folder, oldest first."""
+    found = disk.sizes(folder)
+    return {name: found[name] for name in sorted(found) if name.endswith(_ENDS)}
+
+
+def changed(folder: Path, offsets: Mapping[str, int]) -> list[Path]:
+    """The ledger files of a folder that don't end at the byte offset of their name (else 0), oldest first."""
+    return [folder / name for name, size in sizes(folder).items() if size != offsets.get(name, 0)]
+
+
+def _names(folder: Path) -> list[str]:
+    with suppress(FileNotFoundError, NotADirectoryError):
+        return [name for name in os.listdir(folder) if name.endswith(_ENDS)]
+    return []
 
 
 def writer(folder: Path) -> str:
@@ -254,19 +302,12 @@ def writer(folder: Path) -> str:
     in which lines count.
     """
     now = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
-    last = max((path.name.split("-")[0] for path in files(folder)), default="")
+    last = max(_names(folder), default="").split("-")[0]
     if now <= last:
         counted = re.fullmatch(r"(.*~)(\d{6})", last)
         now = f"{counted[1]}{int(counted[2]) + 1:06d}" if counted else f"{last}~000001"
     machine = re.sub(r"[^A-Za-z0-9_]+", "_", socket.gethostname())[:20]
     return f"{now}-{machine}-{os.getpid()}-{secrets.token_hex(4)}"
-
-
-def _rating(line: bytes, path: Path) -> Rating | Quarantined:
-    try:
-        return Rating.model_validate_json(line)
-    except ValidationError as error:
-        return _quarantined(error, path)
 
 
 def _quarantined(error: ValidationError, path: Path) -> Quarantined:

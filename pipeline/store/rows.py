@@ -141,12 +141,14 @@ def to_event(row: dict[str, Any]) -> Event:
     """An event from its row (a dictionary by column)."""
     action = None
     if row["action"] is not None:
-        action = Action(name=row["action"], arguments=json.loads(row["arguments"] or "{}"), raw=row["raw"])
+        given = row["arguments"] or "{}"
+        arguments = {} if given == "{}" else json.loads(given)
+        action = Action(name=row["action"], arguments=arguments, raw=row["raw"])
     return Event(
         **{name: row[name] for name in _EVENT},
         action=action,
         states=json.loads(row["states"]) if row["states"] else {},
-        notices=tuple(Notice(**notice) for notice in json.loads(row["notices"] or "[]")),
+        notices=tuple(Notice(**notice) for notice in json.loads(row["notices"])) if row["notices"] else (),
     )
 
 

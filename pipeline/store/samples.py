@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from pydantic import Field, ValidationError
 
@@ -112,6 +113,7 @@ def save(workspace: Workspace, sample: Sample) -> Path:
         raise UsageError(f"{target}: this sample exists; choose another --name")
     if not sample.units:
         raise UsageError("the sample is empty: no unit of the codebook to draw from")
+    workspace.create()
     workspace.samples.mkdir(parents=True, exist_ok=True)
     lines = (sample.design, *sample.units, *sample.frames)
     content = "".join(f"{line.model_dump_json()}\n" for line in lines).encode()
@@ -172,24 +174,24 @@ def rows(sample: Sample) -> Iterator[Row]:
         }
 
 
-def frame_rows(sample: Sample) -> Iterator[Row]:
-    """The rows of the table `frames`."""
-    for frame in sample.frames:
-        for trajectory, events in frame.units.items():
-            for event in events:
-                yield {
-                    "sample": sample.design.name,
-                    "codebook": frame.frame,
-                    "trajectory_id": trajectory,
-                    "event": event,
-                    "probability": frame.probability,
-                }
+def frame_columns(sample: Sample) -> dict[str, list[Any]]:
+    """The columns of the table `frames`: every unit there was to draw from, which may be many."""
+    units = [
+        (frame, trajectory, event)
+        for frame in sample.frames
+        for trajectory, events in frame.units.items()
+        for event in events
+    ]
+    return {
+        "sample": [sample.design.name] * len(units),
+        "codebook": [frame.frame for frame, _, _ in units],
+        "trajectory_id": [trajectory for _, trajectory, _ in units],
+        "event": [event for _, _, event in units],
+        "probability": [frame.probability for frame, _, _ in units],
+    }
 
 
 def changed(workspace: Workspace, loaded: dict[str, int]) -> Sequence[Path]:
     """The sample files that are not in the table as they are now, by their size."""
-    return [
-        file
-        for file in ledger.files(workspace.samples)
-        if loaded.get(f"samples/{file.name}") != file.stat().st_size
-    ]
+    sizes = ledger.sizes(workspace.samples)
+    return [workspace.samples / name for name in sizes if loaded.get(f"samples/{name}") != sizes[name]]

@@ -15,8 +15,8 @@ import duckdb
 from ...schemas import Quarantined, Rating
 from .. import codebooks
 from ..errors import SourceError
-from . import ledger, rows, samples
-from .connection import delete, execute, insert, insert_columns, version
+from . import ledger, ledger_columns, rows, samples
+from .connection import delete, execute, first_row, insert, insert_columns, version
 from .garbage import few_collections
 from .workspace import Workspace
 
@@ -25,6 +25,8 @@ LEDGER_BATCH = 20_000
 """Ratings held at once: a ledger of a million must not be in memory."""
 LONGEST_WAIT = 300.0
 """Seconds from now beyond which nobody has derived rows wait: who said so has another clock."""
+_Line = tuple[Path, int, bytes, int]
+"""The file, the number of a line, what it says, and the byte offset behind it."""
 _Broken = tuple[str, int, Quarantined]
 """The file and the line of what could not be read of a ledger."""
 
@@ -41,16 +43,35 @@ class Standing:
     """What to say of damaged samples and codebooks, which everything else does without."""
 
 
-def standing(workspace: Workspace, connection: duckdb.DuckDBPyConnection) -> Standing | None:
-    """How the tables of a connection stand to the ledgers; None where there are none."""
+@dataclass(frozen=True)
+class Known:
+    """What tables say of how far they came."""
+
+    reached: dict[str, int]
+    """How many bytes of each file of a ledger they hold."""
+    codebooks: str | None
+    """The state of the codebooks that they were derived by."""
+    waits: tuple[float, float] | None
+    """From when to when (Unix seconds) derived rows wait for somebody who said to bring them."""
+
+
+def known(connection: duckdb.DuckDBPyConnection) -> Known | None:
+    """What the tables of a connection say of themselves; None where there are none."""
     # A kill in the very first transaction leaves a database without tables.
     if version(connection) is None:
         return None
-    loaded = reached(connection)
+    query = "SELECT min(until), max(until) FROM postponed HAVING count(*) > 0"
+    row = first_row(connection, query)
+    waits = (row[0], row[1]) if row else None
+    return Known(reached(connection), _loaded_codebooks(connection), waits)
+
+
+def standing(workspace: Workspace, connection: duckdb.DuckDBPyConnection, tables: Known) -> Standing:
+    """How the tables of a connection, of which that is known, stand to the ledgers."""
     sources = workspace.sources
     return Standing(
-        lacks_sources=sources.exists() and sources.grown(loaded),
-        lags=lags(workspace, connection),
+        lacks_sources=sources.exists() and sources.grown(tables.reached),
+        lags=lags(workspace, tables),
         set_aside=tuple(_said_of_set_aside(connection)),
     )
 
@@ -65,20 +86,20 @@ def reach(connection: duckdb.DuckDBPyConnection, offsets: Mapping[str, int]) -> 
     _note(connection, {path: (end, 0) for path, end in offsets.items()})
 
 
-def lags(workspace: Workspace, connection: duckdb.DuckDBPyConnection) -> bool:
-    """Whether the ledgers, samples or codebooks hold what the database does not have yet."""
-    # A kill in the very first transaction leaves a database without tables.
-    if version(connection) is None:
+def lags(workspace: Workspace, tables: Known | None) -> bool:
+    """Whether the ledgers, samples or codebooks hold what the tables do not have yet."""
+    if tables is None or tables.codebooks != codebooks.state(workspace.codebooks):
         return True
-    loaded = reached(connection)
-    query, now = "SELECT 1 FROM postponed WHERE until NOT BETWEEN ? AND ?", time.time()
-    late = execute(connection, query, [now, now + LONGEST_WAIT]).fetchone()
-    if late or _loaded_codebooks(connection) != codebooks.state(workspace.codebooks):
+    now = time.time()
+    if tables.waits and (tables.waits[0] < now or tables.waits[1] > now + LONGEST_WAIT):
         return True
-    if samples.changed(workspace, loaded):
+    if samples.changed(workspace, tables.reached):
         return True
-    files = [*ledger.files(workspace.ratings), *workspace.outcomes.files()]
-    return any(ledger.is_left(path) and ledger.grown(path, loaded.get(path.name, 0)) for path in files)
+    if workspace.outcomes.grown(tables.reached):
+        return True
+    there = tables.reached
+    changed = ledger.changed(workspace.ratings, there)
+    return any(ledger.is_left(path) and ledger.grown(path, there.get(path.name, 0)) for path in changed)
 
 
 @dataclass(frozen=True)
@@ -127,7 +148,7 @@ def load_codebooks(workspace: Workspace, connection: duckdb.DuckDBPyConnection) 
 
 
 def _loaded_codebooks(connection: duckdb.DuckDBPyConnection) -> str | None:
-    row = connection.execute("SELECT value FROM meta WHERE key = 'codebooks'").fetchone()
+    row = first_row(connection, "SELECT value FROM meta WHERE key = 'codebooks'")
     return row[0] if row else None
 
 
@@ -135,8 +156,7 @@ def _load_ratings(workspace: Workspace, connection: duckdb.DuckDBPyConnection, m
     """Thousands at a time, whatever file they are in: many short runs leave many short files."""
     query = "SELECT path, bytes, lines FROM ledgers"
     stood = {path: (end, lines) for path, end, lines in connection.execute(query).fetchall()}
-    files = ledger.files(workspace.ratings)
-    grown = [path for path in files if stood.get(path.name, (0, 0))[0] != path.stat().st_size]
+    grown = ledger.changed(workspace.ratings, {path: end for path, (end, _) in stood.items()})
     read = itertools.chain.from_iterable(_numbered(path, *stood.get(path.name, (0, 0))) for path in grown)
     touched: set[str] = set()
     broken: list[_Broken] = []
@@ -144,11 +164,12 @@ def _load_ratings(workspace: Workspace, connection: duckdb.DuckDBPyConnection, m
     left = sys.maxsize if most is None else most
     while batch := list(itertools.islice(read, min(left, LEDGER_BATCH))):
         left -= len(batch)
-        ends.update((name, (behind, number)) for name, number, _, behind in batch)
-        broken += [(name, number, item) for name, number, item, _ in batch if isinstance(item, Quarantined)]
-        fresh = [(item, name, number) for name, number, item, _ in batch if isinstance(item, Rating)]
-        if fresh:
-            columns = rows.ratings(*zip(*fresh, strict=True))
+        ends.update((path.name, (behind, number)) for path, number, _, behind in batch)
+        columns = ledger_columns.columns([line for *_, line, _ in batch], *_places(batch))
+        if columns is None:
+            columns, wrong = _one_by_one(batch)
+            broken += wrong
+        if columns:
             insert_columns(connection, "ratings", columns)
             touched.update(columns["trajectory_id"])
     _quarantine(connection, broken)
@@ -156,15 +177,28 @@ def _load_ratings(workspace: Workspace, connection: duckdb.DuckDBPyConnection, m
     return Loaded(touched, whole=next(read, None) is None)
 
 
-def _numbered(path: Path, offset: int, line: int) -> Iterator[tuple[str, int, Rating | Quarantined, int]]:
-    """Name of the file, number of the line, what it says, and the byte offset behind it."""
-    for number, (item, behind) in enumerate(ledger.ratings(path, offset), start=line + 1):
-        yield path.name, number, item, behind
+def _numbered(path: Path, offset: int, line: int) -> Iterator[_Line]:
+    for number, (content, behind) in enumerate(ledger.whole_lines(path, offset), start=line + 1):
+        yield path, number, content, behind
+
+
+def _places(many: Sequence[_Line]) -> tuple[list[str], list[int]]:
+    return [path.name for path, *_ in many], [number for _, number, *_ in many]
+
+
+def _one_by_one(batch: Sequence[_Line]) -> tuple[ledger_columns.Columns, list[_Broken]]:
+    """The ratings among some lines, and what is wrong with the others."""
+    items = [(line, ledger.rating(line[2], line[0])) for line in batch]
+    broken = [(line[0].name, line[1], item) for line, item in items if isinstance(item, Quarantined)]
+    good = [(line, item) for line, item in items if isinstance(item, Rating)]
+    if not good:
+        return {}, broken
+    return rows.ratings([item for _, item in good], *_places([line for line, _ in good])), broken
 
 
 def _load_outcomes(workspace: Workspace, connection: duckdb.DuckDBPyConnection) -> set[str]:
     """The last outcome of a name for a trajectory and baseline; nothing where the ledger is as it was."""
-    sizes = {path.name: path.stat().st_size for path in workspace.outcomes.files()}
+    sizes = workspace.outcomes.sizes()
     loaded = reached(connection)
     if all(loaded.get(name) == size for name, size in sizes.items()):
         return set()
@@ -198,7 +232,7 @@ def _load_samples(workspace: Workspace, connection: duckdb.DuckDBPyConnection) -
             continue
         drawn = list(samples.rows(sample))
         insert(connection, "samples", drawn)
-        insert(connection, "frames", list(samples.frame_rows(sample)))
+        insert_columns(connection, "frames", samples.frame_columns(sample))
         _note(connection, {name: (size, len(drawn))})
 
 

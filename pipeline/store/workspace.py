@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import tomllib
 from functools import cached_property
@@ -25,8 +26,9 @@ VARIABLE = "COAUDIT_WORKSPACE"
 class Workspace:
     """Paths and settings of a workspace; nothing is created before it is needed."""
 
-    def __init__(self, path: Path, *, remote: Remote | None = None) -> None:
+    def __init__(self, path: Path, *, remote: Remote | None = None, read_only: bool = False) -> None:
         self.path = path
+        self.read_only = read_only
         self.database = path / "coaudit.duckdb"
         self.remote = remote
         """Where the ledgers lie, where that is not the folder itself: then it is their mirror."""
@@ -36,11 +38,19 @@ class Workspace:
         """The workspace that is named (a folder or a URL), else the environment's, else ./workspace."""
         named = str(place or os.environ.get(VARIABLE) or DEFAULT)
         if "://" not in named:
+            if re.match("(s3|gs|az):", named):
+                raise StoreError(
+                    f"{named}: a workspace in an object store is {named.partition(':')[0]}://..."
+                )
             return cls(Path(named))
         from .remote import Remote
 
         remote = Remote(named)
         return cls(remote.folder, remote=remote)
+
+    def looked_at(self) -> Workspace:
+        """The same, of which nothing may be written."""
+        return Workspace(self.path, remote=self.remote, read_only=True)
 
     def pull(self, *, at_once: bool = False) -> None:
         """Bring here what other machines wrote, where the ledgers lie elsewhere."""
@@ -53,6 +63,7 @@ class Workspace:
 
     def new_ratings(self, *, live: bool = False) -> RatingLedger:
         """A file of ratings for this process."""
+        self.create()
         return RatingLedger(self.ratings, live=live, publish=self._publish)
 
     @property
@@ -80,22 +91,22 @@ class Workspace:
     @cached_property
     def received(self) -> Ledger:
         """Annotations as Label Studio gave them, and how far each pull came."""
-        return Ledger(self.raw / "labelstudio" / "received", self._publish)
+        return Ledger(self.raw / "labelstudio" / "received", self._publish, self.create)
 
     @cached_property
     def sources(self) -> Ledger:
         """What was ingested, from where, how."""
-        return Ledger(self.path / "sources", self._publish)
+        return Ledger(self.path / "sources", self._publish, self.create)
 
     @cached_property
     def outcomes(self) -> Ledger:
         """Outcomes that people gave."""
-        return Ledger(self.path / "outcomes", self._publish)
+        return Ledger(self.path / "outcomes", self._publish, self.create)
 
     @cached_property
     def forgotten(self) -> Ledger:
         """What is to be left out."""
-        return Ledger(self.path / "forgotten", self._publish)
+        return Ledger(self.path / "forgotten", self._publish, self.create)
 
     @cached_property
     def settings(self) -> dict[str, Any]:
@@ -139,7 +150,12 @@ class Workspace:
         return self.has_begun or self.database.exists() or self.store_url != str(self.database)
 
     def create(self) -> None:
-        """Make the folder, for its owner alone: logs are confidential. StoreError where it can't be made."""
+        """Make the folder, for its owner alone: logs are confidential. Everything that writes begins here.
+
+        StoreError where it can't be made, or nothing may be written.
+        """
+        if self.read_only:
+            raise StoreError(f"{self.home}: was opened to be read only, so nothing is written to it")
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:

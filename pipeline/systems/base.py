@@ -173,8 +173,9 @@ def walk(root: Path) -> Iterator[Path]:
         return
     for folder, folders, files in os.walk(root):
         folders.sort()
+        at = Path(folder)
         for name in [*folders, *sorted(files)]:
-            yield Path(folder) / name
+            yield at / name
 
 
 def json_lines(path: Path, *, name: str | None = None) -> Iterator[tuple[int, JsonValue | Quarantined]]:

@@ -34,6 +34,8 @@ CREATE TABLE IF NOT EXISTS ratings (
     prompt_tokens BIGINT, cached_tokens BIGINT, completion_tokens BIGINT, cost_usd DOUBLE, seconds DOUBLE,
     created VARCHAR, external VARCHAR
 );
+-- Trajectories of which a model was asked all there is, as they were then; see pipeline/judge/settled.py.
+CREATE TABLE IF NOT EXISTS settled (asking VARCHAR, trajectory_id VARCHAR, digest VARCHAR, noted VARCHAR);
 CREATE TABLE IF NOT EXISTS ledgers (path VARCHAR, bytes BIGINT, lines INTEGER);
 CREATE TABLE IF NOT EXISTS codebooks (
     name VARCHAR, version VARCHAR, title VARCHAR, unit VARCHAR, level VARCHAR, positive VARCHAR,

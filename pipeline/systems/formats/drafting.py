@@ -188,6 +188,8 @@ def _input(seen: Survey) -> Iterator[str]:
         odd = sorted(set(seen.odd))
         names = _list([_pattern(seen), *(f"!{name}" for name in odd)]) if odd else quoted(_pattern(seen))
         yield f"files = {names}    # passed over: {what}"
+    if seen.numbered:
+        yield f"numbered = {quoted(seen.numbered)}    # turns under numbered names are a list of this name"
     if seen.sides:
         yield f"sides = {_list(seen.sides)}    # a record is as many sessions; `side` says which"
     if seen.sessions:

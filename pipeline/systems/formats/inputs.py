@@ -22,6 +22,7 @@ from pydantic_core import from_json
 from ....schemas import JsonValue, Quarantined
 from ..base import json_file, json_lines
 from .mapping import Input, Mapping
+from .numbered import gathered
 from .paths import getter, several
 from .sides import apart
 
@@ -96,14 +97,13 @@ def fits_name(name: str, patterns: list[str]) -> bool:
 
 def records(path: Path, given: Input) -> Iterator[Record]:
     """The records of a file, each an object or what is wrong with it."""
-    if given.sides is None:
-        yield from _whole(path, given)
-        return
     for count, (number, value) in enumerate(_whole(path, given), 1):
-        if isinstance(value, dict):
-            yield from ((number, one) for one in apart(value, given.sides, number or count))
-        else:
+        if given.as_they_are or not isinstance(value, dict):
             yield number, value
+            continue
+        whole = gathered(value, given.numbered) if given.numbered else value
+        sides = apart(whole, given.sides, number or count) if given.sides else [whole]
+        yield from ((number, one) for one in sides)
 
 
 def _whole(path: Path, given: Input) -> Iterator[Record]:

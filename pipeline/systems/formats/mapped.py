@@ -30,8 +30,9 @@ from ....schemas import JsonValue, Quarantined, Trajectory
 from ..base import ReadOptions, Span, json_lines, numbered_lines, only_object, parsed, sheltered
 from . import inputs, interleaved, mapped_messages, mapped_spans, turns
 from .inputs import Record
-from .mapped_paths import MappedSessions, Numbered, named
+from .mapped_paths import MappedSessions, Numbered
 from .mapped_session import MappedSession
+from .mapped_values import named
 from .mapping import Input, parse
 
 SYSTEM = "mapped"
@@ -88,7 +89,7 @@ def read_span(path: Path, options: ReadOptions, span: Span) -> Iterator[Trajecto
 
 
 def _is_lines(path: Path, given: Input) -> bool:
-    return (given.format or inputs.format_of(path) or "jsonl") == "jsonl" and given.sides is None
+    return (given.format or inputs.format_of(path) or "jsonl") == "jsonl" and given.as_they_are
 
 
 def _of_records(
@@ -147,7 +148,7 @@ def _listed(
     session = MappedSession(sessions, value, number)
     session.ask(sessions.heads["request"](value))
     for place, event in enumerate(many):
-        session.take(place, event, f"{sessions.mapping.events_at}[{place}]", number)
+        session.take(place, event, number)
     yield from session.finished(value)
 
 
@@ -213,5 +214,5 @@ def _assembled(many: list[Numbered], sessions: MappedSessions) -> Iterator[Traje
         return
     session = MappedSession(sessions, sessions.head(record for _, record in many), many[0][0])
     for place, (number, record) in enumerate(sessions.ordered(many)):
-        session.take(place, record, "", number)
+        session.take(place, record, number)
     yield from session.finished(sessions.tail(record for _, record in many))

@@ -9,7 +9,7 @@ from ....schemas import Quarantined, Trajectory
 from . import chat, dialects, growing, turns
 from .conversation import Call, Said, Talk, outcomes
 from .mapped_paths import HEAD, MappedSessions, Numbered, written
-from .mapped_session import tag, texted
+from .mapped_values import tag, texted
 from .mapping import Messages
 from .paths import getter
 from .rules import rules

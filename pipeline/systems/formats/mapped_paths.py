@@ -5,15 +5,15 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ....schemas import Action, JsonValue
 from ....schemas.trajectory import EventKind
 from ..base import ReadOptions
 from . import marks
 from .inputs import plain
+from .mapped_values import is_name, seconds_of, texted
 from .mapping import Mapping, RoleRule
 from .paths import Condition, Getter, expression, first_of, fits, getter, is_pattern, several, steps
 from .rules import rules
@@ -21,16 +21,28 @@ from .rules import rules
 HEAD = ("condition", "task", "instance", "agent", "agent_model", "setting")
 
 
-SECONDS = re.compile(r"\d{9,10}(?:\.\d+)?|\d{12,13}")
-"""A text that is a time in seconds or milliseconds since 1970."""
 PLACES = ("$file", "$folder", "$folder2", "$folder3")
 """In `native_id`, the name of the file, of its folder, of the folder around that ..."""
-MILLISECONDS = 1e11
-"""A time above it (the year 5138 in seconds) counts milliseconds since 1970, or micro- or nanoseconds."""
-
-
+RECALLED = 4096
+"""So many different events are remembered with what they were told as."""
 Numbered = tuple[int | None, dict[str, Any]]
 """A line's number, or an event's place in its session, with the object that is there."""
+
+
+class Told(NamedTuple):
+    """What an event says in fields that have few values."""
+
+    taken: bool
+    kind: EventKind | None = None
+    """That a rule gives it."""
+    action: str | None = None
+    """The name of what was done."""
+    logged: Any = None
+    """Its status as the log has it."""
+    status: marks.Status | None = None
+    """What that means."""
+    wrong: str | None = None
+    """Why it is none of these."""
 
 
 class MappedSessions:
@@ -40,6 +52,7 @@ class MappedSessions:
         self.mapping = mapping
         self.options = options
         self.source = source
+        self.stem = Path(source).stem
         self.system = mapping.constants.system
         inside = f"{mapping.events_at}[]." if mapping.events_at is not None else ""
 
@@ -70,25 +83,27 @@ class MappedSessions:
         self.outcomes = {name: getter(path) for name, path in mapping.outcomes.items()}
         conditions = [rule.where for rule in mapping.kinds] + mapping.filter.keep + mapping.filter.skip
         self.rule_paths = {path: at(path) for condition in conditions for path in condition}
-        self.ruling = tuple(self.rule_paths.values())
-        self.ruled: dict[tuple[Any, ...], tuple[bool, EventKind | None]] = {}
+        self.telling = (self.action, self.status, *self.rule_paths.values())
+        self.recalled: dict[tuple[Any, ...], Told] = {}
         self.recalls = not any(_has_pattern(condition) for condition in conditions)
-        """Whether what rules say is kept by value: texts, which patterns look at, are too many for that."""
+        """Whether what an event is told as is kept by value: texts, which patterns look at, are too many."""
         more = [rule.where for rule in mapping.role_rules] + [rule.where for rule in mapping.results]
         more += [rule.where for rule in mapping.actions]
         self.where_paths = {path: at(path) for condition in more for path in condition}
 
     def native_id(self, record: dict[str, Any]) -> str | None:
         """Which session a line is of; a whole file is one where the mapping names no field."""
-        if self.mapping.trajectory.native_id is None:
-            return Path(self.source).stem
+        if not self.named:
+            return self.stem
+        if len(self.named) == 1 and type(name := self.named[0](record)) is str:
+            return name or None
         names = [at(record) for at in self.named]
         return "/".join(map(str, names)) if all(is_name(name) for name in names) else None
 
     def place(self, number: int | None) -> str:
         """What a session without a name is called: its file, and its record where that holds several."""
-        stem = Path(self.source).stem
-        return stem if self.mapping.events_at is None or number is None else f"{stem}:{number}"
+        whole = self.mapping.events_at is None or number is None
+        return self.stem if whole else f"{self.stem}:{number}"
 
     def head(self, records: Iterable[dict[str, Any]]) -> dict[str, Any]:
         """The first line with, of every field that is said once a session, the first value there is."""
@@ -105,26 +120,46 @@ class MappedSessions:
         missing = [(path, getter(path)) for path in self.mapping.outcomes.values()]
         return _completed({}, missing, reversed(list(records))) if missing else {}
 
-    def rule(self, event: dict[str, Any]) -> tuple[bool, EventKind | None]:
-        """Whether to take an event, and the kind that a rule gives it."""
-        values = tuple([at(event) for at in self.ruling])
+    def told(self, event: dict[str, Any]) -> Told:
+        """What an event says in the fields that rules look at, and as its action and status."""
+        values = tuple([at(event) for at in self.telling])
         if not self.recalls:
-            return self._ruled(values)
+            return self._told(values)
         try:
-            known = self.ruled.get(values)
-            if known is None:
-                known = self.ruled[values] = self._ruled(values)
-            return known
+            known = self.recalled.get(values)
         except TypeError:  # a list or an object, which no rule names
-            return self._ruled(values)
+            return self._told(values)
+        if known is None:
+            known = self._told(values)
+            # 1, 1.0 and true are the same to a dictionary, and not to a rule.
+            if all(value is None or type(value) is str for value in values):
+                if len(self.recalled) == RECALLED:
+                    self.recalled.clear()
+                self.recalled[values] = known
+        return known
 
-    def _ruled(self, values: tuple[Any, ...]) -> tuple[bool, EventKind | None]:
-        at = dict(zip(self.rule_paths, values, strict=True)).__getitem__
+    def _told(self, values: tuple[Any, ...]) -> Told:
+        action, logged, *ruling = values
+        at = dict(zip(self.rule_paths, ruling, strict=True)).__getitem__
         chosen = self.mapping.filter
         kept = not chosen.keep or any(fits(condition, at) for condition in chosen.keep)
         if not kept or any(fits(condition, at) for condition in chosen.skip):
-            return False, None
-        return True, next((rule.kind for rule in self.mapping.kinds if fits(rule.where, at)), None)
+            return Told(taken=False)
+        kind = next((rule.kind for rule in self.mapping.kinds if fits(rule.where, at)), None)
+        try:
+            name = texted(action, "action")
+            return Told(True, kind, name, logged, None if logged is None else self._status(logged))
+        except ValueError as error:
+            return Told(True, kind, wrong=str(error))
+
+    def _status(self, logged: Any) -> marks.Status | None:
+        """What a logged status means; without a table, succeeded and failed mean themselves."""
+        table = self.mapping.statuses or {"succeeded": "succeeded", "failed": "failed"}
+        known = str(logged).lower() if isinstance(logged, bool) else str(logged)
+        if known not in table:
+            raise ValueError(f"status: unknown status {known[:80]!r}, expected one of {', '.join(table)}")
+        meaning: Any = table[known]
+        return None if meaning == "unknown" else meaning
 
     def role_rule(self, event: dict[str, Any]) -> RoleRule | None:
         """The first rule on who speaks that an event fits."""
@@ -199,10 +234,6 @@ def _keywords(text: str) -> dict[str, JsonValue] | None:
     return named if not call.args and len(named) == len(call.keywords) else None
 
 
-def is_name(value: Any) -> bool:
-    return isinstance(value, (str, int, float)) and value != ""
-
-
 def _of_file(path: str, source: str) -> Getter | None:
     """The name of the file, or of a folder that it is in; None where a field is meant."""
     if path not in PLACES:
@@ -235,23 +266,3 @@ def _with(record: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
     for key in reversed(keys[1:]):
         inner = {key: inner}
     return {**record, str(keys[0]): inner}
-
-
-def seconds_of(value: Any) -> float | None:
-    """Seconds since 1970; None where a value is no time."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        while abs(value) > MILLISECONDS:
-            value /= 1000
-        return float(value)
-    if isinstance(value, str) and SECONDS.fullmatch(value):
-        return seconds_of(float(value))
-    try:
-        moment = datetime.fromisoformat(value)
-    except (TypeError, ValueError):
-        return None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-
-
-def named(value: Any) -> str:
-    names = {type(None): "nothing", dict: "an object", list: "a list", bool: "true or false"}
-    return names.get(type(value), repr(value)[:60])

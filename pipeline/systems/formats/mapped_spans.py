@@ -15,7 +15,8 @@ from typing import Any, Literal
 from ....schemas import Quarantined, Trajectory
 from . import otlp
 from .mapped_messages import trajectory
-from .mapped_paths import MappedSessions, seconds_of
+from .mapped_paths import MappedSessions
+from .mapped_values import seconds_of
 from .mapping import Spans
 from .otlp_spans import Span
 from .paths import Getter, first_of, several

@@ -43,9 +43,17 @@ class Input(Model):
     others are passed over."""
     sessions: str | None = None
     """Path of the list of records in a JSON file that is one object."""
+    numbered: str | None = Field(default=None, min_length=1)
+    """Where a record's turns stand under names with numbers (`message_1`, `message_2` ...): what these begin
+    with. They are read as a list under that, here `message_` (numbered.py)."""
     sides: list[str] | None = Field(default=None, min_length=2)
     """Where a record holds several sessions, such as the two of a comparison: what the names of their fields
     end in (`conversation_a`, `conversation_b`). Each is read as a record of its own (sides.py)."""
+
+    @property
+    def as_they_are(self) -> bool:
+        """Whether a record is what stands in the file."""
+        return self.sides is None and self.numbered is None
 
 
 class Turns(Model):

@@ -13,6 +13,7 @@ from ....schemas import Quarantined
 from ..base import json_file, walk
 from . import dialects, inputs, turns
 from .mapping import Input
+from .numbered import gathered, stem_in
 from .paths import escaped, unpacked
 from .sides import apart, sides_in
 
@@ -84,6 +85,8 @@ class Survey:
     """Where the records of a JSON object are."""
     sides: list[str] | None = None
     """What the names of fields end in, where a record holds several sessions."""
+    numbered: str | None = None
+    """What the names of turns begin with that have numbers."""
     records: list[dict[str, Any]] = field(default_factory=list)
     per_file: bool = False
     """Whether each file is one record."""
@@ -118,6 +121,9 @@ def survey(root: Path) -> Survey:
         seen.records += some
     whole = chosen[0] in ("json", "text")
     seen.per_file = whole and set(counts) <= {0, 1} and seen.sessions is None
+    seen.numbered = stem = stem_in(seen.records)
+    if stem:
+        seen.records = [gathered(record, stem) for record in seen.records]
     seen.sides = sides_in(seen.records)
     if seen.sides:
         seen.records = [

@@ -40,12 +40,15 @@ def listed(value: Any) -> Any:
         return thread
     if isinstance(value, list):
         value = _flat(_longest(value))
-        return [_event(place, item) for place, item in enumerate(value)]
+        return [item if type(item) is dict else as_event(place, item) for place, item in enumerate(value)]
     return value
 
 
 def _flat(value: list[Any]) -> list[Any]:
     """Lists of turns within a list, such as those of its steps, in their order as one."""
+    # Most items hold no list, and every event of a log comes by here.
+    if not any(type(one) is list or (type(one) is dict and list in map(type, one.values())) for one in value):
+        return value
     parted = [_parted(one) for one in value]
     if not any(inner for _, inner in parted):
         return value
@@ -61,8 +64,7 @@ def _parted(item: Any) -> tuple[Any, list[list[Any]]]:
     """An item without the lists of turns in it, None where nothing else is said there; and those lists."""
     if isinstance(item, list):
         return (None, [item]) if _are_turns(item) else (item, [])
-    # Most items hold no list, and every event of a log comes by here.
-    if not isinstance(item, dict) or list not in map(type, item.values()):
+    if not isinstance(item, dict):
         return item, []
     inner = {key: one for key, one in item.items() if isinstance(one, list) and _are_turns(one)}
     if not inner:
@@ -110,7 +112,8 @@ def cut(text: str, turns: Turns) -> Iterator[dict[str, Any]]:
         yield {**groups, "text": match["text"] if "text" in pattern.groupindex else said}
 
 
-def _event(place: int, item: Any) -> Any:
+def as_event(place: int, item: Any) -> Any:
+    """An item of a list as an event: a text is the turn of whose place it is, unless it holds an object."""
     if isinstance(item, str):
         inside = unpacked(item)
         return inside if isinstance(inside, dict) else {"turn": SIDES[place % 2], "text": item}

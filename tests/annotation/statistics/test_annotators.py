@@ -1,5 +1,6 @@
 """The annotator model against the closed form of three raters, and where it can't say anything."""
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,12 @@ def test_the_fit_says_who_errs_how() -> None:
         (SAID[:, :2], None, False, "needs 3 raters of the same units, got 2; the judge may be one more"),
         (SAID[:, :1], SAID[:, 2], True, "needs 3 raters of the same units, got 2"),
         (SAID[:, :2], None, True, "no judge to be one more rater"),
-        (SAID[150:], None, False, "two annotators agree that 3 units have it: too few"),
+        (
+            SAID[150:],
+            None,
+            False,
+            "agree that 3 units have it, of 650 units that 3 raters share",
+        ),
     ],
 )
 def test_what_cannot_be_identified_is_null_with_the_reason(
@@ -69,6 +75,39 @@ def test_what_cannot_be_identified_is_null_with_the_reason(
 ) -> None:
     value, interval = dawid_skene(Audit(said.mean(1), judge), said, with_judge=with_judge, resamples=20)
     assert value is None and interval.reason is not None and reason in interval.reason
+
+
+def expected(share: float, found: Any, spared: Any, of_three: int, of_two: int) -> tuple[Any, Any]:
+    """Patterns and how often they are expected of units that three raters share, and of two of three."""
+    seen: dict[tuple[int, ...], float] = dict.fromkeys(((0, 1), (0, 2), (1, 2)), of_two / 3)
+    seen[0, 1, 2] = of_three
+    cells, counts = [], []
+    for raters, units in seen.items():
+        for answers in product((0, 1), repeat=len(raters)):
+            cell = np.full(3, MISSING)
+            cell[list(raters)] = answers
+            hit = [found[r] if a else 1 - found[r] for r, a in zip(raters, answers, strict=True)]
+            alarm = [1 - spared[r] if a else spared[r] for r, a in zip(raters, answers, strict=True)]
+            cells.append(cell)
+            counts.append(units * (share * np.prod(hit) + (1 - share) * np.prod(alarm)))
+    return np.array(cells), np.array(counts)
+
+
+def test_the_fit_is_followed_until_it_stands() -> None:
+    # 200 steps end at .463 here.
+    cells, counts = expected(0.5, (0.6, 0.7, 0.65), (0.9, 0.9, 0.9), 15_000, 185_000)
+    present, _ = fit(counts[None], cells, np.zeros(len(cells), dtype=np.int64))
+    assert float(counts @ present[0] / counts.sum()) == pytest.approx(0.5, abs=1e-3)
+
+
+def test_pairs_of_three_raters_identify_nothing_however_many_units_there_are() -> None:
+    # .15 have it; with five units that all three share the model said .27 [.23, .30].
+    cells, counts = expected(0.15, (0.9, 0.95, 0.9), (0.85, 0.8, 0.9), 5, 1995)
+    said = np.repeat(cells, np.rint(counts).astype(int), axis=0)
+    given = np.where(said >= 0, said, 0).sum(1) / (said >= 0).sum(1)
+    value, interval = dawid_skene(Audit(given), said, with_judge=False, resamples=20)
+    assert value is None and interval.reason is not None
+    assert "units that 3 raters share: too few to tell misses from false alarms" in interval.reason
 
 
 def test_design_weights_and_single_labels_take_part() -> None:

@@ -51,6 +51,14 @@ def test_calibration_error_and_brier_score_are_those_worked_out_by_hand() -> Non
     assert found.bins[1].predicted is None
 
 
+def test_calibration_error_stands_beside_what_chance_makes_of_right_probabilities() -> None:
+    # Twenty units at .5: E|X − 10|/20 for X ~ Binomial(20, ½) is 20·C(19, 9)/2²⁰/20 = .0881.
+    found = calibration(np.full(20, 0.5), np.repeat([0, 1], 10))
+    assert found.ece == 0
+    assert found.ece_by_chance == pytest.approx(0.0881, abs=0.01)
+    assert calibration(np.array([]), np.array([])).ece_by_chance is None
+
+
 def test_calibration_without_units_is_null_and_wrong_probabilities_are_refused() -> None:
     assert calibration(np.array([]), np.array([])).reason == "no unit with a probability and a human label"
     with pytest.raises(ValueError, match=r"in 0\.\.1"):

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from coaudit.annotation.statistics.intervals import wilson
 from coaudit.annotation.statistics.planning import kappa_half_width, units_for_kappa, units_for_rate
 from coaudit.annotation.statistics.sampling import (
     draw,
@@ -120,6 +121,17 @@ def test_a_design_that_cannot_be_carried_out_is_refused(call: Any, message: str)
 def test_units_for_kappa_are_those_of_bloch_and_kraemer() -> None:
     assert [units_for_kappa(0.1, p) for p in (0.5, 0.3, 0.1, 0.05, 0.02)] == [246, 296, 705, 1347, 3281]
     assert kappa_half_width(60, 0.5) == pytest.approx(0.20, abs=0.005)
+
+
+@pytest.mark.parametrize(("prevalence", "half_width"), [(0.02, 0.1), (0.05, 0.05), (0.01, 0.02)])
+def test_units_for_a_rate_give_an_interval_of_that_width_where_a_code_is_rare(
+    prevalence: float, half_width: float
+) -> None:
+    n = units_for_rate(half_width, prevalence)
+    found = wilson(n * prevalence, n)
+    assert found.low is not None and found.high is not None
+    assert 0.95 * half_width < (found.high - found.low) / 2 <= half_width
+    assert units_for_rate(0.5, prevalence) == 1
 
 
 def test_units_for_a_rate_are_fewer_in_a_small_corpus() -> None:

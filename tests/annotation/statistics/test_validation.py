@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from coaudit.annotation.statistics.intervals import Ints
 from coaudit.annotation.statistics.validation import alternative_annotator_test, clustered_mcnemar, drift
@@ -57,6 +58,15 @@ def test_an_annotator_without_common_units_makes_the_test_null() -> None:
     assert found.reason == "annotator cay shares fewer than two units with the judge and another"
 
 
+def test_units_of_one_trajectory_are_no_test_and_a_judge_without_answers_is_no_lack_of_labels() -> None:
+    truth, humans = crowd(60, 0.5, 0.9)
+    one = alternative_annotator_test(truth, humans, ANNOTATORS, positive=1, clusters=np.zeros(60, dtype=int))
+    assert one.passed is None
+    assert one.reason == "annotator ann shares fewer than two trajectories with the judge and another"
+    silent = alternative_annotator_test(np.full(60, -1), humans, ANNOTATORS, positive=1)
+    assert silent.sensitivity.reason == "no unit labelled by both"
+
+
 def test_a_win_is_counted_where_the_judge_agrees_at_least_as_well() -> None:
     # unit by unit the others of ann agree with: both, the judge, ann, neither
     humans = np.array([[0, 0, 0], [1, 0, 0], [0, 0, 0], [1, 0, 0]])
@@ -66,10 +76,56 @@ def test_a_win_is_counted_where_the_judge_agrees_at_least_as_well() -> None:
 
 
 def test_few_units_show_nothing_even_where_all_agree() -> None:
-    humans = np.zeros((3, 3), dtype=np.int64)
-    found = alternative_annotator_test(np.zeros(3, dtype=np.int64), humans, ANNOTATORS, positive=1)
-    assert found.passed is False
-    assert found.annotators[0].p_value == pytest.approx(1 / 8)
+    # A person who is better in every fifth unit, the margin, is so in none of ten in .8¹⁰ = .11 of samples.
+    for n, least in ((3, 0.2), (10, 0.05)):
+        humans = np.zeros((n, 3), dtype=np.int64)
+        found = alternative_annotator_test(np.zeros(n, dtype=np.int64), humans, ANNOTATORS, positive=1)
+        assert found.passed is False
+        # Tango's statistic is −√(nε/(1 − ε)) there.
+        assert found.annotators[0].p_value == pytest.approx(stats.t.cdf(-np.sqrt(n / 4), n - 1))
+        assert found.annotators[0].p_value > least
+
+
+def test_units_that_are_all_alike_in_few_trajectories_are_so_many_trajectories() -> None:
+    alike, clusters = np.zeros(40, dtype=np.int64), np.arange(40) // 8
+    humans = np.zeros((40, 3), dtype=np.int64)
+    found = alternative_annotator_test(alike, humans, ANNOTATORS, positive=1, clusters=clusters)
+    assert found.annotators[0].p_value == pytest.approx(stats.t.cdf(-np.sqrt(5 / 4), 4))
+
+
+def test_the_score_test_is_tangos_by_hand() -> None:
+    # Of 30 units ann is nearer to the others in 3 and the judge in 2; at margin .2 their shares are fitted as
+    # q + .2 and q: 60q² + (−5 + (60 − 3 + 2)·.2)q − 2·.2·.8 = 0.
+    humans = np.zeros((30, 3), dtype=np.int64)
+    judge = np.zeros(30, dtype=np.int64)
+    judge[:3], humans[3:5, 0] = 1, 1
+    q = (np.sqrt(6.8**2 + 4 * 60 * 0.32) - 6.8) / 120
+    z = (1 - 30 * 0.2) / np.sqrt(30 * (2 * q + 0.2 * 0.8))
+    row = alternative_annotator_test(judge, humans, ANNOTATORS, positive=1).annotators[0]
+    assert row.p_value == pytest.approx(stats.t.cdf(z, 29))
+
+
+@pytest.mark.parametrize("units", [20, 29, 30, 60])
+def test_a_judge_at_the_margin_passes_for_no_more_than_five_of_a_hundred_small_samples(units: int) -> None:
+    # The judge is worse in each tenth unit and never better: Wilcoxon's test passed it in .86 of 20 units.
+    humans = np.zeros((units, 3), dtype=np.int64)
+    passed = 0.0
+    for errors in range(units + 1):
+        judge = (np.arange(units) < errors).astype(np.int64)
+        found = alternative_annotator_test(judge, humans, ANNOTATORS, positive=1, margin=0.1)
+        chance = float(stats.binom.pmf(errors, units, 0.1))
+        passed += chance * (found.annotators[0].p_value < 0.05)
+    assert passed <= 0.055
+
+
+def test_a_margin_that_is_no_share_is_refused_and_none_at_all_is_met_by_better_judges_alone() -> None:
+    truth, humans = crowd(200, 0.5, 0.85)
+    with pytest.raises(ValueError, match="`margin` must lie in 0"):
+        alternative_annotator_test(truth, humans, ANNOTATORS, positive=1, margin=-0.5)
+    alike = np.zeros((30, 3), dtype=np.int64)
+    same = alternative_annotator_test(alike[:, 0], alike, ANNOTATORS, positive=1, margin=0.0)
+    assert (same.annotators[0].p_value, same.passed) == (1.0, False)
+    assert alternative_annotator_test(truth, humans, ANNOTATORS, positive=1, margin=0.0).passed is True
 
 
 def test_drift_counts_changed_labels_and_compares_rates_on_the_same_units() -> None:
@@ -119,8 +175,27 @@ def test_a_drift_that_one_trajectory_makes_is_none() -> None:
     clusters = np.arange(200) // 20
     within, apart = drift(old, new, positive=1, clusters=clusters).rate, drift(old, new, positive=1).rate
     assert apart.p_value is not None and apart.p_value < 1e-4
-    assert within.p_value is not None and within.p_value > 0.3
+    few = "too few to decide: 1 trajectory with a difference, no outcome of so few would reach .05"
+    assert (within.p_value, within.reason) == (None, few)
     assert within.effect == apart.effect == 0.1
+
+
+def test_units_that_differ_too_seldom_are_no_test_and_the_interval_never_contradicts_one() -> None:
+    old = np.zeros(60, dtype=np.int64)
+    p_values = []
+    for gained in range(8):
+        rate = drift(old, (np.arange(60) < gained).astype(np.int64), positive=1).rate
+        p_values.append(rate.p_value)
+    assert [p is None for p in p_values] == [True] * 6 + [False] * 2
+    assert p_values[6] == pytest.approx(2 * 0.5**6)
+    assert drift(old, old, positive=1).rate.reason == "nothing to test: no pair differs"
+    # p = .031; .077, where the interval alone would begin above 0; .060 and .111
+    for gained, lost in ((14, 4), (12, 4), (40, 24), (30, 18)):
+        new = np.repeat([1, 0, 0], [gained, lost, 100])
+        was = np.repeat([0, 1, 0], [gained, lost, 100])
+        row = drift(was, new, positive=1).rate
+        assert row.p_value is not None and row.low is not None
+        assert (row.p_value < 0.05) == (row.low > 0)
 
 
 def rejections(test: Any, runs: int, seed: int) -> float:

@@ -75,6 +75,7 @@ def test_samples_are_weighted_by_how_much_likelier_a_policy_takes_their_choices(
     assert (never.mean(0.1), never.rate, never.effective) == (0.0, 0.0, 10)
     assert coin.mean(0.1) == pytest.approx((0 + 0.9 + 0.4 + 0.4) / 4)
     assert second.mean(0.1) == pytest.approx(0.9)
+    assert on.known(never) is never
     always = on.score(np.ones(len(woods.states)))
     assert always.mean(0.1) == pytest.approx(0.4)
     assert always.rate == 1.0
@@ -95,3 +96,16 @@ def test_a_policy_whose_choices_were_never_logged_has_no_value() -> None:
     result = on.score(np.ones(len(woods.states)))
     assert (result.mean(0.1), result.rate, result.task) == (None, None, None)
     assert result.estimate(0.1, 2).reason == "no value"
+
+
+def test_a_policy_that_hardly_any_episode_followed_has_no_value_on_samples() -> None:
+    paths = [episode("11" if number < 3 else "00", float(number < 3), f"q{number}") for number in range(40)]
+    woods = forest(paths)
+    on = Bench(woods, np.full(len(woods.states), 0.5))
+    always, never = (on.score(np.full(len(woods.states), chance)) for chance in (1.0, 0.0))
+    assert (always.mean(0.0), always.effective, on.thin(always)) == (1.0, 3, True)
+    assert on.known(always).mean(0.0) is None and on.known(always).rate is None
+    assert on.known(always).minus(never, 0.0).value is None
+    assert on.known(never) is never
+    exact = Bench(woods)
+    assert not exact.thin(always) and exact.known(always) is always, "of a tree nothing is unknown"

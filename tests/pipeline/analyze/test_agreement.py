@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from coaudit.pipeline import codebooks
-from coaudit.pipeline.analyze import agreement, compare, matrix, rates, validate
-from coaudit.pipeline.analyze.matrix import joint_inclusion
+from coaudit.pipeline.analyze import agreement, compare, matrices, rates, validate
+from coaudit.pipeline.analyze.matrices import joint_inclusion
 from coaudit.pipeline.analyze.metrics import metrics
 from coaudit.pipeline.analyze.people import people as validate_people
 from coaudit.pipeline.errors import SourceError, UsageError
@@ -479,7 +479,7 @@ def test_a_pilot_and_a_second_sample_weigh_by_their_joint_inclusion(tmp_path: Pa
     second = {n: 0.75 if n < 4 else 0.25 for n in range(11)}
     sampled(store, "second", {n: second[n] for n in (0, 1, 2, 3, 6, 7)}, second)
     with store.reading() as connection:
-        (code,) = matrix.rated(connection, codebooks.load("initiative", store.workspace.codebooks))
+        (code,) = matrices.rated(connection, codebooks.load("initiative", store.workspace.codebooks))
     assert code.inclusion[:8] == pytest.approx([0.85] * 4 + [0.55] * 4)
     assert np.isnan(code.inclusion[8:]).all()
 

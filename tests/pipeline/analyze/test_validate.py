@@ -40,3 +40,29 @@ def test_units_on_which_people_differ_count_among_those_that_sensitivity_is_of(s
     assert code["errors"] == [], "on a tie nobody is wrong"
     (row,) = validate.summary(validate.validate(store, "judge")).rows
     assert row[1] == "3"
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Store:
+    """Two sessions without a failure to a judge and three people; of another code the judge is unclear."""
+    found = made(tmp_path / "workspace")
+    raters = (("judge", "llm"), ("ann", "human"), ("bob", "human"), ("cay", "human"))
+    lines = []
+    for number in range(2):
+        log = Log()
+        log.say(AGENT, f"Message {number}")
+        take(found, log.folder(tmp_path / "logs" / f"env_{number}"))
+        for rater, kind in raters:
+            other = "unclear" if rater == "judge" else "present"
+            for code, label in (("1.1", "absent"), ("1.2", other)):
+                about = {"code": code, "rater": rater, "rater_kind": kind}
+                lines.append(verdict(f"env_{number}", None, "mast", label, **about))
+    assert rate(found, lines).imported == 16
+    return found
+
+
+def test_two_units_show_nothing_and_an_unclear_judge_is_not_called_a_lack_of_labels(pair: Store) -> None:
+    summary = validate.summary(validate.validate(pair, "judge"))
+    assert [row[0] for row in summary.rows] == ["1.1"]
+    assert summary.rows[0][-1] == "not shown (0.00)"
+    assert summary.foot[0].startswith("one code has no unit that people and the judge both labelled: 1.2;")

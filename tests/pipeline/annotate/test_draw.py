@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from coaudit.pipeline import codebooks, units
-from coaudit.pipeline.analyze import matrix
+from coaudit.pipeline.analyze import matrices
 from coaudit.pipeline.annotate import draw
 from coaudit.pipeline.errors import UsageError
 from coaudit.pipeline.ingest.measure import save
@@ -93,7 +93,7 @@ def test_a_share_by_people_alone_varies_within_the_strata_that_the_sample_took_n
             [verdict(u.trajectory, u.event, "initiative", of[u.trajectory, u.event]) for u in sample.units],
         )
         with store.reading() as connection:
-            (code,) = matrix.rated(connection, codebooks.load("initiative", None))
+            (code,) = matrices.rated(connection, codebooks.load("initiative", None))
         drawn = ~np.isnan(code.inclusion)
         assert bool((code.strata[drawn] >= 0).all()) is fixed
         for path in store.workspace.samples.glob("*"):
@@ -143,7 +143,7 @@ def test_what_was_rated_beyond_a_codebooks_scope_is_told_and_not_counted(store: 
     for key in "abc":
         rate(store, [verdict(key, 1, "polite", "yes", rater=who) for who in ("ann", "bob")])
     with store.reading() as connection:
-        (code,) = matrix.rated(connection, codebooks.load("polite", store.workspace.codebooks))
+        (code,) = matrices.rated(connection, codebooks.load("polite", store.workspace.codebooks))
         assert {trajectory for trajectory, _ in code.units} == {"a"}
         query = "SELECT DISTINCT trajectory_id, reason FROM uncounted_ratings ORDER BY ALL"
         why = "its codebook is not for this trajectory (applies_to)"

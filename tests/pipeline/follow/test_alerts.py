@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -98,10 +97,9 @@ async def test_a_webhook_that_hangs_never_holds_anybody_up() -> None:
     said: list[str] = []
     hook = Webhook(f"http://127.0.0.1:{runner.addresses[0][1]}/", said.append, timeout=0.2)
     task = asyncio.create_task(hook.run())
-    began = time.monotonic()
     hook({"alert": "one"})
     hook({"alert": "two"})
-    assert time.monotonic() - began < 0.05
+    assert (received, said) == ([], [])  # neither call waited until it was answered or given up
     await asyncio.sleep(0.6)
     task.cancel()
     await asyncio.wait([task])

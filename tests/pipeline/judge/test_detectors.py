@@ -10,7 +10,7 @@ import pytest
 from coaudit.pipeline import codebooks
 from coaudit.pipeline.cli.sample_audit import samples
 from coaudit.pipeline.ingest.run import ingest
-from coaudit.pipeline.judge.detectors import Ahead, SystemDetectors
+from coaudit.pipeline.judge.detectors import Shown, SystemDetectors
 from coaudit.pipeline.store import Store, Workspace
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.units import cut
@@ -28,10 +28,12 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 def _ratings(store: Store, book: str) -> Iterator[Rating]:
     codebook = codebooks.load(book)
-    rater = SystemDetectors(codebook, Ahead.of(store, codebook))
+    shown = Shown(store)
+    rater = SystemDetectors(codebook, shown)
     with store.reading() as connection:
         ids = [row[0] for row in connection.execute("SELECT id FROM trajectories").fetchall()]
-        found = store.load(connection, ids)
+        found = store.load(connection, ids, states=True)
+    shown.show(found)
     for trajectory in found:
         for ratings in rater.rate(cut(trajectory, codebook)):
             yield from ratings

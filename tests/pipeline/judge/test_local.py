@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -16,8 +18,10 @@ from coaudit.pipeline.ingest.measure import save
 from coaudit.pipeline.judge import dialogue, embedded, local
 from coaudit.pipeline.judge.scope import Scope, Summary
 from coaudit.pipeline.store import Store, ledger
+from coaudit.pipeline.store.stream import stream
 from coaudit.pipeline.units import cut
-from coaudit.schemas import Rating, Trajectory
+from coaudit.schemas import Rating, Trajectory, Unit
+from coaudit.schemas.codebook import ContextKind
 from tests.judges.teams import team
 from tests.pipeline.stores import made, rows
 
@@ -258,3 +262,64 @@ def test_rules_say_of_columns_what_they_say_of_units(tmp_path: Path) -> None:
     ]
     assert len(units) > 12
     assert sorted(timeless(held(store)), key=repr) == sorted(timeless(units), key=repr)
+
+
+@dataclass
+class Noting:
+    """A rater that has seen what it is asked of."""
+
+    seen: list[Unit] = field(default_factory=list)
+
+    def rate(self, units: Sequence[Unit]) -> list[list[Rating]]:
+        self.seen += units
+        return [[] for _ in units]
+
+
+def test_codebooks_with_different_contexts_share_a_pass_and_see_what_each_is_to_see(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logs = [talk(key, *["Go on."] * length) for length, key in enumerate("abcdef")]
+    store = fill(tmp_path / "w", *logs)
+    contexts: dict[str, ContextKind] = {"initiative": "none", "trail_step": "transcript", "failures": "none"}
+    books = tuple(
+        codebooks.load(name).model_copy(update={"context": kind}) for name, kind in contexts.items()
+    )
+    raters = [Noting() for _ in books]
+    monkeypatch.setattr(local, "HELD", 5)
+    local.judge_locally(store, Scope(books), raters, ("noting", "1"), print)
+    for book, rater in zip(books, raters, strict=True):
+        units = [unit for one in logs for unit in cut(one, book)]
+        assert [unit.model_dump() for unit in rater.seen] == [unit.model_dump() for unit in units]
+        assert [unit.hash for unit in rater.seen] == [unit.hash for unit in units]
+
+
+def test_what_is_left_of_one_trajectory_has_no_other_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = fill(tmp_path / "w", *(talk(key) for key in "abcdef"))
+    judge(store, rater="detectors")
+    add(store, talk("d", "Go on."))
+    read: list[list[str]] = []
+
+    def noted(store: Store, sizes: Sequence[tuple[str, int]], *given: int, **more: bool) -> Any:
+        read.append([key for key, _ in sizes])
+        return stream(store, sizes, *given, **more)
+
+    monkeypatch.setattr(local, "stream", noted)
+    assert (judge(store, rater="detectors").rated, read) == (1, [["d"]])
+
+
+def test_detectors_of_a_system_read_its_own_trajectories_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = talk("own").model_copy(update={"system": "rehac"})
+    store = fill(tmp_path / "w", own, *(talk(key) for key in "abc"))
+    read: list[list[str]] = []
+
+    def noted(store: Store, sizes: Sequence[tuple[str, int]], *given: int, **more: bool) -> Any:
+        read.append([key for key, _ in sizes])
+        return stream(store, sizes, *given, **more)
+
+    monkeypatch.setattr(local, "stream", noted)
+    judge(store, rater="detectors")
+    assert read[1:] == [["own"]]

@@ -22,7 +22,7 @@ from coaudit.schemas import Outcome, Rating, Trajectory
 from tests.conftest import Coaudit
 from tests.judges.endpoint import Endpoint, Faults
 from tests.judges.teams import team
-from tests.pipeline.stores import made
+from tests.pipeline.stores import made, verdict, write_lines
 
 
 @pytest.fixture
@@ -473,6 +473,7 @@ def test_a_jury_is_the_majority_and_a_tie_is_unclear(coaudit: Coaudit, workspace
             "codebook": "initiative",
             "code": "initiative",
             "rater": r,
+            "rater_kind": "llm",
             "label": v,
         }
         for r, votes in {"a": "yy", "b": "yn", "c": "n"}.items()
@@ -487,6 +488,18 @@ def test_a_jury_is_the_majority_and_a_tie_is_unclear(coaudit: Coaudit, workspace
     assert (found[1].label, found[1].rationale) == ("yes", "2 of 3; a: yes, b: yes, c: no")
     assert found[2].label == "unclear"
     assert coaudit("judge", "--rater", "jury", "--members", "a,b,c", "--json").json["already"] == 2
+
+
+@pytest.mark.parametrize("members", ["a,b", "c,a", "gold,c"])
+def test_a_jury_of_people_is_refused_for_it_would_be_one_more_of_them(
+    coaudit: Coaudit, workspace: Path, members: str
+) -> None:
+    fill(workspace, *chatter(1, 2))
+    raters = (("a", "human"), ("b", "human"), ("gold", "human"), ("c", "llm"))
+    lines = [verdict("t0", 1, "initiative", "yes", rater=rater, rater_kind=kind) for rater, kind in raters]
+    coaudit("ratings", "import", write_lines(workspace / "votes.jsonl", lines))
+    done = coaudit("judge", "--rater", "jury", "--members", members, status=2)
+    assert "a jury is of judges" in done.err and "jury" not in {r.rater for r in held(workspace)}
 
 
 @pytest.mark.slow

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from coaudit.pipeline.store.bucket import Seen
 from coaudit.pipeline.store.claims import FolderClaims
 from coaudit.pipeline.store.leases import ObjectClaims
 from coaudit.pipeline.store.postgres import CatalogClaims
-from coaudit.pipeline.store.remote import Remote, Seen
+from coaudit.pipeline.store.remote import Remote
 from tests.servers import BUCKET, object_store, postgres
 
 HOLDER = """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,7 @@ def test_a_catalog_of_an_unknown_kind_names_the_choices(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_lake_gives_the_numbers_of_a_file_and_can_be_rebuilt(tmp_path: Path) -> None:
-    pytest.importorskip("duckdb_extensions", reason="the extra `lake` is not installed")
+    pytest.importorskip("duckdb_extension_ducklake", reason="the extra `lake` is not installed")
     file = _store(tmp_path / "file")
     lake = _store(tmp_path / "lake", f"ducklake:sqlite:{tmp_path / 'catalog.db'}")
     for store in (file, lake):
@@ -56,7 +57,7 @@ def test_a_lake_gives_the_numbers_of_a_file_and_can_be_rebuilt(tmp_path: Path) -
 def test_tables_that_hold_nothing_have_statistics_or_the_catalog_is_asked_for_each_column_anew(
     tmp_path: Path,
 ) -> None:
-    pytest.importorskip("duckdb_extensions", reason="the extra `lake` is not installed")
+    pytest.importorskip("duckdb_extension_ducklake", reason="the extra `lake` is not installed")
     lake = _store(tmp_path / "lake", f"ducklake:sqlite:{tmp_path / 'catalog.db'}")
     with lake.writing():
         pass
@@ -84,7 +85,7 @@ def test_tables_that_hold_nothing_have_statistics_or_the_catalog_is_asked_for_ea
 def test_what_many_small_commits_leave_is_merged_and_nobody_sees_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("duckdb_extensions", reason="the extra `lake` is not installed")
+    pytest.importorskip("duckdb_extension_ducklake", reason="the extra `lake` is not installed")
     monkeypatch.setattr(tables_of_a_lake, "MANY_FILES", 3)
     generate(tmp_path / "logs", 4, 1)
     file = _store(tmp_path / "file")
@@ -139,3 +140,33 @@ def _rate(store: Store, number: int) -> None:
 def _rows(store: Store, table: str) -> list[str]:
     with store.reading() as connection:
         return sorted(map(str, connection.execute(f"FROM {table}").fetchall()))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("version", "told"),
+    [
+        (
+            "99.1",
+            r"format 99\.1, which is newer than .*: update it \(pip install -U 'coaudit\[lake\]'\)",
+        ),
+        ("0.3", r"format 0\.3 and this machine writes .*name a new catalog .*`coaudit rebuild` fills it"),
+        ("", "name a new catalog"),
+    ],
+)
+def test_a_catalog_of_another_format_of_ducklake_is_one_sentence_and_stays_as_it_is(
+    tmp_path: Path, version: str, told: str
+) -> None:
+    pytest.importorskip("duckdb_extension_ducklake", reason="the extra `lake` is not installed")
+    catalog = tmp_path / "catalog.db"
+    lake = _store(tmp_path / "lake", f"ducklake:sqlite:{catalog}")
+    with lake.writing():
+        pass
+    with sqlite3.connect(catalog) as connection:
+        connection.execute("UPDATE ducklake_metadata SET value = ? WHERE key = 'version'", [version])
+    before = catalog.read_bytes()
+    for verb in (lambda: Store(lake.workspace).sync(), lambda: rebuild(Store(lake.workspace))):
+        with pytest.raises(StoreError, match=told) as error:
+            verb()
+        assert "MIGRATION" not in str(error.value)
+    assert catalog.read_bytes() == before

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import pytest
 
 from coaudit.pipeline import codebooks
-from coaudit.pipeline.store import Store, database, derived, ledger, sync
+from coaudit.pipeline.store import Store, database, derived, ledger, memory, sync
 from coaudit.schemas import Rating
 from tests.judges.teams import team
 from tests.pipeline.stores import holding, opened, rows
@@ -99,3 +101,47 @@ def test_what_a_kill_left_underived_is_derived_once_it_is_overdue(
     assert not _tables(store)["counted"]
     time.sleep(0.25)
     assert len(rows(store, "FROM counted")) == len(rows(store, "FROM counting")) == 21 + 20 + 19
+
+
+def test_what_tables_say_of_themselves_is_read_once_as_long_as_nobody_stores(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[object] = []
+    really = sync.known
+
+    def counting(connection: duckdb.DuckDBPyConnection) -> sync.Known | None:
+        looks.append(connection)
+        return really(connection)
+
+    monkeypatch.setattr(sync, "known", counting)
+    store.sync()
+    looks.clear()
+    for _ in range(3):
+        assert (standing := store.standing()) and not standing.lags
+        with store.reading():
+            pass
+    assert len(looks) == 1
+    with Store(store.workspace).writing() as connection:  # as another process would
+        connection.execute("INSERT INTO postponed SELECT id, 0.0 FROM trajectories LIMIT 1")
+    assert store.behind()
+    with store.reading() as connection:
+        assert connection.execute("SELECT * FROM postponed").fetchall() == []
+    assert not store.behind()
+
+
+def test_what_does_not_fit_in_little_memory_comes_in_with_more(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[str | None] = []
+    bounded = memory.bounded
+
+    def noted(connection: Any, most: str | None) -> None:
+        given.append(most)
+        bounded(connection, most)
+        if most:
+            raise duckdb.OutOfMemoryException("too little")
+
+    monkeypatch.setattr(database, "bounded", noted)
+    store.sync()
+    assert len(_tables(store)["counted"]) == 21 + 20 + 19
+    assert given == [memory.WRITER, None]

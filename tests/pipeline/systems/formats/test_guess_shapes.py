@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from coaudit.pipeline.systems.formats.guess import guess
+from coaudit.pipeline.systems.formats.numbered import gathered, stem_in
 from coaudit.pipeline.systems.formats.sides import sides_in
 from coaudit.pipeline.systems.formats.survey import survey
 from tests.pipeline.systems.formats.files import brief, one, written
@@ -70,11 +71,44 @@ def test_numbered_messages_are_neither_two_sides_nor_one_message(tmp_path: Path)
     record = {f"message_{n}": {"role": "user", "content": f"{said(n)} {said(n)}"} for n in (1, 2, 3)}
     assert sides_in([record]) is None
     assert sides_in([{key: record[key] for key in ("message_1", "message_2")}]) == ["1", "2"]
-    for name in ("a", "b"):
-        as_json(tmp_path / f"{name}.json", {"id": name, **record})
-    assert guess(survey(tmp_path)).shape == "nothing"
     rows = [{"speaker": "user", "v2": {"text": said(n)}, "session": n % 2} for n in range(4)]
     assert guess(survey(as_lines(tmp_path / "rows.jsonl", rows))).event["text"] == "v2.text"
+
+
+def test_turns_under_numbered_names_are_a_list(tmp_path: Path) -> None:
+    for name, count in (("a", 12), ("b", 3)):
+        turns = [{"role": ("user", "assistant")[n % 2], "content": said(n)} for n in range(count)]
+        record = {"id": name, **{f"message_{n}": turns[n - 1] for n in range(count, 0, -1)}}
+        as_json(tmp_path / f"{name}.json", {**record, "num_messages": count})
+    runs = drafted(tmp_path)
+    assert [len(run.events) for run in runs] == [12, 3]
+    assert [event.text for event in runs[0].events] == [said(n) for n in range(12)]
+    texts = [{"topic": n, "turn0": said(0), "turn1": said(1), "turn2": said(2)} for n in (1, 2)]
+    assert [e.text for e in drafted(as_lines(tmp_path / "t.jsonl", texts))[0].events] == [
+        said(n) for n in range(3)
+    ]
+
+
+def test_a_turn_with_nothing_in_it_makes_nobody_another_and_no_field_is_lost(tmp_path: Path) -> None:
+    first = {"name": 1, "turns": 3, "turn_1": said(0), "turn_2": "", "turn_3": said(2), "turn_4": said(3)}
+    whole = {"name": 2, "turns": 4, **{f"turn_{n}": said(n) for n in (1, 2, 3, 4)}}
+    run = drafted(as_lines(tmp_path / "t.jsonl", [first, whole, {**whole, "name": 3}]))[0]
+    assert [(e.actor, e.text) for e in run.events] == [
+        ("first", said(0)),
+        ("first", said(2)),
+        ("second", said(3)),
+    ]
+    assert gathered({**first, "turn_": 5}, "turn_") == {**first, "turn_": 5}
+    assert gathered(first, "turn_")["turns"] == 3
+
+
+def test_numbered_measures_and_numbers_with_gaps_are_no_turns() -> None:
+    scores = {f"score_{n}": n for n in (1, 2, 3)} | {f"label_{n}": "good" for n in (1, 2, 3)}
+    gaps = {f"message_{n}": {"content": said(n)} for n in (1, 3, 4)}
+    late = {f"message_{n}": {"content": said(n)} for n in (7, 8, 9)}
+    assert [stem_in([record]) for record in (scores, gaps, late)] == [None, None, None]
+    talk = {f"message_{n}": {"content": said(n)} for n in (1, 2, 3)}
+    assert stem_in([talk, scores, scores]) is None and stem_in([talk, talk, scores]) == "message_"
 
 
 def test_a_flag_of_a_tools_message_says_whether_it_failed(tmp_path: Path) -> None:

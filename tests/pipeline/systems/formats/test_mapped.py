@@ -136,6 +136,78 @@ def test_an_event_that_does_not_fit_is_named_by_line_place_and_choices(tmp_path:
     assert item.reason.startswith("log[1]: role: unknown role 'wizard', expected one of user, ")
 
 
+def test_what_is_no_event_at_all_costs_itself_wherever_it_stands(tmp_path: Path) -> None:
+    none = "{'n': %d, 'who': {'role': 'guide', 'name': 'Bot'}, 'do': {'name': 'book', 'args': {1: 2}}}"
+    fine = "{'n': 1, 'who': {'role': 'user', 'name': 'Ada'}, 'say': 'To Ulm.'}"
+    log = f"[{none % 0}, {fine}, {none % 2}]"
+    found, wrong = read("mapped", written(tmp_path / "a.jsonl", {**SESSION, "log": log}), map=MAP)
+    assert [(e.seq, e.text) for e in found[0].events] == [(1, "To Ulm.")]
+    assert sorted(item.reason[:15] for item in wrong) == ["log[0]: action.", "log[2]: action."]
+    nothing, wrong = read(
+        "mapped", written(tmp_path / "b.jsonl", {**SESSION, "log": f"[{none % 0}]"}), map=MAP
+    )
+    assert not nothing
+    assert [(item.line, item.reason) for item in wrong] == [
+        (1, "log[0]: action.arguments.1: Input should be a valid string")
+    ]
+
+
+def test_a_number_of_an_event_fits_its_column(tmp_path: Path) -> None:
+    far = {**SESSION, "log": [EVENTS[0], {**EVENTS[1], "n": 2**31}, EVENTS[2]]}
+    found, wrong = read("mapped", written(tmp_path / "a.jsonl", far), map=MAP)
+    assert [e.seq for e in found[0].events] == [0, 2]
+    assert [item.reason for item in wrong] == [
+        "log[1]: seq: expected a whole number from 0 to 2147483647, got 2147483648"
+    ]
+
+
+def test_a_number_is_one_events_wherever_the_other_stands(tmp_path: Path) -> None:
+    named = MAP.replace('seq = "log[].n"', 'seq = "log[].n"\nid = "log[].id"')
+    log = [{**event(n, "user", "Ada", f"Part {place}"), "id": place} for place, n in enumerate((2, 3, 2))]
+    found, wrong = read("mapped", written(tmp_path / "a.jsonl", {**SESSION, "log": log}), map=named)
+    assert [e.seq for e in found[0].events] == [2, 3]
+    assert [item.reason for item in wrong] == ["log[2]: seq: another event has number 2"]
+
+
+@pytest.mark.parametrize("first", [1, True])
+def test_one_and_true_are_two_values_whichever_comes_first(tmp_path: Path, first: object) -> None:
+    rules = (
+        MAP.split("[statuses]")[0]
+        + """
+[statuses]
+1 = "failed"
+true = "succeeded"
+[[kinds]]
+where = { "log[].do.result" = true }
+kind = "finish"
+"""
+    )
+    second = True if first == 1 and first is not True else 1
+    log = [event(n, "guide", "Bot", name="book", result=value) for n, value in enumerate([first, second])]
+    found, wrong = read("mapped", written(tmp_path / "a.jsonl", {**SESSION, "log": log}), map=rules)
+    told = {True: ("finish", "succeeded"), False: ("action", "failed")}
+    assert not wrong
+    assert [(e.kind, e.status) for e in found[0].events] == [told[v is True] for v in (first, second)]
+
+
+def test_a_name_that_was_made_up_for_a_second_kind_is_nobody_elses(tmp_path: Path) -> None:
+    log = [
+        event(0, "user", "Ada (environment)", "Hello"),
+        event(1, "user", "Ada", "Hello"),
+        event(2, "user", "Ada", "OBSERVATION: a file"),
+        event(3, "user", "Ada (environment)", "Still here"),
+    ]
+    found, wrong = read("mapped", written(tmp_path / "a.jsonl", {**SESSION, "log": log}), map=MAP)
+    assert not wrong
+    kinds = {person.name: person.kind for person in found[0].participants}
+    assert [(e.actor, kinds[e.actor]) for e in found[0].events] == [
+        ("Ada (environment)", "human"),
+        ("Ada", "human"),
+        ("Ada (environment) (environment)", "environment"),
+        ("Ada (environment)", "human"),
+    ]
+
+
 def test_an_unknown_status_is_an_error_and_never_a_success(tmp_path: Path) -> None:
     odd = {**SESSION, "log": [*EVENTS[:3], event(3, "guide", "Bot", name="book", result="maybe")]}
     found, wrong = read("mapped", written(tmp_path / "a.jsonl", odd), map=MAP)

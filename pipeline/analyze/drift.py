@@ -1,0 +1,111 @@
+"""Whether a judge has moved: two versions of it on the same units, code by code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+import duckdb
+import numpy as np
+
+from ...annotation.statistics.comparisons import adjust
+from ...annotation.statistics.intervals import MISSING, Ints
+from ...annotation.statistics.validation import Drift, drift
+from ..errors import UsageError
+from ..store import execute
+from .matrix import Rated, answer
+
+
+def drifts(
+    connection: duckdb.DuckDBPyConnection, codes: Sequence[Rated], judge: str, previous: str | None
+) -> list[dict[str, Any] | None]:
+    """A document a code, None where the earlier version has no ratings; p-values are Holm's over the codes.
+
+    A version is all that it said, also of units that another has rated since. UsageError for an earlier
+    version that has no ratings of any.
+    """
+    if previous is None:
+        return [None] * len(codes)
+    pairs = [[_of(connection, code, name) for name in (previous, judge)] for code in codes]
+    if previous == judge or all(old is None for old, _ in pairs):
+        choices = ", ".join(sorted(set(_names(connection, codes)) - {judge})) or "none yet"
+        raise UsageError(f"--previous: {previous!r} is no other judge of these, expected one of {choices}")
+    found = [
+        None
+        if old is None or new is None
+        else drift(old, new, positive=0, human=code.settled(), clusters=code.clusters)
+        for code, (old, new) in zip(codes, pairs, strict=True)
+    ]
+    rates = iter(adjust([one.rate for one in found if one]))
+    accuracies = iter(adjust([one.accuracy for one in found if one and one.accuracy]))
+    documents: list[dict[str, Any] | None] = []
+    for code, one in zip(codes, found, strict=True):
+        if one is not None:
+            accuracy = one.accuracy and next(accuracies)
+            one = replace(one, rate=next(rates), accuracy=accuracy)
+        documents.append(None if one is None else _document(code, one, judge, previous))
+    return documents
+
+
+def lines(found: dict[str, Any] | None) -> Iterator[str]:
+    """One code's document as text."""
+    if found is None:
+        return
+    changed = found["changed"]
+    share = f"– ({changed['reason']})" if changed["value"] is None else f"{changed['value']:.3f}"
+    interval = "" if changed["low"] is None else f" [{changed['low']:.3f}, {changed['high']:.3f}]"
+    alone = f"{found['only_old']} labelled by the earlier alone, {found['only_new']} by the later"
+    note = f"; {found['note']}" if found["note"] else ""
+    yield f"since {found['previous']}: changed {share}{interval}, n={found['n']}; {alone}{note}"
+    yield from found["statements"]
+
+
+def _of(connection: duckdb.DuckDBPyConnection, code: Rated, name: str) -> Ints | None:
+    """(units,) what a rater, or one version of it, said; None where it said nothing."""
+    said = execute(connection, _SAID, [code.book.name, code.code, name]).fetchall()
+    if not said:
+        return code.of(name) if name in code.raters else None
+    of_unit = {(trajectory, event): answer(code.book, label) for trajectory, event, label in said}
+    return np.array([of_unit.get(unit, MISSING) for unit in code.units], dtype=np.int64)
+
+
+def _names(connection: duckdb.DuckDBPyConnection, codes: Sequence[Rated]) -> Iterator[str]:
+    for book in {code.book.name for code in codes}:
+        yield from (str(row[0]) for row in execute(connection, _VERSIONS, [book]).fetchall())
+
+
+def _document(code: Rated, one: Drift, judge: str, previous: str) -> dict[str, Any]:
+    statements = [one.rate.statement(f"rate of {code.book.positive!r}", judge, previous)]
+    if one.accuracy is not None:
+        statements.append(one.accuracy.statement("agreement with people", judge, previous))
+    return {**asdict(one), "previous": previous, "statements": statements}
+
+
+_WHOLE = """
+    WITH whole AS (
+        SELECT r.trajectory_id, r.event, r.code, r.label, r.ledger, r.line, coalesce(
+            n.shown, r.rater || ' (' || coalesce(r.rater_version, 'no version') || ')'
+        ) AS shown
+        FROM (
+            SELECT *, max((ledger, line)) FILTER (retracted) OVER (PARTITION BY
+                trajectory_id, event, codebook, codebook_version, code, rater, repeat
+            ) AS taken_back
+            FROM ratings WHERE rater_kind <> 'human'
+        ) r
+        JOIN codebooks b ON b.name = r.codebook AND b.version = r.codebook_version AND b.code = r.code
+        JOIN units u
+            ON u.trajectory_id = r.trajectory_id AND u.kind = b.unit
+            AND u.event IS NOT DISTINCT FROM r.event AND u.hash = r.unit_hash
+        LEFT JOIN version_names n
+            ON n.codebook = r.codebook AND n.asked = r.rater
+            AND n.rater_version IS NOT DISTINCT FROM r.rater_version
+        WHERE r.codebook = ? AND r.repeat = 0 AND NOT r.retracted AND NOT u.opening
+            AND (taken_back IS NULL OR (r.ledger, r.line) > taken_back)
+    )
+"""
+_SAID = (
+    _WHOLE
+    + "SELECT trajectory_id, event, label FROM whole WHERE code = ? AND shown = ? ORDER BY ledger, line"
+)
+_VERSIONS = _WHOLE + "SELECT DISTINCT shown FROM whole"

@@ -1,0 +1,246 @@
+"""An object store: objects under one URL, each written once or only by who has seen what is there."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..errors import StoreError
+from .locks import reason, without_password
+
+SCHEMES = ("s3", "gs", "az")
+SIDE_BY_SIDE = 48
+"""Requests at a time."""
+_METADATA = ("/latest/api/token", "/latest/meta-data", "metadata.google.internal", "/metadata/identity")
+"""Where clients look for credentials when the environment has none: in the cloud they hope to be in."""
+_AWAY = ("error sending request", "client error (Connect)", "dns error")
+"""Of what a client says where nobody answers, tried ten times."""
+_CHUNK = 1000
+"""Names that are handed to Python at a time."""
+_READ_BACK = 1 << 20
+"""Bytes up to which what was written is read again."""
+
+
+class Listed(NamedTuple):
+    """A word that changes with what an object holds, and its bytes."""
+
+    tag: str
+    size: int
+
+
+class Seen(NamedTuple):
+    """When an object was written, by the object store's clock, and a word that changes with what it holds."""
+
+    at: datetime
+    tag: str
+
+
+class Bucket:
+    """The objects under one URL. StoreError names the object and what the object store says."""
+
+    def __init__(self, url: str) -> None:
+        self.scheme, _, place = url.partition("://")
+        self.url = f"{self.scheme}://{place.strip('/')}"
+        self._store: Any = None
+        if self.scheme not in SCHEMES or not place.strip("/"):
+            known = ", ".join(f"{one}://BUCKET/NAME" for one in SCHEMES)
+            raise StoreError(f"{self}: a workspace is a folder or lies at {known}")
+        try:
+            import_module("obstore")
+        except ImportError as error:
+            raise StoreError(
+                f"{self}: a workspace in an object store needs the extra `remote`: "
+                "pip install 'coaudit[remote]'"
+            ) from error
+
+    def __str__(self) -> str:
+        return without_password(self.url)
+
+    def put(self, name: str, path: Path) -> None:
+        """Write an object that is not there yet, and see that it is. StoreError where it holds otherwise."""
+        from obstore.exceptions import AlreadyExistsError, BaseError
+
+        size = path.stat().st_size
+        try:
+            with self._explained(name):
+                self._client.put(name, path, mode="create", use_multipart=False)
+        except AlreadyExistsError:
+            pass  # an answer that got lost, or the same log from elsewhere
+        with self._explained(name):
+            try:
+                there = self._client.head(name)["size"]
+                same = there == size and (size > _READ_BACK or self._read(name) == path.read_bytes())
+            except (FileNotFoundError, BaseError) as error:
+                raise StoreError(f"{self}/{name}: was written and is not there: {_short(error)}") from error
+        if not same:
+            raise StoreError(f"{self}/{name}: holds something else than what was to be written")
+
+    def create(self, name: str, content: bytes) -> bool:
+        """Write a small object if there is none of that name; whether there was none."""
+        from obstore.exceptions import AlreadyExistsError
+
+        try:
+            with self._explained(name):
+                self._client.put(name, content, mode="create")
+        except AlreadyExistsError:
+            return False
+        return True
+
+    def replace(self, name: str, content: bytes, there: bytes) -> bool:
+        """Write a small object in place of one that holds what is `there`; False if it does not by now.
+
+        The object store compares, so of two machines that do it at once one is told.
+        """
+        from obstore.exceptions import PreconditionError
+
+        with self._explained(name), suppress(FileNotFoundError, PreconditionError):
+            held = self._client.get(name)
+            if bytes(held.bytes()) == there:
+                seen = {word: held.meta[word] for word in ("e_tag", "version") if held.meta.get(word)}
+                self._client.put(name, content, mode=seen, use_multipart=False)
+                return True
+        return False
+
+    def read(self, name: str) -> bytes | None:
+        """A small object; None where there is none."""
+        with self._explained(name):
+            try:
+                return self._read(name)
+            except FileNotFoundError:
+                return None
+
+    def seen(self, folder: str) -> dict[str, Seen]:
+        """The objects of a folder as they are now."""
+        with self._explained(folder):
+            objects = [meta for batch in self._client.list(folder) for meta in batch]
+        return {str(meta["path"]): Seen(meta["last_modified"], _tag(meta)) for meta in objects}
+
+    def touch(self, name: str) -> datetime:
+        """Write a small object again; what time it is then by the object store's clock."""
+        with self._explained(name):
+            self._client.put(name, b"-")
+            at: datetime = self._client.head(name)["last_modified"]
+        return at
+
+    def delete(self, names: Sequence[str]) -> None:
+        """Take objects away that never were part of a ledger."""
+        with suppress(FileNotFoundError), self._explained(", ".join(names[:1])):
+            self._client.delete(list(names))
+
+    def above(self) -> dict[str, Listed]:
+        """The objects that lie in no folder."""
+        with self._explained(""):
+            objects = self._client.list_with_delimiter()["objects"]
+        return {meta["path"]: _listed(meta) for meta in objects}
+
+    def listed(self, folder: str) -> dict[str, Listed]:
+        """The objects of a folder."""
+        return dict(self.names(folder))
+
+    def names(self, folder: str, after: str | None = None) -> Iterator[tuple[str, Listed]]:
+        """The objects of a folder as they come, those behind one of its names where one is given."""
+        with self._explained(folder):
+            for batch in self._client.list(folder, offset=after, chunk_size=_CHUNK):
+                yield from [(meta["path"], _listed(meta)) for meta in batch]
+
+    def send(self, name: str, path: Path) -> None:
+        """Write a file as an object, in place of one that is there; StoreError where it is not there then."""
+        with self._explained(name):
+            self._client.put(name, path)
+        if not self.has(name, path.stat().st_size):
+            raise StoreError(f"{self}/{name}: was written and is not there")
+
+    def fetch(self, name: str, target: Path, size: int | None = None) -> None:
+        """Bring an object into a file, whole; StoreError where that has not got the `size` it must have."""
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        aside = target.with_name(f".{target.name}.{os.getpid()}.{secrets.token_hex(4)}")
+        with self._explained(name), aside.open("wb") as file:
+            for block in self._client.get(name).stream():
+                file.write(block)
+        got = aside.stat().st_size
+        if size not in (None, got):
+            aside.unlink()
+            raise StoreError(
+                f"{self}/{name}: the object store gave {got} bytes and says that it holds {size}"
+            )
+        aside.replace(target)
+
+    def has(self, name: str, size: int | None = None) -> bool:
+        """Whether there is an object of that name, and of that size where one is given."""
+        with self._explained(name):
+            try:
+                there = self._client.head(name)["size"]
+            except FileNotFoundError:
+                return False
+        return size is None or there == size
+
+    @cached_property
+    def side_by_side(self) -> ThreadPoolExecutor:
+        """What does so many requests at a time."""
+        return ThreadPoolExecutor(SIDE_BY_SIDE)
+
+    def _read(self, name: str) -> bytes:
+        return bytes(self._client.get(name).bytes())
+
+    @property
+    def _client(self) -> Any:
+        if self._store is None:
+            from obstore.store import from_url
+
+            with self._explained(""):
+                plain = {"client_options": {"allow_http": True}} if endpoint().startswith("http://") else {}
+                self._store = from_url(self.url, **plain)
+        return self._store
+
+    @contextmanager
+    def _explained(self, name: str) -> Iterator[None]:
+        from obstore.exceptions import AlreadyExistsError, BaseError
+
+        try:
+            yield
+        except (AlreadyExistsError, FileNotFoundError):
+            raise
+        except (BaseError, OSError, ValueError) as error:
+            about = f"{self}/{name}".rstrip("/")
+            if any(sign in str(error) for sign in _AWAY) and not _lacks_access(str(error)):
+                where = endpoint() or f"{self.scheme}://"
+                raise StoreError(
+                    f"{about}: the object store does not answer at {where}: look at the network and at "
+                    "AWS_ENDPOINT_URL, or whatever says where it is"
+                ) from error
+            raise StoreError(f"{about}: the object store refuses: {_short(error)}") from error
+
+
+def endpoint() -> str:
+    """Where S3 is reached, if that is said: a bucket of one name is another one there."""
+    return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
+
+
+def _listed(meta: Mapping[str, Any]) -> Listed:
+    return Listed(_tag(meta), int(meta["size"]))
+
+
+def _tag(meta: Mapping[str, Any]) -> str:
+    return str(meta["e_tag"] or meta["last_modified"])
+
+
+def _lacks_access(text: str) -> bool:
+    return any(place in text for place in _METADATA)
+
+
+def _short(error: BaseException) -> str:
+    """An object store's reason on one line, without its debugging."""
+    text = reason(error).partition("Debug source")[0].strip()
+    if _lacks_access(text):
+        return "there are no credentials for it in the environment (AWS_ACCESS_KEY_ID and so on)"
+    code = re.search(r"<Code>(\w+)</Code>", text)
+    return code[1] if code else text[:300]

@@ -1,0 +1,77 @@
+"""Lines of a ledger of ratings as columns of the table: many at once, without an object for each.
+
+The types are those of `Rating`, checked in C; what it checks beyond them is checked here by column. Where any
+line is in doubt, the lines are read one by one (ledger.py), which says what is wrong with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Annotated, Any, NotRequired, Required
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from typing_extensions import TypedDict
+
+from ...schemas import Rating, canonical_json
+from ...schemas.rating import kind_of_name
+
+Columns = dict[str, Sequence[Any]]
+"""Of the table `ratings`, all of one length."""
+_ALWAYS = ("repeat", "retracted", "cites")
+"""Columns that are never null: what lacks them has their default."""
+_JSON = ("parameters", "external")
+
+
+def columns(lines: Sequence[bytes], ledgers: Sequence[str], numbers: Sequence[int]) -> Columns | None:
+    """Ratings that stand in these lines of these files; None where one of them may be none.
+
+    A column that none of them has is left out.
+    """
+    if not all(line.startswith(b"{") and line.endswith(b"}") for line in map(bytes.strip, lines)):
+        return None  # joined, two halves of an object and two objects of a line would be as many as lines
+    try:
+        rows = _adapter().validate_json(b"[" + b",".join(lines) + b"]")
+    except ValidationError:
+        return None
+    if len(rows) != len(lines) or not all(map(_has_one_answer, rows)) or not _named_rightly(rows):
+        return None
+    fields = set(_ALWAYS).union(*rows)
+    found: Columns = {name: [row.get(name, default) for row in rows] for name, default in _defaults(fields)}
+    for name in fields.intersection(_JSON):
+        found[name] = [canonical_json(value) if value else None for value in found[name]]
+    return {"ledger": ledgers, "line": numbers, "trajectory_id": found.pop("trajectory"), **found}
+
+
+def _defaults(fields: set[str]) -> list[tuple[str, Any]]:
+    known = Rating.model_fields
+    return [
+        (name, None if known[name].is_required() else known[name].get_default(call_default_factory=True))
+        for name in known
+        if name in fields
+    ]
+
+
+def _has_one_answer(row: Mapping[str, Any]) -> bool:
+    given = (row.get("label") is not None) + (row.get("error") is not None) + row.get("retracted", False)
+    return bool(given == 1)
+
+
+def _named_rightly(rows: Sequence[Mapping[str, Any]]) -> bool:
+    raters = {(row["rater"], row["rater_kind"]) for row in rows}
+    return all(name.strip() and kind_of_name(name) in (None, kind) for name, kind in raters)
+
+
+@cache
+def _adapter() -> TypeAdapter[list[dict[str, Any]]]:
+    """Of lists of ratings as dictionaries: the fields of `Rating`, and no others."""
+    fields = {
+        name: (Required if field.is_required() else NotRequired)[
+            Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
+        ]
+        for name, field in Rating.model_fields.items()
+    }
+    typed: Any = TypedDict  # for type checkers its fields would have to be written out
+    row = typed("row", fields)
+    row.__pydantic_config__ = ConfigDict(extra="forbid")
+    return TypeAdapter(list[row])  # type: ignore[valid-type]

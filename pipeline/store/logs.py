@@ -1,0 +1,62 @@
+"""The logs of a study in an object store, under the hash of what they hold."""
+
+from __future__ import annotations
+
+import tarfile
+import tempfile
+from concurrent.futures import Future
+from pathlib import Path
+
+from .bucket import Bucket
+
+
+class Logs:
+    """What is kept of logs: sent while other things are done, packed and unpacked in a folder `aside`."""
+
+    def __init__(self, bucket: Bucket, aside: Path) -> None:
+        self._bucket = bucket
+        self._aside = aside
+        self._uploads: list[Future[None]] = []
+
+    def keep(self, content: str, folder: Path) -> None:
+        """Begin to hold a log's files under the hash of what they hold."""
+        self._uploads.append(self._bucket.side_by_side.submit(self.hold, content, folder))
+
+    def wait(self) -> None:
+        """Return once all that was begun is there."""
+        uploads, self._uploads = self._uploads, []
+        for upload in uploads:
+            upload.result()
+
+    def hold(self, content: str, folder: Path) -> None:
+        """Hold a log's files under the hash of what they hold."""
+        name = f"logs/{content}.tar.gz"
+        if self._bucket.has(name):
+            return
+        with tempfile.TemporaryDirectory(dir=self._aside) as aside:
+            packed = Path(aside) / "log.tar.gz"
+            with tarfile.open(packed, "w:gz", compresslevel=1) as archive:
+                archive.add(folder, arcname=".", filter=_nobodys)
+            self._bucket.send(name, packed)
+
+    def fetch(self, content: str, folder: Path) -> bool:
+        """Bring the files of a log here; whether the study holds it."""
+        name = f"logs/{content}.tar.gz"
+        if not self._bucket.has(name):
+            return False
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent) as aside:
+            packed, opened = Path(aside) / "log.tar.gz", Path(aside) / "log"
+            self._bucket.fetch(name, packed)
+            with tarfile.open(packed, "r:gz") as archive:
+                archive.extractall(opened, filter="data")
+            if not folder.exists():
+                opened.rename(folder)
+        return True
+
+
+def _nobodys(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    """A file without its owner; links and devices stay out."""
+    member.uid = member.gid = 0
+    member.uname = member.gname = ""
+    return member if member.isfile() or member.isdir() else None

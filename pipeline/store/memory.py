@@ -1,0 +1,63 @@
+"""How much memory DuckDB may take, and where what does not fit goes."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from typing import TypeVar
+
+import duckdb
+
+from .connection import first_row, is_shared, listed
+
+READER = "500MB"
+"""For all connections of a process that only looks, such as the dashboard."""
+WRITER = "300MB"
+"""While ledgers come in: what does not fit is written earlier, and takes no longer."""
+Result = TypeVar("Result")
+
+
+def within(memory: str, work: Callable[[str | None], Result]) -> Result:
+    """Work in so much memory, or once more in as much as it takes (None): DuckDB spills no long texts."""
+    try:
+        return work(memory)
+    except duckdb.OutOfMemoryException:
+        return work(None)
+
+
+def bounded(connection: duckdb.DuckDBPyConnection, memory: str | None) -> None:
+    """Have DuckDB take no more memory than that (None: than it does by itself); what does not fit spills
+    outside the workspace.
+
+    One thread: two that share little memory spill so much that they took three times as long. In a lake it
+    stays at its threads: DuckDB waits for those at work to end, and they for it.
+    """
+    if not is_shared(connection):
+        connection.execute("SET threads = 1")
+    most = memory or f"{os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') // 5 * 4 >> 20}MiB"
+    connection.execute(f"SET memory_limit = '{most}'")  # RESET shows the limit of old and keeps this one
+    there = first_row(connection, "SELECT current_setting('temp_directory')")
+    if there != (spill(),):  # one that has been used stays
+        connection.execute(f"SET temp_directory = {listed([spill()])}")
+
+
+def write_out(connection: duckdb.DuckDBPyConnection, copy: str, memory: str) -> None:
+    """Run a `COPY` in little memory, if that is enough."""
+
+    def run(most: str | None) -> None:
+        bounded(connection, most)
+        connection.execute(copy)
+
+    within(memory, run)
+
+
+@cache
+def spill() -> str:
+    """This process's own folder for what does not fit in memory; nobody can guess or read it."""
+    folder = tempfile.mkdtemp(prefix="coaudit-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder

@@ -1,0 +1,140 @@
+"""Trajectories in an order of one's own, from a few passes over the tables however many they are.
+
+Their rows go through files, sorted: the database is not open while somebody works on them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from ...schemas import Trajectory
+from . import rows
+from .connection import listed, offered
+from .database import Store
+from .garbage import few_collections
+from .memory import write_out
+
+MEMORY = "128MB"
+"""For the queries that sort."""
+MORE = 5
+"""How many times as many events as by the pass before."""
+AT_ONCE = 2000
+"""Rows of a file that are in memory at a time."""
+_OWN = "SELECT w.place, t.* EXCLUDE (trajectory_id) FROM {} t JOIN wanted w ON w.id = t.trajectory_id"
+_PARTS = {
+    "trajectories": "SELECT w.place, t.* FROM trajectories t JOIN wanted w USING (id)",
+    **{name: _OWN.format(name) for name in ("participants", "events", "outcomes")},
+    "states": """
+        SELECT p.place, t.hash, t.content FROM states t JOIN (
+            SELECT DISTINCT w.place, unnest(json_extract_string(e.states, '$.*')) AS hash
+            FROM events e JOIN wanted w ON w.id = e.trajectory_id WHERE e.states IS NOT NULL
+        ) p USING (hash)
+    """,
+}
+"""Table -> its rows, each with the place of its trajectory."""
+_ORDER = {"states": ", t.hash", "events": ", seq, sub", "participants": ", t.rowid", "outcomes": ", t.rowid"}
+Size = tuple[str, int]
+"""A trajectory's id, and how many events it has."""
+_Groups = Iterator[tuple[int, list[dict[str, Any]]]]
+
+
+def stream(
+    store: Store, sizes: Sequence[Size], most: int, *, states: bool = False
+) -> Iterator[list[Trajectory]]:
+    """These trajectories, in this order, so many at a time as have about the `most` events; those that are
+    not known are left out.
+
+    The tables are gone through a few times at most, each time for more: who needs only the first ones does
+    not wait for all, and what is read has not lain long.
+    """
+    place, reach = 0, most
+    while place < len(sizes):
+        totals = itertools.accumulate(size for _, size in itertools.islice(sizes, place, None))
+        count = max(1, sum(1 for _ in itertools.takewhile(lambda total: total <= reach, totals)))  # noqa: B023
+        ids = [key for key, _ in sizes[place : place + count]]
+        if reach == most:
+            with store.reading(synced=True) as connection:
+                some = store.load(connection, ids, states=states)
+            yield some
+        else:
+            yield from _passed(store, ids, most, states=states)
+        place, reach = place + count, MORE * reach
+
+
+def _passed(store: Store, ids: Sequence[str], most: int, *, states: bool) -> Iterator[list[Trajectory]]:
+    with tempfile.TemporaryDirectory(prefix="coaudit-") as folder:
+        with store.reading(synced=True) as connection:
+            files = _sorted(connection, ids, Path(folder), states=states)
+        read = _read(files)
+        while some := _some(read, most):
+            yield some
+
+
+def _sorted(
+    connection: duckdb.DuckDBPyConnection, ids: Sequence[str], folder: Path, *, states: bool
+) -> dict[str, Path]:
+    """A file for each table, of the rows of these trajectories in their order."""
+    import pyarrow as pa
+
+    places = pa.table({"place": pa.array(range(len(ids)), "int32"), "id": pa.array(ids, "string")})
+    with offered(connection, "places", places):
+        connection.execute("CREATE OR REPLACE TEMP TABLE wanted AS FROM places")
+    files = {}
+    for name, query in _PARTS.items():
+        if name == "states" and not states:
+            continue
+        files[name] = folder / f"{name}.parquet"
+        ordered = f"{query} ORDER BY place{_ORDER.get(name, '')}"
+        to = f"{listed([str(files[name])])} (FORMAT parquet, ROW_GROUP_SIZE {10 * AT_ONCE})"
+        write_out(connection, f"COPY ({ordered}) TO {to}", MEMORY)
+    connection.execute("DROP TABLE wanted")
+    return files
+
+
+def _read(files: dict[str, Path]) -> Iterator[tuple[Trajectory, int]]:
+    """Each trajectory with how many events it has."""
+    parts = {name: _part(_groups(path)) for name, path in files.items() if name != "trajectories"}
+    for place, (head,) in _groups(files["trajectories"]):
+        own = {name: take(place) for name, take in parts.items()}
+        contents = {row["hash"]: json.loads(row["content"]) for row in own.pop("states", ())}
+        yield rows.to_trajectory(head, **own, states=contents), len(own["events"])
+
+
+def _some(read: Iterator[tuple[Trajectory, int]], most: int) -> list[Trajectory]:
+    some: list[Trajectory] = []
+    total = 0
+    with few_collections():
+        while total < most and (one := next(read, None)):
+            some.append(one[0])
+            total += one[1]
+    return some
+
+
+def _part(groups: _Groups) -> Callable[[int], list[dict[str, Any]]]:
+    """What gives the rows of a place, asked for in order."""
+    ahead = next(groups, None)
+
+    def take(place: int) -> list[dict[str, Any]]:
+        nonlocal ahead
+        while ahead and ahead[0] < place:
+            ahead = next(groups, None)
+        return ahead[1] if ahead and ahead[0] == place else []
+
+    return take
+
+
+def _groups(path: Path) -> _Groups:
+    from pyarrow import parquet
+
+    with parquet.ParquetFile(path) as file:
+        read = itertools.chain.from_iterable(batch.to_pylist() for batch in file.iter_batches(AT_ONCE))
+        for place, group in itertools.groupby(read, key=itemgetter("place")):
+            yield place, list(group)

@@ -1,0 +1,88 @@
+"""Who takes part in a mapped session, as its events name them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....schemas import Participant
+from ....schemas.trajectory import ParticipantKind
+from . import marks
+from .mapped_paths import MappedSessions
+from .mapped_values import is_name, named
+from .mapping import ANY
+
+
+class Speakers:
+    """The participants that have come up so far."""
+
+    def __init__(self, sessions: MappedSessions) -> None:
+        self._sessions = sessions
+        self._kinds: dict[str, ParticipantKind] = {}
+        self._plain: dict[tuple[Any, Any], ParticipantKind] = {}
+        """Actor and role as logged -> kind, where nothing but a human's text can say otherwise."""
+
+    def of(self, event: dict[str, Any], text: Any, place: int) -> tuple[str, ParticipantKind]:
+        """Who did an event, and of which kind they are; `text` as it was logged.
+
+        ValueError for a name that is none, an unknown role, or a name under two kinds.
+        """
+        how = self._sessions
+        logged = actor, role = how.actor(event), how.role(event)
+        lasting = type(actor) is str and type(role) is str and actor != ""
+        if lasting and logged in self._plain:
+            kind = self._plain[logged]
+            if kind != "human" or not (type(text) is str and marks.observed(text)):
+                return actor, kind
+        constant = how.mapping.constants.role
+        if isinstance(constant, list):
+            constant = constant[place % len(constant)]
+        if rule := how.role_rule(event):
+            named_as = rule.actor or (how.stripped(actor) if isinstance(actor, str) else actor)
+            return self.known(named_as, rule.kind), rule.kind
+        if not is_name(actor) and constant is not None:
+            actor, role = constant, constant
+        if not is_name(actor):
+            raise ValueError(f"actor: expected a name, got {named(actor)}")
+        name, kind = how.stripped(str(actor)), self._kind(role)
+        if kind == "human" and type(text) is str and marks.observed(text):
+            return self.known(name, "environment"), "environment"
+        if how.mapping.role_rules:
+            return self.known(name, kind), kind
+        known_as = self._kinds.setdefault(name, kind)
+        if known_as != kind:
+            raise ValueError(f"role: {name!r} was of kind {known_as} before and is {kind} here")
+        if lasting and name == actor:
+            self._plain[logged] = kind
+        return name, kind
+
+    def _kind(self, role: Any) -> ParticipantKind:
+        """What a role stands for, as it was logged or as nearly as the mapping has it."""
+        how = self._sessions
+        role = str(role) if isinstance(role, (int, float)) else role
+        alike = (role, how.stripped(role), role.lower()) if isinstance(role, str) else (role,)
+        for one in (*alike, ANY):
+            if one in how.roles:
+                return how.roles[one]
+        known = ", ".join(how.roles)
+        raise ValueError(f"role: unknown role {str(role)[:80]!r}, expected one of {known}")
+
+    def known(self, actor: Any, kind: ParticipantKind) -> str:
+        """Who a rule says it is; under a name that another kind has, the kind is added to the name."""
+        name = str(actor) if isinstance(actor, (str, int)) and actor != "" else kind
+        while self._kinds.get(name, kind) != kind:
+            name = f"{name} ({kind})"
+        self._kinds[name] = kind
+        return name
+
+    def participants(self, head: dict[str, Any]) -> tuple[Participant, ...]:
+        """All who took part, in the order in which they came up."""
+        simulated = head["setting"] == "simulated"
+        return tuple(
+            Participant(
+                name=name,
+                kind=kind,
+                model=head["agent_model"] if kind == "agent" else None,
+                simulated=simulated and kind == "human",
+            )
+            for name, kind in self._kinds.items()
+        )

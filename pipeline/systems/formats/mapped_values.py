@@ -1,0 +1,74 @@
+"""What stands in a field, as a text, a name or a time."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+from ....schemas import canonical_json
+from . import contents
+
+SECONDS = re.compile(r"\d{9,10}(?:\.\d+)?|\d{12,13}")
+"""A text that is a time in seconds or milliseconds since 1970."""
+MILLISECONDS = 1e11
+"""A time above it (the year 5138 in seconds) counts milliseconds since 1970, or micro- or nanoseconds."""
+
+
+def is_name(value: Any) -> bool:
+    """Whether a value can be somebody's name."""
+    return isinstance(value, (str, int, float)) and value != ""
+
+
+def spoken(value: Any) -> str | None:
+    """What was said: a text, the texts of a list of parts, or whatever else as its JSON."""
+    if value is None or type(value) is str:
+        return value
+    if isinstance(value, list):
+        return contents.plain(value)
+    return canonical_json(value) if isinstance(value, dict) else texted(value, "text")
+
+
+def seconds_of(value: Any) -> float | None:
+    """Seconds since 1970; None where a value is no time."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        while abs(value) > MILLISECONDS:
+            value /= 1000
+        return float(value)
+    if isinstance(value, str) and SECONDS.fullmatch(value):
+        return seconds_of(float(value))
+    try:
+        when = datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        return None
+    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+
+
+def named(value: Any) -> str:
+    """A value as an error names it."""
+    names = {type(None): "nothing", dict: "an object", list: "a list", bool: "true or false"}
+    return names.get(type(value), repr(value)[:60])
+
+
+def texted(value: Any, where: str) -> str | None:
+    """A text or a number as a text; ValueError, with `where` it stands, for anything else."""
+    if value is None or type(value) is str:
+        return value
+    if isinstance(value, (int, float)):
+        return tag(value)
+    raise ValueError(f"{where}: expected a text, got {named(value)}")
+
+
+def tag(value: Any) -> str:
+    """Whatever stands there as a text; true and false as JSON has them."""
+    return value if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def moment(value: Any) -> str | None:
+    """ISO 8601; a number is seconds or milliseconds since 1970."""
+    if value is None or (type(value) is str and ("-" in value or not SECONDS.fullmatch(value))):
+        return value
+    seconds = seconds_of(value)
+    if seconds is None:
+        raise ValueError(f"time: expected a text or a number, got {named(value)}")
+    return datetime.fromtimestamp(seconds, UTC).isoformat()
