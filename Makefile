@@ -23,7 +23,7 @@ export OPENBLAS_NUM_THREADS := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 test: setup lint
-	$(PY) -P -m pytest -q -n auto --dist loadgroup
+	$(PY) -P -m pytest -q -r fER -n auto --dist loadgroup
 
 test-fast: setup
 	$(PY) -P -m pytest -q -n auto --dist loadgroup -m "not slow"

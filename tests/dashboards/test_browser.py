@@ -41,6 +41,10 @@ MANY = {
     "cost": "/cost",
 }
 """Pages over thirty conditions."""
+SIDES = """['left', 'right'].map(
+    side => [...document.querySelectorAll(`.ca-beside [data-side=${side}] .event`)].slice(0, 2).map(
+        event => { const {left, right, top} = event.getBoundingClientRect(); return [left, right, top]; }))"""
+"""Where the first two events of each side start, end and lie: in one look, for the page may be scrolling."""
 SETTLED = "document.querySelector('[data-testid=stApp]')?.dataset.testScriptState === 'notRunning'"
 
 
@@ -167,9 +171,8 @@ def test_two_sessions_stand_beside_each_other_lined_up_and_keys_stay_on_one_side
     page.wait_for_selector(".ca-beside .aim")
     frame = page.locator(".ca-beside")
     left, right = (frame.locator(f"[data-side={side}] .event") for side in ("left", "right"))
-    for row in (0, 1):
-        one, two = (side.nth(row).bounding_box() for side in (left, right))
-        assert one["x"] + one["width"] < two["x"] and abs(one["y"] - two["y"]) < 2
+    for (_, one_end, one_top), (two_start, _, two_top) in zip(*page.evaluate(SIDES), strict=True):
+        assert one_end < two_start and abs(one_top - two_top) < 2
     page.wait_for_function(
         "(() => { const box = document.querySelector('.ca-beside'), aim = box.querySelector('.aim');"
         " const a = aim.getBoundingClientRect(), b = box.getBoundingClientRect();"
