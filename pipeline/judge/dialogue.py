@@ -6,7 +6,9 @@ No trajectory is loaded and no unit is made: the tables know the units, their ha
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +18,7 @@ from ...judges.rules import Rules
 from ...judges.rules.lexical import NAME, VERSION
 from ...schemas import UNCLEAR, Codebook, Verdict
 from ..store import Store, execute, listed, write_out
+from ..store.connection import cores
 from .local import turn, units_of
 from .scope import Say, Scope, Summary
 
@@ -56,11 +59,25 @@ def judge_dialogue(store: Store, scope: Scope, many: Sequence[Rules], say: Say) 
         for rules in many:
             said = Path(folder) / f"{rules.codebook.name}.parquet"
             summary.already += _write(store, scope.less(summary.rated), rules.codebook, said)
-            for batch in _read(said):
-                ledger.write_text(_lines(rules, batch))
+            for lines, rated in _rated(rules, _read(said)):
+                ledger.write_text(lines)
                 ledger.flush()
-                summary.rated += batch.num_rows
+                summary.rated += rated
     return summary
+
+
+def _rated(rules: Rules, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[memoryview, int]]:
+    """The ledger's lines of each batch, in order, and how many; a thread for each core rates, for Arrow lets
+    others work while it looks through texts."""
+    threads = cores()
+    rating: deque[Future[tuple[memoryview, int]]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        for batch in batches:
+            rating.append(pool.submit(_lines, rules, batch))
+            if len(rating) > threads:
+                yield rating.popleft().result()
+        while rating:
+            yield rating.popleft().result()
 
 
 def _write(store: Store, scope: Scope, book: Codebook, said: Path) -> int:
@@ -108,8 +125,8 @@ def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     yield from _parts(batch.slice(half))
 
 
-def _lines(rules: Rules, batch: pa.RecordBatch) -> memoryview:
-    """The ledger's lines: what the ratings share is checked and written out once."""
+def _lines(rules: Rules, batch: pa.RecordBatch) -> tuple[memoryview, int]:
+    """The ledger's lines, and how many: what the ratings share is checked and written out once."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -128,7 +145,7 @@ def _lines(rules: Rules, batch: pa.RecordBatch) -> memoryview:
     lines = pc.binary_join_element_wise(*parts, "")
     offsets, text = lines.buffers()[1:]
     first, last = (memoryview(offsets).cast("i")[place] for place in (0, len(lines)))
-    return memoryview(text)[first:last]
+    return memoryview(text)[first:last], len(lines)
 
 
 def _quoted(texts: pa.StringArray) -> pa.StringArray:

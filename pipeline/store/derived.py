@@ -15,7 +15,7 @@ from .connection import AMONG, delete, execute, listed, texts
 
 OVERDUE = 60.0
 """Seconds after which another process derives what a killed one left underived."""
-TOGETHER = 2000
+TOGETHER = 5000
 """Trajectories whose ratings are sorted together."""
 MANY = 2000
 """From so many trajectories on, everything is computed anew."""
@@ -23,6 +23,8 @@ NAMED = {"counting": MANY, "processing": 100, "measuring": 100}
 """View -> up to so many trajectories are constants of its query, which every scan below compares with each
 row; more are picked out of the whole view. On a lake 1,000 constants made `measuring` take 3.5 s, not 0.2.
 """
+_OF_UNITS = "actor, opening, positive, unit_kind, category, asked"
+"""What `counting` says beyond the columns of `ratings`."""
 
 
 def refresh(connection: Any, trajectories: Collection[str] | None = None) -> None:
@@ -39,7 +41,8 @@ def refresh(connection: Any, trajectories: Collection[str] | None = None) -> Non
 
 
 def _count(connection: Any, trajectories: Collection[str] | None) -> None:
-    """Fill `counted`: rows as wide as ratings, so that all of them are not sorted at once."""
+    """Fill `counted`: rows as wide as ratings, so that all of them are not sorted at once. Which ones count
+    is asked of the few columns that it rests on, which takes half the time."""
     if trajectories is not None and len(trajectories) < MANY:
         _fill(connection, "counted", "counting", trajectories)
         return
@@ -51,7 +54,14 @@ def _count(connection: Any, trajectories: Collection[str] | None) -> None:
     """).fetchall()
     for first, last in ranges:
         within = f"trajectory_id BETWEEN {listed([first])} AND {listed([last])}"
-        connection.execute(f"INSERT INTO counted FROM counting WHERE {within} ORDER BY trajectory_id")
+        connection.execute(f"""
+            INSERT INTO counted BY NAME
+            SELECT r.*, c.* EXCLUDE (trajectory_id, ledger, line)
+            FROM (FROM ratings WHERE {within}) r
+            JOIN (SELECT trajectory_id, ledger, line, {_OF_UNITS} FROM counting WHERE {within}) c
+                USING (trajectory_id, ledger, line)
+            ORDER BY r.trajectory_id
+        """)
 
 
 def _fill(connection: Any, table: str, view: str, trajectories: Collection[str] | None) -> None:
