@@ -144,11 +144,15 @@ def _pool(workers: int) -> ProcessPoolExecutor:
     """Processes that load nothing of the caller's program: it need not expect to be imported again."""
     from loky import ProcessPoolExecutor
 
-    return ProcessPoolExecutor(workers, initializer=_end_with, initargs=(os.getpid(),))
+    return ProcessPoolExecutor(workers, initializer=_begin, initargs=(os.getpid(),))
 
 
-def _end_with(parent: int) -> None:
-    """Have this process end with the one that started it: after a kill it would wait for work for ever."""
+def _begin(parent: int) -> None:
+    """Have this process end with the one that started it (after a kill it would wait for work for ever), and
+    Arrow give memory back that it has done with: its own allocator keeps 20 MB of it."""
+    import pyarrow as pa
+
+    pa.set_memory_pool(pa.system_memory_pool())
 
     def watch() -> None:
         while os.getppid() == parent:
