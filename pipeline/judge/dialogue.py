@@ -31,6 +31,8 @@ MEMORY = "200MB"
 """For the query that brings them together."""
 BYTES = 16 * 1024 * 1024
 """Of their texts that are rated at a time: the rules hold several copies, and Arrow's texts end at 2 GB."""
+THREADS = 4
+"""That rate at the most: what each has in hand is in memory."""
 SAID = """
     SELECT u.trajectory_id, u.event, u.hash, coalesce(said.text, '') AS text
     FROM wanted u JOIN events said ON said.trajectory_id = u.trajectory_id AND said.seq = u.event
@@ -67,9 +69,9 @@ def judge_dialogue(store: Store, scope: Scope, many: Sequence[Rules], say: Say) 
 
 
 def _rated(rules: Rules, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[memoryview, int]]:
-    """The ledger's lines of each batch, in order, and how many; a thread for each core rates, for Arrow lets
-    others work while it looks through texts."""
-    threads = cores()
+    """The ledger's lines of each batch, in order, and how many. Several threads rate: Arrow lets others work
+    while it looks through texts."""
+    threads = min(cores(), THREADS)
     rating: deque[Future[tuple[memoryview, int]]] = deque()
     with ThreadPoolExecutor(threads) as pool:
         for batch in batches:

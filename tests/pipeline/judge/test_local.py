@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import tempfile
+import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -81,6 +83,30 @@ def test_ratings_follow_codebooks_trajectories_and_events(tmp_path: Path) -> Non
         *[("confirmation", key, 2) for key in "ab"],
         *[("halting", key, 3) for key in "ab"],
     ]
+
+
+def test_batches_that_are_rated_side_by_side_come_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logs = [talk(f"{key:02}", "Stop.", "Why?") for key in range(20)]
+    at_once = fill(tmp_path / "at once", *logs)
+    judge(at_once)
+    monkeypatch.setattr(dialogue, "AT_ONCE", 7)
+    monkeypatch.setattr(dialogue, "cores", lambda: 64)
+    lines, first = dialogue._lines, threading.Event()
+
+    def late(rules: Rules, batch: pa.RecordBatch) -> tuple[memoryview, int]:
+        """The first batch is ready when another one is."""
+        if first.is_set():
+            return lines(rules, batch)
+        first.set()
+        time.sleep(0.2)
+        return lines(rules, batch)
+
+    monkeypatch.setattr(dialogue, "_lines", late)
+    store = fill(tmp_path / "seven", *logs)
+    assert judge(store).rated == 20 * 8
+    assert timeless(held(store)) == timeless(held(at_once))
 
 
 def test_where_nothing_is_left_no_trajectory_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
