@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
+
+import pytest
 
 from coaudit.pipeline.report import Number, Report, Table
 from coaudit.pipeline.report.figures import Figure
 from coaudit.pipeline.report.latex import escaped, latex
-from tests.conftest import ROOT, Coaudit
+from tests.conftest import ROOT, Coaudit, needs
 
 
 def test_a_table_is_captioned_and_labelled_and_has_a_column_for_each_of_its_own() -> None:
@@ -35,6 +38,32 @@ def test_words_of_a_log_are_no_commands() -> None:
     text = escaped(evil)
     assert text.startswith(r"\textbackslash{}input\{/etc/passwd\} 100\% \$x\$ a\_b")
     assert not re.search(r"(?<!\\)[%$#_]", text)
+
+
+@pytest.mark.slow
+def test_whatever_a_log_says_can_be_set(tmp_path: Path) -> None:
+    needs("pdflatex", "a paper cannot be set")
+    own = "λ κ α ≥ × – — “so” …"
+    words = ["[3cm] a", "* b", "<a> | \"c\" 'd' ?`", "\\end{document}", own, "%", "\x07", "long " * 3000]
+    words += ["漢字 🙂 ↯ и́ क्षि \ufb01 a\u0301\u0323", "".join(map(chr, range(0xA0, 0x168)))]
+    words += ["".join(map(chr, range(0x168, 0x230))), "".join(map(chr, range(0x370, 0x400)))]
+    rows = tuple((word, Number(0.5, 0.2, 0.7, 40)) for word in words)
+    table = Table("words", "Of λ ¿ 漢", " ".join(words[:7]), ("Code", "≥ λ"), rows)
+    report = Report("now", "here", (), (table,), ())
+    (tmp_path / "report.tex").write_text(latex(report), encoding="utf-8")
+    paper = (
+        r"\documentclass{article}\usepackage{booktabs,graphicx}\begin{document}\listoftables\input{report}"
+    )
+    (tmp_path / "paper.tex").write_text(paper + r"\end{document}", encoding="utf-8")
+    for _ in range(2):  # the list of tables is of the run before
+        done = subprocess.run(
+            ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "paper.tex"],
+            cwd=tmp_path,
+            capture_output=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout.decode("utf-8", "replace")[-2000:]
+    assert (tmp_path / "paper.pdf").read_bytes().startswith(b"%PDF")
 
 
 FIGURE = Figure("process", "How_the team", "Lines are 95 % intervals.", {})
