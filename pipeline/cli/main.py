@@ -19,6 +19,8 @@ from ...schemas.text import visible
 from ..errors import CoauditError, UsageError
 
 DEBUG = "COAUDIT_DEBUG"
+INTERRUPTED = 130
+"""Exit status after Ctrl-C, as shells have it."""
 COMMANDS = {
     "ingest": ("ingest", "Read logs into the workspace."),
     "map": ("map", "Draft a mapping for logs of any shape, to be read with `ingest --map`."),
@@ -139,10 +141,19 @@ def main() -> None:
         sys.stderr.close()
         sys.exit(1)
     except Exception as error:
+        if _is_interrupt(error):
+            sys.exit(INTERRUPTED)
         if os.environ.get(DEBUG):
             raise
         _told(explained(error))
         sys.exit(1)
+
+
+def _is_interrupt(error: Exception) -> bool:
+    """Whether somebody pressed Ctrl-C: in the middle of a query, DuckDB raises an error of its own for it."""
+    return type(error).__name__ == "InterruptException" or (
+        isinstance(error, RuntimeError) and str(error) == "Query interrupted"
+    )
 
 
 def _told(message: str) -> None:

@@ -454,3 +454,17 @@ def test_before_any_rating_a_command_says_what_to_run_in_place_of_an_empty_table
     assert (done.status, done.out) == (0, "")
     assert "coaudit sample --codebook NAME" in done.err
     assert json.loads(coaudit(command, "--json").out)["rows"] == []
+
+
+def test_an_interrupt_in_the_middle_of_a_query_is_no_error() -> None:
+    code = """
+import os, signal, threading
+import duckdb
+from coaudit.pipeline.cli import main
+query = "SELECT count(*) FROM range(1000000000000) made(i) WHERE hash(i) = 0"
+main.app = lambda: duckdb.sql(query).fetchall()
+threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+main.main()
+"""
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (main.INTERRUPTED, "", "")
