@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from ..schemas import Codebook, Event, Trajectory, Unit
 from ..schemas.codebook import UnitKind
@@ -49,46 +50,47 @@ def all_spans(
     trajectory: Trajectory, wanted: Sequence[UnitKind] = UNIT_KINDS
 ) -> Iterator[tuple[UnitKind, tuple[Event, ...]]]:
     """The kind and the events of each unit of the `wanted` kinds, kind by kind."""
+    events = trajectory.events
+    for kind, places in all_places(trajectory, wanted):
+        yield kind, tuple([events[place] for place in places])
+
+
+def all_places(
+    trajectory: Trajectory, wanted: Sequence[UnitKind] = UNIT_KINDS
+) -> Iterator[tuple[UnitKind, Sequence[int]]]:
+    """The same with places among the trajectory's events; whatever is ingested comes by here."""
+    events = [vars(event) for event in trajectory.events]  # a model's own attributes take twice as long
     kinds = _kinds(trajectory)
-    said, done = _said(trajectory, kinds), _done(trajectory, kinds)
+    logged = [place for place, event in enumerate(events) if not event["live_only"]]
+    done = [place for place in logged if kinds.get(events[place]["actor"], "environment") != "environment"]
+    said = [place for place in done if _is_said(events[place])]
     for kind in wanted:
         if kind == "trajectory":
-            yield kind, tuple(e for e in trajectory.events if not e.live_only)
+            yield kind, logged
         elif kind == "utterance":
-            yield from [(kind, (event,)) for event in said]
+            yield from [(kind, (place,)) for place in said]
         elif kind == "human_message":
-            yield from [(kind, (event,)) for event in said if kinds[event.actor] == "human"]
+            yield from [(kind, (place,)) for place in said if kinds[events[place]["actor"]] == "human"]
         elif kind == "question_reply":
-            yield from [(kind, pair) for pair in _answered_questions(said, kinds)]
+            yield from [
+                (kind, pair) for pair in itertools.pairwise(said) if _is_answered(*pair, events, kinds)
+            ]
         elif kind == "step":
-            yield from [(kind, (event,)) for event in done if event.kind not in _NO_STEPS]
+            yield from [(kind, (place,)) for place in done if events[place]["kind"] not in _NO_STEPS]
         else:
-            by_actor: dict[str, list[Event]] = {}
-            for event in done:
-                by_actor.setdefault(event.actor, []).append(event)
-            yield from [(kind, tuple(events)) for events in by_actor.values()]
-
-
-def _done(trajectory: Trajectory, kinds: Mapping[str, ParticipantKind]) -> list[Event]:
-    """What team members did, in order; who is no participant is none of them."""
-    team = {name for name, kind in kinds.items() if kind != "environment"}
-    return [event for event in trajectory.events if event.actor in team and not event.live_only]
+            by_actor: dict[str, list[int]] = {}
+            for place in done:
+                by_actor.setdefault(events[place]["actor"], []).append(place)
+            yield from [(kind, places) for places in by_actor.values()]
 
 
 def dialogue(trajectory: Trajectory) -> list[Event]:
     """The messages between team members, the opening query included, in order."""
-    return _said(trajectory, _kinds(trajectory))
+    return [event for _, (event,) in all_spans(trajectory, ("utterance",))]
 
 
-def _said(trajectory: Trajectory, kinds: Mapping[str, ParticipantKind]) -> list[Event]:
-    return [
-        event
-        for event in trajectory.events
-        if event.kind == "message"
-        and event.status != "failed"
-        and not event.live_only
-        and kinds.get(event.actor, "environment") != "environment"
-    ]
+def _is_said(event: Mapping[str, Any]) -> bool:
+    return (event["kind"], event["status"] == "failed") == ("message", False)
 
 
 def cut(trajectory: Trajectory, codebook: Codebook, *, include_query: bool = False) -> Iterator[Unit]:
@@ -116,13 +118,16 @@ def cut(trajectory: Trajectory, codebook: Codebook, *, include_query: bool = Fal
         )
 
 
-def _answered_questions(
-    said: Sequence[Event], kinds: Mapping[str, ParticipantKind]
-) -> Iterator[tuple[Event, Event]]:
-    for question, reply in itertools.pairwise(said):
-        answered = kinds[question.actor] == "agent" and kinds[reply.actor] == "human"
-        if answered and (text := question.text) and any(mark in text for mark in ASKS):
-            yield question, reply
+def _is_answered(
+    question: int,
+    reply: int,
+    events: Sequence[Mapping[str, Any]],
+    kinds: Mapping[str, ParticipantKind],
+) -> bool:
+    """Whether an agent's question has a human's message for the next one in the dialogue."""
+    text = events[question]["text"]
+    between = (kinds[events[question]["actor"]], kinds[events[reply]["actor"]])
+    return between == ("agent", "human") and bool(text) and any(mark in text for mark in ASKS)
 
 
 def _kinds(trajectory: Trajectory) -> dict[str, ParticipantKind]:

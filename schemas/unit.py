@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from typing import get_args
 
@@ -44,18 +44,17 @@ def unit_hash(kind: UnitKind, events: tuple[Event, ...]) -> str:
 
     Time, status and states are left out: a message stays the message it was.
     """
-    return said_hash(kind, (said(e) for e in events if not e.live_only))
+    return said_hash(kind, [said(e) for e in events if not e.live_only])
 
 
 _OPENED = {kind: hashlib.blake2b(f'["{kind}",['.encode(), digest_size=16) for kind in get_args(UnitKind)}
 """Kind -> the hash of its units before anything is said: a copy is made much faster than a new one."""
 
 
-def said_hash(kind: UnitKind, parts: Iterable[bytes]) -> str:
+def said_hash(kind: UnitKind, parts: Sequence[bytes]) -> str:
     """`unit_hash` from what `said` gives of each event, for whoever cuts many units from the same events."""
     made = _OPENED[kind].copy()
-    made.update(b",".join(parts))
-    made.update(b"]]")
+    made.update((parts[0] if len(parts) == 1 else b",".join(parts)) + b"]]")
     return made.hexdigest()[:16]
 
 
@@ -65,12 +64,15 @@ _name = lru_cache(maxsize=512)(quoted)
 
 def said(event: Event, arguments: str | None = None) -> bytes:
     """Canonical JSON of who did what; `arguments` are its action's as canonical JSON, where known."""
-    action, text = event.action, event.text
+    own = vars(
+        event
+    )  # which takes half as long as a model's attributes, and all that is ingested comes by here
+    action, text = own["action"], own["text"]
     words = "null" if text is None else quoted(text)
     done = "null"
     if action is not None:
         raw = "null" if action.raw is None else quoted(action.raw)
         arguments = canonical_json(action.arguments) if arguments is None else arguments
         done = f'{{"arguments":{arguments},"name":{_name(action.name)},"raw":{raw}}}'
-    made = f'[{event.seq},{_name(event.actor)},"{event.kind}",{words},{done}]'
+    made = f'[{own["seq"]},{_name(own["actor"])},"{own["kind"]}",{words},{done}]'
     return made.encode("utf-8", "surrogatepass")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from ...schemas import Measure, Quarantined, Trajectory
 from ..store.columns import Columns, Tables
@@ -52,6 +53,16 @@ class Block:
     quarantined: Sequence[tuple[Quarantined, int]]
     source: int | None
     """The source that was being read when the block was full: all before it have been read."""
+
+    @cached_property
+    def rows(self) -> Mapping[str, int]:
+        """Rows of each table."""
+        return {name: table.num_rows for name, table in self.tables.items()}
+
+    @cached_property
+    def bytes(self) -> int:
+        """Of all tables in memory."""
+        return sum(table.nbytes for table in self.tables.values())
 
 
 def blocks(readings: Iterable[Reading], references: Mapping[str, References]) -> Iterator[Block]:

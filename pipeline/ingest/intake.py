@@ -20,7 +20,7 @@ from .measure import references, save, save_tables
 from .remarks import Remarks
 from .result import Ingested, Progress
 from .sources import Place, Source
-from .workers import read_all
+from .workers import Readers
 
 FLUSH_ROWS = 122_880
 """Of a table in a transaction at the most: a row group of DuckDB's, which goes to disk at once. What is over
@@ -62,9 +62,10 @@ class _Late:
 class Intake:
     """The sources of one run: first all are announced, then they are read and stored."""
 
-    def __init__(self, store: Store, result: Ingested, *, derives: bool = True) -> None:
+    def __init__(self, store: Store, result: Ingested, readers: Readers, *, derives: bool = True) -> None:
         self.store = store
         self.result = result
+        self._readers = readers
         self._derives = derives
         """Else that waits for the caller's `Store.catch_up`."""
         self._expected: list[_Expected] = []
@@ -101,7 +102,7 @@ class Intake:
     def run(self, progress: Progress | None = None) -> None:
         """Read and store everything; nobody waits for the store where there is nothing."""
         with few_collections():
-            for block in read_all(self._readings, self._references()):
+            for block in self._readers.blocks(self._readings, self._references()):
                 if self._blocks and not self._fits(block):
                     self._flush(self._blocks[-1].source)
                 self._blocks.append(block)
@@ -126,9 +127,8 @@ class Intake:
     def _fits(self, block: Block) -> bool:
         """Whether a block can go into one transaction with those that wait."""
         blocks = [*self._blocks, block]
-        rows = max(sum(int(one.tables[name].num_rows) for one in blocks) for name in block.tables)
-        size = sum(int(table.nbytes) for one in blocks for table in one.tables.values())
-        return rows <= FLUSH_ROWS and size <= FLUSH_BYTES
+        rows = max(sum(one.rows[name] for one in blocks) for name in block.tables)
+        return rows <= FLUSH_ROWS and sum(one.bytes for one in blocks) <= FLUSH_BYTES
 
     def _flush(self, reached: int | None) -> None:
         """Store what has come together; `reached` is the source being read, None behind the last one."""

@@ -16,6 +16,7 @@ from .intake import Intake
 from .measure import read_references
 from .result import Ingested, Progress
 from .sources import Source
+from .workers import Readers
 
 GONE = "the log is gone; its ratings are kept"
 
@@ -129,22 +130,23 @@ def _digests(store: Store) -> dict[str, str]:
 def _filled(store: Store, sources: Sequence[Source], progress: Progress | None) -> Ingested:
     """Read sources into a store, and the ledgers of ratings and outcomes after them."""
     result = Ingested()
-    intake = Intake(store, result, derives=False)
-    for item in _references(store, (one for one in sources if one.reference)):
-        intake.refuse(item, item.source)
     gone = forgetting.outside(store.workspace)
     logs = [source for source in sources if not source.reference and source.path not in gone.sources]
-    places = [provenance.found_again(store.workspace, source) for source in logs]
-    there = {source.path for source, place in zip(logs, places, strict=True) if place}
-    for source, place in zip(logs, places, strict=True):
-        if place is None and source.path in there:
-            continue  # another line notes a copy
-        if place is None:
-            reason = GONE
-            intake.refuse(Quarantined(source=source.path, reason=reason), source.path)
-        else:
-            intake.expect(source, place, fresh=False)
-    intake.run(progress)
+    with Readers() as readers:
+        readers.expect(sum(source.bytes or 0 for source in logs))
+        intake = Intake(store, result, readers, derives=False)
+        for item in _references(store, (one for one in sources if one.reference)):
+            intake.refuse(item, item.source)
+        places = [provenance.found_again(store.workspace, source) for source in logs]
+        there = {source.path for source, place in zip(logs, places, strict=True) if place}
+        for source, place in zip(logs, places, strict=True):
+            if place is None and source.path in there:
+                continue  # another line notes a copy
+            if place is None:
+                intake.refuse(Quarantined(source=source.path, reason=GONE), source.path)
+            else:
+                intake.expect(source, place, fresh=False)
+        intake.run(progress)
     with store.writing() as connection:
         serving.replay(store, connection)
     store.sync(lags=True)

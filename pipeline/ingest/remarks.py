@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ...schemas import Event, JsonValue, Trajectory
+from ...schemas import JsonValue, Trajectory
 from ...schemas.text import shortened
 from ..systems.formats import marks
 
@@ -36,11 +36,12 @@ class Remarks:
     def take(self, trajectory: Trajectory) -> None:
         """Count a trajectory in."""
         kinds = {person.name: person.kind for person in trajectory.participants}
-        for name, count in Counter(event.actor for event in trajectory.events).items():
+        events = [vars(event) for event in trajectory.events]
+        for name, count in Counter([event["actor"] for event in events]).items():
             self.spoken.setdefault(kinds[name], Counter())[name] += count
-        for event in trajectory.events:
-            if event.kind in ("action", "finish") and "public" in event.states:
-                self._result(event, trajectory.states)
+        for event in events:
+            if (states := event["states"]) and "public" in states and event["kind"] in ("action", "finish"):
+                self._result(event["status"], trajectory.states.get(states["public"]))
 
     def add(self, other: Remarks) -> None:
         """Count in what others counted."""
@@ -50,11 +51,10 @@ class Remarks:
         self.untold += other.untold
         self.alike += other.alike
 
-    def _result(self, event: Event, states: dict[str, JsonValue]) -> None:
+    def _result(self, status: str | None, state: JsonValue) -> None:
         self.answered += 1
-        if event.status is None:
+        if status is None:
             self.untold += 1
-            state = states.get(event.states["public"])
             self.alike += isinstance(state, dict) and marks.alike(state.get("observation"))
 
     def notes(self) -> Iterator[str]:

@@ -18,6 +18,7 @@ from .intake import Intake
 from .measure import read_references
 from .result import Ingested, Progress
 from .sources import Place, Source, known_sources, quarantined_sources
+from .workers import Readers
 
 NESTED = 2
 """So deep archives may lie in an archive."""
@@ -46,18 +47,19 @@ def ingest(
         if not reference.exists():
             raise SourceError(f"{reference}: no such file or folder")
         _take_references(store, reference, copy or store.is_shared, result)
-    for given in _with_archives(paths, system):
-        path = Path(os.path.abspath(given))
-        if not path.exists():
-            result.quarantined.append(Quarantined(source=str(given), reason="no such file or folder"))
-        elif is_archive(path) and recognised(path, system) is None:
-            for tree, refused in _opened(path, str(path), system):
-                result.quarantined.extend(refused)
-                # What was unpacked is gone afterwards, so it is always kept.
-                if tree is not None:
-                    _ingest_tree(store, tree, options, system, True, progress, result)
-        else:
-            _ingest_tree(store, Tree(path, str(path)), options, system, copy, progress, result)
+    with Readers() as readers:
+        for given in _with_archives(paths, system):
+            path = Path(os.path.abspath(given))
+            if not path.exists():
+                result.quarantined.append(Quarantined(source=str(given), reason="no such file or folder"))
+            elif is_archive(path) and recognised(path, system) is None:
+                for tree, refused in _opened(path, str(path), system):
+                    result.quarantined.extend(refused)
+                    # What was unpacked is gone afterwards, so it is always kept.
+                    if tree is not None:
+                        _ingest_tree(store, tree, options, system, True, progress, result, readers)
+            else:
+                _ingest_tree(store, Tree(path, str(path)), options, system, copy, progress, result, readers)
     return result
 
 
@@ -131,6 +133,7 @@ def _ingest_tree(
     copy: bool,
     progress: Progress | None,
     result: Ingested,
+    readers: Readers,
 ) -> None:
     def unreadable(path: Path, error: OSError) -> None:
         reason = f"cannot be read: {error.strerror or error}"
@@ -145,9 +148,10 @@ def _ingest_tree(
     result.found += len(sources)
     known, wrong = known_sources(store), quarantined_sources(store)
     ways, gone = provenance.ways(store.workspace), forgetting.outside(store.workspace)
-    intake = Intake(store, result)
-    for done, (path, name) in enumerate(sources):
-        place = Place(path, tree.called(path), name)
+    places = [Place(path, tree.called(path), name) for path, name in sources]
+    readers.expect(sum(provenance.size(place) for place in places if place.name not in known))
+    intake = Intake(store, result, readers)
+    for done, place in enumerate(places):
         if progress:
             progress(place.name, done, len(sources))
         try:
@@ -170,7 +174,7 @@ def _ingest_tree(
                 kept = provenance.copied(store.workspace, place, source.content_hash)
                 source = source.model_copy(update={"copied": kept})
         except OSError as error:
-            unreadable(path, error)
+            unreadable(place.path, error)
             continue
         if before and grown:
             intake.expect(source, place, grown, before.ids)

@@ -34,30 +34,74 @@ AHEAD = 3
 Share = tuple[Reading, ...]
 
 
-def read_all(readings: Sequence[Reading], references: Mapping[str, References]) -> Iterator[Block]:
-    """The blocks of all readings, in their order, read by as many processes as there are cores.
-
-    A source that is too large for a share and has no parts is read in this process.
+class Readers:
+    """As many processes as there are cores, once there is so much to read; where one dies, what it read is
+    asked for again, each source alone.
     """
-    if not readings:
-        return
-    workers = cores()
-    if workers < 2 or sum(reading.size for reading in readings) < WORTH:
-        yield from blocks(readings, references)
-        return
-    with _Readers(workers, references) as readers:
+
+    def __init__(self) -> None:
+        self._workers = cores()
+        self._pool: ProcessPoolExecutor | None = None
+
+    def __enter__(self) -> Readers:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._pool:
+            self._pool.shutdown(wait=True, kill_workers=True)
+
+    def expect(self, size: int) -> None:
+        """Start the processes where so many bytes are worth it, while the caller still looks for what is new
+        in them."""
+        if self._are_worth(size) and self._pool is None:
+            self._pool = _pool(self._workers)
+            self._pool.submit(int)  # with the first task they start
+
+    def blocks(self, readings: Sequence[Reading], references: Mapping[str, References]) -> Iterator[Block]:
+        """The blocks of all readings, in their order.
+
+        A source that is too large for a share and has no parts is read in this process.
+        """
+        if not self._are_worth(sum(reading.size for reading in readings)):
+            if readings:
+                yield from blocks(readings, references)
+            return
         waiting: deque[tuple[Share, Future[list[Block]]]] = deque()
         for share in shares(readings):
             if share[0].size > SHARE and share[0].span is None:
                 while waiting:
-                    yield from readers.result(*waiting.popleft())
+                    yield from self._result(*waiting.popleft(), references)
                 yield from blocks(share, references)
                 continue
-            waiting.append((share, readers.submit(share)))
-            while len(waiting) > AHEAD * workers:
-                yield from readers.result(*waiting.popleft())
+            waiting.append((share, self._submit(share, references)))
+            while len(waiting) > AHEAD * self._workers:
+                yield from self._result(*waiting.popleft(), references)
         while waiting:
-            yield from readers.result(*waiting.popleft())
+            yield from self._result(*waiting.popleft(), references)
+
+    def _are_worth(self, size: int) -> bool:
+        return self._workers > 1 and size >= WORTH
+
+    def _submit(self, share: Share, references: Mapping[str, References]) -> Future[list[Block]]:
+        self._pool = self._pool or _pool(self._workers)
+        future: Future[list[Block]]
+        try:
+            future = self._pool.submit(_read, share, references)
+        except BrokenExecutor:
+            self._pool = _pool(self._workers)
+            future = self._pool.submit(_read, share, references)
+        return future
+
+    def _result(
+        self, share: Share, future: Future[list[Block]], references: Mapping[str, References]
+    ) -> Iterator[Block]:
+        try:
+            yield from future.result()
+        except BrokenExecutor:
+            for reading in share:
+                yield from _alone(reading, references)
 
 
 def shares(readings: Sequence[Reading]) -> Iterator[Share]:
@@ -99,52 +143,29 @@ def _spans(reading: Reading) -> Iterator[Span]:
     return system.sessions_apart(path, reading.options, SHARE)
 
 
-class _Readers:
-    """A pool of processes that read; where one dies, what it read is asked for again, each source alone."""
-
-    def __init__(self, workers: int, references: Mapping[str, References]) -> None:
-        self._workers = workers
-        self._references = references
-        self._pool = _pool(workers)
-
-    def __enter__(self) -> _Readers:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._pool.shutdown(wait=True, kill_workers=True)
-
-    def submit(self, share: Share) -> Future[list[Block]]:
-        try:
-            future: Future[list[Block]] = self._pool.submit(_read, share, self._references)
-        except BrokenExecutor:
-            self._pool = _pool(self._workers)
-            future = self._pool.submit(_read, share, self._references)
-        return future
-
-    def result(self, share: Share, future: Future[list[Block]]) -> Iterator[Block]:
-        try:
-            yield from future.result()
-        except BrokenExecutor:
-            for reading in share:
-                yield from self._alone(reading)
-
-    def _alone(self, reading: Reading) -> list[Block]:
-        with _Readers(1, self._references) as reader:
-            try:
-                return reader.submit((reading,)).result()
-            except BrokenExecutor:
-                reason = "the process that read it ended: out of memory, or killed"
-                wrong = Quarantined(source=reading.place.name, reason=reason)
-                return [Block(Columns().tables(), (), [(wrong, reading.source)], reading.source)]
+def _alone(reading: Reading, references: Mapping[str, References]) -> list[Block]:
+    """What a process of its own makes of a source."""
+    pool = _pool(1)
+    try:
+        result: list[Block] = pool.submit(_read, (reading,), references).result()
+    except BrokenExecutor:
+        reason = "the process that read it ended: out of memory, or killed"
+        wrong = Quarantined(source=reading.place.name, reason=reason)
+        result = [Block(Columns().tables(), (), [(wrong, reading.source)], reading.source)]
+    finally:
+        pool.shutdown(wait=True, kill_workers=True)
+    return result
 
 
 def _pool(workers: int) -> ProcessPoolExecutor:
-    """Processes that load nothing of the caller's program: it need not expect to be imported again."""
+    """Processes that load nothing of the caller's program: it need not expect to be imported again.
+
+    NumPy, which comes with Arrow, would start a thread a core in each.
+    """
     from loky import ProcessPoolExecutor
 
-    return ProcessPoolExecutor(workers, initializer=_begin, initargs=(os.getpid(),))
+    env = {"OPENBLAS_NUM_THREADS": "1"}
+    return ProcessPoolExecutor(workers, initializer=_begin, initargs=(os.getpid(),), env=env)
 
 
 def _begin(parent: int) -> None:

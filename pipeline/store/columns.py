@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import itertools
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter, not_
 from typing import TYPE_CHECKING, Any
 
 from ...schemas import Action, Measure, Outcome, Participant, Trajectory, canonical_json
 from ...schemas.no_pandas import without_pandas
 from ...schemas.unit import said, said_hash
-from ..units import all_spans, opening_query
+from ..units import all_places, opening_query
 from .rows import hashes_of, to_trajectories
 
 if TYPE_CHECKING:
@@ -98,7 +100,7 @@ class Columns:
             "participants": _participants(trajectory.id, trajectory.participants),
             "events": events,
             "outcomes": _outcomes(trajectory.id, trajectory.outcomes),
-            "units": _units(trajectory, words),
+            "units": _units(trajectory, words, events),
             "computed": _computed(measures),
             "states": [fresh, [_state(trajectory.states[key]) for key in fresh]],
         }
@@ -171,7 +173,8 @@ def digest(trajectory: Trajectory) -> str:
 
 
 def _head(trajectory: Trajectory, words: Sequence[bytes], events: Sequence[Sequence[Any]]) -> list[Any]:
-    times = [event.time for event in trajectory.events if event.time and not event.live_only]
+    logged = list(map(not_, events[_LIVE]))
+    times = [time for time in itertools.compress(events[_TIME], logged) if time]
     return [
         trajectory.id,
         *[getattr(trajectory, name) for name in _HEAD],
@@ -179,7 +182,7 @@ def _head(trajectory: Trajectory, words: Sequence[bytes], events: Sequence[Seque
         None if trajectory.hidden is None else canonical_json(trajectory.hidden),
         times[0] if times else None,
         times[-1] if times else None,
-        sum(not event.live_only for event in trajectory.events),
+        sum(logged),
         _digest(trajectory, words, events),
     ]
 
@@ -198,29 +201,28 @@ def _arguments(action: Action | None) -> str | None:
     return canonical_json(action.arguments) if action.arguments else "{}"
 
 
-def _events(trajectory: Trajectory) -> tuple[list[list[Any]], list[bytes]]:
+_EVENT = itemgetter(
+    *("seq", "sub", "live_only", "time", "actor", "kind", "text", "action"),
+    *("status", "error", "states", "notices"),
+)
+
+
+def _events(trajectory: Trajectory) -> tuple[list[Sequence[Any]], list[bytes]]:
     """The columns of a trajectory's events, and who did what in each."""
     events = trajectory.events
-    actions = [event.action for event in events]
+    fields = list(zip(*map(_EVENT, map(vars, events)), strict=True)) or [()] * 12
+    seqs, subs, live, times, actors, kinds, texts, actions, statuses, errors, states, notices = fields
     arguments = [_arguments(action) for action in actions]
-    columns: list[list[Any]] = [
-        [trajectory.id] * len(events),
-        [e.seq for e in events],
-        [e.sub for e in events],
-        [e.live_only for e in events],
-        [e.time for e in events],
-        [e.actor for e in events],
-        [e.kind for e in events],
-        [e.text for e in events],
-        [a and a.name for a in actions],
+    columns: list[Sequence[Any]] = [
+        *([trajectory.id] * len(events), seqs, subs, live, times, actors, kinds, texts),
+        [action and action.name for action in actions],
         arguments,
-        [a and a.raw for a in actions],
-        [e.status for e in events],
-        [e.error for e in events],
-        [canonical_json(e.states) if e.states else None for e in events],
-        [canonical_json([n.model_dump() for n in e.notices]) if e.notices else None for e in events],
+        [action and action.raw for action in actions],
+        *(statuses, errors),
+        [canonical_json(one) if one else None for one in states],
+        [canonical_json([notice.model_dump() for notice in many]) if many else None for many in notices],
     ]
-    return columns, [said(event, done) for event, done in zip(events, arguments, strict=True)]
+    return columns, list(map(said, events, arguments))
 
 
 def _outcomes(key: str, many: Sequence[Outcome]) -> list[list[Any]]:
@@ -232,18 +234,20 @@ def _outcomes(key: str, many: Sequence[Outcome]) -> list[list[Any]]:
     ]
 
 
-def _units(trajectory: Trajectory, words: Sequence[bytes]) -> list[list[Any]]:
+def _units(
+    trajectory: Trajectory, words: Sequence[bytes], events: Sequence[Sequence[Any]]
+) -> list[list[Any]]:
     opening = opening_query(trajectory)
-    word = dict(zip(map(id, trajectory.events), words, strict=True)).__getitem__
+    seqs, actors = events[_SEQ], events[_ACTOR]
     columns: list[list[Any]] = [[], [], [], [], []]
-    kinds, places, hashes, actors, openings = columns
-    for kind, events in all_spans(trajectory):
-        first = None if kind == "trajectory" else events[0]
+    kinds, firsts, hashes, who, openings = columns
+    for kind, places in all_places(trajectory):
         kinds.append(kind)
-        places.append(first and first.seq)
-        hashes.append(said_hash(kind, map(word, map(id, events))))
-        actors.append(first and first.actor)
-        openings.append(first is not None and first.seq == opening and kind != "participant")
+        hashes.append(said_hash(kind, [words[place] for place in places]))
+        first = None if kind == "trajectory" else places[0]
+        firsts.append(None if first is None else seqs[first])
+        who.append(None if first is None else actors[first])
+        openings.append(first is not None and seqs[first] == opening and kind != "participant")
     return [[trajectory.id] * len(kinds), *columns]
 
 
@@ -256,10 +260,9 @@ def _computed(measures: Iterable[Measure]) -> list[list[Any]]:
     return [columns[name] for name in SCHEMAS["computed"]]
 
 
-_BESIDE = [
-    list(SCHEMAS["events"]).index(name)
-    for name in ("sub", "live_only", "time", "status", "error", "states", "notices")
-]
+_PLACE = {name: place for place, name in enumerate(SCHEMAS["events"])}
+_SEQ, _ACTOR, _LIVE, _TIME = (_PLACE[name] for name in ("seq", "actor", "live_only", "time"))
+_BESIDE = [_PLACE[name] for name in ("sub", "live_only", "time", "status", "error", "states", "notices")]
 """Places of the columns of an event that say more than who did what."""
 
 
@@ -274,7 +277,7 @@ def _digest(given: Trajectory, words: Sequence[bytes], events: Sequence[Sequence
 
 def _brief(column: Sequence[Any]) -> Sequence[Any]:
     """One value of a column that has no others."""
-    return column[:1] if column and column.count(column[0]) == len(column) else column
+    return list(column[:1] if column and column.count(column[0]) == len(column) else column)
 
 
 def _state(content: object) -> str:

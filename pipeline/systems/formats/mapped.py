@@ -22,7 +22,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from hashlib import blake2b
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -135,7 +135,7 @@ def _once(
         return
     seen: set[bytes] = set()
     for number, line in numbered_lines(path, span):
-        mark = blake2b(line or str(number).encode(), digest_size=16).digest()
+        mark = sha256(line or str(number).encode(), usedforsecurity=False).digest()
         if mark not in seen:
             seen.add(mark)
             yield number, parsed(line, str(path), number)

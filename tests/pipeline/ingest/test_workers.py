@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -224,7 +224,7 @@ def test_a_large_source_that_cannot_be_parted_costs_no_other(
     good, bad, gone = _reading(difficult(tmp_path / "calls.jsonl")), _reading(log), _reading(log)
     bad = replace(bad, source=1, options=ReadOptions(map="no mapping"))
     gone = replace(gone, source=2, place=Place(tmp_path / "gone.jsonl", "gone", "mapped"))
-    read = list(workers.read_all([good, bad, gone], {}))
+    read = shared_out([good, bad, gone])
     assert sum(block.tables["trajectories"].num_rows for block in read) > 50
     wrong = [pair for block in read for pair in block.quarantined if pair[1]]
     reasons = [(item.reason.split(":")[0], source) for item, source in wrong]
@@ -269,7 +269,7 @@ def test_a_source_that_kills_its_reader_costs_no_other(
         path.write_text(call(number) + "\n")
         kind = Deadly if number == 2 else Place
         readings.append(Reading(number, kind(path, str(path), "mapped"), options, path.stat().st_size))
-    read = list(workers.read_all(readings, {}))
+    read = shared_out(readings)
     names = [name for block in read for name in block.tables["trajectories"]["native_id"].to_pylist()]
     wrong = [item for block in read for item in block.quarantined]
     assert sorted(names) == ["c0", "c1", "c3", "c4"]
@@ -319,6 +319,11 @@ def test_a_trajectory_with_what_is_no_json_costs_no_other(tmp_path: Path, value:
     stored = set(block.tables["events"]["trajectory_id"].to_pylist())
     assert stored == {head.id for head in block.heads}, "nothing of it is left in any table"
     assert [q.reason.split(":")[:2] for q, _ in block.quarantined] == [["cannot be stored", " TypeError"]]
+
+
+def shared_out(readings: Sequence[Reading]) -> list[blocks.Block]:
+    with workers.Readers() as readers:
+        return list(readers.blocks(readings, {}))
 
 
 def _reading(path: Path) -> Reading:
