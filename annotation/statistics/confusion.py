@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .estimate import UNIT, ratio
+from .estimate import UNIT, mean, ratio
 from .intervals import Floats, Ints, around
 from .strata import shares
 
@@ -70,7 +70,7 @@ class Calibration:
     """Expected calibration error, Brier score and the bins behind; None with a reason without units.
 
     `ece_by_chance` is what the error would be on average if every probability were right: 0 only of units
-    without end.
+    without end. The Brier score has a 95 % interval; the error, which is biased, has that yardstick instead.
     """
 
     ece: float | None
@@ -79,6 +79,8 @@ class Calibration:
     n: int
     reason: str | None = None
     ece_by_chance: float | None = None
+    brier_low: float | None = None
+    brier_high: float | None = None
 
 
 def confusion(
@@ -125,13 +127,19 @@ def confusion(
 
 
 def calibration(
-    probability: Floats, outcome: Ints, *, bins: int = 10, weights: Floats | None = None
+    probability: Floats,
+    outcome: Ints,
+    *,
+    bins: int = 10,
+    weights: Floats | None = None,
+    clusters: Ints | None = None,
 ) -> Calibration:
     """How far a judge's probabilities (n,) of 1 are from the human 0/1 outcomes (n,), in equal-width bins.
 
     ECE is the weighted mean of |observed − predicted| over bins (Naeini et al. 2015), Brier the mean squared
     error. ECE is biased upwards in small samples, the more so the more bins: read it beside `ece_by_chance`,
-    the mean over outcomes drawn with these probabilities.
+    the mean over outcomes drawn with these probabilities. `clusters` (n,) are trajectories where units are
+    smaller: the Brier score's interval, that of the estimator core, rests on them.
     """
     if not np.all((probability >= 0) & (probability <= 1)):
         raise ValueError("`probability` must lie in 0..1")
@@ -152,11 +160,17 @@ def calibration(
     ]
     gap = np.abs(observed - predicted)[filled]
     ece = float(held[filled] @ gap / weights.sum())
-    brier = float(weights @ (probability - outcome) ** 2 / weights.sum())
+    brier = mean((probability - outcome) ** 2, weights=weights, clusters=clusters, bounds=UNIT)
     drawn = np.random.default_rng(0).random((_DRAWS, n)) < probability
     shares = (weights * (drawn - probability)) @ np.eye(bins)[of_unit]
     return Calibration(
-        ece, brier, tuple(rows), n, ece_by_chance=float(np.abs(shares).sum(1).mean() / weights.sum())
+        ece,
+        brier.value,
+        tuple(rows),
+        n,
+        ece_by_chance=float(np.abs(shares).sum(1).mean() / weights.sum()),
+        brier_low=brier.low,
+        brier_high=brier.high,
     )
 
 

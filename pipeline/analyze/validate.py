@@ -141,7 +141,9 @@ def _calibration(code: Rated, judge: str) -> dict[str, Any]:
     given = code.probability[:, code.raters.index(judge)]
     usable = (human >= 0) & (said >= 0) & ~np.isnan(given) & (len(code.book.labels) == 2)
     positive = np.where(said == 0, given, 1 - given)[usable]
-    return {**asdict(calibration(positive, (human[usable] == 0).astype(np.int64))), "note": _evenly(code)}
+    within = None if code.clusters is None else code.clusters[usable]
+    found = calibration(positive, (human[usable] == 0).astype(np.int64), clusters=within)
+    return {**asdict(found), "note": _evenly(code)}
 
 
 def _evenly(code: Rated) -> str | None:
@@ -164,7 +166,8 @@ def _calibration_line(found: dict[str, Any]) -> str:
         return f"calibration: – ({found['reason']})"
     figures = f"error {found['ece']:.3f} (by chance alone {found['ece_by_chance']:.3f})"
     note = f"; {found['note']}" if found["note"] else ""
-    return f"calibration: {figures}, Brier {found['brier']:.3f}, n={found['n']}{note}"
+    brier = {"value": found["brier"], "low": found["brier_low"], "high": found["brier_high"]}
+    return f"calibration: {figures}, Brier {_number(brier)}, n={found['n']}{note}"
 
 
 def lines(page: dict[str, Any]) -> Iterator[str]:

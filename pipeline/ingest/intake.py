@@ -139,6 +139,7 @@ class Intake:
             self._wrong.extend((item, self._expected[n].source.path) for item, n in block.quarantined)
         with self.store.writing() as connection:
             stored = self._save(connection)
+            self._blocks = []  # DuckDB has a copy by now, and takes more to compress it
             _release(connection, self._expected[self._opened : opened])
             insert(
                 connection,
@@ -148,7 +149,7 @@ class Intake:
             self._note(connection, self._expected[self._noted : noted])
             self._derive(connection, stored, last=self._derives and reached is None)
         self.result.quarantined.extend(item for item, _ in self._wrong)
-        self._blocks, self._wrong = [], []
+        self._wrong = []
         self._opened, self._noted = opened, noted
 
     def _note(self, connection: duckdb.DuckDBPyConnection, many: Iterable[_Expected]) -> None:

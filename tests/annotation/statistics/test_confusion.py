@@ -51,6 +51,23 @@ def test_calibration_error_and_brier_score_are_those_worked_out_by_hand() -> Non
     assert found.bins[1].predicted is None
 
 
+def test_a_brier_score_has_the_interval_of_its_trajectories() -> None:
+    rng = np.random.default_rng(3)
+    trajectory = np.repeat(np.arange(40), 5)
+    often = np.repeat(rng.uniform(0.1, 0.9, 40), 5)  # what happens in a trajectory happens all through it
+    told = (rng.random(200) < often).astype(np.int64)
+    probability = np.full(200, 0.5)
+    probability[told == 1] = 0.7
+    together, apart = calibration(probability, told, clusters=trajectory), calibration(probability, told)
+    assert together.brier == pytest.approx(apart.brier)
+    (low, high), (lower, higher) = (
+        (found.brier_low or 0, found.brier_high or 0) for found in (apart, together)
+    )
+    assert lower < low < (together.brier or 0) < high < higher
+    single = calibration(probability[:5], told[:5], clusters=trajectory[:5])
+    assert (single.brier is None, single.brier_low) == (False, None)
+
+
 def test_calibration_error_stands_beside_what_chance_makes_of_right_probabilities() -> None:
     # Twenty units at .5: E|X − 10|/20 for X ~ Binomial(20, ½) is 20·C(19, 9)/2²⁰/20 = .0881.
     found = calibration(np.full(20, 0.5), np.repeat([0, 1], 10))
