@@ -12,6 +12,7 @@ from ...schemas import Quarantined, Trajectory
 from ..store import AMONG, Store, delete, derived, execute, insert, texts
 from ..store.columns import Tables, together, trajectories, without
 from ..store.garbage import few_collections
+from ..store.sync import load_codebooks
 from ..systems import References, Span, merge
 from . import sources as provenance
 from .blocks import Block, Head, Reading
@@ -167,7 +168,9 @@ class Intake:
         if last:
             waiting = connection.execute("SELECT trajectory_id FROM postponed").fetchall()
             connection.execute("DELETE FROM postponed")
-            derived.refresh(connection, {*ids, *(key for (key,) in waiting)})
+            # Else the next command would, and derive everything once more.
+            everything = load_codebooks(self.store.workspace, connection)
+            derived.refresh(connection, None if everything else {*ids, *(key for (key,) in waiting)})
         else:
             until = time.time() + derived.OVERDUE
             insert(connection, "postponed", [{"trajectory_id": key, "until": until} for key in ids])

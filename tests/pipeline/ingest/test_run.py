@@ -345,6 +345,24 @@ def test_what_a_reader_did_not_foresee_costs_only_its_source(
     assert result.quarantined[0].reason == "its reader failed: ZeroDivisionError: unforeseen"
 
 
+def test_an_ingest_leaves_nothing_for_the_next_command_to_derive(tmp_path: Path) -> None:
+    fresh = opened(tmp_path / "workspace")
+    take(fresh, session(tmp_path / NAME))
+    standing = fresh.standing()
+    assert standing is not None and not standing.lags
+    own = fresh.workspace.codebooks
+    own.mkdir()
+    shipped = (ROOT / "schemas" / "codebooks" / "initiative.toml").read_text()
+    (own / "own.toml").write_text(shipped.replace('"initiative"', '"own"', 1))
+    standing = fresh.standing()
+    assert standing is not None and standing.lags
+    take(fresh, session(tmp_path / "more" / NAME, Log().say(AGENT, "May I?").finish()))
+    standing = fresh.standing()
+    assert standing is not None and not standing.lags
+    rated = rows(fresh, "SELECT DISTINCT codebook FROM codebook_units WHERE codebook = 'own'")
+    assert rated == [{"codebook": "own"}]
+
+
 def test_the_hidden_information_reaches_neither_units_nor_what_is_shown(tmp_path: Path, store: Store) -> None:
     from coaudit.pipeline import codebooks
     from coaudit.pipeline.store import trajectories
