@@ -33,11 +33,15 @@ def recognised(path: Path, system: str = "auto") -> str | None:
 
 
 def discover(
-    root: Path, system: str = "auto", unreadable: Callable[[Path, OSError], None] | None = None
+    root: Path,
+    system: str = "auto",
+    unreadable: Callable[[Path, OSError], None] | None = None,
+    unknown: Callable[[Path], None] | None = None,
 ) -> Iterator[tuple[Path, str]]:
     """Sources at or below `root` with their systems; what lies inside a source belongs to it.
 
-    Links to folders are not followed. `unreadable` is told what could not be looked into.
+    Links to folders are not followed. `unreadable` is told what could not be looked into, `unknown` which
+    files are no source and in none.
     """
     waiting = [root]
     while waiting:
@@ -53,6 +57,8 @@ def discover(
             continue
         if system_name:
             yield path, system_name
+        elif unknown is not None and path.is_file():
+            unknown(path)
 
 
 def _checked_name(path: Path) -> None:

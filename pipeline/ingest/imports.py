@@ -20,6 +20,10 @@ from ..store import Store, dictionaries, ledger
 from ..systems.base import numbered_lines, only_object, parsed
 from . import labels
 
+FEW = 2
+"""So many lines that are no JSON are told one by one, where a file has no others."""
+TABLE = "a table of labels is read with --map (docs/labels.md)"
+OUTCOME = 'an outcome is {"trajectory": ..., "name": ..., "value": ...}'
 AHEAD = timedelta(minutes=5)
 """By so much another machine's clock may be ahead of ours."""
 PAIR = ("rater_version", "error_source", "rationale", "probability", "quote", "label", "error")
@@ -174,7 +178,7 @@ def ratings(store: Store, path: Path, mapping: labels.LabelMapping | None = None
     if not path.is_file():
         raise SourceError(f"{path}: no such file")
     if mapping is None:
-        return taken(store, (Given(str(path), *line) for line in _objects(path, result)), result)
+        return taken(store, (Given(str(path), *line) for line in _objects(path, result, TABLE)), result)
     return taken(store, _mapped(path, mapping, result), result)
 
 
@@ -235,7 +239,7 @@ def outcomes(store: Store, path: Path) -> Imported:
         names = _Names(connection)
     known = _given(store)
     fresh = []
-    for number, line in _objects(path, result):
+    for number, line in _objects(path, result, OUTCOME):
         try:
             given = GivenOutcome.model_validate(line)
             given = given.model_copy(update={"trajectory": names.resolve(given.trajectory)})
@@ -301,18 +305,26 @@ def _append(store: Store, fresh: list[Rating]) -> None:
     store.sync(lags=True)
 
 
-def _objects(path: Path, result: Imported) -> Iterator[tuple[int, dict[str, Any]]]:
+def _objects(path: Path, result: Imported, hint: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of a file of JSON Lines; of one in which no line is JSON it is said once, with a hint."""
     if not path.is_file():
         raise SourceError(f"{path}: no such file")
+    wrong: list[Quarantined] = []
+    no_json = True
     for number, raw in numbered_lines(path):
-        line = only_object(parsed(raw, str(path), number), str(path), number)
+        value = parsed(raw, str(path), number)
+        no_json = no_json and isinstance(value, Quarantined)
+        line = only_object(value, str(path), number)
         if isinstance(line, Quarantined):
-            result.quarantined.append(line)
+            wrong.append(line)
         elif twice := _said_twice(raw or b""):
             reason = f"{twice}: said twice in one object; which one holds?"
-            result.quarantined.append(Quarantined(source=str(path), line=number, reason=reason))
+            wrong.append(Quarantined(source=str(path), line=number, reason=reason))
         else:
             yield number, line
+    if no_json and len(wrong) > FEW:
+        wrong = [Quarantined(source=str(path), reason=f"none of its {len(wrong)} lines is JSON; {hint}")]
+    result.quarantined.extend(wrong)
 
 
 def _said_twice(line: bytes) -> str | None:

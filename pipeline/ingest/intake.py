@@ -76,6 +76,8 @@ class Intake:
         self._opened = 0
         """So many sources have had what was wrong with them before taken out of the quarantine."""
         self._reported = 0
+        self._taken: dict[str, int] = {}
+        """Trajectory -> its events, of those that are new or have grown."""
         self._noted = 0
         """So many sources are in the table of sources."""
 
@@ -196,7 +198,7 @@ class Intake:
                     again[head.id] = head
                 else:
                     fresh[head.id] = known
-                    self._count(events, head.remarks)
+                    self._count(head.id, events, head.remarks)
             late += (
                 [_Late(one, again[one.id]) for one in trajectories(block.tables, list(again))]
                 if again
@@ -224,13 +226,17 @@ class Intake:
             waiting[whole.native_id] = whole
             held |= {one.head.id, whole.id}
             ids.append(whole.id)
-            self._count(sum(not event.live_only for event in whole.events), Remarks.of(whole))
+            self._count(whole.id, sum(not event.live_only for event in whole.events), Remarks.of(whole))
         save(self.store, list(waiting.values()), connection, refresh=False)
         return ids
 
-    def _count(self, events: int, remarks: Remarks) -> None:
-        self.result.trajectories += 1
-        self.result.events += events
+    def _count(self, key: str, events: int, remarks: Remarks) -> None:
+        """Count a trajectory, which a record may have told of before in this run."""
+        before = self._taken.get(key)
+        self.result.trajectories += before is None
+        self.result.again += before is not None
+        self.result.events += events - (before or 0)
+        self._taken[key] = events
         self.result.remarks.add(remarks)
 
 

@@ -6,6 +6,7 @@ for each rater or code instead. docs/labels.md is the reference.
 
 from __future__ import annotations
 
+import itertools
 import re
 import tomllib
 from collections.abc import Iterator
@@ -33,6 +34,10 @@ FIELDS = (
     "created",
     "probability",
 )
+NAMED = 12
+"""So many columns are named to somebody who asked for another."""
+_OFTEN_EMPTY = ("event", "rationale", "created", "probability")
+"""Fields that nobody need have filled in."""
 
 
 class Constants(Model):
@@ -134,19 +139,24 @@ def parse(text: str, name: str) -> LabelMapping:
 
 
 def read(path: Path, mapping: LabelMapping) -> Iterator[Labelled | Quarantined]:
-    """The labels of a file; a record that holds none is quarantined with its number."""
+    """The labels of a file; a record that holds none is quarantined with its number, and a path of the
+    mapping at which no record has anything with what there is instead."""
     reading = _Reading(mapping)
+    records = 0
     for number, record in inputs.records(path, mapping.input):
         if isinstance(record, Quarantined):
             yield record
         elif not isinstance(record, dict):
             yield Quarantined(source=str(path), line=number, reason="expected an object")
         else:
+            records += 1
             for item in reading.labels(record):
                 if isinstance(item, str):
                     yield Quarantined(source=str(path), line=number, reason=item)
                 else:
                     yield Labelled(number, item)
+    for reason in reading.empty(records):
+        yield Quarantined(source=str(path), reason=reason)
 
 
 class _Reading:
@@ -159,9 +169,22 @@ class _Reading:
         self.raters = {name: self._getter(path) for name, path in mapping.raters.items()}
         self.codes = {name: self._getter(path) for name, path in mapping.codes.items()}
         self.patterns = {name: expression(pattern) for name, pattern in mapping.patterns.items()}
+        self.met: set[str] = set()
+        """The keys of the mapping that a record has something for."""
+        self.columns: dict[str, None] = {}
+        """What the first records have."""
+
+    def empty(self, records: int) -> Iterator[str]:
+        """A sentence for each rater, code or place of which none of so many records says anything."""
+        there = ", ".join(map(repr, itertools.islice(self.columns, NAMED)))
+        for key, path in self.mapping.paths():
+            if records and key not in self.met and key.removeprefix("rating.") not in _OFTEN_EMPTY:
+                yield f"{key}: none of {records} records has anything at {path!r}; they have {there}"
 
     def labels(self, record: dict[str, Any]) -> Iterator[dict[str, Any] | str]:
         """Every label of a record; a sentence for what is none."""
+        if len(self.columns) < NAMED:
+            self.columns |= dict.fromkeys(record)
         items = [record] if self.at is None else turns.events_in(record, self.at, None)
         if not isinstance(items, list):
             yield f"{self.at}: expected a list of labels"
@@ -174,7 +197,9 @@ class _Reading:
 
     def _of(self, record: dict[str, Any], item: dict[str, Any]) -> Iterator[dict[str, Any]]:
         constants = self.mapping.constants
-        said = {name: self._said(name, at(record, item)) for name, at in self.fields.items()}
+        logged = {name: at(record, item) for name, at in self.fields.items()}
+        self.met.update(f"rating.{name}" for name, value in logged.items() if value not in (None, ""))
+        said = {name: self._said(name, value) for name, value in logged.items()}
         said = {name: value for name, value in said.items() if value not in (None, "")}
         base = {
             "codebook": constants.codebook,
@@ -185,8 +210,10 @@ class _Reading:
         for rater, at_rater in (self.raters or {"": None}).items():
             for code, at_code in (self.codes or {"": None}).items():
                 own = at_rater or at_code
-                value = self._said("label", own(record, item)) if own else base.get("label")
-                label = self._label(value)
+                value = own(record, item) if own else None
+                if value not in (None, ""):
+                    self.met.add(f"raters.{rater}" if at_rater else f"codes.{code}")
+                label = self._label(self._said("label", value) if own else base.get("label"))
                 if label not in (None, ""):
                     names = {**({"rater": rater} if rater else {}), **({"code": code} if code else {})}
                     yield {**base, **names, "label": label}

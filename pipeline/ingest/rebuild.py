@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from os.path import exists
 
 import duckdb
 
@@ -133,7 +134,7 @@ def _filled(store: Store, sources: Sequence[Source], progress: Progress | None) 
     gone = forgetting.outside(store.workspace)
     logs = [source for source in sources if not source.reference and source.path not in gone.sources]
     with Readers() as readers:
-        readers.expect(sum(source.bytes or 0 for source in logs))
+        readers.expect(sum(source.bytes or 0 for source in logs if source.copied or exists(source.path)))
         intake = Intake(store, result, readers, derives=False)
         for item in _references(store, (one for one in sources if one.reference)):
             intake.refuse(item, item.source)

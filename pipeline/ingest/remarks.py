@@ -22,6 +22,9 @@ class Remarks:
 
     spoken: dict[str, Counter[str]] = field(default_factory=dict)
     """Kind -> participant -> events."""
+    messages: int = 0
+    wordless: int = 0
+    """Messages without a text."""
     answered: int = 0
     untold: int = 0
     alike: int = 0
@@ -39,6 +42,9 @@ class Remarks:
         events = [vars(event) for event in trajectory.events]
         for name, count in Counter([event["actor"] for event in events]).items():
             self.spoken.setdefault(kinds[name], Counter())[name] += count
+        texts = [event["text"] for event in events if event["kind"] == "message"]
+        self.messages += len(texts)
+        self.wordless += sum(not text for text in texts)
         for event in events:
             if (states := event["states"]) and "public" in states and event["kind"] in ("action", "finish"):
                 self._result(event["status"], trajectory.states.get(states["public"]))
@@ -47,6 +53,8 @@ class Remarks:
         """Count in what others counted."""
         for kind, counts in other.spoken.items():
             self.spoken.setdefault(kind, Counter()).update(counts)
+        self.messages += other.messages
+        self.wordless += other.wordless
         self.answered += other.answered
         self.untold += other.untold
         self.alike += other.alike
@@ -61,6 +69,11 @@ class Remarks:
         """The sentences for a person; none where nothing was stored."""
         if self.spoken:
             yield "participants: " + "; ".join(self._kind(kind) for kind in sorted(self.spoken, reverse=True))
+        if self.messages and self.wordless == self.messages:
+            yield (
+                f"none of the {self.messages} messages has a text: rules and judges see blanks. `text` of a "
+                "mapping (--map) says where it stands"
+            )
         if self.untold:
             looks = f" ({self.alike} of them read like errors)" if self.alike else ""
             yield (

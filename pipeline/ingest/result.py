@@ -19,6 +19,8 @@ class Ingested:
     trajectories: int = 0
     events: int = 0
     unchanged: int = 0
+    again: int = 0
+    """Records that told of a new trajectory once more, and what they added or changed is part of it."""
     quarantined: list[Quarantined] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     remarks: Remarks = field(default_factory=Remarks)

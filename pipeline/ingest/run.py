@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ...schemas import Quarantined, Trajectory
+from ...schemas.text import shortened
 from ..errors import SourceError
 from ..store import Store, ledger
 from ..systems import ReadOptions
@@ -22,6 +23,10 @@ from .workers import Readers
 
 NESTED = 2
 """So deep archives may lie in an archive."""
+NAMED = 5
+"""So many files that are left out are named."""
+LONGEST = 60
+"""Characters of a name that are shown."""
 SHOWN = 3
 """So many trajectories tell whether logs are read as meant."""
 
@@ -140,16 +145,20 @@ def _ingest_tree(
         name = tree.called(path).encode("utf-8", "backslashreplace").decode()
         result.quarantined.append(Quarantined(source=name, reason=reason))
 
-    sources = list(discover(tree.root, system, unreadable))
+    others: list[Path] = []
+    sources = list(discover(tree.root, system, unreadable, others.append))
     if not sources:
         reason = unrecognised(tree.root, system, tree.name)
         result.quarantined.append(Quarantined(source=tree.name, reason=reason))
         return
     result.found += len(sources)
+    if system == "auto":
+        result.notes.extend(_left_out(tree, others))
     known, wrong = known_sources(store), quarantined_sources(store)
     ways, gone = provenance.ways(store.workspace), forgetting.outside(store.workspace)
     places = [Place(path, tree.called(path), name) for path, name in sources]
-    readers.expect(sum(provenance.size(place) for place in places if place.name not in known))
+    fresh = [place for place in places if place.name not in known and place.name not in gone.sources]
+    readers.expect(sum(map(provenance.size, fresh)))
     intake = Intake(store, result, readers)
     for done, place in enumerate(places):
         if progress:
@@ -185,6 +194,22 @@ def _ingest_tree(
     intake.run(progress)
     if gone:
         forgetting.enforce(store)
+
+
+def _left_out(tree: Tree, files: Sequence[Path]) -> Iterator[str]:
+    """Name the files that no reader knows, hidden ones and archives aside, which are opened by themselves."""
+    names = [
+        shortened(tree.called(path).removeprefix(tree.name).lstrip("/!"), LONGEST)
+        for path in files
+        if not path.name.startswith(".") and not is_archive(path)
+    ]
+    if names:
+        some = "one file is" if len(names) == 1 else f"{len(names)} files are"
+        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        yield (
+            f"{some} no log of a known system, and left out: {', '.join(names[:NAMED])}{more}; "
+            "`coaudit map FILE` drafts a mapping"
+        )
 
 
 def _replaced(path: str, effect: forgetting.Effect) -> str:

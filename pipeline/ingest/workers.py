@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import signal
 import threading
 import time
 from collections import deque
@@ -49,8 +50,12 @@ class Readers:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._end()
+
+    def _end(self) -> None:
         if self._pool:
             self._pool.shutdown(wait=True, kill_workers=True)
+            self._pool = None
 
     def expect(self, size: int) -> None:
         """Start the processes where so many bytes are worth it, while the caller still looks for what is new
@@ -80,9 +85,10 @@ class Readers:
                 yield from self._result(*waiting.popleft(), references)
         while waiting:
             yield from self._result(*waiting.popleft(), references)
+        self._end()  # what is derived afterwards takes memory, too
 
     def _are_worth(self, size: int) -> bool:
-        return self._workers > 1 and size >= WORTH
+        return self._workers > 1 and size >= max(1, WORTH)
 
     def _submit(self, share: Share, references: Mapping[str, References]) -> Future[list[Block]]:
         self._pool = self._pool or _pool(self._workers)
@@ -174,6 +180,7 @@ def _begin(parent: int) -> None:
     import pyarrow as pa
 
     pa.set_memory_pool(pa.system_memory_pool())
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started it ends it
 
     def watch() -> None:
         while os.getppid() == parent:

@@ -193,10 +193,11 @@ def json_lines(path: Path, *, name: str | None = None) -> Iterator[tuple[int, Js
 
 def numbered_lines(path: Path, span: Span | None = None) -> Iterator[tuple[int, bytes | None]]:
     """Each non-empty line of a file as (1-based number, bytes); None for one longer than MAX_LINE."""
-    with path.open("rb", buffering=BUFFER) as file:
-        if span and span.lines is not None:
+    if span and span.lines is not None:
+        with path.open("rb") as file:  # little at once: what lies between its lines is another part's
             yield from _picked_lines(file, span.lines, span.end)
-            return
+        return
+    with path.open("rb", buffering=BUFFER) as file:
         if span:
             file.seek(span.start)
         for number, line in enumerate(_bounded_lines(file), start=span.line if span else 1):

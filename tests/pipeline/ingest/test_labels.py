@@ -9,10 +9,12 @@ import pytest
 from openpyxl import Workbook
 
 from coaudit.pipeline.errors import SourceError
+from coaudit.pipeline.ingest.imports import ratings
 from coaudit.pipeline.ingest.labels import Labelled, parse, read
 from coaudit.pipeline.systems.formats import inputs
 from coaudit.schemas import Quarantined
 from tests.conftest import Coaudit
+from tests.pipeline.stores import made
 
 MAP = """
 [constants]
@@ -46,6 +48,35 @@ def test_a_column_a_rater_is_a_label_each_and_an_empty_cell_none(tmp_path: Path)
         {**base, "trajectory": "s1", "rater": "ann"},
         {**base, "trajectory": "s2", "rater": "bob"},
     ]
+
+
+def test_a_column_that_the_file_lacks_is_named_with_those_that_it_has(tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text("id,mode,ann_says,Bob_says\ns1,C.1 Late,x,n\ns2,C.1 Late,,x\n", encoding="utf-8")
+    items = list(read(path, parse(MAP, "m.toml")))
+    assert [item.said["rater"] for item in items if isinstance(item, Labelled)] == ["ann"]
+    (wrong,) = [item.reason for item in items if isinstance(item, Quarantined)]
+    assert wrong == (
+        "raters.bob: none of 2 records has anything at 'bob_says'; "
+        "they have 'id', 'mode', 'ann_says', 'Bob_says'"
+    )
+    path.write_text("id|mode|ann_says|bob_says\ns1|C.1 Late|x|n\n", encoding="utf-8")
+    reasons = [item.reason for item in read(path, parse(MAP, "m.toml")) if isinstance(item, Quarantined)]
+    assert [reason.split(":")[0] for reason in reasons] == [
+        *("rating.trajectory", "rating.code", "raters.ann", "raters.bob")
+    ]
+
+
+def test_a_table_of_labels_without_a_mapping_is_told_once_what_to_do(tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text("trajectory,code,label\n" + "s1,C.1,yes\n" * 5)
+    store = made(tmp_path / "workspace")
+    (wrong,) = ratings(store, path).quarantined
+    assert wrong.reason == (
+        "none of its 6 lines is JSON; a table of labels is read with --map (docs/labels.md)"
+    )
+    path.write_text("one\n" * 5 + '{"trajectory": "s1"}\n')
+    assert len(ratings(store, path).quarantined) == 6, "what stands beside a line of JSON is told by itself"
 
 
 def test_the_sheets_of_a_workbook_are_read_as_tables(tmp_path: Path) -> None:

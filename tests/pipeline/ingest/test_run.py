@@ -345,6 +345,48 @@ def test_what_a_reader_did_not_foresee_costs_only_its_source(
     assert result.quarantined[0].reason == "its reader failed: ZeroDivisionError: unforeseen"
 
 
+def test_files_of_a_folder_that_no_reader_knows_are_named(tmp_path: Path, store: Store) -> None:
+    chat = json.dumps({"messages": [{"role": "user", "content": "Hello"}]})
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "chats.jsonl").write_text(f"{chat}\n")
+    (tmp_path / "logs" / "second.jsonl").write_text(f"# exported in 2026\n{chat}\n")
+    (tmp_path / "logs" / ".hidden").write_text("x")
+    session(tmp_path / "logs" / NAME)
+    result = take(store, tmp_path / "logs")
+    assert (result.trajectories, result.again) == (2, 0)
+    (note,) = result.notes
+    assert note.startswith("one file is no log of a known system, and left out: second.jsonl; ")
+
+
+def test_two_versions_of_a_trajectory_in_one_run_are_counted_as_one(tmp_path: Path, store: Store) -> None:
+    turns = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Good morning"}]
+    file = tmp_path / "chats.jsonl"
+    lines = [{"id": "one", "messages": turns[:1]}, {"id": "one", "messages": turns}, {"messages": turns[:1]}]
+    file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    result = take(store, file)
+    assert (result.trajectories, result.events, result.again) == (2, 3, 1)
+    assert rows(store, "SELECT count(*) AS n FROM events") == [{"n": 3}]
+
+
+def test_messages_without_any_text_are_remarked_on(tmp_path: Path, store: Store) -> None:
+    file = tmp_path / "log.csv"
+    file.write_text("session,who,what\n1,user,Hello\n1,bot,Hi\n")
+    mapping = """
+        [trajectory]
+        native_id = "session"
+        [event]
+        role = "who"
+        text = "what"
+        [roles]
+        user = "human"
+        bot = "agent"
+    """
+    wrong = mapping.replace('"what"', '"waht"')
+    assert not any("text" in note for note in take(store, file, system="mapped", map=mapping).remarks.notes())
+    notes = list(take(store, file, system="mapped", map=wrong).remarks.notes())
+    assert any(note.startswith("none of the 2 messages has a text") for note in notes)
+
+
 def test_an_ingest_leaves_nothing_for_the_next_command_to_derive(tmp_path: Path) -> None:
     fresh = opened(tmp_path / "workspace")
     take(fresh, session(tmp_path / NAME))
