@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import unicodedata
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ...schemas.text import shortened, visible
@@ -15,7 +17,13 @@ if TYPE_CHECKING:
 WIDTH = 8
 """Columns after the heads from which on a table is parted, each part with a label of its own."""
 LONGEST = 200
-"""Characters of a cell: LaTeX gives up on a line of some thousands."""
+"""Signs of a cell."""
+ROW = 1600
+"""Signs of a row, and of a caption: LaTeX gives up on a line of some three thousand."""
+ROWS = 40
+"""Rows of a table, of which a page has room for no more; what is over goes on in another."""
+FLOATS = 12
+"""Tables and figures that wait for a page at the most: LaTeX keeps no more than 18."""
 _UNWRITABLE = "%#{}~^\\&$\"' \t\n"
 """What no path of a figure can have in LaTeX."""
 _NAMES = """
@@ -61,7 +69,9 @@ def latex(report: Report, folder: str | None = None) -> str:
         parts += [_figure(one, folder, name) for name, one in named(report.figures)]
     for table in (table for table in report.tables if table.rows):
         for number, (name, part) in enumerate(table.parts(WIDTH), 1):
-            parts.append(_table(table, part, name, f"{table.name}{f'-{number}' if name else ''}"))
+            parts += _tables(table, part, name, f"{table.name}{f'-{number}' if name else ''}")
+    for place in range(len(parts) - FLOATS, 2, -FLOATS):
+        parts.insert(place, r"\clearpage")
     return "\n\n".join(parts) + "\n"
 
 
@@ -72,32 +82,40 @@ def _figure(figure: Figure, folder: str, name: str) -> str:
         r"\centering",
         r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
         rf"\includegraphics{{{path}}}}}",
-        rf"\caption{{{escaped(f'{figure.title}. {figure.caption}'.replace('`', ''))}}}",
+        rf"\caption{{{_caption(figure.title, figure.caption)}}}",
         rf"\label{{fig:{figure.name}}}",
         r"\end{figure}",
     ]
     return "\n".join(lines)
 
 
-def _table(table: Table, part: Table, name: str, label: str) -> str:
-    title = escaped(f"{table.title}{f': {name}' if name else ''}.")
-    said = escaped(table.caption.replace("`", ""))
+def _tables(table: Table, part: Table, name: str, label: str) -> Iterator[str]:
+    """A table, in as many as its rows need; the first has the label."""
+    title = f"{table.title}: {name}" if name else table.title
     columns = "".join("l" if i in part.left else "r" for i in range(len(part.columns)))
-    lines = [
-        r"\begin{table}",
-        rf"\caption{{{title} {said}}}",
-        rf"\label{{tab:{label}}}",
-        r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
-        rf"\begin{{tabular}}{{{columns}}}",
-        r"\toprule",
-        _line([_cell(column) for column in part.columns]),
-        r"\midrule",
-        *(_line([_cell(cell) for cell in row]) for row in part.rows),
-        r"\bottomrule",
-        r"\end{tabular}}",
-        r"\end{table}",
-    ]
-    return "\n".join(lines)
+    longest = min(LONGEST, ROW // len(part.columns))
+    head = [rf"\caption{{{_caption(title, table.caption)}}}", rf"\label{{tab:{label}}}"]
+    for first in range(0, len(part.rows), ROWS):
+        yield "\n".join(
+            [
+                r"\begin{table}",
+                *(head if not first else [rf"\noindent {_caption(title, 'Continued.')}\par\smallskip"]),
+                r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
+                rf"\begin{{tabular}}{{{columns}}}",
+                r"\toprule",
+                _line([_cell(column, longest) for column in part.columns]),
+                r"\midrule",
+                *(_line([_cell(cell, longest) for cell in row]) for row in part.rows[first : first + ROWS]),
+                r"\bottomrule",
+                r"\end{tabular}}",
+                r"\end{table}",
+            ]
+        )
+
+
+def _caption(title: str, said: str) -> str:
+    end = "" if title[-1:] in tuple(".?!") else "."
+    return escaped(_fitted(f"{title}{end} {said}".replace("`", ""), ROW))
 
 
 def _line(cells: list[str]) -> str:
@@ -106,11 +124,17 @@ def _line(cells: list[str]) -> str:
     return ("{}" if row[:1] in ("[", "*") else "") + row + r" \\"
 
 
-def _cell(cell: Cell) -> str:
+def _cell(cell: Cell, longest: int) -> str:
     """A value with its interval; why there is none stands in the report, not in a paper's table."""
     if isinstance(cell, str):
-        return escaped(shortened(cell, LONGEST))
+        return escaped(_fitted(cell, longest))
     return escaped(f"{cell.text} {cell.bounds}".strip())
+
+
+def _fitted(text: str, most: int) -> str:
+    """A text of so many signs at the most as it is set: one that goes by its number takes several."""
+    widths = itertools.accumulate(len(f"U+{ord(sign):04X}") if _is_other(sign) else 1 for sign in text)
+    return shortened(text, max(1, sum(1 for _ in itertools.takewhile(lambda width: width <= most, widths))))
 
 
 def writable(folder: str) -> bool:
@@ -126,8 +150,13 @@ def escaped(text: str) -> str:
 def _sign(sign: str) -> str:
     if sign in _SPECIAL:
         return _SPECIAL[sign]
+    return rf"\coauditother{{{ord(sign):04X}}}{{{sign}}}" if _is_other(sign) else sign
+
+
+def _is_other(sign: str) -> bool:
+    """Whether pdfLaTeX may not have a sign."""
+    if sign in _SPECIAL or sign in _LETTERS:
+        return False
     parts = unicodedata.normalize("NFD", sign)
     latin = sign < "\u0180" and parts[0].isascii() and len(parts) < 3 and set(parts[1:]) <= set(_ACCENTS)
-    if latin or sign in _LETTERS:
-        return sign
-    return rf"\coauditother{{{ord(sign):04X}}}{{{sign}}}"
+    return not latin

@@ -40,6 +40,15 @@ def test_words_of_a_log_are_no_commands() -> None:
     assert not re.search(r"(?<!\\)[%$#_]", text)
 
 
+def test_a_long_table_goes_on_in_others_and_no_row_is_lost() -> None:
+    rows = tuple((f"row {n}.",) for n in range(95))
+    text = latex(Report("now", "here", (), (Table("long", "Did it work?", "So.", ("Row",), rows),), ()))
+    assert re.findall(r"row \d+\.", text) == [row for (row,) in rows]
+    assert text.count(r"\begin{table}") == text.count(r"\toprule") == 3
+    assert text.count(r"\caption{Did it work? So.}") == text.count(r"\label{tab:long}") == 1
+    assert text.count("Did it work? Continued.") == 2
+
+
 @pytest.mark.slow
 def test_whatever_a_log_says_can_be_set(tmp_path: Path) -> None:
     needs("pdflatex", "a paper cannot be set")
@@ -49,7 +58,11 @@ def test_whatever_a_log_says_can_be_set(tmp_path: Path) -> None:
     words += ["".join(map(chr, range(0x168, 0x230))), "".join(map(chr, range(0x370, 0x400)))]
     rows = tuple((word, Number(0.5, 0.2, 0.7, 40)) for word in words)
     table = Table("words", "Of λ ¿ 漢", " ".join(words[:7]), ("Code", "≥ λ"), rows)
-    report = Report("now", "here", (), (table,), ())
+    condition = "Условие эксперимента: без подсказок и с подтверждением действий агента " * 3
+    wide = Table("wide", "漢" * 5000, "漢" * 5000, ("漢🙂" * 100, *[condition] * 8), (("漢" * 300,) * 9,) * 3)
+    long = Table("long", "Long?", "Many rows.", ("Task", "n"), tuple((f"t{n}", str(n)) for n in range(1500)))
+    many = tuple(Table(f"t{n}", "Many", "Tables.", ("a",), (("b",),)) for n in range(120))
+    report = Report("now", "here", (), (table, wide, long, *many), ())
     (tmp_path / "report.tex").write_text(latex(report), encoding="utf-8")
     paper = (
         r"\documentclass{article}\usepackage{booktabs,graphicx}\begin{document}\listoftables\input{report}"
