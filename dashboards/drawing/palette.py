@@ -5,6 +5,7 @@ Their yellow, which vanishes on white, is a brown here.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -25,7 +26,8 @@ def colour(
 ) -> alt.Color:
     """A nominal colour in Okabe–Ito; `fixed` names the colour of each value.
 
-    A legend has those with a colour of their own, of which `rows`, if given, have any.
+    A legend has those with a colour of their own, of which `rows`, if given, have any, and one more for the
+    others.
     """
     scale = alt.Scale(range=[*COLOURS, REST])
     legend = alt.Legend(orient="top", labelLimit=320)
@@ -33,5 +35,10 @@ def colour(
         scale = alt.Scale(domain=list(fixed), range=list(fixed.values()))
         there = {row[field] for row in rows}
         own = [name for name, hue in fixed.items() if hue != REST and (not rows or name in there)]
-        legend = alt.Legend(orient="top", labelLimit=320, values=own or list(fixed))
+        rest = [name for name, hue in fixed.items() if hue == REST and name in there]
+        called = "datum.label"
+        if len(rest) > 1:
+            called = f"datum.label == {json.dumps(rest[0])} ? 'others' : datum.label"
+        shown = [*own, *rest[:1]] or list(fixed)
+        legend = alt.Legend(orient="top", labelLimit=320, values=shown, labelExpr=called)
     return alt.Color(f"{field}:N", title=title, scale=scale, legend=legend)

@@ -43,7 +43,7 @@ def show(only: Selection) -> None:
             )
         )
     rows = [row for row in ask(progress.coverage) if row["rater"]]
-    books = sorted({row["codebook"] for row in rows}, key=lambda book: (-_labels(rows, book), book))
+    books = sorted({row["codebook"] for row in rows}, key=lambda book: (*_weight(rows, book), book))
     if not books:
         st.info("Nothing is rated yet: run `coaudit judge`, then label a sample in Label Studio.")
         return
@@ -70,9 +70,12 @@ def show(only: Selection) -> None:
     _plan([row["seconds"] for row in ask(progress.pace) if row["codebook"] == book])
 
 
-def _labels(rows: list[dict[str, Any]], book: str) -> int:
-    """How many labels people gave on a codebook: the page opens on the one with most."""
-    return sum(row["answers"] or 0 for row in rows if row["codebook"] == book and row["kind"] == "human")
+def _weight(rows: list[dict[str, Any]], book: str) -> tuple[bool, int]:
+    """The page opens on a codebook that several raters answered, of these on the one with most of people's
+    labels."""
+    answered = [row for row in rows if row["codebook"] == book and row["answers"]]
+    labels = sum(row["answers"] for row in answered if row["kind"] == "human")
+    return len({row["rater"] for row in answered}) < 2, -labels
 
 
 def _forest(result: list[Agreement], coefficient: str) -> None:

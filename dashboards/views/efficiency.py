@@ -17,6 +17,7 @@ from ..drawing import days, figures, groups
 from ..drawing.palette import colour
 
 BY = ("system", "condition", "task")
+EFFICIENCY = ("tes", "progress_completeness")
 TOP = 5
 """States that are shown of each kind and condition."""
 
@@ -34,7 +35,7 @@ def show(only: Selection) -> None:
     with one:
         _capabilities(rows)
     with two:
-        _tes(only)
+        _tes(only, rows)
     _balance(rows)
 
 
@@ -124,8 +125,12 @@ def _capabilities(rows: list[Metric]) -> None:
     )
 
 
-def _tes(only: Selection) -> None:
-    rows = ask(queries.over_days, only, ("tes", "progress_completeness"))
+def _tes(only: Selection, metrics: list[Metric]) -> None:
+    rows = ask(queries.over_days, only, EFFICIENCY)
+    timeless = [row for row in metrics if row.metric in EFFICIENCY and row.value is not None]
+    if timeless and not rows:
+        _without_days(timeless)
+        return
 
     def draw(data: alt.Data) -> alt.Chart:
         return (
@@ -154,8 +159,47 @@ def _tes(only: Selection) -> None:
         draw,
         key="tes",
         alternative="TES by day and condition",
-        metrics=("tes", "progress_completeness"),
+        metrics=EFFICIENCY,
         empty="No trajectory efficiency yet: run `coaudit ingest PATH --system overcooked --reference DIR`.",
+    )
+
+
+def _without_days(rows: list[Metric]) -> None:
+    """Efficiency by condition, of logs that say nothing of when."""
+    shown = [
+        {
+            **dict(zip(BY, (str(value) for value in (row.group or {}).values()), strict=True)),
+            "measure": f"{row.metric}, {row.participant or 'team'}",
+            "value": row.value,
+            "low": row.low,
+            "high": row.high,
+            "n": row.n,
+        }
+        for row in rows
+    ]
+
+    def draw(data: alt.Data) -> alt.Chart:
+        base = alt.Chart(data).encode(
+            y=alt.Y("condition:N", title=None, axis=groups.axis([str(row["condition"]) for row in shown])),
+            yOffset="measure:N",
+            color=colour("measure", "Measure"),
+        )
+        lines = base.mark_rule(strokeWidth=2, aria=False).encode(
+            x=alt.X("low:Q", title="Score, with 95 % interval", scale=alt.Scale(domain=[0, 1])), x2="high:Q"
+        )
+        return lines + base.mark_point(filled=True, size=80).encode(
+            x="value:Q", tooltip=["measure:N", "task:N", "value:Q", "n:Q"]
+        )
+
+    figures.chart(
+        "Trajectory efficiency",
+        shown,
+        draw,
+        key="tes",
+        alternative="TES and progress completeness by condition",
+        metrics=EFFICIENCY,
+        note="These logs do not say when; a point is a task.",
+        empty="",
     )
 
 
@@ -166,7 +210,7 @@ def _balance(rows: list[Metric]) -> None:
         base = alt.Chart(data).encode(
             y=alt.Y("condition:N", title=None, axis=groups.axis([row["condition"] for row in shown])),
             yOffset="task:N",
-            color=colour("task", "Task"),
+            color=colour("task", "Task", groups.colours("task"), shown),
         )
         lines = base.mark_rule(strokeWidth=2, aria=False).encode(
             x=alt.X("workload_balance_low:Q", title="Workload balance, with 95 % interval"),

@@ -251,6 +251,11 @@ def test_a_condition_has_one_colour_whatever_is_filtered(thirty: Path) -> None:
     scale = colour("condition", "Condition", colours).to_dict()
     assert dict(zip(scale["scale"]["domain"], scale["scale"]["range"], strict=True)) == colours
     assert len(scale["legend"]["values"]) == 7, "a legend has those with a colour of their own"
+    drawn = [{"condition": name} for name in list(colours)[5:12]]
+    legend = colour("condition", "Condition", colours, drawn).to_dict()["legend"]
+    assert legend["values"] == list(colours)[5:8] and "'others'" in legend["labelExpr"], (
+        "one for the grey ones"
+    )
 
 
 def test_groups_that_are_not_shown_are_one_row_with_their_counts_added_up() -> None:
