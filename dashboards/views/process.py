@@ -13,6 +13,7 @@ from ...pipeline.report import Number, Table
 from ...pipeline.report.names import named
 from ...pipeline.report.tables import of_metric
 from ...pipeline.store import Selection
+from ...schemas import Metric
 from .. import queries
 from ..cache import ask
 from ..drawing import figures, groups
@@ -32,6 +33,8 @@ MEASURES = (
 )
 WIDTH = 0.1
 """Of a bin of a measure."""
+NOTES = 3
+"""So many groups' notes stand below a table."""
 ROW = 22
 """Pixels of a group's row."""
 FRAME = 150
@@ -80,13 +83,25 @@ def _by_group(only: Selection, by: str, rater: str | None, shown: list[str]) -> 
         Table(
             name="by_group",
             title=f"How the teams worked, by {by.replace('_', ' ')}",
-            caption="Means or pooled shares with 95 % intervals; a number leads to its sessions.",
+            caption="Means or pooled shares with 95 % intervals; a number leads to its sessions."
+            + _noted([row for row in rows if row.group and str(row.group[by] or "–") in shown]),
             columns=("System", by.replace("_", " ").capitalize(), *map(named, names)),
             rows=lines,
             heads=2,
             empty="No group has these words." if cells else "Nothing is here yet: run `coaudit ingest PATH`.",
         )
     )
+
+
+def _noted(rows: list[Metric]) -> str:
+    """What `metrics` says beside the numbers of an initiative that nobody took."""
+    notes = [
+        f"{' · '.join(str(part) for part in (row.group or {}).values())}: {row.note}"
+        for row in rows
+        if row.metric == "initiative_entropy" and row.note
+    ]
+    more = f"; and so for {len(notes) - NOTES} more groups" if len(notes) > NOTES else ""
+    return f" Initiative entropy, {'; '.join(notes[:NOTES])}{more}." if notes else ""
 
 
 def _initiative(only: Selection, by: str, rater: str | None, shown: list[str]) -> None:

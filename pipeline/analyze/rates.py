@@ -193,13 +193,16 @@ def _weighed(human: Floats, drawn: Floats) -> tuple[Floats, Floats | None, str]:
     if not asked.any():
         return human, None, ""
     if not (asked & sampled).any():
-        whole = bool((human >= 0).all())
-        return human, None, "; " + ("every unit was labelled" if whole else _NO_SAMPLE)
+        if not (human >= 0).all():
+            return human, None, f"; {_NO_SAMPLE}"
+        differ = bool(((human > 0) & (human < 1)).any())
+        return human, None, f"; every unit was labelled{_DIVIDED if differ else ''}"
     beyond = int((asked & ~sampled).sum())
     words = f"; {beyond} labelled units outside the samples left out" if beyond else ""
     return np.where(sampled, human, MISSING), np.where(sampled, drawn, 1.0), words
 
 
+_DIVIDED = ", and of what people differ on others may say something else: hence an interval"
 _NO_SAMPLE = "no sample on record, taken as a simple random one"
 
 
