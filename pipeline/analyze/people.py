@@ -23,6 +23,8 @@ from .matrices import rated
 from .matrix import Population, Rated, chosen_books, group_name, groups
 
 WANTED = ("cohen_kappa", "mean_cohen_kappa", "fleiss_kappa", "krippendorff_alpha", "percent_agreement")
+ON_A_SCALE = ("cohen_kappa_quadratic", "krippendorff_alpha")
+"""Of labels that have an order: a near miss is less wrong than a far one."""
 
 
 def people(store: Store, names: Sequence[str] = (), by: Sequence[str] = ("condition",)) -> dict[str, Any]:
@@ -40,6 +42,7 @@ def people(store: Store, names: Sequence[str] = (), by: Sequence[str] = ("condit
                 {
                     "codebook": book.name,
                     "unit": book.unit,
+                    "level": book.level,
                     "raters": sorted({rater for code in codes for rater in code.humans}),
                     "codes": [row.model_dump() for row in rows],
                     "counts": marks,
@@ -55,7 +58,7 @@ def people(store: Store, names: Sequence[str] = (), by: Sequence[str] = ("condit
 
 
 def _is_peoples(row: Agreement, code: Rated) -> bool:
-    return row.coefficient in WANTED and set(row.raters) <= set(code.humans)
+    return row.coefficient in (*WANTED, *ON_A_SCALE) and set(row.raters) <= set(code.humans)
 
 
 def _counts(code: Rated) -> dict[str, Any]:
@@ -93,15 +96,17 @@ def _rows(
     if not some.any():
         return
     weights = None if part.weights is None else np.tile(part.weights[units], len(codes))[some]
+    book = codes[0].book
     ratings = Ratings(
         matrix=cells[some],
-        labels=codes[0].book.labels,
+        labels=book.labels,
         raters=raters,
-        level="nominal",
+        level=book.level,
         weights=weights,
         clusters=clusters[some],
     )
-    for one in measuring.agreement(ratings, ("cohen_kappa", "mean_cohen_kappa", "fleiss_kappa")):
+    wanted = ("cohen_kappa", "mean_cohen_kappa", "fleiss_kappa") if book.level == "nominal" else ON_A_SCALE
+    for one in measuring.agreement(ratings, wanted):
         counted = {"n_traces": len(np.unique(clusters[some])), "population": part.name or None}
         yield {"group": group, **counted, **_row(one)}
 
@@ -128,15 +133,23 @@ def lines(page: dict[str, Any]) -> Iterator[str]:
         yield f"People on {book['codebook']}: {', '.join(book['raters'])}"
         for count in book["counts"]:
             rows = [row for row in book["codes"] if row["code"] == count["code"]]
-            shown = [row for row in rows if row["coefficient"] in ("mean_cohen_kappa", "fleiss_kappa")]
+            chosen = ("mean_cohen_kappa", "fleiss_kappa") if book["level"] == "nominal" else ON_A_SCALE
+            shown = [row for row in rows if row["coefficient"] in chosen]
             shown = shown or [row for row in rows if row["coefficient"] == "cohen_kappa"]
-            found = ", ".join(f"{count['positive'][r]} of {count['n'][r]}" for r in count["positive"])
-            yield f"  {count['code']}: {'; '.join(map(_said, shown))}; found {found}"
+            figures = map(_said, shown) if shown else ["one person labelled it"]
+            yield f"  {count['code']}: {'; '.join([*figures, _counted(count, book['level'])])}"
         joint = [row for row in book["pooled"] if row["coefficient"] != "cohen_kappa"]
         for row in joint or book["pooled"]:
             said = (row["group"], f"{row['n_traces']} traces", row["population"])
             where = ", ".join(text for text in said if text)
             yield f"  over all codes ({where}): {_said(row)}"
+
+
+def _counted(count: dict[str, Any], level: str) -> str:
+    """How often each found the code; how many units each labelled on a scale, which has nothing to find."""
+    if level == "nominal":
+        return "found " + ", ".join(f"{count['positive'][r]} of {count['n'][r]}" for r in count["positive"])
+    return "labelled " + ", ".join(str(n) for n in count["n"].values())
 
 
 def _said(row: dict[str, Any]) -> str:

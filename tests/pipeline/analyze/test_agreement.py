@@ -15,6 +15,7 @@ from coaudit.pipeline import codebooks
 from coaudit.pipeline.analyze import agreement, compare, matrices, rates, validate
 from coaudit.pipeline.analyze.matrices import joint_inclusion
 from coaudit.pipeline.analyze.metrics import metrics
+from coaudit.pipeline.analyze.people import lines as people_lines
 from coaudit.pipeline.analyze.people import people as validate_people
 from coaudit.pipeline.errors import SourceError, UsageError
 from coaudit.pipeline.ingest.rebuild import rebuild
@@ -679,6 +680,19 @@ def test_only_codes_that_are_there_or_not_make_sets(tmp_path: Path) -> None:
     said(found, "first", {("ann", "late"): "yynn", ("bob", "late"): "yyyn"})
     (row,) = people(agreement.of_workspace(found), "krippendorff_alpha_masi", "ann", "bob")
     assert row.population == "sets of the 1 of 2 codes that all of them rated"
+
+
+def test_people_on_a_scale_are_told_by_how_far_they_differ(tmp_path: Path) -> None:
+    found = runs(tmp_path, 4)
+    said(found, "scale", {("ann", "late"): "1123", ("bob", "late"): "1223"})
+    page = validate_people(found)
+    (first, code, *_) = people_lines(page)
+    assert first == "People on scale: ann, bob"
+    assert "cohen_kappa_quadratic" in code and "krippendorff_alpha" in code
+    assert code.endswith("labelled 4, 4") and "fleiss" not in code and "found" not in code
+    said(found, "first", {("ann", "late"): "yynn"})
+    (alone,) = [line for line in people_lines(validate_people(found)) if line.endswith("found 2 of 4")]
+    assert ": ;" not in alone
 
 
 def test_kappa_over_all_codes_weighs_the_units_of_a_sample_as_kappa_of_one_code_does(tmp_path: Path) -> None:
