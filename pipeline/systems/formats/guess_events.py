@@ -16,6 +16,7 @@ from .guess_names import (
     CALLED,
     NAMES,
     PEOPLE,
+    SECRET,
     SPEAKERS,
     SPEECH,
     TOOL_NAMES,
@@ -24,6 +25,7 @@ from .guess_names import (
     is_label,
     is_number,
     is_said,
+    is_sentence,
     is_seq,
     is_speaker,
     is_time,
@@ -77,7 +79,7 @@ def of_events(made: Guess, seen: Survey, inside: str) -> None:
     else:
         _named_roles(made, seen, inside, role)
         take("action", names)
-        first = take("text", text)
+        first = take("text", text or _sentences(seen, inside))
         if first and "action" in made.event:
             rest = [one for one in text if one.path not in taken]
             made.event["text"] = [first.path, *(one.path for one in rest[:1])] if rest else first.path
@@ -90,6 +92,13 @@ def of_events(made: Guess, seen: Survey, inside: str) -> None:
     take("time", [one for one in named(paths, NAMES["time"], inside) if is_time(one)])
     if not inside:
         take("seq", [one for one in named(paths, NAMES["seq"], inside) if is_seq(one)])
+
+
+def _sentences(seen: Survey, inside: str) -> list[PathSeen]:
+    """What somebody may have said under a name that does not tell, the longest first."""
+    own = [one for one in seen.paths.values() if one.path.startswith(inside) and is_sentence(one)]
+    own = [one for one in own if not re.search(r"\[\]|(?<!\\)\.", one.path[len(inside) :])]
+    return sorted((one for one in own if not SECRET.search(one.key)), key=lambda one: -one.mean_length)
 
 
 def _parties(seen: Survey, inside: str) -> list[PathSeen]:

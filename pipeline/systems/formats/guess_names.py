@@ -38,7 +38,7 @@ NAMES: dict[str, tuple[str, ...]] = {
             "thoughts",
         ),
         *("output", "reasoning", "model_output", "completion", "utterances", "say", "sentence", "1", "query"),
-        *("chat", "comment", "line", "data"),
+        *("chat", "comment", "line", "data", "said", "says", "speech"),
     ),
     "time": (
         "timestamp",
@@ -146,9 +146,9 @@ HEAD: dict[str, tuple[str, ...]] = {
     "instance": ("instance_id", "task_id", "question_id", "problem_id", "instance", "example_id"),
 }
 OUTCOME = re.compile(
-    r"(?:^|_)(?:reward|score|success|successful|resolved|passed|pass|correct|is_correct|is_corrected|rating|solved"
+    r"(?:^|[_\W])(?:reward|score|success|successful|resolved|passed|pass|correct|is_correct|is_corrected|rating|solved"
     r"|winner|win|won|accuracy|exit_status|completed|grade|satisfaction|final_reward|outcome|verdict|result|status"
-    r"|f1|error_rate|win_rate)(?:$|_)",
+    r"|f1|error_rate|win_rate)(?:$|[_\W])",
     re.IGNORECASE,
 )
 GOALS = ("resolved", "solved", "is_correct", "correct", "passed", "reward", "score", "win", "won")
@@ -266,6 +266,14 @@ def is_said(one: PathSeen) -> bool:
     """Texts that somebody may have said: long or many, or under a name that says so."""
     telling = one.key.lower() in SAID
     return one.kinds["text"] > 0 and (telling or one.more or one.mean_length > 12 or len(one.values) > 8)
+
+
+def is_sentence(one: PathSeen) -> bool:
+    """Texts of several words that are nearly all different, whatever they stand under."""
+    texts = [text for text in one.texts if text]
+    words = sum(len(text.split()) > 2 for text in texts)
+    different = one.more or len(one.values) > 0.5 * one.count
+    return bool(texts) and set(one.kinds) <= {"text", "null"} and different and words > 0.6 * len(texts)
 
 
 def is_speaker(one: PathSeen) -> bool:

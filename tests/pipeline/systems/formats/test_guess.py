@@ -370,3 +370,12 @@ def test_calls_beside_what_is_said_have_the_results_that_name_them(tmp_path: Pat
         "failed",
         {"observation": "Error: no such folder"},
     )
+
+
+def test_what_was_said_is_known_by_its_words_where_its_name_tells_nothing(tmp_path: Path) -> None:
+    log = tmp_path / "export.csv"
+    rows = [f"P{n // 4};{('H', 'AI')[n % 2]};what number {n} says;{n // 4 % 2}" for n in range(24)]
+    log.write_text("\n".join(["Session;Speaker (H/AI);Wortlaut;solved?", *rows]) + "\n")
+    mapping = tomllib.loads(draft(log).text)
+    assert mapping["event"]["text"] == "Wortlaut"
+    assert mapping["outcomes"] == {"solved?": "solved?"}
