@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -91,6 +92,8 @@ def progress(title: str) -> Iterator[Progress]:
         yield report
 
 
+PIPED = 160
+"""Columns of a table that goes to no terminal, unless COLUMNS says how many."""
 CELL = 200
 """So many characters of a cell are shown: a log may call a session by a megabyte."""
 
@@ -106,7 +109,8 @@ def table(title: str, columns: list[str], rows: list[list[str]]) -> None:
         drawn.add_column(Text(name), overflow="fold")
     for row in rows:
         drawn.add_row(*(Text(visible(shortened(cell, CELL))) for cell in row))
-    Console().print(drawn)  # as wide as the terminal, 80 columns where it is piped, or what COLUMNS says
+    asked = sys.stdout.isatty() or "COLUMNS" in os.environ
+    Console(width=None if asked else PIPED).print(drawn)
 
 
 def number(value: float | None, digits: int = 3) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from typing import Annotated
 
@@ -38,6 +39,18 @@ def dashboard(
     }
     command = [sys.executable, "-P", "-m", "streamlit", "run", str(app)]
     command += [part for name, value in flags.items() for part in (f"--{name}", value)]
+    _check_free(port)
     say(f"http://127.0.0.1:{port}  (Ctrl-C ends it)")
     os.environ["COAUDIT_WORKSPACE"] = str(place.path.resolve())
     os.execv(sys.executable, command)
+
+
+def _check_free(port: int) -> None:
+    with socket.socket() as trial:
+        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            trial.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise CoauditError(
+                f"port {port} of 127.0.0.1 cannot be had: {error.strerror}; --port N"
+            ) from error

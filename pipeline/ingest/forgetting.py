@@ -97,7 +97,7 @@ def undo(store: Store, name: str) -> list[str]:
     trajectories = [one for one in given.trajectories if one.startswith(name)]
     if not sources and not trajectories:
         some = ", ".join(sorted(given.sources | given.trajectories)[:5]) or "nothing"
-        raise UsageError(f"{name!r} is not forgotten; forgotten are: {some}")
+        raise UsageError(f"{name!r} is not forgotten; forgotten are (sources and ids): {some}")
     now = ledger.now()
     lines = [Forgotten(source=one, undo=True, time=now) for one in sources]
     lines += [Forgotten(trajectory=one, undo=True, time=now) for one in trajectories]

@@ -25,4 +25,4 @@ def _described(seen: Survey) -> str:
     keys = ", ".join(drafting.quoted(key) for key in top[:KEYS]) + (" …" if len(top) > KEYS else "")
     n = len(seen.records)
     what = f"{n}{'+' if n >= 1000 else ''} record{'s' * (n != 1)}"
-    return f"it looks like {what} of {seen.format} with {keys}"
+    return f"it looks like {what} of {seen.format} with {keys or 'nothing in it'}"

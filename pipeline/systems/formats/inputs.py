@@ -164,7 +164,12 @@ def _no_text(path: Path, error: UnicodeDecodeError) -> str:
         head = file.read(LOOK)
     if b"\0" in head:
         return "a binary file, and not of a format that is read"
-    return f"not UTF-8: {error}"
+    return _not_utf8(error)
+
+
+def _not_utf8(error: UnicodeDecodeError) -> str:
+    there = f"byte {error.object[error.start]:#x} at {error.start}"
+    return f"not UTF-8 ({there}): convert the file, or export it as UTF-8"
 
 
 def _rows_of_csv(path: Path) -> Iterator[Record]:
@@ -172,7 +177,7 @@ def _rows_of_csv(path: Path) -> Iterator[Record]:
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        yield None, Quarantined(source=str(path), reason=f"not UTF-8: {error}")
+        yield None, Quarantined(source=str(path), reason=_not_utf8(error))
         return
     reader = csv.reader(io.StringIO(text, newline=""), _dialect(path, text))
     csv.field_size_limit(MAX_TEXT)

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tarfile
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from coaudit.pipeline.cli import main
+from coaudit.pipeline.cli.console import table
 from coaudit.pipeline.ingest.archives import unpacked
 from coaudit.pipeline.store import Store
 from coaudit.pipeline.systems.base import MAX_LINE
@@ -466,3 +468,25 @@ def test_an_interrupt_in_the_middle_of_a_query_is_no_error(
     with pytest.raises(SystemExit) as ended:
         main.main()
     assert ended.value.code == main.INTERRUPTED and capsys.readouterr() == ("", "")
+
+
+def test_a_dashboard_says_that_its_port_is_taken_before_where_it_would_be(coaudit: Coaudit) -> None:
+    coaudit("ingest", ROOT / "data" / "coblock")
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        done = coaudit("dashboard", "--port", str(port), status=1)
+    assert f"port {port} of 127.0.0.1 cannot be had" in done.err and "http://" not in done.err
+
+
+def test_a_table_that_goes_to_no_terminal_has_room_for_its_ids(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    row = ["f" * 32, "session", "coblock", "a note of some words"]
+    table("", ["id", "native_id", "system", "note"], [row])
+    assert all(cell in capsys.readouterr().out.splitlines()[-1] for cell in row[:1])
+    monkeypatch.setenv("COLUMNS", "40")
+    table("", ["id", "native_id", "system", "note"], [row])
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 40
