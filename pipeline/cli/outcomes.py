@@ -13,6 +13,8 @@ from ..ingest.imports import Imported
 from .console import Json, emit, say, store, tell
 
 app = typer.Typer(rich_markup_mode=None)
+SHOWN = 5
+"""So many contradictions are told one by one."""
 outcomes_app = typer.Typer(help="Bring in what logs lack.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(outcomes_app, name="outcomes")
 
@@ -32,10 +34,14 @@ def report_import(result: Imported, json: bool) -> None:
     if json:
         quarantined = [item.model_dump() for item in result.quarantined]
         counts = {name: getattr(result, name) for name in ("imported", "changed", "unchanged")}
-        emit({**counts, "quarantined": quarantined})
+        emit({**counts, "contradicted": result.contradicted, "quarantined": quarantined})
     else:
         changed = f", {result.changed} of them in place of another label" if result.changed else ""
         tell(f"{result.imported} imported{changed}; {result.unchanged} unchanged")
+        for sentence in result.contradicted[:SHOWN]:
+            say(sentence)
+        if len(result.contradicted) > SHOWN:
+            say(f"{len(result.contradicted) - SHOWN} more contradict a line before them")
         for item in result.quarantined:
             say(f"{item.source}:{item.line}: {item.reason}" if item.line else f"{item.source}: {item.reason}")
     if result.quarantined and not result.imported + result.unchanged:

@@ -38,6 +38,8 @@ class Imported:
     unchanged: int = 0
     changed: int = 0
     """Those of the imported that replace another label of the same rater."""
+    contradicted: list[str] = field(default_factory=list)
+    """Where a line says otherwise than one before it in the same import, which it replaces."""
     quarantined: list[Quarantined] = field(default_factory=list)
 
 
@@ -189,6 +191,7 @@ def taken(store: Store, lines: Iterable[Given], result: Imported) -> Imported:
         known = _known(connection)
     checked: list[Rating] = []
     rests: list[tuple[Rating, str]] = []
+    labelled: dict[tuple[object, ...], tuple[int | None, str | None]] = {}
     for line in lines:
         try:
             checked.append(checker.rating(line.said))
@@ -196,6 +199,10 @@ def taken(store: Store, lines: Iterable[Given], result: Imported) -> Imported:
             wrong = Quarantined(source=line.source, line=line.line, reason=_reason(error))
             result.quarantined.append(wrong)
             continue
+        number, label = labelled.get(_key(checked[-1]), (None, checked[-1].label))
+        if label != checked[-1].label:
+            result.contradicted.append(_contradiction(line, checked[-1], number, label))
+        labelled[_key(checked[-1])] = (line.line, checked[-1].label)
         if line.rest is not None:
             rests.append((checked[-1], line.rest))
     fresh: list[Rating] = []
@@ -209,6 +216,17 @@ def taken(store: Store, lines: Iterable[Given], result: Imported) -> Imported:
     _append(store, fresh)
     result.imported = len(fresh)
     return result
+
+
+def _contradiction(line: Given, rating: Rating, before: int | None, label: str | None) -> str:
+    """A sentence on a line that says otherwise than an earlier one."""
+    place = line.source if line.line is None else f"{line.source}:{line.line}"
+    unit = rating.trajectory if rating.event is None else f"event {rating.event} of {rating.trajectory}"
+    earlier = "a line before" if before is None else f"line {before}"
+    return (
+        f"{place}: {rating.rater} on {rating.code} of {unit} is {rating.label!r} here and {label!r} in "
+        f"{earlier}; the last counts"
+    )
 
 
 def _rest(checker: _Checker, marks: Sequence[tuple[Rating, str]]) -> Iterator[Rating]:

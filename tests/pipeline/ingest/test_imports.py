@@ -93,6 +93,21 @@ def test_importing_twice_changes_nothing(store: Store) -> None:
     assert (changed.imported, changed.unchanged) == (1, 0)
 
 
+def test_lines_of_one_file_that_contradict_each_other_are_named(
+    tmp_path: Path, store: Store, coaudit: Coaudit
+) -> None:
+    lines = [FULL[0], FULL[1], {**FULL[0], "label": "no"}, {**FULL[1], "rationale": "It does not."}]
+    done = coaudit("ratings", "import", write_lines(tmp_path / "labels.jsonl", lines))
+    (key,) = rows(store, "SELECT id FROM trajectories")
+    assert (
+        f"labels.jsonl:3: {FULL[0]['rater']} on initiative of event 2 of {key['id']} is 'no' here and 'yes' "
+        "in line 1; the last counts\n"
+    ) in done.err
+    assert done.err.count("the last counts") == 1
+    kept = rows(store, "SELECT label FROM current_ratings WHERE event = 2")
+    assert kept == [{"label": "no"}]
+
+
 def test_a_label_is_taken_whatever_its_case_and_surrounding_space(store: Store) -> None:
     assert rate(store, [verdict(NAME, 2, "initiative", " YES\n")]).imported == 1
     assert rows(store, "SELECT label FROM ratings") == [{"label": "yes"}]
