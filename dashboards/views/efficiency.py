@@ -125,9 +125,9 @@ def _capabilities(rows: list[Metric]) -> None:
     )
 
 
-def _tes(only: Selection, metrics: list[Metric]) -> None:
+def _tes(only: Selection, measured: list[Metric]) -> None:
     rows = ask(queries.over_days, only, EFFICIENCY)
-    timeless = [row for row in metrics if row.metric in EFFICIENCY and row.value is not None]
+    timeless = [row for row in measured if row.metric in EFFICIENCY and row.value is not None]
     if timeless and not rows:
         _without_days(timeless)
         return

@@ -169,8 +169,12 @@ class _Reading:
         self.raters = {name: self._getter(path) for name, path in mapping.raters.items()}
         self.codes = {name: self._getter(path) for name, path in mapping.codes.items()}
         self.patterns = {name: expression(pattern) for name, pattern in mapping.patterns.items()}
-        self.met: set[str] = set()
-        """The keys of the mapping that a record has something for."""
+        self.unmet = {
+            key: self._getter(path)
+            for key, path in mapping.paths()
+            if key.removeprefix("rating.") not in _OFTEN_EMPTY
+        }
+        """The keys of the mapping that no record has anything for so far."""
         self.columns: dict[str, None] = {}
         """What the first records have."""
 
@@ -178,7 +182,7 @@ class _Reading:
         """A sentence for each rater, code or place of which none of so many records says anything."""
         there = ", ".join(map(repr, itertools.islice(self.columns, NAMED)))
         for key, path in self.mapping.paths():
-            if records and key not in self.met and key.removeprefix("rating.") not in _OFTEN_EMPTY:
+            if records and key in self.unmet:
                 yield f"{key}: none of {records} records has anything at {path!r}; they have {there}"
 
     def labels(self, record: dict[str, Any]) -> Iterator[dict[str, Any] | str]:
@@ -197,9 +201,8 @@ class _Reading:
 
     def _of(self, record: dict[str, Any], item: dict[str, Any]) -> Iterator[dict[str, Any]]:
         constants = self.mapping.constants
-        logged = {name: at(record, item) for name, at in self.fields.items()}
-        self.met.update(f"rating.{name}" for name, value in logged.items() if value not in (None, ""))
-        said = {name: self._said(name, value) for name, value in logged.items()}
+        self.unmet = {key: at for key, at in self.unmet.items() if at(record, item) in (None, "")}
+        said = {name: self._said(name, at(record, item)) for name, at in self.fields.items()}
         said = {name: value for name, value in said.items() if value not in (None, "")}
         base = {
             "codebook": constants.codebook,
@@ -210,10 +213,8 @@ class _Reading:
         for rater, at_rater in (self.raters or {"": None}).items():
             for code, at_code in (self.codes or {"": None}).items():
                 own = at_rater or at_code
-                value = own(record, item) if own else None
-                if value not in (None, ""):
-                    self.met.add(f"raters.{rater}" if at_rater else f"codes.{code}")
-                label = self._label(self._said("label", value) if own else base.get("label"))
+                value = self._said("label", own(record, item)) if own else base.get("label")
+                label = self._label(value)
                 if label not in (None, ""):
                     names = {**({"rater": rater} if rater else {}), **({"code": code} if code else {})}
                     yield {**base, **names, "label": label}

@@ -67,6 +67,13 @@ def test_a_column_that_the_file_lacks_is_named_with_those_that_it_has(tmp_path: 
     ]
 
 
+def test_columns_of_codes_beside_columns_of_raters_are_not_told_to_be_empty(tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text("id,mode,ann_says,bob_says,late\ns1,C.1,x,x,x\n", encoding="utf-8")
+    items = list(read(path, parse(f'{MAP}[codes]\n"C.1" = "late"\n', "m.toml")))
+    assert not [item for item in items if isinstance(item, Quarantined)]
+
+
 def test_a_table_of_labels_without_a_mapping_is_told_once_what_to_do(tmp_path: Path) -> None:
     path = tmp_path / "labels.csv"
     path.write_text("trajectory,code,label\n" + "s1,C.1,yes\n" * 5)

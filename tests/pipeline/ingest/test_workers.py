@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from coaudit.pipeline.ingest import blocks, intake, workers
 from coaudit.pipeline.ingest.blocks import Reading
+from coaudit.pipeline.ingest.forgetting import forget
 from coaudit.pipeline.ingest.sources import Place
 from coaudit.pipeline.store import Store
 from coaudit.pipeline.store.columns import trajectories
@@ -249,6 +250,48 @@ def test_sessions_that_are_open_all_the_time_cost_no_reading_of_the_whole_file_f
     monkeypatch.setattr(base, "_bounded_lines", counted)
     read = sum(len(list(numbered_lines(log, part))) for part in parts)
     assert read == len(looked_at) == 160
+
+
+@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="counts what is read, which Linux tells")
+def test_a_part_of_an_interleaved_file_reads_little_of_what_lies_between_its_lines(tmp_path: Path) -> None:
+    log, line, apart_by = tmp_path / "log.jsonl", b'{"a": 1}\n', 100_000
+    log.write_bytes((line + b" " * (apart_by - len(line) - 1) + b"\n") * 50)
+    span = Span(0, log.stat().st_size, 1, tuple((n + 1, n * apart_by) for n in range(50)))
+
+    def read() -> int:
+        return int(Path("/proc/self/io").read_text().split()[1])
+
+    before = read()
+    assert [content for _, content in numbered_lines(log, span)] == [line] * 50
+    assert read() - before < log.stat().st_size / 2
+
+
+def test_readers_are_started_for_what_is_new_alone_and_end_before_anything_is_derived(
+    tmp_path: Path, small_shares: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_shares()
+    log, store = difficult(tmp_path / "calls.jsonl"), made(tmp_path / "workspace")
+    pools = []
+    start, derive = workers._pool, intake.Intake._derive
+
+    def started(count: int) -> Any:
+        pools.append(start(count))
+        return pools[-1]
+
+    def derived(self: intake.Intake, *given: Any, last: bool) -> None:
+        ended.append(self._readers._pool is None or not last)
+        derive(self, *given, last=last)
+
+    ended: list[bool] = []
+    monkeypatch.setattr(workers, "_pool", started)
+    monkeypatch.setattr(intake.Intake, "_derive", derived)
+    take(store, log, system="mapped", map=MAPPING)
+    assert len(pools) == 1 and ended and all(ended)
+    take(store, log, system="mapped", map=MAPPING)
+    assert len(pools) == 1, "nothing is new"
+    forget(store, str(log))
+    take(store, log, system="mapped", map=MAPPING)
+    assert len(pools) == 1, "what was forgotten is not read"
 
 
 class Deadly(Place):
