@@ -48,8 +48,6 @@ class _Known:
 
     digest: str
     condition: str | None
-    source: int | None = None
-    """Of this run."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +76,8 @@ class Intake:
         self._reported = 0
         self._taken: dict[str, int] = {}
         """Trajectory -> its events, of those that are new or have grown."""
+        self._told_by: dict[str, int] = {}
+        """Trajectory -> the source of this run that told of it last."""
         self._noted = 0
         """So many sources are in the table of sources."""
 
@@ -192,13 +192,14 @@ class Intake:
                 before = fresh.get(head.id) or stored.get(head.id)
                 if before and before.digest == known.digest and options.condition in (None, before.condition):
                     # A line that stands twice in one file is no second trajectory.
-                    self.result.unchanged += before.source != head.source
+                    self.result.unchanged += self._told_by.get(head.id) != head.source
                     out.add(head.id)
                 elif before or head.native_id in heard:
                     again[head.id] = head
                 else:
                     fresh[head.id] = known
                     self._count(head.id, events, head.remarks)
+                self._told_by[head.id] = head.source
             late += (
                 [_Late(one, again[one.id]) for one in trajectories(block.tables, list(again))]
                 if again
@@ -254,7 +255,7 @@ def _identified(block: Block) -> Iterator[tuple[Head, _Known, int]]:
     """Each trajectory of a block with what it is known by, and its number of logged events."""
     columns = [block.tables["trajectories"][name].to_pylist() for name in ("digest", "condition", "n_events")]
     for head, digest, condition, events in zip(block.heads, *columns, strict=True):
-        yield head, _Known(digest, condition, head.source), events
+        yield head, _Known(digest, condition), events
 
 
 def _stored(connection: duckdb.DuckDBPyConnection, heads: Iterable[Head]) -> dict[str, _Known]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
@@ -71,17 +72,31 @@ def own_measures(trajectory: Trajectory, references: Mapping[str, References]) -
         return [Measure(f"{trajectory.system}_measures", trajectory.id, None, reason=reason)]
 
 
-def read_references(store: Store, folder: Path) -> list[Quarantined]:
-    """Keep the references of a folder and measure anew what they concern; what was not understood of them."""
+@dataclass(frozen=True)
+class ReferencesTaken:
+    """What came of a folder of references."""
+
+    tasks: int
+    """So many have one."""
+    measured: int
+    """So many stored trajectories were measured anew."""
+    unread: list[Quarantined]
+    """What was not understood."""
+
+
+def read_references(store: Store, folder: Path) -> ReferencesTaken:
+    """Keep the references of a folder and measure anew what they concern."""
     unread: list[Quarantined] = []
+    tasks = measured = 0
     for system in SYSTEMS.values():
         references, quarantined = system.read_references(folder)
         unread += quarantined
         if references:
             with store.writing() as connection:
                 _save_references(connection, system.name, references, str(folder))
-                _measure_anew(store, connection, system.name, references)
-    return unread
+                measured += _measure_anew(store, connection, system.name, references)
+            tasks += len(references)
+    return ReferencesTaken(tasks, measured, unread)
 
 
 def _save_references(
@@ -98,8 +113,8 @@ def _save_references(
 
 def _measure_anew(
     store: Store, connection: duckdb.DuckDBPyConnection, system: str, tasks: Collection[str]
-) -> None:
-    """Compute the measures of a system's stored trajectories on these tasks anew."""
+) -> int:
+    """Compute the measures of a system's stored trajectories on these tasks anew; of how many that was."""
     query = f"SELECT id FROM trajectories WHERE system = ? AND task {AMONG}"
     ids = [row[0] for row in execute(connection, query, [system, texts(tasks)]).fetchall()]
     delete(connection, "computed", "trajectory_id", ids)
@@ -107,6 +122,7 @@ def _measure_anew(
     append(connection, "computed", tables["computed"])
     _measure(connection, tables)
     derived.refresh(connection, set(ids))
+    return len(ids)
 
 
 def _measure(connection: duckdb.DuckDBPyConnection, tables: Tables) -> None:

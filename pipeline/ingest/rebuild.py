@@ -171,7 +171,7 @@ def _references(store: Store, sources: Iterable[Source]) -> list[Quarantined]:
     unread: list[Quarantined] = []
     for source in sources:
         if place := provenance.found_again(store.workspace, source):
-            unread += read_references(store, place.path)
+            unread += read_references(store, place.path).unread
         else:
             unread.append(Quarantined(source=source.path, reason="the references are gone"))
     return unread

@@ -235,7 +235,12 @@ def _source(place: Place, options: ReadOptions) -> Source:
 
 def _take_references(store: Store, folder: Path, copy: bool, result: Ingested) -> None:
     """Keep the reference trajectories of a folder, and note it in the ledger unless it is there already."""
-    result.quarantined.extend(read_references(store, folder))
+    taken = read_references(store, folder)
+    if not taken.tasks and not taken.unread:
+        raise SourceError(f"{folder}: holds neither reference action trajectories nor recipes")
+    result.quarantined.extend(taken.unread)
+    stored = f", by which {taken.measured} stored trajectories are measured anew" if taken.measured else ""
+    result.notes.append(f"{folder}: references of {taken.tasks} tasks{stored}")
     place = Place(folder, os.path.abspath(folder), "overcooked")
     source = _source(place, ReadOptions()).model_copy(update={"reference": True})
     if copy:

@@ -62,7 +62,6 @@ class Readers:
         in them."""
         if self._are_worth(size) and self._pool is None:
             self._pool = _pool(self._workers)
-            self._pool.submit(int)  # with the first task they start
 
     def blocks(self, readings: Sequence[Reading], references: Mapping[str, References]) -> Iterator[Block]:
         """The blocks of all readings, in their order.
@@ -166,12 +165,22 @@ def _alone(reading: Reading, references: Mapping[str, References]) -> list[Block
 def _pool(workers: int) -> ProcessPoolExecutor:
     """Processes that load nothing of the caller's program: it need not expect to be imported again.
 
-    NumPy, which comes with Arrow, would start a thread a core in each.
+    NumPy, which comes with Arrow, would start a thread a core in each. Ctrl-C is not for them, from their very
+    start: whoever started them ends them.
     """
+    from multiprocessing import resource_tracker
+
     from loky import ProcessPoolExecutor
 
+    resource_tracker.ensure_running()  # which would unblock the signal, were it started below
     env = {"OPENBLAS_NUM_THREADS": "1"}
-    return ProcessPoolExecutor(workers, initializer=_begin, initargs=(os.getpid(),), env=env)
+    pool = ProcessPoolExecutor(workers, initializer=_begin, initargs=(os.getpid(),), env=env)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # which they inherit
+    try:
+        pool.submit(int)  # with the first task they start
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    return pool
 
 
 def _begin(parent: int) -> None:
@@ -180,7 +189,6 @@ def _begin(parent: int) -> None:
     import pyarrow as pa
 
     pa.set_memory_pool(pa.system_memory_pool())
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started it ends it
 
     def watch() -> None:
         while os.getppid() == parent:

@@ -129,16 +129,19 @@ def _of_calls(path: Path, sessions: MappedSessions) -> Iterator[Trajectory | Qua
 def _once(
     path: Path, sessions: MappedSessions, span: Span | None
 ) -> Iterator[tuple[int | None, JsonValue | Quarantined]]:
-    """The records of a file; a line of JSON Lines that repeats another one once."""
+    """The records of a file; a line of JSON Lines that repeats another one once, unless it cannot be read:
+    each of those is named, in whatever part of the file it stands."""
     if not _is_lines(path, sessions.mapping.input):
         yield from inputs.records(path, sessions.mapping.input)
         return
     seen: set[bytes] = set()
     for number, line in numbered_lines(path, span):
-        mark = sha256(line or str(number).encode(), usedforsecurity=False).digest()
+        mark = sha256(line or b"", usedforsecurity=False).digest()
         if mark not in seen:
-            seen.add(mark)
-            yield number, parsed(line, str(path), number)
+            value = parsed(line, str(path), number)
+            if not isinstance(value, Quarantined):
+                seen.add(mark)
+            yield number, value
 
 
 def _listed(

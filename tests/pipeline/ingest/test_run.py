@@ -485,3 +485,17 @@ def test_what_a_source_has_in_quarantine_outlives_the_transactions_that_its_read
     log.write_text("\n".join([chats[0], "broken", *chats[1:], "broken too"]) + "\n")
     assert len(take(store, log).quarantined) == 2
     assert [row["line"] for row in rows(store, "SELECT line FROM quarantine ORDER BY 1")] == [2, 6]
+
+
+def test_references_given_later_are_said_with_what_they_measure_and_a_folder_without_any_is_refused(
+    tmp_path: Path, coaudit: Coaudit
+) -> None:
+    logs, references = ROOT / "data/overcooked/logs", ROOT / "data/overcooked/reference"
+    stored = coaudit("ingest", logs, "--json").json["trajectories"]
+    (tmp_path / "empty").mkdir()
+    refused = coaudit("ingest", logs, "--reference", tmp_path / "empty", status=1)
+    assert "empty: holds neither reference action trajectories nor recipes" in refused.err
+    taken = coaudit("ingest", logs, "--reference", references)
+    tasks = len(list(references.iterdir()))
+    measured = f"references of {tasks} tasks, by which {stored} stored trajectories are measured anew"
+    assert f"{references}: {measured}" in taken.err

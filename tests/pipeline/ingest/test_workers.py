@@ -59,11 +59,12 @@ def call(number: int, turns: int = 3) -> str:
 
 
 def difficult(path: Path, count: int = 60) -> Path:
-    """Sessions with a line that stands twice far apart, one that goes on further down, and broken ones."""
+    """Sessions with a line that stands twice far apart, one that goes on further down, and broken ones, of
+    which one stands twice as well."""
     lines = [call(number) for number in range(count)]
     lines[20] = '{"broken'
     lines.insert(30, "")
-    lines += [lines[1], call(5, turns=9), '{"call": "x", "turns": 3}', call(7, turns=2)]
+    lines += [lines[1], call(5, turns=9), '{"call": "x", "turns": 3}', call(7, turns=2), lines[20]]
     path.write_text("\n".join(lines) + "\n")
     return path
 
@@ -97,8 +98,9 @@ def test_many_processes_and_transactions_give_the_tables_of_one(
     small_shares()
     again = [take(many, log, map=MAPPING, system="mapped"), take(many, tmp_path / "folders")]
     assert contents(one) == contents(many)
-    assert [(d.trajectories, d.quarantined) for d in said] == [(d.trajectories, d.quarantined) for d in again]
-    assert [q.line for q in said[0].quarantined] == [21, 64]
+    counts = [(d.trajectories, d.events, d.again, d.unchanged, d.quarantined) for d in again]
+    assert [(d.trajectories, d.events, d.again, d.unchanged, d.quarantined) for d in said] == counts
+    assert [q.line for q in said[0].quarantined] == [21, 64, 66]
     assert len(rows(one, "SELECT * FROM events WHERE text LIKE '5/%'")) == 9
 
 
@@ -335,6 +337,20 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert done.returncode == -signal.SIGKILL
 
 
+@pytest.mark.slow
+def test_interrupting_is_for_who_started_the_readers_from_their_very_start() -> None:
+    program = """
+import signal
+from coaudit.pipeline.ingest import workers
+blocked = workers._pool(1).submit(signal.pthread_sigmask, signal.SIG_BLOCK, ()).result()
+own = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+print(signal.SIGINT in blocked, signal.SIGINT in own)
+"""
+    command = [sys.executable, "-P", "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+    assert done.stdout == "True False\n"
+
+
 def test_a_trajectory_that_no_table_holds_costs_no_other(tmp_path: Path) -> None:
     read = list(blocks.blocks([_reading(difficult(tmp_path / "calls.jsonl", 22))], {}))
     (whole,) = [block for block in read if block.tables["trajectories"].num_rows > 5]
@@ -410,7 +426,7 @@ def test_a_file_that_grew_is_read_from_where_it_ended(
     assert read == [end, len(whole) - end]
     take(fresh, log, map=MAPPING, system="mapped")
     assert contents(grown) == contents(fresh)
-    assert [q.line for q in second.quarantined] == [21, 64]
+    assert [q.line for q in second.quarantined] == [21, 64, 66]
     assert take(grown, log, map=MAPPING, system="mapped").trajectories == 0
 
 
