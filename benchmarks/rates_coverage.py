@@ -31,7 +31,8 @@ from coaudit.annotation.statistics.annotators import dawid_skene
 from coaudit.annotation.statistics.estimators import ESTIMATORS
 from coaudit.annotation.statistics.intervals import MISSING, Floats, Interval, Ints
 from coaudit.annotation.statistics.rates import choose
-from coaudit.pipeline.analyze.matrices import joint_inclusion
+from coaudit.pipeline.analyze.designs import Drawing
+from coaudit.pipeline.analyze.designs import design as design_of
 
 sys.path.insert(0, str(Path(__file__).parent))
 from tables import LEGEND, LOWEST, explained, mark, put
@@ -39,7 +40,10 @@ from tables import LEGEND, LOWEST, explained, mark, put
 AGAIN = 4
 N, SIZE = 2000, 8
 SETTINGS = ((0.02, 0.7, 0.98), (0.05, 0.7, 0.97), (0.05, 0.95, 0.995), (0.2, 0.8, 0.9), (0.5, 0.8, 0.8))
-DESIGNS = ("even", "by judge", "uneven", "two samples", "clustered", "whole", "clustered uneven", "strata")
+DESIGNS = (
+    *("even", "by judge", "uneven", "two samples", "clustered", "whole", "clustered uneven", "strata"),
+    *("telling strata", "telling strata, unfinished", "telling strata, of a group"),
+)
 OTHERS = (("even", "ppi"), ("even", "rogan_gladen"), ("even", "human_only"), ("uneven", "hajek"))
 Result = tuple[float, float | None, Interval]
 """The truth, the estimate and its interval."""
@@ -72,8 +76,20 @@ def drawn(
         first, chance, _ = drawn("even", truth, judge, n // 2, rng)
         second, more, _ = drawn("by judge", truth, judge, n // 2, rng)
         everyone = np.ones(N, dtype=bool)
-        joint = joint_inclusion([first > 0, second > 0], [chance, more], everyone)
+        both = [Drawing(one > 0, c, everyone, strata) for one, c in ((first, chance), (second, more))]
+        joint = design_of(both, everyone).inclusion
         return ((first + second) > 0).astype(np.float64), np.where(np.isnan(joint), 1.0, joint), strata
+    if design.startswith("telling strata"):
+        strata = np.where(rng.random(N) < 0.9, truth, 1 - truth)
+        taken = np.zeros(N)
+        for stratum in (0, 1):
+            own = np.flatnonzero(strata == stratum)
+            size = min(len(own), max(2, round(n * len(own) / N)))
+            taken[rng.permutation(own)[:size]] = 1
+            inclusion[own] = size / len(own)
+        if "unfinished" in design:
+            taken[rng.random(N) < 0.4] = 0
+        return taken, inclusion, strata
     if design in ("by judge", "strata"):
         strata = judge if design == "by judge" else np.arange(N) % 20
         taken = np.zeros(N)
@@ -96,15 +112,16 @@ def plain(
     def once(seed: int) -> Result:
         truth, judge = corpus(*setting, clustered, rng)
         units, inclusion, strata = drawn(design, truth, judge, n, rng)
+        some = rng.random(N) < (0.5 if "of a group" in design else 1)
         audit = Audit(
-            np.where(units > 0, truth, MISSING),
-            None if design == "strata" else judge,
-            inclusion,
-            np.arange(N) // SIZE if clustered else None,
-            design=np.where(units > 0, strata, -1) if design == "strata" else None,
+            np.where(units > 0, truth, MISSING)[some],
+            None if "strata" in design else judge[some],
+            inclusion[some],
+            (np.arange(N) // SIZE)[some] if clustered else None,
+            design=strata[some] if "strata" in design else None,
         )
         value, interval = ESTIMATORS[asked or choose(audit)[0]](audit, 1000, seed)
-        return float(truth.mean()), value, interval
+        return float(truth[some].mean()), value, interval
 
     return once
 

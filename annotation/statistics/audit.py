@@ -24,7 +24,7 @@ class Audit:
     where no judge ran. `inclusion` (N,) are the probabilities with which units were drawn for people (None:
     equal; those of units not drawn are not looked at), `clusters` (N,) their trajectories where units are
     smaller, `score` (N,) the judge's probability of 1 where it gives one (for PPI), `design` (N,) the strata
-    that the sample took fixed numbers of.
+    that the sample took fixed numbers of, negative where they are not known.
     """
 
     human: Floats | Ints
@@ -84,11 +84,14 @@ class Audit:
 
     @property
     def stratified(self) -> bool:
-        """Whether the sample took fixed numbers of several strata, which then is known of each label."""
-        if self.design is None:
+        """Whether the sample took fixed numbers of several strata, all known, with a label in each.
+
+        Where one has none, or where it is not known how many units it holds, the strata tell nothing.
+        """
+        if self.design is None or not (self.design >= 0).all():
             return False
-        strata = self.design[self.labelled]
-        return bool((strata >= 0).all()) and len(np.unique(strata)) > 1
+        strata = np.unique(self.design)
+        return len(strata) > 1 and np.array_equal(strata, np.unique(self.design[self.labelled]))
 
     @property
     def even_within_strata(self) -> bool:

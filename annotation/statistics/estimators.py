@@ -58,18 +58,19 @@ def difference(audit: Audit, resamples: int, seed: int) -> Estimate:
 
 
 def hajek(audit: Audit, resamples: int, seed: int) -> Estimate:
-    """Σwy/Σw of the human labels alone, with the variance within the strata that the design took numbers of.
+    """Σ W_h·ȳ_h of the human labels alone, h being strata of which the design took fixed numbers and all units
+    are known, so that W_h = N_h/N; where there are none Σwy/Σw.
 
-    A stratum's share of the corpus is Σw/Σw. One prior of ½ and ½ is spread over the strata by their labels:
-    ½ in each would outweigh the data where there are many.
+    Two priors of ½ and ½ are spread over the strata by their labels, one in each at the most: that in each
+    would outweigh the data where there are many.
     """
     alone = replace(audit, judge=None)
     if not audit.stratified or audit.design is None:
         return difference(alone, resamples, seed)
     weights, labels = alone.weights, alone.labels
-    _, of_unit = np.unique(audit.design[audit.labelled], return_inverse=True)
-    share = np.bincount(of_unit, weights=weights) / weights.sum()
-    prior = np.bincount(of_unit) / len(labels)
+    strata, index, held = np.unique(audit.design, return_inverse=True, return_counts=True)
+    of_unit, share = index[audit.labelled], held / held.sum()
+    prior = np.minimum(1.0, 2 * np.bincount(of_unit, minlength=len(strata)) / len(labels))
     sums = shares(labels, weights, of_unit, _clusters(alone), share, prior)
     theta = sums.draws(resamples, np.random.default_rng(seed))
     value = float(share @ sums.means)

@@ -29,7 +29,8 @@ def draw(inclusion: Floats, seed: int, *, strata: Ints | None = None, clusters: 
 
     Systematic sampling in random order (Madow 1949): with even probabilities that is a simple random sample;
     with `strata` (N,) whose probabilities sum to whole numbers it takes just that many of each. With
-    `clusters` (N,) whole trajectories are drawn, each with the largest probability that one of its units has.
+    `clusters` (N,) whole trajectories are drawn, each with the largest probability that one of its units has;
+    strata are then of trajectories. ValueError where units of one trajectory lie in several.
     """
     if not np.all((inclusion >= 0) & (inclusion <= 1)):
         raise ValueError("`inclusion` must lie in 0..1")
@@ -38,7 +39,7 @@ def draw(inclusion: Floats, seed: int, *, strata: Ints | None = None, clusters: 
         _, of_unit = np.unique(clusters, return_inverse=True)
         wanted = np.zeros(int(of_unit.max(initial=-1)) + 1)
         np.maximum.at(wanted, of_unit, inclusion)
-        drawn = _systematic(wanted, None, rng)
+        drawn = _systematic(wanted, None if strata is None else _of_clusters(strata, of_unit), rng)
         place = np.full(len(wanted), -1)
         place[drawn] = np.arange(len(drawn))
         units = np.flatnonzero(place[of_unit] >= 0)
@@ -52,8 +53,11 @@ def simple_random(n_units: int, size: int, seed: int, *, clusters: Ints | None =
 
 
 def stratified(strata: Ints, sizes: dict[int, int], seed: int, *, clusters: Ints | None = None) -> Sample:
-    """As many units of each stratum as `sizes` says, evenly within the stratum."""
-    names, of_unit, held = np.unique(strata, return_inverse=True, return_counts=True)
+    """As many units of each stratum as `sizes` says, evenly within the stratum; with `clusters`, as many whole
+    trajectories."""
+    names, of_unit = np.unique(strata, return_inverse=True)
+    each = of_unit if clusters is None else _of_clusters(of_unit, np.unique(clusters, return_inverse=True)[1])
+    held = np.bincount(each)
     if unknown := set(names.tolist()) - set(sizes):
         raise ValueError(f"`sizes` lacks stratum {min(unknown)}: its units could never be drawn")
     share = np.array([_share(sizes[int(name)], int(n)) for name, n in zip(names, held, strict=True)])
@@ -121,6 +125,15 @@ def overlap(
         table[unit, chosen] = True
         load[chosen] += 1
     return table[group]
+
+
+def _of_clusters(strata: Ints, of_unit: Ints) -> Ints:
+    """The stratum (K,) of each of the clusters that units (N,) are of."""
+    own = np.zeros(int(of_unit.max(initial=-1)) + 1, dtype=np.int64)
+    own[of_unit] = strata
+    if (own[of_unit] != strata).any():
+        raise ValueError("`strata` must be the same for all units of a trajectory that is drawn whole")
+    return own
 
 
 def _systematic(inclusion: Floats, strata: Ints | None, rng: np.random.Generator) -> Ints:

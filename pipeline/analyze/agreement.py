@@ -131,6 +131,7 @@ def confusions(store: Store, names: Sequence[str] = ()) -> list[dict[str, Any]]:
 
 def qualities(code: Rated, judge: str) -> Iterator[dict[str, Any]]:
     """How a judge errs, in each population where it and people rated the same units."""
+    code = code.seen_by(judge)
     for part in code.populations:
         own = code.where(part.units)
         votes, said = own.votes(), own.of(judge)
@@ -139,8 +140,9 @@ def qualities(code: Rated, judge: str) -> Iterator[dict[str, Any]]:
         weights = None if part.weights is None else part.weights[part.units]
         labels, judged = code.book.labels, code.of(judge)
         if part.name != OUTSIDE:
-            judged = judged[code.framed]
-        corpus = np.bincount(judged[judged >= 0], minlength=len(labels)).astype(np.float64)
+            judged = judged[code.design.framed]
+        whole = np.bincount(judged[judged >= 0], minlength=len(labels)).astype(np.float64)
+        corpus = None if judge in code.followers else whole
         outcome = confusing.confusion(said, votes, labels, weights, own.clusters, corpus)
         yield {
             "population": part.name,
@@ -157,7 +159,11 @@ def of_codes(code: Rated, margins: Margins = "paired") -> Iterator[Agreement]:
     them on, and labels from outside the samples have no weight that could be theirs.
     """
     for part in code.populations:
-        yield from _with_people(code, part, margins)
+        yield from _people(code, part, margins)
+    for judge in code.judges:
+        own = code.seen_by(judge)
+        for part in _met(own, judge):
+            yield from _judge_and_people(own, judge, part, margins)
     if len(code.judges) > 1:
         everything = Population("units that two judges rated", np.ones(len(code.event), dtype=bool), None)
         yield from _agreement(code, code.judges, everything, margins)
@@ -179,21 +185,31 @@ def among(rows: Iterable[Agreement], people: Collection[str]) -> Agreement | Non
     return max(kappas, key=lambda row: len(row.raters), default=None)
 
 
-def _with_people(code: Rated, part: Population, margins: Margins) -> Iterator[Agreement]:
+def _people(code: Rated, part: Population, margins: Margins) -> Iterator[Agreement]:
     if len(code.humans) > 1 or (code.humans and not code.judges):
         yield from _agreement(code, code.humans, _named(part, "units that two people labelled"), margins)
-    for judge in code.judges:
-        if code.humans:
-            pairs = [(0, place) for place in range(1, len(code.humans) + 1)]
-            where = _named(
-                part, "units that two of the judge and people rated; kappas: the judge and a person"
-            )
-            for row in _agreement(code, (judge, *code.humans), where, margins, pairs):
-                name = row.coefficient
-                renamed = "mean_judge_human_kappa" if name == "mean_cohen_kappa" else name
-                yield row.model_copy(update={"coefficient": renamed})
-        if code.gold:
-            yield from _agreement(_with_settled(code), (judge, GOLD), _settled(code, part), margins)
+
+
+def _met(code: Rated, judge: str, people: Rated | None = None) -> Iterator[Population]:
+    """The populations of the units that `people` labelled (by default those of this code), the one outside the
+    samples only where a judge rated some of it.
+    """
+    said = code.of(judge) != MISSING
+    for part in (people or code).populations:
+        if part.name != OUTSIDE or said[part.units].any():
+            yield part
+
+
+def _judge_and_people(code: Rated, judge: str, part: Population, margins: Margins) -> Iterator[Agreement]:
+    if code.humans:
+        pairs = [(0, place) for place in range(1, len(code.humans) + 1)]
+        where = _named(part, "units that two of the judge and people rated; kappas: the judge and a person")
+        for row in _agreement(code, (judge, *code.humans), where, margins, pairs):
+            name = row.coefficient
+            renamed = "mean_judge_human_kappa" if name == "mean_cohen_kappa" else name
+            yield row.model_copy(update={"coefficient": renamed})
+    if code.gold:
+        yield from _agreement(_with_settled(code), (judge, GOLD), _settled(code, part), margins)
 
 
 def _named(part: Population, units: str) -> Population:
@@ -250,11 +266,13 @@ def _over_codes(codes: list[Rated], rows: list[Agreement]) -> Iterator[Agreement
     if not codes:
         return
     book = codes[0].book
-    everyone = [codes[0].humans] if book.binary and len(codes[0].humans) > 1 else []
-    everyone += [(judge, *codes[0].humans) for judge in codes[0].judges if book.binary and codes[0].humans]
-    for raters in everyone:
+    people = codes[0].humans
+    if book.binary and len(people) > 1:
         for part in together(codes).populations:
-            yield _sets(codes, raters, part)
+            yield _sets(codes, people, part)
+    for judge in codes[0].judges if book.binary and people else ():
+        for part in _met(codes[0].seen_by(judge), judge, together(codes).seen_by(judge)):
+            yield _sets(codes, (judge, *people), part)
     kappas = [r for r in rows if r.coefficient == "cohen_kappa"]
     for pair, apart in sorted({(r.raters, outside(r)) for r in kappas}):
         own = [r for r in kappas if (r.raters, outside(r)) == (pair, apart)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import duckdb
@@ -15,6 +15,7 @@ from ...schemas import FIELDS, GOLD, Codebook
 from .. import codebooks
 from ..errors import UsageError
 from ..store import Selection, Store, execute
+from .designs import Design
 
 DAY = "day"
 """The day on which a trajectory began."""
@@ -39,10 +40,8 @@ class Rated:
     `matrix` (units, raters) holds indices of the codebook's labels, or MISSING, UNCLEAR, ERROR.
     `probability` has the same shape and holds what a rater gave its label, nan where it gave none.
     A unit is the `event` (units,) of a `trajectory` (units,), a place in `ids`; −1 is all of a trajectory.
-    `inclusion` (units,) is the probability with which a unit was drawn for people, nan where no sample
-    holds it. `strata` (units,) numbers those of the sample's design, −1 where it has none. `framed` (units,)
-    says what the samples could take: nothing is known of sessions that came later, or that `sample --where`
-    left out.
+    `design` tells how units were drawn for people, and `own_designs` of a judge how those were that it and
+    people rated. `followers` are judges that were asked about units because samples held them.
     """
 
     book: Codebook
@@ -54,9 +53,9 @@ class Rated:
     kinds: dict[str, str]
     matrix: Ints
     probability: Floats
-    inclusion: Floats
-    strata: Ints
-    framed: NDArray[np.bool_]
+    design: Design
+    own_designs: Mapping[str, Design]
+    followers: Collection[str]
 
     @property
     def units(self) -> tuple[Unit, ...]:
@@ -96,10 +95,13 @@ class Rated:
             event=self.event[units],
             matrix=self.matrix[units],
             probability=self.probability[units],
-            inclusion=self.inclusion[units],
-            strata=self.strata[units],
-            framed=self.framed[units],
+            design=self.design.where(units),
+            own_designs={name: own.where(units) for name, own in self.own_designs.items()},
         )
+
+    def seen_by(self, judge: str) -> Rated:
+        """The same with the design of the units that this judge and people rated."""
+        return replace(self, design=self.own_designs.get(judge, self.design))
 
     @property
     def asked(self) -> NDArray[np.bool_]:
@@ -116,12 +118,12 @@ class Rated:
     @property
     def populations(self) -> tuple[Population, ...]:
         """The units that people labelled: those of the samples, and apart from them any others."""
-        drawn, everything = ~np.isnan(self.inclusion), np.ones(len(self.event), dtype=bool)
+        drawn, everything = ~np.isnan(self.design.inclusion), np.ones(len(self.event), dtype=bool)
         if not (self.asked & drawn).any():
             return (Population("", everything, None),)
         beyond = self.asked & ~drawn
-        if np.ptp(self.inclusion[self.asked & drawn]) > 1e-9:
-            weights = 1 / np.where(drawn, self.inclusion, 1.0)
+        if np.ptp(self.design.inclusion[self.asked & drawn]) > 1e-9:
+            weights = 1 / np.where(drawn, self.design.inclusion, 1.0)
             within = Population("units of the samples, weighted by 1/π", drawn, weights)
         else:
             within = Population("units of the samples", ~beyond, None)

@@ -28,6 +28,8 @@ from numpy.typing import NDArray
 from ...annotation.statistics.estimate import Estimate, Totals, estimate, totals
 from ...annotation.statistics.intervals import Floats, Ints
 from ..store import execute
+from ..store.connection import insert_columns
+from .designs import CREATE_UNITS, OF_UNIT, design, drawings
 from .totals import CLUSTER, SILENT, bounds_of
 
 CODEBOOKS = {
@@ -163,30 +165,53 @@ def ranges(connection: Any, metric: str, rater: str) -> dict[str, tuple[float, f
 
 
 _COUNTS = """
-    WITH wanted AS (SELECT ? AS book, ? AS who), drawn AS (
+    WITH wanted AS (SELECT ? AS book, ? AS who), reached AS (
+        SELECT DISTINCT u.trajectory_id FROM rated_units u JOIN drawn_with d ON d.place = u.place WHERE d.framed
+    ), drawn AS (
         SELECT c.trajectory_id, c.actor, sum(1 / i.probability) AS answered,
             coalesce(sum(1 / i.probability) FILTER (c.label = c.positive), 0) AS positives, count(*) AS units
         FROM counted_ratings c JOIN wanted ON c.codebook = book AND c.rater = who
-        JOIN inclusions i
-            ON i.trajectory_id = c.trajectory_id AND i.event IS NOT DISTINCT FROM c.event
-            AND i.codebook = c.codebook
+        JOIN rated_units u ON u.trajectory_id = c.trajectory_id AND u.event IS NOT DISTINCT FROM c.event
+        JOIN drawn_with i ON i.place = u.place AND NOT isnan(i.probability)
         WHERE c.label <> 'unclear' AND NOT c.opening
         GROUP BY ALL
     )
     SELECT g.session, p.seat, g.place, g.cluster, p.party = 'human' AS human,
         p.units, p.answered, p.positives, coalesce(d.answered, 0) AS weighted_answered,
-        EXISTS (SELECT 1 FROM frames x WHERE x.codebook = book) AND f.trajectory_id IS NULL AS beyond,
+        EXISTS (FROM drawn_with) AND f.trajectory_id IS NULL AS beyond,
         coalesce(d.positives, 0) AS weighted_positives, coalesce(d.units, 0) AS drawn
     FROM processed p JOIN wanted ON p.codebook = book AND p.rater = who
     JOIN places g ON g.id = p.trajectory_id
     LEFT JOIN drawn d ON d.trajectory_id = p.trajectory_id AND d.actor = p.participant
-    LEFT JOIN (SELECT DISTINCT trajectory_id FROM frames JOIN wanted ON codebook = book) f
-        ON f.trajectory_id = p.trajectory_id
+    LEFT JOIN reached f ON f.trajectory_id = p.trajectory_id
 """
+_ASKED = f"""
+    SELECT DISTINCT u.place FROM counted_ratings r {OF_UNIT}
+    WHERE r.codebook = ? AND r.rater = ? AND NOT r.opening
+"""
+
+
+def _weigh(connection: Any, codebook: str, rater: str) -> None:
+    """Have `drawn_with` hold with what probability the samples that a rater has begun took a unit (nan: they did
+    not), and whether they could; nothing where there is no sample.
+    """
+    execute(connection, CREATE_UNITS, [codebook])
+    (units,) = connection.execute("SELECT count(*) FROM rated_units").fetchone()
+    asked = np.zeros(units, dtype=bool)
+    asked[execute(connection, _ASKED, [codebook, rater]).fetchnumpy()["place"]] = True
+    samples = drawings(connection, codebook, units)
+    own = design(samples, asked)
+    connection.execute(
+        "CREATE OR REPLACE TEMP TABLE drawn_with (place INTEGER, probability DOUBLE, framed BOOLEAN)"
+    )
+    columns = {"place": np.arange(units), "probability": own.inclusion, "framed": own.framed}
+    if samples and units:
+        insert_columns(connection, "drawn_with", {name: own.tolist() for name, own in columns.items()})
 
 
 def _counts(connection: Any, codebook: str, rater: str) -> tuple[Counts, Ints, NDArray[Any]]:
     """The counts of every session in `places`, the place of its group, and its number."""
+    _weigh(connection, codebook, rater)
     rows = execute(connection, _COUNTS, [codebook, rater]).fetchnumpy()
     # Numbers of sessions that have units; others are in no row.
     numbers, session = np.unique(rows["session"], return_inverse=True)

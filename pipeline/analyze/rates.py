@@ -89,19 +89,26 @@ def _grouped(
 def audit(code: Rated, judge: str | None) -> tuple[Audit, NDArray[np.bool_], str] | None:
     """One code as what a judge and people said, the units (units,) it is of, and what was assumed.
 
-    None where neither the judge nor people said anything.
+    None where neither the judge nor people said anything. A judge that was asked about the units of samples
+    alone knows nothing of the corpus, in which they are what they are by the samples' design: then people's
+    labels stand alone, in all units.
     """
     human, of_people = presence(code)
     said = None if judge is None else code.of(judge)
+    if said is not None and not (said != MISSING).any():
+        return None
+    if judge in code.followers:
+        said = None
+        of_people += "; the judge was asked about units of samples alone, so that people's labels stand alone"
+    elif said is None and not (human != MISSING).any():
+        return None
     # Only units that the judge was asked about are its corpus.
     corpus = np.ones(len(human), dtype=bool) if said is None else said != MISSING
-    if not corpus.any() or (said is None and not (human != MISSING).any()):
-        return None
     unasked = int(((human != MISSING) & ~corpus).sum())
-    human, inclusion, assumed = _weighed(human[corpus], code.inclusion[corpus])
+    human, inclusion, assumed = _weighed(human[corpus], code.design.inclusion[corpus])
     if unasked:
         assumed += f"; {unasked} labelled units that the judge was not asked about left out"
-    reached = code.framed[corpus]
+    reached = code.design.framed[corpus]
     if not reached.all() and (human[reached] != MISSING).any():
         beyond = int((~reached).sum())
         assumed += f"; of the {int(reached.sum())} units that the samples could take, not of {beyond} others"
@@ -109,7 +116,11 @@ def audit(code: Rated, judge: str | None) -> tuple[Audit, NDArray[np.bool_], str
         corpus[corpus] = reached
     clusters = None if code.clusters is None else code.clusters[corpus]
     strata = None if said is None else _presence(said[corpus])
-    return Audit(human, strata, inclusion, clusters, design=code.strata[corpus]), corpus, assumed + of_people
+    return (
+        Audit(human, strata, inclusion, clusters, design=code.design.strata[corpus]),
+        corpus,
+        assumed + of_people,
+    )
 
 
 def _rate(
@@ -139,12 +150,16 @@ def _rate(
         estimator=outcome.estimator,
         design=outcome.design + assumed,
         n_human=outcome.n_human,
-        n_judged=outcome.n_judged,
+        n_judged=outcome.n_judged if own.judge is not None else _answered(code, judge),
         n_unclear=outcome.n_unclear,
         rate_if_unclear_absent=outcome.rate_if_unclear_absent,
         rate_if_unclear_present=outcome.rate_if_unclear_present,
         reason=outcome.reason,
     )
+
+
+def _answered(code: Rated, judge: str | None) -> int:
+    return 0 if judge is None else int((code.of(judge) >= 0).sum())
 
 
 def _presence(said: Ints) -> Ints:

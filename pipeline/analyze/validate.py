@@ -70,7 +70,7 @@ def validate(
         "codes": [
             {
                 **_code(code, judge, margin, texts),
-                "drift": moved and {**moved, "note": _evenly(code)},
+                "drift": moved and {**moved, "note": _evenly(code.seen_by(judge))},
                 "consistency": [
                     row.model_dump()
                     for name, row in repeated
@@ -143,7 +143,7 @@ def _calibration(code: Rated, judge: str) -> dict[str, Any]:
     positive = np.where(said == 0, given, 1 - given)[usable]
     within = None if code.clusters is None else code.clusters[usable]
     found = calibration(positive, (human[usable] == 0).astype(np.int64), clusters=within)
-    return {**asdict(found), "note": _evenly(code)}
+    return {**asdict(found), "note": _evenly(code.seen_by(judge))}
 
 
 def _evenly(code: Rated) -> str | None:
@@ -158,7 +158,7 @@ def _alternative(code: Rated, judge: str, margin: float) -> dict[str, Any]:
     outcome = alternative_annotator_test(
         own, humans, code.humans, positive=0, margin=margin, clusters=code.clusters
     )
-    return {**asdict(outcome), "margin": margin, "trap": TRAP, "note": _evenly(code)}
+    return {**asdict(outcome), "margin": margin, "trap": TRAP, "note": _evenly(code.seen_by(judge))}
 
 
 def _calibration_line(found: dict[str, Any]) -> str:

@@ -155,8 +155,11 @@ def _drawn(
         taken = sampling.draw(inclusion, wish.chance, clusters=clusters)
     elif wish.method == "stratified":
         texts = np.array([" | ".join(column) for column in zip(*strata.values(), strict=True)])
-        _, cells, held = np.unique(texts, return_inverse=True, return_counts=True)
-        sizes = sampling.neyman(held, np.zeros(len(held), np.int64), np.zeros(len(held), np.int64), size)
+        _, cells = np.unique(texts, return_inverse=True)
+        each, many = (cells, size) if clusters is None else _of_trajectories(cells, clusters, wish)
+        held = np.bincount(each)
+        nothing = np.zeros(len(held), np.int64)
+        sizes = sampling.neyman(held, nothing, nothing, many)
         wanted = {place: int(n) for place, n in enumerate(sizes)}
         taken = sampling.stratified(cells.astype(np.int64), wanted, wish.chance, clusters=clusters)
     else:
@@ -221,6 +224,17 @@ def _size(units: int, wish: Wish, clusters: Ints | None) -> int:
         return min(wish.size, units)
     trajectories = int(clusters.max()) + 1
     return min(units, round(wish.size * units / trajectories))
+
+
+def _of_trajectories(cells: Ints, clusters: Ints, wish: Wish) -> tuple[Ints, int]:
+    """The stratum of each trajectory that is drawn whole, and how many are; UsageError where it has several."""
+    _, first = np.unique(clusters, return_index=True)
+    if (cells[first][clusters] != cells).any():
+        raise UsageError(
+            f"--by {','.join(_by(wish))} puts units of one trajectory into several strata, so that no trajectory "
+            "can be drawn whole from one; leave out --unit trajectory, or stratify by what trajectories have"
+        )
+    return cells[first], min(wish.size, len(first))
 
 
 def _overlaps(units: int, wish: Wish, clusters: Ints | None) -> Sequence[int]:

@@ -165,7 +165,7 @@ def _alone(reading: Reading, references: Mapping[str, References]) -> list[Block
 def _pool(workers: int) -> ProcessPoolExecutor:
     """Processes that load nothing of the caller's program: it need not expect to be imported again.
 
-    NumPy, which comes with Arrow, would start a thread a core in each. Ctrl-C is not for them, from their very
+    NumPy, which comes with Arrow, would start a thread a core in each. Ctrl-C is not for them, from the very
     start: whoever started them ends them.
     """
     from multiprocessing import resource_tracker

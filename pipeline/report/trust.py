@@ -180,11 +180,18 @@ def rate_table(rows: Iterable[Rate]) -> Table:
     )
 
 
+def _no_rate(row: Rate) -> str:
+    """Why a judge has no rate of its own."""
+    if row.judge is None:
+        return "no judge"
+    return "asked about units of samples alone" if row.n_judged else "no usable answer"
+
+
 def _rate(row: Rate, code: str) -> tuple[Cell, ...]:
     return (
         code,
         row.judge or "people alone",
-        Number(row.judge_rate, n=row.n_judged, percent=True, reason="no judge"),
+        Number(row.judge_rate, n=row.n_judged, percent=True, reason=_no_rate(row)),
         Number(row.rate, row.low, row.high, reason=row.reason, percent=True),
         row.estimator or "–",
         count(row.n_human),

@@ -139,15 +139,6 @@ LEFT JOIN said s
 
 CREATE TABLE IF NOT EXISTS processed AS FROM processing WITH NO DATA;
 
--- The probability with which a unit came into any of the samples drawn of its codebook: 1 - (1 - a)(1 - b) ...
-CREATE OR REPLACE VIEW inclusions AS
-SELECT trajectory_id, event, codebook, 1 - product(1 - probability) AS probability
-FROM (
-    SELECT sample, trajectory_id, event, codebook, max(probability) AS probability
-    FROM samples WHERE probability IS NOT NULL GROUP BY ALL
-)
-GROUP BY ALL;
-
 -- Of one trajectory that was rated whole: what is missing is estimated over many (pipeline/analyze/process.py).
 -- Co-Gym Eq. 2: H = -sum p_i log_N p_i over the team, N its size; 0 as soon as one party is silent.
 CREATE OR REPLACE VIEW process_measures AS

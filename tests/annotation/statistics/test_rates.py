@@ -228,7 +228,7 @@ def test_a_stratified_sample_varies_only_within_its_strata() -> None:
     # every unit of stratum 1 has the code, none of stratum 0: 50 labels of each of 500
     human = np.tile(np.concatenate([np.ones(50), np.full(450, MISSING)]), 2)
     human[500:] = np.where(human[500:] == MISSING, MISSING, 0)
-    design = np.where(human == MISSING, -1, np.repeat([1, 0], 500))
+    design = np.repeat([1, 0], 500)
     within, without = rate(Audit(human, design=design)), rate(Audit(human), "hajek")
     assert within.estimator == "hajek" and within.design == "a stratified sample: variance within its strata"
     assert within.rate == without.rate == 0.5

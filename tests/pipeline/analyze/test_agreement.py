@@ -13,7 +13,6 @@ import pytest
 
 from coaudit.pipeline import codebooks
 from coaudit.pipeline.analyze import agreement, compare, matrices, rates, validate
-from coaudit.pipeline.analyze.matrices import joint_inclusion
 from coaudit.pipeline.analyze.metrics import metrics
 from coaudit.pipeline.analyze.people import lines as people_lines
 from coaudit.pipeline.analyze.people import people as validate_people
@@ -54,7 +53,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 
 def _kind(rater: str) -> str:
-    return "llm" if rater == "judge" else "human"
+    return "llm" if rater in ("judge", "late") else "human"
 
 
 def value(found: list[Agreement], coefficient: str, *raters: str) -> float | None:
@@ -462,17 +461,6 @@ def test_people_and_judges_say_that_they_meet_on_different_units(tmp_path: Path)
     assert two.population != three.population
 
 
-def test_two_samples_take_a_unit_with_the_probability_that_either_does() -> None:
-    first, second = np.array([True, False, True]), np.array([False, True, True])
-    chance = [np.array([0.2, 0.2, 0.2]), np.array([0.5, 0.5, 0.25])]
-    everyone = np.ones(3, dtype=bool)
-    both = joint_inclusion([first, second], chance, everyone)
-    assert both == pytest.approx([0.6, 0.6, 0.4])
-    begun = joint_inclusion([first, second], chance, np.array([True, False, True]))
-    assert begun[[0, 2]] == pytest.approx([0.2, 0.2]), "nobody has begun the second"
-    assert np.isnan(begun[1])
-
-
 def test_a_pilot_and_a_second_sample_weigh_by_their_joint_inclusion(tmp_path: Path) -> None:
     store = labelled(tmp_path, {"ann": "yynnnnnn–––", "judge": "yyyynnnnnnn"})
     frame = dict.fromkeys(range(11), 0.4)
@@ -481,8 +469,8 @@ def test_a_pilot_and_a_second_sample_weigh_by_their_joint_inclusion(tmp_path: Pa
     sampled(store, "second", {n: second[n] for n in (0, 1, 2, 3, 6, 7)}, second)
     with store.reading() as connection:
         (code,) = matrices.rated(connection, codebooks.load("initiative", store.workspace.codebooks))
-    assert code.inclusion[:8] == pytest.approx([0.85] * 4 + [0.55] * 4)
-    assert np.isnan(code.inclusion[8:]).all()
+    assert code.design.inclusion[:8] == pytest.approx([0.85] * 4 + [0.55] * 4)
+    assert np.isnan(code.design.inclusion[8:]).all()
 
 
 @pytest.mark.parametrize("said", ["yynnyu", "yynny–"])

@@ -1,0 +1,179 @@
+"""How units came to people: with what probability the samples of a codebook took each.
+
+A rater may have seen the units of some samples alone, so that its design is not that of another's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from math import sqrt
+from typing import Any
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+
+from ...annotation.statistics.intervals import Floats, Ints
+from ...schemas import FIELDS
+from ..store import dictionaries, execute
+
+Bools = NDArray[np.bool_]
+BOUND = 3.0
+"""Standard errors by which a rater's units are more often drawn than chance would have it."""
+CREATE_UNITS = """
+    CREATE OR REPLACE TEMP TABLE rated_units AS
+    SELECT trajectory_id, event, row_number() OVER (ORDER BY trajectory_id, event) - 1 AS place,
+        dense_rank() OVER (ORDER BY trajectory_id) - 1 AS trajectory
+    FROM codebook_units WHERE codebook = ? AND NOT opening
+"""
+"""Numbers the units of a codebook, the opening query apart; samples and ratings are looked up in it."""
+OF_UNIT = """
+    JOIN rated_units u ON u.trajectory_id = r.trajectory_id AND u.event IS NOT DISTINCT FROM r.event
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """One sample over the units (units,) of its codebook.
+
+    `drawn` says which it took, `chance` with what probability it could take each (0: not at all), `frame` which
+    it could take (None: not noted, so it may have been any), `strata` numbers those that it took fixed numbers
+    of, −1 where it has none or where they are not known of every unit that it could take.
+    """
+
+    drawn: Bools
+    chance: Floats
+    frame: Bools | None
+    strata: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """The samples that count for somebody's labels, over units (units,).
+
+    `inclusion` is the probability with which one of them took a unit, nan where none did, `strata` numbers
+    those of the design, −1 where it has none, and `framed` says what the samples could take: nothing is known
+    of sessions that came later, or that `sample --where` left out.
+    """
+
+    inclusion: Floats
+    strata: Ints
+    framed: Bools
+
+    def where(self, units: Bools) -> Design:
+        """The same for some of the units."""
+        return Design(*(getattr(self, field.name)[units] for field in fields(self)))
+
+
+def drawings(connection: duckdb.DuckDBPyConnection, codebook: str, units: int) -> list[Drawing]:
+    """The samples of a codebook that have probabilities, over the units that `CREATE_UNITS` numbered."""
+    heads = dictionaries(connection, _SAMPLES, [codebook])
+    return [_drawing(connection, codebook, units, head) for head in heads]
+
+
+def design(drawings: Sequence[Drawing], asked: Bools, among: Bools | None = None) -> Design:
+    """The design of the units that a rater was `asked` about (units,), or two raters were.
+
+    1 − Π(1 − π) over independent samples: for two, π₁ + π₂ − π₁π₂. A sample that is not finished counts by
+    the share of what it alone drew that was asked, for people are asked in random order; one that nobody has
+    begun not at all. That share is taken `among` the units (units,) that could be asked for both.
+    """
+    n = len(asked)
+    nowhere = Design(np.full(n, np.nan), np.full(n, -1, dtype=np.int64), np.ones(n, dtype=bool))
+    if not drawings:
+        return nowhere
+    shares = [_share(drawings, number, asked, among) for number in range(len(drawings))]
+    begun = [one for one, share in zip(drawings, shares, strict=True) if share > 0]
+    used = begun or list(drawings)
+    part = [share for share in shares if share > 0] if len(begun) > 1 else [1.0] * len(used)
+    missed = np.prod([1 - one.chance * share for one, share in zip(used, part, strict=True)], axis=0)
+    held = np.any([one.drawn for one in used], axis=0)
+    frames = [one.frame for one in begun if one.frame is not None]
+    return Design(
+        inclusion=np.where(held, 1 - missed, np.nan),
+        strata=used[0].strata if len(used) == 1 else nowhere.strata,
+        framed=np.any(frames, axis=0) if begun and len(frames) == len(begun) else nowhere.framed,
+    )
+
+
+def follows_samples(said: Bools, drawn: Design, clusters: Ints) -> bool:
+    """Whether a rater spoke (units,) of units because samples held them: it knows nothing of the others then.
+
+    So it is where it spoke of none besides, or where by 1/π those that were drawn would stand for many more
+    units than it spoke of. `clusters` (units,) are trajectories.
+    """
+    within = said & drawn.framed
+    taken = within & ~np.isnan(drawn.inclusion)
+    if not taken.any() or within.sum() == drawn.framed.sum():
+        return False
+    if not (within & ~taken).any():
+        return True
+    weights = 1 / drawn.inclusion[taken]
+    sums = np.bincount(clusters[taken], weights=weights)
+    left = np.bincount(clusters[taken], weights=weights * (1 - drawn.inclusion[taken]))
+    error = sqrt(float(sums @ left))
+    return bool(weights.sum() - within.sum() > BOUND * error) and error > 0
+
+
+def _share(drawings: Sequence[Drawing], number: int, asked: Bools, among: Bools | None) -> float:
+    """The share asked of what a sample alone drew, or of all that it drew where others drew all of it, too."""
+    own = drawings[number].drawn
+    others = [one.drawn for place, one in enumerate(drawings) if place != number]
+    alone = own & ~np.any(others, axis=0) if others else own
+    units = alone if alone.any() else own
+    if among is not None:
+        units = units & among
+    return float(asked[units].mean()) if units.any() else 0.0
+
+
+def _drawing(
+    connection: duckdb.DuckDBPyConnection, codebook: str, units: int, head: dict[str, Any]
+) -> Drawing:
+    given = [codebook, head["sample"]]
+    taken = execute(connection, _DRAWN, given).fetchnumpy()
+    drawn, chance = np.zeros(units, dtype=bool), np.zeros(units)
+    drawn[taken["place"]], chance[taken["place"]] = True, taken["probability"]
+    frame = None
+    could = execute(connection, _FRAME, given).fetchnumpy()
+    if len(could["place"]):
+        chance[could["place"]] = could["probability"]
+        frame = np.zeros(units, dtype=bool)
+        frame[could["place"]] = True
+    strata: Ints = np.full(units, -1, dtype=np.int64)
+    if head["fixed"] and frame is not None and set(head["strata"]) <= set(FIELDS):
+        strata = _strata(connection, given, head["strata"], drawn, frame)
+    return Drawing(drawn, chance, frame, strata)
+
+
+def _strata(
+    connection: duckdb.DuckDBPyConnection, given: list[str], names: Sequence[str], drawn: Bools, frame: Bools
+) -> Ints:
+    """The stratum of every unit that a sample could take; −1 of all where a session is in another by now."""
+    nothing = np.full(len(drawn), -1, dtype=np.int64)
+    texts = " || ' | ' || ".join(f"'{name}=' || coalesce(t.{name}, 'None')" for name in names)
+    query = f"""
+        SELECT u.place, dense_rank() OVER (ORDER BY {texts}) - 1 AS number, {texts} AS stratum
+        FROM rated_units u JOIN trajectories t ON t.id = u.trajectory_id
+    """
+    now = connection.execute(query).fetchnumpy()
+    said = np.full(len(drawn), None, dtype=object)
+    said[now["place"]] = now["stratum"]
+    noted = execute(connection, _DRAWN, given).fetchnumpy()
+    if (said[noted["place"]] != noted["stratum"]).any():
+        return nothing
+    numbers = nothing.copy()
+    numbers[now["place"]] = now["number"]
+    return np.where(frame | drawn, numbers, -1)
+
+
+_SAMPLES = """
+    SELECT sample, any_value(design->>'$.method') = 'stratified' AND any_value(design->>'$.unit') = 'unit' AS fixed,
+        CAST(any_value(design->'$.strata') AS VARCHAR[]) AS strata
+    FROM samples WHERE codebook = ? AND probability IS NOT NULL GROUP BY sample ORDER BY sample
+"""
+_DRAWN = f"""
+    SELECT u.place, r.probability, r.stratum FROM samples r {OF_UNIT}
+    WHERE r.codebook = ? AND r.sample = ? AND r.probability IS NOT NULL
+"""
+_FRAME = f"SELECT u.place, r.probability FROM frames r {OF_UNIT} WHERE r.codebook = ? AND r.sample = ?"
