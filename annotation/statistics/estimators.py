@@ -58,8 +58,9 @@ def difference(audit: Audit, resamples: int, seed: int) -> Estimate:
 
 
 def hajek(audit: Audit, resamples: int, seed: int) -> Estimate:
-    """Σ W_h·ȳ_h of the human labels alone, h being strata of which the design took fixed numbers and all units
-    are known, so that W_h = N_h/N; where there are none Σwy/Σw.
+    """Σ W_h·ȳ_h of the human labels alone; Σwy/Σw where the design has no strata h.
+
+    It took fixed numbers of each, and all their units are known, so that W_h = N_h/N.
 
     Two priors of ½ and ½ are spread over the strata by their labels, one in each at the most: that in each
     would outweigh the data where there are many.

@@ -53,8 +53,10 @@ def simple_random(n_units: int, size: int, seed: int, *, clusters: Ints | None =
 
 
 def stratified(strata: Ints, sizes: dict[int, int], seed: int, *, clusters: Ints | None = None) -> Sample:
-    """As many units of each stratum as `sizes` says, evenly within the stratum; with `clusters`, as many whole
-    trajectories."""
+    """As many units of each stratum as `sizes` says, evenly within the stratum.
+
+    With `clusters` (N,) they are numbers of whole trajectories.
+    """
     names, of_unit = np.unique(strata, return_inverse=True)
     each = of_unit if clusters is None else _of_clusters(of_unit, np.unique(clusters, return_inverse=True)[1])
     held = np.bincount(each)

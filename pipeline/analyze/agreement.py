@@ -191,8 +191,9 @@ def _people(code: Rated, part: Population, margins: Margins) -> Iterator[Agreeme
 
 
 def _met(code: Rated, judge: str, people: Rated | None = None) -> Iterator[Population]:
-    """The populations of the units that `people` labelled (by default those of this code), the one outside the
-    samples only where a judge rated some of it.
+    """The populations of the units that `people` labelled (by default those of this code).
+
+    The one outside the samples only where the judge rated some of it.
     """
     said = code.of(judge) != MISSING
     for part in (people or code).populations:

@@ -37,9 +37,9 @@ OF_UNIT = """
 class Drawing:
     """One sample over the units (units,) of its codebook.
 
-    `drawn` says which it took, `chance` with what probability it could take each (0: not at all), `frame` which
-    it could take (None: not noted, so it may have been any), `strata` numbers those that it took fixed numbers
-    of, −1 where it has none or where they are not known of every unit that it could take.
+    `drawn` says which it took, `chance` with what probability it could take each (0: not at all), `frame`
+    which it could take (None: not noted, so it may have been any), `strata` numbers those that it took fixed
+    numbers of, −1 where it has none or where they are not known of every unit that it could take.
     """
 
     drawn: Bools
@@ -117,7 +117,7 @@ def follows_samples(said: Bools, drawn: Design, clusters: Ints) -> bool:
 
 
 def _share(drawings: Sequence[Drawing], number: int, asked: Bools, among: Bools | None) -> float:
-    """The share asked of what a sample alone drew, or of all that it drew where others drew all of it, too."""
+    """The share asked of what a sample alone drew, or of all its units where others drew them all."""
     own = drawings[number].drawn
     others = [one.drawn for place, one in enumerate(drawings) if place != number]
     alone = own & ~np.any(others, axis=0) if others else own
@@ -168,8 +168,8 @@ def _strata(
 
 
 _SAMPLES = """
-    SELECT sample, any_value(design->>'$.method') = 'stratified' AND any_value(design->>'$.unit') = 'unit' AS fixed,
-        CAST(any_value(design->'$.strata') AS VARCHAR[]) AS strata
+    SELECT sample, CAST(any_value(design->'$.strata') AS VARCHAR[]) AS strata,
+        any_value(design->>'$.method') = 'stratified' AND any_value(design->>'$.unit') = 'unit' AS fixed
     FROM samples WHERE codebook = ? AND probability IS NOT NULL GROUP BY sample ORDER BY sample
 """
 _DRAWN = f"""

@@ -166,7 +166,7 @@ def ranges(connection: Any, metric: str, rater: str) -> dict[str, tuple[float, f
 
 _COUNTS = """
     WITH wanted AS (SELECT ? AS book, ? AS who), reached AS (
-        SELECT DISTINCT u.trajectory_id FROM rated_units u JOIN drawn_with d ON d.place = u.place WHERE d.framed
+        SELECT DISTINCT trajectory_id FROM rated_units JOIN drawn_with USING (place) WHERE framed
     ), drawn AS (
         SELECT c.trajectory_id, c.actor, sum(1 / i.probability) AS answered,
             coalesce(sum(1 / i.probability) FILTER (c.label = c.positive), 0) AS positives, count(*) AS units
@@ -192,8 +192,8 @@ _ASKED = f"""
 
 
 def _weigh(connection: Any, codebook: str, rater: str) -> None:
-    """Have `drawn_with` hold with what probability the samples that a rater has begun took a unit (nan: they did
-    not), and whether they could; nothing where there is no sample.
+    """Have `drawn_with` hold with what probability the samples that a rater has begun took a unit (nan: they
+    did not), and whether they could; nothing where there is no sample.
     """
     execute(connection, CREATE_UNITS, [codebook])
     (units,) = connection.execute("SELECT count(*) FROM rated_units").fetchone()

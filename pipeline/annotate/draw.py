@@ -227,12 +227,12 @@ def _size(units: int, wish: Wish, clusters: Ints | None) -> int:
 
 
 def _of_trajectories(cells: Ints, clusters: Ints, wish: Wish) -> tuple[Ints, int]:
-    """The stratum of each trajectory that is drawn whole, and how many are; UsageError where it has several."""
+    """The stratum of each trajectory drawn whole, and how many are; UsageError where one has several."""
     _, first = np.unique(clusters, return_index=True)
     if (cells[first][clusters] != cells).any():
         raise UsageError(
-            f"--by {','.join(_by(wish))} puts units of one trajectory into several strata, so that no trajectory "
-            "can be drawn whole from one; leave out --unit trajectory, or stratify by what trajectories have"
+            f"--by {','.join(_by(wish))} puts units of one trajectory into several strata: none can be "
+            "drawn whole from one; leave out --unit trajectory, or stratify by what trajectories have"
         )
     return cells[first], min(wish.size, len(first))
 

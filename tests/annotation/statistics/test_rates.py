@@ -236,10 +236,29 @@ def test_a_stratified_sample_varies_only_within_its_strata() -> None:
     assert within.high - within.low < 0.25 * (without.high - without.low)
 
 
+def test_strata_weigh_by_the_units_they_hold_however_many_of_them_are_labelled() -> None:
+    """All of stratum 1 has the code, none of stratum 0; of an unfinished sample 3 and 9 are labelled."""
+    human, design = np.full(600, float(MISSING)), np.repeat([1, 0], 300)
+    human[:3], human[300:309] = 1, 0
+    found = rate(Audit(human, design=design))
+    assert (found.estimator, found.rate) == ("hajek", 0.5)
+    assert found.low and found.high and found.high - found.low > 0.15
+
+
+@pytest.mark.parametrize("where", ["no label in a stratum", "a stratum not known"])
+def test_strata_that_are_not_known_or_hold_no_label_tell_nothing(where: str) -> None:
+    human, design = np.full(600, float(MISSING)), np.repeat([1, 0], 300)
+    human[:30] = 1
+    if where == "a stratum not known":
+        human[300:330], design[599] = 0, -1
+    assert not Audit(human, design=design).stratified
+
+
 def test_the_stratified_share_weighs_strata_by_their_share() -> None:
-    labels, strata = np.array([1, 0, 0, 1, 1, 0, 0, 0, 1, 0]), np.repeat([0, 1], [4, 6])
-    weights = np.repeat([10.0, 5.0], [4, 6])
-    found = rate(Audit(labels, None, 1 / weights, design=strata), "hajek")
+    """Four of 40 units labelled, two present, and six of 30, two present."""
+    strata, human = np.repeat([0, 1], [40, 30]), np.full(70, MISSING)
+    human[:4], human[40:46] = [1, 0, 0, 1], [1, 0, 0, 0, 1, 0]
+    found = rate(Audit(human, None, np.repeat([0.1, 0.2], [40, 30]), design=strata), "hajek")
     assert found.rate == pytest.approx((10 * 2 + 5 * 2) / 70)
 
 

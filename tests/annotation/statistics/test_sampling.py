@@ -67,6 +67,18 @@ def test_trajectories_are_drawn_whole_and_their_units_share_a_probability() -> N
     assert uneven.inclusion[:5].tolist() == [0.5] * 5
 
 
+def test_whole_trajectories_of_strata_are_drawn_in_the_numbers_asked_for() -> None:
+    clusters = np.repeat(np.arange(20), np.arange(1, 21))
+    strata = (clusters % 2).astype(np.int64)
+    for seed in range(20):
+        sample = stratified(strata, {0: 3, 1: 5}, seed, clusters=clusters)
+        drawn = np.unique(clusters[sample.units])
+        assert np.bincount(drawn % 2).tolist() == [3, 5]
+    assert sample.inclusion[strata == 0] == pytest.approx(0.3)
+    with pytest.raises(ValueError, match="the same for all units of a trajectory"):
+        stratified(np.arange(210) % 2, {0: 3, 1: 5}, 0, clusters=clusters)
+
+
 def test_neyman_takes_more_where_the_code_is_uncertain() -> None:
     # smoothed p: (1+½)/(30+1) and (15+½)/(30+1), so wishes 900·.2143 and 100·.5
     sizes = neyman(np.array([900, 100]), np.array([1, 15]), np.array([30, 30]), 120)

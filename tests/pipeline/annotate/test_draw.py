@@ -78,29 +78,68 @@ def test_a_stratified_sample_takes_of_each_stratum_its_share_of_the_corpus(store
     assert (len(flagged), len(sample.units)) == (5, 20)
 
 
-def test_a_share_by_people_alone_varies_within_the_strata_that_the_sample_took_numbers_of(
-    store: Store,
+def of_tasks(tmp_path: Path, sessions: int = 12) -> Store:
+    """Sessions of two tasks, one after the other, of two to six utterances behind the opening one."""
+    found = made(tmp_path / "workspace")
+    with found.writing() as connection:
+        for number in range(sessions):
+            said = [(("human", "agent")[i % 2], f"Message {number}.{i}") for i in range(3 + number % 5)]
+            log = team(*said, key=f"s{number:02}")
+            save(found, [log.model_copy(update={"task": "xy"[number % 2]})], connection)
+    return found
+
+
+def strata_of(store: Store) -> set[int]:
+    with store.reading() as connection:
+        (code,) = matrices.rated(connection, codebooks.load("initiative", None))
+    return set(code.design.strata.tolist())
+
+
+@pytest.mark.parametrize("method", ["stratified", "simple"])
+def test_the_strata_of_a_sample_are_known_of_every_unit_that_it_could_take(
+    tmp_path: Path, method: str
 ) -> None:
+    store = of_tasks(tmp_path)
+    by = ("task",) if method == "stratified" else ()
+    sample = draw.draw(store, draw.Wish(("initiative",), method, size=20, method=method, by=by))
+    rate(store, [verdict(u.trajectory, u.event, "initiative", "yes") for u in sample.units[:7]])
+    assert strata_of(store) == ({0, 1} if by else {-1})
+
+
+def test_the_strata_of_a_sample_are_not_known_once_a_session_that_it_took_is_in_another(
+    tmp_path: Path,
+) -> None:
+    store = of_tasks(tmp_path)
+    wish = draw.Wish(("initiative",), "s", size=20, method="stratified", by=("task",))
+    sample = draw.draw(store, wish)
+    rate(store, [verdict(u.trajectory, u.event, "initiative", "yes") for u in sample.units])
+    assert strata_of(store) == {0, 1}
+    moved = sample.units[0].trajectory
+    with store.writing() as connection:
+        connection.execute("UPDATE trajectories SET task = 'z' WHERE id = ?", [moved])
+    assert strata_of(store) == {-1}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_whole_trajectories_are_drawn_from_each_stratum_by_its_share(tmp_path: Path, seed: int) -> None:
+    store = of_tasks(tmp_path)
+    wish = draw.Wish(
+        ("initiative",), "s", size=4, method="stratified", by=("task",), unit="trajectory", seed=seed
+    )
+    sample = draw.draw(store, wish)
+    sessions = {unit.trajectory: unit.stratum for unit in sample.units}
+    assert sorted(map(str, sessions.values())) == ["task=x", "task=x", "task=y", "task=y"]
+    assert [unit.probability for unit in sample.units] == [pytest.approx(1 / 3)] * len(sample.units)
+
+
+def test_whole_trajectories_of_what_their_units_do_not_share_are_refused(store: Store) -> None:
     units = rows(store, "SELECT trajectory_id, event FROM units WHERE kind = 'utterance' AND NOT opening")
-    said = ["yes" if number % 2 == 0 else "no" for number in range(len(units))]
-    of = dict(zip([(u["trajectory_id"], u["event"]) for u in units], said, strict=True))
     more = {"rater": "judge", "rater_kind": "llm"}
-    rate(store, [verdict(t, e, "initiative", label, **more) for (t, e), label in of.items()])
-    for method, fixed in (("stratified", True), ("simple", False)):
-        sample = draw.draw(store, draw.Wish(("initiative",), method, size=20, method=method))
-        rate(
-            store,
-            [verdict(u.trajectory, u.event, "initiative", of[u.trajectory, u.event]) for u in sample.units],
-        )
-        with store.reading() as connection:
-            (code,) = matrices.rated(connection, codebooks.load("initiative", None))
-        drawn = ~np.isnan(code.inclusion)
-        assert bool((code.strata[drawn] >= 0).all()) is fixed
-        for path in store.workspace.samples.glob("*"):
-            path.unlink()
-        with store.writing() as connection:
-            connection.execute("DELETE FROM samples")
-            connection.execute("DELETE FROM frames")
+    said = [(unit, "yes" if number % 2 else "no") for number, unit in enumerate(units)]
+    rate(store, [verdict(u["trajectory_id"], u["event"], "initiative", label, **more) for u, label in said])
+    wish = draw.Wish(("initiative",), "s", size=1, method="stratified", unit="trajectory")
+    with pytest.raises(UsageError, match="--by judge puts units of one trajectory into several strata"):
+        draw.draw(store, wish)
 
 
 def scoped(store: Store) -> None:
