@@ -75,6 +75,8 @@ class Comparison:
         many = "" if self.family is None else f" for {self.family} {'test' if self.family == 1 else 'tests'}"
         shown = f"p={self.p_value:.3g}" + ("" if self.p_adjusted is None else f", adjusted{many} p={p:.3g}")
         verdict = "significant at .05" if p < LEVEL else "not significant at .05: no difference was shown"
+        if self.p_value < LEVEL <= p:
+            verdict += " (the interval is that of this test alone)"
         return f"{result}, {shown}: {verdict}."
 
     @property

@@ -20,10 +20,13 @@ def post_stratified(audit: Audit, resamples: int, seed: int) -> Estimate:
 
     In each stratum θ ~ Beta(y+½, n−y+½), and the N_h − n_h unlabelled units are Binomial(θ). For a judge with
     two labels this is PPI++ with its optimal λ: Q·PPV + (1−Q)·FOR. Labels that are means of several people's
-    have the n of `shares`, and do not settle what their units add to the corpus.
+    have the n of `shares`, and do not settle what their units add to the corpus. Wants units drawn evenly
+    within the judge's labels; of units within trajectories it has no interval.
     """
     if audit.empty_stratum:
         return None, Interval(None, None, audit.empty_stratum)
+    if not audit.even_within_strata:
+        return None, Interval(None, None, "units were drawn unevenly: `difference` or `hajek` weighs them")
     rng = np.random.default_rng(seed)
     labels, (_, share, of_unit) = audit.labels, _strata(audit)
     n = len(audit.human)
@@ -35,7 +38,7 @@ def post_stratified(audit: Audit, resamples: int, seed: int) -> Estimate:
     else:
         draws = (labels.sum() + rng.binomial(unknown[:, None], theta).sum(0)) / n
     value = float(share @ sums.means)
-    return value, _bounded(audit, around(value, draws))
+    return value, _independent(audit) or _bounded(audit, around(value, draws))
 
 
 def human_only(audit: Audit, resamples: int, seed: int) -> Estimate:
@@ -116,7 +119,8 @@ def rogan_gladen(audit: Audit, resamples: int, seed: int) -> Estimate:
     """(Q + Sp − 1)/(Se + Sp − 1) from the judge's rate Q, weighted sensitivity and specificity (1978).
 
     An unclear or failed judgment counts as not positive in all three. The interval draws Se and Sp from their
-    Jeffreys posteriors at Kish's effective sizes. Sound only while Se and Sp hold wherever Q was measured.
+    Jeffreys posteriors at Kish's effective sizes; units within trajectories have none. Sound while Se and
+    Sp hold wherever Q was measured.
     """
     if audit.judge is None:
         return None, Interval(None, None, "rogan_gladen needs a judge")
@@ -138,7 +142,15 @@ def rogan_gladen(audit: Audit, resamples: int, seed: int) -> Estimate:
     informed = drawn[0] + drawn[1] > 1
     draws = np.full(resamples, np.nan)
     draws[informed] = (measured + drawn[0] - 1)[informed] / (drawn[0] + drawn[1] - 1)[informed]
-    return value, around(value, np.clip(draws, 0, 1))
+    return value, _independent(audit) or around(value, np.clip(draws, 0, 1))
+
+
+def _independent(audit: Audit) -> Interval | None:
+    """No interval, where one that supposes independent units would be too narrow."""
+    if not audit.clustered:
+        return None
+    reason = "no interval: it would suppose that units of a trajectory are independent; `difference` does not"
+    return Interval(None, None, reason)
 
 
 def _unseen(audit: Audit, result: Shares, share: Floats, theta: Floats) -> Floats:

@@ -10,6 +10,9 @@ from .intervals import Z
 def units_for_kappa(half_width: float, prevalence: float, kappa: float = 0.6) -> int:
     """Units that two raters must both label for a 95 % interval of kappa ± `half_width`, two labels.
 
+    ValueError for a kappa that needs none or that raters with this prevalence cannot have: 1, or −p/(1 − p)
+    and less, p being that of the rarer label.
+
     From Bloch and Kraemer's (1989) large-sample variance. Half-width .10 at kappa .6 takes 246, 296, 705,
     1347 and 3281 units at prevalence .5, .3, .1, .05 and .02: some 65–70 positives once a code is rare.
     """
@@ -46,6 +49,10 @@ def _wilson_units(half_width: float, spread: float) -> float:
 
 def _kappa_variance(prevalence: float, kappa: float) -> float:
     _check(prevalence)
+    rarer = min(prevalence, 1 - prevalence)
+    least = -rarer / (1 - rarer)
+    if not least < kappa < 1:
+        raise ValueError(f"kappa must lie between {least:.3g} (the least there is) and 1, got {kappa:g}")
     chance = 2 * prevalence * (1 - prevalence)
     return (1 - kappa) * ((1 - kappa) * (1 - 2 * kappa) + kappa * (2 - kappa) / chance)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from math import isfinite
 from pathlib import Path
 from typing import Any, cast, get_args
 
@@ -51,11 +52,16 @@ def of_csv(path: Path, labels: Sequence[str], level: str, margins: Margins = "pa
     """Every coefficient for the ratings in a long CSV (unit,rater,label); an empty label is missing.
 
     `labels` are the declared ones in their order; without them those that occur, numbers in ascending order.
+    UsageError for a scale of words without an order.
     """
-    said = _read_csv(path)
-    declared = tuple(labels) or _occurring(said)
     if level not in ("nominal", "ordinal", "interval"):
         raise UsageError(f"--level must be nominal, ordinal or interval, got {level!r}")
+    said = _read_csv(path)
+    declared = tuple(labels) or _occurring(said)
+    if level == "ordinal" and not labels and not all(map(_is_number, declared)):
+        raise UsageError(
+            f"--level {level} takes --labels in their order, for these are words: {', '.join(declared)}"
+        )
     if len(declared) < 2:
         declared = (*declared, "(no other label)")
     units = {unit: i for i, unit in enumerate(dict.fromkeys(unit for unit, _ in said))}
@@ -67,7 +73,8 @@ def of_csv(path: Path, labels: Sequence[str], level: str, margins: Margins = "pa
         if label:
             matrix[units[unit], raters.index(rater)] = declared.index(label)
     ratings = _checked(matrix, declared, raters, level)
-    return [_row(None, path.stem, result) for result in measuring.agreement(ratings, margins=margins)]
+    wanted = _wanted(level)
+    return [_row(None, path.stem, result) for result in measuring.agreement(ratings, wanted, margins=margins)]
 
 
 def margins_named(given: str) -> Margins:
@@ -251,8 +258,7 @@ def _agreement(
         clusters=None if code.clusters is None else code.clusters[some],
         positive=code.book.positive if code.book.binary else None,
     )
-    wanted = NOMINAL if code.book.level == "nominal" else COEFFICIENTS
-    outcome = measuring.agreement(ratings, wanted, pairs=pairs, margins=margins)
+    outcome = measuring.agreement(ratings, _wanted(code.book.level), pairs=pairs, margins=margins)
     return [_row(code.book.name, code.code, one, part.name) for one in outcome]
 
 
@@ -351,12 +357,21 @@ def _said(path: Path, reader: csv.DictReader[str]) -> dict[tuple[str, str], tupl
     return said
 
 
+def _wanted(level: str) -> tuple[str, ...]:
+    """The coefficients of a level: weighted kappas suppose an order."""
+    return NOMINAL if level == "nominal" else COEFFICIENTS
+
+
 def _occurring(said: dict[tuple[str, str], tuple[str, int]]) -> tuple[str, ...]:
     labels = sorted({label for label, _ in said.values() if label})
+    return tuple(sorted(labels, key=float) if all(map(_is_number, labels)) else labels)
+
+
+def _is_number(label: str) -> bool:
     try:
-        return tuple(sorted(labels, key=float))
+        return isfinite(float(label))
     except ValueError:
-        return tuple(labels)
+        return False
 
 
 def _checked(matrix: Any, labels: tuple[str, ...], raters: tuple[str, ...], level: Any) -> Ratings:

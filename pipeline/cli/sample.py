@@ -107,13 +107,15 @@ def plan(
 ) -> None:
     """How many units people must label for an interval of the wanted width."""
     rows = []
+    few = False
     for text in split(prevalence):
         try:
             share = float(text)
             units = planning.units_for_kappa(half_width, share, kappa)
             rate = planning.units_for_rate(half_width, share, corpus)
         except ValueError as error:
-            raise UsageError(f"--prevalence {text!r}: {error}") from error
+            raise UsageError(f"--prevalence {text}: {error}") from error
+        few |= corpus is not None and units > corpus
         rows.append(
             {
                 "prevalence": share,
@@ -133,3 +135,5 @@ def plan(
     ]
     title = f"95 % intervals of ± {half_width:g}; kappa {kappa:g}"
     table(title, columns, [[f"{value:g}" for value in row.values()] for row in rows])
+    if few:
+        say(f"a corpus of {corpus} units cannot give kappa to within {half_width:g} where more are needed")

@@ -250,7 +250,8 @@ def test_the_statement_says_also_what_was_not_shown() -> None:
     row = adjust([mcnemar(*outcomes(10, 8, 1, 10)), mcnemar(*outcomes(5, 2, 1, 5))])
     assert row[0].statement("delivery_rate", "A", "B") == (
         "delivery_rate: 0.621 (A) against 0.379 (B), difference +0.241 [0.042, 0.409], n=29, McNemar, exact, "
-        "p=0.0391, adjusted for 2 tests p=0.0781: not significant at .05: no difference was shown."
+        "p=0.0391, adjusted for 2 tests p=0.0781: not significant at .05: no difference was shown "
+        "(the interval is that of this test alone)."
     )
     alone = mcnemar(*outcomes(10, 9, 0, 10)).statement("delivery_rate", "A", "B")
     assert alone.endswith("p=0.00391: significant at .05.")

@@ -217,6 +217,28 @@ def test_a_corpus_without_a_positive_label_may_still_have_some(estimator: str) -
     assert found.low == pytest.approx(0, abs=1e-4) and 0.01 < found.high < 0.04
 
 
+@pytest.mark.parametrize("estimator", ["post_stratified", "human_only", "rogan_gladen"])
+def test_what_supposes_independent_units_has_no_interval_of_units_within_trajectories(estimator: str) -> None:
+    rng = np.random.default_rng(5)
+    truth = (rng.random(400) < 0.4).astype(np.int64)
+    judge = np.where(rng.random(400) < 0.9, truth, 1 - truth)
+    human = np.where(np.arange(400) < 200, truth, MISSING)
+    apart = rate(Audit(human, judge), estimator)
+    within = rate(Audit(human, judge, clusters=np.arange(400) // 10), estimator)
+    assert within.rate == apart.rate and apart.low is not None
+    assert (within.low, within.high) == (None, None)
+    assert within.reason and "independent" in within.reason
+
+
+@pytest.mark.parametrize("estimator", ["post_stratified", "human_only"])
+def test_what_does_not_weigh_has_no_rate_of_units_drawn_unevenly(estimator: str) -> None:
+    human = np.where(np.arange(100) < 50, np.arange(100) % 2, MISSING)
+    inclusion = np.where(np.arange(100) % 2 == 0, 0.2, 0.8)
+    found = rate(Audit(human, np.zeros(100, dtype=np.int64), inclusion), estimator)
+    assert (found.rate, found.low) == (None, None)
+    assert found.reason and "drawn unevenly" in found.reason
+
+
 def test_ppi_has_no_interval_where_no_positive_was_seen() -> None:
     human = np.concatenate([np.zeros(100), np.full(900, MISSING)])
     found = rate(Audit(human, np.zeros(1000, dtype=np.int64)), "ppi")

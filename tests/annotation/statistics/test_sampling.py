@@ -130,6 +130,12 @@ def test_a_design_that_cannot_be_carried_out_is_refused(call: Any, message: str)
         call()
 
 
+@pytest.mark.parametrize(("kappa", "prevalence"), [(1.0, 0.5), (-0.2, 0.05), (-0.06, 0.95), (-1.0, 0.4)])
+def test_a_kappa_that_raters_cannot_have_is_refused(kappa: float, prevalence: float) -> None:
+    with pytest.raises(ValueError, match="kappa must lie between"):
+        units_for_kappa(0.1, prevalence, kappa)
+
+
 def test_units_for_kappa_are_those_of_bloch_and_kraemer() -> None:
     assert [units_for_kappa(0.1, p) for p in (0.5, 0.3, 0.1, 0.05, 0.02)] == [246, 296, 705, 1347, 3281]
     assert kappa_half_width(60, 0.5) == pytest.approx(0.20, abs=0.005)

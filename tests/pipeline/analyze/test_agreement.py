@@ -322,6 +322,25 @@ def test_ordinal_labels_are_ordered_as_numbers(tmp_path: Path) -> None:
     assert value(found, "cohen_kappa_linear") == pytest.approx(1 - (1 / 6) / (4.5 / 9))
 
 
+def test_a_scale_of_words_has_no_order_unless_it_is_given(tmp_path: Path) -> None:
+    path = table(
+        tmp_path / "r.csv", "unit,rater,label\n1,a,low\n1,b,medium\n2,a,high\n2,b,high\n3,a,low\n3,b,low"
+    )
+    with pytest.raises(UsageError, match="--level ordinal takes --labels in their order"):
+        agreement.of_csv(path, [], "ordinal")
+    assert agreement.of_csv(path, ["low", "medium", "high"], "ordinal")
+
+
+def test_weighted_kappas_are_of_scales_alone(tmp_path: Path) -> None:
+    path = table(
+        tmp_path / "r.csv", "unit,rater,label\n1,a,red\n1,b,blue\n2,a,red\n2,b,red\n3,a,blue\n3,b,blue"
+    )
+    assert not {row.coefficient for row in agreement.of_csv(path, [], "nominal")} & {
+        "cohen_kappa_linear",
+        "cohen_kappa_quadratic",
+    }
+
+
 # Which units a figure stands on.
 
 
