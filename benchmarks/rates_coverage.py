@@ -7,7 +7,7 @@ people: evenly ("even"), by the judge's label ("by judge"), by that and another 
 evenly from trajectories of 8 ("clustered", intraclass correlation .2), whole trajectories ("whole"), or
 unevenly from them; a pilot and a second sample by the judge's label ("two samples"); ten of each of twenty
 tasks and no judge ("strata"), or by something that nearly tells the code ("telling strata": .9 of the units
-that have it lie in one of two), of which .6 are labelled so far ("unfinished"), or half of the corpus is asked
+that have it lie in one of two), of which .6 are labelled so far ("unfinished"), or of which half is asked
 about ("of a group"). The first table's people see what is so.
 
 In the second table two people of sensitivity .7 and specificity .97 label; of a share of the units

@@ -27,6 +27,8 @@ from .matrix import OUTSIDE, Population, Rated, chosen_books
 NOMINAL = tuple(c for c in COEFFICIENTS if c not in ("cohen_kappa_linear", "cohen_kappa_quadratic"))
 KAPPAS = ("cohen_kappa", "mean_cohen_kappa", "mean_judge_human_kappa")
 COLUMNS = ("unit", "rater", "label")
+JUDGES = "units that two judges rated"
+"""The population of what judges say of each other."""
 
 
 def of_workspace(store: Store, names: Sequence[str] = (), margins: Margins = "paired") -> list[Agreement]:
@@ -171,9 +173,23 @@ def of_codes(code: Rated, margins: Margins = "paired") -> Iterator[Agreement]:
         own = code.seen_by(judge)
         for part in _met(own, judge):
             yield from _judge_and_people(own, judge, part, margins)
-    if len(code.judges) > 1:
-        everything = Population("units that two judges rated", np.ones(len(code.event), dtype=bool), None)
-        yield from _agreement(code, code.judges, everything, margins)
+    apart = tuple(judge for judge in code.judges if judge not in code.followers)
+    if len(apart) > 1:
+        everything = Population(JUDGES, np.ones(len(code.event), dtype=bool), None)
+        yield from _agreement(code, apart, everything, margins)
+    if len(code.judges) > max(1, len(apart)):
+        yield from _agreement(code, code.judges, _followed(code), margins)
+
+
+def _followed(code: Rated) -> Population:
+    """The units that judges rated, where one was asked about units of samples alone: theirs, by 1/π."""
+    judge = next(judge for judge in code.judges if judge in code.followers)
+    inclusion = code.seen_by(judge).design.inclusion
+    drawn = ~np.isnan(inclusion)
+    if np.ptp(inclusion[drawn]) < 1e-9:
+        return Population(f"{JUDGES}; those of the samples", drawn, None)
+    weights = 1 / np.where(drawn, inclusion, 1.0)
+    return Population(f"{JUDGES}; those of the samples, weighted by 1/π", drawn, weights)
 
 
 def with_people(rows: Iterable[Agreement], judge: str) -> Agreement | None:

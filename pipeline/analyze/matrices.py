@@ -51,7 +51,8 @@ def rated(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Iterator[Rat
             said = matrix[:, place] != MISSING
             if own_kinds[name] == "human" or name == GOLD or not samples or said.all():
                 continue
-            designs[name] = design(samples, asked & said, said)
+            both = asked & said
+            designs[name] = design(samples, both if both.any() else said, said)
             if follows_samples(said, designs[name], trajectory):
                 followers.add(name)
         yield Rated(

@@ -16,6 +16,7 @@ from ..analyze import agreement, metrics, rates
 from ..analyze import failures as findings
 from ..store import Selection, Store
 from .tables import Answer, Cell, Number, Table, count, of_metric
+from .trust import no_rate
 
 ARM = ("system", "condition")
 FEWEST = 5
@@ -213,7 +214,7 @@ def trust(rows: Sequence[Agreement], every: Sequence[Rate]) -> Answer:
             (
                 *key,
                 _coefficient(kappas.get(key)),
-                Number(corrected[key].judge_rate, percent=True, reason="no judge"),
+                Number(corrected[key].judge_rate, percent=True, reason=no_rate(corrected[key])),
                 replace(_rate(corrected[key]), n=None),
                 count(corrected[key].n_human),
             )

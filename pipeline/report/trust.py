@@ -180,7 +180,7 @@ def rate_table(rows: Iterable[Rate]) -> Table:
     )
 
 
-def _no_rate(row: Rate) -> str:
+def no_rate(row: Rate) -> str:
     """Why a judge has no rate of its own."""
     if row.judge is None:
         return "no judge"
@@ -191,7 +191,7 @@ def _rate(row: Rate, code: str) -> tuple[Cell, ...]:
     return (
         code,
         row.judge or "people alone",
-        Number(row.judge_rate, n=row.n_judged, percent=True, reason=_no_rate(row)),
+        Number(row.judge_rate, n=row.n_judged, percent=True, reason=no_rate(row)),
         Number(row.rate, row.low, row.high, reason=row.reason, percent=True),
         row.estimator or "–",
         count(row.n_human),

@@ -100,6 +100,16 @@ def test_a_judge_that_was_asked_about_a_sample_alone_is_weighed_by_that_sample(t
     assert code.seen_by("judge").design.inclusion[[0, 10]] == pytest.approx([0.84, 1 - 0.8 * 26 / 30])
 
 
+def test_judges_of_whom_one_saw_a_sample_alone_are_compared_by_that_sample(tmp_path: Path) -> None:
+    store = corpus(tmp_path)
+    rows = [row for row in agreement.of_workspace(store, ["initiative"]) if row.raters == ("judge", "late")]
+    assert rows
+    assert {row.population for row in rows} == {
+        "units that two judges rated; those of the samples, weighted by 1/π"
+    }
+    assert {row.n_units for row in rows} == {12}
+
+
 def test_a_sample_that_nobody_has_begun_changes_no_metric(tmp_path: Path) -> None:
     """Positives lie where the second sample would look, so that its probabilities would halve them."""
     store = labelled(tmp_path, {"ann": "yyn–––––nnnn", "judge": "yyyyynnnnnnn"})
