@@ -196,7 +196,7 @@ def _weigh(connection: Any, codebook: str, rater: str) -> None:
     did not), and whether they could; nothing where there is no sample.
     """
     execute(connection, CREATE_UNITS, [codebook])
-    (units,) = connection.execute("SELECT count(*) FROM rated_units").fetchone()
+    ((units,),) = connection.execute("SELECT count(*) FROM rated_units").fetchall()
     asked = np.zeros(units, dtype=bool)
     asked[execute(connection, _ASKED, [codebook, rater]).fetchnumpy()["place"]] = True
     samples = drawings(connection, codebook, units)
