@@ -16,7 +16,7 @@ from ..clients.protocol import BadAnswer, Form, Refused, Token
 from .quoting import occurs
 
 _THOUGHT = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
-_FENCE = re.compile(r"\A```(?:json)?\s*(.*?)\s*```\Z", re.DOTALL)
+_FENCE = "```"
 _REFUSAL = re.compile(
     r"\A\W*(?:i(?:'|’)?m (?:very )?sorry|i am sorry|sorry,|i (?:cannot|can(?:'|’)t|won(?:'|’)t|am unable|"
     r"am not able|must decline)|as an ai)",
@@ -36,8 +36,8 @@ def words(reply: Reply) -> str:
     text = _THOUGHT.sub("", reply.text).strip()
     if reply.finish == "content_filter":
         raise Refused(f"the endpoint's content filter cut the answer: {text[:500]!r}")
-    if fenced := _FENCE.match(text):
-        text = fenced[1]
+    if len(text) >= 2 * len(_FENCE) and text.startswith(_FENCE) and text.endswith(_FENCE):
+        text = text[len(_FENCE) : -len(_FENCE)].removeprefix("json").strip()
     if reply.finish == "length":
         raise BadAnswer(f"it was cut off after {reply.completion_tokens} tokens: {text[:80]!r}")
     if not text:

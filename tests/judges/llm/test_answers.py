@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 
 import pytest
 
@@ -43,6 +44,27 @@ def findings(**said: object) -> dict[str, Verdict]:
 )
 def test_a_label_counts_whatever_its_case_and_surroundings(text: str) -> None:
     assert label(text) == "yes"
+
+
+@pytest.mark.parametrize(
+    "text", ["```yes```", "```json\nyes\n```", '```json {"answer": "yes"}```', "``` yes\n\n```"]
+)
+def test_a_label_in_a_fence_counts(text: str) -> None:
+    assert label(text) == "yes"
+
+
+@pytest.mark.parametrize("text", ["`" * 5, "`" * 6, "```json```", "```json yes", "yes```x"])
+def test_a_fence_around_nothing_or_left_open_is_malformed(text: str) -> None:
+    with pytest.raises(BadAnswer):
+        label(text)
+
+
+@pytest.mark.parametrize("text", ["```" + " " * 4_000_000 + "x", "```json" + "\n" * 4_000_000 + "x```"])
+def test_an_endless_answer_is_read_in_no_time(text: str) -> None:
+    began = time.monotonic()
+    with pytest.raises(BadAnswer):
+        label(text)
+    assert time.monotonic() - began < 5
 
 
 @pytest.mark.parametrize(
