@@ -141,6 +141,13 @@ def listed(content: bytes) -> list[dict[str, Any]]:
     return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
 
 
+def whole(value: Any) -> int | None:
+    """A number of tokens; None for anything but a whole one that is not negative."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value if type(value) is int and 0 <= value < 2**31 else None
+
+
 def unknown_model(content: bytes) -> bool:
     """Whether an error says that there is no such model."""
     return bool(_NO_MODEL.search(content.decode("utf-8", "replace")))

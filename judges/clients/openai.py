@@ -115,7 +115,7 @@ class OpenAIClient:
         listed = dialect.listed(body) if answer.status == 200 else []
         self._models = tuple(str(entry.get("id")) for entry in listed)
         lengths = [e.get("max_model_len") for e in listed if e.get("id") == self.endpoint.model]
-        return Offer(self._models, next((int(n) for n in lengths if n), None))
+        return Offer(self._models, next((n for n in map(dialect.whole, lengths) if n), None))
 
     async def __call__(self, question: Question) -> Reply:
         """Ask, falling back to fewer demands where the endpoint rejects them."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from typing import Any
 
 import pytest
@@ -206,6 +207,12 @@ def test_a_provider_whose_key_is_missing_ends_the_run_at_once(monkeypatch: pytes
 def test_an_endpoint_says_what_it_offers_and_how_long_its_context_is(endpoint: Endpoint) -> None:
     endpoint.context = 8192
     assert offer(endpoint.url) == Offer(("judge",), 8192)
+
+
+@pytest.mark.parametrize("said", ["abc", math.inf, math.nan, -5, 0, True, 0.5, [8192], 2**80])
+def test_a_context_that_is_no_positive_whole_number_is_not_known(endpoint: Endpoint, said: Any) -> None:
+    endpoint.context = said
+    assert offer(endpoint.url) == Offer(("judge",), None)
 
 
 def test_an_endpoint_that_is_not_there_is_said_to_be_unreachable() -> None:
