@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from functools import cache
 from typing import Any
 
@@ -38,6 +40,21 @@ async def body_of(answer: aiohttp.ClientResponse) -> bytes:
 def too_long() -> Transient:
     """What an answer beyond the limit is."""
     return Transient(f"the answer is longer than {LARGEST_BODY >> 20} MiB")
+
+
+def retry_after(given: str | None) -> float | None:
+    """Retry-After as seconds, given as a number or a date; None where it is neither."""
+    try:
+        return max(0.0, float(given or ""))
+    except ValueError:
+        pass
+    try:
+        moment = parsedate_to_datetime(given or "")
+        # Without a zone (-0000) it is UTC (RFC 5322, 3.3).
+        zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return max(0.0, (zoned - datetime.now(UTC)).total_seconds())
+    except (ValueError, OverflowError):
+        return None
 
 
 def redirected(place: str) -> Fatal:

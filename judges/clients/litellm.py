@@ -13,7 +13,7 @@ from typing import Any
 
 from ...schemas.url import without_secrets
 from ..errors import JudgeError
-from .http import watched
+from .http import retry_after, watched
 from .protocol import (
     ContextTooSmall,
     Fatal,
@@ -188,8 +188,5 @@ def blotted(text: str) -> str:
 
 
 def _retry_after(error: Exception) -> float | None:
-    response = getattr(error, "response", None)
-    try:
-        return float(response.headers["retry-after"]) if response is not None else None
-    except (KeyError, ValueError, AttributeError):
-        return None
+    headers = getattr(getattr(error, "response", None), "headers", None)
+    return retry_after(headers.get("retry-after")) if headers else None

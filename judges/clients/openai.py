@@ -12,14 +12,13 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
 import aiohttp
 
 from ...schemas.url import shown_url, without_secrets
 from . import dialect
-from .http import body_of, redirected
+from .http import body_of, redirected, retry_after
 from .protocol import (
     Fatal,
     Offer,
@@ -157,9 +156,9 @@ class OpenAIClient:
         if status == 429:
             if "insufficient_quota" in said:
                 return Fatal(f"{self.endpoint.shown}: the account is out of credit: {said}")
-            return Overloaded(f"status 429: {said}", _seconds(headers.get("Retry-After")))
+            return Overloaded(f"status 429: {said}", retry_after(headers.get("Retry-After")))
         if status >= 500 or status in (408, 409, 425):
-            return Overloaded(f"status {status}: {said}", _seconds(headers.get("Retry-After")))
+            return Overloaded(f"status {status}: {said}", retry_after(headers.get("Retry-After")))
         if status in (401, 403):
             return self._wrong_key(status, content)
         if status == 404 or dialect.unknown_model(content):
@@ -179,20 +178,3 @@ class OpenAIClient:
             f"{self.endpoint.shown}/chat/completions: not found ({said}); "
             f"does --api-base end in /v1, and is there a model {self.endpoint.model!r}?"
         )
-
-
-def _seconds(given: str | None) -> float | None:
-    """Retry-After as seconds: a number, or a date."""
-    if not given:
-        return None
-    try:
-        return max(0.0, float(given))
-    except ValueError:
-        pass
-    try:
-        moment = parsedate_to_datetime(given)
-    except ValueError:
-        return None
-    from datetime import UTC, datetime
-
-    return max(0.0, (moment - datetime.now(UTC)).total_seconds())

@@ -12,6 +12,8 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from ..errors import JudgeError
 
+LONGEST_PAUSE = 60.0
+"""Seconds for which an endpoint is left alone that asks for more."""
 Role = Literal["system", "user", "assistant"]
 
 
@@ -94,11 +96,14 @@ class Transient(JudgeError):
 
 
 class Overloaded(Transient):
-    """The endpoint wants fewer requests, and says when to come back where it says so."""
+    """The endpoint wants fewer requests, and says when to come back where it says so.
+
+    It is asked again after LONGEST_PAUSE at the latest, whatever it says.
+    """
 
     def __init__(self, message: str, after: float | None = None) -> None:
         super().__init__(message)
-        self.after = after
+        self.after = None if after is None else min(after, LONGEST_PAUSE)
 
 
 class Unreachable(Transient):

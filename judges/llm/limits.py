@@ -18,7 +18,6 @@ FEWEST = 10
 """Answers that must be in before a share of them means anything."""
 TOLERATED = 0.3
 DECREASE = 0.6
-LONGEST_PAUSE = 60.0
 
 
 class Limiter:
@@ -75,7 +74,7 @@ class Limiter:
         self.places = max(1.0, self.places * DECREASE)
         self._recent.clear()
         if after:
-            self._resume = time.monotonic() + min(after, LONGEST_PAUSE)
+            self._resume = time.monotonic() + after
 
     def _release(self) -> None:
         self.in_flight -= 1

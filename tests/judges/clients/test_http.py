@@ -13,7 +13,7 @@ from aiohttp import web
 
 from coaudit.judges import JudgeError
 from coaudit.judges.clients import Message, Parameters, Question, http
-from coaudit.judges.clients.protocol import Fatal, Form, Transient
+from coaudit.judges.clients.protocol import Fatal, Form, Overloaded, Transient
 from coaudit.judges.clients.select import client
 from coaudit.schemas.url import shown_url, without_secrets
 
@@ -144,6 +144,33 @@ def test_what_others_send_with_httpx_is_left_alone() -> None:
 )
 def test_a_url_is_shown_without_what_may_be_a_secret(url: str, shown: str) -> None:
     assert shown_url(url) == shown
+
+
+@pytest.mark.parametrize(
+    ("given", "seconds"),
+    [
+        ("7", 7.0),
+        ("-7", 0.0),
+        ("nan", 0.0),
+        ("Mon, 01 Jan 2001 00:00:00 -0000", 0.0),
+        ("Mon, 01 Jan 2001 00:00:00 GMT", 0.0),
+        ("Mon, 01 Jan 99999999999999999999 00:00:00 GMT", None),
+        ("Mon, 01 Jan 2001 00:00:00 +9999999999999999", None),
+        ("soon", None),
+        ("\udcff", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_retry_after_is_a_number_or_a_date_with_or_without_a_zone(
+    given: str | None, seconds: float | None
+) -> None:
+    assert http.retry_after(given) == seconds
+
+
+@pytest.mark.parametrize("given", ["inf", "99999999", "Thu, 01 Jan 2150 00:00:00 -0000"])
+def test_whatever_an_endpoint_asks_for_it_is_asked_again_within_a_minute(given: str) -> None:
+    assert Overloaded("status 429", http.retry_after(given)).after == 60.0
 
 
 def test_a_message_that_quotes_a_url_loses_its_secrets() -> None:
