@@ -7,7 +7,7 @@ flight) and counted once it is on disk, which happens in batches.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -90,15 +90,15 @@ class Sink:
         self.ledger = ledger
         self.state = state
         self.claimed = claimed
-        self._fresh: list[Rating] = []
+        self._fresh: list[list[Rating]] = []
+        """By unit, what is not handed to the system yet."""
         self._written: list[list[Rating]] = []
         self._scheduled = False
 
     def put(self, units: Sequence[list[Rating]]) -> None:
         """The ratings of some units."""
         for ratings in units:
-            self._fresh += ratings
-            self._written.append(ratings)
+            self._fresh.append(ratings)
             self.state.answered += 1
             self.state.failed += any(rating.error is not None for rating in ratings)
         if not self._scheduled:
@@ -120,7 +120,7 @@ class Sink:
             if (units := self._take()) or settled:
                 try:
                     await asyncio.to_thread(self.ledger.flush)
-                except StoreError as error:
+                except Exception as error:
                     self._refused(error)
                 except asyncio.CancelledError:
                     self._written = [*units, *self._written]  # the last flush counts them
@@ -130,20 +130,27 @@ class Sink:
 
     def copy(self, ratings: list[Rating]) -> None:
         """Ratings that no request was needed for, counted already."""
-        self.ledger.write(ratings)
+        self._kept(ratings)
 
     def _write(self) -> None:
         self._scheduled = False
-        if self._fresh:
-            fresh, self._fresh = self._fresh, []
-            try:
-                self.ledger.write(fresh)
-            except StoreError as error:
-                self._refused(error)
+        if self._fresh and self._kept(rating for ratings in self._fresh for rating in ratings):
+            self._written += self._fresh
+            self._fresh = []
 
-    def _refused(self, error: StoreError) -> None:
+    def _kept(self, ratings: Iterable[Rating]) -> bool:
+        """Whether the ledger took these; where it did not, for whatever reason, the run ends with that."""
+        try:
+            self.ledger.write(ratings)
+        except Exception as error:  # nobody awaits what the loop calls: it would end unheard
+            self._refused(error)
+            return False
+        return True
+
+    def _refused(self, error: Exception) -> None:
         """Ask no more: answers that nobody can keep are paid for nothing."""
-        self.state.fail(Fatal(str(error)))
+        said = str(error) if isinstance(error, StoreError) else f"the ledger cannot be written: {error!r}"
+        self.state.fail(Fatal(said))
 
     def _take(self) -> list[list[Rating]]:
         self._write()
