@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import JudgeError
+from .http import Blot
 from .protocol import ContextTooSmall, Fatal, Parameters, Question, Rejected, Reply, Token, Transient
 
 TOP_LOGPROBS = 5
@@ -94,32 +95,33 @@ class Dialect:
             return False
         return True
 
-    def reply(self, content: bytes) -> Reply:
-        """What a 200 says; Transient where its body is cut off or empty."""
-        try:
-            document = json.loads(content)
-            choice = document["choices"][0]
-            said = choice["message"]
-            text = said.get("content") or ""
-        except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError) as error:
-            raise Transient(f"the body of the answer is broken: {error!r}, {content[:80]!r}") from error
+
+def reply(content: bytes | str, blot: Blot) -> Reply:
+    """What a 200 says; Transient where its body is empty or no answer of this protocol."""
+    try:
+        document = json.loads(content)
+        choice = document["choices"][0]
+        said = choice["message"]
         usage = document.get("usage") or {}
-        details = usage.get("prompt_tokens_details") or {}
-        if not text and not said.get("refusal"):
-            raise Transient("the answer is empty")
-        return Reply(
-            text=text,
-            model=document.get("model"),
-            finish=choice.get("finish_reason"),
-            refusal=said.get("refusal"),
+        result = Reply(
+            text=blot(_joined(said.get("content"))),
+            model=blot(_text(document.get("model"))) or None,
+            finish=_text(choice.get("finish_reason")) or None,
+            refusal=blot(_text(said.get("refusal"))) or None,
             tokens=_tokens(choice),
-            prompt_tokens=usage.get("prompt_tokens") or 0,
-            cached_tokens=details.get("cached_tokens") or 0,
-            completion_tokens=usage.get("completion_tokens") or 0,
+            prompt_tokens=_count(usage, "prompt_tokens"),
+            cached_tokens=_count(usage.get("prompt_tokens_details") or {}, "cached_tokens"),
+            completion_tokens=_count(usage, "completion_tokens"),
         )
+    except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        shown = blot(content if isinstance(content, str) else content.decode("utf-8", "replace"))[:80]
+        raise Transient(f"the body of the answer is broken: {blot(repr(error))[:200]}, {shown!r}") from error
+    if not result.text and not result.refusal:
+        raise Transient("the answer is empty")
+    return result
 
 
-def message(content: bytes) -> str:
+def message(content: bytes, blot: Blot) -> str:
     """What an error's body says, shortened."""
     text = content.decode("utf-8", "replace")
     try:
@@ -127,9 +129,10 @@ def message(content: bytes) -> str:
         error = document.get("error", document)
         said = error.get("message") or error if isinstance(error, dict) else error
         code = error.get("code") if isinstance(error, dict) else None
+        text = f"{said} ({code})" if isinstance(code, str) else str(said)
     except (ValueError, AttributeError, RecursionError):
-        return text[:300]
-    return f"{said} ({code})"[:300] if isinstance(code, str) else str(said)[:300]
+        pass  # it says so in words of its own
+    return blot(text)[:300]
 
 
 def listed(content: bytes) -> list[dict[str, Any]]:
@@ -162,6 +165,26 @@ def rejection(status: int, content: bytes, said: str) -> JudgeError:
     if 300 <= status < 400:
         return Fatal(f"the endpoint redirects elsewhere (status {status}); give the final --api-base")
     return Rejected(f"status {status}: {said}")
+
+
+def _joined(content: Any) -> str:
+    """The text of a message: as it is, or in parts."""
+    if not isinstance(content, list):
+        return _text(content)
+    return "".join(_text(part["text"]) for part in content if part.get("type", "text") == "text")
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str | None):
+        raise TypeError(f"expected a text, got {type(value).__name__}")
+    return value or ""
+
+
+def _count(usage: dict[str, Any], name: str) -> int:
+    value = usage.get(name)
+    if (number := whole(value or 0)) is None:
+        raise ValueError(f"{name} is no number of tokens: {value!r}")
+    return number
 
 
 def _tokens(choice: dict[str, Any]) -> tuple[Token, ...]:

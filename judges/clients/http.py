@@ -1,5 +1,6 @@
-"""One policy for every request to a model: no redirects, and no answer without end.
+"""One policy for every request to a model: no redirects, no answer without end, and no key in what is kept.
 
+A server may send back what it was sent, so its texts are blotted where they are read, and cut after that.
 A key goes to the host that was named and to no other: a redirect would carry `x-api-key` or `api-key`
 along, and the prompt with it. litellm and the SDKs under it make clients of their own, so what they send
 is watched at httpx's public `send`, and only for calls made inside `watched`.
@@ -7,7 +8,7 @@ is watched at httpx's public `send`, and only for calls made inside `watched`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
@@ -17,12 +18,16 @@ from typing import Any
 
 import aiohttp
 
-from ...schemas.url import shown_url
+from ...schemas.url import shown_url, without_secrets
 from .protocol import Fatal, Transient
 
 LARGEST_BODY = 8 << 20
 """Bytes of an answer; the longest that a judge asks for has a few thousand tokens."""
-_WATCHED: ContextVar[bool] = ContextVar("watched", default=False)
+SHORTEST_SECRET = 6
+"""Characters of a key that is one: shorter ones, such as EMPTY, stand in texts by chance."""
+Blot = Callable[[str], str]
+"""From a text of a server's to what may be kept of it."""
+_WATCHED: ContextVar[Blot | None] = ContextVar("watched", default=None)
 _DECODED = ("content-encoding", "content-length", "transfer-encoding")
 
 
@@ -35,6 +40,14 @@ async def body_of(answer: aiohttp.ClientResponse) -> bytes:
             raise too_long()
         pieces.append(piece)
     return b"".join(pieces)
+
+
+def blotted(text: str, secrets: Iterable[str], url: str) -> str:
+    """A text of a server's as it may be kept: without secrets, and without halves of characters."""
+    for secret in sorted(secrets, key=len, reverse=True):
+        if len(secret) >= SHORTEST_SECRET:
+            text = text.replace(secret, "***")
+    return without_secrets(text, url).encode("utf-8", "replace").decode()
 
 
 def too_long() -> Transient:
@@ -66,10 +79,10 @@ def redirected(place: str) -> Fatal:
 
 
 @contextmanager
-def watched() -> Iterator[None]:
+def watched(blot: Blot = str) -> Iterator[None]:
     """Hold every request that httpx sends in here to the policy."""
     _watch_httpx()
-    token = _WATCHED.set(True)
+    token = _WATCHED.set(blot)
     try:
         yield
     finally:
@@ -83,14 +96,14 @@ def _watch_httpx() -> None:
     send = httpx.AsyncClient.send
 
     async def held(self: httpx.AsyncClient, request: httpx.Request, **given: Any) -> httpx.Response:
-        if not _WATCHED.get():
+        if (blot := _WATCHED.get()) is None:
             return await send(self, request, **given)
         stream = given.pop("stream", False)
         given["follow_redirects"] = False
         answer = await send(self, request, stream=True, **given)
         if answer.has_redirect_location:
             await answer.aclose()
-            raise redirected(str(request.url.join(answer.headers["location"])))
+            raise redirected(blot(answer.headers["location"]))
         return answer if stream else await _whole(answer)
 
     httpx.AsyncClient.send = held  # type: ignore[method-assign]

@@ -7,13 +7,14 @@ again is the asker's, remembering the ledger's.
 from __future__ import annotations
 
 import difflib
+import json
 import os
 import re
 from typing import Any
 
-from ...schemas.url import without_secrets
 from ..errors import JudgeError
-from .http import retry_after, watched
+from . import dialect
+from .http import blotted, retry_after, watched
 from .protocol import (
     ContextTooSmall,
     Fatal,
@@ -96,9 +97,9 @@ class LiteLLMClient:
         """Ask; without a structured answer from then on, where the model rejects that."""
         structured = self._structured
         try:
-            with watched():
+            with watched(self._blotted):
                 response = await self._litellm.acompletion(**self._arguments(question, structured))
-            return self._reply(response)
+            return dialect.reply(json.dumps(response.model_dump(warnings=False), default=str), self._blotted)
         except self._litellm.exceptions.BadRequestError as error:
             if structured and "response_format" in str(error):
                 self._structured = False
@@ -129,27 +130,13 @@ class LiteLLMClient:
             given["response_format"] = {"type": "json_schema", "json_schema": schema}
         return given
 
-    def _reply(self, response: Any) -> Reply:
-        choice = response.choices[0]
-        usage = getattr(response, "usage", None)
-        details = getattr(usage, "prompt_tokens_details", None)
-        text = choice.message.content or ""
-        refusal = getattr(choice.message, "refusal", None)
-        if not text and not refusal:
-            raise Transient("the answer is empty")
-        return Reply(
-            text=text,
-            model=response.model,
-            finish=choice.finish_reason,
-            refusal=refusal,
-            prompt_tokens=getattr(usage, "prompt_tokens", 0) or 0,
-            cached_tokens=getattr(details, "cached_tokens", 0) or 0,
-            completion_tokens=getattr(usage, "completion_tokens", 0) or 0,
-        )
+    def _blotted(self, text: str) -> str:
+        """A text of the provider's without any secret that the environment or the address holds."""
+        return blotted(text, _secrets(), self.api_base or "")
 
     def _meaning(self, error: Exception) -> JudgeError:
         kinds = self._litellm.exceptions
-        said = blotted(without_secrets(str(error), self.api_base or ""))[:400]
+        said = self._blotted(str(error))[:400]
         if isinstance(error, kinds.ContextWindowExceededError):
             limit = re.search(r"context length (?:is|of)\D{0,8}(\d+)", said)
             return ContextTooSmall(said, int(limit[1]) if limit else None)
@@ -179,12 +166,9 @@ def _ours(error: BaseException | None) -> JudgeError | None:
     return None
 
 
-def blotted(text: str) -> str:
-    """A message without any secret that the environment holds."""
-    for name, value in os.environ.items():
-        if len(value) > 5 and _SECRET.search(name):
-            text = text.replace(value, "***")
-    return text
+def _secrets() -> list[str]:
+    """All that the environment holds."""
+    return [value for name, value in os.environ.items() if _SECRET.search(name)]
 
 
 def _retry_after(error: Exception) -> float | None:

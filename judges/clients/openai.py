@@ -3,7 +3,7 @@
 aiohttp, since openai's SDK and litellm cost 5 to 15 times its CPU a call. Answers are held to their form
 where the endpoint can: vLLM's `structured_outputs` for choices, `response_format` with a JSON schema else.
 An endpoint that rejects one is asked without it from then on; what comes back is checked by the judge in
-any case. A key is read from the environment, sent in the header and blotted out of every message.
+any case. A key is read from the environment, sent in the header and blotted out of all that comes back.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Any, Literal
 
 import aiohttp
 
-from ...schemas.url import shown_url, without_secrets
+from ...schemas.url import shown_url
 from . import dialect
-from .http import body_of, redirected, retry_after
+from .http import blotted, body_of, redirected, retry_after
 from .protocol import (
     Fatal,
     Offer,
@@ -60,8 +60,8 @@ class Endpoint:
         return any(host in self.base for host in ("//127.", "//localhost", "//[::1]"))
 
     def blotted(self, text: str) -> str:
-        """A message without the key and the secrets of the address."""
-        return without_secrets(text.replace(self.key, "***") if self.key else text, self.base)
+        """A text of the server's without the key and the secrets of the address."""
+        return blotted(text, [self.key] if self.key else [], self.base)
 
     def unreached(self, error: Exception) -> str:
         """What to say of an endpoint that is not there."""
@@ -112,7 +112,7 @@ class OpenAIClient:
         if answer.status in (401, 403):
             raise self._wrong_key(answer.status, body)
         listed = dialect.listed(body) if answer.status == 200 else []
-        self._models = tuple(str(entry.get("id")) for entry in listed)
+        self._models = tuple(self.endpoint.blotted(str(entry.get("id"))) for entry in listed)
         lengths = [e.get("max_model_len") for e in listed if e.get("id") == self.endpoint.model]
         return Offer(self._models, next((n for n in map(dialect.whole, lengths) if n), None))
 
@@ -122,7 +122,7 @@ class OpenAIClient:
             body, state = self.dialect.body(question)
             status, headers, content = await self._post(body)
             if status == 200:
-                return self.dialect.reply(content)
+                return dialect.reply(content, self.endpoint.blotted)
             if not (status in (400, 422) and self.dialect.fall_back(state, content)):
                 raise self._failure(status, headers, content)
 
@@ -142,7 +142,7 @@ class OpenAIClient:
                 self._url("chat/completions"), data=data, allow_redirects=False
             ) as answer:
                 if answer.status in (301, 302, 303, 307, 308):
-                    raise redirected(answer.headers.get("Location", ""))
+                    raise redirected(self.endpoint.blotted(answer.headers.get("Location", "")))
                 return answer.status, answer.headers, await body_of(answer)
         except aiohttp.ClientConnectorError as error:
             raise Unreachable(self.endpoint.unreached(error)) from error
@@ -152,7 +152,7 @@ class OpenAIClient:
             raise Transient(f"the connection broke: {self.endpoint.blotted(repr(error))}") from error
 
     def _failure(self, status: int, headers: Mapping[str, str], content: bytes) -> Exception:
-        said = self.endpoint.blotted(dialect.message(content))
+        said = dialect.message(content, self.endpoint.blotted)
         if status == 429:
             if "insufficient_quota" in said:
                 return Fatal(f"{self.endpoint.shown}: the account is out of credit: {said}")
@@ -167,7 +167,7 @@ class OpenAIClient:
 
     def _wrong_key(self, status: int, content: bytes) -> Fatal:
         state = "is not set" if self.endpoint.key is None else "was not accepted"
-        said = self.endpoint.blotted(dialect.message(content))
+        said = dialect.message(content, self.endpoint.blotted)
         return Fatal(f"{self.endpoint.shown}: status {status}, {self.endpoint.key_variable} {state}: {said}")
 
     def _not_found(self, said: str) -> str:

@@ -192,6 +192,8 @@ def _share(token: Token, label: str, labels: Sequence[str]) -> float | None:
 def _object(text: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
+        if "\\u" in text:  # an escape may be half of a character, which no ledger can hold
+            value = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
     except (ValueError, RecursionError) as error:
         if _REFUSAL.match(text):
             raise Refused(f"the model refused: {text[:500]}") from error

@@ -29,6 +29,42 @@ KEYS = {
 
 
 @dataclass
+class Echo:
+    """A host that says a word about its key in every place, cut where it is or not."""
+
+    place: str
+    url: str = ""
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        key = (request.headers.get("Authorization") or "").removeprefix("Bearer ")
+        said = {"content": "Yes.", "refusal": None}
+        document = {"model": "judge", "choices": [{"message": said}]}
+        match self.place:
+            case "models":
+                document = {"data": [{"id": f"judge-{key}"}]}
+                return web.json_response(document, status=200 if request.path.endswith("/models") else 404)
+            case "text":
+                return web.Response(text="x" * 70 + key)
+            case "error":
+                return web.json_response({"error": {"message": "x" * 290 + key}}, status=400)
+            case "models refused":
+                return web.json_response({"error": {"message": "x" * 290 + key}}, status=401)
+            case "location":
+                return web.Response(status=302, headers={"Location": f"http://elsewhere.example/{key}"})
+            case "logprob":
+                return web.json_response({"choices": [{"message": said, "logprobs": logged(key)}]})
+            case "model":
+                document["model"] = key
+            case place:
+                said[place] = f"Yes, {key}."
+        return web.json_response(document)
+
+
+def logged(key: str) -> object:
+    return {"content": [{"token": "yes", "logprob": key}]}
+
+
+@dataclass
 class Host:
     """A host that redirects, or answers without end, and what it was told."""
 
@@ -49,7 +85,7 @@ class Host:
 
 
 @asynccontextmanager
-async def serving(*hosts: Host) -> AsyncIterator[None]:
+async def serving(*hosts: Host | Echo) -> AsyncIterator[None]:
     runners = []
     for host in hosts:
         app = web.Application(client_max_size=1 << 24)
@@ -71,6 +107,43 @@ async def refusal(model: str, url: str) -> JudgeError:
         with pytest.raises(JudgeError) as refused:
             await complete(QUESTION)
     return refused.value
+
+
+PLACES = ("content", "refusal", "model", "text", "error", "models", "models refused", "location", "logprob")
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_key_that_a_server_sends_back_is_in_nothing_that_is_kept(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment(monkeypatch)
+    seen = asyncio.run(echoed("openai/judge", place))
+    assert SECRET[:6] not in seen and "***" in seen
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("place", ["content", "refusal", "model", "location"])
+def test_a_key_that_comes_back_through_litellm_is_in_nothing_that_is_kept(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment(monkeypatch)
+    assert SECRET[:6] not in asyncio.run(echoed("litellm_proxy/judge", place))
+
+
+async def echoed(model: str, place: str) -> str:
+    """What is known of a host that echoes: its offer, its reply, or what went wrong."""
+    host = Echo(place)
+    async with serving(host), client(model, f"{host.url}/v1", Parameters(), 20.0) as complete:
+        try:
+            return f"{await complete.offer()} {await complete(QUESTION)}"
+        except JudgeError as error:
+            return str(error)
+
+
+async def test_a_placeholder_for_a_key_is_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "EMPTY")
+    assert "Yes, EMPTY." in await echoed("openai/judge", "content")
 
 
 def environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -163,6 +163,77 @@ def test_a_broken_body_is_asked_for_again(endpoint: Endpoint, body: str) -> None
         ask(endpoint, "openai/judge")
 
 
+def document(content: object = "yes", **said: Any) -> dict[str, Any]:
+    """A 200 with these fields of the message, the choice or the document in place of usual ones."""
+    answer = {"content": content} | {k: v for k, v in said.items() if k == "refusal"}
+    choice = {
+        "message": answer,
+        "finish_reason": said.get("finish", "stop"),
+        "logprobs": said.get("logprobs"),
+    }
+    return {"model": said.get("model", "judge"), "choices": [choice], "usage": said.get("usage")}
+
+
+def logged(**token: object) -> dict[str, object]:
+    """The log-probabilities of an answer of one token."""
+    return {"content": [{"token": "yes", **token}]}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"content": 5},
+        {"content": ["yes"]},
+        {"content": [{"type": "text", "text": 5}]},
+        {"content": {"text": "yes"}},
+        {"model": {"a": 1}},
+        {"content": None, "refusal": {"a": 1}},
+        {"finish": ["length"]},
+        {"logprobs": [1]},
+        {"logprobs": {"content": ["yes"]}},
+        {"logprobs": logged(logprob=None)},
+        {"logprobs": logged(logprob="abc")},
+        {"logprobs": logged(logprob=-0.1, top_logprobs=[{"token": "yes"}])},
+        {"usage": [1]},
+        {"usage": {"prompt_tokens": "5"}},
+        {"usage": {"prompt_tokens": -7}},
+        {"usage": {"prompt_tokens": 2**80}},
+        {"usage": {"completion_tokens": math.inf}},
+        {"usage": {"completion_tokens": 5.5}},
+        {"usage": {"prompt_tokens_details": [1]}},
+    ],
+)
+def test_an_answer_with_a_field_of_another_kind_is_asked_for_again(
+    endpoint: Endpoint, said: dict[str, Any]
+) -> None:
+    endpoint.answer = lambda _: web.json_response(document(**said))
+    with pytest.raises(Transient, match="broken"):
+        ask(endpoint, "openai/judge")
+
+
+def test_an_answer_in_parts_is_its_texts(endpoint: Endpoint) -> None:
+    thinking = {"type": "thinking", "thinking": [{"type": "text", "text": "Is it?"}]}
+    parts = [thinking, {"type": "text", "text": "ye"}, {"type": "text", "text": "s"}]
+    usage = {"prompt_tokens": 5.0, "completion_tokens": None, "prompt_tokens_details": None}
+    endpoint.answer = lambda _: web.json_response(document(parts, usage=usage))
+    reply = ask(endpoint, "openai/judge")
+    assert (reply.text, reply.prompt_tokens, reply.completion_tokens) == ("yes", 5, 0)
+
+
+@pytest.mark.parametrize("field", ["content", "model", "refusal"])
+def test_half_a_character_is_replaced_where_an_answer_is_read(endpoint: Endpoint, field: str) -> None:
+    endpoint.answer = lambda _: web.json_response(document(**{field: "so \ud83d"}))
+    reply = ask(endpoint, "openai/judge")
+    assert "so ?" in (reply.text, reply.model, reply.refusal)
+
+
+def test_half_a_character_is_replaced_where_an_error_is_read(endpoint: Endpoint) -> None:
+    error = {"error": {"message": "no \ud83d", "code": "c\udfff"}}
+    endpoint.answer = lambda _: web.json_response(error, status=403)
+    with pytest.raises(Fatal, match=r"no \? \(c\?\)"):
+        ask(endpoint, "openai/judge")
+
+
 def test_an_empty_answer_is_asked_for_again(endpoint: Endpoint) -> None:
     endpoint.answer = lambda _: ""
     with pytest.raises(Transient, match="empty"):

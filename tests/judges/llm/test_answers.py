@@ -152,6 +152,16 @@ def test_an_action_can_be_quoted_as_it_is_shown() -> None:
     assert findings(SA_1=said)["SA.1"].label == "present"
 
 
+@pytest.mark.parametrize("events", ["\ud83d", ["\ud83d"]])
+def test_half_a_character_in_an_escape_is_in_nothing_that_is_kept(events: object) -> None:
+    said = {"answer": "present", "events": events, "quote": "", "source": ""}
+    with pytest.raises(BadAnswer) as bad:
+        findings(C_1=said)
+    assert str(bad.value).encode()
+    quoted = findings(C_1={**said, "events": [1], "quote": "Blue Room ... \ud83d"})["C.1"]
+    assert f"{quoted.quote}{quoted.error}".encode()
+
+
 def test_missing_codes_are_asked_for_again() -> None:
     with pytest.raises(BadAnswer, match=r"these codes are missing: C\.2"):
         Findings(FAILURES).parse(Reply('{"C.1": {"answer": "absent"}}'), LOG.events)

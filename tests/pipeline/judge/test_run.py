@@ -179,6 +179,31 @@ def test_malformed_answers_end_as_errors_that_only_a_retry_asks_again(
     assert (done["rated"], done["errors"], done["already"]) == (1, 0, 3)
 
 
+def test_half_a_character_in_an_answer_costs_no_rating(
+    coaudit: Coaudit, workspace: Path, endpoint: Endpoint
+) -> None:
+    fill(workspace, *chatter(2))
+
+    def answer(_: dict[str, Any]) -> web.Response:
+        choice = {"message": {"content": "yes"}}
+        return web.json_response({"model": "judge \ud83d", "choices": [choice]})
+
+    endpoint.answer = answer
+    done = coaudit(*judged(endpoint))
+    assert done.json["rated"] == len(held(workspace)) == 8 and "Traceback" not in done.err
+    assert {rating.model for rating in held(workspace)} == {"judge ?"}
+
+
+def test_one_answer_of_another_protocol_costs_that_answer_only(
+    coaudit: Coaudit, workspace: Path, endpoint: Endpoint
+) -> None:
+    fill(workspace, *chatter(2))
+    broken = {"choices": [{"message": {"content": "yes"}, "logprobs": [1]}], "usage": [1]}
+    endpoint.answer = lambda _: "yes" if endpoint.requests else web.json_response(broken)
+    done = coaudit(*judged(endpoint, "--concurrency", "1")).json
+    assert (done["rated"], done["errors"], done["requests"]) == (8, 0, 9)
+
+
 def test_a_refusal_is_an_error_with_its_text(coaudit: Coaudit, workspace: Path, endpoint: Endpoint) -> None:
     fill(workspace, *chatter(1, 1))
     endpoint.answer = lambda _: "I'm sorry, but I can't rate people."
