@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -27,22 +28,36 @@ def dashboard(
     if not place.exists():
         raise CoauditError(f"{place.path}: no workspace here; `coaudit ingest PATH` makes one")
     store(ctx)
-    app = resources.files("coaudit.dashboards") / "app.py"
-    flags = {
-        "server.address": "127.0.0.1",
-        "server.port": str(port),
-        "server.headless": "true",
-        "server.fileWatcherType": "none",
-        "browser.gatherUsageStats": "false",
-        "client.showErrorDetails": "none",
-        "client.toolbarMode": "minimal",
-    }
+    app = Path(str(resources.files("coaudit.dashboards"))).resolve() / "app.py"
     command = [sys.executable, "-P", "-m", "streamlit", "run", str(app)]
-    command += [part for name, value in flags.items() for part in (f"--{name}", value)]
+    command += [f"--{name}={value}" for name, value in _options(port)]
     _check_free(port)
     say(f"http://127.0.0.1:{port}  (Ctrl-C ends it)")
     os.environ["COAUDIT_WORKSPACE"] = str(place.path.resolve())
+    # Streamlit obeys .streamlit/ of the folder it starts in, which may be one of downloaded logs.
+    os.chdir(app.parent)
     os.execv(sys.executable, command)
+
+
+def _options(port: int) -> list[tuple[str, str]]:
+    """Streamlit's options; what keeps others out is said even where it is what Streamlit does by itself."""
+    return [
+        ("server.address", "127.0.0.1"),
+        ("server.port", str(port)),
+        ("server.allowedHosts", "127.0.0.1"),
+        ("server.allowedHosts", "localhost"),
+        ("server.enableCORS", "true"),
+        ("server.corsAllowedOrigins", f"http://127.0.0.1:{port}"),
+        ("server.enableXsrfProtection", "true"),
+        ("server.enableAgentApi", "false"),
+        ("server.enableStaticServing", "false"),
+        ("server.headless", "true"),
+        ("server.fileWatcherType", "none"),
+        ("browser.serverAddress", "127.0.0.1"),
+        ("browser.gatherUsageStats", "false"),
+        ("client.showErrorDetails", "none"),
+        ("client.toolbarMode", "minimal"),
+    ]
 
 
 def _check_free(port: int) -> None:

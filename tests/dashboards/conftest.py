@@ -160,14 +160,15 @@ def copied(looked: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(looked, tmp_path / "workspace"))
 
 
-def started(workspace: Path) -> tuple[subprocess.Popen[bytes], str]:
-    """The app over a workspace, once it answers, and its address."""
+def started(workspace: Path, folder: Path | None = None) -> tuple[subprocess.Popen[bytes], str]:
+    """The app over a workspace, started in a folder, once it answers, and its address."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [sys.executable, "-P", "-m", "coaudit.pipeline", "dashboard", "--port", str(port)]
     env = {**os.environ, "COAUDIT_WORKSPACE": str(workspace)}
-    app = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    quiet = subprocess.DEVNULL
+    app = subprocess.Popen(command, env=env, cwd=folder, stdout=quiet, stderr=quiet)
     address = f"http://127.0.0.1:{port}"
     for _ in range(150):
         try:
