@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections import Counter
 from collections.abc import Iterable
 from functools import lru_cache
@@ -11,7 +10,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from ..schemas import Codebook, content_hash
+from ..schemas import Codebook, content_hash, toml
 from .errors import CoauditError, UsageError
 
 PROCESS = ("initiative", "confirmation", "halting")
@@ -70,14 +69,14 @@ def read(path: Path) -> Codebook:
 def parse(content: bytes, source: str) -> Codebook:
     """The codebook in a TOML document; CodebookError lists every rule that it breaks."""
     try:
-        return Codebook.model_validate(tomllib.loads(content.decode("utf-8")))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise CodebookError(f"{source}: not TOML: {error}") from error
+        return Codebook.model_validate(toml.parse(content))
     except ValidationError as error:
         rules = [
             f"{source}: {'.'.join(map(str, e['loc'])) or 'codebook'}: {e['msg']}" for e in error.errors()
         ]
         raise CodebookError("\n".join(rules)) from error
+    except ValueError as error:
+        raise CodebookError(f"{source}: {error}") from error
 
 
 def _shipped() -> set[str]:

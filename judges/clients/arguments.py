@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ...schemas import toml
 from ..errors import JudgeError
 
 Arguments = Mapping[str, Any]
@@ -83,9 +83,9 @@ def _file(path: Path) -> dict[str, Any]:
     if path.suffix == ".json":
         return _object(_json(text, str(path)), str(path))
     try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise JudgeError(f"--engine-args: {path}: not TOML: {error}") from error
+        return toml.parse(text)
+    except ValueError as error:
+        raise JudgeError(f"--engine-args: {path}: {error}") from error
 
 
 def _json(text: str, where: str) -> Any:
@@ -107,8 +107,8 @@ def _value(text: str) -> Any:
     except (ValueError, RecursionError):
         pass
     try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        return toml.parse(f"value = {text}")["value"]
+    except ValueError:
         return text
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from ...schemas import content_hash
+from ...schemas import content_hash, toml
 from .. import codebooks
 from ..errors import SourceError, UsageError
 from ..store import Workspace, disk, ledger
@@ -111,9 +110,9 @@ def _name(file: Path) -> str:
         raise SourceError(f"{file}: no such file")
     if file.name == SETTINGS:
         try:
-            tomllib.loads(file.read_text(encoding="utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise SourceError(f"{file}: not TOML: {error}") from error
+            toml.parse(file.read_bytes())
+        except ValueError as error:
+            raise SourceError(f"{file}: {error}") from error
         return SETTINGS
     return f"codebooks/{codebooks.read(file).name}.toml"
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
-from ...schemas import Model, Quarantined
+from ...schemas import Model, Quarantined, toml
 from ...schemas.rating import RaterKind
 from ..errors import SourceError
 from ..systems.formats import inputs, turns
@@ -126,10 +125,8 @@ class Labelled:
 def parse(text: str, name: str) -> LabelMapping:
     """A mapping of labels from its TOML; SourceError names the file, the key and the rule."""
     try:
-        mapping = LabelMapping.model_validate(tomllib.loads(text))
+        mapping = LabelMapping.model_validate(toml.parse(text))
         mapping.check()
-    except tomllib.TOMLDecodeError as error:
-        raise SourceError(f"{name}: not TOML: {error}") from error
     except ValidationError as error:
         first = error.errors()[0]
         raise SourceError(f"{name}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Any, get_args
 
@@ -11,7 +10,7 @@ from pydantic import ValidationError
 from ...judges.llm.answers import answer_of
 from ...judges.llm.context import estimate
 from ...judges.llm.prompts import rubric
-from ...schemas import Code, Codebook, Model
+from ...schemas import Code, Codebook, Model, toml
 from ...schemas.codebook import Category, ContextKind, Example, Level, UnitKind
 from ..errors import SourceError
 
@@ -41,9 +40,9 @@ def check(file: Path) -> tuple[list[str], list[str]]:
     except OSError as error:
         raise SourceError(f"{file}: cannot be read: {error.strerror}") from error
     try:
-        given = tomllib.loads(content.decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        return [f"{file}: not TOML: {error}"], []
+        given = toml.parse(content)
+    except ValueError as error:
+        return [f"{file}: {error}"], []
     problems = []
     book = None
     try:

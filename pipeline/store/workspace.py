@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import re
 import secrets
-import tomllib
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...schemas import content_hash
+from ...schemas import content_hash, toml
 from ..errors import StoreError
 from . import disk
 from .ledger import Ledger, Publish, RatingLedger
@@ -116,9 +115,9 @@ class Workspace:
         if not path.is_file():
             return {}
         try:
-            return tomllib.loads(path.read_text(encoding="utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise StoreError(f"{path}: not TOML: {error}") from error
+            return toml.parse(path.read_bytes())
+        except ValueError as error:
+            raise StoreError(f"{path}: {error}") from error
 
     @property
     def store_url(self) -> str:

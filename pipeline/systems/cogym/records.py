@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ....schemas import Action, Event, JsonValue, Quarantined, content_hash
+from ....schemas import Action, Event, JsonValue, Quarantined, content_hash, toml
 from ....schemas.trajectory import EventKind, Notice, ParticipantKind
 from ..base import only_object
 from .actions import COLLABORATIVE, parse, start_arguments
@@ -297,9 +296,9 @@ def config_of(folder: Path) -> dict[str, Any] | Quarantined:
     """The environment's configuration where Co-Gym left it beside the session; {} where it did not."""
     for path in beside(folder):
         try:
-            return tomllib.loads(path.read_text(encoding="utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-            return Quarantined(source=str(path), reason=f"not TOML: {error}")
+            return toml.parse(path.read_bytes())
+        except ValueError as error:
+            return Quarantined(source=str(path), reason=str(error))
     return {}
 
 

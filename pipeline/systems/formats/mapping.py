@@ -7,7 +7,6 @@ docs/formats.md is the reference.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 from importlib import resources
@@ -16,7 +15,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, ValidationError
 
-from ....schemas import Model
+from ....schemas import Model, toml
 from ....schemas.trajectory import EventKind, ParticipantKind, Setting
 from ...errors import SourceError
 from .paths import Condition, check_pattern, expression, several, steps
@@ -353,10 +352,8 @@ def text_of(name: str) -> tuple[str, str]:
 def parse(text: str, name: str = "mapping") -> Mapping:
     """A mapping from its TOML text; SourceError names the file, the key, the rule and the value."""
     try:
-        mapping = Mapping.model_validate(tomllib.loads(text))
+        mapping = Mapping.model_validate(toml.parse(text))
         mapping.check()
-    except tomllib.TOMLDecodeError as error:
-        raise SourceError(f"{name}: not TOML: {error}") from error
     except ValidationError as error:
         raise SourceError(f"{name}: {_said(error)}") from error
     except ValueError as error:

@@ -1,0 +1,48 @@
+"""A damaged TOML file: every command goes on without it, or names it and what is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT, Coaudit
+from tests.schemas.test_toml import DAMAGED
+
+BLOCKING = [DAMAGED["an integer of 5,000 digits"], DAMAGED["5,000 lists within each other"]]
+
+
+@pytest.mark.parametrize("damage", BLOCKING)
+def test_a_damaged_codebook_blocks_no_command_that_does_not_ask_for_it(
+    coaudit: Coaudit, workspace: Path, damage: bytes
+) -> None:
+    coaudit("ingest", ROOT / "data" / "coblock")
+    (workspace / "codebooks").mkdir()
+    (workspace / "codebooks" / "x.toml").write_bytes(damage)
+    for command in (
+        ("metrics",),
+        ("judge", "--rater", "rules"),
+        ("trajectory", "list"),
+        ("codebook", "list"),
+        ("rebuild",),
+    ):
+        coaudit(*command)
+    assert "x.toml: not TOML: " in coaudit("quarantine", "list").out
+    assert "x.toml: not TOML: " in coaudit("codebook", "show", "x", status=2).err
+
+
+@pytest.mark.parametrize("damage", BLOCKING)
+def test_a_damaged_file_that_is_asked_for_is_named_with_the_reason(
+    coaudit: Coaudit, workspace: Path, tmp_path: Path, damage: bytes
+) -> None:
+    file = tmp_path / "x.toml"
+    file.write_bytes(damage)
+    log = tmp_path / "log.jsonl"
+    log.write_text("{}\n")
+    assert "x.toml: not TOML: " in coaudit("codebook", "check", file, status=1).out
+    assert "x.toml: not TOML: " in coaudit("ingest", log, "--map", file, status=1).err
+    coaudit("ingest", ROOT / "data" / "coblock")
+    model = ("judge", "--model", "m", "--engine", "vllm", "--engine-args", file)
+    assert "x.toml: not TOML: " in coaudit(*model, status=2).err
+    (workspace / "coaudit.toml").write_bytes(damage)
+    assert "coaudit.toml: not TOML: " in coaudit("metrics", status=1).err
