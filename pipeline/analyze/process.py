@@ -12,7 +12,7 @@ has none to confirm and counts 0 whoever rates; one whose units are all unrated 
   against none). Each unrated unit of a party is drawn from the beta-binomial that the answered units of all
   sessions tell of that kind of party (moments; Williams 1982), and the entropy is averaged over the draws.
   The error is the jackknife's over groups of sessions, with everything estimated anew. A session of which
-  nothing is rated is missing.
+  nothing is rated is missing, unless it is 0 whatever its labels are: as `released` where a party is silent.
 """
 
 from __future__ import annotations
@@ -295,10 +295,13 @@ def _answered(counts: Counts) -> tuple[float | None, str]:
 def entropy(counts: Counts, definition: str | None = "released") -> Process:
     """The mean initiative entropy of the sessions with a rated unit and a team of two or more.
 
-    Sessions in which nobody took the initiative count 0 as `released`, and are left out on `paper`.
+    Sessions in which nobody took the initiative count 0 as `released`, and are left out on `paper`. So a
+    silent party, which makes 0 of all else, needs no rating as `released`; on `paper` it does.
     """
     released = definition == "released"
     share, design = _answered(counts)
+    if released:
+        counts = _open(counts)
     team = np.asarray(counts.member.sum(1) > 1)
     bounds = possible(counts.where(team), released)
     own = counts.where(team & ((counts.answered.sum(1) > 0) | (counts.units.sum(1) == 0)))
@@ -313,6 +316,12 @@ def entropy(counts: Counts, definition: str | None = "released") -> Process:
     if own.answered.sum() < LEAST_RATED * own.units.sum():
         result = replace(result, note=THIN)
     return Process(result, missing, share, *bounds, design, sample)
+
+
+def _open(counts: Counts) -> Counts:
+    """Without unrated units that decide nothing: a member of their session surely took no initiative."""
+    idle = (counts.member & (counts.positives + counts.units == counts.answered)).any(1)
+    return replace(counts, units=np.where(idle[:, None], counts.answered, counts.units))
 
 
 def _terms(counts: Counts, released: bool) -> tuple[Floats, Floats]:

@@ -140,45 +140,35 @@ LEFT JOIN said s
 CREATE TABLE IF NOT EXISTS processed AS FROM processing WITH NO DATA;
 
 -- Of one trajectory that was rated whole: what is missing is estimated over many (pipeline/analyze/process.py).
--- Co-Gym Eq. 2: H = -sum p_i log_N p_i over the team, N its size; 0 as soon as one party is silent.
+-- Co-Gym Eq. 2: H = -sum p_i log_N p_i over the team, N its size; 0 as soon as one party is silent. Where nobody
+-- takes the initiative it has no value (`paper`); Co-Gym's evaluation counts 0 (`released`), and its table 2 with
+-- it. Such a 0 keeps its reason.
 CREATE OR REPLACE VIEW process_measures AS
 WITH whole AS (
     SELECT codebook, rater, trajectory_id, sum(units) AS units, sum(answered) AS answered,
-        sum(positives) AS positives, min(positives) AS least, count(*) AS team,
-        count(*) FILTER (party = 'human') AS humans,
+        sum(positives) AS positives, count(*) AS team, count(*) FILTER (party = 'human') AS humans,
+        -- Somebody took no initiative whatever the unrated units are.
+        bool_or(positives + units = answered) AS idle,
         sum(CASE WHEN positives > 0 THEN positives * ln(positives) ELSE 0 END) AS logs
     FROM processed GROUP BY ALL
 )
 SELECT 'initiative_entropy' AS metric, trajectory_id, rater,
-    CASE WHEN answered < units OR team < 2 OR positives = 0 THEN NULL
-         WHEN least = 0 THEN 0.0
-         ELSE (ln(positives) - logs / positives) / ln(team)
+    CASE WHEN team < 2 THEN NULL
+         WHEN idle AND (positives > 0 OR definition = 'released') THEN 0.0
+         WHEN answered = units AND positives > 0 THEN (ln(positives) - logs / positives) / ln(team)
     END AS value,
     CASE WHEN team < 2 THEN 'a team of one has no initiative to share'
-         WHEN answered < units THEN (units - answered) || ' of ' || units || ' utterances are not rated'
-         ELSE 'nobody took the initiative' END AS reason
-FROM whole WHERE codebook = 'initiative'
+         WHEN answered = units AND positives = 0 THEN 'nobody took the initiative'
+         WHEN value IS NULL THEN (units - answered) || ' of ' || units || ' utterances are not rated' END AS reason,
+    definition
+FROM whole, (VALUES ('released'), ('paper')) AS d (definition) WHERE codebook = 'initiative'
 UNION ALL
 SELECT CASE codebook WHEN 'confirmation' THEN 'effective_confirmations' ELSE 'halting_messages' END,
     trajectory_id, rater,
-    CASE WHEN answered = units AND humans > 0 THEN positives::DOUBLE END,
+    CASE WHEN answered = units AND humans > 0 THEN positives::DOUBLE END AS value,
     CASE WHEN humans = 0 THEN 'no human in the team'
-         ELSE (units - answered) || ' of ' || units || ' units are not rated' END
+         WHEN value IS NULL THEN (units - answered) || ' of ' || units || ' units are not rated' END, NULL
 FROM whole WHERE codebook IN ('confirmation', 'halting');
-
--- Where nobody takes the initiative Eq. 2 has no value (`paper`); Co-Gym's evaluation counts 0 (`released`),
--- and its table 2 with it. Such a 0 keeps its reason.
-CREATE OR REPLACE VIEW defined_process_measures AS
-WITH defined AS (
-    FROM process_measures
-    LEFT JOIN (VALUES ('initiative_entropy', 'released'), ('initiative_entropy', 'paper')) AS d (metric, definition)
-        USING (metric)
-)
-SELECT metric, trajectory_id, rater,
-    CASE WHEN value IS NULL AND definition = 'released' AND reason = 'nobody took the initiative' THEN 0.0
-         ELSE value END AS value,
-    CASE WHEN value IS NULL THEN reason END AS reason, definition
-FROM defined;
 
 -- Computed here, kept in the table `measured` (pipeline/derived.py), read as `measures`.
 CREATE OR REPLACE VIEW measuring AS
@@ -187,7 +177,7 @@ SELECT metric, trajectory_id, value, 1.0 AS weight, CASE WHEN value IS NULL THEN
 FROM outcome_measures
 UNION ALL
 SELECT metric, trajectory_id, value, 1.0, reason, NULL, rater, NULL, definition
-FROM defined_process_measures
+FROM process_measures
 UNION ALL
 SELECT metric, trajectory_id, value, weight, reason, participant, rater, scoring, definition FROM computed;
 

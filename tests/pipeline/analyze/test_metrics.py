@@ -180,6 +180,40 @@ def test_a_party_that_says_nothing_makes_the_entropy_0(store: Store, study: Stud
     assert metric(metrics(store), "initiative_entropy").value == 0
 
 
+def test_a_silent_party_makes_the_released_entropy_0_whatever_the_labels_are(
+    store: Store, study: Study
+) -> None:
+    for _ in range(3):
+        name = study.add((AGENT, "One"), (USER, "Two"))
+        rate_all(store, name, "initiative", {2: "yes", 3: "yes"})
+    silent = study.add((AGENT, "One"), (AGENT, "Two"))
+    found = metric(metrics(store), "initiative_entropy")
+    assert (found.value, found.n, found.missing) == (0.75, 4, 0)
+    assert (found.bound_low, found.bound_high, found.answered) == (0.75, 0.75, 0.75)
+    each = {m.native_id: m for m in metrics(store, per_trajectory=True) if m.metric == "initiative_entropy"}
+    assert (each[silent].value, each[silent].reason, each[silent].note) == (0, None, None)
+    # On paper it is 0 as soon as somebody takes the initiative, and undefined if nobody does.
+    paper = metric(metrics(store, definition="paper"), "initiative_entropy")
+    assert (paper.value, paper.n, paper.missing) == (1, 3, 1)
+    assert (paper.bound_low, paper.bound_high) == (0.75, 1)
+    rate_all(store, silent, "initiative", {2: "yes"})
+    for definition in ("released", "paper"):
+        rows = metrics(store, per_trajectory=True, definition=definition)
+        (single,) = [m for m in rows if (m.native_id, m.metric) == (silent, "initiative_entropy")]
+        assert (single.value, single.answered, single.bound_high) == (0, 0.5, 0)
+
+
+def test_a_group_of_silent_parties_needs_no_rating_as_released(store: Store, study: Study) -> None:
+    study.add((AGENT, "One"), condition="silent")
+    name = study.add((AGENT, "One"), (USER, "Two"))
+    rate_all(store, name, "initiative", {2: "yes", 3: "yes"})
+    rows = [m for m in metrics(store, by=["condition"]) if m.metric == "initiative_entropy"]
+    assert [(m.value, m.n) for m in rows] == [(1, 1), (0, 1)]
+    rows = metrics(store, by=["condition"], definition="paper")
+    silent = [m for m in rows if m.metric == "initiative_entropy"][1]
+    assert (silent.value, silent.reason) == (None, "none of 1 utterances of agents is rated")
+
+
 def test_three_parties_share_to_the_base_of_3(store: Store, study: Study) -> None:
     team = (AGENT, SECOND, USER)
     name = study.add(*((role, "Words") for role in (*team, AGENT)), team=team)
