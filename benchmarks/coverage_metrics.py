@@ -298,6 +298,7 @@ def sessions(rng: Rng, n: int, alike: float) -> process.Counts:
         weighted_positives=positives,
         member=member,
         human=human,
+        spoken=np.ones(n, dtype=bool),
         clusters=np.arange(n),
         beyond=np.zeros(n, dtype=bool),
         design=process.BY_SHARE,

@@ -3,7 +3,8 @@
 A session's confirmations, halts and initiatives are counted over its units. Where some have no answer (a
 human sample, an error, `unclear`) those that have one stand for them: with the inclusion probability of the
 sample that holds them all, else as if the answered ones were a random part of all. A session without units
-has none to confirm and counts 0 whoever rates; one whose units are all unrated is estimated like the rest.
+has none to confirm and counts 0 whoever rates, unless its log has no messages at all: that is missing. One
+whose units are all unrated is estimated like the rest.
 
 * Counts: N̄·p̂, the units a session times the weighted share of positives among answered units: the combined
   ratio estimator (Cochran 1977, 6.11). Its linearised values z = p̂N + (k − p̂n)·ΣN/Σn have its mean and its
@@ -41,6 +42,7 @@ CODEBOOKS = {
 EVERY = "every unit rated"
 BY_SAMPLE = "units weighted by the sample's inclusion probability"
 BY_SHARE = "units weighted by the share answered"
+WORDLESS = "no messages"
 THIN = "few of the sessions' units are rated: too low, and its interval too narrow"
 LEAST_RATED = 0.4
 """The share of units within sessions below which an entropy is marked as that."""
@@ -54,7 +56,8 @@ class Counts:
     """One codebook and rater over sessions (S,) and their parties (S, P): units, answered and positive ones.
 
     `weighted_answered` and `weighted_positives` are the last two by 1/π, `member` (S, P) tells parties from
-    filling, `human` (S, P) people from agents. `beyond` (S,) are sessions that no sample could take.
+    filling, `human` (S, P) people from agents. `spoken` (S,) are sessions with a message by anybody,
+    `beyond` (S,) those that no sample could take.
     """
 
     units: Floats
@@ -64,6 +67,7 @@ class Counts:
     weighted_positives: Floats
     member: Bools
     human: Bools
+    spoken: Bools
     clusters: NDArray[Any]
     beyond: Bools
     design: str
@@ -178,7 +182,7 @@ _COUNTS = """
     )
     SELECT g.session, p.seat, g.place, g.cluster, p.party = 'human' AS human,
         p.units, p.answered, p.positives, coalesce(d.answered, 0) AS weighted_answered,
-        EXISTS (FROM drawn_with) AND f.trajectory_id IS NULL AS beyond,
+        p.spoken, EXISTS (FROM drawn_with) AND f.trajectory_id IS NULL AS beyond,
         coalesce(d.positives, 0) AS weighted_positives, coalesce(d.units, 0) AS drawn
     FROM processed p JOIN wanted ON p.codebook = book AND p.rater = who
     JOIN places g ON g.id = p.trajectory_id
@@ -230,7 +234,8 @@ def _counts(connection: Any, codebook: str, rater: str) -> tuple[Counts, Ints, N
     member[session, column] = True
     place, clusters = np.zeros(shape[0], dtype=np.int64), np.zeros(shape[0], dtype=np.uint64)
     place[session], clusters[session] = rows["place"], rows["cluster"]
-    beyond = np.zeros(shape[0], dtype=bool)
+    beyond, spoken = np.zeros((2, shape[0]), dtype=bool)
+    spoken[session] = rows["spoken"]
     if sampled:
         beyond[session] = rows["beyond"]
         beyond &= wide("units").sum(1) > 0  # a session without units is in no frame
@@ -242,6 +247,7 @@ def _counts(connection: Any, codebook: str, rater: str) -> tuple[Counts, Ints, N
         weighted_positives=wide(weighted[1]),
         member=member,
         human=wide("human") > 0,
+        spoken=spoken,
         clusters=clusters,
         beyond=beyond,
         design=BY_SAMPLE if sampled else BY_SHARE,
@@ -250,13 +256,16 @@ def _counts(connection: Any, codebook: str, rater: str) -> tuple[Counts, Ints, N
 
 
 def events(counts: Counts, metric: str) -> Process:
-    """Positives a session: confirmations or halts. Teams without a human have neither, and are missing."""
-    there = np.asarray(counts.human.any(1))
+    """Positives a session: confirmations or halts. Teams without a human and logs without messages
+    have neither, and are missing.
+    """
+    there = np.asarray(counts.human.any(1) & counts.spoken)
     own = counts.where(there)
     missing, n = int((~there).sum()), int(there.sum())
     share, design = _answered(own)
     if not n:
-        return _nothing("no human in the team", missing, share, (None, None), design)
+        reason = WORDLESS if counts.human.any() else "no human in the team"
+        return _nothing(reason, missing, share, (None, None), design)
     units, answered, positives = (float(x.sum()) for x in (own.units, own.answered, own.positives))
     bounds = positives / n, (positives + units - answered) / n
     if units and not answered:
@@ -302,7 +311,7 @@ def entropy(counts: Counts, definition: str | None = "released") -> Process:
     share, design = _answered(counts)
     if released:
         counts = _open(counts)
-    team = np.asarray(counts.member.sum(1) > 1)
+    team = np.asarray((counts.member.sum(1) > 1) & counts.spoken)
     bounds = possible(counts.where(team), released)
     own = counts.where(team & ((counts.answered.sum(1) > 0) | (counts.units.sum(1) == 0)))
     if reason := _untold(counts, team):
@@ -333,7 +342,7 @@ def _terms(counts: Counts, released: bool) -> tuple[Floats, Floats]:
 def _untold(counts: Counts, team: Bools) -> str | None:
     """Why no entropy can be estimated."""
     if not team.any():
-        return "a team of one has no initiative to share"
+        return WORDLESS if (counts.member.sum(1) > 1).any() else "a team of one has no initiative to share"
     for human, kind in ((True, "human"), (False, "agent")):
         own = counts.member & (counts.human == human) & team[:, None]
         if (units := float(counts.units[own].sum())) and not counts.answered[own].sum():

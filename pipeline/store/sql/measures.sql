@@ -107,14 +107,14 @@ WHERE o.found.text IS NULL AND (o.found.value IS NOT NULL OR o.found.reason IS N
 GROUP BY o.name, o.trajectory_id;
 
 -- What each rater said of the units of each process codebook, by party: `answered` leaves out errors and
--- `unclear`. Computed here, kept in the table `processed` (pipeline/store/derived.py).
+-- `unclear`; `spoken` says whether anybody said anything. Computed here, kept in the table `processed` (pipeline/store/derived.py).
 CREATE OR REPLACE VIEW processing AS
 WITH books AS (
     SELECT DISTINCT name AS codebook, unit AS kind FROM codebooks
     WHERE unit IN ('utterance', 'question_reply', 'human_message')
 ),
 raters AS (SELECT DISTINCT codebook, rater FROM counted_ratings),
-audited AS (SELECT DISTINCT trajectory_id FROM units),
+audited AS (SELECT trajectory_id, bool_or(kind = 'utterance') AS spoken FROM units GROUP BY trajectory_id),
 seats AS (
     SELECT trajectory_id, name, kind, row_number() OVER (PARTITION BY trajectory_id ORDER BY name) - 1 AS seat
     FROM participants WHERE kind <> 'environment'
@@ -127,7 +127,7 @@ said AS (
         count(*) FILTER (label = positive) AS positives
     FROM counted_ratings WHERE NOT opening GROUP BY ALL
 )
-SELECT b.codebook, r.rater, p.trajectory_id, p.name AS participant, p.kind AS party, p.seat,
+SELECT b.codebook, r.rater, p.trajectory_id, a.spoken, p.name AS participant, p.kind AS party, p.seat,
     coalesce(k.units, 0) AS units, coalesce(s.answered, 0) AS answered, coalesce(s.positives, 0) AS positives
 FROM books b
 JOIN raters r ON r.codebook = b.codebook
@@ -142,10 +142,10 @@ CREATE TABLE IF NOT EXISTS processed AS FROM processing WITH NO DATA;
 -- Of one trajectory that was rated whole: what is missing is estimated over many (pipeline/analyze/process.py).
 -- Co-Gym Eq. 2: H = -sum p_i log_N p_i over the team, N its size; 0 as soon as one party is silent. Where nobody
 -- takes the initiative it has no value (`paper`); Co-Gym's evaluation counts 0 (`released`), and its table 2 with
--- it. Such a 0 keeps its reason.
+-- it. Such a 0 keeps its reason. A log without messages (ReHAC's) has nothing to count.
 CREATE OR REPLACE VIEW process_measures AS
 WITH whole AS (
-    SELECT codebook, rater, trajectory_id, sum(units) AS units, sum(answered) AS answered,
+    SELECT codebook, rater, trajectory_id, spoken, sum(units) AS units, sum(answered) AS answered,
         sum(positives) AS positives, count(*) AS team, count(*) FILTER (party = 'human') AS humans,
         -- Somebody took no initiative whatever the unrated units are.
         bool_or(positives + units = answered) AS idle,
@@ -153,11 +153,12 @@ WITH whole AS (
     FROM processed GROUP BY ALL
 )
 SELECT 'initiative_entropy' AS metric, trajectory_id, rater,
-    CASE WHEN team < 2 THEN NULL
+    CASE WHEN team < 2 OR NOT spoken THEN NULL
          WHEN idle AND (positives > 0 OR definition = 'released') THEN 0.0
          WHEN answered = units AND positives > 0 THEN (ln(positives) - logs / positives) / ln(team)
     END AS value,
     CASE WHEN team < 2 THEN 'a team of one has no initiative to share'
+         WHEN NOT spoken THEN 'no messages'
          WHEN answered = units AND positives = 0 THEN 'nobody took the initiative'
          WHEN value IS NULL THEN (units - answered) || ' of ' || units || ' utterances are not rated' END AS reason,
     definition
@@ -165,8 +166,9 @@ FROM whole, (VALUES ('released'), ('paper')) AS d (definition) WHERE codebook = 
 UNION ALL
 SELECT CASE codebook WHEN 'confirmation' THEN 'effective_confirmations' ELSE 'halting_messages' END,
     trajectory_id, rater,
-    CASE WHEN answered = units AND humans > 0 THEN positives::DOUBLE END AS value,
+    CASE WHEN answered = units AND humans > 0 AND spoken THEN positives::DOUBLE END AS value,
     CASE WHEN humans = 0 THEN 'no human in the team'
+         WHEN NOT spoken THEN 'no messages'
          WHEN value IS NULL THEN (units - answered) || ' of ' || units || ' units are not rated' END, NULL
 FROM whole WHERE codebook IN ('confirmation', 'halting');
 

@@ -23,6 +23,7 @@ from coaudit.pipeline.systems import ReadOptions
 from coaudit.schemas import Trajectory
 from tests.pipeline.stores import give, made, metric, rate, take, verdict
 from tests.pipeline.systems.cogym.folders import AGENT, BEGAN, USER, Log, performance
+from tests.shared import ROOT
 
 SECOND = "second_agent"
 
@@ -365,6 +366,31 @@ def test_a_team_without_a_human_has_neither_confirmations_nor_halts(store: Store
     for measure in ("effective_confirmations", "halting_messages"):
         assert metric(each, measure).reason == "no human in the team"
         assert metric(metrics(store), measure).missing == 1
+
+
+@pytest.mark.parametrize("rated", ["whole", "in part"])
+def test_logs_without_messages_have_nothing_to_count_whoever_was_rated_elsewhere(
+    store: Store, study: Study, rated: str
+) -> None:
+    take(store, ROOT / "data" / "rehac" / "strategyqa_tree.jsonl")
+    name = study.add((AGENT, "One?"), (USER, "Two"), (AGENT, "Three?"), (USER, "Four"))
+    silent = study.add((AGENT, "One"))
+    rate_all(store, silent, "initiative", {2: "yes"})
+    labels = {"initiative": range(2, 6), "confirmation": (2, 4), "halting": (3, 5)}
+    for codebook, seqs in labels.items():
+        asked = seqs if rated == "whole" else seqs[:1]
+        rate_all(store, name, codebook, dict.fromkeys(asked, "yes"))
+    each = metrics(store, per_trajectory=True)
+    for measure in ("initiative_entropy", "effective_confirmations", "halting_messages"):
+        cogym, rehac = [m for m in metrics(store, by=["system"]) if m.metric == measure]
+        assert cogym.answered == 1 or rated == "in part"
+        assert (rehac.value, rehac.n, rehac.reason) == (None, 0, "no messages")
+        assert rehac.missing == len([m for m in each if m.metric == "exact_match"]) > 0
+        single = [m for m in each if m.metric == measure and m.native_id not in (name, silent)]
+        assert {(m.value, m.reason) for m in single} == {(None, "no messages")}
+        # Somebody spoke, and nobody was asked or halted anything.
+        own = metric([m for m in each if m.native_id == silent], measure)
+        assert own.value == 0
 
 
 def test_what_needs_ratings_and_has_none_says_what_to_run(store: Store, study: Study) -> None:

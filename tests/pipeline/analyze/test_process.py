@@ -1,5 +1,7 @@
 """Process metrics over sessions that are rated in part: by hand, and against what a full rating says."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -15,7 +17,7 @@ def counts(
     member = np.ones(held.shape, dtype=bool)
     human = np.tile(parties, (len(held), 1))
     beyond = np.zeros(len(held), dtype=bool)
-    return Counts(held, n, k, n, k, member, human, np.arange(len(held)), beyond, BY_SHARE)
+    return Counts(held, n, k, n, k, member, human, ~beyond, np.arange(len(held)), beyond, BY_SHARE)
 
 
 def test_entropy_is_0_where_a_party_is_silent_and_1_where_all_are_even() -> None:
@@ -42,6 +44,18 @@ def test_sessions_without_units_are_not_unrated_ones() -> None:
     unrated = events(counts([[0, 2]] * 5, [[0, 0]] * 5, [[0, 0]] * 5), "halting_messages")
     assert (unrated.found.value, unrated.answered) == (None, 0)
     assert unrated.found.reason == "none of 10 units is rated"
+
+
+def test_sessions_without_any_message_are_missing() -> None:
+    three = counts([[2, 2], [0, 0], [2, 0]], [[2, 1], [0, 0], [2, 0]], [[1, 1], [0, 0], [1, 0]])
+    silent = replace(three, spoken=np.array([True, False, True]))
+    entropies, halts = entropy(silent), events(silent, "halting_messages")
+    # Evenly shared, and 0 where the human says nothing; the halts are the positives over two sessions.
+    assert (entropies.missing, entropies.found.n, halts.missing, halts.found.n) == (1, 2, 1, 2)
+    assert entropies.bound_high == 0.5
+    nobody = replace(three, spoken=np.zeros(3, dtype=bool))
+    for row in (entropy(nobody), events(nobody, "halting_messages")):
+        assert (row.found.value, row.found.reason, row.missing) == (None, "no messages", 3)
 
 
 def test_the_bounds_of_an_entropy_are_those_of_every_completion() -> None:
