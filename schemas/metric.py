@@ -23,7 +23,9 @@ class Metric(Model):
     scoring: str | None = None
     """For collab_score: `automatic` or `human`."""
     definition: str | None = None
-    """`released` or `paper`, where a system's code and its paper differ (Co-Gym's initiative entropy too)."""
+    """`released` or `paper`, where a system's code and its paper differ (Co-Gym's initiative entropy too); of
+    ReHAC's reward its λ.
+    """
     value: float | None
     n: int
     missing: int = 0

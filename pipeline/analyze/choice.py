@@ -77,7 +77,7 @@ def _chosen(raters: dict[str, list[str]], definition: str, penalty: float) -> st
             AND (m.definition IS NULL OR m.definition = {_quoted(definition)})
         UNION ALL
         SELECT 'reward', trajectory_id, t.value - {float(penalty)!r} * c.value, 1, t.reason,
-            NULL, NULL, NULL, NULL
+            NULL, NULL, NULL, 'λ = {float(penalty):g}'
         FROM computed t JOIN computed c USING (trajectory_id)
         WHERE t.metric = 'task_reward' AND c.metric = 'interventions'
     """

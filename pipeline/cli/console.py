@@ -129,6 +129,13 @@ def finite(value: float) -> float:
     return value
 
 
+def price(value: float) -> float:
+    """λ of T - λC; UsageError below 0, where T - λC would exceed 1, the best that there is."""
+    if finite(value) < 0:
+        raise UsageError(f"--penalty is the price of a human step and at least 0, got {value}")
+    return value
+
+
 def split(given: str) -> list[str]:
     """A comma-separated option as its parts."""
     return [part.strip() for part in given.split(",") if part.strip()]

@@ -12,7 +12,7 @@ from ..analyze import metrics as measuring
 from ..errors import CoauditError
 from ..report import interventions as finding
 from ..systems import TimeLimit
-from .console import Json, emit, finite, number, split, store, table, tags, tell
+from .console import Json, emit, finite, number, price, split, store, table, tags, tell
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -26,7 +26,7 @@ def metrics(
         str | None, typer.Option(help="Whose ratings to use; else gold where complete, else each.")
     ] = None,
     definition: Annotated[str, typer.Option(help="released or paper, where they differ.")] = "released",
-    penalty: Annotated[float, typer.Option(help="λ of the reward T - λC.", callback=finite)] = 0.08,
+    penalty: Annotated[float, typer.Option(help="λ of the reward T - λC.", callback=price)] = 0.08,
     serving: Annotated[
         bool, typer.Option("--serving", help="Answers and failures by the load of the model server instead.")
     ] = False,
@@ -59,7 +59,7 @@ def metrics(
 @app.command("interventions")
 def interventions(
     ctx: typer.Context,
-    penalty: Annotated[float, typer.Option(help="λ, the price of one human step.", callback=finite)] = 0.08,
+    penalty: Annotated[float, typer.Option(help="λ, the price of one human step.", callback=price)] = 0.08,
     top: Annotated[int, typer.Option(min=1, help="How many states to show.")] = 5,
     definition: Annotated[
         str, typer.Option(help="released: the whole run's cost; paper: that from the step on.")

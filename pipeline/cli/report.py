@@ -16,7 +16,7 @@ from ..report import figures as drawing
 from ..report.html import html
 from ..report.latex import latex, writable
 from ..report.text import brief, markdown, terminal
-from .console import say, store
+from .console import price, say, store
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -33,6 +33,7 @@ def report(
     rater: Annotated[
         str | None, typer.Option(help="Whose ratings the process metrics use; else gold where complete.")
     ] = None,
+    penalty: Annotated[float, typer.Option(help="λ of the reward T - λC.", callback=price)] = 0.08,
     figures: Annotated[Path | None, typer.Option(help="Folder for the figures, as SVG and PDF.")] = None,
     full: Annotated[
         bool, typer.Option("--full", help="As text, all tables in place of the three answers.")
@@ -50,7 +51,7 @@ def report(
         here = store(ctx)
         _put(brief(answers.answers(here), methods.facts(here), shutil.get_terminal_size().columns), out)
         return
-    made = reporting.build(store(ctx), rater=rater)
+    made = reporting.build(store(ctx), rater=rater, penalty=penalty)
     if chosen == "html":
         text = html(made)
     elif chosen == "md":

@@ -46,10 +46,12 @@ AUTONOMOUS = "autonomous"
 AUDIT = ("system", "setting", "condition", "task", "agent_model")
 
 
-def build(store: Store, *, only: Selection | None = None, rater: str | None = None) -> Report:
-    """Everything a report shows; a part that lacks its data says what to run instead."""
+def build(
+    store: Store, *, only: Selection | None = None, rater: str | None = None, penalty: float = 0.08
+) -> Report:
+    """Everything a report shows, at `penalty` as ReHAC's λ; what lacks its data says what to run instead."""
     with store.held():
-        audit, raters = collaboration(store, only, rater)
+        audit, raters = collaboration(store, only, rater, penalty)
         table_4, corrected, books = modes.failures(store, only), rates.rates(store), trust.agreed(store)
         judged = answers.trust([row for _, rows in books for row in rows], corrected)
         questions = (answers.teamwork(store, only), answers.failure(store, only), judged)
@@ -80,11 +82,11 @@ def _excerpts(store: Store, answer: Answer, only: Selection | None) -> tuple[exc
 
 
 def collaboration(
-    store: Store, only: Selection | None = None, rater: str | None = None
+    store: Store, only: Selection | None = None, rater: str | None = None, penalty: float = 0.08
 ) -> tuple[tuple[Table, Table, Table], list[str]]:
     """Tables 2 and 3 and the one of all other systems, and whose ratings stand in them."""
-    rows = one_rater(metrics.metrics(store, by=AUDIT, only=only, rater=rater))
-    pooled = one_rater(metrics.metrics(store, by=AUDIT[:-1], only=only, rater=rater))
+    rows = one_rater(metrics.metrics(store, by=AUDIT, only=only, rater=rater, penalty=penalty))
+    pooled = one_rater(metrics.metrics(store, by=AUDIT[:-1], only=only, rater=rater, penalty=penalty))
     better = compare.improved(store, "task_performance", AUTONOMOUS, only=only)
     raters = [row.rater for row in rows if row.rater]
     return (simulated(rows, better), real(pooled), elsewhere(pooled)), raters
@@ -193,11 +195,13 @@ def elsewhere(rows: Sequence[Metric]) -> Table:
             arms.setdefault(system, set()).add((arm[0], arm[1]))
             cells[named(row.metric, row.scoring), system, (arm[0], arm[1])] = of_metric(row)
     systems = sorted(arms)
+    prices = sorted({row.definition for row in rows if row.metric == "reward" and row.definition})
     columns = [(system, arm) for system in systems for arm in sorted(arms[system])]
     return Table(
         name="other_systems",
         title="Other systems",
-        caption="Shares, scores and counts as the papers define them (ReHAC, Collab-Overcooked, CoBlock).",
+        caption="Shares, scores and counts as the papers define them (ReHAC, Collab-Overcooked, CoBlock)."
+        + "".join(f" {named('reward')} at {price}." for price in prices),
         columns=("Metric", *(_arm(arm, arms[system]) for system, arm in columns)),
         rows=tuple(
             (name, *(cells.get((name, system, arm), "") for system, arm in columns))

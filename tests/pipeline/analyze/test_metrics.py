@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from coaudit.pipeline.analyze.metrics import metrics
+from coaudit.pipeline.analyze.metrics import cells, metrics
 from coaudit.pipeline.annotate.draw import Wish, draw
 from coaudit.pipeline.errors import UsageError
 from coaudit.pipeline.ingest.measure import save
@@ -391,6 +391,16 @@ def test_logs_without_messages_have_nothing_to_count_whoever_was_rated_elsewhere
         # Somebody spoke, and nobody was asked or halted anything.
         own = metric([m for m in each if m.native_id == silent], measure)
         assert own.value == 0
+
+
+def test_a_reward_names_its_price_of_a_human_step(store: Store) -> None:
+    take(store, ROOT / "data" / "rehac" / "hotpotqa_pairs.jsonl")
+    prices = {0.08: "λ = 0.08", 0.5: "λ = 0.5"}
+    for penalty, name in prices.items():
+        found = metric(metrics(store, penalty=penalty), "reward")
+        assert found.definition == name and name in cells(found, str)[1]
+        rows = metrics(store, penalty=penalty, per_trajectory=True)
+        assert {m.definition for m in rows if m.metric == "reward"} == {name}
 
 
 def test_what_needs_ratings_and_has_none_says_what_to_run(store: Store, study: Study) -> None:

@@ -43,6 +43,17 @@ def test_every_table_stands_in_every_format(audited: Store) -> None:
         assert table.title in words
 
 
+def test_the_report_names_the_price_of_a_human_step_and_refuses_one_below_0(
+    workspace: Path, coaudit: Coaudit
+) -> None:
+    coaudit("ingest", ROOT / "data" / "rehac" / "hotpotqa_pairs.jsonl")
+    for penalty, given in (("λ = 0.08", ()), ("λ = 0.5", ("--penalty", "0.5"))):
+        assert f"Reward R = T − λC at {penalty}." in coaudit("report", "--format", "md", *given).out
+    for command in ("report", "metrics", "interventions"):
+        done = coaudit(command, "--penalty", "-0.1", status=2)
+        assert "--penalty is the price of a human step and at least 0, got -0.1" in done.err
+
+
 def test_the_page_opens_offline_and_has_no_script(audited: Store) -> None:
     page = html(build.build(audited))
     assert "<script" not in page and "javascript:" not in page
