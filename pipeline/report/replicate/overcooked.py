@@ -17,14 +17,15 @@ SYSTEM = overcooked.SYSTEM.name
 PER_CENT = 100
 LEVELS = range(1, 7)
 CAPABILITIES = ("initiating_capability", "responding_capability")
+MEAN = "mean over the level's tasks"
 WORDS = {
-    "success_rate": "served within 1.5 times the optimal steps, per cent",
-    "progress_completeness": "mean of both agents' best TES, per cent",
+    "success_rate": f"served within 1.5 times the optimal steps, per cent; {MEAN}",
+    "progress_completeness": f"mean of both agents' best TES, per cent; {MEAN}",
     "collaborative actions": "actions of the assistant in the shortest reference of an order",
-    "initiating_capability, released": "right requests, of the dialogues that the chef opened",
-    "responding_capability, released": "right answers, of the dialogues that the chef opened",
-    "initiating_capability, paper": "right requests, of the required hand-overs",
-    "responding_capability, paper": "right answers, of the required hand-overs",
+    "initiating_capability, released": f"right requests, of the dialogues that the chef opened; {MEAN}",
+    "responding_capability, released": f"right answers, of the dialogues that the chef opened; {MEAN}",
+    "initiating_capability, paper": f"right requests, of the required hand-overs; {MEAN}",
+    "responding_capability, paper": f"right answers, of the required hand-overs; {MEAN}",
 }
 
 
@@ -93,7 +94,7 @@ def _success(
 ) -> Iterator[tuple[tuple[str, str], Estimate]]:
     for row, level, many in _groups(records, paper, known):
         for metric in ("success_rate", "progress_completeness"):
-            yield (row, f"{level} · {metric}"), records.measured(many, metric).times(PER_CENT)
+            yield (row, f"{level} · {metric}"), records.over_tasks(many, metric).times(PER_CENT)
 
 
 def _actions(known: dict[str, Reference]) -> Iterator[tuple[tuple[str, str], Estimate]]:
@@ -113,8 +114,9 @@ def _capabilities(
     for row, level, many in _groups(records, paper, known):
         for metric in CAPABILITIES:
             for definition in both:
-                result = records.measured(many, metric, definition=definition).times(PER_CENT)
-                yield (row, f"{level} · {metric}, {definition}"), result
+                none = "dialogues that the chef opened" if definition == "released" else None
+                result = records.over_tasks(many, metric, definition=definition, without=none)
+                yield (row, f"{level} · {metric}, {definition}"), result.times(PER_CENT)
 
 
 _SIGNS = ("answer worse", "as good", "answer better")

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
+import numpy as np
+
+from ....annotation.statistics.estimate import Totals, estimate
 from ....schemas import Metric, Trajectory
 from ...analyze import metrics
+from ...analyze.choice import choose
 from ...analyze.process import CODEBOOKS as RATED
+from ...analyze.totals import clustered, groups
 from ...store import Selection, Store, dictionaries
 from ...systems import OF_ONE
 from ..build import best_rater
@@ -101,6 +106,41 @@ class Records:
         row = rows[0]
         return Estimate(row.value, row.n, row.low, row.high, row.reason, row.note, left_out)
 
+    def over_tasks(
+        self,
+        records: Collection[Record],
+        metric: str,
+        *,
+        definition: Definition | None = None,
+        without: str | None = None,
+    ) -> Estimate:
+        """The mean over the tasks of each task's own value, in which runs count by their weights.
+
+        A task of which no run has a value is left out, or counts 0 where `without` says what it lacks.
+        """
+        wanted = definition or self.definition
+        raw, ids = OF_ONE.get(metric, metric), tuple(sorted(record.id for record in records))
+        with self.store.reading() as connection:
+            choose(connection, definition=wanted, only=Selection(ids=ids))
+            instances = clustered(connection, ())
+            tasks = [g.totals for g in groups(connection, ["t.task"], only=[raw], instances=instances)]
+        left_out = self._left_out(records, metric, None, wanted)
+        there = [task for task in tasks if task.value is not None]
+        empty = len(tasks) - len(there) if without else 0
+        if not there and not empty:
+            reason = left_out[0].reason if left_out else "not measured of these records"
+            return Estimate(None, reason=reason, left_out=left_out)
+        found = estimate(_mean_of(there)) if there else None
+        result = (
+            Estimate(found.value, found.n, found.low, found.high, found.reason, found.note, left_out)
+            if found
+            else Estimate(0.0, left_out=left_out)
+        )
+        if not empty:
+            return result
+        note = f"{empty} of {len(tasks)} tasks without {without}: counted as 0"
+        return replace(result.times(len(there) / len(tasks)), note=note)
+
     def _fits(self, row: Metric, metric: str, scoring: str | None) -> bool:
         return row.metric == metric and row.scoring == scoring and row.participant is None
 
@@ -131,6 +171,26 @@ class Records:
                 by_name.setdefault(row.trajectory or "", []).append(row)
             self._single[definition] = by_name
         return self._single[definition]
+
+
+def _mean_of(tasks: Sequence[Totals]) -> Totals:
+    """Totals whose value is the mean of the tasks' values; tasks are given, so that each is a stratum."""
+    n = sum(task.n for task in tasks)
+    # Weights are 1 in the mean, as they are where every task has as many runs.
+    scales = [n / len(tasks) / float(task.denominator.sum()) for task in tasks]
+    return Totals(
+        numerator=np.concatenate([scale * task.numerator for scale, task in zip(scales, tasks, strict=True)]),
+        denominator=np.concatenate(
+            [scale * task.denominator for scale, task in zip(scales, tasks, strict=True)]
+        ),
+        n=n,
+        names=np.concatenate([task.names for task in tasks]),
+        strata=np.repeat(np.arange(len(tasks)), [len(task.names) for task in tasks]),
+        fraction=np.zeros(sum(len(task.names) for task in tasks)),
+        size=len(tasks) ** 2 / sum(1 / task.size for task in tasks),
+        yes_no=all(task.yes_no for task in tasks),
+        bounds=tasks[0].bounds,
+    )
 
 
 def _tags(value: Any) -> Mapping[str, str]:

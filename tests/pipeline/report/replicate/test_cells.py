@@ -127,6 +127,32 @@ def test_runs_of_models_that_the_paper_lacks_have_rows_of_their_own(store: Store
     assert confusion["model_b (not in the paper)", "answer right"].here.value == 50
 
 
+def test_a_level_is_the_mean_of_its_tasks_and_not_of_its_runs(
+    store: Store, tmp_path: Path, shared: Path
+) -> None:
+    """Two runs of an egg that half of the answers failed, one of a mushroom that all went well, and one of a
+    potato of which nobody spoke: RC .5, 1 and none, SR 0, 1 and 0.
+    """
+    given = shared / "data" / "overcooked"
+    runs = (("egg_bad_response", "egg"), ("egg_bad_response", "egg"), ("egg_ok", "mushroom"))
+    for number, (source, food) in enumerate((*runs, ("noformat", "sweet_potato"))):
+        (log,) = (given / "logs" / source).rglob("*.json")
+        folder = tmp_path / "logs" / "gpt-4o" / f"boiled_{food}"
+        folder.mkdir(parents=True, exist_ok=True)
+        name = f"experiment_2026-11-21_06-20-0{number}_boiled_{food}.json"
+        (folder / name).write_text(log.read_text().replace("egg", food))
+    for foods, expected in (("egg mushroom", (75, 50)), ("egg mushroom sweet_potato", (50, 100 / 3))):
+        paths = [tmp_path / "logs" / "gpt-4o" / f"boiled_{food}" for food in foods.split()]
+        ingest(store, paths, ReadOptions(), reference=given / "reference")
+        found = replicate(store, "collab-overcooked")
+        row = "GPT-4o"
+        responding = cells(found, "Figures 3 and 4")[row, "Level 1 · responding_capability, released"].here
+        success = cells(found, "Table 2")[row, "Level 1 · success_rate"].here
+        assert (responding.value, success.value) == pytest.approx(expected)
+        assert success.n == len(runs) + foods.count("potato")
+        assert (responding.note or "").startswith("1 of 3 tasks without dialogues") == ("potato" in foods)
+
+
 def session(
     folder: Path, number: int, text: str, score: float, model: str = "gpt-4o", **files: object
 ) -> None:
