@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ...schemas import Trajectory
-from ..errors import CoauditError, SourceError, StoreError, UsageError
+from ..errors import CoauditError, SourceError, StoreError, UsageError, WriteError
 from ..store import Store
 from ..systems import ReadOptions
 from ..systems.cogym.messages import Received
@@ -116,7 +116,7 @@ class Follower:
             with _signals(self.stopping):
                 async with asyncio.TaskGroup() as group:
                     tasks = [group.create_task(source) for source in sources]
-                    beside = [group.create_task(work()) for work in self.beside]
+                    beside = [group.create_task(self._held(work())) for work in self.beside]
                     work = [group.create_task(w) for w in (self._folders(), self._write(), self._clock())]
                     await self.stopping.wait()
                     await self._handed_over()
@@ -149,7 +149,7 @@ class Follower:
         self.tail.settle()
         await self._flush()
         for ending in self.endings:
-            await ending()
+            await self._held(ending())
         await self._flush()
         await asyncio.to_thread(self.sink.derive, now=True)
         await asyncio.to_thread(self.sink.share_logs)
@@ -283,8 +283,24 @@ class Follower:
         await self._watch(saved)
 
     async def _watch(self, saved: Sequence[Trajectory]) -> None:
-        for watcher in self.watchers:
-            await watcher(saved)
+        for watcher in tuple(self.watchers):
+            if not await self._held(watcher(saved)):
+                self.watchers.remove(watcher)
+
+    async def _held(self, looking: Awaitable[None]) -> bool:
+        """Whether what looks on came through; else its error is said, and ends neither others nor storing.
+
+        A disk that is full ends the following all the same: what is to be stored fails on it next.
+        """
+        try:
+            await looking
+        except Exception as error:  # whoever looks on may err in any way
+            cause = _innermost(error)
+            if isinstance(cause, WriteError):
+                raise
+            self.say(f"judging or alerting stopped: {cause!r}; events are stored all the same")
+            return False
+        return True
 
     async def _clock(self) -> None:
         began = time.monotonic()
@@ -301,7 +317,7 @@ class Follower:
             await self._pause(0.2)
 
 
-async def _cancelled(tasks: Sequence[asyncio.Task[None]]) -> None:
+async def _cancelled(tasks: Sequence[asyncio.Task[Any]]) -> None:
     for task in tasks:
         task.cancel()
     if tasks:
@@ -322,8 +338,12 @@ def _signals(stopping: asyncio.Event) -> Iterator[None]:
 
 
 def _first(errors: BaseExceptionGroup[CoauditError]) -> CoauditError:
-    result: BaseException = errors
-    while isinstance(result, BaseExceptionGroup):
-        result = result.exceptions[0]
+    result = _innermost(errors)
     assert isinstance(result, CoauditError)
     return result
+
+
+def _innermost(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
