@@ -25,6 +25,8 @@ FOLDS = 5
 FEWEST = 8
 """Labelled units of a code that are needed at the least."""
 FORMAT = 1
+WORDS: dict[str, Any] = {"ngram_range": (1, 2), "sublinear_tf": True, "token_pattern": r"\w+|\?|!"}
+"""How texts are cut into words."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,8 @@ def save(path: Path, codebook: Codebook, models: dict[str, Any], learnt: Sequenc
 def load(path: Path, codebook: Codebook | None = None) -> tuple[str, dict[str, Any], str]:
     """Name of the codebook, models by code and version of a file; JudgeError for anything else.
 
-    A file with a type that is not on skops' list of harmless ones is refused unread.
+    A file with a type that is not on skops' list of harmless ones is refused unread; of the others only what
+    was learnt is taken over, since settings may name files to open, functions to call and endless patterns.
     """
     from skops import io
 
@@ -117,7 +120,7 @@ def load(path: Path, codebook: Codebook | None = None) -> tuple[str, dict[str, A
         if foreign:
             raise JudgeError(f"{path}: refused, it holds types that could run code: {', '.join(foreign)}")
         held = io.loads(content, trusted=[])
-        about, models = held["about"], held["models"]
+        about, models = held["about"], {str(code): _own(model) for code, model in held["models"].items()}
         name, version = str(about["codebook"]), str(about["version"])
     except OSError as error:
         raise JudgeError(f"{path}: cannot be read: {error.strerror}") from error
@@ -131,6 +134,38 @@ def load(path: Path, codebook: Codebook | None = None) -> tuple[str, dict[str, A
             "train it again"
         )
     return name, models, hashlib.blake2b(content, digest_size=6).hexdigest()
+
+
+def _own(model: Any) -> dict[str, Any]:
+    """A model of our own settings that has learnt what this one has; ValueError where that is no whole."""
+    import numpy as np
+    from sklearn.feature_extraction import DictVectorizer
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+
+    words = TfidfVectorizer(**WORDS, vocabulary=_places(model["words"].vocabulary_))
+    words.idf_ = np.asarray(model["words"].idf_, dtype=float)
+    process, linear = DictVectorizer(), LogisticRegression()
+    process.vocabulary_ = _places(model["process"].vocabulary_)
+    process.feature_names_ = sorted(process.vocabulary_, key=process.vocabulary_.__getitem__)
+    linear.classes_ = np.array([str(name) for name in model["linear"].classes_])
+    linear.coef_ = np.asarray(model["linear"].coef_, dtype=float)
+    linear.intercept_ = np.asarray(model["linear"].intercept_, dtype=float)
+    rows = 1 if len(linear.classes_) == 2 else len(linear.classes_)
+    columns = len(words.vocabulary_) + len(process.vocabulary_)
+    if linear.coef_.shape != (rows, columns) or linear.intercept_.shape != (rows,):
+        raise ValueError(f"weights of the shape {linear.coef_.shape} are not those of its words and classes")
+    if not all(np.isfinite(numbers).all() for numbers in (words.idf_, linear.coef_, linear.intercept_)):
+        raise ValueError("its weights are not all numbers")
+    return {"words": words, "process": process, "linear": linear}
+
+
+def _places(vocabulary: dict[Any, Any]) -> dict[str, int]:
+    """Word or feature -> its column; ValueError where columns are missing."""
+    places = {str(name): int(place) for name, place in vocabulary.items()}
+    if sorted(places.values()) != list(range(len(places))):
+        raise ValueError("its vocabulary leaves columns out")
+    return places
 
 
 def predict(model: Any, seen: Sequence[Features]) -> list[tuple[str, float]]:
@@ -147,9 +182,7 @@ def _fit(examples: Sequence[Example]) -> Any:
     from sklearn.linear_model import LogisticRegression
 
     texts = [example.seen.text or " " for example in examples]
-    words = TfidfVectorizer(
-        ngram_range=(1, 2), sublinear_tf=True, token_pattern=r"\w+|\?|!", max_features=50_000
-    )
+    words = TfidfVectorizer(**WORDS, max_features=50_000)
     words.fit([*texts, "word"])  # one word at least, since a vocabulary must not be empty
     process = DictVectorizer().fit([example.seen.process for example in examples])
     model = {"words": words, "process": process}
