@@ -39,15 +39,22 @@ def test_no_terminal_obeys_what_a_log_says(audited: Coaudit) -> None:
         assert not set(OBEYED) & set(done.out + done.err)
 
 
-def test_json_says_all_of_it_and_a_terminal_that_shows_it_obeys_nothing(audited: Coaudit) -> None:
+def test_json_says_all_of_it_and_a_terminal_that_shows_it_obeys_nothing(
+    audited: Coaudit, tmp_path: Path
+) -> None:
     done = audited("trajectory", "list", "--json")
     assert {row["condition"] for row in done.json["rows"]} == set(CORPUS)
     assert not set(OBEYED) & set(done.out)
+    audited("report", "--out", tmp_path / "r.json")
+    text = (tmp_path / "r.json").read_text(encoding="utf-8")
+    assert json.loads(text) and not set(OBEYED) & set(text) and "\\u202egnp.exe" in text
 
 
 def test_html_and_markdown_hold_no_tag_of_a_log(audited: Coaudit, tmp_path: Path) -> None:
     audited("report", "--out", tmp_path / "r.html")
-    page = Tags((tmp_path / "r.html").read_text(encoding="utf-8"))
+    written = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert not set(OBEYED) & set(written) and "\\u202egnp.exe" in written
+    page = Tags(written)
     assert not page.names & {"script", "img", "iframe", "object"}
     assert not {name for name in page.attributes if name.startswith("on")}
     audited("report", "--out", tmp_path / "r.md")

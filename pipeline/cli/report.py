@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from ...schemas import canonical_json
+from ...schemas.text import visible_json
 from ..errors import CoauditError, UsageError
 from ..report import Report, answers, methods
 from ..report import build as reporting
@@ -59,7 +60,7 @@ def report(
     elif chosen == "tex":
         text = latex(made, None if figures is None else _from(out, figures))
     elif chosen == "json":
-        text = canonical_json(reporting.document(made)) + "\n"
+        text = visible_json(canonical_json(reporting.document(made))) + "\n"
     else:
         text = terminal(made, shutil.get_terminal_size().columns)
     if figures:

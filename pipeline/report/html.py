@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import resources
 from typing import TYPE_CHECKING
 
+from ...schemas.text import visible
 from .figures import svg
 from .tables import Cell, Table
 from .transcript import excerpts
@@ -18,7 +19,10 @@ WIDE = 5
 
 
 def html(report: Report) -> str:
-    """One self-contained page without scripts; the template engine escapes every word of a log."""
+    """One self-contained page without scripts; the template engine escapes every word of a log.
+
+    What a browser would obey, such as a mark that turns the direction of what follows, is shown.
+    """
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
@@ -31,7 +35,8 @@ def html(report: Report) -> str:
     engine.filters["caption"] = excerpts.caption
     engine.tests["wide"] = lambda part: len(part.columns) - part.heads > WIDE
     source = (resources.files("coaudit.pipeline.report") / "report.html.jinja").read_text(encoding="utf-8")
-    return engine.from_string(source).render(report=report, style=Markup(style()))
+    page = engine.from_string(source).render(report=report, style=Markup(style()))
+    return visible(page.replace("\r\n", "\n"))
 
 
 def shade(cell: Cell, table: Table) -> str:
