@@ -15,6 +15,11 @@ def shown_url(url: str) -> str:
     return urlunsplit((parts.scheme, host, parts.path, "", ""))
 
 
+def is_local(url: str) -> bool:
+    """Whether it is on this machine, where no proxy is to be asked."""
+    return any(host in url for host in ("//127.", "//localhost", "//[::1]"))
+
+
 def without_secrets(text: str, url: str) -> str:
     """A message in which a URL, its password and its query stand as they may be shown."""
     secrets = [url, url.rstrip("/"), urlsplit(url).query, urlsplit(url).password or ""]

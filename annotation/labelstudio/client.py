@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import httpx
 
+from ...schemas.url import is_local
 from .tasks import KEY
 
 T = TypeVar("T")
@@ -73,8 +74,9 @@ class Server:
 
     def __init__(self, url: str, token: str) -> None:
         self.url = url.rstrip("/")
-        self._http = httpx.Client(timeout=120, follow_redirects=False)
-        self._client = _sdk(self.url, token, self._http)
+        self._token = token
+        self._http = httpx.Client(timeout=120, follow_redirects=False, trust_env=not is_local(self.url))
+        self._client = self._call(lambda: _sdk(self.url, token, self._http))
 
     def __enter__(self) -> Server:
         return self
@@ -88,25 +90,24 @@ class Server:
 
     def check(self) -> str:
         """Who the token belongs to; LabelStudioError where it does not let us in."""
-        return str(self._call(lambda: self._client.users.whoami()).email)
+        return self._call(lambda: str(self._client.users.whoami().email))
 
     def invitation(self) -> str:
         """Where annotators sign up: whoever has this address gets an account."""
-        return self.url + str(self._call(lambda: self._get("api/invite", {}))["invite_url"])
+        return self.url + self._call(lambda: str(self._get("api/invite", {})["invite_url"]))
 
     def users(self) -> dict[int, str]:
         """E-mail addresses of everybody in the organisation, by id."""
-        return {int(user.id): str(user.email) for user in self._call(lambda: self._client.users.list())}
+        return self._call(lambda: {int(user.id): str(user.email) for user in self._client.users.list()})
 
     def projects(self, mark: str) -> list[Project]:
         """The projects whose description contains `mark`, oldest first."""
-        listed = self._call(lambda: list(self._client.projects.list(page_size=PAGE)))
-        projects = [_project(project) for project in listed if mark in (project.description or "")]
-        return sorted(projects, key=lambda project: project.id)
+        projects = self._call(lambda: [*map(_project, self._client.projects.list(page_size=PAGE))])
+        return sorted((one for one in projects if mark in one.description), key=lambda project: project.id)
 
     def project(self, key: int) -> Project:
         """One project with its configuration."""
-        return _project(self._call(lambda: self._client.projects.get(id=key)))
+        return self._call(lambda: _project(self._client.projects.get(id=key)))
 
     def create(self, title: str, description: str, config: str, instruction: str, overlap: int) -> Project:
         """A new project; `overlap` annotations finish a task unless the task says otherwise."""
@@ -159,9 +160,9 @@ class Server:
         seen, total = 0, 1
         while seen < total:
             given["page"] = seen // PAGE + 1
-            page = self._call(lambda: self._get("api/tasks/", given))
-            seen, total = seen + PAGE, int(page["total"])
-            yield from page["tasks"]
+            count, tasks = self._call(lambda: _page(self._get("api/tasks/", given)))
+            seen, total = seen + PAGE, count
+            yield from tasks
 
     def _get(self, path: str, params: dict[str, Any]) -> Any:
         """JSON as it comes, by the SDK's own client: its models of 2,000 tasks cost more than the server."""
@@ -179,9 +180,13 @@ class Server:
         try:
             return do()
         except ApiError as error:
-            raise LabelStudioError(_refusal(self.url, error.status_code, error.body)) from None
+            said = _refusal(self.url, error.status_code, error.body, self._token)
+            raise LabelStudioError(said) from None
         except httpx.HTTPError as error:
             raise Unreachable(f"{self.url}: no answer from Label Studio ({type(error).__name__})") from None
+        except (AttributeError, LookupError, TypeError, ValueError) as error:  # what the SDK or we looked for
+            said = f"{self.url}: that is no answer of Label Studio's ({type(error).__name__})"
+            raise LabelStudioError(f"{said}; check LABEL_STUDIO_URL") from None
 
 
 def upload_missing(
@@ -280,27 +285,27 @@ def _filter(column: str, operator: str, kind: str, value: Any) -> dict[str, Any]
     return {"filters": {"conjunction": "and", "items": [item]}}
 
 
-def _refusal(url: str, status: int | None, body: Any) -> str:
+def _page(body: Any) -> tuple[int, list[dict[str, Any]]]:
+    """How many tasks a project has, and those of a page."""
+    return int(body["total"]), [dict(task) for task in body["tasks"]]
+
+
+def _refusal(url: str, status: int | None, body: Any, token: str) -> str:
     if status in (401, 403):
         return f"{url}: Label Studio refuses the token (HTTP {status}); check LABEL_STUDIO_API_KEY"
     if status is not None and 300 <= status < 400:
         return f"{url}: redirects elsewhere, which is not followed; set LABEL_STUDIO_URL to the final address"
     detail = body.get("detail") or body.get("validation_errors") if isinstance(body, dict) else body
-    return f"{url}: Label Studio answered HTTP {status}: {str(detail)[:300]}"
+    said = str(detail).replace(token, "***")[:300]
+    return f"{url}: Label Studio answered HTTP {status}: {said}"
 
 
 def _sdk(url: str, token: str, http: httpx.Client) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the SDK's imports warn about their own dependencies
         from label_studio_sdk import LabelStudio
-        from label_studio_sdk.core.api_error import ApiError
 
-    try:
-        return LabelStudio(base_url=url, api_key=token, httpx_client=http)
-    except ApiError as error:
-        raise LabelStudioError(_refusal(url, error.status_code, error.body)) from None
-    except httpx.HTTPError as error:
-        raise Unreachable(f"{url}: no answer from Label Studio ({type(error).__name__})") from None
+    return LabelStudio(base_url=url, api_key=token, httpx_client=http)
 
 
 def _interface() -> Any:

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import aiohttp
 
-from ...schemas.url import shown_url
+from ...schemas.url import is_local, shown_url
 from . import dialect
 from .http import blotted, body_of, redirected, retry_after
 from .protocol import (
@@ -57,7 +57,7 @@ class Endpoint:
     @property
     def local(self) -> bool:
         """Whether it is on this machine."""
-        return any(host in self.base for host in ("//127.", "//localhost", "//[::1]"))
+        return is_local(self.base)
 
     def blotted(self, text: str) -> str:
         """A text of the server's without the key and the secrets of the address."""

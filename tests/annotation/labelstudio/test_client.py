@@ -1,0 +1,85 @@
+"""Label Studio's answers that are none, and its token, which goes to it alone and is never shown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from coaudit.annotation.labelstudio import LabelStudioError, Server
+
+TOKEN = "f00dfeedc0ffee" * 3
+ASKED: dict[str, Callable[[Server], Any]] = {
+    "who": lambda server: server.check(),
+    "users": lambda server: server.users(),
+    "projects": lambda server: server.projects("mark"),
+    "tasks": lambda server: list(server.tasks(1)),
+    "invitation": lambda server: server.invitation(),
+}
+
+
+@contextmanager
+def answering(status: int, body: Any) -> Iterator[str]:
+    """The URL of a server that answers everything so."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            content = json.dumps(body).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("body", [None, [1]], ids=["null", "a list"])
+def test_an_answer_that_is_none_of_label_studios_is_said_to_be(asked: str, body: Any) -> None:
+    with (
+        answering(200, body) as url,
+        Server(url, TOKEN) as server,
+        pytest.raises(LabelStudioError, match="that is no answer of Label Studio's"),
+    ):
+        ASKED[asked](server)
+
+
+@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize(
+    "body",
+    [{"detail": f"Token {TOKEN}"}, {"validation_errors": {"x": [TOKEN]}}, {"detail": "x" * 280 + TOKEN}],
+    ids=["echoed", "in a list", "over the end"],
+)
+def test_a_refusal_that_repeats_the_token_is_told_without_it(asked: str, body: dict[str, Any]) -> None:
+    with (
+        answering(400, body) as url,
+        Server(url, TOKEN) as server,
+        pytest.raises(LabelStudioError, match=r"HTTP 400: .*\*\*\*") as error,
+    ):
+        ASKED[asked](server)
+    assert TOKEN[:10] not in str(error.value)
+
+
+def test_a_server_on_this_machine_is_asked_without_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    with answering(502, None) as proxy, answering(200, {"invite_url": "/join"}) as url:
+        monkeypatch.setenv("HTTP_PROXY", proxy)
+        monkeypatch.setenv("http_proxy", proxy)
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        monkeypatch.delenv("no_proxy", raising=False)
+        with Server(url, TOKEN) as server:
+            assert server.invitation() == f"{url}/join"
