@@ -24,7 +24,7 @@ FREE_SHARE = 0.8
 _BROKEN = (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, zlib.error, lzma.LZMAError)
 LONGEST_NAME = 255
 """Bytes of one part of a path, as file systems have it."""
-SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".gz")
+SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz", ".gz")
 """The last is of one file, compressed."""
 BLOCK = 1 << 20
 

@@ -11,6 +11,7 @@ from ...schemas.text import shortened
 from ..errors import SourceError
 from ..store import Store, ledger
 from ..systems import ReadOptions
+from ..systems.registry import SYSTEMS
 from . import forgetting
 from . import sources as provenance
 from .archives import archives_below, is_archive, unpacked
@@ -152,11 +153,11 @@ def _ingest_tree(
         result.quarantined.append(Quarantined(source=tree.name, reason=reason))
         return
     result.found += len(sources)
+    places = [Place(path, tree.called(path), name) for path, name in sources]
     if system == "auto":
-        result.notes.extend(_left_out(tree, others))
+        result.notes.extend(_left_out(tree, others, places))
     known, wrong = known_sources(store), quarantined_sources(store)
     ways, gone = provenance.ways(store.workspace), forgetting.outside(store.workspace)
-    places = [Place(path, tree.called(path), name) for path, name in sources]
     fresh = [place for place in places if place.name not in known and place.name not in gone.sources]
     readers.expect(sum(map(provenance.size, fresh)))
     intake = Intake(store, result, readers)
@@ -196,12 +197,26 @@ def _ingest_tree(
         forgetting.enforce(store)
 
 
-def _left_out(tree: Tree, files: Sequence[Path]) -> Iterator[str]:
-    """Name the files that no reader knows, hidden ones and archives aside, which are opened by themselves."""
+def _left_out(tree: Tree, files: Sequence[Path], places: Sequence[Place]) -> Iterator[str]:
+    """Name the files that no reader knows, hidden ones and archives aside, which are opened by themselves.
+
+    What is read with a source is none of them, references are a hint of their own.
+    """
+    shown = [path for path in files if not path.name.startswith(".") and not is_archive(path)]
+    if not shown:
+        return
+    taken = {path for place in places for path in provenance.files_beside(place)}
+    references = [path for path in shown if any(system.is_reference(path) for system in SYSTEMS.values())]
+    if references:
+        folder = os.path.commonpath([path.parent for path in references])
+        yield (
+            f"{len(references)} reference{'s and recipes' if len(references) > 1 else ''} of tasks; "
+            f"`coaudit ingest --reference {tree.called(Path(folder))}` measures by them"
+        )
     names = [
         shortened(tree.called(path).removeprefix(tree.name).lstrip("/!"), LONGEST)
-        for path in files
-        if not path.name.startswith(".") and not is_archive(path)
+        for path in shown
+        if path not in taken and path not in references
     ]
     if names:
         some = "one file is" if len(names) == 1 else f"{len(names)} files are"

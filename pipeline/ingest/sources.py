@@ -89,7 +89,7 @@ def read(place: Place, options: ReadOptions, span: Span | None = None) -> Iterat
 def content(place: Place) -> str:
     """Hash of a source's files, names included, with what its reading depends on beside it."""
     state = blake2b(digest_size=16)
-    beside = [(str(file), _name(str(file), place.path)) for file in _beside(place)]
+    beside = [(str(file), _name(str(file), place.path)) for file in files_beside(place)]
     for path, name in [*_named(place.path), *beside]:
         state.update(_bytes(name))
         with open(path, "rb") as opened:
@@ -114,7 +114,7 @@ def copied(workspace: Workspace, place: Place, content: str) -> str:
         part = final.with_name(f"{content}.{os.getpid()}.part")
         shutil.rmtree(part, ignore_errors=True)
         _copy(place.path, part.joinpath(*kept))
-        for file in _beside(place):
+        for file in files_beside(place):
             target = part.joinpath(*kept, os.path.relpath(file, place.path))
             if Path(os.path.normpath(target)).is_relative_to(part):
                 _copy(file, Path(os.path.normpath(target)))
@@ -219,7 +219,8 @@ def _called(source: str, place: Place) -> str:
     return source
 
 
-def _beside(place: Place) -> list[Path]:
+def files_beside(place: Place) -> list[Path]:
+    """Files outside a source on which its reading depends."""
     return list(system_of(place.system).beside(place.path))
 
 
@@ -286,7 +287,7 @@ def growth(known: Known, source: Source, place: Place) -> Span | None:
     system, path = system_of(place.system), place.path
     if source.key[2] != known.options or not known.bytes or not source.bytes or source.bytes < known.bytes:
         return None
-    if system.read_span is None or _beside(place) or not system.lines_apart(path, source.options):
+    if system.read_span is None or files_beside(place) or not system.lines_apart(path, source.options):
         return None
     state = blake2b(_bytes(_name(str(path), path)), digest_size=16)
     left, lines, block = known.bytes, 0, b""

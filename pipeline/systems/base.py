@@ -98,6 +98,10 @@ def _no_references(folder: Path) -> tuple[Mapping[str, Model], list[Quarantined]
     return {}, []
 
 
+def _no_reference(path: Path) -> bool:
+    return False
+
+
 def _no_labels(path: Path) -> Iterator[Label | Quarantined]:
     return iter(())
 
@@ -141,6 +145,8 @@ class System:
     """What `read_references` finds."""
     read_references: Callable[[Path], tuple[Mapping[str, Model], list[Quarantined]]] = _no_references
     """Task -> reference of all files below a folder, and the files that were not understood."""
+    is_reference: Callable[[Path], bool] = _no_reference
+    """Whether a file is one that `read_references` understands, from a short look inside."""
     labels: Callable[[Path], Iterator[Label | Quarantined]] = _no_labels
     """The labels that came with a source."""
 

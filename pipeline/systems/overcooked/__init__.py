@@ -10,7 +10,7 @@ from ....schemas.trajectory import Finding, Trajectory
 from ..base import References, System, TimeLimit
 from . import collaboration, metrics, reader
 from .collaboration import Definition
-from .references import Reference, references
+from .references import Reference, is_reference, references
 
 __all__ = ["SYSTEM"]
 
@@ -46,4 +46,5 @@ SYSTEM = System(
     findings={"collaborative_errors": _collaborative_errors},
     reference=Reference,
     read_references=references,
+    is_reference=is_reference,
 )

@@ -14,6 +14,8 @@ from ....schemas import JsonValue, Model, Quarantined
 from ..base import expect, field, json_file, only_object
 
 _NAME = re.compile(r"(\d+)_(.+?)(_ref)?\.txt")
+_RECIPE = b"NAME:"
+"""Begins a recipe."""
 
 
 class Reference(Model):
@@ -48,6 +50,20 @@ def references(folder: Path) -> tuple[dict[str, Reference], list[Quarantined]]:
         else:
             by_name[read.order] = _joined(by_name.get(read.order), read)
     return by_name, bad
+
+
+def is_reference(path: Path) -> bool:
+    """Whether a file is a reference or a recipe; one that cannot be read is neither."""
+    name = _NAME.fullmatch(path.name)
+    if name is None:
+        return False
+    try:
+        if name[3]:
+            return isinstance(_read(path), Reference)
+        with path.open("rb") as recipe:
+            return recipe.read(len(_RECIPE)) == _RECIPE
+    except OSError:
+        return False
 
 
 def bare(action: str) -> str:

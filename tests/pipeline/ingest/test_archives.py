@@ -75,6 +75,18 @@ def test_one_compressed_file_is_read_as_the_file_it_holds(tmp_path: Path, coaudi
     assert "broken archive" in coaudit("ingest", path, status=None).err
 
 
+@pytest.mark.parametrize(("suffix", "form"), [("txz", "xztar"), ("tbz2", "bztar"), ("tgz", "gztar")])
+def test_short_names_of_compressed_archives_are_those_of_the_long_ones(
+    tmp_path: Path, coaudit: Coaudit, suffix: str, form: str
+) -> None:
+    log = tmp_path / "logs" / "log.jsonl"
+    log.parent.mkdir()
+    log.write_text('{"id": "s1", "messages": [{"role": "user", "content": "Go."}]}\n')
+    made = Path(shutil.make_archive(str(tmp_path / "packed"), form, log.parent))
+    path = made.rename(tmp_path / f"packed.{suffix}")
+    assert coaudit("ingest", path, "--json").json["trajectories"] == 1
+
+
 def packed(path: Path, members: dict[str, bytes]) -> Path:
     with zipfile.ZipFile(path, "w") as archive:
         for name, content in members.items():

@@ -358,6 +358,24 @@ def test_files_of_a_folder_that_no_reader_knows_are_named(tmp_path: Path, store:
     assert note.startswith("one file is no log of a known system, and left out: second.jsonl; ")
 
 
+def test_what_is_read_beside_a_session_is_not_left_out_and_references_are_a_hint(
+    tmp_path: Path, store: Store
+) -> None:
+    logs = tmp_path / "logs"
+    session(logs / NAME)
+    (logs / f"{NAME}_config.toml").write_text("[env_args]\nmax_steps = 40\n")
+    (logs / "env_other_config.toml").write_text("[env_args]\nmax_steps = 40\n")
+    (logs / "2_notes.txt").write_text("Nothing of a recipe\n")
+    for name in ("reference", "recipe"):
+        shutil.copytree(ROOT / "data" / "overcooked" / name, logs / "prompts" / name)
+    hint, left = take(store, logs).notes
+    folder = logs / "prompts"
+    told = f"4 references and recipes of tasks; `coaudit ingest --reference {folder}` measures by them"
+    assert hint == told
+    names = "2_notes.txt, env_other_config.toml"
+    assert left.startswith(f"2 files are no log of a known system, and left out: {names}; ")
+
+
 def test_two_versions_of_a_trajectory_in_one_run_are_counted_as_one(tmp_path: Path, store: Store) -> None:
     turns = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Good morning"}]
     file = tmp_path / "chats.jsonl"
