@@ -227,6 +227,9 @@ class Intake:
             waiting[whole.native_id] = whole
             held |= {one.head.id, whole.id}
             ids.append(whole.id)
+            if whole.id in self._taken:
+                for before in self.store.load(connection, [whole.id], states=True):
+                    self.result.remarks.drop(Remarks.of(before))
             self._count(whole.id, sum(not event.live_only for event in whole.events), Remarks.of(whole))
         save(self.store, list(waiting.values()), connection, refresh=False)
         return ids

@@ -59,6 +59,16 @@ class Remarks:
         self.untold += other.untold
         self.alike += other.alike
 
+    def drop(self, other: Remarks) -> None:
+        """Take out what was counted of a trajectory that another version replaces."""
+        for kind, counts in other.spoken.items():
+            self.spoken[kind] = self.spoken.get(kind, Counter()) - counts
+        self.messages -= other.messages
+        self.wordless -= other.wordless
+        self.answered -= other.answered
+        self.untold -= other.untold
+        self.alike -= other.alike
+
     def _result(self, status: str | None, state: JsonValue) -> None:
         self.answered += 1
         if status is None:
