@@ -184,13 +184,28 @@ def unfinished(store: Store, only: Selection) -> Rows:
 
 
 def alarms(store: Store, only: Selection) -> Rows:
-    """Halting messages, and what detectors found, in the sessions that began last; the latest in front."""
+    """Halting messages that judges found, and what detectors did, in the sessions that began last; the latest
+    in front, a row a message with who said so. What people label is no detection.
+    """
     query = """
+        WITH found AS (
+            SELECT r.trajectory_id, r.event, r.code, list(r.rater) AS raters,
+                coalesce(min_by(r.rationale, r.rater) FILTER (r.rationale IS NOT NULL), min(r.label)) AS why
+            FROM counted_ratings r JOIN trajectories t ON t.id = r.trajectory_id
+            WHERE {where} AND r.label = r.positive AND r.rater_kind <> 'human'
+                AND (r.codebook = 'halting' OR r.rater = 'detectors')
+            GROUP BY ALL
+        ),
+        messages AS (
+            -- What is said of a whole trajectory has a row a code.
+            SELECT trajectory_id, event, string_agg(code || ': ' || why, '; ' ORDER BY code) AS rationale,
+                array_to_string(list_sort(list_distinct(flatten(list(raters)))), ', ') AS said_by
+            FROM found GROUP BY trajectory_id, event, CASE WHEN event IS NULL THEN code END
+        )
         SELECT t.id, t.native_id, t.system, t.setting, t.condition, t.task, t.agent_model,
-            t.started, t.n_events, r.code || ': ' || coalesce(r.rationale, r.label) AS rationale, r.event
-        FROM counted_ratings r JOIN trajectories t ON t.id = r.trajectory_id
-        WHERE {where} AND r.label = r.positive AND (r.codebook = 'halting' OR r.rater = 'detectors')
-        ORDER BY t.started DESC NULLS LAST, r.event LIMIT 30
+            t.started, t.n_events, m.rationale, m.said_by, m.event
+        FROM messages m JOIN trajectories t ON t.id = m.trajectory_id
+        ORDER BY t.started DESC NULLS LAST, t.id, m.event, m.rationale LIMIT 30
     """
     return _rows(store, query, only)
 

@@ -13,6 +13,7 @@ Row = dict[str, Any]
 LONG = 48
 HEADS = {
     "native_id": "Trajectory",
+    "said_by": "Said by",
     "found": "Found",
     "outcome": "Outcome",
     "differ": "Differ",

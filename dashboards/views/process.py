@@ -7,17 +7,20 @@ from typing import Any
 
 import altair as alt
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
-from ...pipeline.analyze import failures, metrics
-from ...pipeline.report import Number, Table
+from ...pipeline.analyze import metrics
+from ...pipeline.analyze.process import CODEBOOKS as RATED
+from ...pipeline.report import Number, Table, build
 from ...pipeline.report.names import named
-from ...pipeline.report.tables import of_metric
+from ...pipeline.report.tables import figure, of_metric
 from ...pipeline.store import Selection
 from ...schemas import Metric
 from .. import queries
 from ..cache import ask
 from ..drawing import figures, groups
 from ..drawing.palette import HEAT, PARTIES, REST, colour
+from .tables import raters
 
 SHOWN = (
     "initiative_entropy",
@@ -46,8 +49,7 @@ def show(only: Selection) -> None:
     st.title("Process")
     left, right = st.columns(2)
     by = left.selectbox("Compare by", ask(groups.fields), key="by", bind="query-params")
-    raters = [row["rater"] for row in ask(failures.raters, "initiative", only)]
-    rater = right.selectbox("Ratings by", raters, key="rater", bind="query-params") if raters else None
+    rater = _rater(right, only)
     shown = groups.picked([row["group"] for row in ask(queries.arms, only, by)])
     _by_group(only, by, rater, shown)
     one, two = st.columns(2, gap="large")
@@ -63,6 +65,27 @@ def show(only: Selection) -> None:
         rows = ask(queries.distribution, only, by, metric, WIDTH)
         if rows:
             _spread(rows, shown, metric, name, axis, most)
+
+
+def _rater(place: DeltaGenerator, only: Selection) -> str | None:
+    """Whose ratings are shown: at first those that the tables and the report show."""
+    names = ask(raters, only)
+    if not names:
+        return None
+    first = build.best_rater(ask(metrics.metrics, by=build.AUDIT, only=only, names=tuple(RATED)))
+    index = names.index(first) if first in names else 0
+    rater: str = place.selectbox("Ratings by", names, index, key="rater", bind="query-params")
+    return rater
+
+
+def _coverage(only: Selection, rater: str | None) -> str:
+    """Who rated, and how much of what each process metric rests on."""
+    if rater is None:
+        return ""
+    rows = ask(metrics.metrics, only=only, rater=rater, names=tuple(RATED))
+    shares = {row.metric: row.answered or 0.0 for row in rows if row.rater == rater}
+    said = ", ".join(f"{named(metric)} {100 * shares.get(metric, 0.0):.0f} %" for metric in RATED)
+    return f" Ratings by {rater}; of each metric's units are rated: {said}."
 
 
 def _by_group(only: Selection, by: str, rater: str | None, shown: list[str]) -> None:
@@ -84,6 +107,7 @@ def _by_group(only: Selection, by: str, rater: str | None, shown: list[str]) -> 
             name="by_group",
             title=f"How the teams worked, by {by.replace('_', ' ')}",
             caption="Means or pooled shares with 95 % intervals; a number leads to its sessions."
+            + _coverage(only, rater)
             + _noted([row for row in rows if row.group and str(row.group[by] or "–") in shown]),
             columns=("System", by.replace("_", " ").capitalize(), *map(named, names)),
             rows=lines,
@@ -94,14 +118,15 @@ def _by_group(only: Selection, by: str, rater: str | None, shown: list[str]) -> 
 
 
 def _noted(rows: list[Metric]) -> str:
-    """What `metrics` says beside the numbers of an initiative that nobody took."""
+    """What `metrics` says beside numbers that rest on some of the units, or count what nobody took as 0."""
     notes = [
-        f"{' · '.join(str(part) for part in (row.group or {}).values())}: {row.note}"
+        f"{named(row.metric)}, {' · '.join(str(part) for part in (row.group or {}).values())}: "
+        f"{metrics.remark(row, figure)}"
         for row in rows
-        if row.metric == "initiative_entropy" and row.note
+        if row.metric in RATED and (row.note or (row.answered is not None and row.answered < 1))
     ]
-    more = f"; and so for {len(notes) - NOTES} more groups" if len(notes) > NOTES else ""
-    return f" Initiative entropy, {'; '.join(notes[:NOTES])}{more}." if notes else ""
+    more = f"; and so for {len(notes) - NOTES} more numbers" if len(notes) > NOTES else ""
+    return f" {'; '.join(notes[:NOTES])}{more}." if notes else ""
 
 
 def _initiative(only: Selection, by: str, rater: str | None, shown: list[str]) -> None:

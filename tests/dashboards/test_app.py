@@ -22,7 +22,7 @@ from coaudit.dashboards.views import compare as view
 from coaudit.dashboards.views import efficiency
 from coaudit.pipeline.advise import advisor
 from coaudit.pipeline.analyze import compare, metrics
-from coaudit.pipeline.report import interventions
+from coaudit.pipeline.report import build, interventions
 from coaudit.pipeline.report.tables import Number, of_metric
 from coaudit.pipeline.report.transcript.pins import differing
 from coaudit.pipeline.store import Selection, Store, Workspace
@@ -217,6 +217,10 @@ def test_process_has_a_row_a_group_with_the_numbers_of_metrics_and_a_search(here
     (row,) = [row for row in rows if row.group and row.group["condition"] == "situational_planning"]
     text = _html(_run("process"))
     assert of_metric(row).note in text and "strategyqa_tree" in text
+    _, shown = build.collaboration(store)
+    own = metrics.metrics(store, rater=shown[0], names=("initiative_entropy",))
+    share = f"Initiative entropy (H_init) {100 * (own[0].answered or 0):.0f} %"
+    assert set(shown) == {shown[0]} and f"Ratings by {shown[0]}; " in text and share in text
     some = _html(_run("process", groups="situational"))
     assert of_metric(row).note in some and "strategyqa_tree" not in some
 

@@ -11,7 +11,8 @@ from coaudit.dashboards.drawing import groups
 from coaudit.dashboards.views import process
 from coaudit.pipeline.analyze.metrics import metrics
 from coaudit.pipeline.store import Selection, Store, Workspace
-from tests.pipeline.stores import made, take
+from tests.pipeline.stores import made, rate, take, verdict
+from tests.pipeline.systems.cogym.folders import AGENT, USER, Log
 
 pytestmark = pytest.mark.slow
 
@@ -63,6 +64,24 @@ def test_lists_tell_the_setting_and_the_system_apart(looked: Path) -> None:
     rows = [*queries.unfinished(store, Selection()), *queries.alarms(store, Selection())]
     assert {row["system"] for row in rows} <= {"cogym", "rehac", "overcooked", "coblock"}
     assert {row["setting"] for row in rows} <= {"real", "simulated", None}
+
+
+def test_a_message_that_several_found_is_one_row_with_who_said_so_and_people_detect_nothing(
+    tmp_path: Path,
+) -> None:
+    store = made(tmp_path / "workspace")
+    log = Log().say(AGENT, "One").say(USER, "Stop").say(AGENT, "Two").say(USER, "Halt")
+    take(store, log.folder(tmp_path / "env_x"))
+    said = {"judge": (3, "llm"), "another": (3, "llm"), "ann": (5, "human")}
+    rate(
+        store,
+        [
+            verdict("env_x", event, "halting", "yes", rater=rater, rater_kind=kind, rationale=f"by {rater}")
+            for rater, (event, kind) in said.items()
+        ],
+    )
+    (row,) = queries.alarms(store, Selection())
+    assert (row["event"], row["said_by"], row["rationale"]) == (3, "another, judge", "halting: by another")
 
 
 def test_a_session_without_a_time_has_no_day(tmp_path: Path) -> None:
