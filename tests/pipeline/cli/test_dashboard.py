@@ -10,7 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from coaudit.pipeline.ingest import run as ingest
+from coaudit.pipeline.store import Store, Workspace
+from coaudit.pipeline.systems import ReadOptions
 from tests.dashboards.conftest import started
+from tests.shared import ROOT
 
 pytestmark = pytest.mark.slow
 OPEN = """[server]
@@ -26,12 +30,12 @@ allowedOrigins = ["http://framing.example"]
 
 
 @pytest.fixture(scope="module")
-def launched(looked: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def launched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Host and port of the app over a relative workspace, started in a folder that would open it."""
     folder = tmp_path_factory.mktemp("downloaded")
     (folder / ".streamlit").mkdir()
     (folder / ".streamlit" / "config.toml").write_text(OPEN)
-    (folder / "study").symlink_to(looked)
+    ingest.ingest(Store(Workspace(folder / "study")), [ROOT / "data/coblock"], ReadOptions())
     process, address = started(Path("study"), folder)
     yield address.removeprefix("http://")
     process.terminate()
