@@ -157,8 +157,8 @@ class Lake:
 
     @property
     def _place(self) -> Place:
-        said = self.workspace.settings.get("data")
-        return Place(self.url, said, str(self.workspace.path.absolute() / "lake"))
+        beside, said = self.workspace.beside, self.workspace.settings.get("data")
+        return Place(self.url, beside(str(said)) if said else None, beside("lake"))
 
     def _opened(
         self, *, read_only: bool, **settings: str

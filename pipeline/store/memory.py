@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import atexit
+import fcntl
 import os
 import shutil
 import tempfile
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import TypeVar
 
 import duckdb
@@ -18,6 +20,8 @@ READER = "500MB"
 """For all connections of a process that only looks, such as the dashboard."""
 WRITER = "300MB"
 """While ledgers come in: what does not fit is written earlier, and takes no longer."""
+SPILL, LOCK = "coaudit-spill-", "lock"
+"""Begins the name of a process's folder; the file in it that is locked as long as the process lives."""
 Result = TypeVar("Result")
 
 
@@ -57,7 +61,30 @@ def write_out(connection: duckdb.DuckDBPyConnection, copy: str, memory: str) -> 
 
 @cache
 def spill() -> str:
-    """This process's own folder for what does not fit in memory; nobody can guess or read it."""
-    folder = tempfile.mkdtemp(prefix="coaudit-")
+    """This process's own folder for what does not fit in memory; nobody can guess or read it.
+
+    It is locked as long as the process lives, and those that a kill left behind are removed.
+    """
+    _remove_left(Path(tempfile.gettempdir()))
+    folder = Path(tempfile.mkdtemp(prefix=SPILL))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
+    lock = os.open(folder / "locking", os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    (folder / "locking").rename(folder / LOCK)  # nobody else sees it unlocked
+    return str(folder)
+
+
+def _remove_left(parent: Path) -> None:
+    """Remove the folders of processes that have ended: they may hold as much as the disk does."""
+    for folder in parent.glob(f"{SPILL}*"):
+        try:
+            lock = os.open(folder / LOCK, os.O_RDWR | os.O_NOFOLLOW)
+        except OSError:  # another user's, or one that is just being made
+            continue
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder, ignore_errors=True)
+        except BlockingIOError:
+            pass  # at work
+        finally:
+            os.close(lock)

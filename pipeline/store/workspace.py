@@ -122,7 +122,15 @@ class Workspace:
     @property
     def store_url(self) -> str:
         """Where the tables live: `store` of coaudit.toml, else the DuckDB file of the workspace."""
-        return str(self.settings.get("store", self.database))
+        given = str(self.settings.get("store", ""))
+        if not given:
+            return str(self.database)
+        kind = next((kind for kind in ("ducklake:sqlite:", "ducklake:") if given.startswith(kind)), "")
+        return given if kind == "ducklake:" else kind + self.beside(given.removeprefix(kind))
+
+    def beside(self, path: str) -> str:
+        """A path of coaudit.toml, which is relative to the folder of the workspace; a URL as it is."""
+        return path if "://" in path else str(self.path.absolute() / path)
 
     @property
     def shown_store(self) -> str:

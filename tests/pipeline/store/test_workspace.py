@@ -35,6 +35,27 @@ async def _paid() -> Any:
     yield
 
 
+@pytest.mark.parametrize(
+    ("store", "place"),
+    [
+        ("tables/own.duckdb", "{}/tables/own.duckdb"),
+        ("ducklake:sqlite:catalog.db", "ducklake:sqlite:{}/catalog.db"),
+        ("ducklake:sqlite:/shared/catalog.db", "ducklake:sqlite:/shared/catalog.db"),
+        ("ducklake:postgres:dbname=coaudit", "ducklake:postgres:dbname=coaudit"),
+        ("/shared/own.duckdb", "/shared/own.duckdb"),
+    ],
+)
+def test_a_store_lies_where_the_workspace_says_from_whatever_folder_it_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: str, place: str
+) -> None:
+    folder = tmp_path / "study"
+    folder.mkdir()
+    (folder / "coaudit.toml").write_text(f'store = "{store}"\n')
+    monkeypatch.chdir(tmp_path)
+    assert Workspace(Path("study")).store_url == place.format(folder)
+    assert Workspace(folder).beside("s3://bucket/tables") == "s3://bucket/tables"
+
+
 def _quiet(*said: Any) -> Any:
     return True
 

@@ -1,0 +1,66 @@
+"""What does not fit in memory: a folder of each process, gone with it, however it ends."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from coaudit.pipeline.store import memory
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from coaudit.pipeline.store.memory import spill
+folder = Path(spill())
+(folder / "spilled").write_text("what did not fit")
+print(folder, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder for temporary files, of this process and those that it starts."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    return tmp_path
+
+
+def process() -> tuple[subprocess.Popen[str], Path]:
+    """One that spills, and waits for its end."""
+    command = [sys.executable, "-P", "-c", PROGRAM]
+    started = subprocess.Popen(command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert started.stdout is not None
+    return started, Path(started.stdout.readline().strip())
+
+
+@pytest.mark.slow
+def test_what_a_killed_process_spilled_goes_with_the_next_and_a_living_one_keeps_its_own(
+    temporary: Path,
+) -> None:
+    (killed, left), (alive, kept) = process(), process()
+    assert left.parent == kept.parent == temporary
+    killed.kill()
+    killed.communicate(timeout=20)
+    assert killed.returncode == -signal.SIGKILL
+    assert (left / "spilled").exists()
+    own = Path(memory.spill.__wrapped__())
+    assert not left.exists()
+    assert (kept / "spilled").exists() and own.exists()
+    alive.communicate("", timeout=20)
+    assert not kept.exists()
+
+
+def test_a_folder_that_is_only_named_so_is_left(temporary: Path) -> None:
+    bare, linked = temporary / f"{memory.SPILL}bare", temporary / f"{memory.SPILL}linked"
+    bare.mkdir()
+    (bare / "kept").write_text("mine")
+    linked.mkdir()
+    (linked / memory.LOCK).symlink_to(bare / "kept")
+    memory.spill.__wrapped__()
+    assert (bare / "kept").exists() and linked.exists()
