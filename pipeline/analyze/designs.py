@@ -107,13 +107,14 @@ def follows_samples(said: Bools, drawn: Design, clusters: Ints) -> bool:
     taken = within & ~np.isnan(drawn.inclusion)
     if not taken.any() or within.sum() == drawn.framed.sum():
         return False
-    if not (within & ~taken).any():
-        return True
     weights = 1 / drawn.inclusion[taken]
+    more = float(weights.sum() - within.sum())
+    if not (within & ~taken).any():
+        return more > 1e-9 * len(said)  # else the samples took all, whoever spoke of what
     sums = np.bincount(clusters[taken], weights=weights)
     left = np.bincount(clusters[taken], weights=weights * (1 - drawn.inclusion[taken]))
     error = sqrt(float(sums @ left))
-    return bool(weights.sum() - within.sum() > BOUND * error) and error > 0
+    return more > BOUND * error > 0
 
 
 def _share(drawings: Sequence[Drawing], number: int, asked: Bools, among: Bools | None) -> float:

@@ -53,6 +53,8 @@ def test_who_spoke_of_drawn_units_alone_follows_the_samples_and_who_spoke_of_a_p
     assert not follows_samples(first, own, each)
     assert not follows_samples(np.ones(n, dtype=bool), own, each)
     assert not follows_samples(np.zeros(n, dtype=bool), own, each)
+    whole = Design(np.ones(n), nowhere, np.ones(n, dtype=bool))
+    assert not follows_samples(first, whole, each), "a sample of all says nothing of who was asked"
 
 
 def corpus(tmp_path: Path) -> Store:
