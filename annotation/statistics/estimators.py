@@ -78,7 +78,11 @@ def hajek(audit: Audit, resamples: int, seed: int) -> Estimate:
     sums = shares(labels, weights, of_unit, _clusters(alone), share, prior)
     theta = sums.draws(resamples, np.random.default_rng(seed))
     value = float(share @ sums.means)
-    return value, _bounded(audit, around(value, _unseen(audit, sums, share, theta)))
+    # Where a stratum shows none of a label it may well have none, and half a label is no evidence of one.
+    least = np.where(sums.means[:, None] == 0, 0.0, theta)
+    most = np.where(sums.means[:, None] == 1, 1.0, theta)
+    low, high = (around(value, _unseen(audit, sums, share, draws)) for draws in (least, most))
+    return value, _bounded(audit, Interval(low.low, high.high, low.reason, low.undefined_resamples))
 
 
 def judge_only(audit: Audit, resamples: int, seed: int) -> Estimate:

@@ -97,20 +97,23 @@ class Dialect:
 
 
 def reply(content: bytes | str, blot: Blot) -> Reply:
-    """What a 200 says; Transient where its body is empty or no answer of this protocol."""
+    """What a 200 says; Transient where its body is empty or no answer of this protocol.
+
+    What stands beside the text may be of any kind: what it should not be is as if it were not there.
+    """
     try:
         document = json.loads(content)
         choice = document["choices"][0]
         said = choice["message"]
-        usage = document.get("usage") or {}
+        usage = _dictionary(document.get("usage"))
         result = Reply(
             text=blot(_joined(said.get("content"))),
-            model=blot(_text(document.get("model"))) or None,
-            finish=_text(choice.get("finish_reason")) or None,
-            refusal=blot(_text(said.get("refusal"))) or None,
+            model=blot(_beside(document.get("model"))) or None,
+            finish=_beside(choice.get("finish_reason")) or None,
+            refusal=blot(_beside(said.get("refusal"))) or None,
             tokens=_tokens(choice),
             prompt_tokens=_count(usage, "prompt_tokens"),
-            cached_tokens=_count(usage.get("prompt_tokens_details") or {}, "cached_tokens"),
+            cached_tokens=_count(_dictionary(usage.get("prompt_tokens_details")), "cached_tokens"),
             completion_tokens=_count(usage, "completion_tokens"),
         )
     except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
@@ -171,7 +174,8 @@ def _joined(content: Any) -> str:
     """The text of a message: as it is, or in parts."""
     if not isinstance(content, list):
         return _text(content)
-    return "".join(_text(part["text"]) for part in content if part.get("type", "text") == "text")
+    parts = [part if isinstance(part, dict) else {"text": part} for part in content]
+    return "".join(_text(part["text"]) for part in parts if part.get("type", "text") == "text")
 
 
 def _text(value: Any) -> str:
@@ -180,20 +184,29 @@ def _text(value: Any) -> str:
     return value or ""
 
 
+def _beside(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _dictionary(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
 def _count(usage: dict[str, Any], name: str) -> int:
-    value = usage.get(name)
-    if (number := whole(value or 0)) is None:
-        raise ValueError(f"{name} is no number of tokens: {value!r}")
-    return number
+    return whole(usage.get(name)) or 0
 
 
 def _tokens(choice: dict[str, Any]) -> tuple[Token, ...]:
-    listed = (choice.get("logprobs") or {}).get("content") or ()
-    return tuple(
-        Token(
-            str(t.get("token", "")),
-            float(t.get("logprob", 0.0)),
-            tuple((str(r["token"]), float(r["logprob"])) for r in t.get("top_logprobs") or ()),
+    """The log-probabilities, none where one of them is no number."""
+    listed = _dictionary(choice.get("logprobs")).get("content") or ()
+    try:
+        return tuple(
+            Token(
+                str(t.get("token", "")),
+                float(t.get("logprob", 0.0)),
+                tuple((str(r["token"]), float(r["logprob"])) for r in t.get("top_logprobs") or ()),
+            )
+            for t in listed
         )
-        for t in listed
-    )
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return ()

@@ -177,13 +177,19 @@ def of_codes(code: Rated, margins: Margins = "paired") -> Iterator[Agreement]:
     if len(apart) > 1:
         everything = Population(JUDGES, np.ones(len(code.event), dtype=bool), None)
         yield from _agreement(code, apart, everything, margins)
-    if len(code.judges) > max(1, len(apart)):
-        yield from _agreement(code, code.judges, _followed(code), margins)
+    compared = set(apart)
+    for judge in code.judges:
+        if judge in code.followers and compared:
+            raters = tuple(sorted({judge, *compared}))
+            at = raters.index(judge)
+            pairs = [(min(at, other), max(at, other)) for other in range(len(raters)) if other != at]
+            yield from _agreement(code, raters, _followed(code, judge), margins, pairs)
+        if judge in code.followers:
+            compared.add(judge)
 
 
-def _followed(code: Rated) -> Population:
+def _followed(code: Rated, judge: str) -> Population:
     """The units that judges rated, where one was asked about units of samples alone: theirs, by 1/π."""
-    judge = next(judge for judge in code.judges if judge in code.followers)
     inclusion = code.seen_by(judge).design.inclusion
     drawn = ~np.isnan(inclusion)
     if np.ptp(inclusion[drawn]) < 1e-9:

@@ -347,8 +347,11 @@ def _labelled(
     }
     places = [place.get(key, (None, None)) for key in code.ids]
     of_unit = [places[number] for number in code.trajectory]
-    raters: list[str | None] = [name for name in code.judges if rater in (None, name)]
-    if not code.judges and rater is None:
+    # Of a judge that saw a sample alone only people's labels count, which are compared once.
+    raters: list[str | None] = [
+        name for name in code.judges if name not in code.followers and rater in (None, name)
+    ]
+    if not raters and rater in (None, *code.followers):
         raters = [None]
     for system in sorted({system for system, _ in of_unit}, key=str):
         values = sorted({str(value) for own, value in of_unit if own == system and value is not None})

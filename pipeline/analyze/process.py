@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from math import sqrt
 from typing import Any
 
@@ -46,6 +47,8 @@ WORDLESS = "no messages"
 THIN = "few of the sessions' units are rated: too low, and its interval too narrow"
 LEAST_RATED = 0.4
 """The share of units within sessions below which an entropy is marked as that."""
+MANY = 10
+"""Parties of a team, of which all ways to take what they may are tried."""
 _DRAWS = 20_000
 _GROUPS = 20
 Bools = NDArray[np.bool_]
@@ -437,22 +440,35 @@ def possible(counts: Counts, released: bool = False) -> tuple[float | None, floa
 def _possible(counts: Counts) -> tuple[Floats, Floats, Bools]:
     """(S,) the least and the greatest entropy of each session, and whether it can have any."""
     least, most = counts.positives, counts.positives + counts.units - counts.answered
-    parties = range(least.shape[1])
-    lows = [entropies(_with(least, most, party), counts.member)[0] for party in parties]
+    lows = [entropies(corner, counts.member)[0] for corner in _corners(least, most)]
     return np.min(lows, axis=0), _highest(least, most, counts.member), np.asarray(most.sum(1) > 0)
 
 
-def _with(least: Floats, most: Floats, party: int) -> Floats:
-    """One party took all that it may have, the others no more than they surely did."""
-    counts = least.copy()
-    counts[:, party] = most[:, party]
-    return counts
+def _corners(least: Floats, most: Floats) -> Iterator[Floats]:
+    """Counts (S, P) at which every party took all that it may have or no more than it surely did.
+
+    Entropy is quasi-concave in counts, so that it is least at one of these. Of more than MANY parties only
+    those at which one took all.
+    """
+    parties = least.shape[1]
+    chosen = product((False, True), repeat=parties) if parties <= MANY else np.eye(parties, dtype=bool)
+    for took in chosen:
+        yield np.where(np.asarray(took), most, least)
 
 
 def _highest(least: Floats, most: Floats, member: Bools) -> Floats:
-    """(S,) the greatest entropy: every party as near to one level as it can be."""
-    best: Floats = np.zeros(len(least))
-    for party in range(least.shape[1]):
-        for level in (least[:, party, None], most[:, party, None], np.ones((len(least), 1))):
-            best = np.maximum(best, entropies(np.clip(level, least, most), member)[0])
+    """(S,) the greatest entropy that counts, whole or not, can have: every party as near to one level as it
+    can be.
+
+    Between two of the parties' ends the best level is exp(L/T), T being the sum of the counts c that are held
+    at an end, and L that of c·ln c.
+    """
+    ends = np.sort(np.concatenate([least, most, np.ones((len(least), 1))], axis=1), axis=1)
+    levels = [ends]
+    for level in ((ends[:, 1:] + ends[:, :-1]) / 2).T[:, :, None]:
+        held = np.where((least < level) & (level < most), 0.0, np.clip(level, least, most))
+        logs = np.where(held > 0, held * np.log(np.maximum(held, 1.0)), 0.0).sum(1)
+        levels.append(np.exp(logs / np.maximum(held.sum(1), 1.0))[:, None])
+    tried = [entropies(np.clip(level[:, None], least, most), member)[0] for level in np.hstack(levels).T]
+    best: Floats = np.max(tried, axis=0)
     return best

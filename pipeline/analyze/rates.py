@@ -99,7 +99,7 @@ def audit(code: Rated, judge: str | None) -> tuple[Audit, NDArray[np.bool_], str
         return None
     if judge in code.followers:
         said = None
-        of_people += "; the judge was asked about units of samples alone, so that people's labels stand alone"
+        of_people += "; the judge was asked about units of samples alone, which tells nothing of the others"
     elif said is None and not (human != MISSING).any():
         return None
     # Only units that the judge was asked about are its corpus.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 
 from ...judges.clients import Client
@@ -122,6 +122,7 @@ class Sink:
                     await asyncio.to_thread(self.ledger.flush)
                 except Exception as error:
                     self._refused(error)
+                    self._written = [*units, *self._written]
                 except asyncio.CancelledError:
                     self._written = [*units, *self._written]  # the last flush counts them
                     raise
@@ -130,20 +131,30 @@ class Sink:
 
     def copy(self, ratings: list[Rating]) -> None:
         """Ratings that no request was needed for, counted already."""
-        self._kept(ratings)
+        with suppress(StoreError):  # which has ended the run
+            self._kept([ratings])
 
     def _write(self) -> None:
         self._scheduled = False
-        if self._fresh and self._kept(rating for ratings in self._fresh for rating in ratings):
-            self._written += self._fresh
-            self._fresh = []
+        if self._fresh:
+            fresh, self._fresh = self._fresh, []
+            try:
+                if not self._kept(fresh):  # what is no text must not take its neighbours with it
+                    fresh = [ratings for ratings in fresh if self._kept([ratings])]
+            except StoreError:
+                self._fresh = fresh  # the disk may take them at the end
+            else:
+                self._written += fresh
 
-    def _kept(self, ratings: Iterable[Rating]) -> bool:
-        """Whether the ledger took these; where it did not, for whatever reason, the run ends with that."""
+    def _kept(self, units: Iterable[list[Rating]]) -> bool:
+        """Whether these could be written; where not, for whatever reason, the run ends. StoreError where the
+        disk refuses them."""
         try:
-            self.ledger.write(ratings)
+            self.ledger.write(rating for ratings in units for rating in ratings)
         except Exception as error:  # nobody awaits what the loop calls: it would end unheard
             self._refused(error)
+            if isinstance(error, StoreError):
+                raise
             return False
         return True
 

@@ -114,7 +114,7 @@ def _capabilities(
     for row, level, many in _groups(records, paper, known):
         for metric in CAPABILITIES:
             for definition in both:
-                none = "dialogues that the chef opened" if definition == "released" else None
+                none = metrics.NO_DIALOGUE if definition == "released" else None
                 result = records.over_tasks(many, metric, definition=definition, without=none)
                 yield (row, f"{level} · {metric}, {definition}"), result.times(PER_CENT)
 

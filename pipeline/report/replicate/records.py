@@ -116,17 +116,17 @@ class Records:
     ) -> Estimate:
         """The mean over the tasks of each task's own value, in which runs count by their weights.
 
-        A task of which no run has a value is left out, or counts 0 where `without` says what it lacks.
+        A task of which no run has a value is left out, or counts 0 where `without` is the reason.
         """
         wanted = definition or self.definition
         raw, ids = OF_ONE.get(metric, metric), tuple(sorted(record.id for record in records))
         with self.store.reading() as connection:
             choose(connection, definition=wanted, only=Selection(ids=ids))
             instances = clustered(connection, ())
-            tasks = [g.totals for g in groups(connection, ["t.task"], only=[raw], instances=instances)]
+            tasks = list(groups(connection, ["t.task"], only=[raw], instances=instances))
         left_out = self._left_out(records, metric, None, wanted)
-        there = [task for task in tasks if task.value is not None]
-        empty = len(tasks) - len(there) if without else 0
+        there = [task.totals for task in tasks if task.totals.value is not None]
+        empty = sum(task.totals.value is None and task.reason == without for task in tasks) if without else 0
         if not there and not empty:
             reason = left_out[0].reason if left_out else "not measured of these records"
             return Estimate(None, reason=reason, left_out=left_out)
@@ -138,8 +138,9 @@ class Records:
         )
         if not empty:
             return result
-        note = f"{empty} of {len(tasks)} tasks without {without}: counted as 0"
-        return replace(result.times(len(there) / len(tasks)), note=note)
+        counted = len(there) + empty
+        note = f"{empty} of {counted} tasks count 0: {without}"
+        return replace(result.times(len(there) / counted), note=note)
 
     def _fits(self, row: Metric, metric: str, scoring: str | None) -> bool:
         return row.metric == metric and row.scoring == scoring and row.participant is None

@@ -29,6 +29,8 @@ CELLS = {
 }
 """(Request right, answer right) -> the cell's name."""
 ERRORS = ("premature", "repetitive", "irrelevant")
+NO_DIALOGUE = "the chef opened no dialogue"
+"""Why a run has no initiating or responding capability as released."""
 
 
 def time_limit(reference: Reference | None, gamma: float = GAMMA, optimal: int | None = None) -> int | None:
@@ -157,7 +159,7 @@ def _capabilities(
     """
     released = definition == "released"
     n = len(rows) if released else reference.required_collaborations
-    none = "the chef opened no dialogue" if released else "the reference needs no hand-over"
+    none = NO_DIALOGUE if released else "the reference needs no hand-over"
     asked = sum(c.initiated for c in rows)
     given = sum(c.responded for c in rows)
     if not released:

@@ -180,15 +180,23 @@ def logged(**token: object) -> dict[str, object]:
 
 
 @pytest.mark.parametrize(
+    "content", [5, ["yes", 5], [{"type": "text", "text": 5}], [{"type": "text"}], {"text": "yes"}]
+)
+def test_an_answer_whose_text_is_none_is_asked_for_again(endpoint: Endpoint, content: object) -> None:
+    endpoint.answer = lambda _: web.json_response(document(content))
+    with pytest.raises(Transient, match="broken"):
+        ask(endpoint, "openai/judge")
+
+
+@pytest.mark.parametrize(
     "said",
     [
-        {"content": 5},
-        {"content": ["yes"]},
-        {"content": [{"type": "text", "text": 5}]},
-        {"content": {"text": "yes"}},
+        {"content": ["y", "es"]},
         {"model": {"a": 1}},
-        {"content": None, "refusal": {"a": 1}},
+        {"refusal": False},
+        {"refusal": {"a": 1}},
         {"finish": ["length"]},
+        {"finish": 1},
         {"logprobs": [1]},
         {"logprobs": {"content": ["yes"]}},
         {"logprobs": logged(logprob=None)},
@@ -203,12 +211,13 @@ def logged(**token: object) -> dict[str, object]:
         {"usage": {"prompt_tokens_details": [1]}},
     ],
 )
-def test_an_answer_with_a_field_of_another_kind_is_asked_for_again(
+def test_what_stands_beside_an_answer_in_another_form_costs_no_answer(
     endpoint: Endpoint, said: dict[str, Any]
 ) -> None:
     endpoint.answer = lambda _: web.json_response(document(**said))
-    with pytest.raises(Transient, match="broken"):
-        ask(endpoint, "openai/judge")
+    reply = ask(endpoint, "openai/judge")
+    assert (reply.text, reply.tokens) == ("yes", ())
+    assert reply.prompt_tokens == reply.cached_tokens == reply.completion_tokens == 0
 
 
 def test_an_answer_in_parts_is_its_texts(endpoint: Endpoint) -> None:

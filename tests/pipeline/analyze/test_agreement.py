@@ -53,7 +53,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 
 def _kind(rater: str) -> str:
-    return "llm" if rater in ("judge", "late") else "human"
+    return "llm" if "judge" in rater or rater.startswith("late") else "human"
 
 
 def value(found: list[Agreement], coefficient: str, *raters: str) -> float | None:

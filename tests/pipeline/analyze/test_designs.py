@@ -112,6 +112,34 @@ def test_judges_of_whom_one_saw_a_sample_alone_are_compared_by_that_sample(tmp_p
     assert {row.n_units for row in rows} == {12}
 
 
+def test_each_judge_that_saw_a_sample_alone_is_compared_by_its_own_and_no_pair_twice(tmp_path: Path) -> None:
+    """Of two judges that saw all and two that saw a sample each, every pair has one kappa a coefficient."""
+    first, second = range(10, 16), range(20, 26)
+    truth = "".join("y" if n % 3 == 0 else "n" for n in range(40))
+
+    def some(units: range) -> str:
+        return "".join(c if n in units else "–" for n, c in enumerate(truth))
+
+    judges = {"judge": truth, "other judge": truth, "late": some(first), "later": some(second)}
+    store = labelled(tmp_path, {"ann": some(range(10, 26)), **judges})
+    for name, units, chance in (("first", first, 0.1), ("second", second, 0.4)):
+        sampled(store, name, dict.fromkeys(units, chance), dict.fromkeys(range(40), chance))
+    rows = [row for row in agreement.of_workspace(store, ["initiative"]) if "ann" not in row.raters]
+    kappas = [row for row in rows if row.coefficient == "cohen_kappa"]
+    assert sorted(row.raters for row in kappas) == [
+        ("judge", "late"),
+        ("judge", "later"),
+        ("judge", "other judge"),
+        ("late", "later"),
+        ("late", "other judge"),
+        ("later", "other judge"),
+    ]
+    units_of = {row.raters: row.n_units for row in kappas}
+    assert units_of["judge", "other judge"] == 40
+    assert units_of["judge", "late"] == units_of["later", "other judge"] == 6
+    assert units_of["late", "later"] == 0
+
+
 def test_a_sample_that_nobody_has_begun_changes_no_metric(tmp_path: Path) -> None:
     """Positives lie where the second sample would look, so that its probabilities would halve them."""
     store = labelled(tmp_path, {"ann": "yyn–––––nnnn", "judge": "yyyyynnnnnnn"})

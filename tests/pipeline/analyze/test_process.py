@@ -1,10 +1,12 @@
 """Process metrics over sessions that are rated in part: by hand, and against what a full rating says."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from coaudit.pipeline.analyze import process
 from coaudit.pipeline.analyze.process import BY_SHARE, EVERY, Counts, entropies, entropy, events, possible
 
 
@@ -98,3 +100,20 @@ def test_half_of_the_ratings_say_of_entropy_what_all_say() -> None:
         held.append(half.found.low <= whole.found.value <= half.found.high)
     assert np.mean(found) == pytest.approx(np.mean(truth), abs=0.03)
     assert np.mean(held) > 0.9
+
+
+@pytest.mark.parametrize("parties", [2, 3, 4])
+def test_bounds_hold_whatever_unrated_units_are(parties: int) -> None:
+    rng = np.random.default_rng(parties)
+    member = np.ones((1, parties), dtype=bool)
+    for _ in range(60):
+        least = rng.integers(0, 5, (1, parties)).astype(float)
+        most = least + rng.integers(0, 4, (1, parties)).astype(float)
+        ranges = [range(int(a), int(b) + 1) for a, b in zip(least[0], most[0], strict=True)]
+        counts = np.array(list(itertools.product(*ranges)), dtype=float)
+        values = process.entropies(counts, np.repeat(member, len(counts), axis=0))[0]
+        low = min(process.entropies(corner, member)[0][0] for corner in process._corners(least, most))
+        high = process._highest(least, most, member)[0]
+        assert low == pytest.approx(values.min(), abs=1e-9)
+        assert high >= values.max() - 1e-9
+        assert parties > 2 or high == pytest.approx(values.max(), abs=1e-9)

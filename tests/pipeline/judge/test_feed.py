@@ -66,6 +66,17 @@ async def test_a_rating_that_cannot_be_written_ends_the_run_and_does_not_count(s
     assert sink.state.summary.rated == len(list(ratings(sink.ledger.path))) == 1
 
 
+async def test_a_rating_that_cannot_be_written_takes_none_of_its_neighbours_with_it(sink: Sink) -> None:
+    sink.put([rated(1), rated(2, HALF), rated(3)])
+    await asyncio.sleep(0)
+    sink.put([rated(4)])
+    sink.flush()
+    written = [rating.event for rating, _ in ratings(sink.ledger.path) if isinstance(rating, Rating)]
+    assert written == [1, 3, 4]
+    assert sink.state.summary.rated == 3
+    assert sink.state.fatal is not None
+
+
 async def test_a_copied_rating_that_cannot_be_written_ends_the_run(sink: Sink) -> None:
     sink.copy(rated(1, HALF))
     assert "the ledger cannot be written" in str(sink.state.fatal)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import timedelta
 from pathlib import Path
 
@@ -150,7 +151,23 @@ def test_a_level_is_the_mean_of_its_tasks_and_not_of_its_runs(
         success = cells(found, "Table 2")[row, "Level 1 · success_rate"].here
         assert (responding.value, success.value) == pytest.approx(expected)
         assert success.n == len(runs) + foods.count("potato")
-        assert (responding.note or "").startswith("1 of 3 tasks without dialogues") == ("potato" in foods)
+        assert (responding.note or "").startswith("1 of 3 tasks count 0: the chef opened no dialogue") == (
+            "potato" in foods
+        )
+
+
+def test_tasks_without_a_reference_have_no_capability_and_count_for_none(
+    store: Store, tmp_path: Path, shared: Path
+) -> None:
+    (log,) = (shared / "data/overcooked/logs/egg_bad_response").rglob("*.json")
+    folder = tmp_path / "logs" / "gpt-4o" / "boiled_egg"
+    folder.mkdir(parents=True)
+    shutil.copy(log, folder / "experiment_2026-11-21_06-20-01_boiled_egg.json")
+    ingest(store, [folder], ReadOptions(), reference=shared / "data/overcooked/recipe")
+    here = cells(replicate(store, "collab-overcooked"), "Figures 3 and 4")
+    responding = here["GPT-4o", "Level 1 · responding_capability, released"].here
+    assert (responding.value, responding.note) == (None, None)
+    assert responding.reason and "reference" in responding.reason
 
 
 def session(
