@@ -111,7 +111,7 @@ def reply(content: bytes | str, blot: Blot) -> Reply:
             model=blot(_beside(document.get("model"))) or None,
             finish=_beside(choice.get("finish_reason")) or None,
             refusal=blot(_beside(said.get("refusal"))) or None,
-            tokens=_tokens(choice),
+            tokens=_tokens(choice, blot),
             prompt_tokens=_count(usage, "prompt_tokens"),
             cached_tokens=_count(_dictionary(usage.get("prompt_tokens_details")), "cached_tokens"),
             completion_tokens=_count(usage, "completion_tokens"),
@@ -196,15 +196,15 @@ def _count(usage: dict[str, Any], name: str) -> int:
     return whole(usage.get(name)) or 0
 
 
-def _tokens(choice: dict[str, Any]) -> tuple[Token, ...]:
+def _tokens(choice: dict[str, Any], blot: Blot) -> tuple[Token, ...]:
     """The log-probabilities, none where one of them is no number."""
     listed = _dictionary(choice.get("logprobs")).get("content") or ()
     try:
         return tuple(
             Token(
-                str(t.get("token", "")),
+                blot(str(t.get("token", ""))),
                 float(t.get("logprob", 0.0)),
-                tuple((str(r["token"]), float(r["logprob"])) for r in t.get("top_logprobs") or ()),
+                tuple((blot(str(r["token"])), float(r["logprob"])) for r in t.get("top_logprobs") or ()),
             )
             for t in listed
         )

@@ -51,17 +51,15 @@ class Echo:
                 return web.json_response({"error": {"message": "x" * 290 + key}}, status=401)
             case "location":
                 return web.Response(status=302, headers={"Location": f"http://elsewhere.example/{key}"})
-            case "logprob":
-                return web.json_response({"choices": [{"message": said, "logprobs": logged(key)}]})
+            case "logprob" | "token":
+                token = {"token": "yes", "logprob": -0.5} | {self.place: key}
+                choice = {"message": said, "logprobs": {"content": [token]}}
+                return web.json_response({"choices": [choice]})
             case "model":
                 document["model"] = key
             case place:
                 said[place] = f"Yes, {key}."
         return web.json_response(document)
-
-
-def logged(key: str) -> object:
-    return {"content": [{"token": "yes", "logprob": key}]}
 
 
 @dataclass
@@ -109,7 +107,7 @@ async def refusal(model: str, url: str) -> JudgeError:
     return refused.value
 
 
-PLACES = ("content", "refusal", "model", "text", "error", "models", "models refused", "location", "logprob")
+PLACES = ("content", "refusal", "model", "text", "error", "models", "models refused", "location", "token")
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -119,6 +117,12 @@ def test_a_key_that_a_server_sends_back_is_in_nothing_that_is_kept(
     environment(monkeypatch)
     seen = asyncio.run(echoed("openai/judge", place))
     assert SECRET[:6] not in seen and "***" in seen
+
+
+async def test_a_key_in_place_of_a_number_is_left_out_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    environment(monkeypatch)
+    seen = await echoed("openai/judge", "logprob")
+    assert SECRET[:6] not in seen and "tokens=()" in seen
 
 
 @pytest.mark.slow

@@ -194,14 +194,21 @@ def test_half_a_character_in_an_answer_costs_no_rating(
     assert {rating.model for rating in held(workspace)} == {"judge ?"}
 
 
+@pytest.mark.parametrize(
+    ("broken", "requests"),
+    [
+        ({"choices": [{"message": {"content": ["yes", 1]}}]}, 9),
+        ({"choices": [{"message": {"content": "yes"}, "logprobs": [1]}], "usage": [1]}, 8),
+    ],
+    ids=["asked again where its text is none", "taken where only what stands beside its text is broken"],
+)
 def test_one_answer_of_another_protocol_costs_that_answer_only(
-    coaudit: Coaudit, workspace: Path, endpoint: Endpoint
+    broken: dict[str, Any], requests: int, coaudit: Coaudit, workspace: Path, endpoint: Endpoint
 ) -> None:
     fill(workspace, *chatter(2))
-    broken = {"choices": [{"message": {"content": "yes"}, "logprobs": [1]}], "usage": [1]}
     endpoint.answer = lambda _: "yes" if endpoint.requests else web.json_response(broken)
     done = coaudit(*judged(endpoint, "--concurrency", "1")).json
-    assert (done["rated"], done["errors"], done["requests"]) == (8, 0, 9)
+    assert (done["rated"], done["errors"], done["requests"]) == (8, 0, requests)
 
 
 def test_a_refusal_is_an_error_with_its_text(coaudit: Coaudit, workspace: Path, endpoint: Endpoint) -> None:
