@@ -144,23 +144,22 @@ class Server:
 
     def _listed(self, key: int, query: str | None, omit: str, **fields: str) -> Iterator[Listed]:
         bare = []
-        for task in self._list(key, query, omit, **fields):
-            if (task.get("meta") or {}).get(KEY):
-                yield _listed(task, task["meta"])
+        for one in self._list(key, query, omit, "meta", **fields):
+            if one.key:
+                yield one
             else:
-                bare.append(int(task["id"]))
+                bare.append(one.id)
         if bare:  # imported by hand without our meta: the key may be in the data
-            for task in self._list(key, json.dumps(_among(bare)), "predictions,drafts", **fields):
-                yield _listed(task, task.get("data") or {})
+            yield from self._list(key, json.dumps(_among(bare)), "predictions,drafts", "data", **fields)
 
-    def _list(self, key: int, query: str | None, omit: str, **fields: str) -> Iterator[dict[str, Any]]:
+    def _list(self, key: int, query: str | None, omit: str, place: str, **fields: str) -> Iterator[Listed]:
         given: dict[str, Any] = {"project": key, "page_size": PAGE, "omit": omit, **fields}
         if query:
             given["query"] = query
         seen, total = 0, 1
         while seen < total:
             given["page"] = seen // PAGE + 1
-            count, tasks = self._call(lambda: _page(self._get("api/tasks/", given)))
+            count, tasks = self._call(lambda: _page(self._get("api/tasks/", given), place))
             seen, total = seen + PAGE, count
             yield from tasks
 
@@ -256,7 +255,9 @@ def _batch(tasks: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return batch
 
 
-def _listed(task: dict[str, Any], ours: dict[str, Any]) -> Listed:
+def _listed(task: dict[str, Any], place: str) -> Listed:
+    """A task; what is ours of it stands in its `meta`, or in its `data`."""
+    ours = task.get(place) or {}
     seqs = ours.get("seqs")
     return Listed(
         id=int(task["id"]),
@@ -285,9 +286,9 @@ def _filter(column: str, operator: str, kind: str, value: Any) -> dict[str, Any]
     return {"filters": {"conjunction": "and", "items": [item]}}
 
 
-def _page(body: Any) -> tuple[int, list[dict[str, Any]]]:
+def _page(body: Any, place: str) -> tuple[int, list[Listed]]:
     """How many tasks a project has, and those of a page."""
-    return int(body["total"]), [dict(task) for task in body["tasks"]]
+    return int(body["total"]), [_listed(task, place) for task in body["tasks"]]
 
 
 def _refusal(url: str, status: int | None, body: Any, token: str) -> str:

@@ -70,6 +70,7 @@ class Wish:
 
 def draw(store: Store, wish: Wish) -> samples.Sample:
     """Draw the sample and write it to the workspace; one that was drawn by the same wish stays as it is."""
+    books = [codebooks.load(name, store.workspace.codebooks) for name in dict.fromkeys(wish.codebooks)]
     there = samples.path(store.workspace, wish.name)
     if there.exists():
         before = samples.read(there)
@@ -78,7 +79,6 @@ def draw(store: Store, wish: Wish) -> samples.Sample:
         store.sync()
         return before
     store.admit_writes()
-    books = [codebooks.load(name, store.workspace.codebooks) for name in dict.fromkeys(wish.codebooks)]
     corpus: dict[str, int] = {}
     drawn: list[samples.Drawn] = []
     frames: list[samples.Frame] = []

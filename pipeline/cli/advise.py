@@ -11,7 +11,7 @@ import typer
 from ...schemas import Quarantined, Trajectory
 from ..errors import UsageError
 from ..store import Selection, trajectories
-from .console import Json, emit, finite, number, progress, say, store, table, tell, workspace
+from .console import Json, emit, finite, number, price, progress, say, store, table, tell, workspace
 
 app = typer.Typer(rich_markup_mode=None)
 advise_app = typer.Typer(
@@ -64,7 +64,7 @@ def train(
     """
     from ..advise import advisor, training
 
-    penalties = [finite(value) for value in penalty or [PENALTY]]
+    penalties = [price(value) for value in penalty or [PENALTY]]
     items = _trajectories(ctx, paths or [], condition)
     with progress("learning") as report:
         made = training.train(items, penalties, outcome=outcome, seed=seed, report=report)

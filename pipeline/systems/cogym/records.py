@@ -253,11 +253,11 @@ def agent_of(team: Sequence[str]) -> str | None:
 
 
 def condition_of(folder: Path) -> str | None:
+    """The folder above; of an experiment script, which writes TAG/results/env_TASK_NUMBER, the tag."""
     above = folder.absolute().parent
-    # Co-Gym's experiment scripts write {task}/{tag}/results/env_*: there the tag is the arm.
     task = above.parent.parent.name
     known = {*TASK_KEYS.values(), *TASK_NAMES}
-    if above.name == "results" and (task in known or folder.name.startswith(f"env_{task}_")):
+    if above.name == "results" and (task in known or _FOLDER.fullmatch(folder.name)):
         return above.parent.name
     return above.name or None
 

@@ -8,6 +8,7 @@ rebuilds the log byte for byte. A tree file holds no questions, so its trajector
 Identity: of the content, with the file's own name and the trajectory's place in the tree of choices,
 since one file is one experiment and two policies may well produce the same text. The condition is the
 file's name for the same reason. A training run names its files by epoch alone: its folder is the experiment.
+The λ and the epoch that the names tell are tags.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ SAMPLE = 200
 _RECORD = re.compile(r'"trajectory"\s*:\s*"')
 _MAPPED = re.compile(r'\s*\{\s*"\d{1,20}"\s*:\s*"((?:[^"\\]|\\.)*)')
 """Trajectories by question, as the scripts that collect them write them."""
-_EPOCH = re.compile(r"epoch[\d.]*")
+_EPOCH = re.compile(r"epoch(?P<epoch>[\d.]*)")
+_PENALTY = re.compile(r"(?:lambda|delta|ppo)_?(\d+(?:\.\d+)?)(?![\d.])")
+"""The λ that a policy was trained with, as ReHAC's scripts write it into names."""
 _ANSWERS = {"true", "false", "yes", "no", "unknown", "answer"}
 
 
@@ -196,6 +199,7 @@ class _Builder:
     def __post_init__(self) -> None:
         self.setting = self.options.setting or _setting(self.path, self.task, self.tree)
         self.experiment = _experiment(self.path)
+        self.tags = _trained(self.path) | self.options.tags
         self.seen: Counter[str] = Counter()
 
     def trajectory(self, record: _Record) -> Trajectory:
@@ -212,7 +216,7 @@ class _Builder:
             task=self.task,
             instance=_instance(record),
             agent=self.options.agent,
-            tags=self.options.tags | ({} if record.idx is None else {"idx": str(record.idx)}),
+            tags=self.tags | ({} if record.idx is None else {"idx": str(record.idx)}),
             participants=_participants(self.setting),
             events=events,
             outcomes=tuple(_outcomes(record)),
@@ -230,6 +234,14 @@ class _Builder:
 def _experiment(path: Path) -> str:
     """The file's name, with its folder's where it says no more than the epoch."""
     return f"{path.resolve().parent.name}/{path.stem}" if _EPOCH.fullmatch(path.stem) else path.stem
+
+
+def _trained(path: Path) -> dict[str, str]:
+    """What a name says of a policy's training: `lambda`, and `epoch` where that is all the file's name is."""
+    epoch = _EPOCH.fullmatch(path.stem)
+    penalty = _PENALTY.search(path.resolve().parent.name if epoch else path.stem)
+    tags = {"lambda": penalty and penalty[1], "epoch": epoch and epoch["epoch"]}
+    return {name: value for name, value in tags.items() if value}
 
 
 def _setting(path: Path, task: str | None, tree: bool) -> Setting | None:

@@ -59,6 +59,16 @@ def test_an_answer_that_is_none_of_label_studios_is_said_to_be(asked: str, body:
         ASKED[asked](server)
 
 
+@pytest.mark.parametrize("task", [{"meta": {}}, {"meta": [1]}, {"id": 1, "meta": {}}, 1])
+def test_a_task_that_is_none_of_label_studios_is_said_to_be(task: Any) -> None:
+    with (
+        answering(200, {"total": 1, "tasks": [task]}) as url,
+        Server(url, TOKEN) as server,
+        pytest.raises(LabelStudioError, match="that is no answer of Label Studio's"),
+    ):
+        list(server.tasks(1))
+
+
 @pytest.mark.parametrize("asked", ASKED)
 @pytest.mark.parametrize(
     "body",

@@ -50,6 +50,8 @@ def test_the_same_wish_again_leaves_the_sample_as_it_is_and_another_is_refused(s
     for other in (draw.Wish(("initiative",), "first", size=11), draw.Wish(("halting",), "first", size=10)):
         with pytest.raises(UsageError, match="sample 'first' exists; choose another --name"):
             draw.draw(store, other)
+    with pytest.raises(UsageError, match="nobody"):
+        draw.draw(store, draw.Wish(("nobody",), "first", size=10))
 
 
 def test_a_sample_says_with_what_probability_it_could_have_taken_each_unit(store: Store) -> None:

@@ -46,6 +46,11 @@ def test_the_layout_of_the_experiment_scripts_gives_task_instance_and_condition(
     assert (found.task, found.instance, found.condition) == (task, "12", "with-planning")
 
 
+def test_results_are_told_apart_by_the_folder_above_where_the_one_of_the_task_is_gone(tmp_path: Path) -> None:
+    folder = tmp_path / "model-a" / "results" / "env_travel_planning_3"
+    assert read(Log().folder(folder)).condition == "model-a"
+
+
 def test_a_folder_that_merely_is_called_results_is_the_condition(tmp_path: Path) -> None:
     assert read(Log().folder(tmp_path / "collab" / "results" / "env_x")).condition == "results"
 

@@ -284,7 +284,18 @@ def test_files_named_by_their_epoch_alone_are_experiments_of_their_folders(tmp_p
         (tmp_path / folder / "epoch1.5.jsonl").write_text(json.dumps({"trajectory": text}) + "\n")
         found += read(tmp_path / folder / "epoch1.5.jsonl")
     assert [t.condition for t in found] == ["delta0.06_dev100_log/epoch1.5", "delta0.08_dev100_log/epoch1.5"]
+    assert [t.tags for t in found] == [
+        {"lambda": "0.06", "epoch": "1.5"},
+        {"lambda": "0.08", "epoch": "1.5"},
+    ]
     assert found[0].id != found[1].id
+
+
+def test_a_files_name_tells_the_penalty_that_its_policy_was_trained_with(tmp_path: Path) -> None:
+    for name, tags in (("strategyqa_lambda0.1", {"lambda": "0.1"}), ("lambda_calculus", {}), ("gpt4", {})):
+        file = tmp_path / f"{name}.jsonl"
+        file.write_text(json.dumps({"trajectory": "Question: x?\n" + STEP}) + "\n")
+        assert [t.tags for t in read(file)] == [tags]
 
 
 @pytest.mark.parametrize("indent", [None, 4])
