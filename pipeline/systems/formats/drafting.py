@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -14,6 +14,7 @@ from ....schemas import Trajectory
 from .guess import guess
 from .guess_acts import speech_paths
 from .guess_made import Guess
+from .guess_names import verdicts
 from .guess_text import CALLS
 from .mapped_spans import kind_of
 from .paths import several
@@ -172,6 +173,8 @@ def _lines(seen: Survey, made: Guess) -> Iterator[str]:
     yield from _head(seen, made)
     yield from _table("tags", made.tags, "kept with each trajectory; --by takes them")
     yield from _table("outcomes", made.outcomes, "a number, true or false, or a text")
+    for name, path in made.outcomes.items():
+        yield from _table(f"values.{_key(name)}", verdicts(seen.paths[path]), "word -> number")
     yield from _events(seen, made)
     yield from _roles(made)
     yield from _actions(made)
@@ -264,10 +267,11 @@ def _list(items: Iterable[str]) -> str:
     return f"[{', '.join(quoted(item) for item in items)}]"
 
 
-def _table(name: str, entries: dict[str, str], why: str) -> Iterator[str]:
+def _table(name: str, entries: Mapping[str, str | int], why: str) -> Iterator[str]:
     if entries:
         yield f"\n[{name}]    # {why}"
-        yield from (f"{_key(key)} = {quoted(path)}" for key, path in entries.items())
+        for key, value in entries.items():
+            yield f"{_key(key)} = {quoted(value) if isinstance(value, str) else value}"
 
 
 def _events(seen: Survey, made: Guess) -> Iterator[str]:

@@ -25,6 +25,7 @@ from .guess_names import (
     is_said,
     is_speaker,
     named,
+    verdicts,
 )
 from .guess_records import repeats, rows_per, value_at
 from .guess_shapes import in_dialect, of_list, of_messages, of_pairs, of_spans, of_table, of_text
@@ -149,7 +150,14 @@ def _of_session(made: Guess, seen: Survey) -> None:
     _ask(made, heads)
     if made.shape == "table" or made.each:
         made.tags = {key: path for key, path in columns.items() if path not in made.head.values()}
-        made.outcomes = {name: path for name, path in made.outcomes.items() if is_numeric(seen.paths[path])}
+        made.outcomes = {
+            name: path for name, path in made.outcomes.items() if _is_outcome(name, seen.paths[path])
+        }
+
+
+def _is_outcome(name: str, one: PathSeen) -> bool:
+    """Whether a column of rows that are events is one: words for success are what each event's status has."""
+    return is_numeric(one) or (name.lower() in (*GOALS, "success") and bool(verdicts(one)))
 
 
 def _steady(path: str, made: Guess, seen: Survey) -> bool:
@@ -192,7 +200,7 @@ def _name_success(made: Guess, seen: Survey) -> None:
     binary = [
         (order[name.lower()], path)
         for name, path in made.outcomes.items()
-        if name.lower() in order and set(seen.paths[path].values) <= TRUTHS
+        if name.lower() in order and (set(seen.paths[path].values) <= TRUTHS or verdicts(seen.paths[path]))
     ]
     if binary and "success" not in made.outcomes and not seen.sides:
         made.outcomes["success"] = min(binary)[1]

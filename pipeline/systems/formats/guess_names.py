@@ -154,6 +154,15 @@ OUTCOME = re.compile(
 GOALS = ("resolved", "solved", "is_correct", "correct", "passed", "reward", "score", "win", "won")
 """Outcomes that, where they are 0 or 1, say whether the goal was reached, the likeliest first."""
 TRUTHS = {"0", "1", "0.0", "1.0", "True", "False"}
+VERDICTS: dict[str, int] = {
+    **dict.fromkeys(
+        ("yes", "ja", "oui", "sí", "si", "pass", "passed", "success", "successful", "succeeded"), 1
+    ),
+    **dict.fromkeys(("solved", "resolved", "correct", "won", "win"), 1),
+    **dict.fromkeys(("no", "nein", "non", "fail", "failed", "failure", "unsuccessful"), 0),
+    **dict.fromkeys(("unsolved", "unresolved", "incorrect", "wrong", "lost", "loss"), 0),
+}
+"""Words for whether a goal was reached."""
 SECRET = re.compile(
     r"ground_?truth|gold|reference_answer|expected|mistake_|annotation|label|answer_key"
     r"|(?:true|correct|final) ?_?answer|(?:^|\.)target$",
@@ -313,6 +322,13 @@ def is_seq(one: PathSeen) -> bool:
 
 def is_numeric(one: PathSeen) -> bool:
     return one.only("number", "true or false")
+
+
+def verdicts(one: PathSeen) -> dict[str, int]:
+    """The words that stand there with the number each is; {} where one is no verdict, or all are one."""
+    found = {word.strip(): VERDICTS.get(word.strip().lower()) for word in one.values}
+    known = {word: value for word, value in found.items() if value is not None}
+    return known if len(known) == len(found) and len(set(known.values())) == 2 and not one.more else {}
 
 
 def is_head(one: PathSeen, name: str) -> bool:

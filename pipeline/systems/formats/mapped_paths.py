@@ -80,7 +80,10 @@ class MappedSessions:
             name: getter(getattr(mapping.trajectory, name)) for name in (*HEAD, "hidden", "request")
         }
         self.tags = {name: getter(path) for name, path in mapping.tags.items()}
-        self.outcomes = {name: getter(path) for name, path in mapping.outcomes.items()}
+        self.outcomes = {
+            name: _numbered(getter(path), mapping.values.get(name, {}))
+            for name, path in mapping.outcomes.items()
+        }
         conditions = [rule.where for rule in mapping.kinds] + mapping.filter.keep + mapping.filter.skip
         self.rule_paths = {path: at(path) for condition in conditions for path in condition}
         self.telling = (self.action, self.status, *self.rule_paths.values())
@@ -242,6 +245,19 @@ def _of_file(path: str, source: str) -> Getter | None:
     place = PLACES.index(path)
     name = names[place] if place < len(names) else ""
     return lambda record: name
+
+
+def _numbered(at: Getter, values: dict[str, float]) -> Getter:
+    """What stands there, with the number in place of a word that is one."""
+    if not values:
+        return at
+    numbers = {word.strip().casefold(): number for word, number in values.items()}
+
+    def numbered(record: Any) -> Any:
+        value = at(record)
+        return numbers.get(value.strip().casefold(), value) if isinstance(value, str) else value
+
+    return numbered
 
 
 def _has_pattern(condition: Condition) -> bool:

@@ -13,7 +13,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag, ValidationError
+from pydantic import Discriminator, Field, FiniteFloat, Tag, ValidationError
 
 from ....schemas import Model, toml
 from ....schemas.trajectory import EventKind, ParticipantKind, Setting
@@ -225,6 +225,8 @@ class Mapping(Model):
     actions: list[ActionRule] = Field(default_factory=list)
     tags: dict[str, str] = Field(default_factory=dict)
     outcomes: dict[str, str] = Field(default_factory=dict)
+    values: dict[str, dict[str, FiniteFloat]] = Field(default_factory=dict)
+    """Outcome -> word of the log -> the number that it is, such as `passed` -> 1."""
     roles: Roles = Field(default_factory=dict)
     statuses: dict[str, str] = Field(default_factory=dict)
     kinds: list[KindRule] = Field(default_factory=list)
@@ -276,6 +278,10 @@ class Mapping(Model):
                     check_pattern(one)
         for pattern in self._patterns():
             expression(pattern)
+        for name in self.values:
+            if name not in self.outcomes:
+                known = ", ".join(self.outcomes) or "those of [outcomes], which has none"
+                raise ValueError(f"values.{name}: no such outcome, expected one of {known}")
         for value, meaning in self.statuses.items():
             if meaning not in ("succeeded", "failed", "unknown"):
                 raise ValueError(

@@ -179,6 +179,30 @@ def test_tools_that_say_error_failed_and_others_are_unknown(tmp_path: Path) -> N
     assert {o.name: o.value for o in run.outcomes} == {"reward": 1, "success": 1}
 
 
+@pytest.mark.parametrize("form", ["jsonl", "csv"])
+def test_words_for_success_are_numbers(tmp_path: Path, form: str) -> None:
+    words = {"s0": "ja", "s1": "Nein", "s2": "nein"}
+    log = [{"role": "user", "text": "Help me please."}, {"role": "assistant", "text": "Here you are."}]
+    lines = [json.dumps({"session": name, "solved": word, "log": log}) for name, word in words.items()]
+    if form == "csv":
+        cells = [(name, word, *event.values()) for name, word in words.items() for event in log]
+        lines = ["session,solved,role,text", *map(",".join, cells)]
+    (tmp_path / f"a.{form}").write_text("\n".join(lines), encoding="utf-8")
+    runs = drafted(tmp_path / f"a.{form}")
+    assert [{o.name: o.value for o in run.outcomes}["success"] for run in runs] == [1.0, 0.0, 0.0]
+
+
+def test_words_of_which_one_is_no_verdict_stay_texts(tmp_path: Path) -> None:
+    log = [{"role": "user", "text": "Help me please."}, {"role": "assistant", "text": "Here you are."}]
+    words = ("yes", "no", "partly")
+    rows = [{"session": f"s-{word}", "solved": word, "log": log} for word in words]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    runs = drafted(tmp_path / "a.jsonl")
+    assert [[(o.name, o.text) for o in run.outcomes] for run in runs] == [
+        [("solved", word)] for word in words
+    ]
+
+
 def test_a_name_is_told_apart_from_what_a_log_adds_to_it(tmp_path: Path) -> None:
     written_case = next(t for t in drafted(who(tmp_path)) if t.native_id == "w0")
     assert [(p.name, p.kind) for p in written_case.participants] == [

@@ -98,6 +98,21 @@ def test_both_forms_give_the_same_trajectory(tmp_path: Path, form: str) -> None:
     assert found.id == one("mapped", written(tmp_path / "b.jsonl", SESSION), map=MAP).id
 
 
+@pytest.mark.parametrize(
+    ("said", "value"),
+    [("ja", 1.0), (" Nein", 0.0), ("halb", 0.5), ("vielleicht", None), (True, 1.0), (None, None)],
+)
+def test_a_word_is_the_number_that_the_mapping_says(tmp_path: Path, said: Any, value: float | None) -> None:
+    words = MAP + "[values.success]\nJa = 1\nnein = 0\nhalb = 0.5\n"
+    (outcome,) = one("mapped", written(tmp_path / "a.jsonl", SESSION | {"ok": said}), map=words).outcomes
+    assert (outcome.name, outcome.value, outcome.value is None) == ("success", value, bool(outcome.reason))
+
+
+def test_numbers_of_an_outcome_that_is_not_mapped_are_refused() -> None:
+    with pytest.raises(SourceError, match=r"values\.sucess: no such outcome, expected one of success"):
+        mapping.parse(MAP + "[values.sucess]\nja = 1\n")
+
+
 def test_interleaved_late_and_repeated_lines_come_out_in_order_and_once(tmp_path: Path) -> None:
     mixed = [line for name in ("s1", "s2", "s3") for line in lines(session=name)]
     mixed += random.Random(1).sample(mixed, 5)
