@@ -20,7 +20,6 @@ not taken for a fault.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Iterator
 from itertools import product
@@ -37,7 +36,7 @@ from coaudit.pipeline.analyze.designs import Drawing
 from coaudit.pipeline.analyze.designs import design as design_of
 
 sys.path.insert(0, str(Path(__file__).parent))
-from tables import LEGEND, LOWEST, explained, mark, put
+from tables import LOWEST, explained, mark, tabulate
 
 AGAIN = 4
 N, SIZE = 2000, 8
@@ -233,19 +232,5 @@ def rows(samples: int) -> Iterator[str]:
         yield f"| {shown} | {line(once, samples, _why(kind, design))} |"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--samples", type=int, default=500)
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
-    table = []
-    for row in rows(options.samples):
-        table.append(row)
-        print(row, flush=True)
-    if options.out:
-        command = f"python benchmarks/rates_coverage.py --samples {options.samples}"
-        put(options.out, command, "\n".join(table), LEGEND)
-
-
 if __name__ == "__main__":
-    main()
+    tabulate(__doc__, "benchmarks/rates_coverage.py", rows)

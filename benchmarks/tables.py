@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 import subprocess
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from math import sqrt
 from pathlib import Path
 
@@ -54,3 +55,17 @@ def put(page: Path, command: str, tables: str, say: str = "") -> None:
     if not marked.search(text):
         raise SystemExit(f"{page}: no <!-- {name} --> … <!-- end --> to put the tables into")
     page.write_text(marked.sub(lambda _: body, text), encoding="utf-8")
+
+
+def tabulate(description: str, program: str, rows: Callable[[int], Iterable[str]]) -> None:
+    """What a program of one table does: print each row as it comes, and put all into the page of `--out`."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--samples", type=int, default=500)
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    table = []
+    for row in rows(options.samples):
+        table.append(row)
+        print(row, flush=True)
+    if options.out:
+        put(options.out, f"python {program} --samples {options.samples}", "\n".join(table), LEGEND)

@@ -16,7 +16,6 @@ of a judge asked three times that answers at random in a share of the units.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterator
 from itertools import product
@@ -31,7 +30,7 @@ from coaudit.annotation.statistics.intervals import Floats, Ints
 from coaudit.annotation.statistics.validation import alternative_annotator_test, drift
 
 sys.path.insert(0, str(Path(__file__).parent))
-from tables import LEGEND, explained, mark, put
+from tables import explained, mark, tabulate
 
 N, SIZE, LABELLED = 4000, 8, 200
 QUALITIES = ("sensitivity", "specificity", "ppv", "npv")
@@ -182,19 +181,5 @@ def lines(samples: int) -> Iterator[str]:
         yield f"| {units} | {noise} | {prevalence} | {shown} | {why} |"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--samples", type=int, default=500)
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
-    table = []
-    for row in lines(options.samples):
-        table.append(row)
-        print(row, flush=True)
-    if options.out:
-        command = f"python benchmarks/validation_coverage.py --samples {options.samples}"
-        put(options.out, command, "\n".join(table), LEGEND)
-
-
 if __name__ == "__main__":
-    main()
+    tabulate(__doc__, "benchmarks/validation_coverage.py", lines)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -39,17 +39,29 @@ def serving(description: str, tasks: list[dict[str, Any]]) -> Iterator[str]:
         "/api/tasks": {"total": len(tasks), "tasks": tasks},
     }
 
+    def answer(request: str) -> tuple[int, Any]:
+        path, _, query = request.partition("?")
+        # Clients ask for pages until there is none.
+        found = answers.get(path.rstrip("/")) if parse_qs(query).get("page", ["1"]) == ["1"] else None
+        return (404 if found is None else 200), found
+
+    with answering(answer) as url:
+        yield url
+
+
+@contextmanager
+def answering(answer: Callable[[str], tuple[int, Any]]) -> Iterator[str]:
+    """The URL of a server on 127.0.0.1 that gives status and JSON of each path with its query."""
+
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            path, _, query = self.path.partition("?")
-            # Clients ask for pages until there is none.
-            answer = answers.get(path.rstrip("/")) if parse_qs(query).get("page", ["1"]) == ["1"] else None
-            body = json.dumps(answer).encode()
-            self.send_response(404 if answer is None else 200)
+            status, body = answer(self.path)
+            content = json.dumps(body).encode()
+            self.send_response(status)
             self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
+            self.send_header("Content-Length", str(len(content)))
             self.end_headers()
-            self.wfile.write(body)
+            self.wfile.write(content)
 
         def log_message(self, format: str, *args: Any) -> None:
             pass

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
 
 from coaudit.annotation.labelstudio import LabelStudioError, Server
+from tests.annotation.labelstudio.stub import answering
 
 TOKEN = "f00dfeedc0ffee" * 3
 ASKED: dict[str, Callable[[Server], Any]] = {
@@ -23,36 +21,16 @@ ASKED: dict[str, Callable[[Server], Any]] = {
 }
 
 
-@contextmanager
-def answering(status: int, body: Any) -> Iterator[str]:
-    """The URL of a server that answers everything so."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            content = json.dumps(body).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
+def saying(status: int, body: Any) -> AbstractContextManager[str]:
+    """A server that answers everything so."""
+    return answering(lambda _: (status, body))
 
 
 @pytest.mark.parametrize("asked", ASKED)
 @pytest.mark.parametrize("body", [None, [1]], ids=["null", "a list"])
 def test_an_answer_that_is_none_of_label_studios_is_said_to_be(asked: str, body: Any) -> None:
     with (
-        answering(200, body) as url,
+        saying(200, body) as url,
         Server(url, TOKEN) as server,
         pytest.raises(LabelStudioError, match="that is no answer of Label Studio's"),
     ):
@@ -62,7 +40,7 @@ def test_an_answer_that_is_none_of_label_studios_is_said_to_be(asked: str, body:
 @pytest.mark.parametrize("task", [{"meta": {}}, {"meta": [1]}, {"id": 1, "meta": {}}, 1])
 def test_a_task_that_is_none_of_label_studios_is_said_to_be(task: Any) -> None:
     with (
-        answering(200, {"total": 1, "tasks": [task]}) as url,
+        saying(200, {"total": 1, "tasks": [task]}) as url,
         Server(url, TOKEN) as server,
         pytest.raises(LabelStudioError, match="that is no answer of Label Studio's"),
     ):
@@ -77,7 +55,7 @@ def test_a_task_that_is_none_of_label_studios_is_said_to_be(task: Any) -> None:
 )
 def test_a_refusal_that_repeats_the_token_is_told_without_it(asked: str, body: dict[str, Any]) -> None:
     with (
-        answering(400, body) as url,
+        saying(400, body) as url,
         Server(url, TOKEN) as server,
         pytest.raises(LabelStudioError, match=r"HTTP 400: .*\*\*\*") as error,
     ):
@@ -86,7 +64,7 @@ def test_a_refusal_that_repeats_the_token_is_told_without_it(asked: str, body: d
 
 
 def test_a_server_on_this_machine_is_asked_without_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    with answering(502, None) as proxy, answering(200, {"invite_url": "/join"}) as url:
+    with saying(502, None) as proxy, saying(200, {"invite_url": "/join"}) as url:
         monkeypatch.setenv("HTTP_PROXY", proxy)
         monkeypatch.setenv("http_proxy", proxy)
         monkeypatch.delenv("NO_PROXY", raising=False)
