@@ -152,6 +152,8 @@ def _drawn(
     size = _size(len(frame), wish, clusters)
     if wish.method == "neyman":
         inclusion = _neyman(connection, book, frame, strata, wish, size)
+        if clusters is not None:
+            inclusion = _of_whole(inclusion, clusters, wish)
         taken = sampling.draw(inclusion, wish.chance, clusters=clusters)
     elif wish.method == "stratified":
         texts = np.array([" | ".join(column) for column in zip(*strata.values(), strict=True)])
@@ -162,8 +164,10 @@ def _drawn(
         sizes = sampling.neyman(held, nothing, nothing, many)
         wanted = {place: int(n) for place, n in enumerate(sizes)}
         taken = sampling.stratified(cells.astype(np.int64), wanted, wish.chance, clusters=clusters)
+    elif clusters is not None:
+        taken = sampling.draw(_of_whole(np.ones(len(frame)), clusters, wish), wish.chance, clusters=clusters)
     else:
-        taken = sampling.simple_random(len(frame), size, wish.chance, clusters=clusters)
+        taken = sampling.simple_random(len(frame), size, wish.chance)
     asked = _overlaps(len(taken.units), wish, None if clusters is None else clusters[taken.units])
     said = [" | ".join(column) for column in zip(*strata.values(), strict=True)] if strata else []
     chosen = [
@@ -224,6 +228,17 @@ def _size(units: int, wish: Wish, clusters: Ints | None) -> int:
         return min(wish.size, units)
     trajectories = int(clusters.max()) + 1
     return min(units, round(wish.size * units / trajectories))
+
+
+def _of_whole(wishes: Floats, clusters: Ints, wish: Wish) -> Floats:
+    """The inclusion (N,) of trajectories drawn whole, in step with the largest that one of its units wants.
+
+    They sum to the number of trajectories that was asked for: the largest wishes alone would sum to more.
+    """
+    wanted = np.zeros(int(clusters.max()) + 1)
+    np.maximum.at(wanted, clusters, wishes)
+    size = min(wish.size, len(wanted))
+    return sampling.for_codes(wanted[:, None], size, floor=FLOOR * size / len(wanted))[clusters]
 
 
 def _of_trajectories(cells: Ints, clusters: Ints, wish: Wish) -> tuple[Ints, int]:

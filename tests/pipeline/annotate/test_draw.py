@@ -134,6 +134,36 @@ def test_whole_trajectories_are_drawn_from_each_stratum_by_its_share(tmp_path: P
     assert [unit.probability for unit in sample.units] == [pytest.approx(1 / 3)] * len(sample.units)
 
 
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("method", ["simple", "neyman"])
+def test_as_many_whole_trajectories_are_drawn_as_were_asked_for(
+    tmp_path: Path, method: str, seed: int
+) -> None:
+    """Each session has a unit of a rare judge's label, which Neyman's shares take nearly always."""
+    store = of_tasks(tmp_path)
+    units = rows(store, "SELECT trajectory_id, event FROM units WHERE kind = 'utterance' AND NOT opening")
+    judge = {"rater": "judge", "rater_kind": "llm"}
+    said = [(u["trajectory_id"], u["event"], "yes" if u["event"] == 1 else "no") for u in units]
+    rate(store, [verdict(key, event, "initiative", label, **judge) for key, event, label in said])
+    pilot = draw.draw(store, draw.Wish(("initiative",), "pilot", size=40))
+    rate(store, [verdict(u.trajectory, u.event, "initiative", "no") for u in pilot.units])
+    wish = draw.Wish(
+        ("initiative",),
+        "s",
+        size=5,
+        method=method,
+        pilot="pilot" if method == "neyman" else None,
+        unit="trajectory",
+        seed=seed,
+    )
+    sample = draw.draw(store, wish)
+    assert len({unit.trajectory for unit in sample.units}) == 5
+    chances = {unit.trajectory: unit.probability for unit in sample.units}
+    of_all = {key: frame.probability for frame in sample.frames for key in frame.units}
+    assert sum(of_all.values()) == pytest.approx(5)
+    assert all(of_all[key] == chance for key, chance in chances.items())
+
+
 def test_whole_trajectories_of_what_their_units_do_not_share_are_refused(store: Store) -> None:
     units = rows(store, "SELECT trajectory_id, event FROM units WHERE kind = 'utterance' AND NOT opening")
     more = {"rater": "judge", "rater_kind": "llm"}
