@@ -143,7 +143,10 @@ def agreement(
     q = len(ratings.labels)
     kappas = {name: _cohen(formula.rank_distance(q, PAIRWISE[name])) for name in names if name in PAIRWISE}
     everyone = range(len(ratings.raters))
-    whole = _measure(ratings, everyone, of_all, margins, resamples, seed)
+    whole = _measure(ratings, everyone, of_all, "paired", resamples, seed)
+    resting = {name: joint for name, joint in of_all.items() if name in _OF_MARGINS}
+    if margins == "all" and resting:  # the others are the same whatever the margins are
+        whole |= _measure(ratings, everyone, resting, margins, resamples, seed)
     if "mean_cohen_kappa" in whole:
         whole["mean_cohen_kappa"] = _of_pairs(whole["mean_cohen_kappa"], ratings.matrix, chosen)
     tables = [whole, *(_measure(ratings, pair, kappas, "paired", resamples, seed) for pair in chosen)]
@@ -257,7 +260,7 @@ def measure(
 
     def row(name: str, value: float | None, interval: Interval, reason: str | None) -> Coefficient:
         low, high, _, undefined = interval
-        counted = used if name in _OF_MARGINS and paired.any() else paired
+        counted = used if paired.any() else paired
         n_units, n_ratings = int(counted.sum()), int(per_unit[counted].sum())
         return Coefficient(name, raters, value, low, high, n_units, n_ratings, reason, undefined)
 

@@ -424,6 +424,18 @@ def test_constant_data_says_so_also_where_ratings_lack(name: str, value: float |
     assert (row.value, row.reason, row.n_units) == (value, "one label only", 4)
 
 
+def test_margins_change_nothing_that_does_not_rest_on_them() -> None:
+    """Four units of weight 1 labelled twice, sixty of weight 20 labelled once: alpha was 2.35."""
+    matrix = [[0, 0], [0, 1], [1, 1], [1, 0], *[[0, NAN]] * 60]
+    weighted = ratings(matrix, weights=np.r_[np.ones(4), np.full(60, 20.0)], positive="0")
+    paired, everything = (
+        {row.coefficient: row for row in agreement(weighted, margins=margins, resamples=50)}
+        for margins in ("paired", "all")
+    )
+    assert everything["krippendorff_alpha"].value == pytest.approx(1 - 7 / 8)  # 1 − (8 − 1)·4/(2·4·4)
+    assert {name for name in paired if paired[name] != everything[name]} == {"fleiss_kappa", "gwet_ac1"}
+
+
 def test_with_margins_of_all_units_only_what_rests_on_margins_counts_them_all() -> None:
     matrix = [[0, 0], [1, 1], [0, 1], [0, NAN], [NAN, 1]]
     rows = {row.coefficient: row for row in agreement(ratings(matrix), margins="all", resamples=50)}
