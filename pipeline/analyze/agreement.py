@@ -295,13 +295,14 @@ def _over_codes(codes: list[Rated], rows: list[Agreement]) -> Iterator[Agreement
     if not codes:
         return
     book = codes[0].book
-    people = codes[0].humans
-    if book.binary and len(people) > 1:
+    if book.binary and (people := _rating_most(codes, least=2)):
         for part in together(codes).populations:
             yield _sets(codes, people, part)
-    for judge in codes[0].judges if book.binary and people else ():
-        for part in _met(codes[0].seen_by(judge), judge, together(codes).seen_by(judge)):
-            yield _sets(codes, (judge, *people), part)
+    for judge in sorted({judge for code in codes for judge in code.judges}) if book.binary else ():
+        judged = [code for code in codes if judge in code.judges]
+        if people := _rating_most(judged, least=1):
+            for part in _met(judged[0].seen_by(judge), judge, together(judged).seen_by(judge)):
+                yield _sets(judged, (judge, *people), part)
     kappas = [r for r in rows if r.coefficient == "cohen_kappa"]
     for pair, apart in sorted({(r.raters, outside(r)) for r in kappas}):
         own = [r for r in kappas if (r.raters, outside(r)) == (pair, apart)]
@@ -317,6 +318,16 @@ def _over_codes(codes: list[Rated], rows: list[Agreement]) -> Iterator[Agreement
             population=own[0].population if GOLD not in pair else "settled units",
             reason=f"mean over the {len(defined)} of {len(book.codes)} codes where kappa is defined",
         )
+
+
+def _rating_most(codes: Sequence[Rated], least: int) -> tuple[str, ...]:
+    """The people of one code, at `least` so many, who rated the most codes; whichever code comes first."""
+    groups = sorted({code.humans for code in codes if len(code.humans) >= least})
+
+    def reach(people: tuple[str, ...]) -> tuple[int, int]:
+        return sum(set(people) <= set(code.humans) for code in codes), len(people)
+
+    return max(groups, key=reach, default=())
 
 
 def outside(row: Agreement) -> bool:

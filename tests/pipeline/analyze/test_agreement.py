@@ -689,6 +689,18 @@ def test_only_codes_that_are_there_or_not_make_sets(tmp_path: Path) -> None:
     assert row.population == "sets of the 1 of 2 codes that all of them rated"
 
 
+@pytest.mark.parametrize("alone", ["late", "lost"])
+def test_sets_are_of_those_who_rated_most_codes_whichever_comes_first(tmp_path: Path, alone: str) -> None:
+    """Of one code ann gave labels alone: with that in front there was no alpha of sets at all."""
+    found = runs(tmp_path, 4)
+    (other,) = {"late", "lost"} - {alone}
+    shared = {("ann", other): "yynn", ("bob", other): "yyyn", ("judge", other): "ynnn"}
+    said(found, "first", {**shared, ("ann", alone): "yyny"})
+    rows = [r for r in agreement.of_workspace(found) if r.coefficient == "krippendorff_alpha_masi"]
+    assert [row.raters for row in rows] == [("ann", "bob"), ("judge", "ann", "bob")]
+    assert rows[0].value == pytest.approx(1 - 7 * 2 / (2 * 5 * 3))  # coincidences: 2 apart, 5 y and 3 n
+
+
 def test_people_on_a_scale_are_told_by_how_far_they_differ(tmp_path: Path) -> None:
     found = runs(tmp_path, 4)
     said(found, "scale", {("ann", "late"): "1123", ("bob", "late"): "1223"})
