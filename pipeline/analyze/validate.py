@@ -61,7 +61,7 @@ def validate(
         raise UsageError(f"--margin must lie in 0..1, below 1, got {margin:g}")
     with store.reading() as connection:
         drifts = drift.drifts(connection, codes, judge, previous)
-        versions = dictionaries(connection, _VERSIONS, [judge])
+        versions = dictionaries(connection, _VERSIONS, [judge, judge])
         texts = {(r["trajectory_id"], r["event"]): r["text"] for r in dictionaries(connection, _TEXTS)}
     return {
         "judge": judge,
@@ -271,6 +271,6 @@ def _number(row: dict[str, Any]) -> str:
 
 _VERSIONS = """
     SELECT rater_version, model, count(*) AS n, min(created) AS first, max(created) AS last
-    FROM counted_ratings WHERE asked = ? GROUP BY ALL ORDER BY first
+    FROM counted_ratings WHERE asked = ? OR rater = ? GROUP BY ALL ORDER BY first
 """
 _TEXTS = "SELECT trajectory_id, seq AS event, left(text, 400) AS text FROM events WHERE kind = 'message'"

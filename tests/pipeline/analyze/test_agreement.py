@@ -560,6 +560,9 @@ def test_versions_of_a_judge_are_never_mixed_under_its_name(tmp_path: Path) -> N
     assert answered == {"ann": 1.0, "judge": pytest.approx(0.6), "judge (v1)": pytest.approx(0.4)}
     versions = [row["rater_version"] for row in validate.validate(store, "judge")["versions"]]
     assert sorted(versions) == ["v1", "v2"], "validate tells of all"
+    (own,) = {row.raters[0] for row in agreement.of_workspace(store) if "(" in row.raters[0]}
+    (version,) = validate.validate(store, own)["versions"]
+    assert own == f"judge ({version['rater_version']})", "and of one alone under its own name"
     more = {"rater": "judge", "rater_kind": "llm", "rater_version": "v1", "retracted": False}
     assert rate(store, [verdict(NAME, seq, "initiative", "no", **more) for seq in range(6, 10)]).imported == 4
     assert {row.judge: row.n_judged for row in rates.rates(store)} == {"judge": 8, "judge (v2)": 2}
