@@ -121,13 +121,18 @@ class Outcome(Model):
     @model_validator(mode="before")
     @classmethod
     def _in_range(cls, said: Any) -> Any:
-        """Of names with a range: a text that is a number is one, and what can't be one of them is none.
+        """NaN, which tables write for an empty cell, and what no table holds are none, with the reason.
 
-        Cut to its range it would be a wrong one.
+        Of names with a range: a text that is a number is one, and what can't be one of them is none. Cut to
+        its range it would be a wrong one.
         """
-        if not isinstance(said, dict) or said.get("name") not in _RANGES:
+        if not isinstance(said, dict):
             return said
         text, value = said.get("text"), said.get("value")
+        if isinstance(value, (int, float)) and not _is_finite(value):
+            return {**said, "value": None, "reason": f"not a finite number: {value!r:.40}"}
+        if said.get("name") not in _RANGES:
+            return said
         if value is None and isinstance(text, str):
             value = number_in(text)
             if value is None:
@@ -140,6 +145,14 @@ class Outcome(Model):
         """What it follows from, where no log says it."""
         why = self.data.get("inferred") if isinstance(self.data, dict) else None
         return why if isinstance(why, str) else None
+
+
+def _is_finite(value: float) -> bool:
+    """Whether tables can hold a number: neither NaN nor infinite, nor a whole one beyond all of them."""
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 def number_in(text: str) -> float | None:

@@ -24,6 +24,8 @@ from .marks import error as error_of
 from .rules import Rules
 
 ENVIRONMENT = "environment"
+MOST_TOKENS = 2**40
+"""What no call uses; a log that says more is wrong."""
 
 
 @dataclass
@@ -107,10 +109,10 @@ class Talk:
         return name
 
     def used(self, name: str, prompt: int, completion: int) -> None:
-        """Count tokens of a participant."""
+        """Count tokens of a participant; what can be no count (-1, or beyond all tables) is left out."""
         tokens = self.tokens.setdefault(name, {"prompt_tokens": 0, "completion_tokens": 0})
-        tokens["prompt_tokens"] += prompt
-        tokens["completion_tokens"] += completion
+        for kind, count in (("prompt_tokens", prompt), ("completion_tokens", completion)):
+            tokens[kind] += count if 0 <= count < MOST_TOKENS else 0
 
     def answered(self, answer: Answer, time: str | None = None, by: str = ENVIRONMENT) -> None:
         """Note what a tool said after the call that it answers, with the first answer standing."""
@@ -238,7 +240,7 @@ def outcomes(values: dict[str, Any]) -> tuple[Outcome, ...]:
 
 def _outcome(name: str, value: Any) -> Outcome:
     if isinstance(value, (bool, int, float)):
-        return Outcome(name=name, value=float(value))
+        return Outcome(name=name, value=value)
     if isinstance(value, str) or value is None:
         return Outcome(name=name, text=value, reason="the log does not say" if value is None else None)
     return Outcome(name=name, data=value, reason="neither a number nor a text")

@@ -268,7 +268,7 @@ def _outcomes(wanted: dict[str, Getter], record: dict[str, Any]) -> Iterator[Out
     for name, at in wanted.items():
         value = at(record)
         if isinstance(value, (bool, int, float)):
-            yield Outcome(name=name, value=float(value))
+            yield Outcome(name=name, value=value)
         elif isinstance(value, str):  # tables of texts have their numbers as such
             number = number_in(value)
             known = number is not None and isfinite(number)

@@ -94,6 +94,22 @@ def test_a_message_that_cannot_be_read_is_named_and_the_rest_is_kept(tmp_path: P
     assert wrong[0].reason.startswith("messages[0]: unknown role 'wizard', expected one of user, ")
 
 
+def test_numbers_of_tokens_that_count_nothing_are_left_out(tmp_path: Path) -> None:
+    usage = {"prompt_tokens": -1, "completion_tokens": 10**30}
+    found = one("chat", written(tmp_path / "a.jsonl", {"messages": MESSAGES, "usage": usage}))
+    assert [sum(p.tokens.values()) for p in found.participants] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), 10**400], ids=["nan", "inf", "10**400"])
+def test_an_outcome_that_is_no_finite_number_is_missing_and_its_session_is_not(
+    tmp_path: Path, number: float
+) -> None:
+    results = {"success": number, "score": number, "rounds": 3}
+    found = one("chat", written(tmp_path / "a.jsonl", {"messages": MESSAGES, "outcomes": results}))
+    assert [(o.name, o.value) for o in found.outcomes] == [("success", None), ("score", None), ("rounds", 3)]
+    assert all((o.reason or "").startswith("not a finite number: ") for o in found.outcomes[:2])
+
+
 def test_a_conversation_that_grows_keeps_its_id_where_the_log_names_it(tmp_path: Path) -> None:
     short = one("chat", written(tmp_path / "a.jsonl", {"id": "s1", "messages": MESSAGES[:3]}))
     long = one("chat", written(tmp_path / "b.jsonl", {"id": "s1", "messages": MESSAGES}))

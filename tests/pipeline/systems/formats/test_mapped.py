@@ -108,6 +108,13 @@ def test_a_word_is_the_number_that_the_mapping_says(tmp_path: Path, said: Any, v
     assert (outcome.name, outcome.value, outcome.value is None) == ("success", value, bool(outcome.reason))
 
 
+@pytest.mark.parametrize("number", [float("nan"), float("-inf"), 10**400], ids=["nan", "-inf", "10**400"])
+def test_a_session_whose_outcome_is_no_finite_number_lacks_that_alone(tmp_path: Path, number: float) -> None:
+    found = one("mapped", written(tmp_path / "a.jsonl", SESSION | {"ok": number}), map=MAP)
+    assert [o.value for o in found.outcomes] == [None]
+    assert (found.outcomes[0].reason or "").startswith("not a finite number: ")
+
+
 def test_numbers_of_an_outcome_that_is_not_mapped_are_refused() -> None:
     with pytest.raises(SourceError, match=r"values\.sucess: no such outcome, expected one of success"):
         mapping.parse(MAP + "[values.sucess]\nja = 1\n")
