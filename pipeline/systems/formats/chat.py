@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,7 +19,7 @@ from pydantic_core import from_json
 
 from ....schemas import JsonValue, Quarantined, Trajectory
 from ..base import ReadOptions, expect, field, json_file, json_lines, sheltered
-from . import contents, conversation
+from . import contents, conversation, mapped_values
 from .conversation import Answer, Call, Said, Talk
 from .rules import rules
 
@@ -121,10 +120,10 @@ def _of_langchain(item: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 def moment(value: JsonValue) -> str | None:
-    """ISO 8601 of a time in seconds since 1970; a text stays as it is."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return datetime.fromtimestamp(value, UTC).isoformat()
-    return value if isinstance(value, str) else None
+    """ISO 8601 of seconds or milliseconds since 1970; a text stays as it is, what is no time is none."""
+    with suppress(ValueError):
+        return mapped_values.moment(value)
+    return None
 
 
 def _several(value: JsonValue, path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:

@@ -13,6 +13,8 @@ SECONDS = re.compile(r"\d{9,10}(?:\.\d+)?|\d{12,13}")
 """A text that is a time in seconds or milliseconds since 1970."""
 MILLISECONDS = 1e11
 """A time above it (the year 5138 in seconds) counts milliseconds since 1970, or micro- or nanoseconds."""
+ENDLESS = 1e25
+"""What no clock counts up to, whatever its unit."""
 
 
 def is_name(value: Any) -> bool:
@@ -32,6 +34,8 @@ def spoken(value: Any) -> str | None:
 def seconds_of(value: Any) -> float | None:
     """Seconds since 1970; None where a value is no time."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
+        if not -ENDLESS < value < ENDLESS:
+            return None
         while abs(value) > MILLISECONDS:
             value /= 1000
         return float(value)
@@ -65,8 +69,10 @@ def tag(value: Any) -> str:
 
 
 def moment(value: Any) -> str | None:
-    """ISO 8601; a number is seconds or milliseconds since 1970."""
-    if value is None or (type(value) is str and ("-" in value or not SECONDS.fullmatch(value))):
+    """ISO 8601; a number is seconds or milliseconds since 1970, NaN an empty cell."""
+    if value is None or value != value:
+        return None
+    if type(value) is str and ("-" in value or not SECONDS.fullmatch(value)):
         return value
     seconds = seconds_of(value)
     if seconds is None:

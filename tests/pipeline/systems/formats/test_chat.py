@@ -94,6 +94,28 @@ def test_a_message_that_cannot_be_read_is_named_and_the_rest_is_kept(tmp_path: P
     assert wrong[0].reason.startswith("messages[0]: unknown role 'wizard', expected one of user, ")
 
 
+@pytest.mark.parametrize(
+    ("timestamp", "time"),
+    [
+        (1767254520000, "2026-01-01T08:02:00+00:00"),
+        (1767254520, "2026-01-01T08:02:00+00:00"),
+        ("1767254520000", "2026-01-01T08:02:00+00:00"),
+        ("2026-01-01T08:02:00Z", "2026-01-01T08:02:00Z"),
+        (float("inf"), None),
+        (float("nan"), None),
+        pytest.param(10**400, None, id="10**400"),
+        (-(10**11), None),
+        ({"$date": "2026-01-01"}, None),
+    ],
+)
+def test_a_message_keeps_its_place_whatever_its_timestamp_is(
+    tmp_path: Path, timestamp: object, time: str | None
+) -> None:
+    said = {"role": "user", "content": "Find Ulm.", "timestamp": timestamp}
+    found = one("chat", written(tmp_path / "a.jsonl", {"messages": [said, MESSAGES[3]]}))
+    assert [event.time for event in found.events] == [time, None, None]
+
+
 def test_numbers_of_tokens_that_count_nothing_are_left_out(tmp_path: Path) -> None:
     usage = {"prompt_tokens": -1, "completion_tokens": 10**30}
     found = one("chat", written(tmp_path / "a.jsonl", {"messages": MESSAGES, "usage": usage}))

@@ -115,6 +115,14 @@ def test_a_session_whose_outcome_is_no_finite_number_lacks_that_alone(tmp_path: 
     assert (found.outcomes[0].reason or "").startswith("not a finite number: ")
 
 
+@pytest.mark.parametrize("number", [float("inf"), float("-inf"), 10**400], ids=["inf", "-inf", "10**400"])
+def test_a_time_without_end_is_named_and_not_counted_down(tmp_path: Path, number: float) -> None:
+    path = written(tmp_path / "a.jsonl", lines()[0], lines()[1] | {"at": number})
+    _, (wrong,) = read("mapped", path, map=FLAT)
+    assert wrong.line == 2
+    assert wrong.reason.startswith("time: expected a text or a number, got ")
+
+
 def test_numbers_of_an_outcome_that_is_not_mapped_are_refused() -> None:
     with pytest.raises(SourceError, match=r"values\.sucess: no such outcome, expected one of success"):
         mapping.parse(MAP + "[values.sucess]\nja = 1\n")
