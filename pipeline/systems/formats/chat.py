@@ -18,7 +18,7 @@ from typing import Any, cast
 from pydantic_core import from_json
 
 from ....schemas import JsonValue, Quarantined, Trajectory
-from ..base import ReadOptions, expect, field, json_file, json_lines, sheltered
+from ..base import ReadOptions, expect, field, json_file, json_lines, parsed, sheltered
 from . import contents, conversation, mapped_values
 from .conversation import Answer, Call, Said, Talk
 from .rules import rules
@@ -70,8 +70,9 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
 
 def _begun(head: bytes) -> JsonValue:
     """The value of a file's first line, or of what there is of a longer one."""
-    with suppress(ValueError):
-        return cast("JsonValue", from_json(head.partition(b"\n")[0]))
+    line = parsed(head.partition(b"\n")[0], "", None)
+    if not isinstance(line, Quarantined):
+        return line
     with suppress(ValueError):
         return cast("JsonValue", from_json(head, allow_partial="trailing-strings"))
     return None
@@ -102,7 +103,11 @@ def message(given: JsonValue) -> Said:
         raise ValueError(f"content: expected a text or a list of parts, got {type(content).__name__}")
     refusal = item.get("refusal")
     said.text = contents.plain(_spoken(content)) or (refusal if isinstance(refusal, str) else None)
-    said.calls = [_call(call) for call in [*_calls(item), *_blocks(content, "tool_use")]]
+    for asked in [*_calls(item), *_blocks(content, "tool_use")]:
+        try:
+            said.calls.append(_call(asked))
+        except ValueError as error:
+            said.spoilt.append(str(error))
     said.answers = [
         Answer(_result(block.get("content")), _id(block, "tool_use_id"), _failed(block))
         for block in _blocks(content, "tool_result")

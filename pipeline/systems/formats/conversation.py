@@ -59,6 +59,8 @@ class Said:
     model: str | None = None
     calls: list[Call] = field(default_factory=list)
     answers: list[Answer] = field(default_factory=list)
+    spoilt: list[str] = field(default_factory=list)
+    """What is wrong with the calls that could not be read, which are left out."""
 
     def key(self) -> str:
         """Equal for a message and its repetition in a later history; a history has no names and times."""
@@ -83,12 +85,12 @@ class Talk:
     """Place of the first of the calls that were asked for last: what names no call answers one of these."""
 
     def take(self, said: Said) -> None:
-        """Add a message; ValueError for a role that there is not."""
+        """Add a message; ValueError for an unknown role, and for a spoilt call once the rest is in."""
         kind, actor = self.rules.speaker({"role": said.role, "content": said.text, "name": said.name})
         self.messages.append(said)
         if kind == "environment":
             self._surroundings(said, actor or ENVIRONMENT)
-        elif said.text or said.calls or not said.answers:
+        elif said.text or said.calls or not (said.answers or said.spoilt):
             actor = self.known(actor or said.name or said.role, kind, said.model)
             if said.text:
                 self._add(actor, "message", said.time, text=said.text)
@@ -98,6 +100,8 @@ class Talk:
                 self._call(actor, call, said.time)
         for answer in said.answers:
             self.answered(answer, said.time)
+        if said.spoilt:
+            raise ValueError("; ".join(said.spoilt))
 
     def known(self, name: str, kind: ParticipantKind, model: str | None = None) -> str:
         """The name, noted as a participant; one that somebody of another kind has gets the kind added."""

@@ -116,6 +116,18 @@ def test_a_message_keeps_its_place_whatever_its_timestamp_is(
     assert [event.time for event in found.events] == [time, None, None]
 
 
+def test_a_call_without_a_name_costs_itself_and_no_other_of_its_message(tmp_path: Path) -> None:
+    nameless = {"id": "c0", "type": "function", "function": {"arguments": "{}"}}
+    asked = {"role": "assistant", "content": "I look.", "tool_calls": [nameless, CALL]}
+    (found,), (wrong,) = read("chat", written(tmp_path / "a.jsonl", {"messages": [asked, MESSAGES[4]]}))
+    assert brief(found.events) == [
+        ("assistant", "message", "I look."),
+        ("assistant", "action", "search"),
+    ]
+    assert found.states[found.events[1].states["public"]] == {"observation": "A city."}
+    assert (wrong.line, wrong.reason) == (1, "messages[0]: tool_calls[].function.name: missing")
+
+
 def test_numbers_of_tokens_that_count_nothing_are_left_out(tmp_path: Path) -> None:
     usage = {"prompt_tokens": -1, "completion_tokens": 10**30}
     found = one("chat", written(tmp_path / "a.jsonl", {"messages": MESSAGES, "usage": usage}))
@@ -130,6 +142,12 @@ def test_an_outcome_that_is_no_finite_number_is_missing_and_its_session_is_not(
     found = one("chat", written(tmp_path / "a.jsonl", {"messages": MESSAGES, "outcomes": results}))
     assert [(o.name, o.value) for o in found.outcomes] == [("success", None), ("score", None), ("rounds", 3)]
     assert all((o.reason or "").startswith("not a finite number: ") for o in found.outcomes[:2])
+
+
+def test_half_a_character_in_the_first_line_does_not_hide_the_file(tmp_path: Path) -> None:
+    half = {"role": "user", "content": "a \ud83d"}
+    found = one("chat", written(tmp_path / "a.jsonl", {"messages": [half]}))
+    assert brief(found.events) == [("user", "message", "a \ufffd")]
 
 
 def test_a_conversation_that_grows_keeps_its_id_where_the_log_names_it(tmp_path: Path) -> None:
