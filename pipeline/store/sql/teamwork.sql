@@ -50,12 +50,20 @@ WITH team_events AS MATERIALIZED (
     SELECT trajectory_id, participant, value, sum(value) OVER (PARTITION BY trajectory_id) AS total
     FROM counts WHERE metric = 'messages'
 ), firsts AS (
-    SELECT trajectory_id,
-        min(try_cast(time AS TIMESTAMP)) FILTER (party = 'human' AND kind = 'message' AND NOT opening) AS spoke
-    FROM team_events GROUP BY trajectory_id
+    -- A later message's time is none of the first one's.
+    SELECT trajectory_id, min(seq) AS seq
+    FROM team_events WHERE party = 'human' AND kind = 'message' AND NOT opening GROUP BY trajectory_id
 ), begun AS (
-    SELECT trajectory_id, min(try_cast(time AS TIMESTAMP)) AS began FROM incoming_events WHERE NOT live_only
-    GROUP BY trajectory_id
+    -- A cast to TIMESTAMP passes over an offset; Z, or none, is taken for UTC.
+    SELECT e.trajectory_id, min(moment) AS began, any_value(moment) FILTER (e.seq = f.seq) AS spoke,
+        any_value(f.seq) AS answer
+    FROM (
+        SELECT trajectory_id, seq, CASE WHEN regexp_matches(time, ':\d\d[.\d]*[+-]\d\d(:?\d\d)?$')
+            THEN epoch_ms(try_cast(time AS TIMESTAMPTZ)) ELSE epoch_ms(try_cast(time AS TIMESTAMP)) END AS moment
+        FROM incoming_events WHERE NOT live_only
+    ) e
+    LEFT JOIN firsts f ON f.trajectory_id = e.trajectory_id
+    GROUP BY e.trajectory_id
 )
 SELECT metric, trajectory_id, value, 1.0 AS weight, NULL AS reason, participant, NULL AS scoring FROM counts
 UNION ALL
@@ -88,7 +96,8 @@ SELECT 'message_share', trajectory_id, value / nullif(total, 0), 1,
     CASE WHEN total = 0 THEN 'no messages' END, participant, NULL
 FROM spoken
 UNION ALL
-SELECT 'time_to_first_human_message', p.trajectory_id, date_diff('millisecond', began, spoke) / 1000, 1,
+SELECT 'time_to_first_human_message', p.trajectory_id, (spoke - began) / 1000, 1,
     CASE WHEN humans = 0 THEN 'no human in the team' WHEN began IS NULL THEN 'the log has no times'
-         WHEN spoke IS NULL THEN 'no human message' END, NULL, NULL
-FROM parties p LEFT JOIN firsts USING (trajectory_id) LEFT JOIN begun USING (trajectory_id)
+         WHEN answer IS NULL THEN 'no human message'
+         WHEN spoke IS NULL THEN 'the first human message has no time' END, NULL, NULL
+FROM parties p LEFT JOIN begun USING (trajectory_id)

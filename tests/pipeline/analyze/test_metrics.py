@@ -689,3 +689,30 @@ def test_a_process_metric_says_which_sessions_its_sample_could_not_take(store: S
     rows = metrics(store, by=["condition"], names=["halting_messages"])
     arms = {(row.group or {})["condition"]: row for row in rows}
     assert told not in (arms["a"].design or "")
+
+
+@pytest.mark.parametrize(
+    ("times", "value", "reason"),
+    [
+        (("2026-01-01T10:00:00+02:00", "2026-01-01T08:01:00Z", "2026-01-01T10:01:30.5+0200"), 90.5, None),
+        (("2026-01-01T10:00:00", "2026-01-01T10:00:09", "2026-01-01T10:01:00"), 60, None),
+        (("2026-01-01T10:00:00Z", None, None), None, "the first human message has no time"),
+        ((None, None, None), None, "the log has no times"),
+    ],
+)
+def test_the_first_human_message_comes_as_late_as_its_own_time_and_zone_say(
+    store: Store, tmp_path: Path, times: Sequence[str | None], value: float | None, reason: str | None
+) -> None:
+    said = [("user", "To Ulm."), ("assistant", "By train?"), ("user", "Yes."), ("user", "And back.")]
+    hours = [*times, "2026-01-01T23:00:00Z" if times[0] else None]
+    messages = [
+        {"role": role, "content": text, "timestamp": at} for (role, text), at in zip(said, hours, strict=True)
+    ]
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps({"id": "s", "messages": messages}))
+    (session,) = preview([path], ReadOptions())
+    assert isinstance(session, Trajectory)
+    with store.writing() as connection:
+        save(store, [session], connection)
+    first = metric(metrics(store, per_trajectory=True), "time_to_first_human_message")
+    assert (first.value, first.reason) == (value, reason)
