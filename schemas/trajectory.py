@@ -129,7 +129,7 @@ class Outcome(Model):
         if not isinstance(said, dict):
             return said
         text, value = said.get("text"), said.get("value")
-        if isinstance(value, (int, float)) and not _is_finite(value):
+        if isinstance(value, (int, float)) and not is_finite(value):
             return {**said, "value": None, "reason": f"not a finite number: {value!r:.40}"}
         if said.get("name") not in _RANGES:
             return said
@@ -147,7 +147,7 @@ class Outcome(Model):
         return why if isinstance(why, str) else None
 
 
-def _is_finite(value: float) -> bool:
+def is_finite(value: float) -> bool:
     """Whether tables can hold a number: neither NaN nor infinite, nor a whole one beyond all of them."""
     try:
         return math.isfinite(value)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 
 from ....schemas import JsonValue
+from ....schemas.trajectory import is_finite
 from ..base import expect, field, objects
 
 Json = dict[str, JsonValue]
@@ -108,8 +108,9 @@ def parse(log: Json) -> Log:
 
 
 def _score(value: JsonValue) -> float | None:
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return float(value) if number and math.isfinite(value) else None  # type: ignore[arg-type]
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not is_finite(value):
+        return None
+    return float(value)
 
 
 def _turns(turns: Iterable[JsonValue], bad: list[str]) -> Iterable[Turn]:

@@ -23,7 +23,7 @@ from functools import partial
 from pathlib import Path
 
 from ....schemas import Action, Event, JsonValue, Outcome, Participant, Quarantined, Trajectory, content_hash
-from ....schemas.trajectory import Setting
+from ....schemas.trajectory import Setting, is_finite, number_in
 from ..base import ReadOptions, attempted, json_file, json_lines, only_object
 from . import text as rehac_text
 from . import tree as rehac_tree
@@ -145,12 +145,13 @@ def _record(value: dict[str, JsonValue], row: int) -> _Record:
 
 
 def _number(value: Mapping[str, JsonValue], key: str) -> float | None:
-    """A score; None where it is missing, as NaN says too."""
-    number = value.get(key)
-    if number is None or (isinstance(number, float) and math.isnan(number)):
+    """A score, also where it is written as a text; None where it is missing, as NaN says too."""
+    given = value.get(key)
+    number = number_in(given) if isinstance(given, str) else given
+    if given is None or (isinstance(number, float) and math.isnan(number)):
         return None
-    if not isinstance(number, (int, float)) or not math.isfinite(number):
-        raise ValueError(f'"{key}" must be a finite number, got {number!r:.60}')
+    if not isinstance(number, (int, float)) or not is_finite(number):
+        raise ValueError(f'"{key}" must be a finite number, got {given!r:.60}')
     return float(number)
 
 

@@ -8,12 +8,12 @@ where the episode ends, a stringified tuple `('text', em, f1)`. Literals are rea
 from __future__ import annotations
 
 import ast
-import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ....schemas import JsonValue
+from ....schemas.trajectory import is_finite
 from .text import ACTORS, Step, step
 
 MAX_KEY = 200
@@ -87,7 +87,7 @@ def _node(value: JsonValue) -> tuple[str, tuple[float, float] | None]:
     if not (isinstance(parts, tuple) and len(parts) == 3 and isinstance(parts[0], str)):
         raise ValueError("expected ('text', em, f1)")
     body, *scores = parts
-    if not all(isinstance(score, (int, float)) and math.isfinite(score) for score in scores):
+    if not all(isinstance(score, (int, float)) and is_finite(score) for score in scores):
         raise ValueError(f"em and f1 must be finite numbers, got {scores!r:.80}")
     return body, (float(scores[0]), float(scores[1]))
 

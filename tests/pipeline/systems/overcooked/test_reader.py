@@ -247,7 +247,7 @@ def test_of_several_episodes_in_a_file_the_first_counts_and_the_others_are_named
     assert reasons[-1] == "total_action_list[3]: more than two agents"
 
 
-@pytest.mark.parametrize("score", [float("nan"), True, None])
+@pytest.mark.parametrize("score", [float("nan"), True, None, 10**400], ids=["nan", "true", "none", "10**400"])
 def test_a_score_that_is_no_number_is_missing_and_the_run_is_read(tmp_path: Path, score: Any) -> None:
     run = read(changed(tmp_path, lambda log: log.update(total_score=score)))
     (outcome,) = [o for o in run.outcomes if o.name == "score"]

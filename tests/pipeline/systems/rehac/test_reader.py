@@ -201,6 +201,7 @@ def test_a_literal_over_the_limit_is_not_parsed(tmp_path: Path) -> None:
         ),
         ('{"trajectory": "<solver> agent\\n", "f1": "high"}', "\"f1\" must be a finite number, got 'high'"),
         ('{"trajectory": "<solver> agent\\n", "f1": 1e999}', '"f1" must be a finite number, got inf'),
+        (f'{{"trajectory": "<solver> agent\\n", "f1": 1{"0" * 400}}}', '"f1" must be a finite number'),
         (
             '{"trajectory": "<solver> agent\\n", "idx": 1.5}',
             '"idx" must be a whole number or a text, got 1.5',
@@ -215,6 +216,23 @@ def test_a_bad_line_is_named_and_nothing_else_is_lost(tmp_path: Path, line: str,
     assert isinstance(before, Trajectory) and isinstance(after, Trajectory)
     assert isinstance(bad, Quarantined)
     assert bad.line == 2 and reason in bad.reason
+
+
+def test_a_score_beyond_all_numbers_costs_a_tree_no_other_episode(tmp_path: Path) -> None:
+    path = tmp_path / "localgpt_dev.jsonl"
+    path.write_text(json.dumps({"(1, '0')": repr((STEP, 1, 10**400)), "(1, '1')": repr((STEP, 1, 1))}))
+    wrong, found = reader.read(path, ReadOptions())
+    assert isinstance(found, Trajectory) and found.native_id == "localgpt_dev/1/1"
+    assert isinstance(wrong, Quarantined) and "em and f1 must be finite numbers" in wrong.reason
+
+
+def test_a_score_may_be_the_text_of_a_number(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps({"trajectory": "Question: x?\n" + STEP, "em": "1", "f1": "0.5"}))
+    (found,) = reader.read(path, ReadOptions())
+    assert isinstance(found, Trajectory)
+    said = {outcome.name: outcome.value for outcome in found.outcomes}
+    assert (said["f1"], said["success"]) == (0.5, 1)
 
 
 def test_a_step_without_an_action_is_a_failed_one(tmp_path: Path) -> None:
