@@ -41,12 +41,9 @@ class SessionFiles:
         self.quarantined: list[Quarantined] = []
         self._stale = False
         self.performance = self._performance()
+        self.ended = not self._stale and folder is not None and (folder / PERFORMANCE).is_file()
+        """Whether the session came to its end: the file that Co-Gym writes then is there, readable or not."""
         self.simulated_user = folder is not None and (folder / SIMULATED_USER).is_dir()
-
-    @property
-    def ended(self) -> bool:
-        """Whether the session came to its end, as the file that Co-Gym writes then tells."""
-        return self.performance is not None
 
     def delivered(self) -> bool | None:
         """Whether the last state holds a result: a text, and for related work a library too."""
@@ -121,7 +118,7 @@ def outcomes(events: Sequence[Event], files: SessionFiles, limit: StepLimit | No
     yield reason
     performance = files.performance or {}
     yield _delivered(performance, reason.text, files)
-    yield _task_performance(performance)
+    yield _task_performance(performance, unreadable=files.ended and files.performance is None)
     result = performance.get("outcome")
     yield Outcome(name="result", text=result if isinstance(result, str) else editor_text(files.final_state))
 
@@ -197,13 +194,15 @@ def _delivered(performance: dict[str, Any], reason: str | None, files: SessionFi
     return Outcome(name="delivered", value=float(result))
 
 
-def _task_performance(performance: dict[str, Any]) -> Outcome:
+def _task_performance(performance: dict[str, Any], *, unreadable: bool) -> Outcome:
     rating = performance.get("performance_rating")
     details = {k: v for k, v in performance.items() if k not in ("outcome", "performance_rating")} or None
     value = _number(rating)
     if value is not None:
         return Outcome(name="task_performance", value=value, data=details)
     reason = "its evaluation found no score" if rating == "" else "the log has no performance rating"
+    if unreadable:
+        reason = f"nothing can be read of its {PERFORMANCE}"
     return Outcome(name="task_performance", reason=reason, data=details)
 
 

@@ -256,6 +256,17 @@ def test_a_broken_file_beside_the_log_costs_only_itself(tmp_path: Path, content:
     assert found.events[-1].text == "One"
 
 
+@pytest.mark.parametrize("content", ['{"task_completion": 1, "perf', "[]", ""])
+def test_an_evaluation_that_cannot_be_read_still_says_that_its_session_ended(
+    tmp_path: Path, content: str
+) -> None:
+    log = Log().say(AGENT, "One").write(AGENT, "Plan")
+    (found,), _ = pieces(log.folder(tmp_path / "env_x", {"task_performance.json": content}))
+    said = {outcome.name: outcome for outcome in found.outcomes}
+    assert (said["end_reason"].text, said["delivered"].value) == ("time_out", 1)
+    assert said["task_performance"].reason == "nothing can be read of its task_performance.json"
+
+
 @pytest.mark.parametrize("name", ["../elsewhere", "a" * 5000, "with\x00nul"])
 def test_a_role_never_leads_out_of_the_session_folder(tmp_path: Path, name: str) -> None:
     (tmp_path / "elsewhere").mkdir()
