@@ -21,6 +21,7 @@ from .otlp_spans import Span
 
 SYSTEM = "openinference"
 LOOK = 64 * 1024
+IDS = ("span_id", "id", "context.span_id")
 _PERIOD = re.compile(r"P(?:(\d+)D)?T?(?:(\d+)H)?(?:(\d+)M)?(?:([\d.]+)S)?")
 
 
@@ -70,19 +71,28 @@ def spans_of(value: JsonValue | Quarantined, source: str, line: int | None) -> I
 def _tree(
     given: dict[str, Any], parent: str | None, source: str, line: int | None
 ) -> Iterator[Span | Quarantined]:
-    """A span, then those in it."""
+    """A span, then those in it, which a broken one leaves to the span above."""
+    given = _filled(given)
+    above = parent
     try:
         span = _span(given, parent)
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
-        name = given.get("span_id", given.get("id", "?"))
+        name = next((given[key] for key in IDS if key in given), "?")
         yield Quarantined(
             source=source, line=line, reason=f"span {name}: not as OpenInference has it: {error!r}"
         )
-        return
-    yield span
-    for child in given.get("child_spans") or []:
+    else:
+        above = span.id
+        yield span
+    inner = given.get("child_spans")
+    for child in inner if isinstance(inner, list) else []:
         if isinstance(child, dict):
-            yield from _tree(child, span.id, source, line)
+            yield from _tree(child, above, source, line)
+
+
+def _filled(given: dict[str, Any]) -> dict[str, Any]:
+    """What a span says: a table of spans has every column for each, empty ones as null or NaN."""
+    return {key: value for key, value in given.items() if value is not None and value == value}
 
 
 def _span(given: dict[str, Any], parent: str | None) -> Span:
@@ -94,7 +104,7 @@ def _span(given: dict[str, Any], parent: str | None) -> Span:
         for key, value in given.items()
         if key.startswith("attributes.")
     }
-    flat |= dict(attributes if all("." in key for key in attributes) else _attributes(attributes))
+    flat |= _filled(dict(attributes if all("." in key for key in attributes) else _attributes(attributes)))
     if given.get("span_kind") in (*OPERATIONS, "CHAIN"):
         flat.setdefault(KIND, given["span_kind"])
     start = _nanoseconds(given.get("timestamp", given.get("start_time")))

@@ -162,11 +162,32 @@ def test_the_advice_fits_the_kind_of_spans(tmp_path: Path, attributes: dict[str,
     assert trajectories == [] and advice in wrong[-1].reason
 
 
-def test_a_span_that_is_none_costs_only_itself_and_those_in_it(tmp_path: Path) -> None:
+def test_a_span_that_is_none_costs_only_itself(tmp_path: Path) -> None:
     value = nested(c={"timestamp": "never"})
     trajectories, wrong = read("openinference", written(tmp_path / "a.json", value))
     assert [item.reason.partition(":")[0] for item in wrong] == ["span c"]
     assert brief(trajectories[0].events) == EXPECTED
+
+
+def test_a_span_that_is_none_does_not_cost_those_in_it(tmp_path: Path) -> None:
+    value = nested(a={"timestamp": "never"})
+    trajectories, wrong = read("openinference", written(tmp_path / "a.json", value))
+    assert [item.reason.partition(":")[0] for item in wrong] == ["span a"]
+    assert [(kind, what) for _, kind, what in brief(trajectories[0].events)] == [e[1:] for e in EXPECTED]
+
+
+@pytest.mark.parametrize("empty", [None, float("nan")])
+def test_empty_cells_of_a_table_of_spans_say_nothing(tmp_path: Path, empty: float | None) -> None:
+    columns = {f"attributes.{key}" for _, _, _, attributes in SPANS for key in attributes}
+    columns |= {"parent_id", "attributes.session.id", "status_message", "events"}
+    rows = []
+    for span in flat():
+        own = {f"attributes.{key}": value for key, value in span["attributes"].items()}
+        ids = {f"context.{key}": value for key, value in span["context"].items()}
+        said = {key: value for key, value in span.items() if key not in ("attributes", "context")}
+        rows.append(dict.fromkeys(columns, empty) | own | ids | {k: v for k, v in said.items() if v})
+    found = one("openinference", written(tmp_path / "a.jsonl", *rows))
+    assert (found.native_id, brief(found.events)) == ("t1", EXPECTED)
 
 
 def test_hostile_spans_are_no_reason_to_fail(tmp_path: Path) -> None:
