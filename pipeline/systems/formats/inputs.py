@@ -20,7 +20,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from ....schemas import JsonValue, Quarantined
-from ..base import json_file, json_lines
+from ..base import numbered_lines, parsed
 from .mapping import Input, Mapping
 from .numbered import gathered
 from .paths import getter, several
@@ -120,14 +120,34 @@ def _whole(path: Path, given: Input) -> Iterator[Record]:
     elif form == "json":
         yield from _of_json(path, given.sessions)
     else:
-        yield from json_lines(path)
+        yield from _lines(path)
+
+
+def record(line: bytes | None, source: str, number: int | None) -> JsonValue | Quarantined:
+    """The value of a line, or of a file (`number` None), with null for NaN, or what is wrong with it."""
+    value = parsed(line, source, number)
+    return value if isinstance(value, Quarantined) or not line or b"NaN" not in line else _filled(value)
+
+
+def _filled(value: JsonValue) -> JsonValue:
+    """Null in place of NaN, which JSON has not, and which programs write where a cell is empty."""
+    if isinstance(value, dict):
+        return {key: _filled(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_filled(one) for one in value]
+    return None if value != value else value
+
+
+def _lines(path: Path) -> Iterator[Record]:
+    for number, line in numbered_lines(path):
+        yield number, record(line, str(path), number)
 
 
 def _of_json(path: Path, sessions: str | None) -> Iterator[Record]:
     """A list's items, those of the list at `sessions`, or the one object; JSON Lines under this name too."""
-    value = json_file(path)
+    value = record(path.read_bytes(), str(path), None)
     if isinstance(value, Quarantined):
-        lines = list(json_lines(path))
+        lines = list(_lines(path))
         several = len(lines) > 1 and not isinstance(lines[0][1], Quarantined)
         yield from lines if several else [(None, value)]
         return
@@ -276,7 +296,7 @@ def _cells(row: dict[str, Any]) -> dict[str, JsonValue]:
 
 
 def plain(value: Any) -> JsonValue:
-    """A value of a table as JSON has it: times as ISO 8601, bytes as their text."""
+    """A value of a table as JSON has it: times as ISO 8601, bytes as their text, NaN as null."""
     if isinstance(value, dict):
         return {str(key): plain(one) for key, one in value.items()}
     if isinstance(value, (list, tuple)):
@@ -289,6 +309,6 @@ def plain(value: Any) -> JsonValue:
         return float(value)
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
-    if value is None or isinstance(value, (str, int, float, bool)):
-        return value
-    return str(value)
+    if value is None or value != value:
+        return None
+    return value if isinstance(value, (str, int, float, bool)) else str(value)

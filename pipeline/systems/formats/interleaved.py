@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ....schemas import JsonValue, Quarantined
-from ..base import Span, parsed, placed_lines
+from ..base import Span, placed_lines
+from . import inputs
 
 
 @dataclass
@@ -35,7 +36,7 @@ def spans(path: Path, name: Callable[[JsonValue], str | None], size: int) -> Ite
     """
     extents: dict[str | int, _Extent] = {}
     for number, begin, end, line in placed_lines(path):
-        value = parsed(line, str(path), number)
+        value = inputs.record(line, str(path), number)
         own = None if isinstance(value, Quarantined) else name(value)
         key = number if own is None else own
         if (extent := extents.get(key)) is None:

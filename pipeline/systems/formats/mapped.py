@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from ....schemas import JsonValue, Quarantined, Trajectory
-from ..base import ReadOptions, Span, json_lines, numbered_lines, only_object, parsed, sheltered
+from ..base import ReadOptions, Span, json_lines, numbered_lines, only_object, sheltered
 from . import inputs, interleaved, mapped_messages, mapped_spans, turns
 from .inputs import Record
 from .mapped_paths import MappedSessions, Numbered
@@ -138,7 +138,7 @@ def _once(
     for number, line in numbered_lines(path, span):
         mark = sha256(line or b"", usedforsecurity=False).digest()
         if mark not in seen:
-            value = parsed(line, str(path), number)
+            value = inputs.record(line, str(path), number)
             if not isinstance(value, Quarantined):
                 seen.add(mark)
             yield number, value
@@ -165,7 +165,8 @@ def _of_events(
     """One event a record."""
     events: Callable[[], Iterable[Record]] = partial(inputs.records, path, sessions.mapping.input)
     if span is not None:
-        some = [(number, parsed(line, str(path), number)) for number, line in numbered_lines(path, span)]
+        lines = numbered_lines(path, span)
+        some = [(number, inputs.record(line, str(path), number)) for number, line in lines]
         events = partial(iter, some)
     last, records = _last_records(events(), sessions)
     opened: dict[str, list[Numbered]] = {}

@@ -41,6 +41,7 @@ class Speakers:
             return self.known(named_as, rule.kind), rule.kind
         if not is_name(actor) and constant is not None:
             actor, role = constant, constant
+        actor = actor if is_name(actor) else role
         if not is_name(actor):
             raise ValueError(f"actor: expected a name, got {named(actor)}")
         name, kind = how.stripped(str(actor)), self._kind(role)

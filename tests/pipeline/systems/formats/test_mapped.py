@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import polars
 import pytest
 
 from coaudit.pipeline.errors import SourceError
@@ -108,7 +109,7 @@ def test_a_word_is_the_number_that_the_mapping_says(tmp_path: Path, said: Any, v
     assert (outcome.name, outcome.value, outcome.value is None) == ("success", value, bool(outcome.reason))
 
 
-@pytest.mark.parametrize("number", [float("nan"), float("-inf"), 10**400], ids=["nan", "-inf", "10**400"])
+@pytest.mark.parametrize("number", [float("-inf"), 10**400], ids=["-inf", "10**400"])
 def test_a_session_whose_outcome_is_no_finite_number_lacks_that_alone(tmp_path: Path, number: float) -> None:
     found = one("mapped", written(tmp_path / "a.jsonl", SESSION | {"ok": number}), map=MAP)
     assert [o.value for o in found.outcomes] == [None]
@@ -121,6 +122,36 @@ def test_a_time_without_end_is_named_and_not_counted_down(tmp_path: Path, number
     _, (wrong,) = read("mapped", path, map=FLAT)
     assert wrong.line == 2
     assert wrong.reason.startswith("time: expected a text or a number, got ")
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.json", "a.parquet"])
+def test_nan_is_an_empty_cell_and_nobodys_name_or_outcome(tmp_path: Path, name: str) -> None:
+    empty = float("nan")
+    rows: list[dict[str, Any]] = [
+        {"session": "s1", "role": "user", "actor": empty, "text": "To Ulm.", "ok": empty},
+        {"session": "s1", "role": "assistant", "actor": empty, "text": "By train?", "ok": 1.0},
+    ]
+    path = tmp_path / name
+    if name == "a.parquet":
+        polars.DataFrame(rows).write_parquet(path)
+    elif name == "a.json":
+        path.write_text(json.dumps(rows))
+    else:
+        written(path, *rows)
+    names = '[trajectory]\nnative_id = "session"\n[outcomes]\nsuccess = "ok"\n'
+    found = one("mapped", path, map=names + '[event]\nrole = "role"\nactor = "actor"\ntext = "text"\n')
+    assert brief(found.events) == [("user", "message", "To Ulm."), ("assistant", "message", "By train?")]
+    assert [outcome.value for outcome in found.outcomes] == [1]
+
+
+def test_a_tool_that_is_nan_is_none_and_a_text_that_is_nan_is_not_said(tmp_path: Path) -> None:
+    said = {"who": {"role": "guide", "name": "Bot"}, "n": 1, "say": float("nan"), "do": {"name": "book"}}
+    told = {"who": {"role": "user", "name": "Ada"}, "n": 0, "say": "NaN?", "do": float("nan")}
+    found = one("mapped", written(tmp_path / "a.jsonl", SESSION | {"log": [told, said]}), map=MAP)
+    assert [(e.actor, e.kind, e.text) for e in found.events] == [
+        ("Ada", "message", "NaN?"),
+        ("Bot", "action", None),
+    ]
 
 
 def test_numbers_of_an_outcome_that_is_not_mapped_are_refused() -> None:
