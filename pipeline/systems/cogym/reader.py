@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from ....schemas import JsonValue, Participant, Quarantined, Trajectory, content_hash
 from ....schemas.trajectory import Setting
@@ -133,8 +134,7 @@ def _read_released(
     if isinstance(content, Quarantined):
         yield content
         return
-    logged = content.get("event_log")
-    log = parsed(logged.encode(), str(path), line) if isinstance(logged, str) else logged
+    log = _log_of(content.get("event_log"), str(path), line)
     if not isinstance(log, list):
         yield Quarantined(source=str(path), line=line, reason="event_log must be a list of records")
         return
@@ -158,7 +158,7 @@ def _read_released(
     files = SessionFiles(None, final_state=session.last.current_observation.public)
     limit = step_limit({}, session.first.team, options.max_steps) if options.max_steps else None
     yield Trajectory(
-        id=content_hash(SYSTEM, log)[:16],
+        id=content_hash(SYSTEM, [one for one in log if not isinstance(one, Quarantined)])[:16],
         native_id=name,
         source=str(path),
         system=SYSTEM,
@@ -173,6 +173,17 @@ def _read_released(
         outcomes=(*outcomes(session.events, files, limit), *rated_outcomes(content)),
         states=session.states,
     )
+
+
+def _log_of(logged: JsonValue, source: str, line: int | None) -> JsonValue | list[Any] | Quarantined:
+    """A released log: a list of records, the text of one, or the text of an event_log.jsonl."""
+    if not isinstance(logged, str):
+        return logged
+    whole = parsed(logged.encode(), source, line)
+    if isinstance(whole, list):
+        return whole
+    records = [parsed(one.encode(), source, line) for one in logged.split("\n") if one.strip()]
+    return records if records and isinstance(records[0], dict) else whole
 
 
 def _grown_id(name: str, session: Session) -> str:

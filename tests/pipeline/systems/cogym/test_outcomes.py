@@ -403,6 +403,18 @@ def test_a_released_log_may_be_the_text_of_one_and_a_rating_the_text_of_a_number
     assert (found.events[-1].text, outcome(found, "outcome_rating").value) == ("Hello", 4)
 
 
+def test_a_released_log_may_be_the_text_of_its_lines_and_a_broken_one_costs_itself(tmp_path: Path) -> None:
+    records = Log(team=("agent", "user_7")).say("agent", "Hello").records
+    lines = [json.dumps(record) for record in records]
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps({"modelName": "gpt-4o", "event_log": "\n".join([*lines, '{"role": "ag'])}))
+    (found,), (wrong,) = pieces(path)
+    assert found.events[-1].text == "Hello"
+    assert wrong.reason.startswith("not JSON: ")
+    path.write_text(json.dumps({"modelName": "gpt-4o", "event_log": records}))
+    assert read(path).id == found.id
+
+
 def test_a_completion_that_is_no_number_delivers_nothing(tmp_path: Path) -> None:
     files = {"task_performance.json": '{"outcome": "", "task_completion": NaN}'}
     assert outcome(read(Log().finish().folder(tmp_path / "env_x", files)), "delivered").value == 0
