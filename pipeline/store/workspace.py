@@ -41,11 +41,21 @@ class Workspace:
                 raise StoreError(
                     f"{named}: a workspace in an object store is {named.partition(':')[0]}://..."
                 )
-            return cls(Path(named))
+            workspace = cls(Path(named))
+            workspace._check_name()
+            return workspace
         from .remote import Remote
 
         remote = Remote(named)
         return cls(remote.folder, remote=remote)
+
+    def _check_name(self) -> None:
+        """StoreError where DuckDB cannot name the database: what follows a `?` are parameters to it."""
+        if "?" in str(self.path.absolute()) and self.store_url == str(self.database):
+            raise StoreError(
+                f"{self.path.absolute()}: a workspace's path must have no ?, where a name ends for "
+                "DuckDB; rename the folder, or name another by --workspace"
+            )
 
     def looked_at(self) -> Workspace:
         """The same, of which nothing may be written."""

@@ -111,3 +111,13 @@ def test_nothing_is_written_or_asked_with_a_store_that_is_only_looked_at(folder:
         VERBS[verb](store)
     assert list(_files(folder)) == before
     assert metrics(store)
+
+
+def test_a_path_that_a_database_cannot_have_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    folder = tmp_path / "why?"
+    with pytest.raises(StoreError, match="must have no \\?"):
+        Workspace.at(folder)
+    assert not folder.exists()
+    folder.mkdir()
+    (folder / "coaudit.toml").write_text('store = "ducklake:postgres:dbname=study"')
+    assert Workspace.at(folder).path == folder
