@@ -51,7 +51,7 @@ def opening(trajectory: Trajectory, events: int = 6) -> str:
     more = len(trajectory.events) - events
     team = ", ".join(f"{p.name} ({p.kind})" for p in trajectory.participants[:8])
     results = ", ".join(
-        f"{o.name} {o.text if o.value is None else number(o.value)}" for o in trajectory.outcomes
+        f"{o.name} {(o.text or '–') if o.value is None else number(o.value)}" for o in trajectory.outcomes
     )
     head = [f"{trajectory.native_id}: {team}", *([f"outcomes: {results}"] if results else [])]
     return "\n".join([*head, *shown, *([f"      … {more} more events"] if more > 0 else [])])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from . import guess_spans
 from .guess_made import Guess
@@ -27,7 +28,7 @@ from .guess_names import (
     named,
     verdicts,
 )
-from .guess_records import repeats, rows_per, value_at
+from .guess_records import distinct, repeats, value_at
 from .guess_shapes import in_dialect, of_list, of_messages, of_pairs, of_spans, of_table, of_text
 from .mapped_paths import PLACES
 from .survey import PathSeen, Survey
@@ -243,22 +244,26 @@ def _places(seen: Survey) -> list[str]:
 
 def _ids(heads: dict[str, PathSeen], seen: Survey) -> list[str]:
     """Fields that tell the records apart: one, or as few as it takes."""
-    n = len(seen.records)
     if seen.sides:
         return [*_whole(heads, seen), "side"]
+    records = distinct(seen)
     names = (*SESSION, "index", "idx", "number")
-    candidates = [one for one in named(heads, names) if one.only("text", "number") and one.count == n]
+    everywhere = [one for one in heads.values() if one.count == len(seen.records)]
+    candidates = [one for one in named(heads, names) if one.only("text", "number") and one in everywhere]
     for one in candidates:
-        if rows_per(one, seen) == 1 and (one.mean_length <= 100):
+        if _tell_apart([one.path], records) and (one.mean_length <= 100):
             return [one.path]
     chosen: list[str] = []
     more = [one for one in named(heads, ("trial", "run", "seed", "epoch", "attempt", "round", *HEAD["task"]))]
     more += named(heads, (*HEAD["agent"], *HEAD["agent_model"]))
     for one in [*candidates[:1], *more] if candidates else []:
-        if one.count != n or one.path in chosen:
+        if one not in everywhere or one.path in chosen:
             continue
         chosen.append(one.path)
-        rows = {tuple(str(value_at(record, path)) for path in chosen) for record in seen.records}
-        if len(rows) == n:
+        if _tell_apart(chosen, records):
             return chosen
     return []
+
+
+def _tell_apart(paths: list[str], records: list[dict[str, Any]]) -> bool:
+    return len({tuple(str(value_at(record, path)) for path in paths) for record in records}) == len(records)

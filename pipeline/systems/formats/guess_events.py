@@ -19,6 +19,7 @@ from .guess_names import (
     SECRET,
     SPEAKERS,
     SPEECH,
+    SUBJECTS,
     TOOL_NAMES,
     TOOLS,
     first_one,
@@ -165,7 +166,8 @@ def _beside(made: Guess, seen: Survey, action: PathSeen) -> None:
 def _named_roles(made: Guess, seen: Survey, inside: str, role: PathSeen) -> None:
     """Who speaks: by their role or, where it tells more, by their name."""
     candidates = named(seen.paths, NAMES["actor"], inside)
-    name = first_one([one for one in candidates if one is not role and is_speaker(one)])
+    candidates = [one for one in candidates if one is not role and is_speaker(one)]
+    name = first_one([one for one in candidates if inside or not is_spoken_with(one, role.path, seen)])
     values: Counter[str] = Counter(dict(role.values))
     if name is not None:
         names, roles = names_and_roles(seen, inside, name.path, role.path)
@@ -182,6 +184,18 @@ def _named_roles(made: Guess, seen: Survey, inside: str, role: PathSeen) -> None
     if role.key.lower() in PEOPLE and "actor" not in made.event and not _two_sides(made.roles):
         made.roles = [one if one.known else replace(one, kind="human") for one in made.roles]
     _with_bots(made, seen, inside, role)
+
+
+def is_spoken_with(one: PathSeen, role: str, seen: Survey) -> bool:
+    """Whether a column of a table is of people, and beside most of them stand several speakers: with them,
+    and not only by them, is spoken."""
+    if one not in named(seen.paths, SUBJECTS, depth=0):
+        return False
+    beside: dict[str, set[str]] = {}
+    for record in seen.records:
+        if (who := value_at(record, one.path)) and (speaker := value_at(record, role)):
+            beside.setdefault(str(who), set()).add(str(speaker))
+    return sum(len(speakers) > 1 for speakers in beside.values()) > 0.6 * len(beside)
 
 
 def _two_sides(roles: list[Role]) -> bool:

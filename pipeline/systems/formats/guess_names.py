@@ -176,6 +176,11 @@ REQUESTS = (
 """What a session is asked for, where it stands beside the session."""
 PEOPLE = {"user", "user_id", "userid", "username", "user_name", "participant", "participant_id", "member"}
 """Fields whose names are people's where nothing in them says otherwise."""
+SUBJECTS = (
+    *("participant_id", "participant", "subject_id", "subject", "respondent_id", "respondent", "pid"),
+    *("prolific_pid", "prolific_id", "student_id", "user_id", "userid", "worker_id"),
+)
+"""Whose session it is, where nothing else tells sessions apart."""
 CALLED = ("user", "user_id", "username", "user_name", "bot_name", "name")
 """Where people and bots have their names or ids."""
 BOTS_ARE = ("is_bot", "bot", "is_agent", "is_ai", "automated")

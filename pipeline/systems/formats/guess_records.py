@@ -33,6 +33,14 @@ def rows_per(one: PathSeen, seen: Survey) -> float:
     return len(values) / max(1, len(set(map(str, values))))
 
 
+def distinct(seen: Survey) -> list[dict[str, Any]]:
+    """The records without those that repeat another, which are not read twice."""
+    different: dict[str, dict[str, Any]] = {}
+    for record in seen.records:
+        different.setdefault(repr(record), record)
+    return list(different.values())
+
+
 def value_at(record: object, path: str) -> object:
     for key in re.split(r"(?<!\\)\.", path):
         plain = key.replace("\\", "")

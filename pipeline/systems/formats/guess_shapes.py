@@ -7,9 +7,20 @@ import re
 from collections import Counter
 
 from . import dialects, guess_acts, guess_calls, guess_spans
-from .guess_events import names_and_roles, of_events
+from .guess_events import is_spoken_with, names_and_roles, of_events
 from .guess_made import Guess
-from .guess_names import CHAT, NAMES, PAIRS, SESSION, first_one, is_label, is_said, is_speaker, named
+from .guess_names import (
+    CHAT,
+    NAMES,
+    PAIRS,
+    SESSION,
+    SUBJECTS,
+    first_one,
+    is_label,
+    is_said,
+    is_speaker,
+    named,
+)
 from .guess_records import events_of, items_in, repeats, value_at
 from .guess_roles import Role, role_of, roles_of
 from .guess_text import FENCED, fenced, pattern_of, speakers
@@ -193,6 +204,9 @@ def of_table(made: Guess, seen: Survey) -> bool:
     role = made.event.get("role")
     used = {one for path in made.event.values() for one in several(path)}
     sessions = [one for one in named(seen.paths, SESSION) if one.path not in used and repeats(one, seen)]
+    if not sessions and isinstance(role, str):
+        whose = [one for one in named(seen.paths, SUBJECTS, depth=0) if one.path not in used]
+        sessions = [one for one in whose if repeats(one, seen) and is_spoken_with(one, role, seen)]
     made.native_id = [sessions[0].path] if sessions else []
     made.at = None
     made.tags = _constant(seen, made.native_id, used)

@@ -379,3 +379,21 @@ def test_what_was_said_is_known_by_its_words_where_its_name_tells_nothing(tmp_pa
     mapping = tomllib.loads(draft(log).text)
     assert mapping["event"]["text"] == "Wortlaut"
     assert mapping["outcomes"] == {"solved?": "solved?"}
+
+
+def test_a_session_that_a_log_has_twice_keeps_its_id(tmp_path: Path) -> None:
+    log = tmp_path / "set.jsonl"
+    turns = [{"role": "user", "content": "To Ulm?"}, {"role": "assistant", "content": "Yes."}]
+    records = [{"conversation_hash": f"h{n}", "model": "m", "conversation": turns} for n in (0, 1, 2, 3, 2)]
+    log.write_text("".join(f"{json.dumps(record)}\n" for record in records))
+    assert tomllib.loads(draft(log).text)["trajectory"]["native_id"] == "conversation_hash"
+
+
+def test_a_participant_with_whom_both_sides_speak_is_the_session(tmp_path: Path) -> None:
+    log = tmp_path / "chat.csv"
+    rows = [f"P{n // 4},{n // 4 % 2},{n % 4 + 1},{('Person', 'AI')[n % 2]},what {n} says" for n in range(32)]
+    log.write_text("\n".join(["Participant ID,condition,turn,speaker,message", *rows]) + "\n")
+    mapping = tomllib.loads(draft(log).text)
+    assert mapping["trajectory"] == {"native_id": "Participant ID", "condition": "condition"}
+    assert mapping["event"]["role"] == "speaker"
+    assert mapping["roles"] == {"Person": "human", "AI": "agent"}
