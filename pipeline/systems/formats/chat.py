@@ -199,7 +199,7 @@ def _count(told: Talk, usage: JsonValue) -> None:
     agents = [name for name, kind in told.kinds.items() if kind == "agent"]
     if isinstance(usage, dict) and len(agents) == 1:
         counts = [usage.get(key) for key in ("prompt_tokens", "completion_tokens")]
-        prompt, completion = (c if isinstance(c, int) else 0 for c in counts)
+        prompt, completion = (c if isinstance(c, int) else None for c in counts)
         told.used(agents[0], prompt, completion)
 
 

@@ -112,11 +112,13 @@ class Talk:
             self.models.setdefault(name, model)
         return name
 
-    def used(self, name: str, prompt: int, completion: int) -> None:
-        """Count tokens of a participant; what can be no count (-1, or beyond all tables) is left out."""
-        tokens = self.tokens.setdefault(name, {"prompt_tokens": 0, "completion_tokens": 0})
+    def used(self, name: str, prompt: int | None, completion: int | None) -> None:
+        """Count tokens of a participant; None is not known, and no 0, and so is what can be no count (-1, or
+        beyond all tables)."""
+        tokens = self.tokens.setdefault(name, {})
         for kind, count in (("prompt_tokens", prompt), ("completion_tokens", completion)):
-            tokens[kind] += count if 0 <= count < MOST_TOKENS else 0
+            if count is not None and 0 <= count < MOST_TOKENS:
+                tokens[kind] = tokens.get(kind, 0) + count
 
     def answered(self, answer: Answer, time: str | None = None, by: str = ENVIRONMENT) -> None:
         """Note what a tool said after the call that it answers, with the first answer standing."""

@@ -303,7 +303,7 @@ def _speaks(span: Span, others: list[Span]) -> bool:
     return not any(one.operation in MODEL_CALLS and one.said_any() for one in below)
 
 
-def _tokens(span: Span, name: str, old: str) -> int:
+def _tokens(span: Span, name: str, old: str) -> int | None:
     usage = "gen_ai.usage.{}_tokens".format
     given = span.attributes.get(usage(name), span.attributes.get(usage(old)))
-    return given if isinstance(given, int) else 0
+    return given if isinstance(given, int) else None
