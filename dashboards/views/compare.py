@@ -8,12 +8,11 @@ from typing import Any
 
 import streamlit as st
 
-from ...annotation.statistics.estimate import UNIT
 from ...pipeline.analyze import compare, failures
-from ...pipeline.analyze.totals import OUTCOME, bounds_of
+from ...pipeline.analyze.totals import OUTCOME
 from ...pipeline.report import Number, Table
 from ...pipeline.report.names import named
-from ...pipeline.report.tables import Cell, place
+from ...pipeline.report.tables import PERCENT, Cell, place
 from ...pipeline.store import Selection, Store
 from ...pipeline.store.selection import COLUMNS
 from ...pipeline.systems import OF_ONE
@@ -187,7 +186,7 @@ def measured(rows: Sequence[Row], by: str) -> Table:
     for row in _sorted(rows):
         name, scoring = _read(row["metric"])
         measure = OF_ONE.get(name, name)
-        share = bounds_of(measure) == UNIT
+        share = name in PERCENT
         values = zip(row["groups"], (row["first"], row["second"]), strict=True)
         cells = (
             Number(v, percent=share, reason=row["reason"], of=(place(by, group), ("sort", measure)))

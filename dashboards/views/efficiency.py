@@ -39,14 +39,22 @@ def show(only: Selection) -> None:
     _balance(rows)
 
 
+def _group(row: Metric) -> dict[str, Any]:
+    """What a row is of; colours and axes call `–` what a log does not say."""
+    return {
+        by: "–" if value is None else str(value)
+        for by, value in zip(BY, (row.group or {}).values(), strict=True)
+    }
+
+
 def _wide(rows: list[Metric], *names: str) -> list[dict[str, Any]]:
     """A row for each group that has all the metrics, with a column for each of them."""
     by_name: dict[tuple[str, ...], dict[str, Any]] = {}
     # A system's own reading has no scoring: it comes last and stays.
     for row in sorted(rows, key=lambda row: row.scoring is None):
         if row.metric in names and row.value is not None and row.participant is None:
-            key = tuple(str(v) for v in (row.group or {}).values())
-            line = by_name.setdefault(key, dict(zip(BY, key, strict=True)))
+            group = _group(row)
+            line = by_name.setdefault(tuple(group.values()), group)
             line |= {
                 row.metric: row.value,
                 f"{row.metric}_low": row.low,
@@ -168,7 +176,7 @@ def _without_days(rows: list[Metric]) -> None:
     """Efficiency by condition, of logs that say nothing of when."""
     shown = [
         {
-            **dict(zip(BY, (str(value) for value in (row.group or {}).values()), strict=True)),
+            **_group(row),
             "measure": f"{row.metric}, {row.participant or 'team'}",
             "value": row.value,
             "low": row.low,

@@ -120,7 +120,7 @@ def _by_group(only: Selection, by: str, rater: str | None, shown: list[str]) -> 
 def _noted(rows: list[Metric]) -> str:
     """What `metrics` says beside numbers that rest on some of the units, or count what nobody took as 0."""
     notes = [
-        f"{named(row.metric)}, {' · '.join(str(part) for part in (row.group or {}).values())}: "
+        f"{named(row.metric)}, {' · '.join(str(part or '–') for part in (row.group or {}).values())}: "
         f"{metrics.remark(row, figure)}"
         for row in rows
         if row.metric in RATED and (row.note or (row.answered is not None and row.answered < 1))

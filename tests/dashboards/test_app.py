@@ -26,6 +26,7 @@ from coaudit.pipeline.report import build, interventions
 from coaudit.pipeline.report.tables import Number, of_metric
 from coaudit.pipeline.report.transcript.pins import differing
 from coaudit.pipeline.store import Selection, Store, Workspace
+from coaudit.schemas import Metric
 from tests.pipeline.advise import games
 
 PAGES = (
@@ -169,7 +170,7 @@ def test_a_against_b_has_all_codes_and_metrics_and_leads_to_the_sessions(here: P
 def test_a_compared_rate_is_a_percentage_and_leads_to_sessions_by_what_is_behind_it() -> None:
     row = {"by": "condition", "groups": ["a", "b"], "rater": None, "reason": None, "effect": 0.5, "n": 8}
     row |= {"first": 0.75, "second": 0.25, "low": None, "high": None, "p_value": 0.1, "p_adjusted": 0.1}
-    names = ("success_rate", "outcome:a/b", "collab_score/automatic")
+    names = ("success_rate", "outcome:a/b", "collab_score/automatic", "initiative_entropy")
     table = view.measured([row | {"metric": name} for name in names], "condition")
     shown = {str(line[0]): line[2] for line in table.rows}
     places = {name: dict(cell.of)["sort"] for name, cell in shown.items() if isinstance(cell, Number)}
@@ -177,9 +178,17 @@ def test_a_compared_rate_is_a_percentage_and_leads_to_sessions_by_what_is_behind
         "Success rate": "success",
         "Outcome: a/b": "outcome:a/b",
         "Collaboration score, automatic rating": "collab_score",
+        "Initiative entropy (H_init)": "initiative_entropy",
     }
     percents = {name: cell.percent for name, cell in shown.items() if isinstance(cell, Number)}
-    assert percents["Success rate"] and not percents["Outcome: a/b"]
+    assert {name for name, percent in percents.items() if percent} == {"Success rate"}, "as on other pages"
+
+
+def test_a_balance_of_sessions_without_a_task_has_the_colour_that_the_legend_says() -> None:
+    group = {"system": "chat", "condition": None, "task": None}
+    row = Metric(metric="workload_balance", group=group, scoring="actions", value=0.2, n=4)
+    (line,) = efficiency._wide([row], "workload_balance")
+    assert (line["condition"], line["task"]) == ("–", "–")
 
 
 @pytest.mark.slow
