@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -131,10 +132,11 @@ def _advice(paths: list[Path], system: str, result: Ingested) -> str:
     """What goes on where logs were recognised and nothing came of them."""
     if not result.found:
         return ""
+    place = shlex.quote(str(paths[0]))
     if system == "mapped":
         none = "no file has a name that `files` of the mapping takes; " if not result.quarantined else ""
-        return f": {none}`coaudit map {paths[0]}` shows what is in the logs"
-    return f": `coaudit map {paths[0]}` shows what is in the logs and drafts a mapping for them"
+        return f": {none}`coaudit map {place}` shows what is in the logs"
+    return f": `coaudit map {place}` shows what is in the logs and drafts a mapping for them"
 
 
 def complaints(items: Sequence[Quarantined]) -> Iterator[str]:

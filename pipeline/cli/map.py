@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -54,7 +55,8 @@ def map_logs(
     if out is None:
         typer.echo(draft.text, nl=False)
     else:
-        say(f"{out}: the draft; next: coaudit ingest {path} --map {out}")
+        next_ = shlex.join(["coaudit", "ingest", str(path), "--map", str(out)])
+        say(f"{out}: the draft; next: {next_}")
 
 
 def _reason(path: Path, draft: drafting.Draft) -> str:

@@ -61,7 +61,7 @@ def show(trajectory: Trajectory) -> None:
     """A trajectory for reading: a line of what it is, then a line an event."""
     team = ", ".join(f"{p.name} ({p.kind})" for p in trajectory.team())
     head = (trajectory.system, trajectory.condition, trajectory.task, team)
-    tell(f"{trajectory.native_id}  {trajectory.id}\n{' · '.join(map(str, head))}")
+    tell(f"{trajectory.native_id}  {trajectory.id}\n{' · '.join(str(part or '–') for part in head)}")
     for event in trajectory.events:
         tell(trajectories.line(event))
         if result := trajectories.result(trajectory, event):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from ..systems.formats import drafting
@@ -17,7 +18,7 @@ def looks_like(root: Path, name: str) -> str:
     if not seen.records:
         why = f": {seen.wrong[0].reason}" if seen.wrong else ""
         return f"no file in it that holds records{why}"
-    return f"{_described(seen)}. `coaudit map {name} --out map.toml` drafts a mapping for it"
+    return f"{_described(seen)}. `coaudit map {shlex.quote(name)} --out map.toml` drafts a mapping for it"
 
 
 def _described(seen: Survey) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -211,7 +212,7 @@ def _left_out(tree: Tree, files: Sequence[Path], places: Sequence[Place]) -> Ite
         folder = os.path.commonpath([path.parent for path in references])
         yield (
             f"{len(references)} reference{'s and recipes' if len(references) > 1 else ''} of tasks; "
-            f"`coaudit ingest --reference {tree.called(Path(folder))}` measures by them"
+            f"`coaudit ingest --reference {shlex.quote(tree.called(Path(folder)))}` measures by them"
         )
     names = [
         shortened(tree.called(path).removeprefix(tree.name).lstrip("/!"), LONGEST)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import shutil
 import tomllib
 from pathlib import Path
@@ -264,6 +266,19 @@ def test_two_commands_bring_logs_of_any_shape_into_a_workspace(tmp_path: Path, c
     coaudit("ingest", str(logs), "--map", str(mapping))
     rows = json.loads(coaudit("trajectory", "list", "--json").out)["rows"]
     assert len(rows) == 6
+
+
+def test_a_command_that_is_shown_can_be_run_as_it_stands(tmp_path: Path, coaudit: Coaudit) -> None:
+    logs = SHAPES["tau"](tmp_path / "old logs (März)")
+    (hint,) = re.findall("`coaudit (map [^`]*)`", coaudit("ingest", str(logs), status=1).err.splitlines()[0])
+    mapping = tmp_path / "my map.toml"
+    said = coaudit(*shlex.split(hint)[:-1], str(mapping)).err
+    coaudit(*shlex.split(said.rpartition("next: coaudit ")[2], posix=True), "--dry-run")
+    coaudit("ingest", str(logs), "--map", str(mapping))
+    shown = coaudit(
+        "trajectory", "show", json.loads(coaudit("trajectory", "list", "--json").out)["rows"][0]["id"]
+    )
+    assert "None" not in shown.out.splitlines()[1]
 
 
 def test_an_archive_is_looked_into_and_read_with_what_is_drafted_for_it(
