@@ -115,6 +115,13 @@ def test_every_page_fits_breaks_no_rule_of_accessibility_and_asks_nothing_of_the
     assert broken == []
 
 
+def test_charts_stand_one_below_the_other_where_two_would_be_too_narrow(app: str, page: Any) -> None:
+    page.set_viewport_size({"width": 800, "height": 1000})
+    _open(page, app + "/process")
+    widths = "[...document.querySelectorAll('.stVegaLiteChart')].map(e => Math.round(e.clientWidth))"
+    assert len(set(page.evaluate(widths))) == 1
+
+
 def _violations(page: Any) -> list[tuple[str, str]]:
     """Rules of axe-core that the page breaks, each with the first place."""
     from axe_playwright_python.sync_playwright import Axe
