@@ -58,7 +58,7 @@ def failures(
             for row in rows
         ]
     others = [w["rater"] for w in who if w["rater"] != rater]
-    beside = f" Also rated by {', '.join(others)}: see the dashboard." if others else ""
+    beside = f" Also rated by {', '.join(others)}: the page Failures shows each." if others else ""
     return Table(
         name="failures",
         title="Failure modes (Co-Gym, table 4)",
