@@ -9,6 +9,7 @@ import typer
 from ..ingest import forgetting
 from ..ingest.rebuild import read_again
 from .console import Json, emit, progress, say, store, tell
+from .ingest import complaints
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -26,15 +27,19 @@ def forget(
         names = forgetting.undo(opened, name)
         with progress("reading") as report:
             result = read_again(opened, names, report)
-        for item in result.quarantined:
-            say(f"{item.source}: {item.reason}")
+        for line in complaints(result.quarantined):
+            say(line)
         if json:
             emit({"names": names, "trajectories": result.trajectories})
         else:
-            tell(f"{result.trajectories} trajectories are back")
+            tell(f"{_counted(result.trajectories)} back")
         return
     effect = forgetting.forget(opened, name)
     if json:
         emit({"sources": effect.sources, "trajectories": effect.trajectories, "ratings": effect.ratings})
     else:
-        tell(f"{len(effect.trajectories)} trajectories are out; {effect.ratings} ratings on them are kept")
+        tell(f"{_counted(len(effect.trajectories))} out; {effect.ratings} ratings on them are kept")
+
+
+def _counted(n: int) -> str:
+    return "1 trajectory is" if n == 1 else f"{n} trajectories are"

@@ -189,8 +189,8 @@ def rebuild(ctx: typer.Context, json: Json = False) -> None:
         raise CoauditError(f"{store.workspace.home}: no workspace here; `coaudit ingest PATH` makes one")
     with progress("rebuilding") as report:
         result = make_anew(store, report)
-    for item in result.quarantined:
-        say(f"{item.source}: {item.reason}")
+    for line in complaints(result.quarantined):
+        say(line)
     if json:
         emit({"trajectories": result.trajectories, "events": result.events})
     else:

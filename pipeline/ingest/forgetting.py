@@ -6,7 +6,7 @@ ingests keep to it. Logs, and the ledgers of sources and ratings, stay as they a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +27,8 @@ class Forgotten(Model):
 
     source: str | None = None
     trajectory: str | None = None
+    called: str | None = None
+    """What the trajectory was called when it was forgotten, where that is not its id."""
     undo: bool = False
     time: str
 
@@ -55,15 +57,17 @@ class Effect:
 def outside(workspace: Workspace) -> Outside:
     """What is forgotten, by the last word on each."""
     sources, trajectories = set[str](), set[str]()
-    for _, _, line in workspace.forgotten.lines():
-        try:
-            one = Forgotten.model_validate_json(line)
-        except ValidationError:  # cut off by a kill, so it never counted
-            continue
+    for one in _noted(workspace):
         for name, names in ((one.source, sources), (one.trajectory, trajectories)):
             if name is not None:
                 (names.discard if one.undo else names.add)(name)
     return Outside(frozenset(sources), frozenset(trajectories))
+
+
+def _noted(workspace: Workspace) -> Iterator[Forgotten]:
+    for _, _, line in workspace.forgotten.lines():
+        with suppress(ValidationError):  # cut off by a kill, so it never counted
+            yield Forgotten.model_validate_json(line)
 
 
 def undone(workspace: Workspace, offsets: Mapping[str, int]) -> list[str]:
@@ -84,7 +88,8 @@ def forget(store: Store, name: str) -> Effect:
         trajectory = None if sources else resolve(connection, name)
     lines = [Forgotten(source=one, time=ledger.now()) for one in sources]
     if trajectory is not None:
-        lines = [Forgotten(trajectory=trajectory, time=ledger.now())]
+        called = None if trajectory.startswith(name) else name
+        lines = [Forgotten(trajectory=trajectory, called=called, time=ledger.now())]
     _append(store.workspace, lines)
     return enforce(store)
 
@@ -94,7 +99,8 @@ def undo(store: Store, name: str) -> list[str]:
     store.admit_writes()
     given = outside(store.workspace)
     sources = [one for one in given.sources if one in _spellings(name) or _is_below(one, name)]
-    trajectories = [one for one in given.trajectories if one.startswith(name)]
+    called = {one.trajectory for one in _noted(store.workspace) if one.called == name}
+    trajectories = [one for one in given.trajectories if one.startswith(name) or one in called]
     if not sources and not trajectories:
         some = ", ".join(sorted(given.sources | given.trajectories)[:5]) or "nothing"
         raise UsageError(f"{name!r} is not forgotten; forgotten are (sources and ids): {some}")

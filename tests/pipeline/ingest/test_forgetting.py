@@ -119,3 +119,14 @@ def test_what_is_not_there_cannot_be_forgotten_nor_brought_back(tmp_path: Path, 
     coaudit("ingest", logged(tmp_path / "log.jsonl", "s1"), "--map", mapped(tmp_path))
     assert "no trajectory 'else'" in coaudit("forget", "else", status=2).err
     assert "'else' is not forgotten" in coaudit("forget", "else", "--undo", status=2).err
+
+
+def test_a_trajectory_comes_back_by_the_name_it_was_forgotten_by(tmp_path: Path, coaudit: Coaudit) -> None:
+    log = logged(tmp_path / "log.jsonl", "s1", "s2")
+    log.write_text(log.read_text(encoding="utf-8") + "{cut", encoding="utf-8")
+    coaudit("ingest", log, "--map", mapped(tmp_path))
+    assert coaudit("forget", "s1").out.startswith("1 trajectory is out")
+    back = coaudit("forget", "s1", "--undo")
+    assert back.out.endswith("back\n") and f"{log}:3: not JSON" in back.err
+    assert [name for name, _ in listed(coaudit)] == ["s1", "s2"]
+    assert f"{log}:3: not JSON" in coaudit("rebuild").err
