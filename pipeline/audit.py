@@ -19,6 +19,7 @@ from ..schemas import Model
 from ..schemas.metric import Agreement, Metric, Rate
 from ..schemas.text import visible
 from ..schemas.trajectory import Setting
+from .errors import SourceError
 from .ingest.ready import ready
 from .ingest.result import Ingested, Progress
 from .store import Store, Workspace, dictionaries
@@ -105,10 +106,16 @@ class Audit:
         return run.ingest(opened, [Path(path) for path in paths], options, system=system, copy=copy)
 
     def draft(self, path: str | Path) -> str:
-        """The text of a mapping drafted for logs, as `coaudit map` writes it; `ingest(map=…)` takes it."""
-        from .systems.formats import drafting
+        """The text of a mapping drafted for logs, as `coaudit map` writes it; `ingest(map=…)` takes it.
 
-        return drafting.draft(Path(path)).text
+        SourceError where there is nothing that holds records.
+        """
+        from .systems.formats import drafting, unclear
+
+        drafted = drafting.draft(Path(path))
+        if not drafted.seen.records:
+            raise SourceError(f"{path}: {unclear.unread(Path(path), drafted.seen)}")
+        return drafted.text
 
     def bring(self, name: str, folder: str | Path) -> Brought:
         """A public set with its labels: mast, whowhen or trail. As `coaudit import`."""

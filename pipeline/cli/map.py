@@ -18,7 +18,7 @@ from ..ingest.discover import discover
 from ..systems import ReadOptions
 from ..systems.base import walk
 from ..systems.formats import drafting
-from ..systems.formats.unclear import unclear
+from ..systems.formats.unclear import unclear, unread
 from .console import Json, emit, say
 from .trajectory import opening
 
@@ -40,7 +40,7 @@ def map_logs(
     with _unpacked(path) as folder:
         draft = drafting.draft(folder)
     if not draft.seen.records:
-        raise CoauditError(f"{path}: {_reason(path, draft)}")
+        raise CoauditError(f"{path}: {unread(path, draft.seen)}")
     items = _read(path, draft)
     if out is not None:
         out.write_text(draft.text, encoding="utf-8")
@@ -57,17 +57,6 @@ def map_logs(
     else:
         next_ = shlex.join(["coaudit", "ingest", str(path), "--map", str(out)])
         say(f"{out}: the draft; next: {next_}")
-
-
-def _reason(path: Path, draft: drafting.Draft) -> str:
-    """Why there is nothing to draft a mapping from."""
-    if draft.seen.wrong:
-        return draft.seen.wrong[0].reason
-    files = _files(path) if path.is_dir() else [path]
-    if not any(file.stat().st_size for file in files):
-        what = "folder" if path.is_dir() else "file"
-        return f"the {what} is empty" if files else "no file in it"
-    return "no file that could be read as records; JSON, CSV, Parquet, spreadsheets and texts can"
 
 
 @contextmanager

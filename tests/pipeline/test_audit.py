@@ -13,6 +13,7 @@ from polars.testing import assert_frame_equal
 
 import coaudit as face
 from coaudit.pipeline.audit import EVENTS, OUTCOMES, RATINGS, TRAJECTORIES
+from coaudit.pipeline.errors import SourceError
 from tests.conftest import ROOT, Coaudit
 
 TURNS = """conversation_id,turn,speaker,text,rating
@@ -83,3 +84,11 @@ def test_a_rating_that_does_not_fit_is_refused_with_its_row(ran: dict[str, Any])
         (1, "label must be"),
         (2, "no trajectory"),
     ]
+
+
+def test_a_draft_of_nothing_is_refused_as_the_command_does(tmp_path: Path, coaudit: Coaudit) -> None:
+    (tmp_path / "empty.jsonl").touch()
+    for name in ("nowhere", "empty.jsonl"):
+        with pytest.raises(SourceError) as refused:
+            face.open(tmp_path / "audit").draft(tmp_path / name)
+        assert f"coaudit: {refused.value}" in coaudit("map", tmp_path / name, status=1).err

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
+from ..base import walk
 from . import turns
 from .guess_made import Guess
 from .paths import several
@@ -32,6 +34,19 @@ def unclear(seen: Survey, made: Guess) -> Iterator[str]:
             f"{missing} of {len(seen.records)} records have nothing at {made.at} and are quarantined: other "
             "records than sessions, or sessions of another shape"
         )
+
+
+def unread(path: Path, seen: Survey) -> str:
+    """Why there is nothing to draft a mapping from."""
+    if not path.exists():
+        return "no such file or folder"
+    if seen.wrong:
+        return seen.wrong[0].reason
+    files = [one for one in walk(path) if one.is_file()] if path.is_dir() else [path]
+    if not any(file.stat().st_size for file in files):
+        what = "folder" if path.is_dir() else "file"
+        return f"the {what} is empty" if files else "no file in it"
+    return "no file that could be read as records; JSON, CSV, Parquet, spreadsheets and texts can"
 
 
 def _who(made: Guess) -> Iterator[str]:
