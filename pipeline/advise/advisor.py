@@ -108,6 +108,8 @@ def load(path: Path) -> Advisor:
             raise UsageError(f"{path}: longer than {MOST // 2**20} MiB, no advisor is")
         text = path.read_text(encoding="utf-8")
         document = json.loads(text, parse_constant=_no_constant)
+    except FileNotFoundError as error:
+        raise UsageError(f"{path}: no advisor there; `coaudit advise train` makes one") from error
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:

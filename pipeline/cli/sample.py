@@ -111,6 +111,9 @@ def plan(
     for text in split(prevalence):
         try:
             share = float(text)
+        except ValueError as error:
+            raise UsageError(f"--prevalence must be numbers such as 0.3,0.1, got {text!r}") from error
+        try:
             units = planning.units_for_kappa(half_width, share, kappa)
             rate = planning.units_for_rate(half_width, share, corpus)
         except ValueError as error:
