@@ -8,6 +8,7 @@ from pathlib import Path
 from ..base import walk
 from . import turns
 from .guess_made import Guess
+from .guess_roles import role_of
 from .paths import several
 from .survey import PathSeen, Survey
 
@@ -22,6 +23,7 @@ def unclear(seen: Survey, made: Guess) -> Iterator[str]:
         yield from _nothing(seen)
         return
     yield from _who(made)
+    yield from _unheard(seen, made)
     if made.shape in ("table", "spans") and made.each | (made.shape == "table") and not made.native_id:
         yield "no field tells sessions apart, so a file is one: give [trajectory] native_id if one does"
     if made.shape in ("list", "table") and "time" not in made.event:
@@ -60,6 +62,21 @@ def _who(made: Guess) -> Iterator[str]:
         names = ", ".join(f"{role.name} ({role.kind})" for role in unknown[:NAMED])
         more = f" and {len(unknown) - NAMED} more" if len(unknown) > NAMED else ""
         yield f"nothing says what these are, so it is a guess: {names}{more}; change them in [roles]"
+
+
+def _unheard(seen: Survey, made: Guess) -> Iterator[str]:
+    """People whose words stand elsewhere than the events, as the first message of a tree does."""
+    if made.shape not in ("list", "table") or {role.kind for role in made.roles} != {"agent"}:
+        return
+    used = {one for path in made.event.values() for one in several(path)}
+    for path, one in seen.paths.items():
+        people = [name for name in one.values if role_of(name).known and role_of(name).kind == "human"]
+        if one.key == "role" and people and path not in used:
+            yield (
+                f"only agents speak in what is read, and {path} says {people[0]}: what stands beside it is "
+                "left out; records of one message each can be read whole"
+            )
+            return
 
 
 def _nothing(seen: Survey) -> Iterator[str]:

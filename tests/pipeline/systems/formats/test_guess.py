@@ -397,3 +397,12 @@ def test_a_participant_with_whom_both_sides_speak_is_the_session(tmp_path: Path)
     assert mapping["trajectory"] == {"native_id": "Participant ID", "condition": "condition"}
     assert mapping["event"]["role"] == "speaker"
     assert mapping["roles"] == {"Person": "human", "AI": "agent"}
+
+
+def test_people_whose_words_are_left_out_are_told(tmp_path: Path) -> None:
+    log = tmp_path / "trees.jsonl"
+    replies = [{"text": f"It goes at {n} o'clock.", "role": "assistant", "replies": []} for n in (1, 2)]
+    prompt = {"text": "When does it go?", "role": "prompter", "replies": replies}
+    log.write_text("".join(f"{json.dumps({'tree': f't{n}', 'prompt': prompt})}\n" for n in range(4)))
+    made = draft(log)
+    assert any("prompt.role says prompter" in line for line in unclear(made.seen, made.made))
