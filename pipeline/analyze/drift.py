@@ -87,21 +87,11 @@ _WHOLE = """
         SELECT r.trajectory_id, r.event, r.code, r.label, r.ledger, r.line, coalesce(
             n.shown, r.rater || ' (' || coalesce(r.rater_version, 'no version') || ')'
         ) AS shown
-        FROM (
-            SELECT *, max((ledger, line)) FILTER (retracted) OVER (PARTITION BY
-                trajectory_id, event, codebook, codebook_version, code, rater, repeat
-            ) AS taken_back
-            FROM ratings WHERE rater_kind <> 'human'
-        ) r
-        JOIN codebooks b ON b.name = r.codebook AND b.version = r.codebook_version AND b.code = r.code
-        JOIN units u
-            ON u.trajectory_id = r.trajectory_id AND u.kind = b.unit
-            AND u.event IS NOT DISTINCT FROM r.event AND u.hash = r.unit_hash
+        FROM answered_ratings r
         LEFT JOIN version_names n
             ON n.codebook = r.codebook AND n.asked = r.rater
             AND n.rater_version IS NOT DISTINCT FROM r.rater_version
-        WHERE r.codebook = ? AND r.repeat = 0 AND NOT r.retracted AND NOT u.opening
-            AND (taken_back IS NULL OR (r.ledger, r.line) > taken_back)
+        WHERE r.codebook = ? AND r.rater_kind <> 'human' AND r.repeat = 0 AND NOT r.opening
     )
 """
 _SAID = (

@@ -23,7 +23,7 @@ NAMED = {"counting": MANY, "processing": 100, "measuring": 100}
 """View -> up to so many trajectories are constants of its query, which every scan below compares with each
 row; more are picked out of the whole view. On a lake 1,000 constants made `measuring` take 3.5 s, not 0.2.
 """
-_OF_UNITS = "actor, opening, positive, unit_kind, category, asked"
+_OF_UNITS = "actor, opening, positive, unit_kind, category, asked, is_last"
 """What `counting` says beyond the columns of `ratings`."""
 
 
@@ -32,7 +32,12 @@ def refresh(connection: Any, trajectories: Collection[str] | None = None) -> Non
     if trajectories is not None and not trajectories:
         return
     before = _raters(connection)
+    versions = _versions(connection)
     _count(connection, trajectories)
+    if trajectories is not None and _versions(connection) - versions:
+        # Of a version that has the last word again, what it said elsewhere counts again, too.
+        _count(connection, None)
+    _leave_out_replaced(connection)
     _name_versions(connection)
     # A rater who is new to a codebook has rated no other trajectory yet: those count as missing from now on.
     touched = trajectories if _raters(connection) == before else None
@@ -75,6 +80,29 @@ def _fill(connection: Any, table: str, view: str, trajectories: Collection[str] 
         connection.execute(insertion.format(f"IN ({listed(sorted(trajectories))})"))
     else:
         execute(connection, insertion.format(AMONG), [texts(sorted(trajectories))])
+
+
+def _versions(connection: Any) -> set[tuple[str, str, str | None]]:
+    """Codebook, judge and version of those that have the last word somewhere, of judges with several."""
+    query = """
+        SELECT DISTINCT codebook, asked, rater_version FROM counted
+        WHERE is_last AND (codebook, codebook_version, asked) IN (FROM several_versions)
+    """
+    return set(connection.execute(query).fetchall())
+
+
+def _leave_out_replaced(connection: Any) -> None:
+    """A version whose every unit another has rated since counts no more; else all of it does, for what is left
+    of it is what another was not asked about: where that one rated disputed units alone, the easy ones."""
+    known = connection.execute("SELECT count(*) FROM counted WHERE NOT is_last").fetchall()
+    if not known[0][0]:
+        return
+    connection.execute("""
+        DELETE FROM counted WHERE NOT is_last AND NOT EXISTS (
+            FROM counted c WHERE c.is_last AND c.codebook = counted.codebook AND c.asked = counted.asked
+                AND c.rater_version IS NOT DISTINCT FROM counted.rater_version
+        )
+    """)
 
 
 def _name_versions(connection: Any) -> None:

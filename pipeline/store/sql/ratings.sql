@@ -11,6 +11,32 @@ FROM (
 )
 WHERE place = 1 AND NOT retracted;
 
+-- Judges of whom several versions rated by a codebook.
+CREATE OR REPLACE VIEW several_versions AS
+SELECT codebook, codebook_version, rater FROM ratings WHERE rater_kind <> 'human' GROUP BY ALL
+HAVING min(coalesce(rater_version, '')) <> max(coalesce(rater_version, ''));
+
+-- What a version of a judge said last, where another has spoken since.
+CREATE OR REPLACE VIEW earlier_ratings AS
+SELECT * EXCLUDE (place, own_place, taken_back)
+FROM (
+    SELECT *,
+        row_number() OVER (
+            PARTITION BY trajectory_id, event, codebook, codebook_version, code, rater, repeat
+            ORDER BY ledger DESC, line DESC
+        ) AS place,
+        row_number() OVER (
+            PARTITION BY trajectory_id, event, codebook, codebook_version, code, rater, repeat, rater_version
+            ORDER BY ledger DESC, line DESC
+        ) AS own_place,
+        max((ledger, line)) FILTER (retracted) OVER (
+            PARTITION BY trajectory_id, event, codebook, codebook_version, code, rater, repeat
+        ) AS taken_back
+    FROM ratings SEMI JOIN several_versions USING (codebook, codebook_version, rater)
+)
+WHERE place > 1 AND own_place = 1 AND NOT retracted AND rater_kind <> 'human'
+    AND (taken_back IS NULL OR (ledger, line) > taken_back);
+
 -- The trajectories that a codebook is not for.
 CREATE OR REPLACE VIEW out_of_scope AS
 SELECT DISTINCT s.codebook, t.id AS trajectory_id
@@ -27,10 +53,11 @@ SELECT b.codebook, u.*
 FROM (SELECT DISTINCT name AS codebook, unit FROM codebooks) b JOIN units u ON u.kind = b.unit
 ANTI JOIN out_of_scope o ON o.codebook = b.codebook AND o.trajectory_id = u.trajectory_id;
 
--- Ratings on the codebook as it is now, of units as they are now, repeats of a question among them.
+-- Ratings on the codebook as it is now, of units as they are now, repeats of a question among them: the last
+-- word of each version of a rater, of which one is the rater's (`is_last`).
 CREATE OR REPLACE VIEW answered_ratings AS
 SELECT r.*, u.actor, u.opening, b.positive, b.unit AS unit_kind, b.category
-FROM current_ratings r
+FROM (SELECT *, true AS is_last FROM current_ratings UNION ALL SELECT *, false FROM earlier_ratings) r
 JOIN codebooks b ON b.name = r.codebook AND b.version = r.codebook_version AND b.code = r.code
 JOIN units u
     ON u.trajectory_id = r.trajectory_id AND u.kind = b.unit
@@ -38,21 +65,22 @@ JOIN units u
 ANTI JOIN out_of_scope o ON o.codebook = r.codebook AND o.trajectory_id = r.trajectory_id;
 
 -- What counts: of each question the first answer. Computed here, kept in the table `counted`
--- (pipeline/store/derived.py), read as `counted_ratings`. There `rater` is one version of the rater `asked`.
+-- (pipeline/store/derived.py), read as `counted_ratings`. There `rater` is one version of the rater `asked`, and
+-- a version that has the last word nowhere any more is left out.
 CREATE OR REPLACE VIEW counting AS
 SELECT *, rater AS asked FROM answered_ratings WHERE repeat = 0;
 
 CREATE TABLE IF NOT EXISTS counted AS FROM counting WITH NO DATA;
 CREATE OR REPLACE VIEW counted_ratings AS FROM counted;
 
--- Versions are never mixed under one name: under a codebook the version of a judge that has most ratings (then
--- the one that rated last) bears its name, what another rated of the units left stands under NAME (VERSION).
+-- Versions are never mixed under one name: under a codebook the version of a judge that has the last word most
+-- often (then the one that rated last) bears its name, all that another said stands under NAME (VERSION).
 CREATE OR REPLACE VIEW version_names AS
 SELECT codebook, asked, rater_version,
     CASE WHEN row_number() OVER (PARTITION BY codebook, asked ORDER BY n DESC, last DESC) = 1 THEN asked
          ELSE asked || ' (' || coalesce(rater_version, 'no version') || ')' END AS shown
 FROM (
-    SELECT codebook, asked, rater_version, count(*) AS n, max((ledger, line)) AS last
+    SELECT codebook, asked, rater_version, count(*) FILTER (is_last) AS n, max((ledger, line)) AS last
     FROM counted WHERE rater_kind <> 'human' GROUP BY ALL
 );
 

@@ -565,9 +565,47 @@ def test_versions_of_a_judge_are_never_mixed_under_its_name(tmp_path: Path) -> N
     assert own == f"judge ({version['rater_version']})", "and of one alone under its own name"
     more = {"rater": "judge", "rater_kind": "llm", "rater_version": "v1", "retracted": False}
     assert rate(store, [verdict(NAME, seq, "initiative", "no", **more) for seq in range(6, 10)]).imported == 4
-    assert {row.judge: row.n_judged for row in rates.rates(store)} == {"judge": 8, "judge (v2)": 2}
+    assert {row.judge: row.n_judged for row in rates.rates(store)} == {"judge": 8, "judge (v2)": 6}
     rebuild(store)
-    assert {row.judge: row.n_judged for row in rates.rates(store)} == {"judge": 8, "judge (v2)": 2}
+    assert {row.judge: row.n_judged for row in rates.rates(store)} == {"judge": 8, "judge (v2)": 6}
+
+
+def test_a_version_is_held_to_all_that_it_said_whatever_another_was_asked_about(tmp_path: Path) -> None:
+    """Asked again about the disputed units alone, a judge agreed with people on all that was left of it."""
+    store = runs(tmp_path, 10)
+    of_people = "yyyyynnnnn"
+    said(store, "first", {("ann", "late"): of_people})
+    said(store, "first", {("judge", "late"): "yyyynynnnn"}, "v1")
+
+    def figures() -> dict[str, tuple[int, float | None]]:
+        rows = [r for r in agreement.of_workspace(store) if r.coefficient == "percent_agreement"]
+        return {row.raters[0]: (row.n_units, row.value) for row in rows if "ann" in row.raters}
+
+    assert figures() == {"judge": (10, 0.8)}
+    said(store, "first", {("judge", "late"): "––––yn––––"}, "v2")
+    both = {"judge": (10, 0.8), "judge (v2)": (2, 1.0)}
+    assert figures() == both
+    rebuild(store)
+    assert figures() == both
+    said(store, "first", {("judge", "late"): "yyyy––nnn–"}, "v2")
+    assert figures() == {"judge": (9, 1.0), "judge (v1)": (10, 0.8)}
+    said(store, "first", {("judge", "late"): "–––––––––n"}, "v2")
+    assert figures() == {"judge": (10, 1.0)}, "who was replaced everywhere is gone"
+    said(store, "first", {("judge", "late"): "n–––––––––"}, "v1")
+    back = {"judge": (10, 1.0), "judge (v1)": (10, 0.7)}
+    assert figures() == back, "and back with all that it said as soon as it has a word again"
+    rebuild(store)
+    assert figures() == back
+
+
+def test_what_a_judge_took_back_is_no_earlier_word_of_it(tmp_path: Path) -> None:
+    store = runs(tmp_path, 4)
+    said(store, "first", {("judge", "late"): "yyyy"}, "v1")
+    said(store, "first", {("judge", "late"): "n–––"}, "v2")
+    assert {row.judge: row.n_judged for row in rates.rates(store)} == {"judge": 4, "judge (v2)": 1}
+    asked = {"codebook": "first", "code": "late", "rater": "judge", "rater_kind": "llm"}
+    rate(store, [{"trajectory": "env_0", **asked, "rater_version": "v2", "retracted": True}])
+    assert {row.judge: row.n_judged for row in rates.rates(store)} == {"judge": 3}
 
 
 def test_an_annotator_model_is_null_with_the_reason_where_two_people_cannot_identify_it(store: Store) -> None:
@@ -770,12 +808,12 @@ def test_a_rate_says_how_many_labels_lie_beyond_what_the_judge_was_asked_about(t
 
 
 def test_an_imported_version_of_a_judge_has_also_the_answers_that_an_earlier_one_gave(tmp_path: Path) -> None:
-    # Of six sessions version 2 rated the first four and finds three; version 1 is left with two, one found.
+    # Of six sessions version 2 rated the first four and finds three; version 1 all, and finds three.
     found = runs(tmp_path, 6)
     said(found, "first", {("judge", "late"): "yynnyn"}, version="1")
     said(found, "first", {("judge", "late"): "yyyn––"}, version="2")
     shown = {row.judge: (row.judge_rate, row.n_judged) for row in rates.rates(found, ["first"])}
-    assert shown == {"judge": (0.75, 4), "judge (1)": (0.5, 2)}
+    assert shown == {"judge": (0.75, 4), "judge (1)": (0.5, 6)}
 
 
 def test_units_on_which_a_person_was_unclear_are_not_said_to_be_labelled(tmp_path: Path) -> None:
