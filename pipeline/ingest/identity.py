@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import duckdb
 
-from ...schemas import Trajectory
+from ...schemas import Trajectory, content_hash
 from ..store import Store, dictionaries, execute, rows
 from ..store.columns import digest
 from ..systems import ReadOptions, merge
@@ -17,11 +20,14 @@ def settled(
     trajectory: Trajectory,
     options: ReadOptions,
     result: Ingested,
+    contents: Mapping[str, str] = MappingProxyType({}),
 ) -> Trajectory | None:
     """The trajectory as it should be stored; None where the store has it, or a longer copy of it.
 
     Two logs with one id of which neither continues the other are two trajectories: the later one gets a
-    suffix made from the first event in which they differ.
+    suffix made from the first event in which they differ. So are two that say the same without any times, in
+    files of other contents to which other conditions were given: two runs of one policy. `contents` are the
+    hashes of the sources of this run by path.
     """
     while True:
         head = dictionaries(connection, "SELECT * FROM trajectories WHERE id = ?", [trajectory.id])
@@ -31,8 +37,13 @@ def settled(
                 return trajectory
             trajectory = trajectory.model_copy(update={"id": same})
             continue
-        if head[0]["digest"] == digest(trajectory) and options.condition in (None, head[0]["condition"]):
-            return None
+        if head[0]["digest"] == digest(trajectory):
+            if options.condition in (None, head[0]["condition"]):
+                return None
+            if head[0]["started"] is None and _apart(connection, head[0]["source"], trajectory, contents):
+                arm = content_hash(options.condition)[:6]
+                trajectory = trajectory.model_copy(update={"id": f"{trajectory.id.partition('-')[0]}-{arm}"})
+                continue
         stored = store.load(connection, [trajectory.id])[0]
         if together := merge.settled(stored, trajectory):
             return None if digest(together) == head[0]["digest"] else together
@@ -52,6 +63,17 @@ def settled(
         if renamed == trajectory.id:
             return None
         trajectory = trajectory.model_copy(update={"id": renamed})
+
+
+def _apart(
+    connection: duckdb.DuckDBPyConnection, before: str, trajectory: Trajectory, contents: Mapping[str, str]
+) -> bool:
+    """Whether a trajectory comes from a source of another content than the one that it was stored from."""
+    query = "SELECT content_hash FROM sources WHERE path = ? ORDER BY ingested DESC LIMIT 1"
+    noted = execute(connection, query, [before]).fetchall()
+    stored = noted[0][0] if noted else contents.get(before)
+    own = contents.get(trajectory.source)
+    return before != trajectory.source and None not in (stored, own) and stored != own
 
 
 def may_be_one(trajectory: Trajectory, other: Trajectory) -> bool:

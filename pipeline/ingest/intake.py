@@ -215,12 +215,13 @@ class Intake:
         ids: list[str] = []
         waiting: dict[str, Trajectory] = {}
         held: set[str] = set()
+        contents = {one.source.path: one.source.content_hash for one in self._expected}
         for one in late:
             if one.head.native_id in waiting or one.head.id in held:
                 save(self.store, list(waiting.values()), connection, refresh=False)
                 waiting, held = {}, set()
             options = self._expected[one.head.source].source.options
-            whole = settled(self.store, connection, one.trajectory, options, self.result)
+            whole = settled(self.store, connection, one.trajectory, options, self.result, contents)
             if whole is None:
                 self.result.unchanged += 1
                 continue

@@ -92,8 +92,8 @@ def _versions(connection: Any) -> set[tuple[str, str, str | None]]:
 
 
 def _leave_out_replaced(connection: Any) -> None:
-    """A version whose every unit another has rated since counts no more; else all of it does, for what is left
-    of it is what another was not asked about: where that one rated disputed units alone, the easy ones."""
+    """A version whose every unit another has rated since counts no more. Else all of it does: what is left of
+    it is what another was not asked about, the easy units where that one rated the disputed ones."""
     known = connection.execute("SELECT count(*) FROM counted WHERE NOT is_last").fetchall()
     if not known[0][0]:
         return

@@ -10,7 +10,7 @@ import pytest
 from coaudit.pipeline.ingest.rebuild import rebuild
 from coaudit.pipeline.store import Store
 from tests.pipeline.follow.emulator import AGENT, USER, Env
-from tests.pipeline.stores import made, rows, take
+from tests.pipeline.stores import counts, made, rows, take
 
 pytestmark = pytest.mark.slow
 NAME = "env_travel_planning_0"
@@ -151,3 +151,34 @@ def test_a_silence_that_was_heard_before_the_end_is_a_time_out(tmp_path: Path, s
     both.env.end()
     take(store, both.written().recording)
     assert ends(store) == [("time_out", {"heard": "the end came long after a step"})]
+
+
+def test_what_two_runs_without_times_say_alike_is_each_ones_own(tmp_path: Path, store: Store) -> None:
+    """The second file took what both had from the first one's condition."""
+
+    def row(question: str) -> str:
+        step = "<solver><agent>Thought 1: So it is.\nAction 1: Finish[yes]\nObservation 1: Episode finished\n"
+        return json.dumps({"trajectory": f"Question: {question}?\n{step}", "em": 1, "f1": 1.0}) + "\n"
+
+    def n_by_condition() -> dict[str, int]:
+        counted = "SELECT condition, count(*) AS n FROM trajectories GROUP BY ALL"
+        return {one["condition"]: one["n"] for one in rows(store, counted)}
+
+    files = {name: tmp_path / name / "run.jsonl" for name in ("first", "second", "copy")}
+    for name, questions in (("first", "ab"), ("second", "ac"), ("copy", "ab")):
+        files[name].parent.mkdir()
+        files[name].write_text("".join(map(row, questions)), encoding="utf-8")
+    for _ in range(2):
+        for name in ("first", "second"):
+            take(store, files[name], condition=name)
+            files[name].touch()
+        assert n_by_condition() == {"first": 2, "second": 2}
+    with files["second"].open("a") as file:
+        file.write(row("b"))
+    assert counts(take(store, files["second"], condition="second")) == (1, 2, 0)
+    rebuild(store)
+    assert n_by_condition() == {"first": 2, "second": 3}
+    assert counts(take(store, files["first"], condition="mended")) == (2, 0, 0)
+    assert n_by_condition() == {"mended": 2, "second": 3}
+    take(store, files["copy"], condition="moved")
+    assert n_by_condition() == {"moved": 2, "second": 3}
