@@ -208,5 +208,6 @@ def keys_of(connection: duckdb.DuckDBPyConnection, by: Sequence[str]) -> list[tu
             path = name.replace('"', '\\"').replace("'", "''")
             keys.append((name, f"json_extract_string(t.tags, '$.\"{path}\"')"))
         else:
-            raise UsageError(f"cannot group by {name!r}, expected {', '.join([*FIELDS, DAY, *sorted(tags)])}")
+            known = ", ".join([*FIELDS, DAY, *sorted(tags)])
+            raise UsageError(f"no trajectory has a field or a tag {name!r}, expected one of {known}")
     return keys

@@ -82,12 +82,15 @@ def _keep_scrapes(store: Store, aside: Store) -> None:
 
 def _keep_refused(store: Store, aside: Store) -> None:
     """What was wrong with sources that gave nothing: no ledger holds them."""
-    query = "SELECT source, line, reason, read_from FROM quarantine WHERE starts_with(read_from, '/')"
+    query = """
+        SELECT source, line, reason, read_from FROM quarantine
+        WHERE starts_with(read_from, '/') AND reason <> ?
+    """
     try:
         if not store.has_tables():
             return
         with store.reading(synced=True) as connection:
-            wrong = dictionaries(connection, query)
+            wrong = dictionaries(connection, query, [GONE])
     except (StoreError, duckdb.Error):  # an old database that cannot be read is what a rebuild is for
         return
     with aside.writing() as connection:
@@ -140,20 +143,33 @@ def _filled(store: Store, sources: Sequence[Source], progress: Progress | None) 
             intake.refuse(item, item.source)
         places = [provenance.found_again(store.workspace, source) for source in logs]
         there = {source.path for source, place in zip(logs, places, strict=True) if place}
+        lost = []
         for source, place in zip(logs, places, strict=True):
-            if place is None and source.path in there:
-                continue  # another line notes a copy
-            if place is None:
-                intake.refuse(Quarantined(source=source.path, reason=GONE), source.path)
-            else:
+            if place is not None:
                 intake.expect(source, place, fresh=False)
+            elif source.path not in there:  # else another line notes a copy
+                lost.append(source)
         intake.run(progress)
+    _name_lost(store, result, lost)
     with store.writing() as connection:
         serving.replay(store, connection)
     store.sync(lags=True)
     if gone:
         forgetting.enforce(store)
     return result
+
+
+def _name_lost(store: Store, result: Ingested, sources: Sequence[Source]) -> None:
+    """Quarantine the sources that are gone, but logs that were moved: another one holds their sessions."""
+    if not sources:
+        return
+    known = _digests(store)
+    lost = [source for source in sources if not all(key in known for key in source.trajectory_ids)]
+    with Readers() as readers:
+        intake = Intake(store, result, readers, derives=False)
+        for source in lost:
+            intake.refuse(Quarantined(source=source.path, reason=GONE), source.path)
+        intake.run()
 
 
 def read_again(store: Store, names: Sequence[str], progress: Progress | None = None) -> Ingested:

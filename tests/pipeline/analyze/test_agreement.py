@@ -164,7 +164,7 @@ def test_groups_are_compared_in_pairs_where_they_share_instances(tmp_path: Path)
     assert "task_performance" in row["statement"] and "3 instances paired" in row["statement"]
     with pytest.raises(UsageError, match="no metric or code 'speed', expected one of"):
         compare.compare(store, "condition", metrics=["speed"])
-    with pytest.raises(UsageError, match="cannot group by 'colour'"):
+    with pytest.raises(UsageError, match="field or a tag 'colour'"):
         compare.compare(store, "colour")
     with pytest.raises(UsageError, match="--correction must be one of holm"):
         compare.compare(store, "condition", correction="none")

@@ -505,7 +505,7 @@ def test_several_groups_are_crossed(store: Store, study: Study) -> None:
 
 def test_a_group_that_is_none_names_the_choices_and_the_tags(store: Store, study: Study) -> None:
     study.add(options={"tags": {"lab": "x", "odd\" 'name": "y"}})
-    with pytest.raises(UsageError, match=r"cannot group by 'colour', expected system, .*lab, odd"):
+    with pytest.raises(UsageError, match=r"field or a tag 'colour', expected one of system, .*lab, odd"):
         metrics(store, by=["colour"])
     odd = [m for m in metrics(store, by=["odd\" 'name"]) if m.metric == "delivery_rate"]
     assert [m.group for m in odd] == [{"odd\" 'name": "y"}]

@@ -344,7 +344,10 @@ def one_session(tmp_path_factory: pytest.TempPathFactory) -> Store:
         (["ingest", ".", "--setting", "lab"], "--setting must be real or simulated, got 'lab'"),
         (["ingest", ".", "--tag", "lab"], "expected key=value, got 'lab'"),
         (["ingets", "."], "No such command 'ingets'"),
-        (["metrics", "--by", "colour"], "cannot group by 'colour', expected system, setting, condition"),
+        (
+            ["metrics", "--by", "colour"],
+            "a tag 'colour', expected one of system, setting, condition",
+        ),
         (["metrics", "--per", "event"], "--per must be trajectory, got 'event'"),
         (["metrics", "--rater", "nobody"], "no ratings by rater 'nobody', expected one of none yet"),
         (["trajectory", "show", "none"], "no trajectory 'none'; `coaudit trajectory list` shows"),

@@ -182,6 +182,19 @@ def test_the_ledger_of_sources_is_read_from_any_line_with_its_number(tmp_path: P
     assert broken[0].line == len(lines) + 1
 
 
+def test_a_log_that_was_moved_is_not_gone(tmp_path: Path, store: Store) -> None:
+    take(store, Log().say(AGENT, "Hello").folder(tmp_path / "before" / "env_1"))
+    take(store, Log().say(AGENT, "Bye").folder(tmp_path / "before" / "env_2"))
+    (tmp_path / "before" / "env_1").rename(tmp_path / "env_1")
+    (tmp_path / "before" / "env_2").rename(tmp_path / "elsewhere")
+    assert len(rebuild(store).quarantined) == 2, "nothing knows where they are"
+    take(store, tmp_path / "env_1")
+    (named,) = rebuild(store).quarantined
+    assert named.source == str(tmp_path / "before" / "env_2")
+    with store.reading() as connection:
+        assert connection.execute("SELECT source FROM quarantine").fetchall() == [(named.source,)]
+
+
 def test_what_was_wrong_with_a_source_that_gave_nothing_is_still_said_after_a_rebuild(
     store: Store, tmp_path: Path
 ) -> None:
