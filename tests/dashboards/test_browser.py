@@ -118,8 +118,10 @@ def test_every_page_fits_breaks_no_rule_of_accessibility_and_asks_nothing_of_the
 def test_charts_stand_one_below_the_other_where_two_would_be_too_narrow(app: str, page: Any) -> None:
     page.set_viewport_size({"width": 800, "height": 1000})
     _open(page, app + "/process")
+    # What draws the charts is loaded after the page has settled.
+    page.wait_for_function("document.querySelectorAll('.stVegaLiteChart :is(canvas, svg)').length > 1")
     widths = "[...document.querySelectorAll('.stVegaLiteChart')].map(e => Math.round(e.clientWidth))"
-    assert len(set(page.evaluate(widths))) == 1
+    page.wait_for_function(f"new Set({widths}).size === 1")
 
 
 def _violations(page: Any) -> list[tuple[str, str]]:
