@@ -6,7 +6,7 @@ An edit is a new rating, a deletion a retraction; nothing is ever removed from t
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -90,9 +90,10 @@ class Pulling:
                 self._prefer(wanted, rating)
         keep_raw(self.store.workspace.received, self.server, touched)
         self._check_units(subjects, touched)
-        fresh = list(self._fresh(wanted, known))
+        listed = {task.id for task in touched}
+        fresh = list(self._fresh(wanted, known, lambda at: self._given(at, held, listed, alive)))
         live = {key: before for key, before in known.items() if not self._stays(before, held)}
-        gone = list(self._gone(wanted, live, {task.id for task in touched}, alive))
+        gone = list(self._gone(wanted, live, listed, alive))
         if fresh or gone:
             with self.store.workspace.new_ratings() as file:
                 file.append([*fresh, *gone])
@@ -157,15 +158,32 @@ class Pulling:
         if key not in wanted or (wanted[key].created or "") <= (rating.created or ""):
             wanted[key] = rating
 
-    def _fresh(self, wanted: dict[Key, Rating], known: dict[Key, _Known]) -> Iterable[Rating]:
+    def _given(
+        self, at: dict[str, Any], held: set[tuple[Any, Any]], touched: set[int], alive: set[int] | None
+    ) -> bool:
+        """Whether an annotation that was pulled, and is not among those wanted now, is still there."""
+        if at.get("server") != self.server or at.get("project") != self.project:
+            return True
+        task = at.get("task")
+        if task in touched:
+            return (task, at.get("annotation")) in held
+        return alive is None or task in alive
+
+    def _fresh(
+        self, wanted: dict[Key, Rating], known: dict[Key, _Known], given: Callable[[dict[str, Any]], bool]
+    ) -> Iterable[Rating]:
         for key, rating in wanted.items():
             before = known.get(key)
             if before is None:
                 yield rating
             elif not before.retracted and before.said == _said(rating) and _same(before.at, _at(rating)):
                 self.result.unchanged += 1
-            elif not before.retracted and before.at.get("updated_at", "") > (rating.created or ""):
-                self.result.unchanged += 1  # another task's later annotation stands
+            elif (
+                not before.retracted
+                and before.at.get("updated_at", "") > (rating.created or "")
+                and given(before.at)
+            ):
+                self.result.unchanged += 1  # a later annotation stands: another task's, or one that is held
             else:
                 yield rating.model_copy(update={"created": _after(before.created, rating.created)})
 
