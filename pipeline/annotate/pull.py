@@ -14,9 +14,9 @@ from typing import Any
 from ...annotation.labelstudio import Project, Server
 from ...annotation.labelstudio.client import Listed
 from ...annotation.labelstudio.tasks import KEY
-from ...schemas import canonical_json
+from ...schemas import Codebook, canonical_json
 from ..errors import CoauditError, SourceError
-from ..store import Store, ledger
+from ..store import Store, execute, ledger
 from ..store.ledger import Ledger
 from ..store.samples import Sample
 from . import project as project_module
@@ -53,7 +53,9 @@ def _pull(
         result.reports.append(f"project {project.id}: its codebook is not known here, nothing was taken over")
         return
     received = store.workspace.received
-    since = last_mark(received, server.url, project.id)
+    since = (
+        None if _freed(store, book, server.url, project.id) else last_mark(received, server.url, project.id)
+    )
     touched = list(server.tasks(project.id, since=since and _earlier(since)))
     alive = {task.id for task in (server.heads(project.id) if since else touched)}
     result.projects += 1
@@ -100,6 +102,20 @@ def last_mark(received: Ledger, server: str, project: int) -> str | None:
     """updated_at of the newest task that the last pull from this project saw."""
     done = pulls(received, server, project)
     return done[-1]["mark"] if done else None
+
+
+def _freed(store: Store, book: Codebook, server: str, project: int) -> bool:
+    """Whether an answer given elsewhere was taken back since: one here that it outdid may count again."""
+    done = pulls(store.workspace.received, server, project)
+    query = """
+        SELECT external FROM ratings
+        WHERE codebook = ? AND codebook_version = ? AND rater_kind = 'human' AND retracted AND created >= ?
+    """
+    with store.reading() as connection:
+        since = done[-1]["pulled"] if done else ""
+        rows = execute(connection, query, [book.name, book.version, since]).fetchall()
+    places = [json.loads(external or "{}").get("labelstudio") or {} for (external,) in rows]
+    return any((at.get("server"), at.get("project")) != (server, project) for at in places)
 
 
 def _from_file(task: dict[str, Any]) -> Listed:

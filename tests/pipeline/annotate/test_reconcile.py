@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from coaudit.annotation.labelstudio import Project
 from coaudit.annotation.labelstudio.client import Listed
-from coaudit.pipeline.annotate import draw
-from coaudit.pipeline.annotate.project import book_of, subject
+from coaudit.pipeline.annotate import draw, pull
+from coaudit.pipeline.annotate.project import Mark, book_of, keep_codebook, subject
 from coaudit.pipeline.annotate.reconcile import Pulled, Pulling
 from coaudit.pipeline.store import Store
 from coaudit.pipeline.store.samples import Sample
@@ -41,6 +42,10 @@ def pulled(
     touched = [Listed(task, key, (), "", 1, annotations) for task, annotations in tasks.items()]
     Pulling(store, sample, book, URL, 1, {1: "ann", 2: "bob"}, Pulled()).take(touched, alive)
     store.sync()
+    return labels(store)
+
+
+def labels(store: Store) -> list[str]:
     with store.reading() as connection:
         return [row[0] for row in connection.execute("SELECT label FROM counted").fetchall()]
 
@@ -66,3 +71,59 @@ def test_a_later_answer_that_somebody_else_changed_since_stays_as_it_was(store: 
     first, again = said(1, "no", 0), said(2, "yes", 5)
     assert pulled(store, sample, {7: [first, again]}, {7}) == ["yes"]
     assert pulled(store, sample, {7: [first, said(2, "no", 6, updated_by=2)]}, {7}) == ["yes"]
+
+
+class Listing:
+    """As much of `Server` as a pull calls: a project of one task for each sample."""
+
+    url = URL
+
+    def __init__(self) -> None:
+        self.made: list[Project] = []
+        self.listed: dict[int, Listed] = {}
+        self.touched: set[int] = set()
+
+    def add(self, store: Store, sample: Sample) -> None:
+        book, units = book_of(sample, "initiative", store.workspace)
+        keep_codebook(store.workspace, book)
+        number = len(self.made) + 1
+        mark = Mark(sample.design.identity, book.name, book.version, "transcript", "c")
+        self.made.append(Project(number, "t", mark.text(), ""))
+        key = subject(sample, min(units, key=lambda unit: unit.event or 0), book.version).key
+        self.listed[number] = Listed(number, key, (), "2026-01-01T10:00:00+00:00", 1, [])
+
+    def answer(self, number: int, *given: dict[str, Any]) -> None:
+        self.listed[number].annotations[:] = given
+        self.touched = {number}
+
+    def check(self) -> str:
+        return "admin"
+
+    def users(self) -> dict[int, str]:
+        return {1: "ann"}
+
+    def projects(self, mark: str) -> list[Project]:
+        return [one for one in self.made if mark in one.description]
+
+    def tasks(self, key: int, since: str | None = None) -> list[Listed]:
+        return [self.listed[key]] if since is None or key in self.touched else []
+
+    def heads(self, key: int) -> list[Listed]:
+        return [self.listed[key]]
+
+
+def test_an_answer_counts_again_where_a_later_one_in_another_sample_was_deleted(store: Store) -> None:
+    server: Any = Listing()
+    one, other = (draw.draw(store, draw.Wish(("initiative",), name, size=41)) for name in ("one", "other"))
+    for sample in (one, other):
+        server.add(store, sample)
+    server.answer(1, said(1, "no", 0))
+    pull.pull(store, server, one)
+    server.answer(2, said(2, "yes", 5))
+    pull.pull(store, server, other)
+    assert labels(store) == ["yes"]
+    server.answer(2)
+    assert pull.pull(store, server, other).retracted == 1
+    assert pull.pull(store, server, one).rated == 1
+    assert labels(store) == ["no"]
+    assert pull.pull(store, server, one).rated == pull.pull(store, server, other).rated == 0
