@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import pickle
+import signal
 import struct
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -101,8 +103,10 @@ class Pump:
                 raise SourceError(f"{self.name}: the process that listens there has ended; follow again")
             self.ended.set()
         finally:
+            # Not its own kill(), which looks first whether it has ended and so takes the status from asyncio.
             with contextlib.suppress(ProcessLookupError):
-                self._process.kill()
+                if self._process.returncode is None:
+                    os.kill(self._process.pid, signal.SIGKILL)
             await self._process.wait()
 
     async def ask(self, session: str, role: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -50,3 +51,25 @@ def test_a_follower_that_is_busy_for_long_is_not_cut_off(redis_at: Callable[...,
     numbers = [int(item.payload.split()[0]) for item in rest if isinstance(item, Received)]
     assert numbers == list(range(MESSAGES)), "all that was published before the stop, once, in its order"
     assert len(rest) == MESSAGES
+
+
+def test_the_end_of_the_process_that_listens_is_no_message(
+    redis_at: Callable[..., Server], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    server, waitpid = redis_at(), os.waitpid
+
+    def late(pid: int, options: int) -> tuple[int, int]:
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        time.sleep(0.5)  # so that whoever else asks for its status is faster
+        return waitpid(pid, options)
+
+    async def follow() -> None:
+        pump = Pump(server.url, lambda text: None)
+        async for item in pump.messages():
+            if isinstance(item, Subscribed):
+                pump.stop()
+        await asyncio.sleep(0.1)
+
+    monkeypatch.setattr(os, "waitpid", late)
+    asyncio.run(follow())
+    assert not caplog.records
