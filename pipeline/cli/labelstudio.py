@@ -239,7 +239,14 @@ def _status_cells(row: dict[str, Any]) -> list[str]:
     by = ", ".join(f"{name} {n}" for name, n in row["annotators"].items()) or "–"
     names = ("project", "annotator", "codebook", "tasks", "missing", "annotated", "finished", "refused")
     pace = "–" if row["seconds"] is None else f"{row['seconds']:.0f}"
-    return [*(str(row[name]) for name in names), str(row["skipped"]), pace, by, row["last_pull"] or "never"]
+    given = (row[name] for name in names)
+    return [
+        *("–" if one is None else str(one) for one in given),
+        str(row["skipped"]),
+        pace,
+        by,
+        row["last_pull"] or "never",
+    ]
 
 
 def _server() -> Server:

@@ -9,6 +9,7 @@ import pytest
 
 from coaudit.annotation.labelstudio.client import Listed
 from coaudit.pipeline.annotate import draw, push, status
+from coaudit.pipeline.cli.labelstudio import _status_cells as status_cells
 from tests.pipeline.annotate.test_push import Remembering
 from tests.pipeline.annotate.test_push import store as store
 
@@ -46,3 +47,11 @@ def test_a_task_takes_the_median_of_what_the_browser_measured(
     server.given = [*given, skipped]
     (row, *_) = status.status(store, server, sample)
     assert (row["seconds"], row["skipped"]) == (seconds, 1)
+
+
+def test_a_codebook_without_a_project_has_a_dash_for_it(store: Any) -> None:
+    sample = draw.draw(store, draw.Wish(("initiative",), "pilot", size=20))
+    server: Any = Answering()
+    (row,) = status.status(store, server, sample)
+    assert row["project"] is None
+    assert status_cells(row)[0] == "–"
