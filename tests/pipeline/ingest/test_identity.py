@@ -157,7 +157,7 @@ def test_what_two_runs_without_times_say_alike_is_each_ones_own(tmp_path: Path, 
     """The second file took what both had from the first one's condition."""
 
     def row(question: str) -> str:
-        step = "<solver> agent\nThought 1: So it is.\nAction 1: Finish[yes]\nObservation 1: Episode finished\n"
+        step = "<solver> agent\nThought 1: Yes.\nAction 1: Finish[yes]\nObservation 1: Episode finished\n"
         return json.dumps({"trajectory": f"Question: {question}?\n{step}", "em": 1, "f1": 1.0}) + "\n"
 
     def n_by_condition() -> dict[str, int]:
