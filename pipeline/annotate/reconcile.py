@@ -91,7 +91,7 @@ class Pulling:
         keep_raw(self.store.workspace.received, self.server, touched)
         self._check_units(subjects, touched)
         listed = {task.id for task in touched}
-        fresh = list(self._fresh(wanted, known, lambda at: self._given(at, held, listed, alive)))
+        fresh = list(self._fresh(wanted, known, lambda at: self._is_there(at, held, listed, alive)))
         live = {key: before for key, before in known.items() if not self._stays(before, held)}
         gone = list(self._gone(wanted, live, listed, alive))
         if fresh or gone:
@@ -158,7 +158,7 @@ class Pulling:
         if key not in wanted or (wanted[key].created or "") <= (rating.created or ""):
             wanted[key] = rating
 
-    def _given(
+    def _is_there(
         self, at: dict[str, Any], held: set[tuple[Any, Any]], touched: set[int], alive: set[int] | None
     ) -> bool:
         """Whether an annotation that was pulled, and is not among those wanted now, is still there."""
@@ -170,7 +170,7 @@ class Pulling:
         return alive is None or task in alive
 
     def _fresh(
-        self, wanted: dict[Key, Rating], known: dict[Key, _Known], given: Callable[[dict[str, Any]], bool]
+        self, wanted: dict[Key, Rating], known: dict[Key, _Known], is_there: Callable[[dict[str, Any]], bool]
     ) -> Iterable[Rating]:
         for key, rating in wanted.items():
             before = known.get(key)
@@ -181,7 +181,7 @@ class Pulling:
             elif (
                 not before.retracted
                 and before.at.get("updated_at", "") > (rating.created or "")
-                and given(before.at)
+                and is_there(before.at)
             ):
                 self.result.unchanged += 1  # a later annotation stands: another task's, or one that is held
             else:

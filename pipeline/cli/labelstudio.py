@@ -239,9 +239,9 @@ def _status_cells(row: dict[str, Any]) -> list[str]:
     by = ", ".join(f"{name} {n}" for name, n in row["annotators"].items()) or "–"
     names = ("project", "annotator", "codebook", "tasks", "missing", "annotated", "finished", "refused")
     pace = "–" if row["seconds"] is None else f"{row['seconds']:.0f}"
-    given = (row[name] for name in names)
+    cells = (row[name] for name in names)
     return [
-        *("–" if one is None else str(one) for one in given),
+        *("–" if one is None else str(one) for one in cells),
         str(row["skipped"]),
         pace,
         by,

@@ -57,17 +57,18 @@ def judge(store: Store, scope: Scope, members: Sequence[str], rater: str = NAME)
 
 def _rated(store: Store, book: Codebook, members: Sequence[str], maker: Maker, tried: Tried) -> list[Rating]:
     query = f"""
-        SELECT trajectory_id, event, unit_hash, code, rater, rater_version, label FROM counted_ratings
-        WHERE codebook = ? AND rater {AMONG} AND label IS NOT NULL
+        SELECT trajectory_id, event, unit_hash, code, rater, rater_version, label, asked = ? AS own
+        FROM counted_ratings
+        WHERE codebook = ? AND (rater {AMONG} OR asked = ? AND is_last) AND label IS NOT NULL
         ORDER BY trajectory_id, event, code, rater
     """
     with store.reading(synced=True) as connection:
-        rows = dictionaries(connection, query, [book.name, texts([*members, maker.rater])])
+        rows = dictionaries(connection, query, [maker.rater, book.name, texts(members), maker.rater])
     said: dict[tuple[str, int | None, str, str], dict[str, str]] = {}
     before: dict[tuple[str, int | None, str, str], tuple[str, str]] = {}
     for row in rows:
         key = (row["trajectory_id"], row["event"], row["unit_hash"], row["code"])
-        if row["rater"] == maker.rater:
+        if row["own"]:
             before[key] = (row["rater_version"], row["label"])
         else:
             said.setdefault(key, {})[row["rater"]] = row["label"]

@@ -23,6 +23,10 @@ NAMED = {"counting": MANY, "processing": 100, "measuring": 100}
 """View -> up to so many trajectories are constants of its query, which every scan below compares with each
 row; more are picked out of the whole view. On a lake 1,000 constants made `measuring` take 3.5 s, not 0.2.
 """
+_Version = tuple[str, str, str | None]
+"""Codebook, who was asked, the version that answered."""
+_Rater = tuple[str, str, str | None, str, bool]
+"""The same, by which name it goes, and whether its words are the last ones."""
 _OF_UNITS = "actor, opening, positive, unit_kind, category, asked, is_last"
 """What `counting` says beyond the columns of `ratings`."""
 
@@ -32,15 +36,17 @@ def refresh(connection: Any, trajectories: Collection[str] | None = None) -> Non
     if trajectories is not None and not trajectories:
         return
     before = _raters(connection)
-    versions = _versions(connection)
     _count(connection, trajectories)
-    if trajectories is not None and _versions(connection) - versions:
+    counted = _raters(connection)
+    if trajectories is not None and _any_of_several(connection, _lasting(counted) - _lasting(before)):
         # Of a version that has the last word again, what it said elsewhere counts again, too.
         _count(connection, None)
-    _leave_out_replaced(connection)
+        counted = _raters(connection)
+    _leave_out(connection, {one[:3] for one in counted} - _lasting(counted))
     _name_versions(connection)
     # A rater who is new to a codebook has rated no other trajectory yet: those count as missing from now on.
-    touched = trajectories if _raters(connection) == before else None
+    # Neither has a version that now bears the name which another bore.
+    touched = trajectories if _named(_raters(connection)) == _named(before) else None
     _fill(connection, "processed", "processing", touched)
     _fill(connection, "measured", "measuring", touched)
 
@@ -82,27 +88,25 @@ def _fill(connection: Any, table: str, view: str, trajectories: Collection[str] 
         execute(connection, insertion.format(AMONG), [texts(sorted(trajectories))])
 
 
-def _versions(connection: Any) -> set[tuple[str, str, str | None]]:
-    """Codebook, judge and version of those that have the last word somewhere, of judges with several."""
-    query = """
-        SELECT DISTINCT codebook, asked, rater_version FROM counted
-        WHERE is_last AND (codebook, codebook_version, asked) IN (FROM several_versions)
-    """
-    return set(connection.execute(query).fetchall())
+def _any_of_several(connection: Any, versions: Collection[_Version]) -> bool:
+    """Whether one of them is of a judge with several: asked where any is new, for it reads all ratings."""
+    if not versions:
+        return False
+    several = set(connection.execute("SELECT codebook, rater FROM several_versions").fetchall())
+    return any((codebook, judge) in several for codebook, judge, _ in versions)
 
 
-def _leave_out_replaced(connection: Any) -> None:
+def _leave_out(connection: Any, versions: Collection[_Version]) -> None:
     """A version whose every unit another has rated since counts no more. Else all of it does: what is left of
     it is what another was not asked about, the easy units where that one rated the disputed ones."""
-    known = connection.execute("SELECT count(*) FROM counted WHERE NOT is_last").fetchall()
-    if not known[0][0]:
-        return
-    connection.execute("""
-        DELETE FROM counted WHERE NOT is_last AND NOT EXISTS (
-            FROM counted c WHERE c.is_last AND c.codebook = counted.codebook AND c.asked = counted.asked
-                AND c.rater_version IS NOT DISTINCT FROM counted.rater_version
-        )
-    """)
+    for version in versions:
+        execute(connection, _VERSION_OUT, version)
+
+
+_VERSION_OUT = """
+    DELETE FROM counted WHERE codebook = ? AND asked = ? AND rater_version IS NOT DISTINCT FROM ?::VARCHAR
+        AND NOT is_last
+"""
 
 
 def _name_versions(connection: Any) -> None:
@@ -121,5 +125,15 @@ def _name_versions(connection: Any) -> None:
     """)
 
 
-def _raters(connection: Any) -> set[tuple[str, str]]:
-    return set(connection.execute("SELECT DISTINCT codebook, rater FROM counted").fetchall())
+def _raters(connection: Any) -> set[_Rater]:
+    query = "SELECT DISTINCT codebook, asked, rater_version, rater, is_last FROM counted"
+    return set(connection.execute(query).fetchall())
+
+
+def _named(raters: Collection[_Rater]) -> set[tuple[_Version, str]]:
+    return {(one[:3], one[3]) for one in raters}
+
+
+def _lasting(raters: Collection[_Rater]) -> set[_Version]:
+    """Those that have the last word somewhere."""
+    return {one[:3] for one in raters if one[4]}

@@ -13,8 +13,9 @@ WHERE place = 1 AND NOT retracted;
 
 -- Judges of whom several versions rated by a codebook.
 CREATE OR REPLACE VIEW several_versions AS
-SELECT codebook, codebook_version, rater FROM ratings WHERE rater_kind <> 'human' GROUP BY ALL
-HAVING min(coalesce(rater_version, '')) <> max(coalesce(rater_version, ''));
+SELECT codebook, codebook_version, rater
+FROM (SELECT DISTINCT codebook, codebook_version, rater, rater_version FROM ratings WHERE rater_kind <> 'human')
+GROUP BY ALL HAVING count(*) > 1;
 
 -- What a version of a judge said last, where another has spoken since.
 CREATE OR REPLACE VIEW earlier_ratings AS

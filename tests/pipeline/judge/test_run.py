@@ -522,6 +522,27 @@ def test_a_jury_is_the_majority_and_a_tie_is_unclear(coaudit: Coaudit, workspace
     assert coaudit("judge", "--rater", "jury", "--members", "a,b,c", "--json").json["already"] == 2
 
 
+def test_a_jury_of_other_members_that_rated_some_units_rates_them_once(
+    coaudit: Coaudit, workspace: Path, tmp_path: Path
+) -> None:
+    """It looked at what goes by its name, which another jury had said, and rated them at every run."""
+    fill(workspace, *chatter(2))
+    lines = [
+        verdict(f"t{n}", None, "failures", "present", code="C.1", rater=rater, rater_kind="llm")
+        for rater, sessions in (("a", 2), ("b", 2), ("c", 1), ("d", 1))
+        for n in range(sessions)
+    ]
+    coaudit("ratings", "import", str(write_lines(tmp_path / "said.jsonl", lines)))
+
+    def rated(members: str) -> tuple[int, int]:
+        done = coaudit("judge", "--rater", "jury", "--members", members, "--json").json
+        return done["rated"], done["already"]
+
+    assert [rated("a,b"), rated("a,b")] == [(2, 0), (0, 2)]
+    assert [rated("c,d"), rated("c,d")] == [(1, 0), (0, 1)]
+    assert [rated("a,b"), rated("a,b")] == [(1, 1), (0, 2)]
+
+
 @pytest.mark.parametrize("members", ["a,b", "c,a", "gold,c"])
 def test_a_jury_of_people_is_refused_for_it_would_be_one_more_of_them(
     coaudit: Coaudit, workspace: Path, members: str

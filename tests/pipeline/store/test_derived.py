@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import random
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +15,8 @@ from coaudit.pipeline.ingest import run as ingest
 from coaudit.pipeline.store import Store, derived
 from coaudit.pipeline.store import connection as storing
 from coaudit.pipeline.systems import ReadOptions
+from coaudit.schemas import Rating
+from coaudit.schemas.rating import RaterKind
 from tests.conftest import ROOT
 from tests.pipeline.stores import made
 
@@ -64,6 +68,68 @@ def test_what_is_kept_equals_what_is_computed_after_every_change(
     _assert_kept(store)
     imports.outcomes(store, ROOT / "data" / "cogym" / "real" / "outcomes.jsonl")
     _assert_kept(store)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+def test_versions_are_kept_as_they_are_computed_whatever_comes(store: Store, seed: int) -> None:
+    """People and judges of several versions rate, fail and take back, in any order."""
+    draw = random.Random(seed)
+    units = draw.sample(_units(store), 3)  # few, so that one version replaces another on all of them
+    words: list[dict[str, Any]] = [{"label": "yes"}, {"label": "no"}, {"error": "x"}, {"retracted": True}]
+    raters: dict[str, RaterKind] = {"ann": "human", "judge": "llm", "rules": "rule"}
+
+    def said() -> Rating:
+        rater, kind = draw.choice(list(raters.items()))
+        version = None if kind == "human" else draw.choice(["1", None])
+        repeat = draw.choice([0, 0, 1]) if kind == "llm" else 0
+        (word,) = draw.choices(words, [4, 1, 1, 1])
+        unit = draw.choice(units)
+        return _rating(unit, rater=rater, rater_kind=kind, rater_version=version, repeat=repeat, **word)
+
+    for _ in range(25):
+        _assert_kept_of(store, *(said() for _ in range(draw.choice([1, 2, 3]))))
+
+
+def test_a_version_that_comes_back_under_the_name_of_another_counts_everywhere(store: Store) -> None:
+    """The name was known, so that only the trajectory which it rated was computed anew."""
+    units = _units(store)
+    one = units[0]
+    other = next(unit for unit in units if unit[0] != one[0])
+    said = [(one, "a", "yes"), (one, "b", "no"), (other, "c", "yes"), (other, "a", "no")]
+    for unit, version, label in said:
+        rating = _rating(unit, rater="judge", rater_kind="llm", rater_version=version, label=label)
+        _assert_kept_of(store, rating)
+
+
+def _units(store: Store) -> list[tuple[str, int, str, str]]:
+    """Trajectory, event, hash and the version of the codebook."""
+    query = """
+        SELECT DISTINCT trajectory_id, event, hash, version FROM units, codebooks
+        WHERE kind = 'utterance' AND NOT opening AND name = 'initiative' ORDER BY ALL
+    """
+    with store.reading() as connection:
+        return list(connection.execute(query).fetchall())
+
+
+def _rating(unit: tuple[str, int, str, str], **fields: Any) -> Rating:
+    trajectory, event, unit_hash, version = unit
+    of: dict[str, Any] = {"codebook": "initiative", "codebook_version": version, "code": "initiative"}
+    return Rating(trajectory=trajectory, event=event, unit_hash=unit_hash, **of, **fields)
+
+
+def _assert_kept_of(store: Store, *said: Rating) -> None:
+    with store.workspace.new_ratings() as file:
+        file.append(said)
+    with store.reading() as connection:
+        kept = _kept(connection)
+    with store.writing() as connection:
+        derived.refresh(connection)
+        assert kept == _kept(connection)
+
+
+def _kept(connection: Any) -> dict[str, list[str]]:
+    return {table: sorted(map(str, connection.execute(f"FROM {table}").fetchall())) for table in KEPT}
 
 
 def test_trajectories_that_a_new_rater_has_not_rated_count_as_missing(store: Store) -> None:
