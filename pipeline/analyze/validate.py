@@ -45,10 +45,12 @@ def validate(
     codes: list[Rated] = []
     accuracies: list[dict[str, Any]] = []
     repeated: list[tuple[str, Agreement]] = []
+    judges: set[str] = set()
     for book in chosen_books(store, names):
         with store.reading() as connection:
             of = groups(connection, ("condition",))
             for code in rated(connection, book):
+                judges.update(code.judges)
                 if judge in code.judges:
                     codes.append(code)
                     accuracies.extend(located(code, judge, of))
@@ -56,7 +58,10 @@ def validate(
                 (book.name, row) for row in consistency(connection, book) if row.raters == (judge,)
             )
     if not codes:
-        raise UsageError(f"no ratings by judge {judge!r} on these codebooks; `coaudit judge` makes them")
+        others = (
+            f"there are ratings by {', '.join(sorted(judges))}" if judges else "`coaudit judge` makes them"
+        )
+        raise UsageError(f"no ratings by judge {judge!r} on these codebooks; {others}")
     if not 0 <= margin < 1:
         raise UsageError(f"--margin must lie in 0..1, below 1, got {margin:g}")
     with store.reading() as connection:

@@ -28,7 +28,6 @@ OPTIONAL = {
     "duckdb_extension_ducklake": ("a store on DuckLake", "pip install 'coaudit[lake]'"),
 }
 """Module -> what needs it, and what brings it."""
-PROGRAMS = {"label-studio": ("labelstudio up", "pip install label-studio, in an environment of its own")}
 KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "LABEL_STUDIO_API_KEY")
 TIMEOUT = 1.0
 """Seconds a server has to answer."""
@@ -107,9 +106,18 @@ def _extras() -> Iterator[Finding]:
     for module, (use, how) in OPTIONAL.items():
         there = util.find_spec(module) is not None
         yield Finding(module, "ok" if there else "missing", "installed" if there else how, use)
-    for program, (use, how) in PROGRAMS.items():
-        place = shutil.which(program)
-        yield Finding(program, "ok" if place else "missing", place or how, use)
+    yield _label_studio()
+
+
+def _label_studio() -> Finding:
+    """Label Studio in the environment of its own, which the command that needs it makes."""
+    from ...annotation.labelstudio import server
+
+    place = server.program(server.default_environment())
+    detail = (
+        str(place) if place.exists() else f"not yet in {place.parent.parent}; installed when first needed"
+    )
+    return Finding("label-studio", "ok", detail, "labelstudio up")
 
 
 def _vllm() -> Finding:

@@ -69,11 +69,15 @@ def _apart(
     connection: duckdb.DuckDBPyConnection, before: str, trajectory: Trajectory, contents: Mapping[str, str]
 ) -> bool:
     """Whether a trajectory comes from a source of another content than the one that it was stored from."""
-    query = "SELECT content_hash FROM sources WHERE path = ? ORDER BY ingested DESC LIMIT 1"
-    noted = execute(connection, query, [before]).fetchall()
-    stored = noted[0][0] if noted else contents.get(before)
-    own = contents.get(trajectory.source)
+    stored, own = content_of(connection, before, contents), contents.get(trajectory.source)
     return before != trajectory.source and None not in (stored, own) and stored != own
+
+
+def content_of(connection: duckdb.DuckDBPyConnection, path: str, contents: Mapping[str, str]) -> str | None:
+    """Hash of what a source held when it was last noted; of one that is not noted yet, in this run."""
+    query = "SELECT content_hash FROM sources WHERE path = ? ORDER BY ingested DESC LIMIT 1"
+    noted = execute(connection, query, [path]).fetchall()
+    return noted[0][0] if noted else contents.get(path)
 
 
 def may_be_one(trajectory: Trajectory, other: Trajectory) -> bool:

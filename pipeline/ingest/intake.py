@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -16,7 +17,7 @@ from ..store.sync import load_codebooks
 from ..systems import References, Span, merge
 from . import sources as provenance
 from .blocks import Block, Head, Reading
-from .identity import settled
+from .identity import content_of, settled
 from .measure import references, save, save_tables
 from .remarks import Remarks
 from .result import Ingested, Progress
@@ -48,6 +49,9 @@ class _Known:
 
     digest: str
     condition: str | None
+    source: str
+    """Where it was read."""
+    timed: bool
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,8 @@ class Intake:
         """Trajectory -> the source of this run that told of it last."""
         self._noted = 0
         """So many sources are in the table of sources."""
+        self._alike: Counter[tuple[int, str]] = Counter()
+        """Source of this run, and one that has told the same without any times -> so many trajectories."""
 
     def expect(
         self,
@@ -113,6 +119,26 @@ class Intake:
                     self._report(block, progress)
             if self._expected or self._wrong or not self.store.is_made:
                 self._flush(None)
+            self._tell_alike()
+
+    def _tell_alike(self) -> None:
+        """Say which sources have what other ones have, for it may be another run of the same."""
+        if not self._alike:
+            return
+        contents = self._contents()
+        with self.store.reading(synced=True) as connection:
+            for (number, before), n in self._alike.items():
+                source = self._expected[number].source
+                if content_of(connection, before, contents) not in (None, source.content_hash):
+                    self.result.notes.append(
+                        f"{source.path}: {n} of its trajectories say the same as those of {before}, "
+                        "without any times: they count once; if they are other runs, give "
+                        "each file its own --condition"
+                    )
+
+    def _contents(self) -> Mapping[str, str]:
+        """Hash of each source of this run by its path."""
+        return {one.source.path: one.source.content_hash for one in self._expected}
 
     def _report(self, block: Block, progress: Progress) -> None:
         """Say of each source that a block is beyond."""
@@ -193,6 +219,8 @@ class Intake:
                 if before and before.digest == known.digest and options.condition in (None, before.condition):
                     # A line that stands twice in one file is no second trajectory.
                     self.result.unchanged += self._told_by.get(head.id) != head.source
+                    if not known.timed and known.source != before.source:
+                        self._alike[head.source, before.source] += 1
                     out.add(head.id)
                 elif before or head.native_id in heard:
                     again[head.id] = head
@@ -215,7 +243,7 @@ class Intake:
         ids: list[str] = []
         waiting: dict[str, Trajectory] = {}
         held: set[str] = set()
-        contents = {one.source.path: one.source.content_hash for one in self._expected}
+        contents = self._contents()
         for one in late:
             if one.head.native_id in waiting or one.head.id in held:
                 save(self.store, list(waiting.values()), connection, refresh=False)
@@ -257,16 +285,17 @@ def _release(connection: duckdb.DuckDBPyConnection, many: Iterable[_Expected]) -
 
 def _identified(block: Block) -> Iterator[tuple[Head, _Known, int]]:
     """Each trajectory of a block with what it is known by, and its number of logged events."""
-    columns = [block.tables["trajectories"][name].to_pylist() for name in ("digest", "condition", "n_events")]
-    for head, digest, condition, events in zip(block.heads, *columns, strict=True):
-        yield head, _Known(digest, condition), events
+    names = ("digest", "condition", "source", "started", "n_events")
+    columns = [block.tables["trajectories"][name].to_pylist() for name in names]
+    for head, digest, condition, source, started, events in zip(block.heads, *columns, strict=True):
+        yield head, _Known(digest, condition, source, started is not None), events
 
 
 def _stored(connection: duckdb.DuckDBPyConnection, heads: Iterable[Head]) -> dict[str, _Known]:
     """Those of the trajectories that the store has, by id."""
-    query = f"SELECT id, digest, condition FROM trajectories WHERE id {AMONG}"
+    query = f"SELECT id, digest, condition, source, started IS NOT NULL FROM trajectories WHERE id {AMONG}"
     rows = execute(connection, query, [texts(head.id for head in heads)]).fetchall()
-    return {key: _Known(digest, condition) for key, digest, condition in rows}
+    return {key: _Known(*known) for key, *known in rows}
 
 
 def _heard(connection: duckdb.DuckDBPyConnection, heads: Collection[Head]) -> set[str]:

@@ -125,7 +125,12 @@ class Labelled:
 def parse(text: str, name: str) -> LabelMapping:
     """A mapping of labels from its TOML; SourceError names the file, the key and the rule."""
     try:
-        mapping = LabelMapping.model_validate(toml.parse(text))
+        given = toml.parse(text)
+        if "rating" not in given:
+            of_logs = given.keys() & {"event", "messages", "spans"}
+            kind = "a mapping of logs, for `ingest`" if of_logs else "no mapping of labels"
+            raise ValueError(f"{kind}: one of labels has a table [rating] (docs/labels.md)")
+        mapping = LabelMapping.model_validate(given)
         mapping.check()
     except ValidationError as error:
         first = error.errors()[0]

@@ -21,12 +21,15 @@ TOKENS_OF_A_FINDING = 30
 
 @dataclass(frozen=True)
 class Estimate:
-    """Units that are left and what asking about them takes, about."""
+    """Questions that are left and what asking them takes, about."""
 
     units: int
+    """As often as each is still asked."""
     prompt_tokens: int
     completion_tokens: int
     price: Price | None
+    repeats: int = 1
+    """How often a unit is asked about."""
 
     @property
     def cost(self) -> float | None:
@@ -37,8 +40,9 @@ class Estimate:
 
     def __str__(self) -> str:
         cost = "no known price" if self.cost is None else f"about ${self.cost:.2f}"
+        many = "units to rate" if self.repeats == 1 else f"answers to get, {self.repeats} for each unit"
         return (
-            f"{self.units} units to rate: about {self.units} requests, {self.prompt_tokens:,} prompt tokens "
+            f"{self.units} {many}: about {self.units} requests, {self.prompt_tokens:,} prompt tokens "
             f"and {self.completion_tokens:,} completion tokens, {cost}"
         )
 
@@ -56,7 +60,7 @@ def estimate(store: Store, scope: Scope, model: Model) -> Estimate:
         prompt += int(left * mean)
         codes = len(book.codes)
         completion += left * (TOKENS_OF_A_CHOICE if codes == 1 else TOKENS_OF_A_FINDING * codes)
-    return Estimate(units, prompt, completion, model.price)
+    return Estimate(units, prompt, completion, model.price, scope.repeats)
 
 
 def _left(store: Store, book: Codebook, scope: Scope, model: Model) -> int:

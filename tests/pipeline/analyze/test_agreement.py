@@ -127,7 +127,7 @@ def test_the_page_on_a_judge_names_its_errors(store: Store) -> None:
     shown = {name: yes[name]["value"] for name in ("sensitivity", "specificity", "ppv", "npv")}
     assert shown == pytest.approx({"sensitivity": 1, "specificity": 0.75, "ppv": 6 / 7, "npv": 1})
     assert "\n".join(validate.lines(page)).startswith("Judge judge")
-    with pytest.raises(UsageError, match="no ratings by judge 'ann'"):
+    with pytest.raises(UsageError, match="by judge 'ann' on these codebooks; there are ratings by judge"):
         validate.validate(store, "ann")
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from coaudit.annotation.labelstudio import server
 from coaudit.pipeline.cli import doctor
 
 
@@ -28,3 +29,16 @@ def test_the_doctor_asks_the_python_that_is_to_have_vllm(
     result = doctor._vllm()
     assert result.state == state
     assert said in result.detail and str(python) in result.detail
+
+
+def test_label_studio_is_looked_for_where_the_command_that_starts_it_puts_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was missing for good, for no environment of ours has it."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    before = doctor._label_studio()
+    assert before.state == "ok" and "installed when first needed" in before.detail
+    program = server.program(server.default_environment())
+    program.parent.mkdir(parents=True)
+    program.touch()
+    assert doctor._label_studio().detail == str(program)

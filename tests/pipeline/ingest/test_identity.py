@@ -153,12 +153,34 @@ def test_a_silence_that_was_heard_before_the_end_is_a_time_out(tmp_path: Path, s
     assert ends(store) == [("time_out", {"heard": "the end came long after a step"})]
 
 
+def _answered(question: str) -> str:
+    """A row of ReHAC, which has no times."""
+    step = "<solver> agent\nThought 1: Yes.\nAction 1: Finish[yes]\nObservation 1: Episode finished\n"
+    return json.dumps({"trajectory": f"Question: {question}?\n{step}", "em": 1, "f1": 1.0}) + "\n"
+
+
+def test_rows_that_another_file_has_too_count_once_and_are_told(tmp_path: Path, store: Store) -> None:
+    """Two seeds' results of one name: whether a row that both have is a copy, no log says."""
+    files = [tmp_path / name / "run.jsonl" for name in ("first", "second", "copy")]
+    for path, questions in zip(files, ("abc", "abd", "abc"), strict=True):
+        path.parent.mkdir()
+        path.write_text("".join(map(_answered, questions)), encoding="utf-8")
+    told = (
+        f"{files[1]}: 2 of its trajectories say the same as those of {files[0]}, without any times: "
+        "they count once; if they are other runs, give each file its own --condition"
+    )
+    both = take(store, *files)
+    assert (both.trajectories, both.unchanged, both.notes) == (4, 5, [told])
+    files[0].write_text("".join(map(_answered, "abce")), encoding="utf-8")
+    assert take(store, files[0]).notes == []
+    assert take(store, files[1]).notes == []
+    files[1].write_text("".join(map(_answered, "abdf")), encoding="utf-8")
+    later = take(store, files[1])
+    assert (later.trajectories, later.notes) == (1, [told])
+
+
 def test_what_two_runs_without_times_say_alike_is_each_ones_own(tmp_path: Path, store: Store) -> None:
     """The second file took what both had from the first one's condition."""
-
-    def row(question: str) -> str:
-        step = "<solver> agent\nThought 1: Yes.\nAction 1: Finish[yes]\nObservation 1: Episode finished\n"
-        return json.dumps({"trajectory": f"Question: {question}?\n{step}", "em": 1, "f1": 1.0}) + "\n"
 
     def n_by_condition() -> dict[str, int]:
         counted = "SELECT condition, count(*) AS n FROM trajectories GROUP BY ALL"
@@ -167,14 +189,14 @@ def test_what_two_runs_without_times_say_alike_is_each_ones_own(tmp_path: Path, 
     files = {name: tmp_path / name / "run.jsonl" for name in ("first", "second", "copy")}
     for name, questions in (("first", "ab"), ("second", "ac"), ("copy", "ab")):
         files[name].parent.mkdir()
-        files[name].write_text("".join(map(row, questions)), encoding="utf-8")
+        files[name].write_text("".join(map(_answered, questions)), encoding="utf-8")
     for _ in range(2):
         for name in ("first", "second"):
             take(store, files[name], condition=name)
             files[name].touch()
         assert n_by_condition() == {"first": 2, "second": 2}
     with files["second"].open("a") as file:
-        file.write(row("b"))
+        file.write(_answered("b"))
     assert counts(take(store, files["second"], condition="second")) == (1, 2, 0)
     rebuild(store)
     assert n_by_condition() == {"first": 2, "second": 3}

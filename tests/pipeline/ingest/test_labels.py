@@ -166,6 +166,8 @@ def test_labels_in_a_list_of_each_record(tmp_path: Path) -> None:
         ('trajectory = "id"', 'trajectory = "a[].b[].c"', "rating.trajectory: labels are in one list"),
         ("\\d", "(", "no regular expression"),
         ("[labels]", "[labels", "not TOML"),
+        ("[rating]", "[event]", "a mapping of logs, for `ingest`: one of labels has a table [rating]"),
+        ("[rating]", "[rated]", "no mapping of labels: one of labels has a table [rating]"),
     ],
 )
 def test_a_mapping_that_is_none_is_refused_with_its_place(old: str, new: str, why: str) -> None:

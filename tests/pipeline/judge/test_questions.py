@@ -43,8 +43,9 @@ def test_a_question_is_asked_so_often_and_its_first_answer_counts(coaudit: Coaud
     units = rows(store, "SELECT count(*) AS n FROM units WHERE kind = 'utterance' AND NOT opening")[0]["n"]
     answers = Endpoint(answer=lambda body: ("yes", "no")[next(turn) % 2])
     with answers.serving() as endpoint:
-        done = coaudit(*asked(endpoint, "--repeats", "3")).json
-        assert (done["rated"], done["requests"]) == (3 * units, 3 * units)
+        first = coaudit(*asked(endpoint, "--repeats", "3"))
+        assert (first.json["rated"], first.json["requests"]) == (3 * units, 3 * units)
+        assert f"{3 * units} answers to get, 3 for each unit" in first.err
         assert coaudit(*asked(endpoint, "--repeats", "3")).json["already"] == 3 * units
         assert coaudit(*asked(endpoint)).json["already"] == units
     stored = rows(store, "SELECT repeat, count(*) AS n FROM ratings GROUP BY repeat ORDER BY repeat")
