@@ -26,9 +26,9 @@ test: setup lint
 	$(PY) -P -m pytest -q -r fER -n auto --dist loadgroup
 
 test-fast: setup
-	$(PY) -P -m pytest -q -n auto --dist loadgroup -m "not slow"
+	$(PY) -P -m pytest -q -n auto --dist loadgroup -m "not slow and not long"
 
-# The fast suite once more with the newest versions that pyproject.toml admits, and with the oldest.
+# All but the slow tests once more with the newest versions that pyproject.toml admits, and with the oldest.
 test-newest: RESOLUTION := highest
 test-oldest: RESOLUTION := lowest-direct
 test-newest test-oldest: test-%:

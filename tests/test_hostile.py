@@ -31,6 +31,7 @@ def audited(coaudit: Coaudit, tmp_path: Path) -> Coaudit:
     return coaudit
 
 
+@pytest.mark.long
 def test_no_terminal_obeys_what_a_log_says(audited: Coaudit) -> None:
     said = [audited("trajectory", "list"), audited("report"), audited("compare", "--by", "condition")]
     said += [audited("metrics", "--by", "condition,agent"), audited("trajectory", "show", f"s3 {CORPUS[3]}")]
@@ -39,6 +40,7 @@ def test_no_terminal_obeys_what_a_log_says(audited: Coaudit) -> None:
         assert not set(OBEYED) & set(done.out + done.err)
 
 
+@pytest.mark.long
 def test_json_says_all_of_it_and_a_terminal_that_shows_it_obeys_nothing(
     audited: Coaudit, tmp_path: Path
 ) -> None:
@@ -50,6 +52,7 @@ def test_json_says_all_of_it_and_a_terminal_that_shows_it_obeys_nothing(
     assert json.loads(text) and not set(OBEYED) & set(text) and "\\u202egnp.exe" in text
 
 
+@pytest.mark.long
 def test_html_and_markdown_hold_no_tag_of_a_log(audited: Coaudit, tmp_path: Path) -> None:
     audited("report", "--out", tmp_path / "r.html")
     written = (tmp_path / "r.html").read_text(encoding="utf-8")
@@ -62,6 +65,7 @@ def test_html_and_markdown_hold_no_tag_of_a_log(audited: Coaudit, tmp_path: Path
     assert "<script" not in text and "](javascript:" not in text and "![x](" not in text
 
 
+@pytest.mark.long
 def test_a_spreadsheet_computes_nothing_and_files_stay_in_their_folder(
     audited: Coaudit, tmp_path: Path
 ) -> None:
@@ -76,6 +80,7 @@ def test_a_spreadsheet_computes_nothing_and_files_stay_in_their_folder(
     assert not [p for p in tmp_path.rglob("*passwd*")]
 
 
+@pytest.mark.long
 def test_no_prompt_holds_it_outside_the_quoted_lines(audited: Coaudit, workspace: Path) -> None:
     store = Store(Workspace(workspace))
     for head in trajectories.heads(store):
@@ -92,6 +97,7 @@ def test_no_prompt_holds_it_outside_the_quoted_lines(audited: Coaudit, workspace
                 assert not set(OBEYED) & set(prompt)
 
 
+@pytest.mark.long
 def test_label_studio_gets_it_as_the_text_of_paragraphs_and_nowhere_else(
     audited: Coaudit, tmp_path: Path
 ) -> None:

@@ -69,6 +69,7 @@ def test_every_folder_with_modules_is_a_package() -> None:
     assert not without
 
 
+@pytest.mark.long
 def test_the_picture_of_the_structure_is_in_step_with_it() -> None:
     assert (ROOT / "docs" / "structure.svg").read_text(encoding="utf-8") == draw.svg(), "run `make docs`"
 
@@ -87,6 +88,7 @@ def test_coaudit_is_its_face_alone() -> None:
     assert [path.name for path in (ROOT / "coaudit").glob("*.py")] == ["__init__.py"]
 
 
+@pytest.mark.long
 def test_a_layer_sees_only_those_below() -> None:
     wrong = [
         f"{one.module}:{one.line} imports {one.target}"
@@ -97,10 +99,12 @@ def test_a_layer_sees_only_those_below() -> None:
     assert not wrong
 
 
+@pytest.mark.long
 def test_no_modules_import_each_other_in_a_circle() -> None:
     assert not house.circles()
 
 
+@pytest.mark.long
 def test_imports_are_relative_inside_the_product_and_absolute_outside() -> None:
     inside = [
         f"{module}:{node.lineno}"
@@ -134,6 +138,7 @@ def attributes(name: str) -> Iterator[tuple[str, ast.Attribute]]:
                 yield module, node
 
 
+@pytest.mark.long
 def test_only_the_store_opens_the_database() -> None:
     opens = {
         module
@@ -143,6 +148,7 @@ def test_only_the_store_opens_the_database() -> None:
     assert opens == OPENS_DATABASE
 
 
+@pytest.mark.long
 def test_parameters_reach_the_database_through_the_store_alone() -> None:
     passing = {
         f"{module}:{node.lineno}"
@@ -158,6 +164,7 @@ def test_parameters_reach_the_database_through_the_store_alone() -> None:
     assert len(passing) == 1, "store.execute keeps pandas out; every other place goes through it"
 
 
+@pytest.mark.long
 def test_no_result_of_the_database_waits_for_its_rest() -> None:
     waiting = {
         f"{module}:{node.lineno}"
@@ -186,6 +193,7 @@ def test_the_types_import_pydantic_only() -> None:
     assert not wrong
 
 
+@pytest.mark.long
 def test_every_face_lists_its_names_and_loads_nothing_heavy() -> None:
     faces = [f"coaudit.{name}" for name in sorted(packages()) if name.split(".")[0] != "coaudit"]
     script = (

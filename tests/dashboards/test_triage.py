@@ -63,6 +63,7 @@ def ids(store: Store, **wish: object) -> list[str]:
     return [row["id"] for row in triage.listed(store, Selection(), **wish)[0]]  # type: ignore[arg-type]
 
 
+@pytest.mark.long
 def test_sessions_are_sorted_by_what_is_wrong_and_what_is_unknown_comes_last(store: Store) -> None:
     assert ids(store, order="most findings") == ["bb", "cc", "aa"]
     assert ids(store, order="worst outcome") == ["bb", "aa", "cc"]
@@ -74,6 +75,7 @@ def test_sessions_are_sorted_by_what_is_wrong_and_what_is_unknown_comes_last(sto
     assert told == {"aa": (None, 1.0, None, 15), "bb": (2, 0.0, None, 15), "cc": (1, None, 1, 15)}
 
 
+@pytest.mark.long
 def test_words_are_found_as_they_are_in_what_was_said_and_in_ids(store: Store) -> None:
     assert ids(store, words="ferry") == ["aa"]
     assert ids(store, words="<B>train") == ["bb"]
@@ -84,6 +86,7 @@ def test_words_are_found_as_they_are_in_what_was_said_and_in_ids(store: Store) -
     assert total == 1 and rows[0]["cited"] == 0
 
 
+@pytest.mark.long
 def test_pages_of_a_list_hold_every_session_once(store: Store) -> None:
     pages = [triage.listed(store, Selection(), first=at, many=1)[0] for at in range(3)]
     assert sorted(page[0]["id"] for page in pages) == ["aa", "bb", "cc"]

@@ -38,6 +38,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
         yield names
 
 
+@pytest.mark.long
 def test_the_page_runs_and_gives_what_it_says(ran: dict[str, Any]) -> None:
     assert (ran["result"].trajectories, ran["result"].quarantined) == (2, [])
     assert (ran["brought"].imported, ran["brought"].quarantined) == (4, [])
@@ -48,6 +49,7 @@ def test_the_page_runs_and_gives_what_it_says(ran: dict[str, Any]) -> None:
     assert "task" in ran["by_task"].columns and ran["each"]["trajectory"].n_unique() == 2
 
 
+@pytest.mark.long
 def test_frames_say_what_the_command_line_says(ran: dict[str, Any], coaudit: Coaudit) -> None:
     ws = ran["ws"]
     where = {"COAUDIT_WORKSPACE": str(ws.workspace.path)}
@@ -61,6 +63,7 @@ def test_frames_say_what_the_command_line_says(ran: dict[str, Any], coaudit: Coa
     assert ws.trajectories()["id"].to_list() == [row["id"] for row in listed]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "schema"),
     [("trajectories", TRAJECTORIES), ("events", EVENTS), ("outcomes", OUTCOMES), ("ratings", RATINGS)],
@@ -75,6 +78,7 @@ def test_a_frame_has_the_same_columns_and_types_whether_anything_is_in_it(
     assert not (tmp_path / "nothing").exists()
 
 
+@pytest.mark.long
 def test_a_rating_that_does_not_fit_is_refused_with_its_row(ran: dict[str, Any]) -> None:
     odd = pl.DataFrame(
         {"trajectory": ["c1", "none"], "codebook": "failures", "code": "C.1", "rater": "z", "label": "x"}

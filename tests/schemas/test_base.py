@@ -34,6 +34,7 @@ def test_numbers_and_keys_are_written_as_ever(value: object) -> None:
     assert canonical_json(value) == plainly(value)
 
 
+@pytest.mark.long
 def test_every_character_is_quoted_as_json_quotes_it() -> None:
     wrong = [code for code in range(0x110000) if quoted(chr(code)) != plainly(chr(code))]
     assert wrong == []

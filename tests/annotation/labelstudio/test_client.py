@@ -26,6 +26,7 @@ def saying(status: int, body: Any) -> AbstractContextManager[str]:
     return answering(lambda _: (status, body))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("asked", ASKED)
 @pytest.mark.parametrize("body", [None, [1]], ids=["null", "a list"])
 def test_an_answer_that_is_none_of_label_studios_is_said_to_be(asked: str, body: Any) -> None:
@@ -37,6 +38,7 @@ def test_an_answer_that_is_none_of_label_studios_is_said_to_be(asked: str, body:
         ASKED[asked](server)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("task", [{"meta": {}}, {"meta": [1]}, {"id": 1, "meta": {}}, 1])
 def test_a_task_that_is_none_of_label_studios_is_said_to_be(task: Any) -> None:
     with (
@@ -47,6 +49,7 @@ def test_a_task_that_is_none_of_label_studios_is_said_to_be(task: Any) -> None:
         list(server.tasks(1))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("asked", ASKED)
 @pytest.mark.parametrize(
     "body",
@@ -63,6 +66,7 @@ def test_a_refusal_that_repeats_the_token_is_told_without_it(asked: str, body: d
     assert TOKEN[:10] not in str(error.value)
 
 
+@pytest.mark.long
 def test_a_server_on_this_machine_is_asked_without_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     with saying(502, None) as proxy, saying(200, {"invite_url": "/join"}) as url:
         monkeypatch.setenv("HTTP_PROXY", proxy)

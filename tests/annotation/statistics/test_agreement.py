@@ -337,6 +337,7 @@ def test_fleiss_kappa_equals_statsmodels_on_complete_ratings(matrix: Any) -> Non
     assert row.value == pytest.approx(fleiss_kappa(counts))
 
 
+@pytest.mark.long
 @pytest.mark.library
 @settings(max_examples=40, deadline=None)
 @given(arrays(np.int64, st.tuples(st.integers(1, 25), st.just(2)), elements=st.integers(0, 3)))

@@ -227,6 +227,7 @@ def test_what_cannot_be_compared_says_why() -> None:
 P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=30)
 
 
+@pytest.mark.long
 @pytest.mark.library
 @settings(max_examples=40, deadline=None)
 @given(P_VALUES, st.sampled_from(get_args(Method)))

@@ -272,6 +272,7 @@ def test_the_key_comes_from_the_environment_and_never_shows(
     assert "HOSTED_VLLM_API_KEY was not accepted" in str(refused.value)
 
 
+@pytest.mark.long
 def test_a_provider_whose_key_is_missing_ends_the_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY"):
         monkeypatch.delenv(name, raising=False)

@@ -164,6 +164,7 @@ def test_a_budget_of_money_is_kept_before_it_is_passed() -> None:
     assert budget.reserved == pytest.approx(0)
 
 
+@pytest.mark.long
 def test_a_run_that_is_being_ended_does_not_wait_for_a_busy_endpoint() -> None:
     stopping: list[bool] = []
 

@@ -36,12 +36,14 @@ def loaded(path: Path, model: Any) -> Any:
     return models["initiative"]
 
 
+@pytest.mark.long
 def test_a_model_says_the_same_once_it_was_saved_and_loaded(tmp_path: Path) -> None:
     model = learnt()
     asked = [seen(text) for text in (*TEXTS, "", "Something else, please!")]
     assert judge.predict(loaded(tmp_path / "a.skops", model), asked) == judge.predict(model, asked)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "settings",
     [

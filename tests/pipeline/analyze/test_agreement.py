@@ -213,6 +213,7 @@ def test_the_groups_of_one_system_are_not_compared_with_anothers(tmp_path: Path)
     assert [(row["groups"], row["system"]) for row in across] == [(["cogym", "rehac"], None)]
 
 
+@pytest.mark.long
 def test_codes_are_compared_by_corrected_rates_where_people_labelled(tmp_path: Path) -> None:
     """The judge flags half of arm b for nothing; people find F.1 in a quarter of either arm."""
     size = 16
@@ -419,6 +420,7 @@ UNEVEN = {"ann": "yyyynnnnnn", "bob": "yynnnnnyyn", "judge": "yyyynnnnyn"}
 CHANCES = dict(enumerate([1.0, 1.0, 1.0, 1.0, 0.25, 0.25, 0.25, 0.25, 0.25]))
 
 
+@pytest.mark.long
 def test_a_label_outside_the_samples_leaves_the_weights_of_the_others_alone(tmp_path: Path) -> None:
     apart = labelled(tmp_path / "a", UNEVEN, probability=CHANCES)
     alone = labelled(
@@ -480,6 +482,7 @@ def test_people_and_judges_say_that_they_meet_on_different_units(tmp_path: Path)
     assert two.population != three.population
 
 
+@pytest.mark.long
 def test_a_pilot_and_a_second_sample_weigh_by_their_joint_inclusion(tmp_path: Path) -> None:
     store = labelled(tmp_path, {"ann": "yynnnnnn–––", "judge": "yyyynnnnnnn"})
     frame = dict.fromkeys(range(11), 0.4)
@@ -492,6 +495,7 @@ def test_a_pilot_and_a_second_sample_weigh_by_their_joint_inclusion(tmp_path: Pa
     assert np.isnan(code.design.inclusion[8:]).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("said", ["yynnyu", "yynny–"])
 def test_a_set_with_an_unclear_or_missing_answer_is_left_out_and_not_taken_for_empty(
     tmp_path: Path, said: str
@@ -516,6 +520,7 @@ def test_a_set_with_an_unclear_or_missing_answer_is_left_out_and_not_taken_for_e
     assert row.population == "1 sets with an unclear, failed or missing answer left out"
 
 
+@pytest.mark.long
 def test_a_judge_asked_again_agrees_with_itself_so_far_and_counts_once(tmp_path: Path) -> None:
     store = labelled(tmp_path, {"ann": "yynnyynnnn"})
     log = Log(began=BEGAN + timedelta(days=1))
@@ -549,6 +554,7 @@ def test_a_judge_asked_again_agrees_with_itself_so_far_and_counts_once(tmp_path:
     assert [one["coefficient"] for one in page["consistency"]] == ["intra_rater_alpha", "flip_rate"]
 
 
+@pytest.mark.long
 def test_versions_of_a_judge_are_never_mixed_under_its_name(tmp_path: Path) -> None:
     store = labelled(tmp_path, {"ann": "yynnyynnnn"})
     for version, seqs in (("v1", range(2, 6)), ("v2", range(6, 12))):
@@ -570,6 +576,7 @@ def test_versions_of_a_judge_are_never_mixed_under_its_name(tmp_path: Path) -> N
     assert {row.judge: row.n_judged for row in rates.rates(store)} == {"judge": 8, "judge (v2)": 6}
 
 
+@pytest.mark.long
 def test_a_version_is_held_to_all_that_it_said_whatever_another_was_asked_about(tmp_path: Path) -> None:
     """Asked again about the disputed units alone, a judge agreed with people on all that was left of it."""
     store = runs(tmp_path, 10)
@@ -598,6 +605,7 @@ def test_a_version_is_held_to_all_that_it_said_whatever_another_was_asked_about(
     assert figures() == back
 
 
+@pytest.mark.long
 def test_what_a_judge_took_back_is_no_earlier_word_of_it(tmp_path: Path) -> None:
     store = runs(tmp_path, 4)
     said(store, "first", {("judge", "late"): "yyyy"}, "v1")
@@ -703,6 +711,7 @@ def said(
     assert rate(store, lines).imported == len(lines)
 
 
+@pytest.mark.long
 def test_codes_of_the_same_name_in_two_codebooks_are_kept_apart(tmp_path: Path) -> None:
     found = runs(tmp_path, 4)
     # `first` by hand: 3 of 4 agree, margins 2/4 and 3/4, chance .5, kappa .5. `second`: never, −1.
@@ -721,6 +730,7 @@ def test_codes_of_the_same_name_in_two_codebooks_are_kept_apart(tmp_path: Path) 
     ]
 
 
+@pytest.mark.long
 def test_only_codes_that_are_there_or_not_make_sets(tmp_path: Path) -> None:
     found = runs(tmp_path, 4)
     said(found, "scale", {("ann", "late"): "1123", ("bob", "late"): "1223"})
@@ -730,6 +740,7 @@ def test_only_codes_that_are_there_or_not_make_sets(tmp_path: Path) -> None:
     assert row.population == "sets of the 1 of 2 codes that all of them rated"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("alone", ["late", "lost"])
 def test_sets_are_of_those_who_rated_most_codes_whichever_comes_first(tmp_path: Path, alone: str) -> None:
     """Of one code ann gave labels alone: with that in front there was no alpha of sets at all."""
@@ -742,6 +753,7 @@ def test_sets_are_of_those_who_rated_most_codes_whichever_comes_first(tmp_path: 
     assert rows[0].value == pytest.approx(1 - 7 * 2 / (2 * 5 * 3))  # coincidences: 2 apart, 5 y and 3 n
 
 
+@pytest.mark.long
 def test_people_on_a_scale_are_told_by_how_far_they_differ(tmp_path: Path) -> None:
     found = runs(tmp_path, 4)
     said(found, "scale", {("ann", "late"): "1123", ("bob", "late"): "1223"})
@@ -755,6 +767,7 @@ def test_people_on_a_scale_are_told_by_how_far_they_differ(tmp_path: Path) -> No
     assert ": ;" not in alone
 
 
+@pytest.mark.long
 def test_kappa_over_all_codes_weighs_the_units_of_a_sample_as_kappa_of_one_code_does(tmp_path: Path) -> None:
     found = runs(tmp_path, 4)
     sampled(found, "uneven", {0: 0.5, 1: 0.5, 2: 0.25, 3: 0.25}, codebook="first", kind="trajectory")
@@ -767,6 +780,7 @@ def test_kappa_over_all_codes_weighs_the_units_of_a_sample_as_kappa_of_one_code_
     assert row["population"] == "units of the samples, weighted by 1/π"
 
 
+@pytest.mark.long
 def test_sessions_without_a_group_are_not_those_of_a_group_called_none(tmp_path: Path) -> None:
     # Of arm "None" half are found, of arm "x" none; the four without an arm are all found.
     found = runs(tmp_path, 12, arms=["None"] * 4 + ["x"] * 4 + [None] * 4)
@@ -775,6 +789,7 @@ def test_sessions_without_a_group_are_not_those_of_a_group_called_none(tmp_path:
     assert (row["groups"], row["first"], row["second"]) == (["None", "x"], 0.5, 0)
 
 
+@pytest.mark.long
 def test_codes_with_more_than_two_labels_are_compared_label_by_label_or_by_their_mean_on_a_scale(
     tmp_path: Path,
 ) -> None:
@@ -790,6 +805,7 @@ def test_codes_with_more_than_two_labels_are_compared_label_by_label_or_by_their
     assert {r["basis"] for r in shares} == {"judge only: its errors are not corrected"}
 
 
+@pytest.mark.long
 def test_corrected_rates_of_instances_take_each_run_of_one_for_itself(tmp_path: Path) -> None:
     found = runs(tmp_path, 12, instances=["one"] * 6 + ["two"] * 6)
     said(found, "first", {(rater, "late"): "yyynnnnnnnny" for rater in ("judge", "ann")})
@@ -807,6 +823,7 @@ def test_a_rate_says_how_many_labels_lie_beyond_what_the_judge_was_asked_about(t
     assert "2 labelled units that the judge was not asked about left out" in (row.design or "")
 
 
+@pytest.mark.long
 def test_an_imported_version_of_a_judge_has_also_the_answers_that_an_earlier_one_gave(tmp_path: Path) -> None:
     # Of six sessions version 2 rated the first four and finds three; version 1 all, and finds three.
     found = runs(tmp_path, 6)
@@ -825,6 +842,7 @@ def test_units_on_which_a_person_was_unclear_are_not_said_to_be_labelled(tmp_pat
     assert "every unit was labelled" not in (row.design or "")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("last", "told"), [(0.25, True), (0.5, False)])
 def test_what_the_page_on_a_judge_does_not_weigh_says_so_under_uneven_samples(
     tmp_path: Path, last: float, told: bool
@@ -837,6 +855,7 @@ def test_what_the_page_on_a_judge_does_not_weigh_says_so_under_uneven_samples(
     assert notes == {validate.EVENLY if told else None}
 
 
+@pytest.mark.long
 def test_a_rate_is_not_of_sessions_that_the_sample_could_not_take(tmp_path: Path) -> None:
     # Two of four were drawn: what the judge flags is so, the rest not; 2/4. Nobody knows of the last two.
     found = runs(tmp_path, 6, arms=["a"] * 4 + ["b"] * 2)
@@ -851,6 +870,7 @@ def test_a_rate_is_not_of_sessions_that_the_sample_could_not_take(tmp_path: Path
     assert item["classes"][0]["sensitivity"]["value"] == 1
 
 
+@pytest.mark.long
 def test_sessions_without_a_group_are_a_group_of_their_own_on_peoples_page(tmp_path: Path) -> None:
     found = runs(tmp_path, 8, arms=["x"] * 4 + [None] * 4)
     # Of arm x both say the same; of the rest, half and half over both codes, they differ on half.

@@ -72,6 +72,7 @@ def corpus(tmp_path: Path) -> Store:
     return store
 
 
+@pytest.mark.long
 def test_a_judge_that_was_asked_about_a_sample_alone_has_no_rate_of_the_corpus(tmp_path: Path) -> None:
     store = corpus(tmp_path)
     of = {row.judge: row for row in rates.rates(store, ["initiative"])}
@@ -88,6 +89,7 @@ def test_a_judge_that_was_asked_about_a_sample_alone_has_no_rate_of_the_corpus(t
     assert set(code.followers) == {"late"}
 
 
+@pytest.mark.long
 def test_a_judge_that_was_asked_about_a_sample_alone_is_weighed_by_that_sample(tmp_path: Path) -> None:
     store = corpus(tmp_path)
     (late,) = (
@@ -102,6 +104,7 @@ def test_a_judge_that_was_asked_about_a_sample_alone_is_weighed_by_that_sample(t
     assert code.seen_by("judge").design.inclusion[[0, 10]] == pytest.approx([0.84, 1 - 0.8 * 26 / 30])
 
 
+@pytest.mark.long
 def test_judges_of_whom_one_saw_a_sample_alone_are_compared_by_that_sample(tmp_path: Path) -> None:
     store = corpus(tmp_path)
     rows = [row for row in agreement.of_workspace(store, ["initiative"]) if row.raters == ("judge", "late")]
@@ -112,6 +115,7 @@ def test_judges_of_whom_one_saw_a_sample_alone_are_compared_by_that_sample(tmp_p
     assert {row.n_units for row in rows} == {12}
 
 
+@pytest.mark.long
 def test_each_judge_that_saw_a_sample_alone_is_compared_by_its_own_and_no_pair_twice(tmp_path: Path) -> None:
     """Of two judges that saw all and two that saw a sample each, every pair has one kappa a coefficient."""
     first, second = range(10, 16), range(20, 26)
@@ -140,6 +144,7 @@ def test_each_judge_that_saw_a_sample_alone_is_compared_by_its_own_and_no_pair_t
     assert units_of["late", "later"] == 0
 
 
+@pytest.mark.long
 def test_a_sample_that_nobody_has_begun_changes_no_metric(tmp_path: Path) -> None:
     """Positives lie where the second sample would look, so that its probabilities would halve them."""
     store = labelled(tmp_path, {"ann": "yyn–––––nnnn", "judge": "yyyyynnnnnnn"})

@@ -33,6 +33,7 @@ def store(tmp_path: Path) -> Store:
     return found
 
 
+@pytest.mark.long
 def test_drift_is_said_in_words_with_p_values_corrected_over_codes(store: Store) -> None:
     page = validate.validate(store, "judge", previous="old")
     first, second = (code["drift"] for code in page["codes"])
@@ -51,17 +52,20 @@ def test_drift_is_said_in_words_with_p_values_corrected_over_codes(store: Store)
         )
 
 
+@pytest.mark.long
 def test_an_earlier_version_that_nobody_knows_is_refused_by_name(store: Store) -> None:
     for name in ("older", "judge"):
         with pytest.raises(UsageError, match=f"'{name}' is no other judge of these, expected one of old$"):
             validate.validate(store, "judge", previous=name)
 
 
+@pytest.mark.long
 def test_a_margin_that_is_no_share_is_refused(store: Store) -> None:
     with pytest.raises(UsageError, match="--margin must lie in"):
         validate.validate(store, "judge", margin=1.5)
 
 
+@pytest.mark.long
 def test_a_version_is_all_that_it_said_though_another_has_rated_the_same_units_since(store: Store) -> None:
     lines = [
         verdict(f"env_{number}", None, "mast", label, code="1.1", rater="j", rater_kind="llm") | made_by

@@ -77,6 +77,7 @@ def rate_all(store: Store, name: str, codebook: str, labels: dict[int, str], **m
     assert rate(store, given).imported == len(given)
 
 
+@pytest.mark.long
 def test_delivery_performance_and_collaboration_score(store: Store, study: Study) -> None:
     study.add(score=0.5)
     study.add(score=1.0)
@@ -95,6 +96,7 @@ def test_delivery_performance_and_collaboration_score(store: Store, study: Study
     assert human.reason == "no outcome_rating was given"
 
 
+@pytest.mark.long
 def test_the_interval_of_a_rate_is_agresti_and_coulls(store: Store, study: Study) -> None:
     for delivered in (True, True, True, False):
         study.add(delivered=delivered)
@@ -110,6 +112,7 @@ def test_two_trajectories_that_delivered_nothing_leave_room(store: Store, study:
     assert (found.value, found.low) == (0, 0) and found.high == pytest.approx(0.7098, abs=1e-4)
 
 
+@pytest.mark.long
 def test_the_interval_of_a_mean_stays_where_values_can_be_and_needs_four(store: Store, study: Study) -> None:
     for score in (0.95, 1.0, 0.9):
         study.add(score=score)
@@ -123,6 +126,7 @@ def test_the_interval_of_a_mean_stays_where_values_can_be_and_needs_four(store: 
     assert 0.5 < found.low < 0.95 < found.high <= 1
 
 
+@pytest.mark.long
 def test_runs_of_one_instance_are_one_cluster(store: Store, study: Study) -> None:
     for number in range(12):
         study.add(delivered=number < 4)
@@ -181,6 +185,7 @@ def test_a_party_that_says_nothing_makes_the_entropy_0(store: Store, study: Stud
     assert metric(metrics(store), "initiative_entropy").value == 0
 
 
+@pytest.mark.long
 def test_a_silent_party_makes_the_released_entropy_0_whatever_the_labels_are(
     store: Store, study: Study
 ) -> None:
@@ -243,6 +248,7 @@ def test_an_undefined_entropy_is_null_with_the_reason(
     assert (single.value, single.reason) == (None, reason)
 
 
+@pytest.mark.long
 def test_where_nobody_takes_the_initiative_the_released_entropy_is_0_and_equation_2_has_none(
     store: Store, study: Study
 ) -> None:
@@ -299,6 +305,7 @@ def test_the_opening_query_is_no_initiative(store: Store, study: Study) -> None:
     assert metric(metrics(store), "initiative_entropy").value == 0
 
 
+@pytest.mark.long
 def test_confirmations_and_halts_are_counted_per_trajectory(store: Store, study: Study) -> None:
     first = study.add((AGENT, "May I?"), (USER, "Yes"), (AGENT, "Which?"), (AGENT, "Or?"), (USER, "Stop"))
     second = study.add((AGENT, "Done"), (USER, "Fine"))
@@ -311,6 +318,7 @@ def test_confirmations_and_halts_are_counted_per_trajectory(store: Store, study:
     assert (metric(found, "halting_messages").value, metric(found, "halting_messages").n) == (0.5, 2)
 
 
+@pytest.mark.long
 def test_counts_of_a_random_half_are_those_of_the_whole(store: Store, study: Study) -> None:
     """Six sessions with 2, 0, 4, 2, 0 and 4 questions, of which every other one is rated, all confirmed."""
     for questions in (2, 0, 4, 2, 0, 4):
@@ -325,6 +333,7 @@ def test_counts_of_a_random_half_are_those_of_the_whole(store: Store, study: Stu
     assert found.low is not None and found.high is not None and found.low < 2 < found.high
 
 
+@pytest.mark.long
 def test_units_that_were_sampled_are_weighted_by_their_inclusion(store: Store, study: Study) -> None:
     lines = []
     for labels in ("yn", "nn", "yy", "nn"):
@@ -357,6 +366,7 @@ def test_a_rater_of_none_of_the_units_has_bounds_and_no_value(store: Store, stud
     assert (second.value, second.answered) == (1, 1)
 
 
+@pytest.mark.long
 def test_a_team_without_a_human_has_neither_confirmations_nor_halts(store: Store, study: Study) -> None:
     name = study.add((AGENT, "One?"), (AGENT, "Two"), team=(AGENT,))
     other = study.add((AGENT, "One?"), (USER, "Two"))
@@ -368,6 +378,7 @@ def test_a_team_without_a_human_has_neither_confirmations_nor_halts(store: Store
         assert metric(metrics(store), measure).missing == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rated", ["whole", "in part"])
 def test_logs_without_messages_have_nothing_to_count_whoever_was_rated_elsewhere(
     store: Store, study: Study, rated: str
@@ -416,6 +427,7 @@ def test_what_needs_ratings_and_has_none_says_what_to_run(store: Store, study: S
         assert row.reason == f"no ratings: run `coaudit judge --codebook {codebook}`"
 
 
+@pytest.mark.long
 def test_what_people_gave_is_averaged_and_scores_the_collaboration(store: Store, study: Study) -> None:
     names = [study.add(score=0.5), study.add(delivered=False, score=0), study.add(score=1)]
     values = {"outcome_rating": (4, 2, 5), "satisfaction": (5, 1, 3), "communication_rating": (2, 2, 5)}
@@ -439,6 +451,7 @@ def test_what_is_imported_stands_before_the_log(store: Store, study: Study) -> N
     assert metric(metrics(store), "task_performance").value == 0.9
 
 
+@pytest.mark.long
 def test_the_win_rate_comes_from_preferences(store: Store, study: Study) -> None:
     names = [study.add() for _ in range(4)]
     give(
@@ -481,6 +494,7 @@ GROUPS: dict[str, tuple[str | None, ...]] = {
 }
 
 
+@pytest.mark.long
 def test_rows_come_by_any_group_and_any_tag(store: Store, study: Study) -> None:
     study.add(condition="a", options={"setting": "real", "agent": "one", "tags": {"lab": "x"}})
     study.add(condition="a", options={"setting": "simulated", "agent": "two"})
@@ -526,6 +540,7 @@ def _rows(store: Store, measure: str, **options: Any) -> list[tuple[str | None, 
     return [(m.rater, m.value) for m in metrics(store, **options) if m.metric == measure]
 
 
+@pytest.mark.long
 def test_raters_are_never_mixed_and_gold_stands_alone_where_it_is_complete(
     store: Store, study: Study
 ) -> None:
@@ -591,6 +606,7 @@ def _places(wanted: Sequence[tuple[str, str]], said: Sequence[tuple[Any, Any, in
     return found
 
 
+@pytest.mark.long
 def test_the_shared_sessions_have_the_values_of_their_reference(store: Store, shared: Path) -> None:
     reference = json.loads((shared / "data" / "cogym" / "reference.json").read_text())
     result = take(store, shared / "data" / "cogym" / "results")
@@ -674,6 +690,7 @@ def test_a_number_on_another_scale_is_missing_with_the_reason_and_never_cut_to_t
     assert each["r4", "success"] == "success must be a number, got 'yes'"
 
 
+@pytest.mark.long
 def test_a_process_metric_says_which_sessions_its_sample_could_not_take(store: Store, tmp_path: Path) -> None:
     log = [{"role": ("user", "assistant")[n % 2], "text": f"{n}"} for n in range(7)]
     path = tmp_path / "runs.jsonl"

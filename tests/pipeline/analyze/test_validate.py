@@ -32,6 +32,7 @@ def store(tmp_path: Path) -> Store:
     return found
 
 
+@pytest.mark.long
 def test_units_on_which_people_differ_count_among_those_that_sensitivity_is_of(store: Store) -> None:
     (code,) = validate.validate(store, "judge")["codes"]
     # Half yes, half no on two units, yes on the third: 2 of 2 people's yes were found, 0 of 1 no.
@@ -61,6 +62,7 @@ def pair(tmp_path: Path) -> Store:
     return found
 
 
+@pytest.mark.long
 def test_two_units_show_nothing_and_an_unclear_judge_is_not_called_a_lack_of_labels(pair: Store) -> None:
     summary = validate.summary(validate.validate(pair, "judge"))
     assert [row[0] for row in summary.rows] == ["1.1"]

@@ -14,7 +14,7 @@ from coaudit.pipeline.errors import UsageError
 from coaudit.pipeline.ingest.measure import save
 from coaudit.pipeline.store import Store, samples
 from tests.judges.teams import team
-from tests.pipeline.stores import made, rate, rows, verdict
+from tests.pipeline.stores import holding, made, rate, rows, verdict
 
 
 @pytest.fixture
@@ -31,6 +31,7 @@ def events(sample: samples.Sample) -> set[int | None]:
     return {unit.event for unit in sample.units}
 
 
+@pytest.mark.long
 def test_samples_of_other_names_are_independent_and_of_the_same_one_the_same(store: Store) -> None:
     wish = draw.Wish(("initiative",), "first", size=20)
     drawn = events(draw.draw(store, wish))
@@ -82,13 +83,12 @@ def test_a_stratified_sample_takes_of_each_stratum_its_share_of_the_corpus(store
 
 def of_tasks(tmp_path: Path, sessions: int = 12) -> Store:
     """Sessions of two tasks, one after the other, of two to six utterances behind the opening one."""
-    found = made(tmp_path / "workspace")
-    with found.writing() as connection:
-        for number in range(sessions):
-            said = [(("human", "agent")[i % 2], f"Message {number}.{i}") for i in range(3 + number % 5)]
-            log = team(*said, key=f"s{number:02}")
-            save(found, [log.model_copy(update={"task": "xy"[number % 2]})], connection)
-    return found
+    logs = []
+    for number in range(sessions):
+        said = [(("human", "agent")[i % 2], f"Message {number}.{i}") for i in range(3 + number % 5)]
+        log = team(*said, key=f"s{number:02}")
+        logs.append(log.model_copy(update={"task": "xy"[number % 2]}))
+    return holding(tmp_path / "workspace", logs)
 
 
 def strata_of(store: Store) -> set[int]:
@@ -134,6 +134,7 @@ def test_whole_trajectories_are_drawn_from_each_stratum_by_its_share(tmp_path: P
     assert [unit.probability for unit in sample.units] == [pytest.approx(1 / 3)] * len(sample.units)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("method", ["simple", "neyman"])
 def test_as_many_whole_trajectories_are_drawn_as_were_asked_for(
@@ -209,6 +210,7 @@ def test_a_codebook_is_asked_of_the_sessions_that_it_is_for_and_of_no_others(sto
             assert bool(list(units.cut(trajectory, book))) == (trajectory.id == "a")
 
 
+@pytest.mark.long
 def test_what_was_rated_beyond_a_codebooks_scope_is_told_and_not_counted(store: Store) -> None:
     scoped(store)
     for key in "abc":

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from coaudit.annotation.labelstudio import Project
 from coaudit.annotation.labelstudio.client import Listed
 from coaudit.pipeline.annotate import draw, pull
@@ -50,6 +52,7 @@ def labels(store: Store) -> list[str]:
         return [row[0] for row in connection.execute("SELECT label FROM counted").fetchall()]
 
 
+@pytest.mark.long
 def test_the_answer_before_counts_again_where_the_latest_was_deleted(store: Store) -> None:
     sample = draw.draw(store, draw.Wish(("initiative",), "pilot", size=20))
     first, again = said(1, "no", 0), said(2, "yes", 5)
@@ -58,6 +61,7 @@ def test_the_answer_before_counts_again_where_the_latest_was_deleted(store: Stor
     assert pulled(store, sample, {7: [first]}, {7}) == ["no"]
 
 
+@pytest.mark.long
 def test_the_answer_before_counts_again_where_the_task_of_the_latest_was_deleted(store: Store) -> None:
     sample = draw.draw(store, draw.Wish(("initiative",), "pilot", size=20))
     first, again = said(1, "no", 0), said(2, "yes", 5)
@@ -66,6 +70,7 @@ def test_the_answer_before_counts_again_where_the_task_of_the_latest_was_deleted
     assert pulled(store, sample, {7: [first]}, {7}) == ["no"]
 
 
+@pytest.mark.long
 def test_a_later_answer_that_somebody_else_changed_since_stays_as_it_was(store: Store) -> None:
     sample = draw.draw(store, draw.Wish(("initiative",), "pilot", size=20))
     first, again = said(1, "no", 0), said(2, "yes", 5)
@@ -112,6 +117,7 @@ class Listing:
         return [self.listed[key]]
 
 
+@pytest.mark.long
 def test_an_answer_counts_again_where_a_later_one_in_another_sample_was_deleted(store: Store) -> None:
     server: Any = Listing()
     one, other = (draw.draw(store, draw.Wish(("initiative",), name, size=41)) for name in ("one", "other"))

@@ -12,6 +12,7 @@ from tests.schemas.test_toml import DAMAGED
 BLOCKING = [DAMAGED["an integer of 5,000 digits"], DAMAGED["5,000 lists within each other"]]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("damage", BLOCKING)
 def test_a_damaged_codebook_blocks_no_command_that_does_not_ask_for_it(
     coaudit: Coaudit, workspace: Path, damage: bytes

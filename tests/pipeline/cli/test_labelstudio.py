@@ -85,6 +85,7 @@ def test_its_server_ends_with_it_also_while_it_starts(tmp_path: Path, number: in
         assert "Traceback" not in running.stderr.read()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("does", "why"),
     [
@@ -101,6 +102,7 @@ def test_a_start_that_fails_says_why_in_a_sentence(
     assert why in told and "Traceback" not in told and "its log" in told
 
 
+@pytest.mark.long
 def test_a_port_that_another_program_has_is_named(coaudit: Coaudit, tmp_path: Path) -> None:
     options = installed(tmp_path, "")
     with socket.socket() as taken:

@@ -293,6 +293,7 @@ def test_a_line_of_200_megabytes_is_quarantined_without_being_held_in_memory(tmp
 # The command line: exit statuses, one document, one message.
 
 
+@pytest.mark.long
 def test_bad_lines_leave_the_status_0_and_are_in_the_document(tmp_path: Path, process: Coaudit) -> None:
     folder = talk().folder(tmp_path / "logs" / NAME, cut="{half")
     done = process("ingest", "--json", folder)

@@ -80,6 +80,7 @@ async def test_what_was_there_before_raises_no_alert_but_what_comes_then_does() 
     assert await alerts(old, new, initial=frozenset({"t"})) == [("halting_message", 1)]
 
 
+@pytest.mark.long
 async def test_a_webhook_that_hangs_never_holds_anybody_up() -> None:
     received: list[Any] = []
 

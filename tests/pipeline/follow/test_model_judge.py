@@ -140,6 +140,7 @@ async def test_what_was_rated_before_is_not_asked_and_another_rater_of_the_model
     assert sum(r.external == {"answered_for": "judge"} for r in held(sink)) == 4
 
 
+@pytest.mark.long
 async def test_while_another_run_judges_as_the_same_rater_nothing_is_asked(sink: Sink) -> None:
     client = Asked()
 
@@ -167,6 +168,7 @@ class Hanging(Asked):
         return await super().__call__(question)
 
 
+@pytest.mark.long
 async def test_a_request_that_hangs_holds_up_no_later_turn(
     sink: Sink, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -77,6 +77,7 @@ class Odd:
         raise ZeroDivisionError("no such answer")
 
 
+@pytest.mark.long
 async def test_whatever_a_judge_raises_is_said_once_and_the_events_are_stored(following: Following) -> None:
     erring = Erring(ZeroDivisionError("at what was stored"))
     seen: list[Trajectory] = []
@@ -93,6 +94,7 @@ async def test_whatever_a_judge_raises_is_said_once_and_the_events_are_stored(fo
         assert sum(what in said for said in following.stopped) == 1
 
 
+@pytest.mark.long
 async def test_a_model_judge_that_errs_says_what_it_leaves(following: Following) -> None:
     follower = following.follower
     book = codebooks.load("initiative", Path("nowhere"))

@@ -96,6 +96,7 @@ def test_answers_and_failures_are_set_against_the_load_in_force(workspace: Path,
     assert found["slow_answer_rate", "busy"] == (0.0, 1)
 
 
+@pytest.mark.long
 async def test_scrapes_are_recorded_stored_and_replayed(workspace: Path) -> None:
     async def answer(request: web.Request) -> web.Response:
         return web.Response(text=SCRAPE)

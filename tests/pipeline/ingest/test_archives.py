@@ -94,6 +94,7 @@ def packed(path: Path, members: dict[str, bytes]) -> Path:
     return path
 
 
+@pytest.mark.long
 def test_archives_in_an_archive_are_read_by_the_names_inside_them(tmp_path: Path, coaudit: Coaudit) -> None:
     def line(key: str) -> bytes:
         turns = [{"role": "user", "content": f"Go {key}."}]

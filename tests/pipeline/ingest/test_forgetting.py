@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import Coaudit
 
 MAP = """
@@ -37,6 +39,7 @@ def mapped(folder: Path, more: str = "") -> Path:
     return path
 
 
+@pytest.mark.long
 def test_a_corrected_mapping_replaces_what_the_source_gave(tmp_path: Path, coaudit: Coaudit) -> None:
     log = logged(tmp_path / "log.jsonl", "s1", "s2")
     coaudit("ingest", log, "--map", mapped(tmp_path))
@@ -61,6 +64,7 @@ def test_a_mapping_that_reads_nothing_replaces_nothing(tmp_path: Path, coaudit: 
     assert listed(coaudit) == [("s1", 2)]
 
 
+@pytest.mark.long
 def test_ratings_of_what_was_replaced_are_kept_and_listed(tmp_path: Path, coaudit: Coaudit) -> None:
     log = logged(tmp_path / "log.jsonl", "s1")
     coaudit("ingest", log, "--map", mapped(tmp_path))
@@ -76,6 +80,7 @@ def test_ratings_of_what_was_replaced_are_kept_and_listed(tmp_path: Path, coaudi
     assert "its unit has changed" in row["reason"]
 
 
+@pytest.mark.long
 def test_a_source_is_forgotten_until_that_is_undone(tmp_path: Path, coaudit: Coaudit) -> None:
     one, two = logged(tmp_path / "one.jsonl", "s1", "s2"), logged(tmp_path / "two.jsonl", "s3")
     mapping = mapped(tmp_path)
@@ -92,6 +97,7 @@ def test_a_source_is_forgotten_until_that_is_undone(tmp_path: Path, coaudit: Coa
     assert listed(coaudit) == [("s1", 2), ("s2", 2), ("s3", 2)]
 
 
+@pytest.mark.long
 def test_a_trajectory_is_forgotten_also_where_its_source_is_read_again(
     tmp_path: Path, coaudit: Coaudit
 ) -> None:
@@ -106,6 +112,7 @@ def test_a_trajectory_is_forgotten_also_where_its_source_is_read_again(
     assert listed(coaudit) == [("s1", 2), ("s2", 2), ("s3", 2)]
 
 
+@pytest.mark.long
 def test_a_folder_forgets_all_below_it_and_nothing_beside_it(tmp_path: Path, coaudit: Coaudit) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "ab").mkdir()
@@ -121,6 +128,7 @@ def test_what_is_not_there_cannot_be_forgotten_nor_brought_back(tmp_path: Path, 
     assert "'else' is not forgotten" in coaudit("forget", "else", "--undo", status=2).err
 
 
+@pytest.mark.long
 def test_a_trajectory_comes_back_by_the_name_it_was_forgotten_by(tmp_path: Path, coaudit: Coaudit) -> None:
     log = logged(tmp_path / "log.jsonl", "s1", "s2")
     log.write_text(log.read_text(encoding="utf-8") + "{cut", encoding="utf-8")

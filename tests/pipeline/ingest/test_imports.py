@@ -62,6 +62,7 @@ FULL = [
 ]
 
 
+@pytest.mark.long
 def test_ratings_go_out_and_come_back_the_same(tmp_path: Path, store: Store) -> None:
     assert rate(store, FULL).imported == 5
     out = list(imports.exported(store))
@@ -83,6 +84,7 @@ def _sorting(line: dict[str, Any]) -> str:
     return f"{line['code']} {line.get('event')} {line['rater']}"
 
 
+@pytest.mark.long
 def test_importing_twice_changes_nothing(store: Store) -> None:
     rate(store, FULL)
     before = document(store), len(list(store.workspace.ratings.iterdir()))
@@ -251,6 +253,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(tmp_path: Pa
     assert _bytes(tmp_path / "a") != _bytes(tmp_path / "c")
 
 
+@pytest.mark.long
 def test_planted_truth_is_imported_whole_and_completes_every_metric(tmp_path: Path) -> None:
     written = generate(tmp_path / "logs", 30, 5)
     assert written["sessions"] == 30
@@ -307,6 +310,7 @@ def test_the_last_word_is_the_one_appended_last_whatever_the_clocks_said(store: 
     assert rows(store, query) == [{"label": "no", "created": "2026-01-01T07:30:00.000+00:00"}]
 
 
+@pytest.mark.long
 def test_a_ledger_begun_by_a_slower_clock_still_comes_last(store: Store) -> None:
     rate(store, [verdict(NAME, 2, "initiative", "yes")])
     (first,) = ledger.files(store.workspace.ratings)

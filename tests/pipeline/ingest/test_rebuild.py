@@ -52,6 +52,7 @@ def content(store: Store) -> dict[str, list[Any]]:
         }
 
 
+@pytest.mark.long
 def test_a_rebuild_derives_once_after_all_is_read(
     tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -71,6 +72,7 @@ def test_a_rebuild_derives_once_after_all_is_read(
     assert content(store) == before
 
 
+@pytest.mark.long
 def test_what_is_ingested_during_a_rebuild_is_there_afterwards(tmp_path: Path, store: Store) -> None:
     generate(tmp_path / "a", 6, 1)
     generate(tmp_path / "b", 4, 2)
@@ -88,6 +90,7 @@ def test_what_is_ingested_during_a_rebuild_is_there_afterwards(tmp_path: Path, s
     assert content(store) == before
 
 
+@pytest.mark.long
 def test_a_session_that_grew_during_a_rebuild_is_there_as_it_grew(tmp_path: Path, store: Store) -> None:
     log = Log().say(AGENT, "How much?")
     log.folder(tmp_path / "a" / "env_travel_planning_0")
@@ -105,6 +108,7 @@ def test_a_session_that_grew_during_a_rebuild_is_there_as_it_grew(tmp_path: Path
         assert connection.execute(query).fetchone() == (len(log.records) + 1,)
 
 
+@pytest.mark.long
 def test_a_writer_waits_while_the_new_database_takes_its_place(tmp_path: Path, store: Store) -> None:
     generate(tmp_path / "a", 2, 1)
     generate(tmp_path / "b", 1, 2)
@@ -126,6 +130,7 @@ def test_a_writer_waits_while_the_new_database_takes_its_place(tmp_path: Path, s
     assert len(content(store)["trajectories"]) == 3
 
 
+@pytest.mark.long
 def test_a_source_that_only_the_ledger_knows_is_read_by_the_next_command(
     tmp_path: Path, store: Store, coaudit: Coaudit, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,6 +152,7 @@ def test_a_source_that_only_the_ledger_knows_is_read_by_the_next_command(
     assert not lacks_sources(store)
 
 
+@pytest.mark.long
 def test_a_database_deleted_under_a_follower_comes_back_whole(
     tmp_path: Path, coaudit: Coaudit, workspace: Path
 ) -> None:
@@ -160,6 +166,7 @@ def test_a_database_deleted_under_a_follower_comes_back_whole(
     assert len(coaudit("trajectory", "list", "--json").json["rows"]) == 5
 
 
+@pytest.mark.long
 def test_catching_up_twice_changes_nothing(tmp_path: Path, store: Store) -> None:
     generate(tmp_path / "a", 3, 1)
     take(store, tmp_path / "a")
@@ -182,6 +189,7 @@ def test_the_ledger_of_sources_is_read_from_any_line_with_its_number(tmp_path: P
     assert broken[0].line == len(lines) + 1
 
 
+@pytest.mark.long
 def test_a_log_that_was_moved_is_not_gone(tmp_path: Path, store: Store) -> None:
     take(store, Log().say(AGENT, "Hello").folder(tmp_path / "before" / "env_1"))
     take(store, Log().say(AGENT, "Bye").folder(tmp_path / "before" / "env_2"))
@@ -195,6 +203,7 @@ def test_a_log_that_was_moved_is_not_gone(tmp_path: Path, store: Store) -> None:
         assert connection.execute("SELECT source FROM quarantine").fetchall() == [(named.source,)]
 
 
+@pytest.mark.long
 def test_what_was_wrong_with_a_source_that_gave_nothing_is_still_said_after_a_rebuild(
     store: Store, tmp_path: Path
 ) -> None:

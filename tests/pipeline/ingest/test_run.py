@@ -58,6 +58,7 @@ def test_conversations_that_say_the_same_are_one_trajectory(tmp_path: Path, stor
         assert rows(store, "SELECT count(*) AS n FROM events") == [{"n": 2}]
 
 
+@pytest.mark.long
 def test_ingesting_twice_changes_nothing(tmp_path: Path, store: Store) -> None:
     generate(tmp_path / "logs", 6, 0)
     assert counts(take(store, tmp_path / "logs")) == (6, 0, 0)
@@ -73,6 +74,7 @@ def test_events_are_counted_as_the_log_has_them(tmp_path: Path, store: Store) ->
     assert take(store, tmp_path / "logs").events == 6
 
 
+@pytest.mark.long
 def test_a_session_that_has_grown_is_updated_also_where_it_was_moved(tmp_path: Path, store: Store) -> None:
     log = Log().say(AGENT, "May I book?")
     take(store, log.folder(tmp_path / "logs" / NAME))
@@ -93,6 +95,7 @@ def test_an_older_copy_of_a_session_takes_nothing_away(tmp_path: Path, store: St
     assert everything(store)[0]["n_events"] == 4
 
 
+@pytest.mark.long
 def test_two_logs_with_one_beginning_that_part_are_two_trajectories(tmp_path: Path, store: Store) -> None:
     Log().say(AGENT, "One").say(USER, "Two").folder(tmp_path / "a" / NAME)
     Log().say(AGENT, "One").say(USER, "Three").folder(tmp_path / "b" / NAME)
@@ -114,6 +117,7 @@ def test_one_folder_name_under_two_conditions_is_two_trajectories(tmp_path: Path
     assert {row["condition"] for row in everything(store)} == {"planning", "baseline"}
 
 
+@pytest.mark.long
 def test_options_fill_in_and_other_options_update(tmp_path: Path, store: Store) -> None:
     folder = Log().say(AGENT, "One").folder(tmp_path / "logs" / NAME)
     take(store, folder)
@@ -136,6 +140,7 @@ def test_options_fill_in_and_other_options_update(tmp_path: Path, store: Store) 
     assert everything(store) == [found]
 
 
+@pytest.mark.long
 def test_the_last_of_several_options_holds_after_a_rebuild_too(tmp_path: Path, store: Store) -> None:
     folder = Log().folder(tmp_path / "logs" / NAME)
     for condition in ("x", "y", "x"):
@@ -180,6 +185,7 @@ def _interrupted(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
 
 
+@pytest.mark.long
 def test_a_log_that_is_gone_is_named_and_its_ratings_are_kept(tmp_path: Path, store: Store) -> None:
     gone = session(tmp_path / "logs" / NAME)
     session(tmp_path / "logs" / "env_travel_planning_1", Log(began=BEGAN + timedelta(hours=1)).finish())
@@ -196,6 +202,7 @@ def test_a_log_that_is_gone_is_named_and_its_ratings_are_kept(tmp_path: Path, st
     assert rows(store, "SELECT label FROM counted_ratings") == [{"label": "yes"}]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("where", ["logs/pilot", "travel_planning/tag/results"])
 def test_what_was_copied_is_read_again_as_it_was_after_the_source_is_gone(
     tmp_path: Path, store: Store, where: str
@@ -217,6 +224,7 @@ def test_what_was_copied_is_read_again_as_it_was_after_the_source_is_gone(
     assert not list(store.workspace.raw.rglob("link"))
 
 
+@pytest.mark.long
 def test_every_copy_of_a_folder_that_was_run_again_comes_back(tmp_path: Path, store: Store) -> None:
     folder = tmp_path / "logs" / NAME
     for hour in range(2):
@@ -229,6 +237,7 @@ def test_every_copy_of_a_folder_that_was_run_again_comes_back(tmp_path: Path, st
     assert everything(store) == before
 
 
+@pytest.mark.long
 def test_an_archive_is_read_by_the_names_inside_it_and_kept(tmp_path: Path, store: Store) -> None:
     session(tmp_path / "logs" / "pilot" / NAME)
     archive = tmp_path / "logs.zip"
@@ -246,6 +255,7 @@ def test_an_archive_is_read_by_the_names_inside_it_and_kept(tmp_path: Path, stor
     assert everything(store) == before
 
 
+@pytest.mark.long
 def test_a_copy_has_the_folders_that_say_whose_runs_they_are(tmp_path: Path, store: Store) -> None:
     model = tmp_path / "src" / "data" / "lab" / "model"
     run = ROOT / "data/overcooked/logs/model_a/poached_pear"
@@ -267,6 +277,7 @@ def test_a_source_that_gave_nothing_says_why_every_time(tmp_path: Path, store: S
     assert counts(second) == (0, 0, 2)
 
 
+@pytest.mark.long
 def test_a_line_of_the_source_ledger_that_was_cut_off_costs_only_itself(tmp_path: Path, store: Store) -> None:
     take(store, session(tmp_path / "logs" / NAME))
     (path,) = store.workspace.sources.files()
@@ -280,6 +291,7 @@ def test_a_line_of_the_source_ledger_that_was_cut_off_costs_only_itself(tmp_path
     assert len(everything(store)) == 2
 
 
+@pytest.mark.long
 def test_a_kill_between_ledger_and_database_is_made_good_by_the_next_ingest(
     tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -294,6 +306,7 @@ def test_a_kill_between_ledger_and_database_is_made_good_by_the_next_ingest(
     assert document(store) == before
 
 
+@pytest.mark.long
 def test_what_a_killed_ingest_left_underived_is_derived_by_the_next_one_at_once(
     tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -407,6 +420,7 @@ def test_messages_without_any_text_are_remarked_on(tmp_path: Path, store: Store)
     assert any(note.startswith("none of the 2 messages has a text") for note in notes)
 
 
+@pytest.mark.long
 def test_an_ingest_leaves_nothing_for_the_next_command_to_derive(tmp_path: Path) -> None:
     fresh = opened(tmp_path / "workspace")
     take(fresh, session(tmp_path / NAME))
@@ -464,6 +478,7 @@ def test_a_kill_at_any_moment_loses_nothing(tmp_path: Path) -> None:
     assert document(killed) == document(whole)
 
 
+@pytest.mark.long
 def test_what_is_in_quarantine_is_said_again_as_long_as_it_is_so(
     tmp_path: Path, coaudit: Coaudit, workspace: Path
 ) -> None:
@@ -495,6 +510,7 @@ def test_a_name_that_is_not_utf_8_costs_only_its_own_session(tmp_path: Path, coa
     ]
 
 
+@pytest.mark.long
 def test_what_a_source_has_in_quarantine_outlives_the_transactions_that_its_reading_takes(
     tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -507,6 +523,7 @@ def test_what_a_source_has_in_quarantine_outlives_the_transactions_that_its_read
     assert [row["line"] for row in rows(store, "SELECT line FROM quarantine ORDER BY 1")] == [2, 6]
 
 
+@pytest.mark.long
 def test_references_given_later_are_said_with_what_they_measure_and_a_folder_without_any_is_refused(
     tmp_path: Path, coaudit: Coaudit
 ) -> None:

@@ -88,6 +88,7 @@ def small_shares(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     return shared_out
 
 
+@pytest.mark.long
 def test_many_processes_and_transactions_give_the_tables_of_one(
     tmp_path: Path, small_shares: Callable[[], None]
 ) -> None:
@@ -143,6 +144,7 @@ def interleaved(path: Path, calls: int = 24, turns: int = 12) -> Path:
     return path
 
 
+@pytest.mark.long
 def test_events_of_interleaved_sessions_shared_out_give_the_tables_of_one_process(
     tmp_path: Path, small_shares: Callable[[], None]
 ) -> None:
@@ -219,6 +221,7 @@ def test_a_line_that_was_being_written_is_left_for_the_next_ingest(
     assert len(read) == 2
 
 
+@pytest.mark.long
 def test_a_large_source_that_cannot_be_parted_costs_no_other(
     tmp_path: Path, small_shares: Callable[[], None]
 ) -> None:
@@ -268,6 +271,7 @@ def test_a_part_of_an_interleaved_file_reads_little_of_what_lies_between_its_lin
     assert read() - before < log.stat().st_size / 2
 
 
+@pytest.mark.long
 def test_readers_are_started_for_what_is_new_alone_and_end_before_anything_is_derived(
     tmp_path: Path, small_shares: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -303,6 +307,7 @@ class Deadly(Place):
         return os._exit, (3,)
 
 
+@pytest.mark.long
 def test_a_source_that_kills_its_reader_costs_no_other(
     tmp_path: Path, small_shares: Callable[[], None]
 ) -> None:
@@ -403,6 +408,7 @@ def test_the_parts_of_a_file_hold_its_lines_under_their_numbers(
     assert parts == list(numbered_lines(path))
 
 
+@pytest.mark.long
 def test_a_file_that_grew_is_read_from_where_it_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -430,6 +436,7 @@ def test_a_file_that_grew_is_read_from_where_it_ended(
     assert take(grown, log, map=MAPPING, system="mapped").trajectories == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("change", ["before", "cut off"])
 def test_a_file_that_changed_otherwise_is_read_anew(tmp_path: Path, change: str) -> None:
     lines = [call(number).encode() for number in range(6)]
@@ -444,6 +451,7 @@ def test_a_file_that_changed_otherwise_is_read_anew(tmp_path: Path, change: str)
     assert len(rows(store, "SELECT * FROM events")) == (20 if change == "before" else 18)
 
 
+@pytest.mark.long
 def test_pandas_is_kept_out_of_an_ingest_and_there_for_whoever_wants_it_afterwards(tmp_path: Path) -> None:
     program = """
 import sys

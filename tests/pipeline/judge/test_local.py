@@ -85,6 +85,7 @@ def test_ratings_follow_codebooks_trajectories_and_events(tmp_path: Path) -> Non
     ]
 
 
+@pytest.mark.long
 def test_batches_that_are_rated_side_by_side_come_in_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,6 +110,7 @@ def test_batches_that_are_rated_side_by_side_come_in_order(
     assert timeless(held(store)) == timeless(held(at_once))
 
 
+@pytest.mark.long
 def test_where_nothing_is_left_no_trajectory_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = fill(tmp_path / "w", talk("a"), talk("b"))
     judge(store, rater="detectors")
@@ -124,6 +126,7 @@ def test_where_nothing_is_left_no_trajectory_is_read(tmp_path: Path, monkeypatch
         judge(store, rater="detectors")
 
 
+@pytest.mark.long
 def test_only_what_is_left_is_rated(tmp_path: Path) -> None:
     store = fill(tmp_path / "w", talk("a"), talk("b"))
     judge(store)
@@ -146,6 +149,7 @@ def test_a_folder_for_temporary_files_may_have_a_quote_in_its_name(
     assert not list(folder.iterdir())
 
 
+@pytest.mark.long
 def test_long_texts_are_rated_a_few_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     logs = [talk(key, "Stop here. " * 200) for key in "abcdefgh"]
     whole, parts = fill(tmp_path / "whole", *logs), fill(tmp_path / "parts", *logs)
@@ -165,6 +169,7 @@ def test_long_texts_are_rated_a_few_at_a_time(tmp_path: Path, monkeypatch: pytes
     assert timeless(held(parts)) == timeless(held(whole))
 
 
+@pytest.mark.long
 def test_a_unit_that_has_changed_is_rated_again(tmp_path: Path) -> None:
     store = fill(tmp_path / "w", talk("a", "Go on."))
     judge(store)
@@ -174,6 +179,7 @@ def test_a_unit_that_has_changed_is_rated_again(tmp_path: Path) -> None:
     assert [r.label for r in held(store) if r.event == 4 and r.codebook == "halting"] == ["no", "yes"]
 
 
+@pytest.mark.long
 def test_what_another_version_of_the_rater_said_last_is_rated_again(tmp_path: Path) -> None:
     store = fill(tmp_path / "w", talk("a"))
     judge(store)
@@ -184,6 +190,7 @@ def test_what_another_version_of_the_rater_said_last_is_rated_again(tmp_path: Pa
     assert (again.rated, again.already) == (1, 3)
 
 
+@pytest.mark.long
 def test_what_was_taken_back_is_rated_again(tmp_path: Path) -> None:
     store = fill(tmp_path / "w", talk("a"))
     judge(store)
@@ -194,6 +201,7 @@ def test_what_was_taken_back_is_rated_again(tmp_path: Path) -> None:
     assert (again.rated, again.already) == (2, 2)
 
 
+@pytest.mark.long
 def test_a_failure_is_rated_again_only_where_that_is_asked_for(tmp_path: Path) -> None:
     store = fill(tmp_path / "w", talk("a"))
     judge(store)
@@ -205,6 +213,7 @@ def test_a_failure_is_rated_again_only_where_that_is_asked_for(tmp_path: Path) -
     assert (retried.rated, retried.already) == (1, 3)
 
 
+@pytest.mark.long
 def test_a_limit_takes_the_first_units_of_the_first_codebook(tmp_path: Path) -> None:
     store = fill(tmp_path / "w", talk("a"), talk("b"))
     assert judge(store, Scope((), limit=3)).rated == 3
@@ -214,6 +223,7 @@ def test_a_limit_takes_the_first_units_of_the_first_codebook(tmp_path: Path) -> 
     assert places(held(store)[3:]) == [("initiative", "b", 3), ("confirmation", "a", 2)]
 
 
+@pytest.mark.long
 def test_the_opening_query_is_rated_where_that_is_asked_for(tmp_path: Path) -> None:
     store = fill(tmp_path / "w", talk("a"))
     judge(store)
@@ -222,6 +232,7 @@ def test_the_opening_query_is_rated_where_that_is_asked_for(tmp_path: Path) -> N
     assert places(held(store)[4:]) == [("initiative", "a", 1), ("halting", "a", 1)]
 
 
+@pytest.mark.long
 def test_a_trajectory_as_a_whole_is_known_again(tmp_path: Path) -> None:
     store = fill(tmp_path / "w", talk("a"))
     first = judge(store, rater="detectors")
@@ -230,6 +241,7 @@ def test_a_trajectory_as_a_whole_is_known_again(tmp_path: Path) -> None:
     assert (again.rated, again.already) == (0, 1)
 
 
+@pytest.mark.long
 def test_actions_and_failed_messages_among_the_dialogue_change_no_unit(tmp_path: Path) -> None:
     said = [
         ("agent", "WAIT()"),
@@ -250,6 +262,7 @@ def test_actions_and_failed_messages_among_the_dialogue_change_no_unit(tmp_path:
     assert rows(store, "SELECT count(*) AS n FROM counted_ratings") == [{"n": 6}]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rater", ["rules", "detectors"])
 def test_little_in_memory_at_a_time_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rater: str
@@ -319,6 +332,7 @@ def test_codebooks_with_different_contexts_share_a_pass_and_see_what_each_is_to_
         assert [unit.hash for unit in rater.seen] == [unit.hash for unit in units]
 
 
+@pytest.mark.long
 def test_what_is_left_of_one_trajectory_has_no_other_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -335,6 +349,7 @@ def test_what_is_left_of_one_trajectory_has_no_other_read(
     assert (judge(store, rater="detectors").rated, read) == (1, [["d"]])
 
 
+@pytest.mark.long
 def test_detectors_of_a_system_read_its_own_trajectories_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -68,6 +68,7 @@ def judged(endpoint: Endpoint, *options: str) -> list[str]:
     return [*wanted, "--codebook", "initiative", *options]
 
 
+@pytest.mark.long
 def test_the_rules_rate_the_three_process_codebooks(coaudit: Coaudit, workspace: Path) -> None:
     fill(workspace, team(("human", "Please add a chart."), ("agent", "Shall I use blue?"), ("human", "Yes.")))
     done = coaudit("judge", "--json").json
@@ -95,6 +96,7 @@ def test_a_summary_has_exactly_the_fields_that_others_rely_on(
     assert (done["rated"], done["requests"], done["cached_tokens"] > 0) == (8, 8, True)
 
 
+@pytest.mark.long
 def test_what_was_asked_is_not_asked_again_and_a_rating_says_what_made_it(
     coaudit: Coaudit, workspace: Path, endpoint: Endpoint
 ) -> None:
@@ -128,6 +130,7 @@ def test_other_parameters_context_or_codebook_are_asked(
     assert coaudit(*judged(endpoint)).json["already"] == 4
 
 
+@pytest.mark.long
 def test_another_name_for_the_same_question_is_answered_from_the_ledger(
     coaudit: Coaudit, workspace: Path, endpoint: Endpoint
 ) -> None:
@@ -147,6 +150,7 @@ def test_the_same_words_twice_in_a_trajectory_are_asked_once(
     assert sum(r.prompt_tokens or 0 for r in held(workspace)) == done["prompt_tokens"]
 
 
+@pytest.mark.long
 def test_hidden_information_and_private_states_never_reach_a_judge(
     coaudit: Coaudit, workspace: Path, endpoint: Endpoint
 ) -> None:
@@ -164,6 +168,7 @@ def test_hidden_information_and_private_states_never_reach_a_judge(
     assert "MIDNIGHT-SECRET" not in json.dumps(endpoint.asked)
 
 
+@pytest.mark.long
 def test_malformed_answers_end_as_errors_that_only_a_retry_asks_again(
     coaudit: Coaudit, workspace: Path, endpoint: Endpoint
 ) -> None:
@@ -194,6 +199,7 @@ def test_half_a_character_in_an_answer_costs_no_rating(
     assert {rating.model for rating in held(workspace)} == {"judge ?"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("broken", "requests"),
     [
@@ -211,6 +217,7 @@ def test_one_answer_of_another_protocol_costs_that_answer_only(
     assert (done["rated"], done["errors"], done["requests"]) == (8, 0, requests)
 
 
+@pytest.mark.long
 def test_a_refusal_is_an_error_with_its_text(coaudit: Coaudit, workspace: Path, endpoint: Endpoint) -> None:
     fill(workspace, *chatter(1, 1))
     endpoint.answer = lambda _: "I'm sorry, but I can't rate people."
@@ -242,6 +249,7 @@ def test_a_wrong_key_stops_the_run_at_once_and_is_not_shown(
     assert "sk-very-secret" not in everything
 
 
+@pytest.mark.long
 def test_a_key_that_is_withdrawn_in_mid_run_keeps_what_was_rated(
     coaudit: Coaudit, workspace: Path, endpoint: Endpoint
 ) -> None:
@@ -297,6 +305,7 @@ def test_a_model_that_the_endpoint_lacks_names_the_ones_it_has(
     assert "it offers large, small" in coaudit(*judged(endpoint), status=2).err
 
 
+@pytest.mark.long
 def test_units_that_were_rated_with_other_parameters_are_counted_as_left(
     coaudit: Coaudit, workspace: Path, endpoint: Endpoint
 ) -> None:
@@ -307,6 +316,7 @@ def test_units_that_were_rated_with_other_parameters_are_counted_as_left(
     assert "4 units to rate" in again.err and again.json["rated"] == 4
 
 
+@pytest.mark.long
 def test_money_needs_a_yes_where_nobody_can_be_asked(
     coaudit: Coaudit, workspace: Path, endpoint: Endpoint
 ) -> None:
@@ -418,6 +428,7 @@ def failing(present: dict[str, tuple[list[int], str]], only: str = "") -> Any:
     return answer
 
 
+@pytest.mark.long
 def test_the_rubrics_score_fills_task_performance_where_a_run_has_none(
     coaudit: Coaudit, workspace: Path, endpoint: Endpoint
 ) -> None:
@@ -437,6 +448,7 @@ def test_the_rubrics_score_fills_task_performance_where_a_run_has_none(
     assert found == {"t0": pytest.approx(0.8), "t1": pytest.approx(0.2)}
 
 
+@pytest.mark.long
 def test_a_judge_is_asked_of_the_sessions_that_a_codebook_is_for_and_nothing_else_is_left(
     coaudit: Coaudit, workspace: Path, endpoint: Endpoint
 ) -> None:
@@ -458,6 +470,7 @@ def test_a_judge_is_asked_of_the_sessions_that_a_codebook_is_for_and_nothing_els
     assert "--where task=travel" in coaudit(*sample, "--name", "c", "--where", "task=travel", status=2).err
 
 
+@pytest.mark.long
 def test_a_codebook_in_the_workspace_is_enough_for_a_new_judge(
     coaudit: Coaudit, workspace: Path, endpoint: Endpoint
 ) -> None:
@@ -496,6 +509,7 @@ def test_a_codebook_check_says_which_of_two_labels_is_counted_where_that_is_no(
         assert ("the first of two labels is the one that is counted, and that is 'no'" in said) == noted
 
 
+@pytest.mark.long
 def test_a_jury_is_the_majority_and_a_tie_is_unclear(coaudit: Coaudit, workspace: Path) -> None:
     fill(workspace, *chatter(1, 2))
     lines: list[dict[str, Any]] = [
@@ -522,6 +536,7 @@ def test_a_jury_is_the_majority_and_a_tie_is_unclear(coaudit: Coaudit, workspace
     assert coaudit("judge", "--rater", "jury", "--members", "a,b,c", "--json").json["already"] == 2
 
 
+@pytest.mark.long
 def test_a_jury_of_other_members_that_rated_some_units_rates_them_once(
     coaudit: Coaudit, workspace: Path, tmp_path: Path
 ) -> None:
@@ -569,6 +584,7 @@ def test_a_judge_learns_from_ratings_and_says_how_well(coaudit: Coaudit, workspa
     assert {r.rater_kind for r in trained} == {"model"} and all(r.probability for r in trained)
 
 
+@pytest.mark.long
 def test_a_judge_that_had_nothing_to_learn_says_why(coaudit: Coaudit, workspace: Path) -> None:
     fill(workspace, team(("human", "Please add a chart.")))
     coaudit("judge", "--codebook", "initiative")

@@ -69,6 +69,7 @@ def judged(coaudit: Coaudit, endpoint: Endpoint, *options: str) -> tuple[int, in
     return done["rated"], done["already"]
 
 
+@pytest.mark.long
 def test_where_all_was_asked_no_trajectory_is_read(
     coaudit: Coaudit, store: Store, endpoint: Endpoint, read: list[str]
 ) -> None:
@@ -83,6 +84,7 @@ def test_where_all_was_asked_no_trajectory_is_read(
     assert judged(coaudit, endpoint, "--retry-errors") == (0, 6)
 
 
+@pytest.mark.long
 def test_one_open_unit_has_its_own_trajectory_read_and_no_other(
     coaudit: Coaudit, store: Store, endpoint: Endpoint, read: list[str]
 ) -> None:
@@ -93,6 +95,7 @@ def test_one_open_unit_has_its_own_trajectory_read_and_no_other(
     assert set(read) == {"t1"}
 
 
+@pytest.mark.long
 def test_what_is_seen_beside_a_unit_has_it_asked_again_once_it_has_changed(
     coaudit: Coaudit, store: Store, endpoint: Endpoint, read: list[str]
 ) -> None:
@@ -108,6 +111,7 @@ def test_what_is_seen_beside_a_unit_has_it_asked_again_once_it_has_changed(
     assert read == []
 
 
+@pytest.mark.long
 def test_with_another_secret_every_prompt_is_another(
     coaudit: Coaudit, store: Store, endpoint: Endpoint
 ) -> None:
@@ -117,6 +121,7 @@ def test_with_another_secret_every_prompt_is_another(
     assert judged(coaudit, endpoint) == (0, 6)
 
 
+@pytest.mark.long
 def test_another_word_of_the_same_rater_has_it_look_again(
     coaudit: Coaudit, store: Store, endpoint: Endpoint
 ) -> None:
@@ -126,6 +131,7 @@ def test_another_word_of_the_same_rater_has_it_look_again(
     assert len(endpoint.asked) == 12
 
 
+@pytest.mark.long
 def test_a_run_that_asks_only_some_leaves_the_others_to_the_next(
     coaudit: Coaudit, store: Store, endpoint: Endpoint
 ) -> None:
@@ -136,6 +142,7 @@ def test_a_run_that_asks_only_some_leaves_the_others_to_the_next(
     assert judged(coaudit, endpoint, "--repeats", "2") == (0, 12)
 
 
+@pytest.mark.long
 def test_failures_are_settled_until_they_are_to_be_asked_again(coaudit: Coaudit, store: Store) -> None:
     refused = ["t1"]
 
@@ -150,6 +157,7 @@ def test_failures_are_settled_until_they_are_to_be_asked_again(coaudit: Coaudit,
         assert judged(coaudit, endpoint, "--retry-errors") == (1, 5)
 
 
+@pytest.mark.long
 def test_of_a_codebook_for_few_and_of_a_sample_only_those_are_read(
     coaudit: Coaudit, store: Store, endpoint: Endpoint, read: list[str]
 ) -> None:
@@ -176,6 +184,7 @@ def current(store: Store) -> list[dict[str, Any]]:
     )
 
 
+@pytest.mark.long
 def test_a_log_that_is_what_it_was_has_the_words_that_answer_it(
     coaudit: Coaudit, store: Store, endpoint: Endpoint
 ) -> None:
@@ -189,6 +198,7 @@ def test_a_log_that_is_what_it_was_has_the_words_that_answer_it(
     assert current(store) == before
 
 
+@pytest.mark.long
 def test_another_secret_and_the_first_again_restore_the_first_words(
     coaudit: Coaudit, store: Store, endpoint: Endpoint
 ) -> None:

@@ -60,6 +60,7 @@ def store(tmp_path: Path) -> Store:
     return store
 
 
+@pytest.mark.long
 def test_the_answers_hold_the_numbers_of_metrics_and_rates(store: Store) -> None:
     work, failed, trust = answers.answers(store)
     delivered = {
@@ -101,6 +102,7 @@ def test_where_it_failed_names_the_mode_on_which_two_arms_are_most_apart(tmp_pat
     assert "overlap" not in worst
 
 
+@pytest.mark.long
 def test_a_judges_codes_are_counted_without_their_categories_and_apart_from_another_judges(
     store: Store,
 ) -> None:
@@ -120,6 +122,7 @@ def test_a_judges_codes_are_counted_without_their_categories_and_apart_from_anot
     assert judged.table is not None and {line[1] for line in judged.table.rows} == {"bot", "second"}
 
 
+@pytest.mark.long
 def test_the_answers_fit_a_screen_of_80_columns(store: Store) -> None:
     text = brief(answers.answers(store), methods.facts(store), 80)
     assert max(map(len, text.splitlines())) <= 80
@@ -135,6 +138,7 @@ def test_without_anything_each_answer_names_the_command_that_is_missing(tmp_path
     ]
 
 
+@pytest.mark.long
 def test_the_report_of_a_terminal_is_short_and_a_judges_page_too(store: Store, coaudit: Coaudit) -> None:
     there = {"COAUDIT_WORKSPACE": str(store.workspace.path), "COLUMNS": "80"}
     short, full = coaudit("report", **there).out, coaudit("report", "--full", **there).out
@@ -147,6 +151,7 @@ def test_the_report_of_a_terminal_is_short_and_a_judges_page_too(store: Store, c
     assert "percent_agreement" in whole and "percent_agreement" not in page
 
 
+@pytest.mark.long
 def test_a_command_that_can_do_nothing_says_why(store: Store, coaudit: Coaudit) -> None:
     there = {"COAUDIT_WORKSPACE": str(store.workspace.path)}
     assert "one agent_model" in coaudit("compare", "--by", "agent_model", **there).err
@@ -207,6 +212,7 @@ def test_a_rater_of_some_modes_looked_for_those_and_a_category_of_others_has_no_
     assert category.reason == "no trajectory has an answer to all of its modes"
 
 
+@pytest.mark.long
 def test_a_judge_that_failed_everywhere_has_not_found_none(tmp_path: Path) -> None:
     runs = [run("one", n, 1) for n in range(4)]
     store = holding(tmp_path / "failed", runs)

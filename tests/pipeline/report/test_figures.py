@@ -54,6 +54,7 @@ def test_rows_of_one_name_stay_apart() -> None:
     assert [cell["row"] for cell in figure.spec["data"]["values"]] == ["C.1", "C.1 (2)"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("columns", [LEGIBLE, LEGIBLE + 1])
 def test_a_heatmap_has_numbers_in_its_cells_as_long_as_they_can_be_read(columns: int) -> None:
     names = tuple(f"arm {i}" for i in range(columns))
@@ -65,6 +66,7 @@ def test_a_heatmap_has_numbers_in_its_cells_as_long_as_they_can_be_read(columns:
     assert all(name in text for name in names)
 
 
+@pytest.mark.long
 def test_a_figure_is_one_svg_without_script_or_address_and_one_page_of_pdf() -> None:
     figure = intervals(rates(Number(0.5, 0.2, 0.8, percent=True), name=EVIL))
     assert figure is not None

@@ -95,6 +95,7 @@ def test_a_file_without_its_figures_says_so_and_how_to_have_them() -> None:
     assert "% No figures: nothing in this workspace" in latex(Report("now", "here", (), (), ()), "figures")
 
 
+@pytest.mark.long
 def test_the_file_finds_the_figures_that_are_written_beside_it(tmp_path: Path, coaudit: Coaudit) -> None:
     coaudit("ingest", ROOT / "data" / "cogym")
     coaudit("judge", "--codebook", "initiative", "--rater", "rules")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from coaudit.pipeline.analyze import rates
 from coaudit.pipeline.report import methods, progress
 from coaudit.pipeline.store import Store
@@ -47,6 +49,7 @@ def test_a_judge_is_told_with_model_version_prompts_seed_and_parameters(tmp_path
     assert "Labels by people: eva gave 1 on failures." in text
 
 
+@pytest.mark.long
 def test_the_time_for_a_unit_is_told_once_however_many_codes_it_has(tmp_path: Path) -> None:
     store = audited(tmp_path)
     lines = [
@@ -66,6 +69,7 @@ def test_every_prompt_is_listed_behind_the_methods(tmp_path: Path) -> None:
     assert [(row[1], row[4]) for row in table.rows] == [(c, f"hash{c}") for c in ("C.1", "C.2", "C.3", "C.4")]
 
 
+@pytest.mark.long
 def test_the_estimators_that_are_named_are_those_of_the_rates(tmp_path: Path) -> None:
     store = audited(tmp_path)
     corrected = rates.rates(store)

@@ -61,6 +61,7 @@ def _kappa(code: str, one: str, two: str) -> float:
     return float(cohen_kappa_score(list(LABELS[code][one]), list(LABELS[code][two])))
 
 
+@pytest.mark.long
 def test_a_codebook_has_one_row_of_the_judge_that_shares_most_units_with_people(store: Store) -> None:
     table, *_ = trust.tables(store, trust.agreed(store), rates.rates(store))
     assert [row[0] for row in table.rows] == ["failures", "initiative"]
@@ -74,6 +75,7 @@ def test_a_codebook_has_one_row_of_the_judge_that_shares_most_units_with_people(
     assert isinstance(units, Number) and units.value == 4
 
 
+@pytest.mark.long
 def test_a_codebook_of_one_code_keeps_its_interval_and_one_person_is_enough(store: Store) -> None:
     table, *_ = trust.tables(store, trust.agreed(store), rates.rates(store))
     _, codes, raters, kappa, _, people, units = _row(table, "initiative")
@@ -83,6 +85,7 @@ def test_a_codebook_of_one_code_keeps_its_interval_and_one_person_is_enough(stor
     assert isinstance(units, Number) and units.value == 3
 
 
+@pytest.mark.long
 def test_every_code_and_every_judge_stands_in_the_appendix(store: Store) -> None:
     table, _, every = trust.tables(store, trust.agreed(store), rates.rates(store))
     assert every.appendix and not table.appendix

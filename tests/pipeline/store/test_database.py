@@ -49,6 +49,7 @@ def test_a_state_that_all_sessions_show_is_stored_once(tmp_path: Path, store: St
     assert rows(store, "SELECT count(*) AS n FROM events WHERE states IS NOT NULL") == [{"n": 6}]
 
 
+@pytest.mark.long
 def test_ratings_of_a_unit_that_has_changed_are_reported_and_not_counted(
     tmp_path: Path, store: Store
 ) -> None:
@@ -71,6 +72,7 @@ def test_ratings_of_a_unit_that_has_changed_are_reported_and_not_counted(
     ]
 
 
+@pytest.mark.long
 def test_a_codebook_of_the_workspace_that_changes_leaves_its_ratings_uncounted(store: Store) -> None:
     own = store.workspace.codebooks
     own.mkdir()
@@ -140,6 +142,7 @@ def test_ratings_written_by_several_at_once_are_all_there(store: Store) -> None:
     assert rows(store, "SELECT count(DISTINCT event) AS n FROM ratings") == [{"n": 200}]
 
 
+@pytest.mark.long
 def test_many_short_files_are_brought_in_by_the_statements_of_a_few_and_each_line_keeps_its_place(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -207,6 +210,7 @@ def _held(store: Store, seconds: float) -> subprocess.Popen[str]:
     return holder
 
 
+@pytest.mark.long
 def test_a_reader_waits_for_a_writer_in_another_process(store: Store) -> None:
     with _held(store, 0.5):
         assert rows(store, "SELECT count(*) AS n FROM states") == [{"n": 0}]
@@ -246,6 +250,7 @@ def test_a_source_ledger_of_a_newer_coaudit_is_refused_by_line(store: Store) -> 
         rebuild(store)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("content", [b"", b"this is no database" * 100])
 def test_a_database_that_is_none_is_named_and_a_rebuild_makes_a_new_one(store: Store, content: bytes) -> None:
     before = document(store)
@@ -265,6 +270,7 @@ def test_a_database_from_before_its_first_transaction_is_filled(store: Store) ->
     assert store.has_tables()
 
 
+@pytest.mark.long
 def test_a_command_makes_a_database_anew_that_was_deleted_or_never_filled(
     store: Store, coaudit: Coaudit
 ) -> None:
@@ -304,6 +310,7 @@ def _read_only(store: Store, arguments: str) -> subprocess.CompletedProcess[str]
     return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
 
 
+@pytest.mark.long
 def test_a_read_only_workspace_can_be_read_and_says_that_it_cannot_be_written(
     tmp_path: Path, store: Store
 ) -> None:

@@ -91,6 +91,7 @@ def test_versions_are_kept_as_they_are_computed_whatever_comes(store: Store, see
         _assert_kept_of(store, *(said() for _ in range(draw.choice([1, 2, 3]))))
 
 
+@pytest.mark.long
 def test_a_version_that_comes_back_under_the_name_of_another_counts_everywhere(store: Store) -> None:
     """The name was known, so that only the trajectory which it rated was computed anew."""
     units = _units(store)

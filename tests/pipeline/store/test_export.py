@@ -55,6 +55,7 @@ def store(original: Store, workspace: Path) -> Store:
     return copied(original, workspace)
 
 
+@pytest.mark.long
 def test_parquet_holds_every_table_as_the_store_has_it(tmp_path: Path, store: Store) -> None:
     written = export(store, tmp_path / "out", "parquet")
     assert [path.name for path in written] == [f"{name}.parquet" for name in TABLES]
@@ -160,6 +161,7 @@ def test_lines_of_several_trajectories_may_be_mixed_and_grow(tmp_path: Path) -> 
     assert [row["events"] for row in trajectories.heads(store)] == [3, 1]
 
 
+@pytest.mark.long
 def test_an_event_that_is_known_from_live_traffic_only_is_no_event_of_the_log(tmp_path: Path) -> None:
     wait = {**HELLO, "seq": 0, "sub": 1, "live_only": True, "kind": "wait", "text": None}
     store, taken, _ = _taken(tmp_path, HEAD, {**HELLO, "seq": 0}, wait)

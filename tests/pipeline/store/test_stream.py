@@ -76,6 +76,7 @@ def test_it_goes_through_the_tables_a_few_times_and_only_as_far_as_is_asked(
     assert opened == [4]
 
 
+@pytest.mark.long
 def test_texts_that_do_not_fit_in_little_memory_are_read_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -65,6 +65,7 @@ def _apart(monkeypatch: pytest.MonkeyPatch, *, batch: int, most: int) -> None:
     monkeypatch.setattr(derived, "TOGETHER", 2)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("batch", "most"), [(1, 1), (2, 5), (21, 21), (7, 100), (1000, 3)])
 def test_what_comes_in_by_many_transactions_is_what_comes_in_by_one(
     store: Store, monkeypatch: pytest.MonkeyPatch, batch: int, most: int
@@ -82,6 +83,7 @@ def test_what_comes_in_by_many_transactions_is_what_comes_in_by_one(
     assert _tables(store) == whole
 
 
+@pytest.mark.long
 def test_after_a_kill_between_two_transactions_the_next_reader_brings_in_the_rest(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -92,6 +94,7 @@ def test_after_a_kill_between_two_transactions_the_next_reader_brings_in_the_res
     assert _tables(store)["postponed"] == []
 
 
+@pytest.mark.long
 def test_what_a_kill_left_underived_is_derived_once_it_is_overdue(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,6 +106,7 @@ def test_what_a_kill_left_underived_is_derived_once_it_is_overdue(
     assert len(rows(store, "FROM counted")) == len(rows(store, "FROM counting")) == 21 + 20 + 19
 
 
+@pytest.mark.long
 def test_what_tables_say_of_themselves_is_read_once_as_long_as_nobody_stores(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -103,6 +103,7 @@ def _files(folder: Path) -> Iterator[tuple[str, bytes]]:
             yield str(path), path.read_bytes() if path.is_file() else b""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("verb", VERBS)
 def test_nothing_is_written_or_asked_with_a_store_that_is_only_looked_at(folder: Path, verb: str) -> None:
     store = Store(Workspace(folder), read_only=True)

@@ -128,6 +128,7 @@ def test_runs_of_models_that_the_paper_lacks_have_rows_of_their_own(store: Store
     assert confusion["model_b (not in the paper)", "answer right"].here.value == 50
 
 
+@pytest.mark.long
 def test_a_level_is_the_mean_of_its_tasks_and_not_of_its_runs(
     store: Store, tmp_path: Path, shared: Path
 ) -> None:
@@ -156,6 +157,7 @@ def test_a_level_is_the_mean_of_its_tasks_and_not_of_its_runs(
         )
 
 
+@pytest.mark.long
 def test_tasks_without_a_reference_have_no_capability_and_count_for_none(
     store: Store, tmp_path: Path, shared: Path
 ) -> None:

@@ -102,6 +102,7 @@ def test_a_mode_that_is_none_is_refused(mode: str) -> None:
         code_of(mode, {"4.1"})
 
 
+@pytest.mark.long
 def test_the_agreement_of_three_people_is_printed_a_mode(tmp_path: Path, coaudit: Coaudit) -> None:
     coaudit("import", "mast", dumped(tmp_path / "set", records()).parent)
     (book,) = coaudit("validate", "--json").json["people"]

@@ -79,6 +79,7 @@ def test_a_state_is_left_out_above_a_length_and_says_so_or_none_is() -> None:
     assert {s.reason for s in states} == {None, "only the agent acted here"}
 
 
+@pytest.mark.long
 def test_the_cost_after_a_step_leaves_out_what_was_paid_before_and_the_advantages_are_the_same() -> None:
     question = "Question: Can you transport a coin along a sea of mercury?\n"
     asked = [t for t in read(shared("rehac/strategyqa_train.jsonl")) if t.events[0].text == question]
@@ -156,6 +157,7 @@ def test_different_searches_in_vain_are_missing_information(tmp_path: Path) -> N
     assert [(f.code, f.cites) for f in dilemmas(trajectory)] == [("missing_information", (1, 2))]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "count", "steps", "hir", "reward", "at"),
     [

@@ -263,6 +263,7 @@ def test_actions_are_told_apart() -> None:
         assert action.name == name and rehac_text.action_text(action) == written_as
 
 
+@pytest.mark.long
 def test_the_published_files_are_rebuilt_byte_for_byte() -> None:
     for name, count in (("strategyqa_train", 2420), ("strategyqa_lambda0.08", 100)):
         path = shared(f"rehac/{name}.jsonl")

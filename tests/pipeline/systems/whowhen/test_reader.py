@@ -88,6 +88,7 @@ def test_a_label_for_nobody_and_for_no_step_is_refused_and_the_others_are_kept(
     assert document["labels"]["imported"] == 3 + 4
 
 
+@pytest.mark.long
 def test_who_and_when_are_counted_as_the_paper_does(tmp_path: Path, coaudit: Coaudit) -> None:
     coaudit("import", "whowhen", published(tmp_path / "set"))
     marks: list[tuple[str, str, dict[str, object]]] = [
@@ -128,6 +129,7 @@ def test_who_and_when_are_counted_as_the_paper_does(tmp_path: Path, coaudit: Coa
     assert "step_accuracy: 0.333 [0.061, 0.792], 3 of 4 runs" in coaudit("validate", "m").out
 
 
+@pytest.mark.long
 def test_importing_a_set_again_changes_nothing(tmp_path: Path, coaudit: Coaudit) -> None:
     first = coaudit("import", "whowhen", published(tmp_path), "--json").json
     again = coaudit("import", "whowhen", tmp_path, "--json").json
