@@ -147,6 +147,11 @@ def listed(content: bytes) -> list[dict[str, Any]]:
     return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
 
 
+def is_page(content: bytes) -> bool:
+    """Whether a body is HTML, as a server that people look at answers whatever it is asked."""
+    return content.lstrip()[:1] == b"<"
+
+
 def whole(value: Any) -> int | None:
     """A number of tokens; None for anything but a whole one that is not negative."""
     if isinstance(value, float) and value.is_integer():

@@ -111,6 +111,11 @@ class OpenAIClient:
             raise Fatal(self.endpoint.unreached(error)) from error
         if answer.status in (401, 403):
             raise self._wrong_key(answer.status, body)
+        if answer.status == 200 and dialect.is_page(body):
+            raise Fatal(
+                f"{self.endpoint.shown}: answers with a page, not with a list of models; "
+                "does --api-base end in /v1?"
+            )
         listed = dialect.listed(body) if answer.status == 200 else []
         self._models = tuple(self.endpoint.blotted(str(entry.get("id"))) for entry in listed)
         lengths = [e.get("max_model_len") for e in listed if e.get("id") == self.endpoint.model]

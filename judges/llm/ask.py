@@ -120,6 +120,8 @@ class Asker:
     patience: Patience = field(default_factory=Patience)
     stopping: Callable[[], bool] = lambda: False
     """Whether no more is to be asked."""
+    tell: Callable[[str | None], None] = lambda trouble: None
+    """Takes why the last request failed; None once one succeeds."""
     contact: float = field(default_factory=time.monotonic)
     """When the endpoint was last heard of, or the run began."""
 
@@ -171,16 +173,19 @@ class Asker:
             try:
                 reply, cost = await self._once(question)
             except Unreachable as error:
+                self.tell(str(error))
                 if time.monotonic() - self.contact > self.patience.gone:
                     raise Fatal(f"{error}; gone for {self.patience.gone:.0f} s") from error
                 wait = self._pause(failures := failures + 1, None)
             except Transient as error:
+                self.tell(str(error))
                 self._heard()
                 failures += 1
                 if failures > self.patience.transient:
                     raise Transient(f"{failures} requests failed; the last: {error}") from error
                 wait = self._pause(failures, error.after if isinstance(error, Overloaded) else None)
             else:
+                self.tell(None)
                 outcome.add(reply, cost)
                 return reply
             await self._sleep(wait)

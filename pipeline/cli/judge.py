@@ -154,6 +154,8 @@ def report(summary: Summary, json: bool) -> None:
     """The summary as a document, or as a line for reading."""
     if sys.stderr.isatty():
         print("\r\x1b[K", end="", file=sys.stderr)
+    if summary.reason is not None:
+        say(f"why units failed, most often ({summary.reasons[summary.reason]}): {summary.reason}")
     if json:
         emit(summary.document())
         return

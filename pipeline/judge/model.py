@@ -20,9 +20,12 @@ from ...judges.llm.context import Context
 from ...judges.llm.limits import Limiter
 from ...judges.llm.prices import Price
 from ...schemas import Codebook, Maker, Rating, content_hash
+from ...schemas.text import shortened
 from .questions import Job
 from .scope import Scope, Summary
 
+TROUBLE = 100
+"""Characters of why a request failed, in a progress line."""
 WORKERS = 4
 """Workers for a place in flight: those that wait before they ask again hold none."""
 Jobs = asyncio.Queue[Job | None]
@@ -84,6 +87,8 @@ class State:
     failed: int = 0
     stopping: str | None = None
     """Why no more is asked."""
+    trouble: str | None = None
+    """Why the last request failed, if it did."""
     fatal: Fatal | None = None
     began: float = field(default_factory=time.monotonic)
 
@@ -99,10 +104,15 @@ class State:
         rate = self.answered / elapsed
         left = f"{max(0, self.expected - self.answered) / rate:.0f} s left" if rate else "no answer yet"
         cost = f", ${self.budget.cost:.4f}" if self.budget.price else ""
+        trouble = f"; asked again: {shortened(self.trouble, TROUBLE)}" if self.trouble else ""
         return (
             f"{self.answered} of {self.expected} answered, {rate:.0f}/s, {self.limiter.in_flight} in flight, "
-            f"{self.failed} errors{cost}, {left}"
+            f"{self.failed} errors{cost}, {left}{trouble}"
         )
+
+    def tell(self, trouble: str | None) -> None:
+        """Take why a request failed, or that one succeeded."""
+        self.trouble = trouble
 
     def stop(self, why: str) -> None:
         """Ask nothing more; what is in flight finishes."""
@@ -133,6 +143,7 @@ def askers(
             context=context,
             patience=model.patience,
             stopping=lambda: state.stopping is not None,
+            tell=state.tell,
         )
         for book in scope.books
     }

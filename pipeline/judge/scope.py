@@ -76,6 +76,8 @@ class Summary:
     completion_tokens: int = 0
     cost_usd: float | None = None
     seconds: float = 0.0
+    reasons: dict[str, int] = field(default_factory=dict)
+    """Why ratings failed -> how many."""
 
     def plus(self, more: Summary) -> Summary:
         """Two runs of a local rater as one."""
@@ -87,14 +89,23 @@ class Summary:
         )
 
     def document(self) -> dict[str, Any]:
-        """As `judge --json` prints it."""
-        return asdict(self)
+        """As `judge --json` prints it: these fields and no others, for programs rely on them."""
+        document = asdict(self)
+        del document["reasons"]
+        return document
+
+    @property
+    def reason(self) -> str | None:
+        """Why most of what failed did."""
+        return max(self.reasons, key=lambda reason: self.reasons[reason], default=None)
 
     def count(self, ratings: Sequence[Rating]) -> None:
         """One unit's ratings: `rated` with a usable answer, `errors` with a failed one (both may hold)."""
         self.rated += any(r.error is None for r in ratings)
         self.errors += any(r.error is not None for r in ratings)
         for rating in ratings:
+            if rating.error is not None:
+                self.reasons[rating.error] = self.reasons.get(rating.error, 0) + 1
             self.prompt_tokens += rating.prompt_tokens or 0
             self.cached_tokens += rating.cached_tokens or 0
             self.completion_tokens += rating.completion_tokens or 0

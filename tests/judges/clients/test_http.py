@@ -49,6 +49,8 @@ class Echo:
                 return web.json_response({"error": {"message": "x" * 290 + key}}, status=400)
             case "models refused":
                 return web.json_response({"error": {"message": "x" * 290 + key}}, status=401)
+            case "page":
+                return web.Response(text="\n<!doctype html><title>Chat</title>", content_type="text/html")
             case "location":
                 return web.Response(status=302, headers={"Location": f"http://elsewhere.example/{key}"})
             case "logprob" | "token":
@@ -143,6 +145,11 @@ async def echoed(model: str, place: str) -> str:
             return f"{await complete.offer()} {await complete(QUESTION)}"
         except JudgeError as error:
             return str(error)
+
+
+async def test_a_server_that_answers_with_pages_is_no_endpoint() -> None:
+    """Each of its pages was taken for an answer cut short, and asked for again for a minute."""
+    assert "answers with a page, not with a list of models" in await echoed("openai/judge", "page")
 
 
 async def test_a_placeholder_for_a_key_is_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:

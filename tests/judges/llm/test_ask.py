@@ -57,6 +57,7 @@ def asker(script: Script, book: str = "initiative", **given: object) -> Asker:
         context=given.get("context", Context()),  # type: ignore[arg-type]
         patience=QUICK,
         stopping=given.get("stopping", lambda: False),  # type: ignore[arg-type]
+        tell=given.get("tell", lambda _: None),  # type: ignore[arg-type]
     )
 
 
@@ -70,6 +71,12 @@ def test_an_answer_becomes_a_verdict_with_what_it_took() -> None:
     outcome = ask(Script("yes"))
     assert [v.label for v in outcome.verdicts] == ["yes"]
     assert (outcome.model, outcome.prompt_tokens, outcome.cached_tokens) == ("judge-1", 100, 40)
+
+
+def test_why_a_request_is_asked_again_is_told_until_one_succeeds() -> None:
+    told: list[str | None] = []
+    ask(Script(Transient("status 503"), Unreachable("nobody"), "yes"), tell=told.append)
+    assert told == ["status 503", "nobody", None]
 
 
 def test_a_malformed_answer_is_asked_again_with_the_reason() -> None:

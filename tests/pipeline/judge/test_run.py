@@ -174,8 +174,10 @@ def test_malformed_answers_end_as_errors_that_only_a_retry_asks_again(
 ) -> None:
     fill(workspace, *chatter(1))
     endpoint.answer = lambda body: "perhaps" if "item 1" in json.dumps(body) else "yes"
-    done = coaudit(*judged(endpoint)).json
+    first = coaudit(*judged(endpoint))
+    done = first.json
     assert (done["rated"], done["errors"], done["requests"]) == (3, 1, 3 + 6)
+    assert "why units failed, most often (1): no usable answer in 6 attempts" in first.err
     assert [r.label for r in held(workspace) if r.error] == [None]
     done = coaudit(*judged(endpoint)).json
     assert (done["rated"], done["errors"], done["already"]) == (0, 0, 4)
