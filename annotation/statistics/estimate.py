@@ -471,4 +471,6 @@ def _doubt(seen: Moments, low: float, high: float) -> str | None:
     moved = [unseen * (bound - seen.value) for bound in seen.bounds]
     if all(abs(m) < _MOVED * (highest - lowest) or low <= seen.value + m <= high for m in moved):
         return None
+    if seen.clusters < 6:
+        return f"all alike: 3 in {seen.clusters} that are not, and were not seen, would move it further"
     return f"all alike: one in {1 / unseen:.0f} that is not, and was not seen, would move it further"

@@ -19,7 +19,7 @@ from . import process
 from .choice import choose
 from .matrix import group_name, keys_of
 from .process import CODEBOOKS as RATED
-from .totals import COUNTED, HEADS, RATES, SILENT, Group, clustered, groups, named_in
+from .totals import COUNTED, HEADS, RATES, SILENT, Group, clustered, groups, named_in, stated_in
 
 _FIELDS = HEADS[1:]
 
@@ -122,7 +122,7 @@ def _single(row: dict[str, Any]) -> Metric:
 def _grouped(connection: Any, keys: list[tuple[str, str]], wanted: Sequence[str] | None) -> Iterator[Metric]:
     names, expressions = [name for name, _ in keys], [expression for _, expression in keys]
     instances, lacking = clustered(connection, names), process.incomplete(connection)
-    sessions = named_in(connection, expressions)
+    sessions, stated = named_in(connection, expressions), stated_in(connection, expressions)
     raters: set[tuple[str, str, str | None]] = set()
     silent: dict[tuple[Any, ...], int] = {}
     for group in groups(connection, expressions, instances=instances, only=wanted):
@@ -133,7 +133,8 @@ def _grouped(connection: Any, keys: list[tuple[str, str]], wanted: Sequence[str]
             silent[metric, rater, head["definition"], group.keys] = group.silent
             continue
         result = estimate(group.totals)
-        row = _metric(head, dict(zip(names, group.keys, strict=True)), result, group.missing, group.reason)
+        missing = max(group.missing, stated(f"{metric}/{head['scoring'] or ''}", group.keys) - group.totals.n)
+        row = _metric(head, dict(zip(names, group.keys, strict=True)), result, missing, group.reason)
         yield row.model_copy(update=_remarks(row, group.silent) or _absences(row, group, sessions))
     numbered = process.places(connection, expressions, instances=instances) if raters else []
     for metric, rater, definition in sorted(raters, key=str):

@@ -42,6 +42,11 @@ RATES = {measure: rate for rate, measure in OF_ONE.items()}
 """The 0/1 of a trajectory -> the rate over many."""
 OUTCOME = "outcome:"
 """What stands before the name of an outcome that is no metric."""
+STATED = (
+    *("delivered", "success", "task_performance", "collab_score"),
+    *("outcome_rating", "satisfaction", "communication_rating", "won"),
+)
+"""Outcomes that are metrics of their own."""
 COUNTED = ("events", "messages", "actions", "errors", "message_share")
 """Of each participant of any team."""
 SILENT = "nobody took the initiative"
@@ -136,16 +141,40 @@ def named_in(connection: Any, keys: Sequence[str]) -> Callable[[str, tuple[str |
 
     A log that lists nobody names those who act in it: whoever did nothing in a session is not there.
     """
+    return _sessions(
+        connection,
+        keys,
+        "SELECT DISTINCT p.name, t.system FROM participants p JOIN selected t ON t.id = p.trajectory_id "
+        "WHERE p.kind <> 'environment'",
+    )
+
+
+def stated_in(connection: Any, keys: Sequence[str]) -> Callable[[str, tuple[str | None, ...]], int]:
+    """How many sessions a group has of the systems in which any session has that outcome, METRIC/SCORING.
+
+    A log says nothing of an outcome that it lacks, so that there is no measure of it either.
+    """
+    named = ", ".join(f"'{name}'" for name in STATED)
+    return _sessions(
+        connection,
+        keys,
+        "SELECT DISTINCT m.metric || '/' || coalesce(m.scoring, ''), t.system "
+        "FROM chosen m JOIN selected t ON t.id = m.trajectory_id "
+        f"WHERE m.metric IN ({named}) OR starts_with(m.metric, '{OUTCOME}')",
+    )
+
+
+def _sessions(
+    connection: Any, keys: Sequence[str], pairs: str
+) -> Callable[[str, tuple[str | None, ...]], int]:
+    """How many sessions a group has of the systems that a query pairs with a name; 0 without any."""
     sizes: Counter[tuple[str | None, ...]] = Counter()
     for *place, count in connection.execute(
         f"SELECT {', '.join(['t.system', *keys])}, count(*) FROM selected t GROUP BY ALL"
     ).fetchall():
         sizes[tuple(place)] = count
     systems: defaultdict[str, set[str]] = defaultdict(set)
-    for name, system in connection.execute(
-        "SELECT DISTINCT p.name, t.system FROM participants p JOIN selected t ON t.id = p.trajectory_id "
-        "WHERE p.kind <> 'environment'"
-    ).fetchall():
+    for name, system in connection.execute(pairs).fetchall():
         systems[name].add(system)
     return lambda name, group: sum(sizes[system, *group] for system in systems[name])
 

@@ -108,7 +108,9 @@ def plan(
     """How many units people must label for an interval of the wanted width."""
     rows = []
     few = False
-    for text in split(prevalence):
+    if not (texts := split(prevalence)):
+        raise UsageError("--prevalence must be numbers such as 0.3,0.1, got none")
+    for text in texts:
         try:
             share = float(text)
         except ValueError as error:
@@ -137,6 +139,6 @@ def plan(
         "units for the rate",
     ]
     title = f"95 % intervals of ± {half_width:g}; kappa {kappa:g}"
-    table(title, columns, [[f"{value:g}" for value in row.values()] for row in rows])
+    table(title, columns, [[str(value) for value in row.values()] for row in rows])
     if few:
         say(f"a corpus of {corpus} units cannot give kappa to within {half_width:g} where more are needed")

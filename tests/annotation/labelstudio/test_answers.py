@@ -266,3 +266,4 @@ def test_wrong_options_name_the_right_ones(coaudit: Coaudit) -> None:
 def test_the_plan_is_the_published_one(coaudit: Coaudit) -> None:
     rows = coaudit("plan", "--half-width", "0.1", "--kappa", "0.6", "--json").json["rows"]
     assert [row["units_for_kappa"] for row in rows] == [246, 296, 705, 1347, 3281]
+    assert "1312155" in coaudit("plan", "--half-width", "0.005", "--prevalence", "0.02").out

@@ -230,6 +230,8 @@ def test_values_that_are_all_alike_say_that_a_rare_other_one_would_leave_the_int
     alike = np.array([0.79, 0.8, 0.81, 0.8] * 5)
     row = estimate(totals(alike, bounds=UNIT))
     assert row.note == "all alike: one in 7 that is not, and was not seen, would move it further"
+    few = estimate(totals(np.zeros(4), np.full(4, 2.0), bounds=UNIT))
+    assert few.note == "all alike: 3 in 4 that are not, and were not seen, would move it further"
     assert estimate(totals(np.append(alike, 0), bounds=UNIT)).note is None
     assert estimate(totals(np.tile(alike, 10), bounds=UNIT)).note is None
 

@@ -50,6 +50,24 @@ def test_an_outcome_of_any_name_is_a_metric(tmp_path: Path) -> None:
     assert (found[0].low, found[0].high) == pytest.approx((centre - half, centre + half), abs=1e-5)
 
 
+def test_sessions_without_an_outcome_that_others_of_their_system_have_are_missing(tmp_path: Path) -> None:
+    lines = [
+        *own("s0", outcome("success", 1), outcome("helpful", 2)),
+        *own("s1", outcome("success", 0)),
+        *own("s2"),
+        {**own("o0")[0], "system": "other"},
+    ]
+    store = made(tmp_path / "workspace")
+    take(store, write_lines(tmp_path / "log.jsonl", lines))
+    found = metrics(store)
+    assert [
+        (metric(found, name).n, metric(found, name).missing) for name in ("success_rate", "outcome:helpful")
+    ] == [
+        (2, 1),
+        (1, 2),
+    ]
+
+
 def test_what_a_system_logs_itself_is_no_outcome_of_another_name(tmp_path: Path) -> None:
     store = made(tmp_path / "workspace")
     log = Log()
