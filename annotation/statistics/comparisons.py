@@ -63,10 +63,12 @@ class Comparison:
         """The result in a sentence, for instance of `delivery_rate` between two conditions."""
         if self.effect is None or self.first is None or self.second is None:
             return f"{what}: {first} and {second} can't be compared: {self.reason}."
-        interval = "" if self.low is None else f" [{self.low:.3f}, {self.high:.3f}]"
+        interval = ""
+        if self.low is not None and self.high is not None:
+            interval = f" [{_written(self.low)}, {_written(self.high)}]"
         result = (
-            f"{what}: {self.first:.3f} ({first}) against {self.second:.3f} ({second}), "
-            f"difference {self.effect:+.3f}{interval}, n={self.n}{self._design}"
+            f"{what}: {_written(self.first)} ({first}) against {_written(self.second)} ({second}), "
+            f"difference {_written(self.effect, '+')}{interval}, n={self.n}{self._design}"
         )
         if self.p_value is None:
             return f"{result}: no test, {self.reason}."
@@ -262,6 +264,11 @@ def _found(
 ) -> Comparison:
     one, other = float(first.mean()), float(second.mean())
     return Comparison(test, one, other, one - other, interval.low, interval.high, p, n, interval.reason)
+
+
+def _written(value: float, sign: str = "") -> str:
+    """A number with three digits; one beyond 1e15, whose digits mean nothing, by its power of ten."""
+    return f"{value:{sign}.6g}" if abs(value) >= 1e15 else f"{value:{sign}.3f}"
 
 
 def _none(test: str, n: int, reason: str) -> Comparison:

@@ -36,6 +36,7 @@ from .intervals import Floats, Ints, Z, student
 Bounds = tuple[float, float]
 ANY: Bounds = (-inf, inf)
 UNIT: Bounds = (0.0, 1.0)
+TOO_LARGE = "numbers too large to reckon with"
 LEAST = 4
 """Clusters that an interval of a mean or a ratio needs: with three, t is 4.3."""
 LEAST_SHARE = 2
@@ -196,7 +197,7 @@ def estimate(sample: Totals, error: float | None = None) -> Estimate:
         why = "nothing to divide by" if sample.n else "no value"
         return Estimate(None, None, None, sample.n, clusters, reason=why)
     if not (isfinite(value) and isfinite(own)):
-        return Estimate(None, None, None, sample.n, clusters, reason="numbers too large to reckon with")
+        return Estimate(None, None, None, sample.n, clusters, reason=TOO_LARGE)
     return concluded(
         Moments(
             value=value,
@@ -313,8 +314,11 @@ def difference(first: Totals, second: Totals) -> Estimate:
     shared = float(pulls[0][here] @ pulls[1][there])
     variances = [float((pull**2).sum()) for pull in pulls]
     error = sqrt(max(0.0, sum(variances) - 2 * shared))
-    df = _joint_df(first, second, pulls, (here, there))
     effect = one.value - other.value
+    with np.errstate(over="ignore"):
+        df = _joint_df(first, second, pulls, (here, there))
+    if not (isfinite(effect) and isfinite(error) and isfinite(df)):
+        return Estimate(None, None, None, n, clusters, reason=TOO_LARGE)
     low, high, reason = None, None, _too_few(first, second)
     two_sided = isfinite(first.bounds[0]) and isfinite(first.bounds[1])
     skewed = not len(here) and isfinite(first.bounds[0]) and None not in (one.low, other.low)
@@ -375,11 +379,15 @@ def _joint_df(
         second.independent / max(len(second.names), 1),
     )
     evenness = (uneven[0], uneven[1], min(uneven))
+    total = sum(variances)
+    if total <= 0:
+        return max(1.0, min(first.df, second.df))
+    # Shares of the variance, for squares of large variances are beyond all floats.
     spread = sum(
-        v**2 / max(1.0, len(part) * even - 1)
+        (v / total) ** 2 / max(1.0, len(part) * even - 1)
         for v, part, even in zip(variances, parts, evenness, strict=True)
     )
-    return sum(variances) ** 2 / spread if spread > 0 else max(1.0, min(first.df, second.df))
+    return 1 / spread
 
 
 def _plain(sample: Totals) -> bool:

@@ -32,6 +32,7 @@ FEW = 20_000
 """Arrangements that are all looked at."""
 _AT_ONCE = 400_000  # numbers in a block of arrangements
 _TIE = 1e-9
+_LARGE = 1e100  # squares of such values are beyond all floats; what is studentised has no unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +107,8 @@ def arms(first: Totals, second: Totals) -> Arms:
     label = x[:, 0] > 0
     shared = label & (x[:, 1] > 0)
     y[~label], x[~label] = y[~label][:, ::-1], x[~label][:, ::-1]
+    if (largest := np.abs(y).max(initial=0.0)) > _LARGE:
+        y /= largest
     one_each = bool(np.isin(x, (0, 1)).all())
     yes_no = one_each and bool(np.isin(y, (0, 1)).all()) and first.bounds == UNIT
     return Arms(y, x, shared, label, yes_no)

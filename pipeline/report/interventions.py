@@ -6,9 +6,11 @@ Source: ReHAC's Monte-Carlo return and advantage. States are shared by the text 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import isfinite
 from typing import Any
 
 from ...schemas import Trajectory
+from ..errors import UsageError
 from ..store import Selection, Store, execute
 from ..systems.rehac import metrics
 from ..systems.rehac.metrics import Definition, State, Value
@@ -61,6 +63,8 @@ def _condition(
 ) -> dict[str, Any]:
     defined = [state for state in states if state.advantage is not None]
     advantages = [state.advantage or 0.0 for state in defined]
+    if not isfinite(sum(map(abs, advantages))):
+        raise UsageError(f"--penalty {penalty:g}: numbers too large to reckon with")
     undefined: dict[str, int] = {}
     for state in states:
         if state.reason is not None:

@@ -264,3 +264,19 @@ def test_families_are_corrected_apart() -> None:
     tested = Comparison("t", 1.0, 0.0, 1.0, 0.5, 1.5, 0.03, 10)
     rows = adjust([tested, tested, tested], families=["a", "b", "a"])
     assert [(row.p_adjusted, row.family) for row in rows] == [(0.06, 2), (0.03, 1), (0.06, 2)]
+
+
+@pytest.mark.parametrize("paired", [False, True])
+def test_huge_numbers_are_tested_like_small_ones_or_not_at_all(paired: bool) -> None:
+    rng = np.random.default_rng(0)
+    first, second = rng.normal(1, 1, 9), rng.normal(0, 1, 9)
+
+    def compared(scale: float) -> Comparison:
+        one, other = first * scale, second * scale
+        return contrast(totals(one), totals(other)) if paired else contrast(*apart(one, other))
+
+    row, huge = compared(1), compared(1e154)
+    assert huge.p_value == row.p_value
+    assert huge.low is not None and huge.low / 1e154 == pytest.approx(row.low)
+    assert len(huge.statement("a", "b", "c")) < 250
+    assert compared(1e300).reason == "first sample: numbers too large to reckon with"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from coaudit.pipeline.errors import UsageError
 from coaudit.pipeline.report.interventions import interventions
 from coaudit.pipeline.store import Store
 from tests.pipeline.stores import made, take
@@ -45,3 +46,8 @@ def test_long_states_are_left_out_as_released_and_on_request_and_never_in_the_pa
 
     assert left_out() == left_out(definition="paper") == left_out(longest=0) == 0
     assert left_out(longest=300) == left_out(definition="paper", longest=300) > 0
+
+
+def test_a_price_beyond_all_floats_is_refused(store: Store) -> None:
+    with pytest.raises(UsageError, match="numbers too large to reckon with"):
+        interventions(store, 1.7e308, 5)
