@@ -148,7 +148,9 @@ def figure(value: float | None, *, percent: bool = False, whole: bool = False) -
     if percent:
         return f"{round(100 * value)} %"
     if whole:
-        return f"{value:,.0f}" if value == int(value) else f"{value:,.4g}"
+        if value == int(value):
+            return f"{value:,.0f}"
+        return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.2f}"
     return f"{value:.3f}" if abs(value) <= 1 else f"{value:,.2f}"
 
 

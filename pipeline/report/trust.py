@@ -180,8 +180,10 @@ def rate_table(rows: Iterable[Rate]) -> Table:
     )
 
 
-def no_rate(row: Rate) -> str:
-    """Why a judge has no rate of its own."""
+def no_rate(row: Rate) -> str | None:
+    """Why a judge has no rate of its own; None where it has one."""
+    if row.judge_rate is not None:
+        return None
     if row.judge is None:
         return "no judge"
     return "asked about units of samples alone" if row.n_judged else "no usable answer"

@@ -9,6 +9,7 @@ from sklearn.metrics import cohen_kappa_score
 
 from coaudit.pipeline.analyze import rates
 from coaudit.pipeline.report import Number, Table, trust
+from coaudit.pipeline.report.tables import count
 from coaudit.pipeline.store import Store
 from coaudit.schemas import Event, Participant, Trajectory
 from tests.pipeline.stores import holding, rate, verdict
@@ -91,3 +92,20 @@ def test_every_code_and_every_judge_stands_in_the_appendix(store: Store) -> None
     assert every.appendix and not table.appendix
     sets = {(str(row[0]), *sorted(str(row[1]).split(" · "))) for row in every.rows}
     assert {("C.1", "judge", "other"), ("C.1", "ann", "eva", "other"), ("C.3", "ann", "eva")} <= sets
+
+
+@pytest.mark.long
+def test_a_judges_rate_has_a_reason_only_where_there_is_none(store: Store) -> None:
+    found = rates.rates(store)
+    own = [trust.rate_table([row]).rows[0][2] for row in found if row.n_human]
+    assert all(isinstance(cell, Number) and (cell.value is None) == (cell.reason is not None) for cell in own)
+    assert any(isinstance(cell, Number) and cell.value is not None for cell in own)
+
+
+def test_a_cost_is_written_out_however_large() -> None:
+    assert [count(cost).text for cost in (0.0123, 12.5, 40.0, 12345.678)] == [
+        "0.0123",
+        "12.5",
+        "40",
+        "12,345.68",
+    ]
