@@ -79,6 +79,8 @@ class Comparison:
         verdict = "significant at .05" if p < LEVEL else "not significant at .05: no difference was shown"
         if self.p_value < LEVEL <= p:
             verdict += " (the interval is that of this test alone)"
+        if p < LEVEL and self.low is not None and self.high is not None and self.low <= 0 <= self.high:
+            verdict += " (the interval, which allows for values that were not seen, holds 0)"
         return f"{result}, {shown}: {verdict}."
 
     @property
@@ -92,7 +94,8 @@ class Comparison:
 def contrast(first: Totals, second: Totals, *, draws: int = DRAWS[0], seed: int = 0) -> Comparison:
     """Compare two samples of the same kind, paired in the clusters that both hold.
 
-    The interval holds 0 wherever the test shows no difference: the two never contradict each other.
+    The interval holds 0 wherever the test shows no difference; where samples are all alike it may hold 0
+    beside a test that shows one, for it allows for values that were not seen: the statement says so.
     """
     estimate = difference(first, second)
     if estimate.value is None:

@@ -280,3 +280,16 @@ def test_huge_numbers_are_tested_like_small_ones_or_not_at_all(paired: bool) -> 
     assert huge.low is not None and huge.low / 1e154 == pytest.approx(row.low)
     assert len(huge.statement("a", "b", "c")) < 250
     assert compared(1e300).reason == "first sample: numbers too large to reckon with"
+
+
+def test_an_interval_that_holds_0_beside_a_difference_that_was_shown_says_so() -> None:
+    alike, others = np.full(6, 5.0), np.array([1.0, 2.0, 3.0, 4.0, 5.0, 1.0])
+    row = contrast(*apart(alike, others, bounds=(1.0, 5.0)))
+    # Seven arrangements of 924 keep the only other 5 or one like it: by either side, at half their weight.
+    assert p_of(row) == pytest.approx(7 / 924)
+    assert row.low is not None and row.low < 0
+    assert row.statement("satisfaction", "a", "b").endswith(
+        "which allows for values that were not seen, holds 0)."
+    )
+    clear = contrast(*apart(alike, others - 10))
+    assert clear.statement("a", "b", "c").endswith("significant at .05.")
