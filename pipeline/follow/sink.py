@@ -199,7 +199,7 @@ class Sink:
         for key, (given, options) in changes.trajectories.items():
             # What this process wrote last and nobody touched since needs no comparison.
             mine = stored.get(key, "") == self._written.get(key) and merge.is_heard(given)
-            trajectory = given if mine else settled(self.store, connection, given, options, self.result)
+            trajectory = given if mine else settled(self.store, connection, given, options, self.result)[1]
             if trajectory is None:
                 self.result.unchanged += 1
                 continue

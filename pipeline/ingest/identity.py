@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
 import duckdb
@@ -13,6 +13,9 @@ from ..store.columns import digest
 from ..systems import ReadOptions, merge
 from .result import Ingested
 
+SUFFIX = 7
+"""Characters of what tells two trajectories of one id apart: a hyphen, then the beginning of a hash."""
+
 
 def settled(
     store: Store,
@@ -21,8 +24,8 @@ def settled(
     options: ReadOptions,
     result: Ingested,
     contents: Mapping[str, str] = MappingProxyType({}),
-) -> Trajectory | None:
-    """The trajectory as it should be stored; None where the store has it, or a longer copy of it.
+) -> tuple[str, Trajectory | None]:
+    """Its id, and the trajectory as it should be stored; None where the store has it, or a longer copy of it.
 
     Two logs with one id of which neither continues the other are two trajectories: the later one gets a
     suffix made from the first event in which they differ. So are two that say the same without any times, in
@@ -34,26 +37,26 @@ def settled(
         if not head:
             same = _same_session(store, connection, trajectory)
             if same is None:
-                return trajectory
+                return trajectory.id, trajectory
             trajectory = trajectory.model_copy(update={"id": same})
             continue
         if head[0]["digest"] == digest(trajectory):
             if options.condition in (None, head[0]["condition"]):
-                return None
+                return trajectory.id, None
             if head[0]["started"] is None and _apart(connection, head[0]["source"], trajectory, contents):
                 arm = content_hash(options.condition)[:6]
                 trajectory = trajectory.model_copy(update={"id": f"{trajectory.id.partition('-')[0]}-{arm}"})
                 continue
         stored = store.load(connection, [trajectory.id])[0]
         if together := merge.settled(stored, trajectory):
-            return None if digest(together) == head[0]["digest"] else together
+            return trajectory.id, None if digest(together) == head[0]["digest"] else together
         old, new = rows.event_digests(stored.events), rows.event_digests(trajectory.events)
         if new == old[: len(new)] and len(new) < len(old):
-            return None
+            return trajectory.id, None
         if old == new[: len(old)]:
             updated = _updated(stored, trajectory, options)
             same = head[0]["digest"] == digest(updated) and updated.condition == head[0]["condition"]
-            return None if same else updated
+            return trajectory.id, None if same else updated
         differs = next(i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b)
         result.notes.append(
             f"{trajectory.source}: same session as {stored.source} up to event {differs}, then another; "
@@ -61,8 +64,14 @@ def settled(
         )
         renamed = f"{trajectory.id.partition('-')[0]}-{new[differs][:6]}"
         if renamed == trajectory.id:
-            return None
+            return trajectory.id, None
         trajectory = trajectory.model_copy(update={"id": renamed})
+
+
+def with_suffixes(ids: Collection[str]) -> dict[str, str]:
+    """Id as it is read -> the one with a suffix, of those that a source gave, where it did not give both."""
+    named = {key[:-SUFFIX]: key for key in ids if key[-SUFFIX:].startswith("-")}
+    return {key: suffixed for key, suffixed in named.items() if key not in ids}
 
 
 def _apart(

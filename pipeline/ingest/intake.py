@@ -17,7 +17,7 @@ from ..store.sync import load_codebooks
 from ..systems import References, Span, merge
 from . import sources as provenance
 from .blocks import Block, Head, Reading
-from .identity import content_of, settled
+from .identity import content_of, settled, with_suffixes
 from .measure import references, save, save_tables
 from .remarks import Remarks
 from .result import Ingested, Progress
@@ -41,6 +41,8 @@ class _Expected:
     line: int
     """The first one that is read."""
     ids: list[str] = field(default_factory=list)
+    suffixed: dict[str, str] = field(default_factory=dict)
+    """Id as it is read -> the one with a suffix by which the store has it."""
 
 
 @dataclass(frozen=True)
@@ -92,16 +94,17 @@ class Intake:
         source: Source,
         place: Place,
         span: Span | None = None,
-        ids: Sequence[str] = (),
+        before: Sequence[str] = (),
         *,
         fresh: bool = True,
     ) -> None:
-        """Announce a source, or of one that has grown the `span` behind what gave the trajectories `ids`.
+        """Announce a source that gave the trajectories `before`, or of one that has grown the `span` behind.
 
         A `fresh` one is not in the ledger yet.
         """
         number, size = len(self._expected), span.end - span.start if span else provenance.size(place)
-        self._expected.append(_Expected(source, fresh, span.line if span else 0, list(ids)))
+        ids, line = (list(before), span.line) if span else ([], 0)
+        self._expected.append(_Expected(source, fresh, line, ids, with_suffixes(set(before))))
         self._readings.append(Reading(number, place, source.options, size, span))
 
     def refuse(self, item: Quarantined, source: str) -> None:
@@ -163,8 +166,6 @@ class Intake:
         """Store what has come together; `reached` is the source being read, None behind the last one."""
         opened, noted = (len(self._expected),) * 2 if reached is None else (reached + 1, reached)
         for block in self._blocks:
-            for head in block.heads:
-                self._expected[head.source].ids.append(head.id)
             self._wrong.extend((item, self._expected[n].source.path) for item, n in block.quarantined)
         with self.store.writing() as connection:
             stored = self._save(connection)
@@ -214,18 +215,23 @@ class Intake:
             out: set[str] = set()
             again: dict[str, Head] = {}
             for head, known, events in _identified(block):
-                options = self._expected[head.source].source.options
+                expected = self._expected[head.source]
+                condition = expected.source.options.condition
                 before = fresh.get(head.id) or stored.get(head.id)
-                if before and before.digest == known.digest and options.condition in (None, before.condition):
+                if head.id in expected.suffixed:
+                    again[head.id] = head
+                elif before and before.digest == known.digest and condition in (None, before.condition):
                     # A line that stands twice in one file is no second trajectory.
                     self.result.unchanged += self._told_by.get(head.id) != head.source
                     if not known.timed and known.source != before.source:
                         self._alike[head.source, before.source] += 1
                     out.add(head.id)
+                    expected.ids.append(head.id)
                 elif before or head.native_id in heard:
                     again[head.id] = head
                 else:
                     fresh[head.id] = known
+                    expected.ids.append(head.id)
                     self._count(head.id, events, head.remarks)
                 self._told_by[head.id] = head.source
             late += (
@@ -248,13 +254,17 @@ class Intake:
             if one.head.native_id in waiting or one.head.id in held:
                 save(self.store, list(waiting.values()), connection, refresh=False)
                 waiting, held = {}, set()
-            options = self._expected[one.head.source].source.options
-            whole = settled(self.store, connection, one.trajectory, options, self.result, contents)
+            expected = self._expected[one.head.source]
+            named = expected.suffixed.get(one.head.id, one.head.id)
+            read = one.trajectory.model_copy(update={"id": named})
+            options = expected.source.options
+            key, whole = settled(self.store, connection, read, options, self.result, contents)
+            expected.ids.append(key)
             if whole is None:
                 self.result.unchanged += 1
                 continue
             waiting[whole.native_id] = whole
-            held |= {one.head.id, whole.id}
+            held |= {one.head.id, key}
             ids.append(whole.id)
             if whole.id in self._taken:
                 for before in self.store.load(connection, [whole.id], states=True):

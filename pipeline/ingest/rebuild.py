@@ -146,7 +146,7 @@ def _filled(store: Store, sources: Sequence[Source], progress: Progress | None) 
         lost = []
         for source, place in zip(logs, places, strict=True):
             if place is not None:
-                intake.expect(source, place, fresh=False)
+                intake.expect(source, place, before=source.trajectory_ids, fresh=False)
             elif source.path not in there:  # else another line notes a copy
                 lost.append(source)
         intake.run(progress)

@@ -192,7 +192,7 @@ def _ingest_tree(
             result.unchanged += len(before.ids)
             result.quarantined += [q for q in wrong.get(source.path, []) if q.line and q.line < grown.line]
         else:
-            intake.expect(source, place)
+            intake.expect(source, place, before=before.ids if before else ())
     intake.run(progress)
     if gone:
         forgetting.enforce(store)

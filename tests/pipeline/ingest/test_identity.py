@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from coaudit.pipeline.ingest.forgetting import forget
 from coaudit.pipeline.ingest.rebuild import rebuild
 from coaudit.pipeline.store import Store
 from tests.pipeline.follow.emulator import AGENT, USER, Env
@@ -204,3 +205,35 @@ def test_what_two_runs_without_times_say_alike_is_each_ones_own(tmp_path: Path, 
     assert n_by_condition() == {"mended": 2, "second": 3}
     take(store, files["copy"], condition="moved")
     assert n_by_condition() == {"moved": 2, "second": 3}
+
+
+def test_what_two_runs_say_alike_stays_each_ones_own_whatever_becomes_of_them(
+    tmp_path: Path, store: Store
+) -> None:
+    """A rebuild read what was left in another order, and took one's id and condition for the other's."""
+
+    def by_id() -> dict[str, str]:
+        return {one["id"]: one["condition"] for one in rows(store, "SELECT id, condition FROM trajectories")}
+
+    first, second, moved = (tmp_path / name / "run.jsonl" for name in ("first", "second", "moved"))
+    for path, questions in ((first, "ab"), (second, "ac")):
+        path.parent.mkdir()
+        path.write_text("".join(map(_answered, questions)), encoding="utf-8")
+    take(store, first, condition="one")
+    take(store, second, condition="two")
+    told = by_id()
+    moved.parent.mkdir()
+    first.rename(moved)
+    take(store, moved, condition="one")
+    rebuild(store)
+    assert by_id() == told
+    take(store, second, condition="three")
+    mended = {key: "three" if said == "two" else said for key, said in told.items()}
+    assert by_id() == mended
+    rebuild(store)
+    assert by_id() == mended
+    moved.unlink()
+    rebuild(store)
+    assert by_id() == {key: said for key, said in mended.items() if said == "three"}
+    assert len(forget(store, str(second)).trajectories) == 2
+    assert by_id() == {}
