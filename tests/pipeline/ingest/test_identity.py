@@ -180,6 +180,16 @@ def test_rows_that_another_file_has_too_count_once_and_are_told(tmp_path: Path, 
     assert (later.trajectories, later.notes) == (1, [told])
 
 
+def test_of_many_files_that_say_the_same_some_are_named(tmp_path: Path, store: Store) -> None:
+    """One folder for each of 1,500 runs told 1,499 times of the greeting that all have."""
+    for n in range(8):
+        (tmp_path / str(n)).mkdir()
+        (tmp_path / str(n) / "run.jsonl").write_text(_answered("a") + _answered(str(n)), encoding="utf-8")
+    *named, more = [note for note in take(store, tmp_path).notes if "without any times" in note]
+    assert len(named) == 5
+    assert more == "2 more pairs of files say in part the same, without any times"
+
+
 def test_what_two_runs_without_times_say_alike_is_each_ones_own(tmp_path: Path, store: Store) -> None:
     """The second file took what both had from the first one's condition."""
 
