@@ -178,6 +178,8 @@ class Pulling:
                 yield rating
             elif not before.retracted and before.said == _said(rating) and _same(before.at, _at(rating)):
                 self.result.unchanged += 1
+            elif before.retracted and not before.at and (rating.created or "") <= before.created:
+                self.result.unchanged += 1  # taken back by `ratings import`, after it was said
             elif (
                 not before.retracted
                 and before.at.get("updated_at", "") > (rating.created or "")

@@ -11,9 +11,11 @@ from coaudit.annotation.labelstudio.client import Listed
 from coaudit.pipeline.annotate import draw, pull
 from coaudit.pipeline.annotate.project import Mark, book_of, keep_codebook, subject
 from coaudit.pipeline.annotate.reconcile import Pulled, Pulling
+from coaudit.pipeline.ingest import imports
 from coaudit.pipeline.store import Store
 from coaudit.pipeline.store.samples import Sample
 from tests.pipeline.annotate.test_push import store as store
+from tests.pipeline.stores import verdict, write_lines
 
 URL = "http://127.0.0.1:1"
 
@@ -133,3 +135,25 @@ def test_an_answer_counts_again_where_a_later_one_in_another_sample_was_deleted(
     assert pull.pull(store, server, one).rated == 1
     assert labels(store) == ["no"]
     assert pull.pull(store, server, one).rated == pull.pull(store, server, other).rated == 0
+
+
+def test_an_answer_that_was_taken_back_by_an_import_stays_so_until_it_is_changed(store: Store) -> None:
+    """The next pull read the whole project for it, and the answer counted again."""
+    server: Any = Listing()
+    sample = draw.draw(store, draw.Wish(("initiative",), "one", size=41))
+    server.add(store, sample)
+    server.answer(1, said(1, "no", 0))
+    pull.pull(store, server, sample)
+    with store.reading() as connection:
+        query = "SELECT trajectory_id, event FROM counted"
+        ((trajectory, event),) = connection.execute(query).fetchall()
+    line = verdict(trajectory, event, "initiative", "no", rater="ls:ann", rater_kind="human", retracted=True)
+    del line["label"]
+    imports.ratings(store, write_lines(store.workspace.path / "back.jsonl", [line]))
+    for _ in range(2):
+        assert pull.pull(store, server, sample).rated == 0
+        assert labels(store) == []
+    later = {"updated_at": "2100-01-01T10:00:00+00:00"}
+    server.answer(1, said(1, "yes", 0) | later)
+    assert pull.pull(store, server, sample).rated == 1
+    assert labels(store) == ["yes"]
