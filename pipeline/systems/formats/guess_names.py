@@ -158,8 +158,8 @@ VERDICTS: dict[str, int] = {
     **dict.fromkeys(
         ("yes", "ja", "oui", "sí", "si", "pass", "passed", "success", "successful", "succeeded"), 1
     ),
-    **dict.fromkeys(("solved", "resolved", "correct", "won", "win"), 1),
-    **dict.fromkeys(("no", "nein", "non", "fail", "failed", "failure", "unsuccessful"), 0),
+    **dict.fromkeys(("true", "solved", "resolved", "correct", "won", "win"), 1),
+    **dict.fromkeys(("false", "no", "nein", "non", "fail", "failed", "failure", "unsuccessful"), 0),
     **dict.fromkeys(("unsolved", "unresolved", "incorrect", "wrong", "lost", "loss"), 0),
 }
 """Words for whether a goal was reached."""
@@ -331,6 +331,8 @@ def is_numeric(one: PathSeen) -> bool:
 
 def verdicts(one: PathSeen) -> dict[str, int]:
     """The words that stand there with the number each is; {} where one is no verdict, or all are one."""
+    if not one.only("text"):  # true and false of JSON are numbers as they are
+        return {}
     found = {word.strip(): VERDICTS.get(word.strip().lower()) for word in one.values}
     known = {word: value for word, value in found.items() if value is not None}
     return known if len(known) == len(found) and len(set(known.values())) == 2 and not one.more else {}

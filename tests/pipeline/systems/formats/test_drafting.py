@@ -182,8 +182,9 @@ def test_tools_that_say_error_failed_and_others_are_unknown(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("form", ["jsonl", "csv"])
-def test_words_for_success_are_numbers(tmp_path: Path, form: str) -> None:
-    words = {"s0": "ja", "s1": "Nein", "s2": "nein"}
+@pytest.mark.parametrize("said", [("ja", "Nein", "nein"), ("TRUE", "false", "FALSE")])
+def test_words_for_success_are_numbers(tmp_path: Path, form: str, said: tuple[str, ...]) -> None:
+    words = dict(zip(("s0", "s1", "s2"), said, strict=True))
     log = [{"role": "user", "text": "Help me please."}, {"role": "assistant", "text": "Here you are."}]
     lines = [json.dumps({"session": name, "solved": word, "log": log}) for name, word in words.items()]
     if form == "csv":
