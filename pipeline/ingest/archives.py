@@ -34,6 +34,15 @@ def is_archive(path: Path) -> bool:
     return path.name.lower().endswith(SUFFIXES) and path.is_file()
 
 
+def is_packed(path: Path) -> bool:
+    """Whether it is a zip, or a tar that is not compressed: what is stored as it is looks like a log."""
+    if not is_archive(path):
+        return False
+    with suppress(*_BROKEN), tarfile.open(path, "r:"):
+        return True
+    return zipfile.is_zipfile(path)
+
+
 def archives_below(folder: Path) -> list[Path]:
     """The archives in a folder and those below it, in order; links are not followed."""
     inside: list[Path] = []

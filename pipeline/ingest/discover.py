@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ..systems.base import walk
 from ..systems.registry import SYSTEMS, system_of
+from .archives import is_packed
 from .look import looks_like
 
 
@@ -27,6 +28,8 @@ class Tree:
 
 def recognised(path: Path, system: str = "auto") -> str | None:
     """The system whose source `path` is; None where it is none's, or not that system's."""
+    if is_packed(path):
+        return None
     asked = SYSTEMS.values() if system == "auto" else [system_of(system)]
     candidates = (one for one in asked if system != "auto" or not one.on_request)
     return next((one.name for one in candidates if one.recognises(path)), None)

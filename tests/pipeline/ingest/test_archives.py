@@ -9,6 +9,7 @@ import shutil
 import tarfile
 import zipfile
 from collections import namedtuple
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -126,3 +127,18 @@ def test_archives_are_opened_only_so_deep_and_what_is_broken_in_one_is_named(
     err = coaudit("ingest", path, status=None).err
     assert f"{path}!x.zip: broken archive" in err and f"{path}!4.zip!3.zip: no logs" in err
     assert "2.zip!" not in err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("pack", "ending"), [(zipped, "zip"), (taped, "tar")])
+@pytest.mark.parametrize("below", [False, True])
+def test_an_archive_that_is_not_compressed_is_opened_and_no_log_itself(
+    coaudit: Coaudit, tmp_path: Path, pack: Callable[..., Path], ending: str, below: bool
+) -> None:
+    """Its bytes show the records of a log, and the first of them was lost."""
+    step = "<solver> agent\nThought 1: Yes.\nAction 1: Finish[yes]\nObservation 1: Episode finished\n"
+    lines = [{"trajectory": f"Question: {name}?\n{step}", "em": 1, "f1": 1.0} for name in "abc"]
+    (tmp_path / "logs").mkdir()
+    path = pack(tmp_path / "logs" / f"a.{ending}", [("run.jsonl", "\n".join(map(json.dumps, lines)))])
+    done = coaudit("ingest", str(path.parent if below else path), "--json").json
+    assert (done["trajectories"], done["quarantined"]) == (3, [])
