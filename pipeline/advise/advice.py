@@ -17,6 +17,10 @@ from .states import State, Step, ended, state, states
 
 SHOWN = 5
 """Steps and features that are named."""
+APART = (
+    "the policy and the expected gain, which is learnt apart, say different things: the policy is what "
+    "`coaudit advise evaluate` tries"
+)
 
 
 @dataclass(frozen=True)
@@ -61,12 +65,14 @@ def advise(advisor: Advisor, trajectory: Trajectory, penalty: float | None = Non
     seen = advisor.view.see([now])
     chance, gain = float(policy.chance(seen)[0]), float(model.score(seen)[0])
     over = ended(trajectory)
+    call = chance > 0.5 and not over
+    agree = call == (gain > 0)
     return Advice(
         trajectory=trajectory.id,
         native_id=trajectory.native_id,
         event=now.steps[-1].seq if now.steps else None,
         step=len(now.steps) + 1,
-        call=chance > 0.5 and not over,
+        call=call,
         chance=chance,
         gain=gain,
         policy=name,
@@ -76,7 +82,7 @@ def advise(advisor: Advisor, trajectory: Trajectory, penalty: float | None = Non
         steps=tuple(_steps(advisor, model, now, gain)),
         ended=over,
         advisor=advisor.version,
-        notes=tuple(_notes(advisor, trained, now, note, name, over=over)),
+        notes=(*_notes(advisor, trained, now, note, name, over=over), *([] if over or agree else [APART])),
     )
 
 
@@ -181,11 +187,11 @@ def lines(advice: Advice) -> Sequence[str]:
     who = "call a person" if advice.call else "let the agent go on"
     if advice.ended:
         who = "it has ended"
-    said = [
-        f"{advice.native_id}: {who} (step {advice.step})",
-        f"a person's step should gain {advice.gain:+.3f} at λ = {advice.penalty:g}, its price included",
-        f"policy: {advice.policy}" + (f" ({advice.rule})" if advice.rule else ""),
-    ]
+    said = [f"{advice.native_id}: {who} (step {advice.step})"]
+    if not advice.ended:
+        price = f"at λ = {advice.penalty:g}, its price included"
+        said.append(f"a person's step should gain {advice.gain:+.3f} {price}")
+    said.append(f"policy: {advice.policy}" + (f" ({advice.rule})" if advice.rule else ""))
     for reason in advice.features:
         said.append(f"  {reason.weight:+.3f}  {reason.what}")
     for reason in advice.steps:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from coaudit.pipeline.advise import advice, advisor, evaluation, sources, training
 from coaudit.pipeline.advise.advisor import Advisor
 from coaudit.pipeline.advise.evaluation import evaluate
+from coaudit.pipeline.advise.policies import Rule
 from coaudit.pipeline.errors import CoauditError, SourceError, UsageError
 from coaudit.schemas import Trajectory
 from tests.pipeline.advise import games
@@ -111,6 +113,7 @@ def test_advice_names_what_it_rests_on_and_ends_with_the_episode(learnt: Advisor
     over = advice.advise(learnt, whole)
     assert over.ended
     assert not over.call
+    assert not any("should gain" in line for line in advice.lines(over))
     begun = whole.model_copy(update={"outcomes": (), "events": whole.events[:3]})
     said = advice.advise(learnt, begun)
     assert (said.step, said.event) == (3, 2)
@@ -119,6 +122,22 @@ def test_advice_names_what_it_rests_on_and_ends_with_the_episode(learnt: Advisor
     course = advice.course(learnt, begun)
     assert [row["event"] for row in course] == [1, 2, None]
     assert course[-1]["gain"] == pytest.approx(said.gain)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("calls", [True, False])
+def test_advice_that_the_expected_gain_does_not_bear_out_says_so(
+    learnt: Advisor, folder: Path, calls: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It said to let the agent go on, and beneath that a person would gain."""
+    whole = read(folder / "stuck_test.jsonl")[0]
+    begun = whole.model_copy(update={"outcomes": (), "events": whole.events[:2]})
+    trained, _ = learnt.at(None)
+    policies = dict.fromkeys(trained.policies, Rule(((),) if calls else ()))
+    monkeypatch.setattr(Advisor, "at", lambda *_: (replace(trained, policies=policies), None))
+    said = advice.advise(learnt, begun)
+    assert said.call == calls
+    assert (advice.APART in said.notes) == (calls != (said.gain > 0))
 
 
 @pytest.mark.parametrize(
