@@ -64,6 +64,7 @@ def test_settings_of_a_foreign_file_are_not_obeyed(tmp_path: Path, settings: dic
     assert judge.predict(loaded(tmp_path / "evil.skops", model), asked) == said
 
 
+@pytest.mark.long
 def test_a_model_whose_weights_are_of_other_words_is_refused(tmp_path: Path) -> None:
     model = learnt()
     model["linear"].coef_ = model["linear"].coef_[:, 1:]

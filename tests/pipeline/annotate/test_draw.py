@@ -108,6 +108,7 @@ def test_the_strata_of_a_sample_are_known_of_every_unit_that_it_could_take(
     assert strata_of(store) == ({0, 1} if by else {-1})
 
 
+@pytest.mark.long
 def test_the_strata_of_a_sample_are_not_known_once_a_session_that_it_took_is_in_another(
     tmp_path: Path,
 ) -> None:
@@ -223,6 +224,7 @@ def test_what_was_rated_beyond_a_codebooks_scope_is_told_and_not_counted(store: 
         assert connection.execute(query).fetchall() == [("b", why), ("c", why)]
 
 
+@pytest.mark.long
 def test_a_sample_may_be_drawn_where_a_field_or_tag_has_a_value_and_says_so(store: Store) -> None:
     scoped(store)
     wish = draw.Wish(("initiative",), "s", size=1000, where=(("class", "3b"), ("task", "trip")))

@@ -137,6 +137,7 @@ def test_an_answer_counts_again_where_a_later_one_in_another_sample_was_deleted(
     assert pull.pull(store, server, one).rated == pull.pull(store, server, other).rated == 0
 
 
+@pytest.mark.long
 def test_an_answer_that_was_taken_back_by_an_import_stays_so_until_it_is_changed(store: Store) -> None:
     """The next pull read the whole project for it, and the answer counted again."""
     server: Any = Listing()
