@@ -18,7 +18,7 @@ import pytest
 
 from coaudit.pipeline import codebooks
 from coaudit.pipeline.annotate.project import keep_codebook, pushed_codebook
-from coaudit.pipeline.annotate.pull import last_mark
+from coaudit.pipeline.annotate.pull import last_pull
 from coaudit.pipeline.ingest.run import ingest
 from coaudit.pipeline.store import Store, Workspace, attach
 from coaudit.pipeline.store import lake as tables_of_a_lake
@@ -446,8 +446,9 @@ def test_what_label_studio_was_given_and_gave_is_in_the_study(
     here.received.append([canonical_json({"mark": "2026", "project": 7, "pulled": "", "server": "http://s"})])
     there = workspace(second)
     assert pushed_codebook(there, "initiative", old.version) == old
-    assert last_mark(there.received, "http://s", 7) == "2026"
-    assert last_mark(there.received, "http://s", 8) is None
+    last = last_pull(there.received, "http://s", 7)
+    assert last and last["mark"] == "2026"
+    assert last_pull(there.received, "http://s", 8) is None
 
 
 def test_what_one_machine_forgets_or_takes_back_is_so_on_the_other(

@@ -66,7 +66,9 @@ def advise(advisor: Advisor, trajectory: Trajectory, penalty: float | None = Non
     chance, gain = float(policy.chance(seen)[0]), float(model.score(seen)[0])
     over = ended(trajectory)
     call = chance > 0.5 and not over
-    agree = call == (gain > 0)
+    notes = _notes(advisor, trained, now, note, name, over=over)
+    if not over and call != (gain > 0):
+        notes.append(APART)
     return Advice(
         trajectory=trajectory.id,
         native_id=trajectory.native_id,
@@ -82,7 +84,7 @@ def advise(advisor: Advisor, trajectory: Trajectory, penalty: float | None = Non
         steps=tuple(_steps(advisor, model, now, gain)),
         ended=over,
         advisor=advisor.version,
-        notes=(*_notes(advisor, trained, now, note, name, over=over), *([] if over or agree else [APART])),
+        notes=tuple(notes),
     )
 
 

@@ -19,7 +19,7 @@ from . import process
 from .choice import choose
 from .matrix import group_name, keys_of
 from .process import CODEBOOKS as RATED
-from .totals import COUNTED, HEADS, RATES, SILENT, Group, clustered, groups, named_in, stated_in
+from .totals import COUNTED, HEADS, RATES, SILENT, Group, clustered, groups, named_in, sizes_of, stated_in
 
 _FIELDS = HEADS[1:]
 
@@ -122,7 +122,8 @@ def _single(row: dict[str, Any]) -> Metric:
 def _grouped(connection: Any, keys: list[tuple[str, str]], wanted: Sequence[str] | None) -> Iterator[Metric]:
     names, expressions = [name for name, _ in keys], [expression for _, expression in keys]
     instances, lacking = clustered(connection, names), process.incomplete(connection)
-    sessions, stated = named_in(connection, expressions), stated_in(connection, expressions)
+    sizes = sizes_of(connection, expressions)
+    sessions, stated = named_in(connection, sizes), stated_in(connection, sizes)
     raters: set[tuple[str, str, str | None]] = set()
     silent: dict[tuple[Any, ...], int] = {}
     for group in groups(connection, expressions, instances=instances, only=wanted):

@@ -8,8 +8,8 @@ instance of a task are one cluster, unless the groups are instances themselves; 
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Any
@@ -136,47 +136,48 @@ def groups(
         )
 
 
-def named_in(connection: Any, keys: Sequence[str]) -> Callable[[str, tuple[str | None, ...]], int]:
-    """How many sessions a group has of the systems in which somebody of that name takes part.
+Sizes = Mapping[tuple[str | None, ...], int]
+"""System and group -> how many sessions."""
+Named = Callable[[str, tuple[str | None, ...]], int]
+"""Of a name and a group, how many sessions the group has of the systems in which that name is."""
 
-    A log that lists nobody names those who act in it: whoever did nothing in a session is not there.
-    """
+
+def sizes_of(connection: Any, keys: Sequence[str]) -> Sizes:
+    """How many sessions there are of each system in each group."""
+    query = f"SELECT {', '.join(['t.system', *keys])}, count(*) FROM selected t GROUP BY ALL"
+    return {tuple(place): count for *place, count in connection.execute(query).fetchall()}
+
+
+def named_in(connection: Any, sizes: Sizes) -> Named:
+    """Of participants: a log that lists nobody names those who act in it, so that whoever did nothing in a
+    session is not there."""
     return _sessions(
         connection,
-        keys,
+        sizes,
         "SELECT DISTINCT p.name, t.system FROM participants p JOIN selected t ON t.id = p.trajectory_id "
         "WHERE p.kind <> 'environment'",
     )
 
 
-def stated_in(connection: Any, keys: Sequence[str]) -> Callable[[str, tuple[str | None, ...]], int]:
-    """How many sessions a group has of the systems in which any session has that outcome, METRIC/SCORING.
-
-    A log says nothing of an outcome that it lacks, so that there is no measure of it either.
-    """
+def stated_in(connection: Any, sizes: Sizes) -> Named:
+    """Of outcomes, METRIC/SCORING: a log says nothing of one that it lacks, so that there is no measure of it
+    either."""
     named = ", ".join(f"'{name}'" for name in STATED)
     return _sessions(
         connection,
-        keys,
+        sizes,
         "SELECT DISTINCT m.metric || '/' || coalesce(m.scoring, ''), t.system "
         "FROM chosen m JOIN selected t ON t.id = m.trajectory_id "
         f"WHERE m.metric IN ({named}) OR starts_with(m.metric, '{OUTCOME}')",
     )
 
 
-def _sessions(
-    connection: Any, keys: Sequence[str], pairs: str
-) -> Callable[[str, tuple[str | None, ...]], int]:
-    """How many sessions a group has of the systems that a query pairs with a name; 0 without any."""
-    sizes: Counter[tuple[str | None, ...]] = Counter()
-    for *place, count in connection.execute(
-        f"SELECT {', '.join(['t.system', *keys])}, count(*) FROM selected t GROUP BY ALL"
-    ).fetchall():
-        sizes[tuple(place)] = count
+def _sessions(connection: Any, sizes: Sizes, pairs: str) -> Named:
+    """The same for the names that a query pairs with systems; 0 without any."""
     systems: defaultdict[str, set[str]] = defaultdict(set)
     for name, system in connection.execute(pairs).fetchall():
         systems[name].add(system)
-    return lambda name, group: sum(sizes[system, *group] for system in systems[name])
+    return lambda name, group: sum(sizes.get((system, *group), 0) for system in systems[name])
 
 
 def _shares(connection: Any, table: str) -> set[str]:

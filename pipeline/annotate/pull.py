@@ -53,9 +53,10 @@ def _pull(
         result.reports.append(f"project {project.id}: its codebook is not known here, nothing was taken over")
         return
     received = store.workspace.received
-    since = (
-        None if _freed(store, book, server.url, project.id) else last_mark(received, server.url, project.id)
-    )
+    last = last_pull(received, server.url, project.id)
+    since = None
+    if last and not _freed(store, book, server.url, project.id, last["pulled"]):
+        since = last["mark"]
     touched = list(server.tasks(project.id, since=since and _earlier(since)))
     alive = {task.id for task in (server.heads(project.id) if since else touched)}
     result.projects += 1
@@ -98,21 +99,19 @@ def pulls(received: Ledger, server: str, project: int) -> list[dict[str, Any]]:
     return [one for one in done if (one["server"], one["project"]) == (server, project)]
 
 
-def last_mark(received: Ledger, server: str, project: int) -> str | None:
-    """updated_at of the newest task that the last pull from this project saw."""
+def last_pull(received: Ledger, server: str, project: int) -> dict[str, Any] | None:
+    """The last finished pull from a project; its `mark` is updated_at of the newest task that it saw."""
     done = pulls(received, server, project)
-    return done[-1]["mark"] if done else None
+    return done[-1] if done else None
 
 
-def _freed(store: Store, book: Codebook, server: str, project: int) -> bool:
+def _freed(store: Store, book: Codebook, server: str, project: int, since: str) -> bool:
     """Whether an answer given elsewhere was taken back since: one here that it outdid may count again."""
-    done = pulls(store.workspace.received, server, project)
     query = """
         SELECT external FROM ratings
         WHERE codebook = ? AND codebook_version = ? AND rater_kind = 'human' AND retracted AND created >= ?
     """
     with store.reading() as connection:
-        since = done[-1]["pulled"] if done else ""
         rows = execute(connection, query, [book.name, book.version, since]).fetchall()
     places = [json.loads(external or "{}").get("labelstudio") or {} for (external,) in rows]
     return any((at.get("server"), at.get("project")) != (server, project) for at in places)

@@ -237,16 +237,11 @@ def _whose(one: annotating.Pushed) -> str:
 
 def _status_cells(row: dict[str, Any]) -> list[str]:
     by = ", ".join(f"{name} {n}" for name, n in row["annotators"].items()) or "–"
-    names = ("project", "annotator", "codebook", "tasks", "missing", "annotated", "finished", "refused")
+    counts = ("tasks", "missing", "annotated", "finished", "refused", "skipped")
+    names = ("project", "annotator", "codebook", *counts)
     pace = "–" if row["seconds"] is None else f"{row['seconds']:.0f}"
-    cells = (row[name] for name in names)
-    return [
-        *("–" if one is None else str(one) for one in cells),
-        str(row["skipped"]),
-        pace,
-        by,
-        row["last_pull"] or "never",
-    ]
+    cells = ["–" if row[name] is None else str(row[name]) for name in names]
+    return [*cells, pace, by, row["last_pull"] or "never"]
 
 
 def _server() -> Server:

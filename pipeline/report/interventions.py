@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from math import isfinite
 from typing import Any
 
+from ...annotation.statistics.estimate import TOO_LARGE
 from ...schemas import Trajectory
 from ..errors import UsageError
 from ..store import Selection, Store, execute
@@ -64,7 +65,7 @@ def _condition(
     defined = [state for state in states if state.advantage is not None]
     advantages = [state.advantage or 0.0 for state in defined]
     if not isfinite(sum(map(abs, advantages))):
-        raise UsageError(f"--penalty {penalty:g}: numbers too large to reckon with")
+        raise UsageError(f"--penalty {penalty:g}: {TOO_LARGE}")
     undefined: dict[str, int] = {}
     for state in states:
         if state.reason is not None:
