@@ -19,7 +19,20 @@ from . import process
 from .choice import choose
 from .matrix import group_name, keys_of
 from .process import CODEBOOKS as RATED
-from .totals import COUNTED, HEADS, RATES, SILENT, Group, clustered, groups, named_in, sizes_of, stated_in
+from .totals import (
+    COUNTED,
+    HEADS,
+    OUTCOME,
+    RATES,
+    SILENT,
+    Group,
+    Named,
+    clustered,
+    groups,
+    named_in,
+    sizes_of,
+    stated_in,
+)
 
 _FIELDS = HEADS[1:]
 
@@ -126,17 +139,20 @@ def _grouped(connection: Any, keys: list[tuple[str, str]], wanted: Sequence[str]
     sessions, stated = named_in(connection, sizes), stated_in(connection, sizes)
     raters: set[tuple[str, str, str | None]] = set()
     silent: dict[tuple[Any, ...], int] = {}
+    there: dict[tuple[str | None, ...], set[tuple[str | None, ...]]] = {}
     for group in groups(connection, expressions, instances=instances, only=wanted):
         head = dict(zip(HEADS, group.head, strict=True))
+        there.setdefault(group.head, set()).add(group.keys)
         metric, rater = head["metric"] or "", head["rater"] or ""
         if (metric, rater) in lacking:
             raters.add((metric, rater, head["definition"]))
             silent[metric, rater, head["definition"], group.keys] = group.silent
             continue
         result = estimate(group.totals)
-        missing = max(group.missing, stated(f"{metric}/{head['scoring'] or ''}", group.keys) - group.totals.n)
+        missing = max(group.missing, stated(_outcome(head), group.keys) - group.totals.n)
         row = _metric(head, dict(zip(names, group.keys, strict=True)), result, missing, group.reason)
         yield row.model_copy(update=_remarks(row, group.silent) or _absences(row, group, sessions))
+    yield from _unstated(names, there, {tuple(keys) for _, *keys in sizes}, stated)
     numbered = process.places(connection, expressions, instances=instances) if raters else []
     for metric, rater, definition in sorted(raters, key=str):
         rows = process.estimates(connection, metric, rater, numbered, definition=definition)
@@ -145,6 +161,31 @@ def _grouped(connection: Any, keys: list[tuple[str, str]], wanted: Sequence[str]
             row = _estimated(head, dict(zip(names, values, strict=True)), estimated)
             said = _remarks(row, silent.get((metric, rater, definition, values), 0))
             yield row.model_copy(update={**said, "answered": row.answered})
+
+
+def _outcome(head: Mapping[str, str | None]) -> str:
+    """METRIC/SCORING, as `stated_in` knows outcomes."""
+    return f"{head['metric'] or ''}/{head['scoring'] or ''}"
+
+
+def _unstated(
+    names: Sequence[str],
+    there: Mapping[tuple[str | None, ...], set[tuple[str | None, ...]]],
+    every: set[tuple[str | None, ...]],
+    stated: Named,
+) -> Iterator[Metric]:
+    """A null row of each outcome for each group in which no session has it, though others of its system do.
+
+    `there` are the groups that have one, by HEADS; `every` are all groups.
+    """
+    nothing = Estimate(None, None, None, 0, 0)
+    for values, having in there.items():
+        head = dict(zip(HEADS, values, strict=True))
+        for keys in every - having:
+            if missing := stated(_outcome(head), keys):
+                group = dict(zip(names, keys, strict=True))
+                reason = f"no {(head['metric'] or '').removeprefix(OUTCOME)} was given"
+                yield _metric(head, group, nothing, missing, reason)
 
 
 def _remarks(row: Metric, silent: int) -> dict[str, Any]:

@@ -445,6 +445,25 @@ def test_what_people_gave_is_averaged_and_scores_the_collaboration(store: Store,
     assert metric(found, "collab_score", scoring="human").value == pytest.approx(0.6)
 
 
+def test_a_group_in_which_no_session_has_an_outcome_has_a_row_that_says_so(
+    store: Store, study: Study
+) -> None:
+    rated = study.add(condition="a")
+    study.add(condition="b")
+    study.add(condition="b")
+    lines = [
+        {"trajectory": rated, "name": name, "value": value}
+        for name, value in {"satisfaction": 4, "trust": 5}.items()
+    ]
+    assert give(store, lines).imported == 2
+    found = metrics(store, by=["condition"])
+    for name in ("satisfaction", "trust"):
+        first, second = [row for row in found if row.metric.removeprefix("outcome:") == name]
+        assert (first.group, first.n, first.missing) == ({"condition": "a"}, 1, 0)
+        assert (second.group, second.value, second.n, second.missing) == ({"condition": "b"}, None, 0, 2)
+        assert second.reason == f"no {name} was given"
+
+
 def test_what_is_imported_stands_before_the_log(store: Store, study: Study) -> None:
     name = study.add(score=0.5)
     give(store, [{"trajectory": name, "name": "task_performance", "value": 0.9}])
