@@ -1,8 +1,9 @@
 """Message lists as OpenAI's API has them: a JSON file with one, or JSON Lines with one a line.
 
-A list is either the value itself or stands under `messages` beside what is known of the conversation: `id`
-(or conversation_id, session_id, thread_id), `model`, `task`, `instance`, `condition`, `tags` or `metadata`,
-`outcomes`, `usage`, and `choices`, the response whose message comes last. A message may have a `timestamp`.
+A list is either the value itself or stands under `messages` (of the Responses API: `input` and `output`)
+beside what is known of the conversation: `id` (or conversation_id, session_id, thread_id), `model`, `task`,
+`instance`, `condition`, `tags` or `metadata`, `outcomes`, `usage`, and `choices`, the response whose message
+comes last. A message may have a `timestamp`.
 Contents are texts or lists of parts; tool calls may be `tool_calls`, the old `function_call`, or items of the
 Responses API. See talk.py for what becomes of them.
 """
@@ -10,7 +11,8 @@ Responses API. See talk.py for what becomes of them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
@@ -19,7 +21,7 @@ from pydantic_core import from_json
 
 from ....schemas import JsonValue, Quarantined, Trajectory
 from ..base import ReadOptions, expect, field, json_file, json_lines, parsed, sheltered
-from . import contents, conversation, mapped_values
+from . import contents, conversation, mapped_values, responses
 from .conversation import Answer, Call, Said, Talk
 from .rules import rules
 
@@ -50,6 +52,8 @@ def recognises(path: Path) -> bool:
     first = value[0] if isinstance(value, list) and value else value
     if not isinstance(first, dict):
         return False
+    if responses.is_exchange(first):
+        return True
     if "messages" in first:
         messages = first["messages"]
         return isinstance(messages, list) and (not messages or _is_message(messages[0]))
@@ -86,15 +90,12 @@ def _is_message(given: JsonValue) -> bool:
 def message(given: JsonValue) -> Said:
     """One message of the API; ValueError names the field that is not as it should be."""
     item = _of_langchain(expect(given, dict, "message"))
-    kind = item.get("type", "message")
-    if kind in ("function_call", "custom_tool_call"):
-        call = Call(field(item, "name", str), item.get("arguments", item.get("input")), _id(item, "call_id"))
-        return Said("assistant", calls=[call])
-    if kind in ("function_call_output", "custom_tool_call_output"):
-        return Said("tool", answers=[Answer(_result(item.get("output")), _id(item, "call_id"))])
-    role = field(item, "role", str)
-    name, time = item.get("name"), item.get("created_at", item.get("timestamp", item.get("created")))
-    said = Said(role, name=name if isinstance(name, str) else None, time=moment(time))
+    time = moment(item.get("created_at", item.get("timestamp", item.get("created"))))
+    if called := responses.said_in(item):
+        called.time = time
+        return called
+    role, name = field(item, "role", str), item.get("name")
+    said = Said(role, name=name if isinstance(name, str) else None, time=time)
     content = item.get("content")
     if role in ("tool", "function"):
         said.answers = [Answer(_result(content), _id(item, "tool_call_id"), _failed(item))]
@@ -113,6 +114,24 @@ def message(given: JsonValue) -> Said:
         for block in _blocks(content, "tool_result")
     ]
     return said
+
+
+def other_kind(item: Any) -> str | None:
+    """The type of an item among messages that is neither one nor a call, such as `reasoning`; None for what
+    should be read."""
+    kind = item.get("type") if isinstance(item, dict) and "role" not in item else None
+    if not isinstance(kind, str) or kind == "message" or kind in LANGCHAIN:
+        return None
+    calls = kind.endswith((responses.CALL, responses.OUTPUT))
+    return None if calls or ("content" in item and kind not in contents.UNSAID) else kind
+
+
+def passed_over(others: Mapping[str, int], source: str, line: int | None, at: str) -> Iterator[Quarantined]:
+    """How many items of which types were no messages; reasoning is left out wherever it stands."""
+    for kind, count in others.items():
+        if kind not in contents.UNSAID:
+            reason = f"{at}: no messages, and passed over: {count} of type {kind!r}"
+            yield Quarantined(source=source, line=line, reason=reason)
 
 
 def _of_langchain(item: dict[str, JsonValue]) -> dict[str, JsonValue]:
@@ -134,7 +153,8 @@ def moment(value: JsonValue) -> str | None:
 def _several(value: JsonValue, path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
     """A file's value: a conversation, or a list of them."""
     first = value[0] if isinstance(value, list) and value else None
-    if not isinstance(value, list) or (isinstance(first, dict) and "messages" not in first):
+    is_one = isinstance(first, dict) and "messages" not in first and not responses.is_exchange(first)
+    if not isinstance(value, list) or is_one:
         yield from _conversation(value, path, None, path.stem, options)
         return
     for number, one in enumerate(value):
@@ -154,17 +174,21 @@ def _told(
         yield value
         return
     head: dict[str, Any] = value if isinstance(value, dict) else {}
-    messages = head.get("messages") if isinstance(value, dict) else value
+    messages = _messages(head) if isinstance(value, dict) else value
     if not isinstance(messages, list):
-        reason = "expected a list of messages, or an object with `messages`"
+        reason = "expected a list of messages, or an object with `messages`, or with `input` and `output`"
         yield Quarantined(source=str(path), line=line, reason=reason)
         return
-    told = Talk(rules(options.map))
+    told, others = Talk(rules(options.map)), Counter[str]()
     for number, given in enumerate([*messages, *_responses(head)]):
+        if kind := other_kind(given):
+            others[kind] += 1
+            continue
         try:
             told.take(message(given))
         except (ValueError, TypeError, AttributeError, OverflowError) as error:
             yield Quarantined(source=str(path), line=line, reason=f"messages[{number}]: {error}")
+    yield from passed_over(others, str(path), line, "messages")
     if not told.events:
         yield Quarantined(source=str(path), line=line, reason="no messages in it")
         return
@@ -188,6 +212,10 @@ def _head(head: dict[str, Any], place: str) -> dict[str, Any]:
     }
 
 
+def _messages(head: dict[str, Any]) -> JsonValue:
+    return responses.exchange(head) if responses.is_exchange(head) else head.get("messages")
+
+
 def _responses(head: dict[str, Any]) -> Iterator[JsonValue]:
     """The message of a response that stands beside its request."""
     choices = head.get("choices")
@@ -198,7 +226,8 @@ def _responses(head: dict[str, Any]) -> Iterator[JsonValue]:
 def _count(told: Talk, usage: JsonValue) -> None:
     agents = [name for name, kind in told.kinds.items() if kind == "agent"]
     if isinstance(usage, dict) and len(agents) == 1:
-        counts = [usage.get(key) for key in ("prompt_tokens", "completion_tokens")]
+        names = ("prompt_tokens", "input_tokens"), ("completion_tokens", "output_tokens")
+        counts = [next((usage[key] for key in keys if key in usage), None) for keys in names]
         prompt, completion = (c if isinstance(c, int) else None for c in counts)
         told.used(agents[0], prompt, completion)
 

@@ -385,7 +385,6 @@ def _left(seen: Survey, made: Guess) -> Iterator[str]:
         *made.tags.values(),
         *made.outcomes.values(),
         *made.secrets,
-        *((made.reply or "").replace("[0]", "[]") for _ in "1"),
         made.bots or "",
     }
     inside = (f"{made.at or ''}." if made.each else f"{made.at}[].") if made.shape == "messages" else "\0"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from . import guess_spans
+from . import guess_calls, guess_spans
 from .guess_made import Guess
 from .guess_names import (
     DONE,
@@ -93,7 +93,8 @@ def _lists(seen: Survey) -> list[tuple[float, str]]:
         done = max(done, 3 * (f"{inside}tool_calls" in seen.paths))
         score = 3 * text + 3 * role + 1.5 * done + (one.key.lower() in LISTS) + min(length, 20) / 20
         share = len(one.lengths) / max(1, len(seen.records))
-        enough = length >= 1.5 and (text or acts)
+        several = length >= 1.5 or (text and role and guess_calls.reply(seen, path) is not None)
+        enough = several and (text or acts)
         scored.append((score * min(1.0, share + 0.2) if enough else 0.0, path))
     return scored
 

@@ -19,7 +19,7 @@ CONTINUE = 0.3
 def of_messages(made: Guess, seen: Survey) -> None:
     """Note where the reply to a list of messages is, and whether records continue each other."""
     at = made.at or ""
-    made.reply = _reply(seen, at)
+    made.reply = reply(seen, at)
     calls = [
         (turns.events_in(record, at, None), reply_in(record, Messages(at=at, reply=made.reply)))
         for record in seen.records
@@ -28,7 +28,7 @@ def of_messages(made: Guess, seen: Survey) -> None:
     made.growing = len(whole) > 1 and growing.share(whole) >= CONTINUE
 
 
-def _reply(seen: Survey, at: str) -> str | None:
+def reply(seen: Survey, at: str) -> str | None:
     """A message that stands apart from the list; else a text where the list ends with what was asked."""
     most = 0.5 * len(seen.records)
     for path, one in seen.paths.items():
@@ -42,7 +42,8 @@ def _reply(seen: Survey, at: str) -> str | None:
             and set(role.values) == {"assistant"}
             and one.count >= most
         ):
-            return parent.replace("[]", "[0]")
+            items = parent if parent.endswith("[]") and f"{parent}.type" in seen.paths else ""
+            return (items.removesuffix("[]") or parent).replace("[]", "[0]")
     if not _ends_asked(seen, at):
         return None
     for one in named(seen.paths, REPLIES):

@@ -58,7 +58,7 @@ class Guess:
 
     @property
     def used(self) -> set[str]:
-        """The paths that are fields of the events."""
+        """The paths of what happened: fields of the events, and what came back."""
         fields = [*self.event.values(), *self.spans.values(), *self.fields.values()]
         inside = {one for path in fields for one in several(path)}
-        return inside | {self.at or ""}
+        return inside | {self.at or "", (self.reply or "").replace("[0]", "[]")}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from .mapping import ROLES
 from .survey import PathSeen
 
 NAMES: dict[str, tuple[str, ...]] = {
@@ -291,10 +292,11 @@ def is_sentence(one: PathSeen) -> bool:
 
 
 def is_speaker(one: PathSeen) -> bool:
-    """Few names that come again and again; under a name that says so, any names."""
+    """Few names that come again and again; any names under a name that says so, or where one is a role's."""
     if not one.only("text", "number", "true or false") or (one.more and one.mean_length > SHORTEST):
         return False
-    if one.key.lower() in SPEAKERS and one.kinds["text"] and not one.more:
+    telling = one.key.lower() in SPEAKERS or any(value.lower() in ROLES for value in one.values)
+    if telling and one.kinds["text"] and not one.more:
         return one.mean_length <= SHORTEST
     return 0 < len(one.values) <= max(2, min(40, one.count // 2)) and not one.more
 

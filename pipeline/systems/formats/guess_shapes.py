@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
+from dataclasses import replace
 
 from . import dialects, guess_acts, guess_calls, guess_spans
 from .guess_events import is_spoken_with, names_and_roles, of_events
@@ -178,7 +179,8 @@ def of_messages(made: Guess, seen: Survey) -> bool:
         if content.kinds["list"] or f"{inside}tool_calls" in seen.paths or "tool" in role.values:
             made.shape, made.at, made.each = "messages", inside.removesuffix(".") or None, True
             made.roles = roles_of(role.values.items())
-            sessions = [one for one in named(seen.paths, SESSION, depth=0) if repeats(one, seen)]
+            said = replace(seen, records=[r for r in seen.records if value_at(r, role.path) is not None])
+            sessions = [one for one in named(seen.paths, SESSION, depth=0) if repeats(one, said)]
             made.native_id = [sessions[0].path] if sessions else []
             return True
     return False

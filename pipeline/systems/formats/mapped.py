@@ -177,6 +177,9 @@ def _of_events(
             continue
         name = _owner(record, sessions)
         if name is None:
+            messages = sessions.mapping.messages
+            if messages is not None and mapped_messages.message_in(record, messages) is None:
+                continue
             where = sessions.mapping.trajectory.native_id
             reason = (
                 f"{where if isinstance(where, str) else ', '.join(where or ())}: there is no session here"
@@ -206,9 +209,9 @@ def _owner(value: JsonValue | Quarantined, sessions: MappedSessions) -> str | No
 
 def _assembled(many: list[Numbered], sessions: MappedSessions) -> Iterator[Trajectory | Quarantined]:
     """One session from its records in the order of the file."""
-    if sessions.mapping.messages is not None:
+    if (messages := sessions.mapping.messages) is not None:
         records = [record for _, record in many]
-        said = mapped_messages.each(records, sessions.mapping.messages)
+        said = [one for r in records if (one := mapped_messages.message_in(r, messages)) is not None]
         yield from mapped_messages.told(said, _head(records, sessions), many[0][0], sessions)
         return
     if sessions.mapping.spans is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,15 +22,20 @@ def told(
     many: list[Any], value: dict[str, Any], number: int | None, sessions: MappedSessions
 ) -> Iterator[Trajectory | Quarantined]:
     """The conversation of a list of messages; a message that cannot be read is quarantined."""
-    talk = Talk(rules(sessions.options.map))
+    talk, others = Talk(rules(sessions.options.map)), Counter[str]()
     at = sessions.mapping.events_at or "messages"
     for place, given in enumerate(many):
+        written_otherwise = dialects.messages(given)
+        if written_otherwise is None and (kind := chat.other_kind(given)):
+            others[kind] += 1
+            continue
         try:
-            for message in dialects.messages(given) or [given]:
+            for message in written_otherwise or [given]:
                 talk.take(_acting(_named(chat.message(message), sessions), sessions))
         except (ValueError, TypeError, AttributeError, OverflowError) as error:
             reason = f"{at}[{place}]: {error}"
             yield Quarantined(source=sessions.source, line=number, reason=reason)
+    yield from chat.passed_over(others, sessions.source, number, at)
     if talk.events:
         yield trajectory(talk, value, number, sessions)
     else:
@@ -37,8 +43,10 @@ def told(
 
 
 def reply_in(record: dict[str, Any], messages: Messages | None) -> list[Any]:
-    """What came back and stands apart from the list, as a message."""
+    """What came back and stands apart from the list, as messages; items of a list may be calls."""
     back = getter(messages.reply)(record) if messages and messages.reply else None
+    if isinstance(back, list):
+        return [one for one in back if isinstance(one, dict)]
     if isinstance(back, str):
         back = {"role": "assistant", "content": back}
     return [{"role": "assistant", **back}] if isinstance(back, dict) else []
@@ -56,15 +64,12 @@ def grown(
         yield records[one.first][0], head, one.messages
 
 
-def each(records: list[dict[str, Any]], messages: Messages) -> list[dict[str, Any]]:
-    """The messages of records that hold one each, with the time that a record has."""
-    at = getter(messages.at) if messages.at else None
-    made = []
-    for record in records:
-        said = at(record) if at else record
-        if isinstance(said, dict) and ("role" in said or "type" in said):
-            made.append({**{key: record[key] for key in TIMES if key in record}, **said})
-    return made
+def message_in(record: dict[str, Any], messages: Messages) -> dict[str, Any] | None:
+    """The message of a record that holds one, with the time that the record has; None where it has none."""
+    said = getter(messages.at)(record) if messages.at else record
+    if not isinstance(said, dict) or not ("role" in said or "type" in said):
+        return None
+    return {**{key: record[key] for key in TIMES if key in record}, **said}
 
 
 def _named(said: Said, sessions: MappedSessions) -> Said:

@@ -78,7 +78,7 @@ class Messages(Model):
     each: bool = False
     """Whether a record is one message; records in which there is none are passed over."""
     reply: str | None = None
-    """What came back, a message or a text, where it stands apart from the list."""
+    """What came back, a message, a list of them or a text, where it stands apart from the list."""
     growing: bool = False
     """Whether records are calls of a model, each with all that was said before: of those that continue each
     other the last is the session."""

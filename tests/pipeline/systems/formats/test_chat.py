@@ -169,6 +169,80 @@ def test_items_of_the_responses_api_are_read_as_well() -> None:
     assert told.answers[0].call == "c"
 
 
+SPOKEN: dict[str, object] = {
+    "type": "message",
+    "role": "assistant",
+    "content": [{"type": "output_text", "text": "It rains in Ulm.", "annotations": []}],
+}
+OUTPUT: list[dict[str, object]] = [
+    {"type": "reasoning", "id": "rs", "summary": []},
+    {"type": "web_search_call", "id": "w", "status": "completed", "action": {"query": "Ulm"}},
+    {"type": "mcp_call", "id": "m", "name": "log", "arguments": "{}", "output": None, "error": "refused"},
+    {"type": "code_interpreter_call", "id": "i", "code": "1 + 1", "outputs": [{"type": "logs", "logs": "2"}]},
+    {"type": "local_shell_call", "call_id": "l", "action": {"command": ["ls"]}},
+    {"type": "local_shell_call_output", "call_id": "l", "output": "a.py"},
+    {"type": "compaction"},
+    {"type": "function_call", "call_id": "f", "arguments": "{}"},
+    SPOKEN,
+]
+
+
+def test_an_exchange_of_the_responses_api_is_a_chat(tmp_path: Path) -> None:
+    asked: list[object] = ["Weather in Ulm?", [{"role": "user", "content": "Weather in Ulm?"}]]
+    usage = {"input_tokens": 7, "output_tokens": 5}
+    objects = [
+        {
+            "id": f"r{n}",
+            "model": "m",
+            "instructions": "Be brief.",
+            "input": one,
+            "output": OUTPUT,
+            "usage": usage,
+        }
+        for n, one in enumerate(asked)
+    ]
+    path = written(tmp_path / "a.jsonl", *objects)
+    assert chat.recognises(path)
+    found, wrong = read("chat", path)
+    assert [t.native_id for t in found] == ["r0", "r1"]
+    for trajectory in found:
+        assert brief(trajectory.events) == [
+            ("environment", "start", "Be brief."),
+            ("user", "message", "Weather in Ulm?"),
+            ("assistant", "action", "web_search"),
+            ("assistant", "action", "log"),
+            ("assistant", "action", "code_interpreter"),
+            ("assistant", "action", "local_shell"),
+            ("assistant", "message", "It rains in Ulm."),
+        ]
+        assert [(event.status, event.error) for event in trajectory.events[2:6]] == [
+            *((None, None), ("failed", "refused"), (None, None), (None, None)),
+        ]
+        code, shell = trajectory.events[4:6]
+        assert trajectory.states[code.states["public"]] == {"observation": [{"type": "logs", "logs": "2"}]}
+        assert trajectory.states[shell.states["public"]] == {"observation": "a.py"}
+        assert trajectory.participant("assistant").tokens == {"prompt_tokens": 7, "completion_tokens": 5}
+    assert [one.reason for one in wrong[:2]] == [
+        "messages[9]: name: missing",
+        "messages: no messages, and passed over: 1 of type 'compaction'",
+    ]
+
+
+def test_what_is_no_message_is_named_once_a_type_and_no_broken_message_is_taken_for_it(
+    tmp_path: Path,
+) -> None:
+    others: list[dict[str, object]] = [{"type": "token_count", "n": n} for n in range(3)]
+    broken: dict[str, object] = {"type": "note", "content": "Who says this?"}
+    path = written(tmp_path / "a.jsonl", {"messages": [*MESSAGES, *others, broken]})
+    (_,), wrong = read("chat", path)
+    assert [one.reason for one in wrong] == [
+        "messages[9]: role: missing",
+        "messages: no messages, and passed over: 3 of type 'token_count'",
+    ]
+
+
 def test_logs_of_other_systems_are_no_chats(tmp_path: Path) -> None:
     assert not chat.recognises(written(tmp_path / "a.jsonl", {"events": [{"role": "user", "text": "x"}]}))
     assert not chat.recognises(written(tmp_path / "b.jsonl", {"messages": ["just texts"]}))
+    asked = {"input": "Hi", "output": "Hello", "log": [{"role": "user"}]}
+    assert not chat.recognises(written(tmp_path / "c.jsonl", asked))

@@ -118,3 +118,48 @@ def test_a_flag_of_a_tools_message_says_whether_it_failed(tmp_path: Path) -> Non
         talk = [{"role": "user", "content": "Go."}, {"role": "assistant", "tool_calls": [call]}, answer]
         run = one("chat", written(tmp_path / "chat.jsonl", {"id": "s", "messages": talk}))
         assert [e.status for e in run.events if e.kind == "action"] == [status]
+
+
+def test_a_question_alone_in_its_list_has_its_reply_beside_it(tmp_path: Path) -> None:
+    rows = [
+        {"id": f"q{n}", "messages": [{"role": "user", "content": said(n)}], "response": said(n + 1)}
+        for n in range(3)
+    ]
+    first = drafted(as_lines(tmp_path / "asked.jsonl", rows))[0]
+    assert brief(first.events) == [("user", "message", said(0)), ("assistant", "message", said(1))]
+    assert first.tags == {}
+
+
+def test_all_items_that_came_back_are_the_reply(tmp_path: Path) -> None:
+    call: dict[str, object] = {"type": "function_call", "call_id": "c", "name": "timetable"}
+    text = [{"type": "output_text", "text": said(2)}]
+    sent: list[dict[str, object]] = [{"role": "user", "content": said(0)}]
+    back: list[dict[str, object]] = [
+        {"type": "reasoning", "summary": []},
+        {"type": "message", "role": "assistant", "content": text},
+        call,
+    ]
+    came = {"type": "function_call_output", "call_id": "c", "output": "At two."}
+    rows = [
+        {"id": "1", "request": {"input": sent}, "response": {"output": back}},
+        {"id": "2", "request": {"input": [*sent, *back, came]}, "response": {"output": back[1:]}},
+    ]
+    (session,) = drafted(as_lines(tmp_path / "calls.jsonl", rows))
+    answer = [("assistant", "message", said(2)), ("assistant", "action", "timetable")]
+    assert brief(session.events) == [("user", "message", said(0)), *answer, *answer]
+
+
+def test_a_name_of_a_role_makes_a_field_the_speakers_though_none_comes_again(tmp_path: Path) -> None:
+    names = ("user", "writer", "critic")
+    log = [{"source": who, "content": said(n), "type": "TextMessage"} for n, who in enumerate(names)]
+    (first,) = drafted(as_json(tmp_path / "run.json", {"messages": log}))
+    assert [(p.name, p.kind) for p in first.participants] == [
+        *(("user", "human"), ("writer", "agent"), ("critic", "agent")),
+    ]
+
+
+def test_the_session_of_messages_is_named_where_other_records_have_none(tmp_path: Path) -> None:
+    message = {"role": "user", "content": [{"type": "text", "text": said(0)}]}
+    rows = [{"sessionId": "s1", "message": message}, {"sessionId": "s1", "message": message}]
+    first = drafted(as_lines(tmp_path / "a.jsonl", [{"summary": "Trains"}, *rows]))[0]
+    assert first.native_id == "s1"

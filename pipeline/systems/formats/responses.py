@@ -1,0 +1,71 @@
+"""Items of OpenAI's Responses API between its messages: calls of functions and of its own tools, and what
+came of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from ....schemas import JsonValue
+from ..base import field
+from .contents import plain
+from .conversation import Answer, Call, Said
+
+CALL, OUTPUT = "_call", "_call_output"
+"""How the types of calls, and of what came of them, end."""
+_NAMED = ("function_call", "custom_tool_call", "tool_call")
+"""Calls of what has a name; others are of the tool that their type names."""
+_ARGUMENTS = ("arguments", "input", "action", "code", "queries")
+_RESULTS = ("output", "outputs", "results")
+"""What came of a call that the API made itself: it stands in the call."""
+Item = dict[str, JsonValue]
+
+
+def is_exchange(value: Any) -> bool:
+    """Whether an object has what went in and the items that came out."""
+    items = value.get("output") if isinstance(value, dict) and "messages" not in value else None
+    typed = isinstance(items, list) and all(isinstance(one, dict) and "type" in one for one in items)
+    return bool(items) and typed and isinstance(value.get("input"), (str, list))
+
+
+def exchange(value: dict[str, Any]) -> list[Any]:
+    """The items of such an object in their order."""
+    asked, told = value["input"], value.get("instructions")
+    system = [{"role": "system", "content": told}] if isinstance(told, str) and told else []
+    return [
+        *system,
+        *([{"role": "user", "content": asked}] if isinstance(asked, str) else asked),
+        *value["output"],
+    ]
+
+
+def said_in(item: Item) -> Said | None:
+    """A call, or what came of one; None for what is neither. ValueError for a call without a name."""
+    kind = str(item.get("type"))
+    if "role" in item or not kind.endswith((CALL, OUTPUT)):
+        return None
+    if kind.endswith(OUTPUT):
+        output = item.get("output")
+        return Said(
+            "tool", answers=[Answer(plain(output) if isinstance(output, list) else output, _mark(item))]
+        )
+    named = kind in _NAMED or isinstance(item.get("name"), str)
+    name = field(item, "name", str) if named else kind.removesuffix(CALL)
+    call = Call(name, _first(item, _ARGUMENTS), _mark(item))
+    return Said("assistant", calls=[call], answers=[] if kind in _NAMED else list(_came(item)))
+
+
+def _came(item: Item) -> Iterator[Answer]:
+    error, result = item.get("error"), _first(item, _RESULTS)
+    failed = True if error or item.get("status") == "failed" else None
+    if result is not None or failed:
+        yield Answer(error if result is None else result, _mark(item), failed)
+
+
+def _mark(item: Item) -> str | None:
+    mark = item.get("call_id") or item.get("id")
+    return mark if isinstance(mark, str) else None
+
+
+def _first(item: Item, names: Iterable[str]) -> JsonValue:
+    return next((item[name] for name in names if item.get(name) is not None), None)
