@@ -21,7 +21,7 @@ from pydantic_core import from_json
 
 from ....schemas import JsonValue, Quarantined, Trajectory
 from ..base import ReadOptions, expect, field, json_file, json_lines, parsed, sheltered
-from . import contents, conversation, mapped_values, responses
+from . import contents, conversation, mapped_values, responses, turns
 from .conversation import Answer, Call, Said, Talk
 from .rules import rules
 
@@ -90,7 +90,7 @@ def _is_message(given: JsonValue) -> bool:
 def message(given: JsonValue) -> Said:
     """One message of the API; ValueError names the field that is not as it should be."""
     item = _of_langchain(expect(given, dict, "message"))
-    time = moment(item.get("created_at", item.get("timestamp", item.get("created"))))
+    time = moment(time_of(item))
     if called := responses.said_in(item):
         called.time = time
         return called
@@ -114,6 +114,11 @@ def message(given: JsonValue) -> Said:
         for block in _blocks(content, "tool_result")
     ]
     return said
+
+
+def time_of(item: dict[str, Any]) -> Any:
+    """When a message was said, as it says it."""
+    return item.get("created_at", item.get("timestamp", item.get("created")))
 
 
 def other_kind(item: Any) -> str | None:
@@ -180,7 +185,7 @@ def _told(
         yield Quarantined(source=str(path), line=line, reason=reason)
         return
     told, others = Talk(rules(options.map)), Counter[str]()
-    for number, given in enumerate([*messages, *_responses(head)]):
+    for number, given in enumerate([*turns.oldest_first(messages, time_of), *_responses(head)]):
         if kind := other_kind(given):
             others[kind] += 1
             continue

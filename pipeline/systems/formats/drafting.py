@@ -349,6 +349,13 @@ def _roles(made: Guess) -> Iterator[str]:
                 where = f"{quoted(role_at)} = {quoted(role.name)}"
                 yield f'[[roles]]\nwhere = {{ {where} }}\nkind = "{role.kind}"'
         return
+    if made.came:
+        yield "\n[[roles]]    # what came of an action is said by nobody, whoever's name it bears"
+        yield f'where = {{ {quoted(made.came)} = "*" }}\nkind = "environment"\nactor = "environment"'
+        for role in made.roles:
+            where = f"{quoted(several(made.event['role'])[0])} = {quoted(role.name)}"
+            yield f'[[roles]]\nwhere = {{ {where} }}\nkind = "{role.kind}"'
+        return
     told = [role for role in made.roles if made.shape != "messages" or not role.shipped]
     if not told or made.turns_about:
         return
@@ -386,6 +393,7 @@ def _left(seen: Survey, made: Guess) -> Iterator[str]:
         *made.outcomes.values(),
         *made.secrets,
         made.bots or "",
+        made.came or "",
     }
     inside = (f"{made.at or ''}." if made.each else f"{made.at}[].") if made.shape == "messages" else "\0"
     below = tuple(

@@ -68,7 +68,7 @@ def _is_table(seen: Survey) -> bool:
 
 
 def _lists(seen: Survey) -> list[tuple[float, str]]:
-    """(how like a list of turns, path) of each list of objects, those within lists left out."""
+    """(how like a list of turns, path) of lists of objects, less those within lists and what came back."""
     scored = []
     for path, one in seen.paths.items():
         parent = path.rpartition(".")[0]
@@ -86,7 +86,8 @@ def _lists(seen: Survey) -> list[tuple[float, str]]:
         if length >= 1.5 and in_dialect(seen, path):
             scored.append((9.0 + min(length, 20) / 20, path))
             continue
-        text = any(is_said(p) for p in named(seen.paths, NAMES["text"], inside))
+        parts = f"{inside}role" in seen.paths and f"{inside}content[].text" in seen.paths
+        text = parts or any(is_said(p) for p in named(seen.paths, NAMES["text"], inside))
         role = any(is_speaker(p) for p in named(seen.paths, NAMES["role"], inside))
         acts = named(seen.paths, NAMES["action"], inside)
         done = bool(acts) + 2 * bool(acts and named(seen.paths, NAMES["result"], inside))
@@ -96,7 +97,8 @@ def _lists(seen: Survey) -> list[tuple[float, str]]:
         several = length >= 1.5 or (text and role and guess_calls.reply(seen, path) is not None)
         enough = several and (text or acts)
         scored.append((score * min(1.0, share + 0.2) if enough else 0.0, path))
-    return scored
+    replies = {guess_calls.reply(seen, path) for score, path in scored if score > 0}
+    return [one for one in scored if one[1] not in replies]
 
 
 def _are_done(path: str, one: PathSeen, seen: Survey) -> bool:

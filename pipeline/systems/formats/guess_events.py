@@ -32,12 +32,16 @@ from .guess_names import (
     is_time,
     is_tool_name,
     named,
+    parent_of,
 )
 from .guess_records import events_of, items_in, value_at
 from .guess_roles import Role, roles_of
 from .paths import getter
 from .survey import PathSeen, Survey
 
+MOST = 0.5
+"""A field that fewer events have is not who speaks, if another may be."""
+LABELS_OF_RESULTS = ("observation", "observation_type", "result_type")
 FEW = 6
 """So many different values may say how far a task is."""
 Take = Callable[[str, list[PathSeen]], PathSeen | None]
@@ -56,17 +60,21 @@ def of_events(made: Guess, seen: Survey, inside: str) -> None:
         return one
 
     actions = [one for one in named(paths, NAMES["action"], inside) if one.only("text")]
-    actions += [one for one in named(paths, TOOL_NAMES, inside) if _parent(one) in TOOLS and one.only("text")]
+    actions += [
+        one for one in named(paths, TOOL_NAMES, inside) if parent_of(one) in TOOLS and one.only("text")
+    ]
     names = [one for one in actions if is_tool_name(one)]
     lines = [one for one in actions if one not in names]
     who = [
-        one for one in named(paths, NAMES["role"], inside) if is_speaker(one) and _parent(one) not in TOOLS
+        one for one in named(paths, NAMES["role"], inside) if is_speaker(one) and parent_of(one) not in TOOLS
     ]
+    total = items_in(seen, inside.removesuffix("[].")) if inside else len(seen.records)
+    who.sort(key=lambda one: (one.count < MOST * total, parent_of(one) not in SPEAKERS))
     speakers_ = [one for one in who if one not in names or one.key.lower() in SPEAKERS]
     speakers_ = [one for one in speakers_ if one.key != "type" or len(one.values) > 1 or len(speakers_) == 1]
     role = take("role", [one for one in speakers_ if not is_number(one)] or _parties(seen, inside))
     text = [one for one in named(paths, NAMES["text"], inside) if is_said(one) and one not in lines]
-    text = [one for one in text if _parent(one) not in {*TOOLS, *NAMES["result"]}] or (
+    text = [one for one in text if parent_of(one) not in {*TOOLS, *NAMES["result"]}] or (
         [] if actions else text
     )
     if role is None:
@@ -90,9 +98,21 @@ def of_events(made: Guess, seen: Survey, inside: str) -> None:
             done = seen.paths[str(made.event["action"])].values
             made.speech = [name for name in done if name.lower() in SPEECH]
             take("arguments", named(paths, NAMES["arguments"], inside))
+            made.came = _came(seen, inside, str(made.event["action"]))
     take("time", [one for one in named(paths, NAMES["time"], inside) if is_time(one)])
     if not inside:
         take("seq", [one for one in named(paths, NAMES["seq"], inside) if is_seq(one)])
+
+
+def _came(seen: Survey, inside: str, action: str) -> str | None:
+    """A label that results have, and no event in which something is done."""
+    done = getter(action.removeprefix(inside))
+    events = list(events_of(seen, inside.removesuffix("[]."), inside))
+    for one in named(seen.paths, LABELS_OF_RESULTS, inside, depth=0):
+        at = getter(one.path.removeprefix(inside))
+        if is_label(one) and one.only("text") and not any(at(event) and done(event) for event in events):
+            return one.path
+    return None
 
 
 def _sentences(seen: Survey, inside: str) -> list[PathSeen]:
@@ -135,11 +155,6 @@ def _instead(made: Guess, seen: Survey, text: PathSeen, taken: set[str]) -> None
             return
 
 
-def _parent(one: PathSeen) -> str:
-    """The key of the object that a path is in."""
-    return one.path.rpartition(".")[0].rpartition(".")[2].removesuffix("[]").lower()
-
-
 def _of_steps(
     made: Guess, seen: Survey, inside: str, names: list[PathSeen], lines: list[PathSeen], take: Take
 ) -> None:
@@ -157,7 +172,7 @@ def _of_steps(
 def _beside(made: Guess, seen: Survey, action: PathSeen) -> None:
     """What stands beside an action's name in the action's own object are its arguments."""
     within = action.path.rpartition(".")[0]
-    if _parent(action) in TOOLS:
+    if parent_of(action) in TOOLS:
         beside = [path for path in seen.paths if path.rpartition(".")[0] == within and path != action.path]
         if beside:
             made.event["arguments"] = sorted(beside)

@@ -42,6 +42,8 @@ class Guess:
     """Path and values of records that only say that something begins."""
     observed: str | None = None
     """How a user's turn begins that a scaffold fills with the output of a command."""
+    came: str | None = None
+    """Path of what only events have that say what came of an action, under the name of whoever acted."""
     bots: str | None = None
     """Path of what only bots have, where the names of people and bots say nothing."""
     bots_are: bool = False

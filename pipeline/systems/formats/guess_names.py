@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from .guess_roles import role_of
 from .mapping import ROLES
 from .survey import PathSeen
 
@@ -22,7 +23,7 @@ NAMES: dict[str, tuple[str, ...]] = {
             "who",
         ),
         *("participant", "agent", "agent_name", "user_type", "speaker_id", "interlocutor", "from_id"),
-        *("by", "turn", "type", "agent_role", "username", "user", "0", "name"),
+        *("by", "turn", "type", "agent_role", "username", "user", "0", "event", "event_type", "kind", "name"),
     ),
     "actor": ("name", "agent", "agent_name", "actor", "speaker_name", "author_name", "sender", "participant"),
     "text": (
@@ -50,6 +51,8 @@ NAMES: dict[str, tuple[str, ...]] = {
         "datetime",
         "date",
         "sent_at",
+        "sent",
+        "posted_at",
         "at",
         "start",
     ),
@@ -270,7 +273,8 @@ def _place(one: PathSeen, inside: str, order: dict[str, int], most: int) -> tupl
     depth = len(re.findall(r"(?<!\\)\.", one.path[len(inside) :]))
     if depth > most:
         return None
-    key = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", one.key).lower().replace("-", "_").replace(" ", "_")
+    own = one.key.rpartition(".")[2]  # a key with dots in it begins with whose it is
+    key = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", own).lower().replace("-", "_").replace(" ", "_")
     if key in order:
         return order[key], depth
     words = [order[word] for word in key.split("_") if word in order and word not in VAGUE]
@@ -291,11 +295,22 @@ def is_sentence(one: PathSeen) -> bool:
     return bool(texts) and set(one.kinds) <= {"text", "null"} and different and words > 0.6 * len(texts)
 
 
+def parent_of(one: PathSeen) -> str:
+    """The key of the object that a path is in."""
+    return one.path.rpartition(".")[0].rpartition(".")[2].removesuffix("[]").lower()
+
+
 def is_speaker(one: PathSeen) -> bool:
-    """Few names that come again and again; any names under a name that says so, or where one is a role's."""
+    """Few names that come again and again; any names under a name that says so, or that are roles'."""
     if not one.only("text", "number", "true or false") or (one.more and one.mean_length > SHORTEST):
         return False
-    telling = one.key.lower() in SPEAKERS or any(value.lower() in ROLES for value in one.values)
+    roles = [role_of(value) for value in one.values]
+    telling = (
+        one.key.lower() in SPEAKERS
+        or parent_of(one) in SPEAKERS
+        or any(role.name.lower() in ROLES for role in roles)
+        or (bool(roles) and all(role.known for role in roles))
+    )
     if telling and one.kinds["text"] and not one.more:
         return one.mean_length <= SHORTEST
     return 0 < len(one.values) <= max(2, min(40, one.count // 2)) and not one.more

@@ -43,6 +43,7 @@ BOTS = {
     "bard",
     "llm",
     "model",
+    "robot",
 }
 """Words of names of agents that people talk with."""
 _ORDER = ("agent", "environment", "human")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 
 from . import dialects, guess_acts, guess_calls, guess_spans
@@ -27,6 +28,7 @@ from .guess_roles import Role, role_of, roles_of
 from .guess_text import FENCED, fenced, pattern_of, speakers
 from .paths import several
 from .survey import PathSeen, Survey
+from .turns import joined
 
 DIALECT = 200
 """So many messages are looked at to tell how they are written."""
@@ -53,6 +55,9 @@ def of_list(made: Guess, seen: Survey, path: str) -> None:
     if made.spans:
         made.shape = "spans"
         return
+    if (pattern := _marks(seen, path)) is not None:
+        _of_marks(made, path, *pattern)
+        return
     written = in_dialect(seen, path)
     if written:
         made.shape, made.roles = "messages", roles_of(written.items())
@@ -69,6 +74,20 @@ def of_list(made: Guess, seen: Survey, path: str) -> None:
     made.fence = guess_acts.fence(made, seen, inside)
     made.observed = guess_acts.observed(made, seen) if made.fence else None
     made.calls = made.fence is None and guess_acts.calls(made, seen, inside)
+
+
+def _marks(seen: Survey, path: str) -> tuple[str, list[str]] | None:
+    """What begins the texts of lists of texts, if they say who speaks; and these texts, one for each list."""
+    lists = [joined(value) for record in seen.records if (value := value_at(record, path))]
+    texts = [one for one in lists if isinstance(one, str)]
+    pattern = pattern_of(texts) if texts and len(texts) == len(lists) else None
+    return None if pattern is None else (pattern, texts)
+
+
+def _of_marks(made: Guess, path: str, pattern: str, texts: Sequence[str]) -> None:
+    made.shape, made.at, made.patterns = "text", path, [pattern]
+    made.event = {"role": f"{path}[].speaker", "text": f"{path}[].text"}
+    made.roles = roles_of(speakers(texts, pattern).items())
 
 
 def in_dialect(seen: Survey, path: str) -> Counter[str]:
@@ -114,9 +133,7 @@ def of_text(made: Guess, seen: Survey) -> bool:
     if best is None:
         return _of_pages(made, seen)
     _, one, pattern = best
-    made.shape, made.at, made.patterns = "text", one.path, [pattern]
-    made.event = {"role": f"{one.path}[].speaker", "text": f"{one.path}[].text"}
-    made.roles = roles_of(speakers(one.texts, pattern).items())
+    _of_marks(made, one.path, pattern, one.texts)
     return True
 
 

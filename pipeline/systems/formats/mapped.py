@@ -28,7 +28,7 @@ from typing import Any
 
 from ....schemas import JsonValue, Quarantined, Trajectory
 from ..base import ReadOptions, Span, json_lines, numbered_lines, only_object, sheltered
-from . import inputs, interleaved, mapped_messages, mapped_spans, turns
+from . import chat, inputs, interleaved, mapped_messages, mapped_spans, turns
 from .inputs import Record
 from .mapped_paths import MappedSessions, Numbered
 from .mapped_session import MappedSession
@@ -109,6 +109,9 @@ def _of_records(
             reason = f"{at}: expected a list of events, got {named(many)}"
             yield Quarantined(source=str(path), line=number, reason=reason)
             continue
+        if sessions.seq is None and sessions.mapping.spans is None:
+            time = chat.time_of if sessions.mapping.messages else sessions.time
+            many = turns.oldest_first(many, time)
         many += mapped_messages.reply_in(record, sessions.mapping.messages)
         yield from sheltered(told(many, record, number, sessions), str(path), number)
 

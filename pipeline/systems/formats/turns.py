@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from ast import literal_eval
 from collections.abc import Iterator
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from typing import Any
 
 from . import dialects
+from .mapped_values import seconds_of
 from .mapping import Turns
-from .paths import expression, getter, several, unpacked
+from .paths import Getter, expression, getter, several, unpacked
 
 TWICE = 2
 """Turns that a pattern must find before it is taken for the one that fits."""
@@ -26,9 +27,31 @@ def events_in(record: dict[str, Any], at: str, turns: Turns | None) -> Any:
         said = ((role, getter(path)(record)) for role, path in asked)
         return [{"role": role, "text": text} for role, text in said if text not in (None, "")]
     value = loaded(getter(at)(record))
+    if turns is not None and turns.pattern is not None:
+        value = joined(value)
     if isinstance(value, str) and turns is not None and turns.pattern is not None:
         return list(cut(value, turns))
     return listed(value)
+
+
+def joined(value: Any) -> Any:
+    """A list of texts as one, a line each."""
+    texts = isinstance(value, list) and all(isinstance(one, str) for one in value)
+    return "\n".join(value) if texts else value
+
+
+def oldest_first(many: list[Any], time: Getter) -> list[Any]:
+    """Events in the order in which they happened where the latest stands first, as some APIs list them."""
+
+    def at(one: Any) -> float | None:
+        return seconds_of(time(one)) if isinstance(one, dict) else None
+
+    first, last = (at(many[0]), at(many[-1])) if many else (None, None)
+    if first is None or last is None or first <= last:
+        return many
+    times = [at(one) for one in many]
+    falling = all(a is not None and b is not None and a >= b for a, b in pairwise(times))
+    return many[::-1] if falling else many
 
 
 def listed(value: Any) -> Any:

@@ -147,6 +147,8 @@ def test_all_items_that_came_back_are_the_reply(tmp_path: Path) -> None:
     (session,) = drafted(as_lines(tmp_path / "calls.jsonl", rows))
     answer = [("assistant", "message", said(2)), ("assistant", "action", "timetable")]
     assert brief(session.events) == [("user", "message", said(0)), *answer, *answer]
+    (alone,) = drafted(as_json(tmp_path / "call.json", {"id": "1", "input": sent, "output": back}))
+    assert brief(alone.events) == [("user", "message", said(0)), *answer]
 
 
 def test_a_name_of_a_role_makes_a_field_the_speakers_though_none_comes_again(tmp_path: Path) -> None:
@@ -163,3 +165,72 @@ def test_the_session_of_messages_is_named_where_other_records_have_none(tmp_path
     rows = [{"sessionId": "s1", "message": message}, {"sessionId": "s1", "message": message}]
     first = drafted(as_lines(tmp_path / "a.jsonl", [{"summary": "Trains"}, *rows]))[0]
     assert first.native_id == "s1"
+
+
+def test_a_list_with_the_latest_first_is_read_from_its_end(tmp_path: Path) -> None:
+    def spoken(role: str, n: int) -> dict[str, object]:
+        return {"role": role, "created_at": 1772359200 - n, "content": [{"type": "text", "text": said(n)}]}
+
+    thread = {"data": [spoken("user", 0), spoken("assistant", 1), spoken("assistant", 1), spoken("user", 2)]}
+    (first,) = drafted(as_json(tmp_path / "thread.json", thread))
+    assert [event.text for event in first.events] == [said(2), said(1), said(1), said(0)]
+    times = ("2026-01-02", "2026-01-01", "2026-01-03")  # in no order: as they were logged
+    log = [{"who": "user", "text": said(n), "time": time} for n, time in enumerate(times)]
+    (first,) = drafted(as_json(tmp_path / "log.json", {"log": log}))
+    assert [event.text for event in first.events] == [said(0), said(1), said(2)]
+    (first,) = drafted(as_json(tmp_path / "falling.json", {"log": log[:2]}))
+    assert [event.text for event in first.events] == [said(1), said(0)]
+
+
+def test_texts_of_a_list_that_say_who_speaks_are_theirs(tmp_path: Path) -> None:
+    talks = [{"talk": [f"{who}: {said(n)}" for n, who in enumerate(names)]} for names in ("AABB", "BAB")]
+    path = as_json(tmp_path / "talks.json", talks)
+    text = path.read_text().replace("A: ", "Human: ").replace("B: ", "Robot: ")
+    path.write_text(text)
+    first, second = drafted(path)
+    assert [event.actor for event in first.events] == ["Human", "Human", "Robot", "Robot"]
+    assert brief(second.events)[0] == ("Robot", "message", said(0))
+    assert [p.kind for p in first.participants] == ["human", "agent"]
+
+
+def test_a_name_within_the_author_is_the_speakers_and_no_type_of_message(tmp_path: Path) -> None:
+    names = ("ann", "HelperBot", "ann", "bob")
+    log = [
+        {"type": ("Default", "Reply")[n % 2], "content": said(n)}
+        | {"author": {"name": who, "isBot": who == "HelperBot"}}
+        for n, who in enumerate(names)
+    ]
+    (first,) = drafted(as_json(tmp_path / "channel.json", {"messages": log}))
+    assert {p.name: p.kind for p in first.participants} == {
+        "ann": "human",
+        "HelperBot": "agent",
+        "bob": "human",
+    }
+
+
+def test_a_field_that_few_events_have_is_not_who_speaks(tmp_path: Path) -> None:
+    rows = [
+        {"session_id": "s", "event": "user_message", "data": {"text": said(0)}},
+        {"session_id": "s", "event": "tool_call", "data": {"name": "search"}},
+        {"session_id": "s", "event": "agent_message", "data": {"text": said(1)}},
+        {"session_id": "s", "event": "user_message", "data": {"text": said(2)}},
+    ]
+    (first,) = drafted(as_lines(tmp_path / "stream.jsonl", rows))
+    assert brief(first.events)[::2] == [
+        ("user_message", "message", said(0)),
+        ("agent_message", "message", said(1)),
+    ]
+
+
+def test_what_came_of_an_action_is_said_by_nobody(tmp_path: Path) -> None:
+    asked = {"n": 0, "source": "user", "action": "message", "args": {"content": said(0)}}
+    done = [{"n": n, "source": "agent", "action": "run", "args": {"command": "ls"}} for n in (1, 3)]
+    came = [{"n": n, "source": "agent", "observation": "run", "content": "a.py"} for n in (2, 4)]
+    events = [asked, done[0], came[0], done[1], came[1]]
+    (first,) = drafted(as_json(tmp_path / "events.json", events))
+    assert [(event.actor, event.kind) for event in first.events] == [
+        *(("user", "message"), ("agent", "action"), ("agent", "action")),
+    ]
+    assert [first.states[event.states["public"]] for event in first.events[1:]] == [
+        {"observation": "a.py"}
+    ] * 2
