@@ -90,7 +90,7 @@ def _is_message(given: JsonValue) -> bool:
 def message(given: JsonValue) -> Said:
     """One message of the API; ValueError names the field that is not as it should be."""
     item = _of_langchain(expect(given, dict, "message"))
-    time = moment(time_of(item))
+    time = moment(_time_of(item))
     if called := responses.said_in(item):
         called.time = time
         return called
@@ -116,8 +116,12 @@ def message(given: JsonValue) -> Said:
     return said
 
 
-def time_of(item: dict[str, Any]) -> Any:
-    """When a message was said, as it says it."""
+def seconds(item: dict[str, Any]) -> float | None:
+    """When a message was said, in seconds since 1970; None where it does not say."""
+    return mapped_values.seconds_of(_time_of(item))
+
+
+def _time_of(item: dict[str, Any]) -> Any:
     return item.get("created_at", item.get("timestamp", item.get("created")))
 
 
@@ -185,7 +189,7 @@ def _told(
         yield Quarantined(source=str(path), line=line, reason=reason)
         return
     told, others = Talk(rules(options.map)), Counter[str]()
-    for number, given in enumerate([*turns.oldest_first(messages, time_of), *_responses(head)]):
+    for number, given in enumerate([*turns.oldest_first(messages, seconds), *_responses(head)]):
         if kind := other_kind(given):
             others[kind] += 1
             continue

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from . import guess_calls, guess_spans
+from .guess_columns import of_columns
 from .guess_made import Guess
 from .guess_names import (
     DONE,
@@ -54,7 +55,7 @@ def guess(seen: Survey) -> Guess:
     elif seen.format == "text":
         if not of_text(made, seen):
             return made  # a page in one piece is nobody's turn
-    elif not (of_text(made, seen) or of_pairs(made, seen) or of_table(made, seen)):
+    elif not any(shape(made, seen) for shape in (of_text, of_pairs, of_table, of_columns)):
         return made
     _of_session(made, seen)
     return made

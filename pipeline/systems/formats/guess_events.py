@@ -33,6 +33,7 @@ from .guess_names import (
     is_tool_name,
     named,
     parent_of,
+    time_formats,
 )
 from .guess_records import events_of, items_in, value_at
 from .guess_roles import Role, roles_of
@@ -99,7 +100,10 @@ def of_events(made: Guess, seen: Survey, inside: str) -> None:
             made.speech = [name for name in done if name.lower() in SPEECH]
             take("arguments", named(paths, NAMES["arguments"], inside))
             made.came = _came(seen, inside, str(made.event["action"]))
-    take("time", [one for one in named(paths, NAMES["time"], inside) if is_time(one)])
+    times = named(paths, NAMES["time"], inside)
+    if not take("time", [one for one in times if is_time(one)]):
+        told = take("time", [one for one in times if time_formats(one)])
+        made.time_formats = time_formats(told) if told else []
     if not inside:
         take("seq", [one for one in named(paths, NAMES["seq"], inside) if is_seq(one)])
 

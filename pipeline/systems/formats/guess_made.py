@@ -42,6 +42,10 @@ class Guess:
     """Path and values of records that only say that something begins."""
     observed: str | None = None
     """How a user's turn begins that a scaffold fills with the output of a command."""
+    nameless: bool = False
+    """Whether columns were told by what stands in them, for their names say nothing."""
+    time_formats: list[str] = field(default_factory=list)
+    """How times may be written that are not ISO 8601, the likeliest first."""
     came: str | None = None
     """Path of what only events have that say what came of an action, under the name of whoever acted."""
     bots: str | None = None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+from datetime import datetime
 
 from .guess_roles import role_of
 from .mapping import ROLES
@@ -237,6 +239,13 @@ VAGUE = {
 WORDS = 3
 SPEECH = {"message", "say", "speak", "reply", "respond", "send_message", "chat", "utter", "ask", "tell"}
 """Actions that only say something."""
+DAYS = (
+    *("%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d", "%Y.%m.%d", "%d-%m-%Y", "%m-%d-%Y"),
+    *("%d.%m.%y", "%m/%d/%y", "%d/%m/%y", "%d %b %Y", "%b %d, %Y", "%d %B %Y", "%B %d, %Y"),
+)
+BETWEEN = (" ", ", ", "T")
+CLOCKS = ("%H:%M:%S", "%H:%M", "%H:%M:%S.%f", "%I:%M:%S %p", "%I:%M %p")
+"""How days and times are written that are not ISO 8601; the month before the day where either may be."""
 SAID = {"text", "content", "message", "utterance", "value", "body", "msg", "say"}
 """Names of what is said, whatever stands there."""
 CHAT = {"system", "developer", "user", "assistant", "tool", "function", "human", "ai"}
@@ -336,6 +345,23 @@ def is_time(one: PathSeen) -> bool:
     return bool(numbers) and all(
         any(5e8 < value / unit < 5e9 for unit in (1, 1e3, 1e6, 1e9)) for value in numbers
     )
+
+
+def time_formats(one: PathSeen) -> list[str]:
+    """How all texts are written where they are days with a time in no way that is read without being told."""
+    texts = [text.strip() for text in one.texts if text.strip()]
+    if not texts or not one.only("text") or is_time(one):
+        return []
+    written = (f"{day}{between}{clock}" for day, between, clock in itertools.product(DAYS, BETWEEN, CLOCKS))
+    return [one for one in written if all(_is_written(text, one) for text in texts)]
+
+
+def _is_written(text: str, how: str) -> bool:
+    try:
+        datetime.strptime(text, how)
+    except ValueError:
+        return False
+    return True
 
 
 def is_seq(one: PathSeen) -> bool:

@@ -110,8 +110,8 @@ def _of_records(
             yield Quarantined(source=str(path), line=number, reason=reason)
             continue
         if sessions.seq is None and sessions.mapping.spans is None:
-            time = chat.time_of if sessions.mapping.messages else sessions.time
-            many = turns.oldest_first(many, time)
+            seconds = chat.seconds if sessions.mapping.messages else sessions.seconds
+            many = turns.oldest_first(many, seconds)
         many += mapped_messages.reply_in(record, sessions.mapping.messages)
         yield from sheltered(told(many, record, number, sessions), str(path), number)
 

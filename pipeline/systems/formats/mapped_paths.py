@@ -13,7 +13,7 @@ from ....schemas.trajectory import EventKind
 from ..base import ReadOptions
 from . import marks
 from .inputs import plain
-from .mapped_values import is_name, seconds_of, texted
+from .mapped_values import is_name, iso_of, seconds_of, texted
 from .mapping import Mapping, RoleRule
 from .paths import Condition, Getter, expression, first_of, fits, getter, is_pattern, several, steps
 from .rules import rules
@@ -63,7 +63,8 @@ class MappedSessions:
 
         event = mapping.event
         self.actor, self.role = at(event.actor or event.role), at(event.role or event.actor)
-        self.text, self.time, self.state = at(event.text), at(event.time), at(event.state)
+        self.text, self.state = at(event.text), at(event.state)
+        self.time = _timed(at(event.time), mapping.constants.time_format)
         self.tells_state = bool(event.state or event.result)
         self.result, self.command = at(event.result), at(event.command)
         self.action, self.status, self.error = at(event.action), at(event.status), at(event.error)
@@ -204,10 +205,17 @@ class MappedSessions:
         moment = float("-inf")
         moments = []
         for _, record in many:
-            moment = given if (given := seconds_of(self.time(record))) is not None else moment
+            moment = given if (given := self.seconds(record)) is not None else moment
             moments.append(moment)
         order = sorted(range(len(many)), key=moments.__getitem__)
         return [many[index] for index in order]
+
+    def seconds(self, event: dict[str, Any]) -> float | None:
+        """When an event was, in seconds since 1970; None where that cannot be read."""
+        try:
+            return seconds_of(self.time(event))
+        except ValueError:
+            return None
 
     def _place(self, numbered: Numbered) -> float:
         assert self.seq is not None
@@ -245,6 +253,11 @@ def _of_file(path: str, source: str) -> Getter | None:
     place = PLACES.index(path)
     name = names[place] if place < len(names) else ""
     return lambda record: name
+
+
+def _timed(at: Getter, written: str | None) -> Getter:
+    """The time that stands there, as ISO 8601 where the mapping says how it is written."""
+    return at if written is None else lambda event: iso_of(at(event), written)
 
 
 def _numbered(at: Getter, values: dict[str, float]) -> Getter:

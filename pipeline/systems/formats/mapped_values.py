@@ -48,6 +48,25 @@ def seconds_of(value: Any) -> float | None:
     return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
 
 
+def is_time_format(text: str) -> bool:
+    """Whether `strptime` can read a day with it."""
+    day = datetime(2001, 2, 3, 4, 5, tzinfo=UTC)
+    try:
+        return datetime.strptime(day.strftime(text), text).date() == day.date()
+    except ValueError:
+        return False
+
+
+def iso_of(value: Any, written: str) -> Any:
+    """ISO 8601 of a text that is a time written so, anything else as it is; ValueError for another text."""
+    if not isinstance(value, str) or not value.strip():
+        return value
+    try:
+        return datetime.strptime(value.strip(), written).isoformat()
+    except ValueError:
+        raise ValueError(f"time: {value[:40]!r} is not written as {written!r}") from None
+
+
 def named(value: Any) -> str:
     """A value as an error names it."""
     names = {type(None): "nothing", dict: "an object", list: "a list", bool: "true or false"}

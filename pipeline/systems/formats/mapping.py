@@ -18,6 +18,7 @@ from pydantic import Discriminator, Field, FiniteFloat, Tag, ValidationError
 from ....schemas import Model, toml
 from ....schemas.trajectory import EventKind, ParticipantKind, Setting
 from ...errors import SourceError
+from .mapped_values import is_time_format
 from .paths import Condition, check_pattern, expression, several, steps
 
 ROLES: dict[str, ParticipantKind] = {
@@ -132,6 +133,8 @@ class Constants(Model):
     """Of an event in which no field says it, such as a step of the agent's; of several, in turn."""
     results: Literal["next"] | None = None
     """`next`: what the environment says right after an action is that action's result."""
+    time_format: str | None = None
+    """How times are written that are not ISO 8601, in the directives of Python's `strptime`."""
 
 
 class HeadFields(Model):
@@ -282,6 +285,10 @@ class Mapping(Model):
             if name not in self.outcomes:
                 known = ", ".join(self.outcomes) or "those of [outcomes], which has none"
                 raise ValueError(f"values.{name}: no such outcome, expected one of {known}")
+        if (written := self.constants.time_format) is not None and not is_time_format(written):
+            raise ValueError(
+                f"constants.time_format: expected directives such as %d.%m.%Y %H:%M, got {written!r}"
+            )
         for value, meaning in self.statuses.items():
             if meaning not in ("succeeded", "failed", "unknown"):
                 raise ValueError(

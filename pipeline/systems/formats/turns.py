@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from ast import literal_eval
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise, zip_longest
 from typing import Any
 
 from . import dialects
-from .mapped_values import seconds_of
 from .mapping import Turns
-from .paths import Getter, expression, getter, several, unpacked
+from .paths import expression, getter, several, unpacked
 
 TWICE = 2
 """Turns that a pattern must find before it is taken for the one that fits."""
@@ -40,11 +39,11 @@ def joined(value: Any) -> Any:
     return "\n".join(value) if texts else value
 
 
-def oldest_first(many: list[Any], time: Getter) -> list[Any]:
+def oldest_first(many: list[Any], seconds: Callable[[dict[str, Any]], float | None]) -> list[Any]:
     """Events in the order in which they happened where the latest stands first, as some APIs list them."""
 
     def at(one: Any) -> float | None:
-        return seconds_of(time(one)) if isinstance(one, dict) else None
+        return seconds(one) if isinstance(one, dict) else None
 
     first, last = (at(many[0]), at(many[-1])) if many else (None, None)
     if first is None or last is None or first <= last:

@@ -22,12 +22,23 @@ def unclear(seen: Survey, made: Guess) -> Iterator[str]:
     if made.shape == "nothing":
         yield from _nothing(seen)
         return
+    if made.nameless:
+        yield (
+            "no column's name says what it is: who speaks changes most from row to row, what is said is "
+            "longest, a session comes in a block; change [event] and native_id where that is wrong"
+        )
     yield from _who(made)
     yield from _unheard(seen, made)
     if made.shape in ("table", "spans") and made.each | (made.shape == "table") and not made.native_id:
         yield "no field tells sessions apart, so a file is one: give [trajectory] native_id if one does"
     if made.shape in ("list", "table") and "time" not in made.event:
-        yield "no field holds times that can be read: give [event] time (ISO 8601, or seconds since 1970)"
+        yield (
+            "no field holds times that can be read: give [event] time (ISO 8601, or seconds since 1970; else "
+            "[constants] time_format)"
+        )
+    if len(made.time_formats) > 1:
+        first, second = made.time_formats[:2]
+        yield f"times may be written as {first} or as {second}: [constants] time_format says which"
     if made.spans and "start" not in made.spans:
         yield "no field says when a run began, so they stand in the log's order: give [spans] start"
     missing = _without(seen, made)

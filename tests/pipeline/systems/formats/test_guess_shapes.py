@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from coaudit.pipeline.systems.formats.drafting import draft
 from coaudit.pipeline.systems.formats.guess import guess
 from coaudit.pipeline.systems.formats.numbered import gathered, stem_in
 from coaudit.pipeline.systems.formats.sides import sides_in
@@ -234,3 +235,35 @@ def test_what_came_of_an_action_is_said_by_nobody(tmp_path: Path) -> None:
     assert [first.states[event.states["public"]] for event in first.events[1:]] == [
         {"observation": "a.py"}
     ] * 2
+
+
+def test_columns_of_any_language_are_told_by_what_stands_in_them(tmp_path: Path) -> None:
+    rows = [
+        {"Gruppe": "xy"[n // 4], "Sitzung": "ABCD"[n // 2], "Wer": ("Teilnehmer", "Assistent")[n % 2]}
+        | {"Was": said(n), "Wann": f"{13 + n}.03.2024 10:00"}
+        for n in range(8)
+    ]
+    path = as_lines(tmp_path / "tabelle.jsonl", rows)
+    sessions = drafted(path)
+    assert [session.native_id for session in sessions] == ["A", "B", "C", "D"]
+    assert [(p.name, p.kind) for p in sessions[0].participants] == [
+        *(("Teilnehmer", "human"), ("Assistent", "agent")),
+    ]
+    assert [(event.time, event.text) for event in sessions[3].events] == [
+        *(("2024-03-19T10:00:00", said(6)), ("2024-03-20T10:00:00", said(7))),
+    ]
+    assert "no column's name says what it is" in draft(path).text
+    answers = [row | {"Wer": "Teilnehmer"} for row in rows]  # nobody takes turns: a questionnaire
+    assert guess(survey(as_lines(tmp_path / "answers.jsonl", answers))).shape == "nothing"
+
+
+def test_times_of_any_country_are_read_and_doubtful_ones_told(tmp_path: Path) -> None:
+    def rows(*times: str) -> list[dict[str, str]]:
+        return [{"session": "s", "role": "user", "text": said(n), "time": t} for n, t in enumerate(times)]
+
+    path = as_lines(tmp_path / "us.jsonl", rows("03/31/2024 1:05 PM", "03/12/2024 9:00 AM"))
+    (first,) = drafted(path)
+    assert [event.time for event in first.events] == ["2024-03-12T09:00:00", "2024-03-31T13:05:00"]
+    assert "times may be" not in draft(path).text
+    path = as_lines(tmp_path / "either.jsonl", rows("03/04/2024 13:05", "03/05/2024 09:00"))
+    assert "times may be written as %m/%d/%Y %H:%M or as %d/%m/%Y %H:%M" in draft(path).text

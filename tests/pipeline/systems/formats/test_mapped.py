@@ -116,6 +116,15 @@ def test_a_session_whose_outcome_is_no_finite_number_lacks_that_alone(tmp_path: 
     assert (found.outcomes[0].reason or "").startswith("not a finite number: ")
 
 
+def test_times_that_are_written_otherwise_are_read_as_the_mapping_says(tmp_path: Path) -> None:
+    how = FLAT.replace('task = "travel"', 'time_format = "%d.%m.%Y %H:%M"').replace('seq = "n"', "")
+    times = ("02.03.2026 10:00", "01.03.2026 11:30", "2026-03-01", None)
+    events = [line | {"at": at} for line, at in zip(lines(), times, strict=False)]
+    found, (wrong,) = read("mapped", written(tmp_path / "a.jsonl", *events), map=how)
+    assert [event.time for event in found[0].events] == ["2026-03-01T11:30:00", None, "2026-03-02T10:00:00"]
+    assert (wrong.line, wrong.reason) == (3, "time: '2026-03-01' is not written as '%d.%m.%Y %H:%M'")
+
+
 @pytest.mark.parametrize("number", [float("inf"), float("-inf"), 10**400], ids=["inf", "-inf", "10**400"])
 def test_a_time_without_end_is_named_and_not_counted_down(tmp_path: Path, number: float) -> None:
     path = written(tmp_path / "a.jsonl", lines()[0], lines()[1] | {"at": number})
@@ -323,6 +332,10 @@ def test_a_dry_run_shows_trajectories_and_stores_nothing(
         (('task = "travel"', "task = 3"), "constants.task: Input should be a valid string, got 3"),
         (('"log[].say"', '"other[].say"'), "event.text: events are in 'log', 'other[].say' goes elsewhere"),
         (('"meta.group"', '"log[].group"'), "tags.group: a session has one value of it"),
+        (
+            ('task = "travel"', 'time_format = "%H:%M"'),
+            "constants.time_format: expected directives such as %d.%m.%Y %H:%M, got '%H:%M'",
+        ),
         (('"log[].at"', '"log[]..at"'), "event.time: expected a path such as user.name"),
         (
             ('done = "succeeded"', 'done = "good"'),
