@@ -32,11 +32,8 @@ def exchange(value: dict[str, Any]) -> list[Any]:
     """The items of such an object in their order."""
     asked, told = value["input"], value.get("instructions")
     system = [{"role": "system", "content": told}] if isinstance(told, str) and told else []
-    return [
-        *system,
-        *([{"role": "user", "content": asked}] if isinstance(asked, str) else asked),
-        *value["output"],
-    ]
+    items = [{"role": "user", "content": asked}] if isinstance(asked, str) else asked
+    return [*system, *items, *value["output"]]
 
 
 def said_in(item: Item) -> Said | None:
@@ -46,10 +43,9 @@ def said_in(item: Item) -> Said | None:
         return None
     if kind.endswith(OUTPUT):
         output = item.get("output")
-        return Said(
-            "tool", answers=[Answer(plain(output) if isinstance(output, list) else output, _mark(item))]
-        )
-    named = kind in _NAMED or isinstance(item.get("name"), str)
+        answer = Answer(plain(output) if isinstance(output, list) else output, _mark(item))
+        return Said("tool", answers=[answer])
+    named = kind in (CALL, *_NAMED) or isinstance(item.get("name"), str)
     name = field(item, "name", str) if named else kind.removesuffix(CALL)
     call = Call(name, _first(item, _ARGUMENTS), _mark(item))
     return Said("assistant", calls=[call], answers=[] if kind in _NAMED else list(_came(item)))
