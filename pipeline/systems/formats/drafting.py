@@ -113,10 +113,13 @@ def document(draft: Draft, shown: Sequence[Trajectory]) -> dict[str, Any]:
     }
 
 
+_LINES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
 def quoted(text: str) -> str:
     """A TOML basic string: what would end it or a line is escaped, and so is what no text may hold."""
-    plain = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
-    return '"' + "".join(plain.get(c) or _escaped(c) for c in text) + '"'
+    ends = {'"': '\\"', "\\": "\\\\"}
+    return '"' + "".join(ends.get(c) or _LINES.get(c) or _escaped(c) for c in text) + '"'
 
 
 def _escaped(character: str) -> str:
@@ -139,7 +142,8 @@ def _literal(text: str) -> str:
 
 
 def _comment(text: str) -> str:
-    return quoted(text)[1:-1]
+    """One line of a comment, in which quotes end nothing."""
+    return "".join(_LINES.get(c) or _escaped(c) for c in text)
 
 
 def _values(one: PathSeen) -> str:

@@ -211,6 +211,11 @@ LISTS = (
     ),
     *("dialog", "events", "log", "chat", "trace", "transcript", "utterances", "chat_history", "actions"),
 )
+ASIDE = (
+    *("is_sidechain", "sidechain", "is_meta", "is_internal", "internal", "is_synthetic", "synthetic"),
+    *("is_hidden", "hidden", "is_deleted", "deleted"),
+)
+"""What is true of messages that are no part of the talk."""
 DONE = {"action", "actions", "step", "steps", "plan", "command", "commands", "order", "orders", "reasons"}
 """Words of names of lists whose plain texts nobody said in turn."""
 SPEAKERS = {"role", "speaker", "actor", "sender", "author", "from"}

@@ -109,6 +109,8 @@ def _of_records(
             reason = f"{at}: expected a list of events, got {named(many)}"
             yield Quarantined(source=str(path), line=number, reason=reason)
             continue
+        if sessions.mapping.messages is not None:
+            many = sessions.chosen(many)
         if sessions.seq is None and sessions.mapping.spans is None:
             seconds = chat.seconds if sessions.mapping.messages else sessions.seconds
             many = turns.oldest_first(many, seconds)
@@ -214,7 +216,8 @@ def _assembled(many: list[Numbered], sessions: MappedSessions) -> Iterator[Traje
     """One session from its records in the order of the file."""
     if (messages := sessions.mapping.messages) is not None:
         records = [record for _, record in many]
-        said = [one for r in records if (one := mapped_messages.message_in(r, messages)) is not None]
+        read = (mapped_messages.message_in(record, messages) for record in sessions.chosen(records))
+        said = [one for one in read if one is not None]
         yield from mapped_messages.told(said, _head(records, sessions), many[0][0], sessions)
         return
     if sessions.mapping.spans is not None:

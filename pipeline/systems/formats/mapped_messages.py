@@ -58,7 +58,10 @@ def grown(
     """(number and head of the first record, messages of the last) of each session that calls amount to."""
     messages = sessions.mapping.messages
     at = sessions.mapping.events_at or "messages"
-    calls = ((turns.events_in(record, at, None) or [], reply_in(record, messages)) for _, record in records)
+    calls = (
+        (sessions.chosen(turns.events_in(record, at, None) or []), reply_in(record, messages))
+        for _, record in records
+    )
     for one in growing.sessions_of(calls):
         head = sessions.head([records[one.first][1]]) | sessions.tail([records[one.last][1]])
         yield records[one.first][0], head, one.messages

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -145,9 +145,7 @@ class MappedSessions:
     def _told(self, values: tuple[Any, ...]) -> Told:
         action, logged, *ruling = values
         at = dict(zip(self.rule_paths, ruling, strict=True)).__getitem__
-        chosen = self.mapping.filter
-        kept = not chosen.keep or any(fits(condition, at) for condition in chosen.keep)
-        if not kept or any(fits(condition, at) for condition in chosen.skip):
+        if not self._takes(at):
             return Told(taken=False)
         kind = next((rule.kind for rule in self.mapping.kinds if fits(rule.where, at)), None)
         try:
@@ -155,6 +153,20 @@ class MappedSessions:
             return Told(True, kind, name, logged, None if logged is None else self._status(logged))
         except ValueError as error:
             return Told(True, kind, wrong=str(error))
+
+    def chosen(self, many: list[Any]) -> list[Any]:
+        """The messages, spans, or records that hold one, that the filter takes."""
+        if not (self.mapping.filter.keep or self.mapping.filter.skip):
+            return many
+        return [one for one in many if not isinstance(one, dict) or self._takes(self._at(one))]
+
+    def _at(self, item: dict[str, Any]) -> Callable[[str], Any]:
+        return lambda path: self.rule_paths[path](item)
+
+    def _takes(self, at: Callable[[str], Any]) -> bool:
+        chosen = self.mapping.filter
+        kept = not chosen.keep or any(fits(condition, at) for condition in chosen.keep)
+        return kept and not any(fits(condition, at) for condition in chosen.skip)
 
     def _status(self, logged: Any) -> marks.Status | None:
         """What a logged status means; without a table, succeeded and failed mean themselves."""

@@ -53,7 +53,7 @@ def told(
     assert sessions.mapping.spans is not None
     how = _Paths(sessions.mapping.spans)
     spans = []
-    for place, given in enumerate(many):
+    for place, given in enumerate(sessions.chosen(many)):
         try:
             spans.append(how.span(place, given))
         except (ValueError, TypeError, AttributeError, OverflowError) as error:

@@ -205,7 +205,8 @@ Roles = Annotated[
 
 
 class Filter(Model):
-    """Events to take: those that fit any of `keep` (all, where there is none) and none of `skip`."""
+    """Events, messages or spans to take: those that fit any of `keep` (all, where there is none) and none of
+    `skip`. Where a record has one message, it is the record that is looked at."""
 
     keep: list[Condition] = Field(default_factory=list)
     skip: list[Condition] = Field(default_factory=list)
@@ -301,6 +302,9 @@ class Mapping(Model):
             raise ValueError("messages.at: where the list of messages is; or each = true")
         if (self.messages is not None) + (self.spans is not None) + mapped > 1:
             raise ValueError("event, messages, spans: each says where events are; give one of them")
+        if (self.messages or self.spans) and (self.kinds or self.statuses):
+            name = "kinds" if self.kinds else "statuses"
+            raise ValueError(f"{name}: messages and spans say it themselves; it stands with [event]")
         rules = self.roles or self.results or self.constants.status
         speaker = self.event.actor or self.event.role or (mapped and self.constants.role)
         if not speaker and self.messages is None and self.spans is None and not (self.only_rules and rules):

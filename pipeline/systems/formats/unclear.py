@@ -8,6 +8,7 @@ from pathlib import Path
 from ..base import walk
 from . import turns
 from .guess_made import Guess
+from .guess_names import ASIDE, named
 from .guess_roles import role_of
 from .paths import several
 from .survey import PathSeen, Survey
@@ -41,6 +42,7 @@ def unclear(seen: Survey, made: Guess) -> Iterator[str]:
         yield f"times may be written as {first} or as {second}: [constants] time_format says which"
     if made.spans and "start" not in made.spans:
         yield "no field says when a run began, so they stand in the log's order: give [spans] start"
+    yield from _aside(seen, made)
     missing = _without(seen, made)
     if missing:
         yield (
@@ -88,6 +90,17 @@ def _unheard(seen: Survey, made: Guess) -> Iterator[str]:
                 "left out; records of one message each can be read whole"
             )
             return
+
+
+def _aside(seen: Survey, made: Guess) -> Iterator[str]:
+    """Flags of events that may be no part of the talk, such as those of another agent's."""
+    inside = f"{made.at}[]." if made.at and not made.each else ""
+    for one in named(seen.paths, ASIDE, inside, depth=0):
+        if one.only("true or false") and (count := one.values.get("True", 0)):
+            yield (
+                f"{one.path} is true of {count}: if they are no part of the talk, leave them out with "
+                f'[filter] skip = [{{ "{one.path}" = true }}]'
+            )
 
 
 def _nothing(seen: Survey) -> Iterator[str]:

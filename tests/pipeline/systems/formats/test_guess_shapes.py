@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from coaudit.pipeline.ingest.run import preview
+from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.systems.formats.drafting import draft
 from coaudit.pipeline.systems.formats.guess import guess
 from coaudit.pipeline.systems.formats.numbered import gathered, stem_in
 from coaudit.pipeline.systems.formats.sides import sides_in
 from coaudit.pipeline.systems.formats.survey import survey
+from coaudit.schemas import Trajectory
 from tests.pipeline.systems.formats.files import brief, one, written
 from tests.pipeline.systems.formats.shapes import as_json, as_lines, said
 from tests.pipeline.systems.formats.test_drafting import drafted
@@ -267,3 +270,17 @@ def test_times_of_any_country_are_read_and_doubtful_ones_told(tmp_path: Path) ->
     assert "times may be" not in draft(path).text
     path = as_lines(tmp_path / "either.jsonl", rows("03/04/2024 13:05", "03/05/2024 09:00"))
     assert "times may be written as %m/%d/%Y %H:%M or as %d/%m/%Y %H:%M" in draft(path).text
+
+
+def test_messages_that_may_be_no_part_of_the_talk_are_told(tmp_path: Path) -> None:
+    part = [{"type": "text", "text": said(0)}]
+    rows = [{"message": {"role": "user", "content": part}, "isSidechain": n == 0, "n": n} for n in range(3)]
+    path = as_lines(tmp_path / "a.jsonl", rows)
+    text = draft(path).text
+    line = 'skip = [{ "isSidechain" = true }]'
+    assert (
+        f"isSidechain is true of 1: if they are no part of the talk, leave them out with [filter] {line}"
+        in text
+    )
+    (session,) = preview([path], ReadOptions(map=f"{text}\n[filter]\n{line}\n"), "mapped")
+    assert isinstance(session, Trajectory) and len(session.events) == 2

@@ -351,6 +351,38 @@ def test_a_mapping_that_is_wrong_names_file_key_rule_and_value(change: tuple[str
     assert said in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("how", "at"), [('at = "log"', "log[]."), ("each = true", ""), ('at = "m"\neach = true', "")]
+)
+def test_messages_are_filtered_as_events_are(tmp_path: Path, how: str, at: str) -> None:
+    told = [{"role": "user", "content": f"Go {n}.", "side": n % 2 == 1} for n in range(4)]
+    many: list[dict[str, Any]] = [{"log": told}] if at else told
+    if "m" in how.split('"'):
+        many = [{"m": one, "side": one["side"]} for one in told]
+    path = written(tmp_path / "a.jsonl", *many)
+    (found,), wrong = read(
+        "mapped", path, map=f'[messages]\n{how}\n[filter]\nskip = [{{ "{at}side" = true }}]\n'
+    )
+    assert ([event.text for event in found.events], wrong) == (["Go 0.", "Go 2."], [])
+
+
+def test_spans_are_filtered_as_events_are(tmp_path: Path) -> None:
+    spans = [{"kind": "llm", "in": f"Go {n}.", "out": "I go.", "side": n == 0} for n in range(2)]
+    how = '[spans]\nat = "s"\nkind = "s[].kind"\ninput = "s[].in"\noutput = "s[].out"\n'
+    path = written(tmp_path / "a.jsonl", {"s": spans})
+    (found,), _ = read("mapped", path, map=how + '[filter]\nkeep = [{ "s[].side" = false }]\n')
+    assert [event.text for event in found.events if event.actor == "user"] == ["Go 1."]
+
+
+def test_rules_that_messages_have_no_use_for_are_refused() -> None:
+    for table, said in (
+        ('[[kinds]]\nwhere = { "a" = "b" }\nkind = "note"', "kinds"),
+        ('[statuses]\na = "failed"', "statuses"),
+    ):
+        with pytest.raises(SourceError, match=f"mapping: {said}: messages and spans say it themselves"):
+            mapping.parse(f"[messages]\neach = true\n{table}")
+
+
 def test_map_and_system_go_together(coaudit: Coaudit, tmp_path: Path) -> None:
     path = written(tmp_path / "a.jsonl", SESSION)
     assert "--map FILE" in coaudit("ingest", path, "--system", "mapped", status=2).err
