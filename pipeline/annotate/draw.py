@@ -22,6 +22,7 @@ from ..analyze.matrix import keys_of
 from ..errors import UsageError
 from ..store import AMONG, Store, dictionaries, execute, samples, texts
 from ..store.ledger import now
+from ..store.locks import FolderLocks
 
 METHODS = ("simple", "stratified", "neyman", samples.ADJUDICATION)
 BY = ("judge", "task", "condition", "setting", "system", "agent", "agent_model")
@@ -69,16 +70,26 @@ class Wish:
 
 
 def draw(store: Store, wish: Wish) -> samples.Sample:
-    """Draw the sample and write it to the workspace; one that was drawn by the same wish stays as it is."""
+    """Draw the sample and write it to the workspace; one that was drawn by the same wish stays as it is.
+
+    Of two processes that draw one name at once the later one finds what the other has drawn.
+    """
     books = [codebooks.load(name, store.workspace.codebooks) for name in dict.fromkeys(wish.codebooks)]
     there = samples.path(store.workspace, wish.name)
-    if there.exists():
-        before = samples.read(there)
-        if not _wished(before.design, wish):
-            raise UsageError(f"sample {wish.name!r} exists; choose another --name")
-        store.sync()
-        return before
-    store.admit_writes()
+    if not there.exists():
+        store.admit_writes()
+        locks = FolderLocks(store.workspace.path / "locks")
+        with locks.exclusive(f"sample {wish.name}", lambda holder: None):
+            if not there.exists():
+                samples.save(store.workspace, _new(store, wish, books))
+    sample = samples.read(there)
+    if not _wished(sample.design, wish):
+        raise UsageError(f"sample {wish.name!r} exists; choose another --name")
+    store.sync()
+    return sample
+
+
+def _new(store: Store, wish: Wish, books: Sequence[Codebook]) -> samples.Sample:
     corpus: dict[str, int] = {}
     drawn: list[samples.Drawn] = []
     frames: list[samples.Frame] = []
@@ -109,10 +120,7 @@ def draw(store: Store, wish: Wish) -> samples.Sample:
         created=now(),
         coaudit=samples.this_version(),
     )
-    sample = samples.Sample(design=design, units=tuple(drawn), frames=tuple(frames))
-    samples.save(store.workspace, sample)
-    store.sync()
-    return sample
+    return samples.Sample(design=design, units=tuple(drawn), frames=tuple(frames))
 
 
 def _nothing(book: Codebook, wish: Wish) -> str:

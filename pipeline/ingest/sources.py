@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from ...schemas import Model, Quarantined, Trajectory, content_hash
 from ..errors import StoreError
-from ..store import Store, Workspace, delete, dictionaries, insert
+from ..store import Store, Workspace, delete, dictionaries, disk, insert
 from ..store.sync import reach, reached
 from ..systems import ReadOptions, Span
 from ..systems.registry import system_of
@@ -111,8 +111,7 @@ def copied(workspace: Workspace, place: Place, content: str) -> str:
     kept = [part for part in re.split(r"[/!]", place.name) if part][-_FOLDERS_KEPT:]
     final = workspace.raw / "copied" / content
     if not final.exists():
-        part = final.with_name(f"{content}.{os.getpid()}.part")
-        shutil.rmtree(part, ignore_errors=True)
+        part = final.with_name(f"{content}.{disk.own()}.part")
         _copy(place.path, part.joinpath(*kept))
         for file in files_beside(place):
             target = part.joinpath(*kept, os.path.relpath(file, place.path))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import StoreError
+from . import disk
 from .locks import reason, without_password
 
 SCHEMES = ("s3", "gs", "az")
@@ -162,7 +162,7 @@ class Bucket:
     def fetch(self, name: str, target: Path, size: int | None = None) -> None:
         """Bring an object into a file, whole; StoreError where that has not got the `size` it must have."""
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        aside = target.with_name(f".{target.name}.{os.getpid()}.{secrets.token_hex(4)}")
+        aside = target.with_name(f".{target.name}.{disk.own()}")
         with self._explained(name), aside.open("wb") as file:
             for block in self._client.get(name).stream():
                 file.write(block)

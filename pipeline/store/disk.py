@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -105,9 +106,8 @@ def _size(entry: os.DirEntry[str]) -> int:
 
 def put(path: Path, content: bytes) -> None:
     """Write a whole file in place of what was there: afterwards it is there whole, or as it was."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    aside = path.with_name(f".{path.name}.{own()}.part")
     try:
-        aside.unlink(missing_ok=True)
         file = AppendOnly(aside)
         try:
             file.write(content)
@@ -118,6 +118,11 @@ def put(path: Path, content: bytes) -> None:
     except BaseException:
         aside.unlink(missing_ok=True)
         raise
+
+
+def own() -> str:
+    """A part of a name that no other process bears, on whichever machine: two machines number alike."""
+    return f"{os.getpid()}.{secrets.token_hex(4)}"
 
 
 def rename(path: Path, target: Path) -> None:

@@ -13,7 +13,7 @@ from ...schemas import content_hash, toml
 from ..errors import StoreError
 from . import disk
 from .ledger import Ledger, Publish, RatingLedger
-from .locks import without_password
+from .locks import FolderLocks, without_password
 
 if TYPE_CHECKING:
     from .remote import Remote
@@ -183,15 +183,14 @@ class Workspace:
     def secret(self) -> bytes:
         """32 random bytes that only this workspace has, made at first use."""
         path = self.path / "secret"
-        if not path.exists():
+        if not _holds_something(path):
             self.create()
-            if self.remote:
-                disk.put(path, self.remote.secret())
-                return path.read_bytes()
-            try:
-                descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            except FileExistsError:
-                return path.read_bytes()
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(secrets.token_bytes(32))
+            with FolderLocks(self.path / "locks").exclusive("secret", lambda holder: None):
+                if not _holds_something(path):
+                    disk.put(path, self.remote.secret() if self.remote else secrets.token_bytes(32))
         return path.read_bytes()
+
+
+def _holds_something(path: Path) -> bool:
+    """Whether a file is there with anything in it: a kill or a full disk may have left an empty one."""
+    return path.exists() and path.stat().st_size > 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from coaudit.pipeline.analyze import matrices
 from coaudit.pipeline.annotate import draw
 from coaudit.pipeline.errors import UsageError
 from coaudit.pipeline.ingest.measure import save
-from coaudit.pipeline.store import Store, samples
+from coaudit.pipeline.store import Store, Workspace, samples
 from tests.judges.teams import team
 from tests.pipeline.stores import holding, made, rate, rows, verdict
 
@@ -241,3 +242,30 @@ def test_a_sample_may_be_drawn_where_a_field_or_tag_has_a_value_and_says_so(stor
         draw.draw(store, draw.Wish(("polite",), "none", where=(("task", "trip"),)))
     with pytest.raises(UsageError, match="field or a tag 'colour', expected one of system,"):
         draw.draw(store, draw.Wish(("polite",), "none", where=(("colour", "red"),)))
+
+
+def test_of_two_processes_that_draw_one_name_at_once_the_later_finds_what_the_first_has_drawn(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+
+    def another() -> None:
+        with pytest.raises(UsageError) as refused:
+            draw.draw(store, draw.Wish(("initiative",), "first", size=10, seed=1))
+        told.append(str(refused.value))
+
+    other = threading.Thread(target=another)
+    really = samples.save
+
+    def late(workspace: Workspace, sample: samples.Sample) -> Path:
+        """The other one comes while the first is about to write."""
+        if not other.ident:
+            other.start()
+            other.join(0.3)
+        return really(workspace, sample)
+
+    monkeypatch.setattr(samples, "save", late)
+    first = draw.draw(store, draw.Wish(("initiative",), "first", size=10))
+    other.join()
+    assert told == ["sample 'first' exists; choose another --name"]
+    assert samples.load(store.workspace, "first") == first

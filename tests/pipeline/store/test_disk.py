@@ -145,3 +145,20 @@ def test_a_run_of_a_day_leaves_some_hundreds_of_objects_and_a_short_one_publishe
     assert paused[:100] == [5.0] * 100, "for 500 seconds"
     assert len(list(tmp_path.glob("*.jsonl"))) == len(paused) < 650, "not 17,280"
     assert max(paused) < 0.01 * 86_400
+
+
+def test_two_machines_on_which_processes_have_one_number_write_a_file_each_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in containers, where a command is often the first process."""
+    path = tmp_path / "sample.jsonl"
+
+    def other(point: str, target: Path) -> None:
+        if point == "sync":
+            monkeypatch.setattr(disk, "fault", lambda point, path: None)
+            disk.put(path, b"of the other machine\n")
+
+    monkeypatch.setattr(disk, "fault", other)
+    disk.put(path, b"of this machine\n")
+    assert path.read_bytes() == b"of this machine\n"
+    assert [one.name for one in tmp_path.iterdir()] == [path.name]

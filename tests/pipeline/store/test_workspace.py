@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import secrets
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -122,3 +124,29 @@ def test_a_path_that_a_database_cannot_have_is_refused_before_anything_is_writte
     folder.mkdir()
     (folder / "coaudit.toml").write_text('store = "ducklake:postgres:dbname=study"')
     assert Workspace.at(folder).path == folder
+
+
+def test_of_two_processes_that_are_the_first_both_have_one_secret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[bytes] = []
+    other = threading.Thread(target=lambda: seen.append(Workspace(tmp_path).secret()))
+
+    def drawn(size: int) -> bytes:
+        """The other one comes while the first is about to write."""
+        if size == 32:
+            other.start()
+            other.join(0.2)
+        return b"s" * size
+
+    monkeypatch.setattr(secrets, "token_bytes", drawn)
+    own = Workspace(tmp_path).secret()
+    other.join()
+    assert seen == [own] == [b"s" * 32]
+
+
+def test_a_secret_that_a_kill_left_empty_is_made(tmp_path: Path) -> None:
+    (tmp_path / "secret").touch()
+    made = Workspace(tmp_path).secret()
+    assert len(made) == 32 and Workspace(tmp_path).secret() == made
+    assert (tmp_path / "secret").stat().st_mode & 0o777 == 0o600
