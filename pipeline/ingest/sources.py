@@ -112,15 +112,14 @@ def copied(workspace: Workspace, place: Place, content: str) -> str:
     final = workspace.raw / "copied" / content
     if not final.exists():
         part = final.with_name(f"{content}.{disk.own()}.part")
-        _copy(place.path, part.joinpath(*kept))
-        for file in files_beside(place):
-            target = part.joinpath(*kept, os.path.relpath(file, place.path))
-            if Path(os.path.normpath(target)).is_relative_to(part):
-                _copy(file, Path(os.path.normpath(target)))
         try:
+            _copy(place, part, kept)
             part.rename(final)
-        except OSError:  # another process was faster
-            shutil.rmtree(part)
+        except OSError:
+            if not final.exists():  # else another process was faster
+                raise
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
     if workspace.remote:
         workspace.remote.logs.keep(content, final)
     return str(final.joinpath(*kept).relative_to(workspace.path))
@@ -223,12 +222,20 @@ def files_beside(place: Place) -> list[Path]:
     return list(system_of(place.system).beside(place.path))
 
 
-def _copy(path: Path, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if path.is_dir():
-        shutil.copytree(path, target, ignore=_links)
+def _copy(place: Place, part: Path, kept: Sequence[str]) -> None:
+    """Copy a source's files under the last parts of its name, and those beside it that lie below these."""
+    if place.path.is_dir():
+        shutil.copytree(place.path, part.joinpath(*kept), ignore=_links, copy_function=_copied_file)
     else:
-        shutil.copy2(path, target)
+        disk.copy(place.path, part.joinpath(*kept))
+    for file in files_beside(place):
+        target = Path(os.path.normpath(part.joinpath(*kept, os.path.relpath(file, place.path))))
+        if target.is_relative_to(part):
+            disk.copy(file, target)
+
+
+def _copied_file(file: str, target: str) -> str:
+    return str(disk.copy(Path(file), Path(target)))
 
 
 def _links(folder: str, names: list[str]) -> set[str]:

@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -117,6 +119,18 @@ def put(path: Path, content: bytes) -> None:
         rename(aside, path)
     except BaseException:
         aside.unlink(missing_ok=True)
+        raise
+
+
+def copy(path: Path, target: Path) -> Path:
+    """Copy a file into a folder that is made. WriteError where there is no room for it, OSError otherwise."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        fault("write", target)
+        return Path(shutil.copy2(path, target))
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise _refused(target, error) from error
         raise
 
 

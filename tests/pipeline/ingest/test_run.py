@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import json
 import os
 import shutil
@@ -18,9 +19,10 @@ from typing import Any
 
 import pytest
 
+from coaudit.pipeline.errors import WriteError
 from coaudit.pipeline.ingest import blocks, intake
 from coaudit.pipeline.ingest.rebuild import rebuild
-from coaudit.pipeline.store import Store
+from coaudit.pipeline.store import Store, disk
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.systems.cogym.generate import generate
 from coaudit.schemas import Quarantined, Trajectory
@@ -222,6 +224,24 @@ def test_what_was_copied_is_read_again_as_it_was_after_the_source_is_gone(
     assert everything(store) == head
     assert document(store) == before
     assert not list(store.workspace.raw.rglob("link"))
+
+
+def test_a_copy_that_finds_the_disk_full_ends_the_run_and_leaves_the_room_that_it_took(
+    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = session(tmp_path / "logs" / NAME, Log().say(AGENT, "One").finish())
+    (folder / "notes.txt").write_text("beside the log")
+
+    def full(point: str, path: Path) -> None:
+        if path.name == "notes.txt":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(disk, "fault", full)
+    with pytest.raises(WriteError, match=r"raw/copied/.*notes\.txt: cannot write: No space left on device"):
+        take(store, tmp_path, copy=True)
+    assert not list((store.workspace.raw / "copied").iterdir())
+    monkeypatch.undo()
+    assert take(store, tmp_path, copy=True).trajectories == 1
 
 
 @pytest.mark.long
