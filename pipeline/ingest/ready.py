@@ -68,7 +68,7 @@ def _heed_forgotten(opened: Store) -> None:
     from . import forgetting
     from .rebuild import read_again
 
-    ends = {path.name: path.stat().st_size for path in noted.files()}
+    ends = noted.ends(before)
     back = forgetting.undone(opened.workspace, before)
     forgetting.enforce(opened)
     if back:

@@ -41,7 +41,7 @@ def catch_up(store: Store, progress: Progress | None = None) -> Ingested:
     ledger = store.workspace.sources
     with store.reading(synced=True) as connection:
         before = reached(connection)
-    ends = {path.name: path.stat().st_size for path in ledger.files()}
+    ends = ledger.ends(before)
     sources, broken = provenance.noted(store.workspace, before)
     result = _filled(store, sources, progress)
     with store.writing() as connection:

@@ -109,6 +109,11 @@ class Ledger:
         paths = [*self._shared(), *changed(self.folder, offsets)]
         return any(grown(path, offsets.get(path.name, 0)) for path in paths)
 
+    def ends(self, offsets: Mapping[str, int]) -> dict[str, int]:
+        """Name -> bytes up to the end of the last whole line of each file that has more than these."""
+        paths = [*self._shared(), *changed(self.folder, offsets)]
+        return {path.name: end(path, offsets.get(path.name, 0)) for path in paths}
+
     def sizes(self) -> dict[str, int]:
         """Name -> bytes of its files, in the order in which they count."""
         return {**{path.name: path.stat().st_size for path in self._shared()}, **sizes(self.folder)}
@@ -263,6 +268,16 @@ def grown(path: Path, offset: int) -> bool:
     with path.open("rb") as file:
         file.seek(offset)
         return any(line.endswith(b"\n") and line.strip() for line in file)
+
+
+def end(path: Path, offset: int) -> int:
+    """Bytes of a ledger up to the end of the last whole line from a byte offset on.
+
+    Another process may be in the midst of writing the next one.
+    """
+    with path.open("rb") as file:
+        file.seek(offset)
+        return offset + sum(len(line) for line in file if line.endswith(b"\n"))
 
 
 def is_left(path: Path) -> bool:

@@ -223,3 +223,25 @@ def test_what_was_wrong_with_a_source_that_gave_nothing_is_still_said_after_a_re
     for _ in range(2):
         rebuild(store)
         assert wrong() == before
+
+
+@pytest.mark.long
+def test_a_line_of_the_ledger_that_is_being_written_is_read_once_it_is_whole(
+    tmp_path: Path, store: Store
+) -> None:
+    """A system call that writes much is seen half done by other processes."""
+    for name, seed in (("a", 1), ("b", 2)):
+        generate(tmp_path / name, 1, seed)
+    take(store, tmp_path / "a")
+    take(Store(Workspace(tmp_path / "other")), tmp_path / "b")
+    (noted,) = (tmp_path / "other" / "sources").iterdir()
+    line = noted.read_text()
+    own = store.workspace.sources.folder / f"9{noted.name}"
+    own.write_text(f'{{"path": "/gone", "content_hash": "h", "options": {{}}, "ingested": "x"}}\n{line[:50]}')
+    catch_up(store)
+    assert len(keys(store)) == 1
+    with own.open("a") as file:
+        file.write(line[50:])
+    assert lacks_sources(store)
+    assert not catch_up(store).quarantined
+    assert len(keys(store)) == 2 and not lacks_sources(store)
