@@ -28,6 +28,9 @@ PATIENCE = 30.0
 """Seconds that an open is retried while another process writes."""
 
 
+STORAGE = "v0.10.2"
+"""The oldest DuckDB that can read a new file. What 2 makes by its own choice 1.5 cannot open, and a folder
+may be shared by machines that have one and the other."""
 OWN_SCHEMA = "tables_"
 """Begins the name of a schema that is made with its tables and never made again: their version stays."""
 _versions: dict[str, int] = {}
@@ -173,7 +176,11 @@ def connect(url: str, *, read_only: bool, **settings: str) -> duckdb.DuckDBPyCon
     while True:
         try:
             # Looking for tables among Python's variables would import pandas, which takes two seconds.
-            given = {"python_enable_replacements": False, **settings}
+            given = {
+                "python_enable_replacements": False,
+                "storage_compatibility_version": STORAGE,
+                **settings,
+            }
             return quiet(duckdb.connect(url, read_only=read_only, config=given))
         except duckdb.Error as error:
             if not any(mark in str(error) for mark in _LOCKED):

@@ -243,6 +243,14 @@ def test_a_database_of_a_newer_coaudit_is_refused_with_what_to_do(store: Store, 
     assert (done.out, done.err.count("\n")) == ("", 1)
 
 
+def test_the_oldest_and_the_newest_duckdb_that_are_admitted_make_one_kind_of_file(store: Store) -> None:
+    """With DuckDB 2 alone it would be of another kind, which 1.5 cannot open: see `make test-newest`."""
+    (kind,) = rows(
+        store, "SELECT tags['storage_version'] AS of FROM duckdb_databases() WHERE path IS NOT NULL"
+    )
+    assert kind == {"of": "v1.0.0+"}
+
+
 def test_a_source_ledger_of_a_newer_coaudit_is_refused_by_line(store: Store) -> None:
     with store.workspace.sources.files()[-1].open("a") as file:
         file.write('{"path": "/x", "content_hash": "0", "options": {}, "ingested": "now", "colour": "red"}\n')
