@@ -78,6 +78,8 @@ class Intake:
         self._expected: list[_Expected] = []
         self._readings: list[Reading] = []
         self._blocks: list[Block] = []
+        self._last: dict[str, int] = {}
+        """Path -> the source of this run that is read last there: a rebuild reads every copy of one."""
         self._wrong: list[tuple[Quarantined, str]] = []
         self._opened = 0
         """So many sources have had what was wrong with them before taken out of the quarantine."""
@@ -107,6 +109,7 @@ class Intake:
         number, size = len(self._expected), span.end - span.start if span else provenance.size(place)
         ids, line = (list(before), span.line) if span else ([], 0)
         self._expected.append(_Expected(source, fresh, line, ids, with_suffixes(set(before))))
+        self._last[source.path] = number
         self._readings.append(Reading(number, place, source.options, size, span))
 
     def refuse(self, item: Quarantined, source: str) -> None:
@@ -176,7 +179,8 @@ class Intake:
         """Store what has come together; `reached` is the source being read, None behind the last one."""
         opened, noted = (len(self._expected),) * 2 if reached is None else (reached + 1, reached)
         for block in self._blocks:
-            self._wrong.extend((item, self._expected[n].source.path) for item, n in block.quarantined)
+            said = [(item, self._expected[n].source.path, n) for item, n in block.quarantined]
+            self._wrong.extend((item, path) for item, path, n in said if self._last[path] == n)
         with self.store.writing() as connection:
             stored = self._save(connection)
             self._blocks = []  # DuckDB has a copy by now, and takes more to compress it

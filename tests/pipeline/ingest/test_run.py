@@ -258,6 +258,22 @@ def test_every_copy_of_a_folder_that_was_run_again_comes_back(tmp_path: Path, st
 
 
 @pytest.mark.long
+def test_a_rebuild_from_several_copies_of_a_log_says_what_is_wrong_with_the_last_one_once(
+    tmp_path: Path, store: Store
+) -> None:
+    log = session(tmp_path / "logs" / NAME, Log().say(AGENT, "One").finish()) / "event_log.jsonl"
+    lines = log.read_text().splitlines(keepends=True)
+    for cut in (2, 3):
+        log.write_text("".join([lines[0], "no JSON\n", *lines[1:cut]]))
+        take(store, tmp_path / "logs", copy=True)
+    query = "SELECT source, line, reason FROM quarantine ORDER BY ALL"
+    before = rows(store, query)
+    assert before
+    assert [one.model_dump() for one in rebuild(store).quarantined] == before
+    assert rows(store, query) == before
+
+
+@pytest.mark.long
 def test_an_archive_is_read_by_the_names_inside_it_and_kept(tmp_path: Path, store: Store) -> None:
     session(tmp_path / "logs" / "pilot" / NAME)
     archive = tmp_path / "logs.zip"
