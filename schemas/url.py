@@ -12,7 +12,8 @@ def shown_url(url: str) -> str:
     except ValueError:
         return "(not a URL)"
     host = parts.netloc.rpartition("@")[2]
-    return urlunsplit((parts.scheme, host, parts.path, "", ""))
+    path = parts.path if host else parts.path.rpartition("@")[2]
+    return urlunsplit((parts.scheme, host, path, "", ""))
 
 
 def is_local(url: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import AbstractAsyncContextManager
 
+from ...schemas.url import shown_url
 from ..errors import JudgeError
 from .openai import Endpoint, OpenAIClient
 from .protocol import Client, Parameters
@@ -60,5 +61,5 @@ def _known_to_litellm(model: str) -> bool:
 
 def _checked(base: str) -> str:
     if not base.startswith(("http://", "https://")):
-        raise JudgeError(f"--api-base must begin with http:// or https://, got {base!r}")
+        raise JudgeError(f"--api-base must begin with http:// or https://, got {shown_url(base)!r}")
     return base.rstrip("/").removesuffix("/chat/completions")

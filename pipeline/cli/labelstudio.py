@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from ...annotation.labelstudio import Server, server
+from ...schemas.url import shown_url
 from ..annotate import pull as pulling
 from ..annotate import push as annotating
 from ..annotate import status as progressing
@@ -251,6 +252,11 @@ def _server() -> Server:
         raise UsageError("LABEL_STUDIO_API_KEY is not set: Label Studio, Account & Settings, Access Token")
     url = os.environ.get("LABEL_STUDIO_URL", "").strip() or URL
     if not url.startswith(("http://", "https://")):
-        raise UsageError(f"LABEL_STUDIO_URL must begin with http:// or https://, got {url!r}")
+        raise UsageError(f"LABEL_STUDIO_URL must begin with http:// or https://, got {shown_url(url)!r}")
+    if shown_url(url) != url:
+        raise UsageError(
+            "LABEL_STUDIO_URL must be a host and a path alone, since it stands in ledgers "
+            f"(LABEL_STUDIO_API_KEY says who asks), got more than {shown_url(url)!r}"
+        )
     with reported():
         return Server(url, token)

@@ -143,7 +143,7 @@ class Webhook:
 
     def __init__(self, url: str, say: Callable[[str], None], timeout: float = 5.0) -> None:
         if urlsplit(url).scheme not in ("http", "https"):
-            raise UsageError(f"--webhook must be an http(s) URL, got {url!r}")
+            raise UsageError(f"--webhook must be an http(s) URL, got {shown_url(url)!r}")
         self.url = url
         self.say = say
         self.timeout = timeout

@@ -32,7 +32,7 @@ class Scraper:
 
     def __init__(self, url: str, sink: Sink, say: Callable[[str], None], every: float) -> None:
         if urlsplit(url).scheme not in ("http", "https"):
-            raise UsageError(f"--metrics must be an http(s) URL, got {url!r}")
+            raise UsageError(f"--metrics must be an http(s) URL, got {shown_url(url)!r}")
         self.url = url
         self.sink = sink
         self.say = say

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import duckdb
 
+from ...schemas.url import shown_url
 from ..errors import StoreError
 from .connection import PATIENCE, cores, first_row, quiet
 from .extensions import load
@@ -228,7 +229,12 @@ def _reach(connection: duckdb.DuckDBPyConnection, place: str) -> None:
     if scheme is None:
         return
     if scheme[0] not in ("s3://", "s3a://"):
-        raise StoreError(f"{place}: tables lie in a folder or in s3://, got {scheme[0]}")
+        raise StoreError(f"{shown_url(place)}: tables lie in a folder or in s3://, got {scheme[0]}")
+    if shown_url(place) != place:
+        raise StoreError(
+            f"{shown_url(place)}: keys come from the environment (AWS_ACCESS_KEY_ID and so on); `data` must "
+            "be s3://BUCKET/NAME alone, since the catalog keeps it"
+        )
     load(connection, "httpfs")
     connection.execute(f"CREATE OR REPLACE SECRET coaudit ({', '.join(_access())})")
 

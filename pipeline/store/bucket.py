@@ -13,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ...schemas.url import shown_url
 from ..errors import StoreError
 from . import disk
 from .locks import reason, without_password
@@ -51,9 +52,12 @@ class Bucket:
         self.scheme, _, place = url.partition("://")
         self.url = f"{self.scheme}://{place.strip('/')}"
         self._store: Any = None
-        if self.scheme not in SCHEMES or not place.strip("/"):
+        if self.scheme not in SCHEMES or not place.strip("/") or shown_url(url) != url:
             known = ", ".join(f"{one}://BUCKET/NAME" for one in SCHEMES)
-            raise StoreError(f"{self}: a workspace is a folder or lies at {known}")
+            raise StoreError(
+                f"{shown_url(url)}: a workspace is a folder or lies at {known}; "
+                "keys come from the environment"
+            )
         try:
             import_module("obstore")
         except ImportError as error:
@@ -212,7 +216,7 @@ class Bucket:
         except (BaseError, OSError, ValueError) as error:
             about = f"{self}/{name}".rstrip("/")
             if any(sign in str(error) for sign in _AWAY) and not _lacks_access(str(error)):
-                where = endpoint() or f"{self.scheme}://"
+                where = shown_url(endpoint()) or f"{self.scheme}://"
                 raise StoreError(
                     f"{about}: the object store does not answer at {where}: look at the network and at "
                     "AWS_ENDPOINT_URL, or whatever says where it is"

@@ -79,7 +79,9 @@ def who() -> str:
 
 def without_password(text: str) -> str:
     """Text with no password of a connection string or URL in it."""
-    text = re.sub(r"(password\s*=\s*)('(?:[^'\\]|\\.)*'|\"[^\"]*\"|\S+)", r"\1...", text, flags=re.IGNORECASE)
+    text = re.sub(
+        r"(password\s*=\s*)('(?:[^'\\]|\\.)*'?|\"[^\"]*\"?|\S+)", r"\1...", text, flags=re.IGNORECASE
+    )
     return re.sub(r"(\w+://[^\s/:@]*):\S*@", r"\1:...@", text)
 
 

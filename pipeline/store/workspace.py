@@ -135,6 +135,11 @@ class Workspace:
         given = str(self.settings.get("store", ""))
         if not given:
             return str(self.database)
+        if (scheme := re.match(r"[A-Za-z][\w+.-]+:", given)) and scheme[0] != "ducklake:":
+            raise StoreError(
+                f"{self.path / 'coaudit.toml'}: `store` must be the path of a file, ducklake:sqlite:PATH or "
+                f"ducklake:postgres:CONNECTION, got {scheme[0]}..."
+            )
         kind = next((kind for kind in ("ducklake:sqlite:", "ducklake:") if given.startswith(kind)), "")
         return given if kind == "ducklake:" else kind + self.beside(given.removeprefix(kind))
 

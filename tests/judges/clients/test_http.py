@@ -224,6 +224,7 @@ def test_what_others_send_with_httpx_is_left_alone() -> None:
         ("https://host/v1?api-key=secret#part", "https://host/v1"),
         ("redis://:word@host:6379/0", "redis://host:6379/0"),
         ("http://[bad", "(not a URL)"),
+        ("me:word@host/v1", "me:host/v1"),
     ],
 )
 def test_a_url_is_shown_without_what_may_be_a_secret(url: str, shown: str) -> None:

@@ -16,6 +16,7 @@ import pytest
 
 from coaudit.annotation.labelstudio import server
 from tests.conftest import Coaudit
+from tests.pipeline.stores import made
 
 SERVES = """
 import http.server, os, pathlib, time
@@ -129,3 +130,19 @@ def test_a_slow_start_is_told_and_one_that_never_answers_ends_in_time(
         server.wait(process, port, log, seconds=2, say=said.append)
     assert process.poll() is not None
     assert any("it makes its database (only the first time)" in line for line in said)
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("htp://me:hunter2@h", "got 'htp://h'"),
+        ("http://me:hunter2@h", "more than 'http://h'"),
+        ("https://h/ls?key=hunter2", "more than 'https://h/ls'"),
+    ],
+)
+def test_an_address_with_a_secret_is_refused_before_it_stands_in_a_ledger_and_not_shown(
+    coaudit: Coaudit, workspace: Path, url: str, said: str
+) -> None:
+    made(workspace)
+    told = coaudit("labelstudio", "pull", status=2, LABEL_STUDIO_API_KEY="key", LABEL_STUDIO_URL=url)
+    assert said in told.err and "hunter2" not in told.err

@@ -497,3 +497,51 @@ def test_a_table_that_goes_to_no_terminal_has_room_for_its_ids(
     monkeypatch.setenv("COLUMNS", "40")
     table("", ["id", "native_id", "system", "note"], [row])
     assert max(map(len, capsys.readouterr().out.splitlines())) <= 40
+
+
+WORD = "hunter2"
+LAKE = "ducklake:postgres:host=127.0.0.1 port=1 "
+
+
+@pytest.mark.parametrize(
+    ("settings", "arguments", "said"),
+    [
+        (f'store = "{LAKE}password=\'{WORD} x"', ["study", "show"], "password=..."),
+        (f'store = "{LAKE}password={WORD}"', ["study", "show", "--json"], "password=..."),
+        (f'store = "postgres:host=h password={WORD}"', ["metrics"], "got postgres:..."),
+        (f'store = "postgresql://me:{WORD}@h/db"', ["metrics"], "got postgresql:..."),
+        (f'store = "s3://me:{WORD}@bucket/x.duckdb"', ["study", "show", "--json"], "got s3:..."),
+        ("", ["--workspace", f"ftp://me:{WORD}@h/x", "metrics"], "ftp://h/x: a workspace is a folder"),
+        ("", ["--workspace", f"s3://me:{WORD}@b/x", "metrics"], "s3://b/x: a workspace is a folder"),
+        ("", ["--workspace", f"s3://b/x?key={WORD}", "metrics"], "keys come from the environment"),
+        ("", ["follow", ".", "--webhook", f"htp://me:{WORD}@h/x"], "got 'htp://h/x'"),
+        ("", ["follow", ".", "--metrics", f"me:{WORD}@h/x"], "got 'me:h/x'"),
+    ],
+)
+def test_a_word_that_is_secret_is_in_no_message_and_no_file_name_however_wrong_its_place_is(
+    workspace: Path,
+    coaudit: Coaudit,
+    settings: str,
+    arguments: list[str],
+    said: str,
+) -> None:
+    workspace.mkdir()
+    (workspace / "coaudit.toml").write_text(settings)
+    told = coaudit(*arguments, status=None)
+    assert said in told.err + told.out and WORD not in told.err + told.out
+    assert not [path for path in workspace.parent.rglob("*") if WORD in path.name]
+
+
+@pytest.mark.parametrize(
+    "place", ["ftp://me:{}@h/x", "s3://me:{}@bucket/x", "s3://bucket/x?s3_secret_access_key={}"]
+)
+def test_the_place_of_a_lakes_files_has_no_key_in_it_since_the_catalog_keeps_it(
+    workspace: Path, coaudit: Coaudit, place: str
+) -> None:
+    pytest.importorskip("duckdb_extension_ducklake", reason="the extra `lake` is not installed")
+    workspace.mkdir()
+    lake = f'store = "ducklake:sqlite:catalog.db"\ndata = "{place.format(WORD)}"\n'
+    (workspace / "coaudit.toml").write_text(lake)
+    told = coaudit("ingest", Path(__file__).parent, status=1)
+    assert WORD not in told.err and "/x: " in told.err
+    assert not (workspace / "catalog.db").exists()
