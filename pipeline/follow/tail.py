@@ -132,6 +132,9 @@ class Tail:
         self.sink.quarantine(str(path), watched.quarantined, anew=True)
 
     def _source(self, path: Path, watched: Watched, content: str) -> Source:
+        """A source; one that was recorded in the workspace itself is found there wherever that is moved."""
+        above = self.sink.store.workspace.path.absolute()
+        inside = path.absolute().is_relative_to(above)
         return Source(
             path=str(path.absolute()),
             system=watched.system,
@@ -139,6 +142,7 @@ class Tail:
             options=self.options,
             trajectory_ids=watched.ids,
             ingested=ledger.now(),
+            copied=str(path.absolute().relative_to(above)) if inside else None,
         )
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from coaudit.pipeline.follow import stdin
 from coaudit.pipeline.follow.sink import Sink
 from coaudit.pipeline.follow.tail import Tail
 from coaudit.pipeline.ingest.rebuild import rebuild
@@ -233,3 +234,18 @@ def test_what_is_on_standard_input_already_is_taken_in_before_it_stops(
         )
     assert f"{len(CORPUS)} trajectories".encode() in done.stderr
     assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.long
+def test_what_came_on_standard_input_is_found_again_in_a_workspace_that_was_moved(
+    tail: Tail, workspace: Path, tmp_path: Path
+) -> None:
+    recording = stdin.place(tail.sink.store.workspace)
+    recording.parent.mkdir(parents=True)
+    sessions(recording)
+    tail.roots[:] = [recording]
+    before = look(tail)
+    assert before
+    moved = Store(Workspace(workspace.rename(tmp_path / "moved to another place")))
+    assert not rebuild(moved).quarantined
+    assert stored(moved) == before
