@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import streamlit as st
 
 from ...pipeline.analyze import compare, failures
+from ...pipeline.analyze.compare import MEAN
 from ...pipeline.analyze.totals import OUTCOME
 from ...pipeline.report import Number, Table
 from ...pipeline.report.names import named
@@ -23,6 +24,8 @@ from ..sidebar import address
 from . import beside
 
 Row = dict[str, Any]
+Own = Mapping[tuple[str, str, str, str], tuple[float | None, int]]
+"""(Codebook, code, rater, group) -> that rater's own share of trajectories with the code, and of how many."""
 MANY = 20_000
 """Trajectories from which on a comparison waits to be asked for."""
 
@@ -91,22 +94,21 @@ def _pairs(arms: Sequence[Row]) -> dict[str, list[str]]:
     return pairs
 
 
-def raw(
-    store: Store, by: str, only: Selection, books: Sequence[str]
-) -> dict[tuple[str, str, str], tuple[float | None, int]]:
-    """(Code, rater, group) -> that rater's own share of trajectories with the code, and of how many."""
+def raw(store: Store, by: str, only: Selection, books: Sequence[str]) -> Own:
+    """What each rater of the codebooks has of each group by itself."""
     return {
-        (share.code, share.rater, share.group[0]): (share.rate, share.n)
+        (book, share.code, share.rater, share.group[0]): (share.rate, share.n)
         for book in books
         for share in failures.shares(store, by=(by,), codebook=book, only=only)
         if share.category != share.code
     }
 
 
-def names(store: Store) -> dict[str, str]:
-    """Code -> its name, of all codebooks."""
+def names(store: Store) -> dict[tuple[str, str], str]:
+    """Codebook and code -> the code's name."""
     with store.reading() as connection:
-        return dict(connection.execute("SELECT code, code_name FROM codebooks").fetchall())
+        rows = connection.execute("SELECT name, code, code_name FROM codebooks").fetchall()
+    return {(book, code): name for book, code, name in rows}
 
 
 def _turned(row: Row, first: str) -> Row:
@@ -137,11 +139,11 @@ def _sorted(rows: Sequence[Row]) -> list[Row]:
 def coded(
     rows: Sequence[Row],
     by: str,
-    own: dict[tuple[str, str, str], tuple[float | None, int]],
-    called: dict[str, str],
+    own: Own,
+    called: Mapping[tuple[str, str], str],
 ) -> Table:
     """Modes and other codes of whole trajectories; a judge's own share beside the corrected one."""
-    lines = [_coded(row, by, own, called.get(row["metric"], "")) for row in _sorted(rows)]
+    lines = [_coded(row, by, own, called) for row in _sorted(rows)]
     return Table(
         name="compared_codes",
         title="Failure modes and other codes",
@@ -156,22 +158,28 @@ def coded(
 
 
 def _coded(
-    row: Row, by: str, own: dict[tuple[str, str, str], tuple[float | None, int]], name: str
+    row: Row,
+    by: str,
+    own: Own,
+    called: Mapping[tuple[str, str], str],
 ) -> tuple[Cell, ...]:
-    rater = row["rater"] or "people"
-    corrected = row["basis"].startswith("corrected")
+    book, metric, rater = str(row["question"]), str(row["metric"]), row["rater"] or "people"
+    name = called.get((book, metric))
+    share = not metric.endswith(MEAN)
+    # Only a code that is present or absent has sessions of its own: labels and means are of all.
+    found: tuple[tuple[str, str], ...] = (("code", metric),) if name is not None else ()
+    found += (("found_by", str(row["rater"])),) if found and row["rater"] else ()
     cells = []
     for group, value in zip(row["groups"], (row["first"], row["second"]), strict=True):
-        share, n = own.get((row["metric"], rater, group), (None, 0))
-        found = (("found_by", str(row["rater"])),) if row["rater"] else ()
-        of = (place(by, group), ("code", str(row["metric"])), *found)
-        if not corrected:
-            cells.append(Number(value, n=n or None, percent=True, reason=row["reason"], of=of))
+        rate, n = own.get((book, metric, rater, group), (None, 0))
+        of = (place(by, group), *found)
+        if not row["basis"].startswith("corrected"):
+            cells.append(Number(value, n=n or None, percent=share, reason=row["reason"], of=of))
             continue
         made = Number(value, percent=True, reason=row["reason"])
-        cells.append(Number(share, n=n, percent=True, reason="not rated", of=of, mark=" → " + made.text))
-    found = (("code", str(row["metric"])), *((("found_by", str(row["rater"])),) if row["rater"] else ()))
-    return (row["metric"], name, rater, *cells, _difference(row, found, percent=True), _p(row))
+        cells.append(Number(rate, n=n, percent=True, reason="not rated", of=of, mark=" → " + made.text))
+    said = called.get((book, metric.removesuffix(MEAN).partition(": ")[0]), "")
+    return (metric, name or said, rater, *cells, _difference(row, found, percent=share), _p(row))
 
 
 def _read(metric: str) -> tuple[str, str]:

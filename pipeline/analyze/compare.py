@@ -33,6 +33,8 @@ MEASURED = "measured"
 JUDGE_ONLY = "judge only: its errors are not corrected"
 OWN_LABELS = "the rater's own labels"
 SEPARATOR = chr(31)
+MEAN = " (mean)"
+"""Ends the name of a code on a scale, of which the mean is compared."""
 METRICS = "metrics"
 """The question of all that is measured; those of codes are their codebooks."""
 
@@ -327,7 +329,7 @@ def _answers(connection: duckdb.DuckDBPyConnection, book: Codebook) -> tuple[Bou
     if book.binary:
         kinds = [(book.positive, "")]
     elif book.level != "nominal":
-        kinds = [(None, " (mean)")]
+        kinds = [(None, MEAN)]
     for answer, named in kinds:
         values = [book.name, list(book.labels), answer, named]
         execute(connection, "INSERT INTO answers VALUES (?, ?, ?, ?)", values).fetchall()

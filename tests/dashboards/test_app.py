@@ -154,7 +154,11 @@ def test_a_against_b_has_all_codes_and_metrics_and_leads_to_the_sessions(here: P
     assert {question["groups"][0] for question in rows} == {pair[0]}
     coded = [row for row in rows if row["question"] != "metrics" and row["effect"] is not None]
     own = view.raw(store, "condition", Selection(), sorted({one["question"] for one in coded}))
-    there = [one for one in coded if own.get((one["metric"], one["rater"], pair[1]), (None,))[0] is not None]
+    there = [
+        one
+        for one in coded
+        if own.get((one["question"], one["metric"], one["rater"], pair[1]), (None,))[0] is not None
+    ]
     row = max(there, key=lambda one: abs(one["effect"]))
     turned = view._turned(row, pair[1])
     assert (turned["effect"], turned["low"]) == (-row["effect"], row["high"] and -row["high"])
@@ -182,6 +186,29 @@ def test_a_compared_rate_is_a_percentage_and_leads_to_sessions_by_what_is_behind
     }
     percents = {name: cell.percent for name, cell in shown.items() if isinstance(cell, Number)}
     assert {name for name, percent in percents.items() if percent} == {"Success rate"}, "as on other pages"
+
+
+def test_a_mean_on_a_scale_is_no_percentage_and_codes_of_two_codebooks_keep_their_names() -> None:
+    row = {"by": "condition", "groups": ["a", "b"], "rater": "judge", "reason": None, "effect": 1.5, "n": 8}
+    row |= {"first": 3.5, "second": 2.0, "low": -1.2, "high": 3.1, "p_value": 0.1, "p_adjusted": 0.1}
+    asked = [("failures", "C.1"), ("mine", "C.1"), ("quality", "overall (mean)"), ("kinds", "tone: rude")]
+    names = {
+        ("failures", "C.1"): "Silent start",
+        ("mine", "C.1"): "My own",
+        ("quality", "overall"): "Overall quality",
+        ("kinds", "tone"): "Tone",
+    }
+    own = {("failures", "C.1", "judge", "a"): (0.5, 3), ("mine", "C.1", "judge", "a"): (0.25, 4)}
+    rows = [row | {"question": book, "metric": metric, "basis": "judge only"} for book, metric in asked]
+    lines = [view._coded(one, "condition", own, names) for one in rows]
+    assert [line[1] for line in lines] == ["Silent start", "My own", "Overall quality", "Tone"]
+    cells = [(line[3], line[5]) for line in lines]
+    assert [cell.n for cell, _ in cells if isinstance(cell, Number)] == [3, 4, None, None]
+    shown = [[cell.text for cell in pair if isinstance(cell, Number)] for pair in cells]
+    assert shown[2:] == [["3.50", "+1.50"], ["350 %", "+150 %"]]
+    assert [dict(cell.of).get("code") for cell, _ in cells if isinstance(cell, Number)] == [
+        *("C.1", "C.1", None, None)
+    ], "a mean, or a label of several, is of all sessions"
 
 
 def test_a_balance_of_sessions_without_a_task_has_the_colour_that_the_legend_says() -> None:
