@@ -29,6 +29,8 @@ KAPPAS = ("cohen_kappa", "mean_cohen_kappa", "mean_judge_human_kappa")
 COLUMNS = ("unit", "rater", "label")
 JUDGES = "units that two judges rated"
 """The population of what judges say of each other."""
+PEOPLE = "units that two people labelled"
+"""That of what people say of each other."""
 
 
 def of_workspace(store: Store, names: Sequence[str] = (), margins: Margins = "paired") -> list[Agreement]:
@@ -216,7 +218,7 @@ def among(rows: Iterable[Agreement], people: Collection[str]) -> Agreement | Non
 
 def _people(code: Rated, part: Population, margins: Margins) -> Iterator[Agreement]:
     if len(code.humans) > 1 or (code.humans and not code.judges):
-        yield from _agreement(code, code.humans, _named(part, "units that two people labelled"), margins)
+        yield from _agreement(code, code.humans, _named(part, PEOPLE), margins)
 
 
 def _met(code: Rated, judge: str, people: Rated | None = None) -> Iterator[Population]:

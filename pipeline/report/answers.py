@@ -201,7 +201,7 @@ def trust(rows: Sequence[Agreement], every: Sequence[Rate]) -> Answer:
     titles = codebooks.titles((r.codebook, r.code) for r in labelled)
     corrected = {(titles[r.codebook, r.code], r.judge or ""): r for r in labelled}
     if not corrected:
-        return Answer(question, _unlabelled(rows), None, "coaudit sample --codebook CODEBOOK")
+        return _open(question, rows, every)
     kappas = {key: row for key, rate in corrected.items() if (row := _kappa(rows, rate))}
     ranked = sorted(corrected, key=lambda key: (-corrected[key].n_human, key))
     table = Table(
@@ -277,18 +277,33 @@ def _counted(
     )
 
 
-def _unlabelled(rows: Sequence[Agreement]) -> tuple[str, ...]:
+def _open(question: str, rows: Sequence[Agreement], every: Sequence[Rate]) -> Answer:
+    """Where no judge can be held against people: what lacks, and how far those who rated agree."""
+    books = [row.codebook for row in every if row.n_human]
+    books += [str(row.codebook) for row in rows if _whole(row, agreement.PEOPLE)]
+    if books:
+        sentence = "No judge rated what people labelled, so nothing is known of how often one is right."
+        said = _among(rows, agreement.PEOPLE, "People among themselves agree {}.")
+        return Answer(question, (sentence, *said), None, f"coaudit judge --codebook {books[0]} --model MODEL")
     sentence = "Nobody has labelled a unit, so nothing is known of how often the judge is right."
-    alphas = [row for row in rows if row.coefficient == "krippendorff_alpha" and row.value is not None]
+    alike = "Judges among themselves agree {}, which is no proof: they may err alike."
+    said = _among(rows, agreement.JUDGES, alike)
+    return Answer(question, (sentence, *said), None, "coaudit sample --codebook CODEBOOK")
+
+
+def _among(rows: Sequence[Agreement], population: str, sentence: str) -> tuple[str, ...]:
+    """A sentence with the least and the greatest alpha of a population; none where it has none."""
+    alphas = [row for row in rows if _whole(row, population) and row.value is not None]
     if not alphas:
-        return (sentence,)
-    least = min(alphas, key=lambda row: (row.value or 0, row.code))
-    most = max(alphas, key=lambda row: (row.value or 0, row.code))
-    return (
-        sentence,
-        f"Judges among themselves agree from α = {least.value:.2f} ({least.code}) to {most.value:.2f} "
-        f"({most.code}), which is no proof: they may err alike.",
-    )
+        return ()
+    ranked = sorted(alphas, key=lambda row: (row.value or 0, row.code))
+    least, most = (f"α = {row.value:.2f} ({row.code})" for row in (ranked[0], ranked[-1]))
+    return (sentence.format(f"by {least}" if len(ranked) == 1 else f"from {least} to {most}"),)
+
+
+def _whole(row: Agreement, population: str) -> bool:
+    """Whether a row is the alpha of a population, or of a part of it."""
+    return row.coefficient == "krippendorff_alpha" and (row.population or "").startswith(population)
 
 
 def _said(number: Number) -> str:

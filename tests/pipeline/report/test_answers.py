@@ -12,7 +12,7 @@ import pytest
 from coaudit.pipeline import codebooks
 from coaudit.pipeline.analyze import metrics, rates
 from coaudit.pipeline.report import answers, methods, modes
-from coaudit.pipeline.report.tables import Number
+from coaudit.pipeline.report.tables import Answer, Number
 from coaudit.pipeline.report.text import brief
 from coaudit.pipeline.store import Store
 from coaudit.schemas import Event, Outcome, Participant, Trajectory
@@ -235,3 +235,37 @@ def test_logs_without_an_outcome_say_how_to_add_one(tmp_path: Path) -> None:
         tmp_path / "open", [run("one", 0, 1).model_copy(update={"outcomes": (), "system": "own"})]
     )
     assert any("outcomes import" in sentence for sentence in answers.teamwork(store).sentences)
+
+
+def test_labels_of_people_without_a_judge_are_no_word_of_judges(tmp_path: Path) -> None:
+    runs = [run("one", n, 1) for n in range(8)]
+
+    def labelled(name: str, raters: dict[str, str]) -> Answer:
+        store = holding(tmp_path / name, runs)
+        marks = [(t.id, rater, kind, n) for n, t in enumerate(runs) for rater, kind in raters.items()]
+        rate(
+            store,
+            [
+                verdict(
+                    key,
+                    None,
+                    "failures",
+                    "present" if n % 2 or (n == 0 and rater == "eva") else "absent",
+                    code=CODE,
+                    rater=rater,
+                    rater_kind=kind,
+                )
+                for key, rater, kind, n in marks
+            ],
+        )
+        return answers.answers(store)[2]
+
+    people = labelled("people", {"eva": "human", "tom": "human"})
+    assert people.sentences[0].startswith("No judge rated what people labelled")
+    assert people.sentences[1] == "People among themselves agree by α = 0.76 (C.1)."
+    assert people.further == "coaudit judge --codebook failures --model MODEL"
+    judges = labelled("judges", {"eva": "llm", "tom": "llm"})
+    assert judges.sentences[0].startswith("Nobody has labelled a unit")
+    assert judges.sentences[1].startswith(
+        "Judges among themselves agree by α = 0.76 (C.1), which is no proof"
+    )
