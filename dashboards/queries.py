@@ -110,14 +110,28 @@ def course(store: Store, only: Selection) -> Rows:
 
 
 def moments(store: Store, only: Selection) -> Rows:
-    """When confirmations and halts happen: how many in each tenth of a session, by rater."""
+    """When confirmations and halts happen: how many in each tenth of a session, by rater.
+
+    `trajectories` are those that `metrics` counts them in, and `rated` is the share of their units that have
+    an answer.
+    """
     query = f"""
+        WITH seen AS (
+            SELECT p.codebook, p.rater, p.trajectory_id, sum(p.units) AS units, sum(p.answered) AS answered
+            FROM processed p JOIN trajectories t ON t.id = p.trajectory_id
+            WHERE p.codebook IN ('confirmation', 'halting') AND p.spoken AND {{where}}
+            GROUP BY ALL HAVING bool_or(p.party = 'human')
+        ), sizes AS (
+            SELECT codebook, rater, count(*) AS trajectories, sum(answered) / sum(units) AS rated
+            FROM seen GROUP BY ALL
+        )
         SELECT c.codebook, c.rater,
             least({PARTS - 1}, c.event * {PARTS} // greatest(1, t.n_events)) + 1 AS part,
-            count(*) AS events, (SELECT count(*) FROM trajectories t WHERE {{where}}) AS trajectories
+            count(*) AS events, s.trajectories, s.rated
         FROM counted_ratings c JOIN trajectories t ON t.id = c.trajectory_id
-        WHERE c.codebook IN ('confirmation', 'halting') AND c.label = c.positive
-            AND NOT c.opening AND {{where}}
+        SEMI JOIN seen USING (codebook, rater, trajectory_id)
+        JOIN sizes s ON s.codebook = c.codebook AND s.rater = c.rater
+        WHERE c.label = c.positive AND NOT c.opening
         GROUP BY ALL ORDER BY ALL
     """
     return _rows(store, query, only)

@@ -237,7 +237,10 @@ def _course(only: Selection) -> None:
 def _moments(only: Selection, rater: str | None) -> None:
     rows = with_quiet_parts([row for row in ask(queries.moments, only) if row["rater"] == rater])
     for row in rows:
-        row["rate"] = 100 * row["events"] / max(1, row["trajectories"])
+        row["rate"] = 100 * row["events"] / row["trajectories"] / row["rated"]
+    sessions = max((row["trajectories"] for row in rows), default=0)
+    partly = any(row["rated"] < 1 for row in rows)
+    more = "; units that are not rated are taken to be like the others" if partly else ""
 
     def draw(data: alt.Data) -> alt.Chart:
         return (
@@ -258,7 +261,8 @@ def _moments(only: Selection, rater: str | None) -> None:
         draw,
         key="moments",
         alternative="Confirmations and halts per hundred sessions along the session",
-        note=f"{_sum(rows, 'events'):,} confirmations and halts, by {rater}.",
+        note=f"{_sum(rows, 'events'):,} confirmations and halts, by {rater}, of {sessions:,} sessions with "
+        f"messages and a human{more}.",
         metrics=("effective_confirmations", "halting_messages"),
         empty="Nothing is rated: run `coaudit judge --codebook confirmation --codebook halting`.",
     )

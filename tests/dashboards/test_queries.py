@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from coaudit.dashboards import queries
 from coaudit.dashboards.drawing import groups
 from coaudit.dashboards.views import process
 from coaudit.pipeline.analyze.metrics import metrics
+from coaudit.pipeline.analyze.process import CODEBOOKS
 from coaudit.pipeline.store import Selection, Store, Workspace
 from tests.pipeline.stores import made, rate, take, verdict
 from tests.pipeline.systems.cogym.folders import AGENT, USER, Log
@@ -57,6 +59,19 @@ def test_a_game_with_several_readings_of_a_measure_counts_once_and_by_its_own(lo
     others = {row.trajectory for row in each} - games
     assert sum(r["trajectories"] for r in rows if r["group"] != "coblock") == len(others)
     assert all(row["high"] <= 0.5 for row in rows), "an even split is in the last bin"
+
+
+def test_confirmations_and_halts_along_the_session_add_up_to_what_metrics_says_of_it(looked: Path) -> None:
+    store = Store(Workspace(looked), read_only=True)
+    names = {CODEBOOKS[name]: name for name in ("effective_confirmations", "halting_messages")}
+    shown: defaultdict[tuple[str, str], float] = defaultdict(float)
+    for row in queries.moments(store, Selection()):
+        share = row["events"] / row["trajectories"] / row["rated"]
+        shown[names[row["codebook"]], row["rater"]] += share
+    said = metrics(store, names=tuple(names.values()))
+    expected = {(row.metric, str(row.rater)): row.value for row in said if row.value}
+    assert dict(shown) == pytest.approx(expected)
+    assert {row.missing > 0 for row in said} == {True}, "sessions without messages are none of them"
 
 
 def test_lists_tell_the_setting_and_the_system_apart(looked: Path) -> None:
