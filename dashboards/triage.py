@@ -53,10 +53,18 @@ _OF = {
 }
 SHOWN = ("found", "outcome", "differ", "tokens", "cost")
 _METRIC = """
-    SELECT trajectory_id, arg_min(value, coalesce(scoring, '')) AS value FROM measures
-    WHERE metric = ? AND participant IS NULL AND coalesce(definition, 'released') = 'released'
+    WITH of_metric AS (
+        FROM measures
+        WHERE metric = ? AND participant IS NULL AND coalesce(definition, 'released') = 'released'
+    ), raters AS (
+        SELECT rater FROM of_metric WHERE value IS NOT NULL
+        GROUP BY rater ORDER BY rater = ? DESC NULLS LAST, rater = 'gold' DESC, count(*) DESC, rater LIMIT 1
+    )
+    SELECT trajectory_id, arg_min(value, coalesce(scoring, '')) AS value
+    FROM of_metric JOIN raters ON of_metric.rater IS NOT DISTINCT FROM raters.rater
     GROUP BY ALL
 """
+"""A measure by one rater, the wanted one if they rated: raters are never mixed."""
 
 
 def listed(
@@ -72,12 +80,12 @@ def listed(
 ) -> tuple[Rows, int]:
     """Trajectories of a selection (with a failure that a rater found), and how many there are in all.
 
-    `words` are looked for in ids and in what was said and done. `order` is one of ORDERS or a metric, of
-    which the greatest come first; what has no value comes last. Each row has the event that is cited or
-    that has the words, where there is one.
+    `words` are looked for in ids and in what was said and done. `order` is one of ORDERS or a metric (by
+    `rater`, if that one rated it), of which the greatest come first; what has no value comes last. Each row
+    has the event that is cited or that has the words, where there is one.
     """
     body, parameters = _body(only, code, rater, words)
-    value, given, direction = _order(order)
+    value, given, direction = _order(order, rater)
     query = f"""
         SELECT hits.id, hits.cited, hits.rationale, o.value FROM ({body}) hits
         LEFT JOIN ({value}) o ON o.trajectory_id = hits.id
@@ -91,11 +99,11 @@ def listed(
     return [{**about[row["id"]], **row, **named} for row in hits], total
 
 
-def _order(order: str) -> tuple[str, list[str], str]:
+def _order(order: str, rater: str | None) -> tuple[str, list[str | None], str]:
     if order in ORDERS:
         name, direction = ORDERS[order]
         return _OF[name], [], direction
-    return _METRIC, [order], "DESC"
+    return _METRIC, [order, rater], "DESC"
 
 
 def _body(only: Selection, code: str | None, rater: str | None, words: str) -> tuple[str, list[Any]]:

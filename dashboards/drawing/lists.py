@@ -11,6 +11,8 @@ from .markup import link
 
 Row = dict[str, Any]
 LONG = 48
+WORDS = 200
+"""Letters of a reason or a name that a list has room for."""
 HEADS = {
     "native_id": "Trajectory",
     "said_by": "Said by",
@@ -57,8 +59,12 @@ def _cell(name: str, value: Any) -> str:
     if name == "started":
         return str(value)[:10]
     if isinstance(value, float):
-        return f"{value:.2g}"
-    return f"{value:,}" if isinstance(value, int) else str(value)[:200]
+        return f"{value:.2g}" if abs(value) < 1 else f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
+    return f"{value:,}" if isinstance(value, int) else _cut(str(value))
+
+
+def _cut(words: str) -> str:
+    return words if len(words) <= WORDS else f"{words[:WORDS]} …"
 
 
 def _short(name: str) -> str:

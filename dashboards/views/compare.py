@@ -26,7 +26,9 @@ from . import beside
 Row = dict[str, Any]
 Own = Mapping[tuple[str, str, str, str], tuple[float | None, int]]
 """(Codebook, code, rater, group) -> that rater's own share of trajectories with the code, and of how many."""
-MANY = 20_000
+PARTIES = (" of human", " of agent")
+"""Ends the name of a metric that each kind of party has for itself."""
+MANY = 2_000
 """Trajectories from which on a comparison waits to be asked for."""
 
 
@@ -193,17 +195,14 @@ def measured(rows: Sequence[Row], by: str) -> Table:
     lines = []
     for row in _sorted(rows):
         name, scoring = _read(row["metric"])
-        measure = OF_ONE.get(name, name)
-        share = name in PERCENT
+        share, order = name in PERCENT, _order(name, row["rater"])
         values = zip(row["groups"], (row["first"], row["second"]), strict=True)
         cells = (
-            Number(v, percent=share, reason=row["reason"], of=(place(by, group), ("sort", measure)))
+            Number(v, percent=share, reason=row["reason"], of=(place(by, group), *order))
             for group, v in values
         )
         said = named(name, scoring or None)
-        lines.append(
-            (said, row["rater"] or "", *cells, _difference(row, (("sort", measure),), percent=share), _p(row))
-        )
+        lines.append((said, row["rater"] or "", *cells, _difference(row, order, percent=share), _p(row)))
     return Table(
         name="compared_metrics",
         title="Process and outcome",
@@ -214,6 +213,13 @@ def measured(rows: Sequence[Row], by: str) -> Table:
         heads=2,
         empty="Nothing is measured in both.",
     )
+
+
+def _order(metric: str, rater: str | None) -> tuple[tuple[str, str], ...]:
+    """What lists sessions by a metric; nothing for one of a kind of party, which a session may have twice."""
+    if metric.endswith(PARTIES) and not metric.startswith(OUTCOME):
+        return ()
+    return (("sort", OF_ONE.get(metric, metric)), *((("found_by", rater),) if rater else ()))
 
 
 def _heads(rows: Sequence[Row]) -> tuple[str, ...]:

@@ -41,6 +41,8 @@ def _list(only: Selection) -> None:
     rows, total = ask(triage.listed, only, code=code, rater=rater, words=words, order=order, first=first)
     if code:
         st.text(f"with {code} found{f' by {rater}' if rater else ''}: {total:,}")
+    elif metric and rater:
+        st.text(f"{_spoken(metric)}, rated by {rater}")
     if not rows:
         st.info("No trajectory fits. Loosen the filters, or run `coaudit ingest PATH`.")
         return

@@ -188,6 +188,21 @@ def test_a_compared_rate_is_a_percentage_and_leads_to_sessions_by_what_is_behind
     assert {name for name, percent in percents.items() if percent} == {"Success rate"}, "as on other pages"
 
 
+def test_a_compared_metric_leads_to_a_list_that_has_it_by_the_rater_it_is_of() -> None:
+    row = {"by": "condition", "groups": ["a", "b"], "reason": None, "effect": 0.5, "n": 8}
+    row |= {"first": 0.75, "second": 0.25, "low": None, "high": None, "p_value": 0.1, "p_adjusted": 0.1}
+    asked = [("halting_messages", "ann"), ("messages of human", None), ("outcome:use of human", None)]
+    rows = [row | {"metric": name, "rater": rater} for name, rater in asked]
+    cells = {str(line[0]): line[2] for line in view.measured(rows, "condition").rows}
+    places = {name: dict(cell.of) for name, cell in cells.items() if isinstance(cell, Number)}
+    own = {"condition": "a"}
+    assert places == {
+        "Halting messages (CA−)": own | {"sort": "halting_messages", "found_by": "ann"},
+        "Messages of human": own,
+        "Outcome: use of human": own | {"sort": "outcome:use of human"},
+    }, "a session has no one number of its people"
+
+
 def test_a_mean_on_a_scale_is_no_percentage_and_codes_of_two_codebooks_keep_their_names() -> None:
     row = {"by": "condition", "groups": ["a", "b"], "rater": "judge", "reason": None, "effect": 1.5, "n": 8}
     row |= {"first": 3.5, "second": 2.0, "low": -1.2, "high": 3.1, "p_value": 0.1, "p_adjusted": 0.1}

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from coaudit.dashboards import triage
+from coaudit.dashboards.drawing import lists
 from coaudit.pipeline.store import Selection, Store
 from coaudit.schemas import Action, Event, Outcome, Participant, Trajectory
 from tests.pipeline.stores import holding, rate, verdict
@@ -73,6 +74,31 @@ def test_sessions_are_sorted_by_what_is_wrong_and_what_is_unknown_comes_last(sto
     rows, _ = triage.listed(store, Selection())
     told = {row["id"]: (row["found"], row["outcome"], row["differ"], row["tokens"]) for row in rows}
     assert told == {"aa": (None, 1.0, None, 15), "bb": (2, 0.0, None, 15), "cc": (1, None, 1, 15)}
+
+
+@pytest.mark.long
+def test_a_list_by_a_rated_metric_is_of_one_rater_the_wanted_one_if_there(store: Store) -> None:
+    said = {"eva": ("no", "no", "no"), "m": ("yes", "yes", "yes"), "tom": ("yes",)}
+    lines = [
+        verdict("bb", event, "halting", label, rater=rater, rater_kind="llm" if rater == "m" else "human")
+        for rater, labels in said.items()
+        for event, label in enumerate(labels, 1)
+    ]
+    rate(store, lines)
+
+    def values(rater: str | None) -> dict[str, float | None]:
+        rows, _ = triage.listed(store, Selection(), order="halting_messages", rater=rater)
+        return {row["id"]: row["value"] for row in rows}
+
+    assert values("m") == {"bb": 3, "aa": 0, "cc": 0}
+    assert values("tom") == {"aa": 0, "cc": 0, "bb": None}, "two of three are not rated"
+    assert values(None) == values("nobody") == values("eva") == {"aa": 0, "bb": 0, "cc": 0}
+
+
+def test_a_number_of_a_list_is_written_out() -> None:
+    shown = [lists._cell("value", value) for value in (0.0312, 0.5, 12.0, 120.0, 1234.5, 295.46876)]
+    assert shown == ["0.031", "0.5", "12", "120", "1,234", "295.5"]
+    assert lists._cell("rationale", "x" * 300).endswith("x …"), "what is cut says so"
 
 
 @pytest.mark.long
