@@ -15,6 +15,7 @@ LABELS = {
     "setting": "Setting",
     "condition": "Condition",
     "task": "Task",
+    "agent": "Agent",
     "agent_model": "Agent model",
     "tags": "Tag",
 }
@@ -35,10 +36,12 @@ def chosen() -> Selection:
 
 
 def _many(name: str, options: list[str]) -> tuple[str, ...]:
-    if not options:
+    """What is picked of a column; a value that the address names counts, though no choice has it."""
+    named = [value for value in st.query_params.get_all(name) if value not in options]
+    if not options and not named:
         return ()
-    picked = st.multiselect(LABELS[name], options, key=name, bind="query-params", placeholder="all")
-    return tuple(picked)
+    every = [*options, *dict.fromkeys(named)]
+    return tuple(st.multiselect(LABELS[name], every, key=name, bind="query-params", placeholder="all"))
 
 
 def _freshness() -> None:
@@ -58,8 +61,11 @@ def spoken(seconds: float) -> str:
 
 
 def address(page: str, **parameters: str | int | None) -> str:
-    """A link to a page that keeps the filters; a parameter of a filter's name takes its place."""
+    """A link to a page that keeps the filters; a parameter of a filter's name takes its place.
+
+    A tag stands beside those of other keys: all of them must fit.
+    """
     given = [(name, str(value)) for name, value in parameters.items() if value is not None]
-    names = {name for name, _ in given}
+    names = {name for name, _ in given} - {"tags"}
     kept = [(name, value) for name in KEPT if name not in names for value in st.query_params.get_all(name)]
-    return f"{page}?{urlencode([*given, *kept])}"
+    return f"{page}?{urlencode(list(dict.fromkeys([*given, *kept])))}"

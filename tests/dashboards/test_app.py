@@ -14,7 +14,7 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from coaudit.dashboards import cache, prefetch, triage
+from coaudit.dashboards import cache, prefetch, queries, sidebar, triage
 from coaudit.dashboards.drawing import groups, lists, scripts
 from coaudit.dashboards.drawing.figures import to_csv
 from coaudit.dashboards.drawing.palette import REST, colour
@@ -26,6 +26,7 @@ from coaudit.pipeline.report import build, interventions
 from coaudit.pipeline.report.tables import Number, of_metric
 from coaudit.pipeline.report.transcript.pins import differing
 from coaudit.pipeline.store import Selection, Store, Workspace
+from coaudit.pipeline.store.selection import COLUMNS
 from coaudit.schemas import Metric
 from tests.pipeline.advise import games
 
@@ -331,6 +332,44 @@ def test_a_filter_in_the_address_holds_for_the_page(here: Path) -> None:
     some = _html(_run("tables", condition=["autonomous"]))
     assert "situational_planning" in everything
     assert "situational_planning" not in some
+
+
+@pytest.mark.slow
+def test_a_value_that_no_choice_has_is_a_filter_all_the_same(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert any("No trajectory fits" in info.value for info in _run("trajectory", task=["gone"]).info)
+    assert any("No trajectory fits" in info.value for info in _run("trajectory", tags=["a=b"]).info)
+    every = _html(_run("trajectory"))
+    monkeypatch.setattr(queries, "choices", lambda store: {name: [] for name in sidebar.LABELS})
+    st.cache_data.clear()
+    some = _html(_run("trajectory", condition=["autonomous"]))
+    st.cache_data.clear()
+    assert "situational_planning" in every and "situational_planning" not in some
+
+
+@pytest.mark.slow
+def test_an_agent_that_compare_names_is_a_filter(here: Path) -> None:
+    assert set(COLUMNS) <= set(sidebar.LABELS)
+    assert any("No trajectory fits" in info.value for info in _run("trajectory", agent=["gone"]).info)
+
+
+@pytest.mark.slow
+def test_a_number_by_a_tag_leads_to_sessions_that_fit_the_other_tags_too(thirty: Path) -> None:
+    shown = _html(_run("process", by="version", tags=["version=v1"]))
+    assert escape(urlencode({"tags": "version=v1"})) in shown
+    assert escape(urlencode([("tags", "version=v1"), ("tags", "version=v1")])) not in shown
+
+    def linked() -> None:
+        import streamlit as st
+
+        from coaudit.dashboards.sidebar import address
+
+        st.query_params["tags"] = ["lang=en"]
+        st.text(address("trajectory", tags="version=v1"))
+
+    (place,) = AppTest.from_function(linked).run().text
+    assert place.value == f"trajectory?{urlencode([('tags', 'version=v1'), ('tags', 'lang=en')])}"
 
 
 @pytest.mark.slow
