@@ -19,6 +19,8 @@ FIELDS = ("condition", "task", "setting", "agent_model", "system")
 TOP = 20
 """Groups that are shown unless all are asked for: the largest."""
 OTHERS = "all others"
+NONE = "–"
+"""Trajectories without a group."""
 LETTERS = 34
 """Of a group's name fit beside a chart."""
 
@@ -46,10 +48,14 @@ def picked(names: Sequence[str]) -> list[str]:
 def gathered(
     rows: Sequence[Row], shown: Sequence[str], keys: Sequence[str], counts: Sequence[str]
 ) -> list[Row]:
-    """Rows of the groups that are shown, and of all others one for each set of `keys`, `counts` added up."""
-    kept = [row for row in rows if row["group"] in shown]
+    """Rows of the groups that are shown, and of all others one for each set of `keys`, `counts` added up.
+
+    Trajectories without a group are a row of their own.
+    """
+    own = {*shown, NONE}
+    kept = [row for row in rows if row["group"] in own]
     rest: dict[tuple[Any, ...], Row] = {}
-    for row in (row for row in rows if row["group"] not in shown):
+    for row in (row for row in rows if row["group"] not in own):
         one = rest.setdefault(
             tuple(row[key] for key in keys), {**row, "group": OTHERS, **dict.fromkeys(counts, 0)}
         )
@@ -72,4 +78,4 @@ def colours(by: str = "condition") -> dict[str, str]:
     """Group -> its colour, on every page and under every filter; the largest have one of their own."""
     names = list(dict.fromkeys(row["group"] for row in ask(queries.arms, Selection(), by)))
     own = dict(zip(names, COLOURS, strict=False))
-    return {name: own.get(name, REST) for name in names} | {"–": REST, OTHERS: REST}
+    return {name: own.get(name, REST) for name in names} | {NONE: REST, OTHERS: REST}

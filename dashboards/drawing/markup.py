@@ -15,17 +15,19 @@ UPRIGHT = 12
 def grid(table: Table, target: Callable[[Number], str | None], titles: Mapping[str, str]) -> str:
     """A heatmap as HTML: a number a cell, in per cent, the rest where one points at it.
 
-    `titles` say what codes are.
+    `titles` say what codes are: those of rows, or of columns where groups are rows.
     """
+    none: Mapping[str, str] = {}
+    across, down = (titles, none) if table.heads == 1 else (none, titles)
     heads = "".join(
-        f'<th scope="col"{_left(i, table)} title="{escape(titles.get(name, name))}">'
+        f'<th scope="col"{_left(i, table)} title="{escape(across.get(name, name))}">'
         f"<span>{escape(name)}</span></th>"
         for i, name in enumerate(table.columns)
     )
-    body = "".join(_line(table, row, target, titles) for row in table.rows)
+    body = "".join(_line(table, row, target, across, down) for row in table.rows)
     turned = len(table.columns) > UPRIGHT
     kind = "ca grid upright" if turned else "ca grid"
-    said = "".join(f"<li>{escape(titles[name])}</li>" for name in table.columns if name in titles)
+    said = "".join(f"<li>{escape(across[name])}</li>" for name in table.columns if name in across)
     body = f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
     key = f'<details class="ca outline"><summary>What the codes are</summary><ol>{said}</ol></details>'
     frame = f'<div class="{kind}" tabindex="0" role="group" aria-label="{escape(table.title)}">'
@@ -33,21 +35,26 @@ def grid(table: Table, target: Callable[[Number], str | None], titles: Mapping[s
 
 
 def _line(
-    table: Table, row: tuple[Cell, ...], target: Callable[[Number], str | None], titles: Mapping[str, str]
+    table: Table,
+    row: tuple[Cell, ...],
+    target: Callable[[Number], str | None],
+    across: Mapping[str, str],
+    down: Mapping[str, str],
 ) -> str:
+    first = str(row[0])
     cells = []
     for column, (name, cell) in enumerate(zip(table.columns, row, strict=True)):
         if isinstance(cell, str):
             cells.append(f"<td{_left(column, table)}>{escape(cell)}</td>")
             continue
-        of = ", ".join(titles.get(str(one), str(one)) for one in (name, row[0]))
+        of = f"{across.get(name, name)}, {down.get(first, first)}"
         about = f"{of}: {cell.text}{f' ({cell.note})' if cell.note else ''}"
         words = cell.text.removesuffix(" %")
         place = target(cell) if cell.value is not None else None
         shown = link(place, words) if place else escape(words)
         tint = f' class="tint" style="--tint: {cell.value:.2f}"' if cell.value is not None else ""
         cells.append(f'<td{tint} title="{escape(about)}">{shown}</td>')
-    total = ' class="total"' if row[0] in titles and "." not in str(row[0]) else ""
+    total = ' class="total"' if first in down and "." not in first else ""
     return f"<tr{total}>{''.join(cells)}</tr>"
 
 

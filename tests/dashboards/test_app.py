@@ -15,7 +15,7 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from coaudit.dashboards import cache, prefetch, queries, sidebar, triage
-from coaudit.dashboards.drawing import groups, lists, scripts
+from coaudit.dashboards.drawing import groups, lists, markup, scripts
 from coaudit.dashboards.drawing.figures import to_csv
 from coaudit.dashboards.drawing.palette import REST, colour
 from coaudit.dashboards.views import compare as view
@@ -23,7 +23,7 @@ from coaudit.dashboards.views import efficiency
 from coaudit.pipeline.advise import advisor
 from coaudit.pipeline.analyze import compare, metrics
 from coaudit.pipeline.report import build, interventions
-from coaudit.pipeline.report.tables import Number, of_metric
+from coaudit.pipeline.report.tables import Number, Table, of_metric
 from coaudit.pipeline.report.transcript.pins import differing
 from coaudit.pipeline.store import Selection, Store, Workspace
 from coaudit.pipeline.store.selection import COLUMNS
@@ -319,8 +319,10 @@ def test_groups_that_are_not_shown_are_one_row_with_their_counts_added_up() -> N
         {"group": group, "party": party, "n": n}
         for group, party, n in (("a", "x", 1), ("b", "x", 2), ("c", "x", 3), ("c", "y", 4))
     ]
+    rows.append({"group": groups.NONE, "party": "x", "n": 7})
     assert groups.gathered(rows, ["a"], ["party"], ["n"]) == [
         {"group": "a", "party": "x", "n": 1},
+        {"group": groups.NONE, "party": "x", "n": 7},
         {"group": groups.OTHERS, "party": "x", "n": 5},
         {"group": groups.OTHERS, "party": "y", "n": 4},
     ]
@@ -433,6 +435,17 @@ def _without_our_scripts(html: str) -> str:
     for script in (scripts.KEYS, scripts.ROWS, scripts.SCROLL, scripts.WITHIN):
         html = html.replace(script, "")
     return html
+
+
+def test_a_group_that_is_called_like_a_code_is_told_as_a_group() -> None:
+    titles = {"C": "C Communication (any)", "C.1": "C.1 Silent start"}
+    cell = Number(0.5, percent=True)
+    codes = Table("t", "", "", ("Code", "Mode", "Source", "C"), (("C.1", "", "", cell),), heads=3)
+    html = markup.grid(codes, lambda cell: None, titles)
+    assert 'title="C, C.1 Silent start: 50 %"' in html and '<th scope="col" title="C">' in html
+    turned = Table("t", "", "", ("Group", "C", "C.1"), (("C", cell, cell),))
+    html = markup.grid(turned, lambda cell: None, titles)
+    assert 'title="C Communication (any), C: 50 %"' in html and 'class="total"' not in html
 
 
 def test_a_csv_never_carries_a_formula() -> None:
