@@ -183,10 +183,10 @@ def spending(store: Store, only: Selection) -> Rows:
 
 
 def unfinished(store: Store, only: Selection) -> Rows:
-    """Sessions without an end, the one heard from last in front."""
+    """Sessions without an end, the one heard from last in front; `total` is how many there are."""
     query = """
         SELECT t.id, t.native_id, t.system, t.setting, t.condition, t.task, t.agent_model, t.started,
-            t.n_events
+            t.n_events, count(*) OVER () AS total
         FROM trajectories t
         WHERE {where} AND NOT EXISTS (
             SELECT 1 FROM outcomes o
@@ -199,7 +199,8 @@ def unfinished(store: Store, only: Selection) -> Rows:
 
 def alarms(store: Store, only: Selection) -> Rows:
     """Halting messages that judges found, and what detectors did, in the sessions that began last; the latest
-    in front, a row a message with who said so. What people label is no detection.
+    in front, a row a message with who said so; `total` is how many there are. What people label is no
+    detection.
     """
     query = """
         WITH found AS (
@@ -217,7 +218,7 @@ def alarms(store: Store, only: Selection) -> Rows:
             FROM found GROUP BY trajectory_id, event, CASE WHEN event IS NULL THEN code END
         )
         SELECT t.id, t.native_id, t.system, t.setting, t.condition, t.task, t.agent_model,
-            t.started, t.n_events, m.rationale, m.said_by, m.event
+            t.started, t.n_events, m.rationale, m.said_by, m.event, count(*) OVER () AS total
         FROM messages m JOIN trajectories t ON t.id = m.trajectory_id
         ORDER BY t.started DESC NULLS LAST, t.id, m.event, m.rationale LIMIT 30
     """

@@ -53,10 +53,10 @@ def _freshness() -> None:
 
 
 def spoken(seconds: float) -> str:
-    """A span of time in words: 40 s, 12 min, 3 h, 5 days."""
+    """A span of time in words: 40 s, 12 min, 3 h, 1 day, 5 days."""
     for size, unit in ((86400, "days"), (3600, "h"), (60, "min")):
         if seconds >= size:
-            return f"{seconds / size:.0f} {unit}"
+            return f"{seconds / size:.0f} {unit}" if round(seconds / 86400) != 1 or size < 86400 else "1 day"
     return f"{seconds:.0f} s"
 
 

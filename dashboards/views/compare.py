@@ -149,9 +149,9 @@ def coded(
     return Table(
         name="compared_codes",
         title="Failure modes and other codes",
-        caption="The difference is A minus B with its 95 % interval, of corrected rates where people "
-        "labelled; p is Holm's, for these two groups on one codebook. A share leads to its sessions, a "
-        "difference to those of both beside each other.",
+        caption="The difference is A minus B, of shares in percentage points, with its 95 % interval, of "
+        "corrected rates where people labelled; p is Holm's, for these two groups on one codebook. A share "
+        "leads to its sessions, a difference to those of both beside each other.",
         columns=("Code", "Name", "Found by", *_heads(rows), "Adjusted p"),
         rows=tuple(lines),
         heads=3,
@@ -206,8 +206,8 @@ def measured(rows: Sequence[Row], by: str) -> Table:
     return Table(
         name="compared_metrics",
         title="Process and outcome",
-        caption="The difference is A minus B with its 95 % interval; instances that both ran are paired. "
-        "p is Holm's, for all metrics of these two groups.",
+        caption="The difference is A minus B, of shares in percentage points, with its 95 % interval; "
+        "instances that both ran are paired. p is Holm's, for all metrics of these two groups.",
         columns=("Metric", "Rated by", *_heads(rows), "Adjusted p"),
         rows=tuple(lines),
         heads=2,

@@ -13,7 +13,7 @@ from ...pipeline.report.tables import count
 from ...pipeline.store import Selection
 from .. import queries
 from ..cache import ask
-from ..drawing import figures, groups, lists
+from ..drawing import figures, groups, lists, markup
 from ..drawing.palette import colour
 from ..sidebar import address
 
@@ -37,9 +37,15 @@ def show(only: Selection) -> None:
 def _running(rows: list[dict[str, Any]]) -> None:
     st.header("Sessions without an end")
     if not rows:
-        st.info("Every session has come to its end. To watch sessions while they run: `coaudit follow DIR`.")
+        st.info(
+            "No Co-Gym session lacks its end; other logs do not say. "
+            "To watch sessions while they run: `coaudit follow DIR`."
+        )
         return
     st.html(lists.listed(rows, lambda row: address("trajectory", trajectory=row["id"])))
+    st.html(
+        markup.sentence(f"{len(rows):,} of {rows[0]['total']:,} shown, the one heard from last in front.")
+    )
 
 
 def _alarms(rows: list[dict[str, Any]]) -> None:
@@ -48,6 +54,7 @@ def _alarms(rows: list[dict[str, Any]]) -> None:
         st.info("None found. `coaudit judge` and `coaudit judge --rater detectors` look for them.")
         return
     st.html(lists.listed(rows, lambda row: address("trajectory", trajectory=row["id"], event=row["event"])))
+    st.html(markup.sentence(f"{len(rows):,} of {rows[0]['total']:,} shown, of the sessions that began last."))
 
 
 def _serving(scrapes: list[dict[str, Any]], under_load: list[dict[str, Any]]) -> None:

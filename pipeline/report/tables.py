@@ -42,14 +42,14 @@ class Number:
     def text(self) -> str:
         """The value alone, for reading; a dash where it is undefined."""
         plus = "+" if self.signed and (self.value or 0) > 0 else ""
-        return plus + figure(self.value, percent=self.percent, whole=self.plain) + self.mark
+        return plus + self._figure(self.value) + self.mark
 
     @property
     def interval(self) -> str:
         """`low – high`, or nothing where there is none."""
         if self.low is None or self.high is None:
             return ""
-        return f"{figure(self.low, percent=self.percent)} – {figure(self.high, percent=self.percent)}"
+        return f"{self._figure(self.low)} – {self._figure(self.high)}"
 
     @property
     def bounds(self) -> str:
@@ -63,14 +63,22 @@ class Number:
             return ""
         if self.value is None:
             return self.reason or ""
-        count = f"n = {self.n}" if self.n is not None else ""
-        lacking = f"{self.missing} missing" if self.missing else ""
+        count = f"n = {self.n:,}" if self.n is not None else ""
+        lacking = f"{self.missing:,} missing" if self.missing else ""
         words = ", ".join(part for part in (self.interval, count, lacking) if part)
         return f"{words}; {self.corrected._correction}" if self.corrected else words
 
+    def _figure(self, value: float | None) -> str:
+        """One of its values; of a narrow interval with the decimals that tell its ends apart."""
+        digits = 0
+        if self.percent and self.low is not None and self.high is not None and self.low < self.high:
+            while round(100 * self.low, digits) == round(100 * self.high, digits):
+                digits += 1
+        return figure(value, percent=self.percent, whole=self.plain, digits=digits)
+
     @property
     def _correction(self) -> str:
-        labelled = f"{self.n} labelled"
+        labelled = f"{self.n:,} labelled"
         if self.value is None:
             return f"not corrected ({labelled}): {self.reason}"
         return f"corrected {self.text} ({self.interval}, {labelled})"
@@ -141,17 +149,22 @@ def _says(row: tuple[Cell, ...], heads: int) -> bool:
     return any(cell != "" for cell in row[heads:])
 
 
-def figure(value: float | None, *, percent: bool = False, whole: bool = False) -> str:
+def figure(value: float | None, *, percent: bool = False, whole: bool = False, digits: int = 0) -> str:
     """A number for reading: per cent, a count, or with two or three digits; a dash where undefined."""
     if value is None:
         return "–"
     if percent:
-        return f"{round(100 * value)} %"
+        return f"{_rounded(100 * value, digits)} %"
     if whole:
         if value == int(value):
             return f"{value:,.0f}"
         return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.2f}"
-    return f"{value:.3f}" if abs(value) <= 1 else f"{value:,.2f}"
+    return _rounded(value, 3) if abs(value) <= 1 else f"{value:,.2f}"
+
+
+def _rounded(value: float, digits: int) -> str:
+    """With so many decimals; what rounds to 0 has no sign."""
+    return f"{round(value, digits) + 0.0:.{digits}f}"
 
 
 def place(by: str, group: str) -> tuple[str, str]:

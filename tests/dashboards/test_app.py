@@ -448,6 +448,21 @@ def test_a_group_that_is_called_like_a_code_is_told_as_a_group() -> None:
     assert 'title="C Communication (any), C: 50 %"' in html and 'class="total"' not in html
 
 
+def test_a_span_of_time_is_told_in_words() -> None:
+    spans = {40: "40 s", 700: "12 min", 10_000: "3 h", 90_000: "1 day", 400_000: "5 days"}
+    assert {seconds: sidebar.spoken(seconds) for seconds in spans} == spans
+
+
+@pytest.mark.slow
+def test_a_list_of_the_latest_says_how_many_there_are(here: Path) -> None:
+    store = Store(Workspace(here), read_only=True)
+    rows = queries.alarms(store, Selection())
+    assert len(rows) < rows[0]["total"]
+    assert f"{len(rows):,} of {rows[0]['total']:,} shown, of the sessions that began last." in _html(
+        _run("cost")
+    )
+
+
 def test_a_csv_never_carries_a_formula() -> None:
     text = to_csv([{"a": "=HYPERLINK(1)", "b": "+1", "c": -1.5, "d": "@x", "e": "\t=1", "f": "plain"}])
     assert text.splitlines()[1] == "'=HYPERLINK(1),'+1,-1.5,'@x,'\t=1,plain"

@@ -96,6 +96,7 @@ def test_a_message_that_several_found_is_one_row_with_who_said_so_and_people_det
         ],
     )
     (row,) = queries.alarms(store, Selection())
+    assert row["total"] == 1
     assert (row["event"], row["said_by"], row["rationale"]) == (3, "another, judge", "halting: by another")
 
 
