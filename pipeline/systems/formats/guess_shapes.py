@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from . import dialects, guess_acts, guess_calls, guess_spans
 from .guess_events import is_spoken_with, names_and_roles, of_events
@@ -30,6 +31,8 @@ from .paths import several
 from .survey import PathSeen, Survey
 from .turns import joined
 
+MARKED = 0.8
+"""So many texts of a list must say who speaks."""
 DIALECT = 200
 """So many messages are looked at to tell how they are written."""
 
@@ -78,10 +81,12 @@ def of_list(made: Guess, seen: Survey, path: str) -> None:
 
 def _marks(seen: Survey, path: str) -> tuple[str, list[str]] | None:
     """What begins the texts of lists of texts, if they say who speaks; and these texts, one for each list."""
-    lists = [joined(value) for record in seen.records if (value := value_at(record, path))]
-    texts = [one for one in lists if isinstance(one, str)]
+    lists: list[Any] = [value for record in seen.records if (value := value_at(record, path))]
+    texts = [text for one in lists if isinstance(text := joined(one), str)]
     pattern = pattern_of(texts) if texts and len(texts) == len(lists) else None
-    return None if pattern is None else (pattern, texts)
+    if pattern is None or speakers(texts, pattern).total() < MARKED * sum(len(one) for one in lists):
+        return None
+    return pattern, texts
 
 
 def _of_marks(made: Guess, path: str, pattern: str, texts: Sequence[str]) -> None:

@@ -195,6 +195,8 @@ def test_texts_of_a_list_that_say_who_speaks_are_theirs(tmp_path: Path) -> None:
     assert [event.actor for event in first.events] == ["Human", "Human", "Robot", "Robot"]
     assert brief(second.events)[0] == ("Robot", "message", said(0))
     assert [p.kind for p in first.participants] == ["human", "agent"]
+    lists = [{"talk": [said(0), f"Note: {said(1)}", said(2), f"Also: {said(3)}", f"Note: {said(4)}"]}] * 2
+    assert len(drafted(as_json(tmp_path / "notes.json", lists))[0].events) == 5
 
 
 def test_a_name_within_the_author_is_the_speakers_and_no_type_of_message(tmp_path: Path) -> None:
