@@ -114,7 +114,8 @@ def ingest(
         )
     else:
         runs = "trajectory" if result.trajectories == 1 else "trajectories"
-        tell(f"{result.trajectories} {runs} with {result.events} events; {result.unchanged} unchanged")
+        events = f"{result.events} event{'s' * (result.events != 1)}"
+        tell(f"{result.trajectories} {runs} with {events}; {result.unchanged} unchanged")
         if result.again:
             records = "one record has" if result.again == 1 else f"{result.again} records have"
             say(f"{records} another version of one of these trajectories; the last one counts")

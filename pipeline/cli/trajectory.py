@@ -54,7 +54,9 @@ def opening(trajectory: Trajectory, events: int = 6) -> str:
         f"{o.name} {(o.text or '–') if o.value is None else number(o.value)}" for o in trajectory.outcomes
     )
     head = [f"{trajectory.native_id}: {team}", *([f"outcomes: {results}"] if results else [])]
-    return "\n".join([*head, *shown, *([f"      … {more} more events"] if more > 0 else [])])
+    return "\n".join(
+        [*head, *shown, *([f"      … {more} more event{'s' * (more != 1)}"] if more > 0 else [])]
+    )
 
 
 def show(trajectory: Trajectory) -> None:

@@ -98,4 +98,4 @@ class Remarks:
         events = sum(self.spoken[kind].values())
         shown = [shortened(" ".join(name.split()), NAME) for name, _ in named]
         names = ", ".join(shown) + (f" and {more} more" if more else "")
-        return f"{kind} {names} ({events} events)"
+        return f"{kind} {names} ({events} event{'s' * (events != 1)})"

@@ -241,7 +241,9 @@ def remarks(table: Replicated) -> list[str]:
     defined = {cell.definition: cell.defined for cell in reversed(shown) if cell.definition}
     said = [f"{name}: {words}." for words, name in reversed(defined.items())]
     reasons = Counter(_omitted(c.here) or c.here.reason or "" for c in shown if c.here.value is None)
-    said += [f"{count} cells have records but no value ({why})." for why, count in reasons.items()]
+    for why, count in reasons.items():
+        cells = "1 cell has" if count == 1 else f"{count} cells have"
+        said.append(f"{cells} records but no value ({why}).")
     printed = [cell for cell in table.cells if cell.published is not None]
     bare = sum(not cell.has_records for cell in printed)
     return said + ([f"{bare} of its {len(printed)} figures have no record here."] if bare else [])

@@ -283,7 +283,7 @@ def test_the_table_for_reading_shows_what_has_a_value_and_says_the_rest_below(
         ["Collaborative Agent · GPT-4o", "Travel Planning · delivery_rate", "0.745", "0"],
         ["Collaborative Agent · GPT-4o", "Travel Planning · collab_score", "0.478", "0"],
     ]
-    assert "1 cells have records but no value (1: nothing was delivered)." in remarks(two)
+    assert "1 cell has records but no value (1: nothing was delivered)." in remarks(two)
     assert remarks(two)[-1] == "162 of its 168 figures have no record here."
 
 
