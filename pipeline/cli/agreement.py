@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -95,7 +96,9 @@ def compare(
     ctx: typer.Context,
     by: Annotated[str, typer.Option(help="What to compare: condition, agent_model, task, a tag ...")],
     metric: Annotated[list[str] | None, typer.Option(help="Only these metrics or codes; repeatable.")] = None,
-    groups: Annotated[str, typer.Option(help="A,B: these two alone; p-values are corrected for them.")] = "",
+    groups: Annotated[
+        str, typer.Option(help="A,B: these two alone, names with a comma in double quotes.")
+    ] = "",
     rater: Annotated[str | None, typer.Option(help="Whose ratings; else each rater's.")] = None,
     correction: Annotated[str, typer.Option(help="holm or benjamini_hochberg.")] = "holm",
     estimator: Annotated[
@@ -127,10 +130,13 @@ def compare(
 
 
 def _pair(groups: str) -> tuple[str, str] | None:
-    names = split(groups)
-    if names and len(set(names)) != 2:
+    """Two names as a line of CSV has them: one with a comma, or of no letters, stands in double quotes."""
+    if not groups.strip():
+        return None
+    names = [name.strip() for name in next(csv.reader([groups], skipinitialspace=True))]
+    if len(names) != 2 or names[0] == names[1]:
         raise UsageError(f"--groups takes two, parted by a comma, got {groups!r}")
-    return (names[0], names[1]) if names else None
+    return names[0], names[1]
 
 
 @app.command("validate")

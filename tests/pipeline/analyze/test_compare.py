@@ -1,5 +1,6 @@
 """Comparisons: what they leave out and what their metrics are called."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from coaudit.pipeline.analyze import compare
 from coaudit.pipeline.analyze.metrics import metrics
 from coaudit.pipeline.store import Store
+from tests.conftest import Coaudit
 from tests.pipeline.stores import made, rate, take, verdict, write_lines
 
 
@@ -72,3 +74,28 @@ def test_a_scale_from_0_to_1_is_no_yes_and_no(tmp_path: Path) -> None:
     assert row["high"] < 0.6
     # The two most extreme of C(16, 8) = 12,870 arrangements, which count half.
     assert row["p_value"] == pytest.approx(1 / 12_870)
+
+
+def test_groups_with_commas_and_without_letters_can_be_named(coaudit: Coaudit, tmp_path: Path) -> None:
+    talk = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
+    lines = [
+        {
+            "id": f"r{n}",
+            "messages": talk,
+            "tags": {"arm": ("a, b", "c", "")[n % 3]},
+            "outcomes": {"success": n % 2},
+        }
+        for n in range(12)
+    ]
+    path = tmp_path / "runs.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    coaudit("ingest", path)
+    for given, names in (('"a, b",c', ["a, b", "c"]), ('"", c', ["", "c"])):
+        found = json.loads(coaudit("compare", "--by", "arm", "--groups", given, "--json").out)
+        assert {tuple(row["groups"]) for row in found["rows"]} == {tuple(names)}
+    for given in ("a, b, c", "c", "c,c", '"a'):
+        said = coaudit("compare", "--by", "arm", "--groups", given, status=2).err
+        assert "--groups takes two, parted by a comma" in said
+    assert (
+        "no trajectory is in group 'd'" in coaudit("compare", "--by", "arm", "--groups", "c,d", status=2).err
+    )
