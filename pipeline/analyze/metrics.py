@@ -142,14 +142,15 @@ def _grouped(connection: Any, keys: list[tuple[str, str]], wanted: Sequence[str]
     there: dict[tuple[str | None, ...], set[tuple[str | None, ...]]] = {}
     for group in groups(connection, expressions, instances=instances, only=wanted):
         head = dict(zip(HEADS, group.head, strict=True))
-        there.setdefault(group.head, set()).add(group.keys)
         metric, rater = head["metric"] or "", head["rater"] or ""
         if (metric, rater) in lacking:
             raters.add((metric, rater, head["definition"]))
             silent[metric, rater, head["definition"], group.keys] = group.silent
             continue
         result = estimate(group.totals)
-        missing = max(group.missing, stated(_outcome(head), group.keys) - group.totals.n)
+        if size := stated(_outcome(head), group.keys):
+            there.setdefault(group.head, set()).add(group.keys)
+        missing = max(group.missing, size - group.totals.n)
         row = _metric(head, dict(zip(names, group.keys, strict=True)), result, missing, group.reason)
         yield row.model_copy(update=_remarks(row, group.silent) or _absences(row, group, sessions))
     yield from _unstated(names, there, {tuple(keys) for _, *keys in sizes}, stated)
@@ -179,9 +180,9 @@ def _unstated(
     `there` are the groups that have one, by HEADS; `every` are all groups.
     """
     nothing = Estimate(None, None, None, 0, 0)
-    for values, having in there.items():
+    for values, some in there.items():
         head = dict(zip(HEADS, values, strict=True))
-        for keys in every - having:
+        for keys in every - some:
             if missing := stated(_outcome(head), keys):
                 group = dict(zip(names, keys, strict=True))
                 reason = f"no {(head['metric'] or '').removeprefix(OUTCOME)} was given"
