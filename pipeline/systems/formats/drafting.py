@@ -188,6 +188,8 @@ def _lines(seen: Survey, made: Guess) -> Iterator[str]:
 def _input(seen: Survey) -> Iterator[str]:
     yield "\n[input]"
     yield f"format = {quoted(seen.format or 'jsonl')}"
+    if seen.encoding:
+        yield f"encoding = {quoted(seen.encoding)}    # for it is not UTF-8"
     if seen.root.is_dir():
         others = [path.name for path in _passed(seen)]
         some = ", ".join(_comment(name) for name in sorted(set(others))[:5])

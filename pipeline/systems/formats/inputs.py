@@ -5,6 +5,7 @@ A record's number is that of its line or row, from 1; None where a file is one r
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import re
@@ -110,17 +111,26 @@ def _whole(path: Path, given: Input) -> Iterator[Record]:
     """The records as the file has them."""
     form = given.format or format_of(path) or "jsonl"
     if form == "csv":
-        yield from _rows_of_csv(path)
+        yield from _rows_of_csv(path, given.encoding)
     elif form == "parquet":
         yield from _rows_of_parquet(path)
     elif form == "excel":
         yield from _rows_of_excel(path)
     elif form == "text":
-        yield None, _text(path)
+        yield None, _text(path, given.encoding)
     elif form == "json":
-        yield from _of_json(path, given.sessions)
+        yield from _of_json(path, given)
     else:
-        yield from _lines(path)
+        yield from _lines(path, given.encoding)
+
+
+def text_of(content: bytes, encoding: str | None = None) -> str:
+    """The text of a file in its encoding; without one UTF-16 where it begins with its mark, else UTF-8.
+
+    UnicodeDecodeError for another.
+    """
+    marked = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return content.decode(encoding or ("utf-16" if marked else "utf-8-sig"))
 
 
 def record(line: bytes | None, source: str, number: int | None) -> JsonValue | Quarantined:
@@ -138,16 +148,25 @@ def _filled(value: JsonValue) -> JsonValue:
     return None if value != value else value
 
 
-def _lines(path: Path) -> Iterator[Record]:
+def _lines(path: Path, encoding: str | None) -> Iterator[Record]:
     for number, line in numbered_lines(path):
-        yield number, record(line, str(path), number)
+        yield number, _recoded(line, str(path), number, encoding)
 
 
-def _of_json(path: Path, sessions: str | None) -> Iterator[Record]:
+def _recoded(line: bytes | None, source: str, number: int | None, encoding: str | None) -> Any:
+    """The value of a line, or of a file, in whatever encoding."""
+    try:
+        return record(text_of(line, encoding).encode() if line and encoding else line, source, number)
+    except UnicodeDecodeError as error:
+        return Quarantined(source=source, line=number, reason=_not_so_encoded(error))
+
+
+def _of_json(path: Path, given: Input) -> Iterator[Record]:
     """A list's items, those of the list at `sessions`, or the one object; JSON Lines under this name too."""
-    value = record(path.read_bytes(), str(path), None)
+    sessions = given.sessions
+    value = _recoded(path.read_bytes(), str(path), None, given.encoding)
     if isinstance(value, Quarantined):
-        lines = list(_lines(path))
+        lines = list(_lines(path, given.encoding))
         several = len(lines) > 1 and not isinstance(lines[0][1], Quarantined)
         yield from lines if several else [(None, value)]
         return
@@ -165,12 +184,12 @@ def _of_json(path: Path, sessions: str | None) -> Iterator[Record]:
     yield from enumerate(inside, start=1) if isinstance(inside, list) else [(None, value)]
 
 
-def _text(path: Path) -> JsonValue | Quarantined:
+def _text(path: Path, encoding: str | None) -> JsonValue | Quarantined:
     """A text file as the record `{"file", "text"}`."""
     if path.stat().st_size > MAX_TEXT:
         return Quarantined(source=str(path), reason=f"longer than {MAX_TEXT // 2**20} MiB")
     try:
-        text = path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
+        text = text_of(path.read_bytes(), encoding).replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         return Quarantined(source=str(path), reason=_no_text(path, error))
     if not text.strip():
@@ -184,20 +203,21 @@ def _no_text(path: Path, error: UnicodeDecodeError) -> str:
         head = file.read(LOOK)
     if b"\0" in head:
         return "a binary file, and not of a format that is read"
-    return _not_utf8(error)
+    return _not_so_encoded(error)
 
 
-def _not_utf8(error: UnicodeDecodeError) -> str:
+def _not_so_encoded(error: UnicodeDecodeError) -> str:
     there = f"byte {error.object[error.start]:#x} at {error.start}"
-    return f"not UTF-8 ({there}): convert the file, or export it as UTF-8"
+    name = error.encoding.upper()
+    return f"not {name} ({there}): export it as UTF-8, or a mapping's [input] encoding says what it is"
 
 
-def _rows_of_csv(path: Path) -> Iterator[Record]:
+def _rows_of_csv(path: Path, encoding: str | None) -> Iterator[Record]:
     """Rows by the names in the first line; a number where every cell of its column is one."""
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        text = text_of(path.read_bytes(), encoding)
     except UnicodeDecodeError as error:
-        yield None, Quarantined(source=str(path), reason=_not_utf8(error))
+        yield None, Quarantined(source=str(path), reason=_not_so_encoded(error))
         return
     reader = csv.reader(io.StringIO(text, newline=""), _dialect(path, text))
     csv.field_size_limit(MAX_TEXT)

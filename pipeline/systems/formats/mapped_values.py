@@ -48,6 +48,14 @@ def seconds_of(value: Any) -> float | None:
     return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
 
 
+def is_encoding(name: str) -> bool:
+    """Whether Python knows an encoding of texts under that name."""
+    try:
+        return isinstance("".encode(name), bytes)
+    except (LookupError, ValueError):
+        return False
+
+
 def is_time_format(text: str) -> bool:
     """Whether `strptime` can read a day with it."""
     day = datetime(2001, 2, 3, 4, 5, tzinfo=UTC)

@@ -18,7 +18,7 @@ from pydantic import Discriminator, Field, FiniteFloat, Tag, ValidationError
 from ....schemas import Model, toml
 from ....schemas.trajectory import EventKind, ParticipantKind, Setting
 from ...errors import SourceError
-from .mapped_values import is_time_format
+from .mapped_values import is_encoding, is_time_format
 from .paths import Condition, check_pattern, expression, several, steps
 
 ROLES: dict[str, ParticipantKind] = {
@@ -41,6 +41,8 @@ class Input(Model):
     files: str | list[str] | None = None
     """Of a folder, the files whose names fit, such as `*.traj.json`, and no pattern that begins with `!`;
     others are passed over."""
+    encoding: str | None = None
+    """How texts are encoded, such as `cp1252`; without it UTF-8, or UTF-16 where a table or text says so."""
     sessions: str | None = None
     """Path of the list of records in a JSON file that is one object."""
     numbered: str | None = Field(default=None, min_length=1)
@@ -53,7 +55,7 @@ class Input(Model):
     @property
     def as_they_are(self) -> bool:
         """Whether a record is what stands in the file."""
-        return self.sides is None and self.numbered is None
+        return self.sides is None and self.numbered is None and self.encoding is None
 
 
 class Turns(Model):
@@ -286,6 +288,8 @@ class Mapping(Model):
             if name not in self.outcomes:
                 known = ", ".join(self.outcomes) or "those of [outcomes], which has none"
                 raise ValueError(f"values.{name}: no such outcome, expected one of {known}")
+        if (encoding := self.input.encoding) is not None and not is_encoding(encoding):
+            raise ValueError(f"input.encoding: expected one such as cp1252 or utf-16, got {encoding!r}")
         if (written := self.constants.time_format) is not None and not is_time_format(written):
             raise ValueError(
                 f"constants.time_format: expected directives such as %d.%m.%Y %H:%M, got {written!r}"

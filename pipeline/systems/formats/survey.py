@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 import itertools
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,6 +34,8 @@ SHORT = 80
 """Characters of a value that may be a name or a label."""
 MANY_ODD = 8
 """More files of other things are not listed one by one in a draft."""
+HEAD = 1024 * 1024
+"""Bytes of a file that tell how it is encoded."""
 CONTAINER = 2
 """A list of so many objects under one key of a JSON object may be the records."""
 BINARY = (".png", ".jpg", ".jpeg", ".gif", ".pdf", ".zip", ".gz", ".whl", ".pyc", ".db", ".sqlite", ".duckdb")
@@ -81,6 +85,8 @@ class Survey:
     odd: list[str] = field(default_factory=list)
     """Names of files that end like the others and hold other things."""
     format: str | None = None
+    encoding: str | None = None
+    """How texts may be encoded that are not UTF-8."""
     sessions: str | None = None
     """Where the records of a JSON object are."""
     sides: list[str] | None = None
@@ -113,7 +119,8 @@ def survey(root: Path) -> Survey:
         seen.odd = [path.name for path in apart_]
     if chosen[0] == "json":
         seen.sessions = _container(seen.files[0])
-    given = Input(format=seen.format, sessions=seen.sessions)  # type: ignore[arg-type]
+    seen.encoding = _encoding(seen.files) if chosen[0] in ("csv", "text", "json", "jsonl") else None
+    given = Input(format=seen.format, sessions=seen.sessions, encoding=seen.encoding)  # type: ignore[arg-type]
     counts = []
     for path in seen.files:
         some = list(itertools.islice(_records(path, given, seen), max(1, RECORDS // len(seen.files))))
@@ -133,6 +140,29 @@ def survey(root: Path) -> Survey:
         _look(seen.paths, record, "", 0)
     _drop_names(seen.paths)
     return seen
+
+
+def _encoding(files: list[Path]) -> str | None:
+    """The encoding of Western Windows, where no file with more than ASCII in it is UTF-8; else none."""
+    heads = [_head(path) for path in files]
+    beyond = [one for one in heads if not one.isascii() and b"\0" not in one]
+    return "cp1252" if beyond and all(map(_is_western, beyond)) else None
+
+
+def _head(path: Path) -> bytes:
+    with suppress(OSError), path.open("rb") as file:  # whoever reads its records says what is wrong
+        return file.read(HEAD)
+    return b""
+
+
+def _is_western(head: bytes) -> bool:
+    """Whether it is Windows' Western encoding and not UTF-8, of which it may end in half a character."""
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        with suppress(UnicodeDecodeError):
+            return bool(head.decode("cp1252"))
+    return False
 
 
 def _alike(files: list[Path]) -> tuple[list[Path], list[Path]]:

@@ -20,6 +20,8 @@ LONG = 40
 
 def unclear(seen: Survey, made: Guess) -> Iterator[str]:
     """One sentence for each thing that the logs do not tell."""
+    if seen.encoding:
+        yield f"no UTF-8, and read as {seen.encoding}: are letters with accents right? ([input] encoding)"
     if made.shape == "nothing":
         yield from _nothing(seen)
         return

@@ -286,3 +286,13 @@ def test_messages_that_may_be_no_part_of_the_talk_are_told(tmp_path: Path) -> No
     )
     (session,) = preview([path], ReadOptions(map=f"{text}\n[filter]\n{line}\n"), "mapped")
     assert isinstance(session, Trajectory) and len(session.events) == 2
+
+
+def test_a_table_of_western_windows_is_drafted_with_its_encoding(tmp_path: Path) -> None:
+    rows = "".join(f"s{n // 2};{('user', 'bot')[n % 2]};Schöne Grüße {n}\n" for n in range(4))
+    path = tmp_path / "a.csv"
+    path.write_bytes(f"session;speaker;message\n{rows}".encode("cp1252"))
+    assert [event.text for event in drafted(path)[1].events] == ["Schöne Grüße 2", "Schöne Grüße 3"]
+    assert "no UTF-8, and read as cp1252" in draft(path).text
+    path.write_text(f"session;speaker;message\n{rows}")
+    assert "encoding" not in draft(path).text

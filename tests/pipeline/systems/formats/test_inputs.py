@@ -57,7 +57,7 @@ def test_a_row_with_too_many_cells_is_quarantined_with_its_line_and_the_others_a
         ("a.csv", b"a,b\n", "no rows in it"),
         ("a.csv", b"a\n\xff\n", "not UTF-8"),
         ("a.txt", b"  \n", "the file is empty"),
-        ("a.txt", b"\xff\xfe\xff", "not UTF-8"),
+        ("a.txt", b"\xff\xfe\xff", "not UTF-16-LE"),
         ("a.parquet", b"PAR1", "not Parquet"),
         ("a.json", b"{", "not JSON"),
     ],
@@ -67,6 +67,27 @@ def test_a_file_that_holds_no_records_says_why(tmp_path: Path, name: str, conten
     path.write_bytes(content)
     ((_, reason),) = reasons(path)
     assert reason.startswith(why)
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "utf-16-le", "shift_jis"])
+def test_texts_are_read_in_the_encoding_that_the_mapping_names(tmp_path: Path, encoding: str) -> None:
+    word = "Größe" if encoding != "shift_jis" else "大きさ"
+    record = {"a": word, "b": 2}
+    whole = json.dumps(record, ensure_ascii=False)
+    contents = {"a.csv": f"a,b\n{word},2\n", "b.json": whole, "c.txt": f"{word}\n"}
+    if not encoding.startswith("utf-16"):  # whose lines end in other bytes
+        contents["d.jsonl"] = f"{whole}\n{whole}\n"
+    for name, text in contents.items():
+        (tmp_path / name).write_bytes(text.encode(encoding))
+    assert values(tmp_path / "a.csv", encoding=encoding) == [record]
+    assert values(tmp_path / "b.json", encoding=encoding) == [record]
+    assert values(tmp_path / "c.txt", encoding=encoding) == [{"file": "c", "text": f"{word}\n"}]
+    if "d.jsonl" in contents:
+        assert values(tmp_path / "d.jsonl", encoding=encoding) == [record, record]
+    if encoding == "utf-16":
+        assert values(tmp_path / "a.csv") == [record]
+    (wrong,) = values(tmp_path / "a.csv", encoding="ascii")
+    assert isinstance(wrong, Quarantined) and wrong.reason.startswith("not ASCII (byte ")
 
 
 def test_a_json_file_is_its_list_its_object_the_list_at_sessions_or_its_lines(tmp_path: Path) -> None:

@@ -336,6 +336,10 @@ def test_a_dry_run_shows_trajectories_and_stores_nothing(
             ('task = "travel"', 'time_format = "%H:%M"'),
             "constants.time_format: expected directives such as %d.%m.%Y %H:%M, got '%H:%M'",
         ),
+        (
+            ("[constants]", '[input]\nencoding = "western"\n[constants]'),
+            "input.encoding: expected one such as cp1252 or utf-16, got 'western'",
+        ),
         (('"log[].at"', '"log[]..at"'), "event.time: expected a path such as user.name"),
         (
             ('done = "succeeded"', 'done = "good"'),
