@@ -21,7 +21,8 @@ from ..systems.base import numbered_lines, only_object, parsed
 from . import labels
 
 FEW = 2
-"""So many lines that are no JSON are told one by one, where a file has no others."""
+"""So many lines that are no JSON are told one by one, where a file of JSON by name has no others."""
+JSON = (".jsonl", ".ndjson", ".json")
 TABLE = "a table of labels is read with --map (docs/labels.md)"
 OUTCOME = 'an outcome is {"trajectory": ..., "name": ..., "value": ...}'
 AHEAD = timedelta(minutes=5)
@@ -340,8 +341,9 @@ def _objects(path: Path, result: Imported, hint: str) -> Iterator[tuple[int, dic
             wrong.append(Quarantined(source=str(path), line=number, reason=reason))
         else:
             yield number, line
-    if no_json and len(wrong) > FEW:
-        wrong = [Quarantined(source=str(path), reason=f"none of its {len(wrong)} lines is JSON; {hint}")]
+    if no_json and (len(wrong) > FEW or (wrong and path.suffix.lower() not in JSON)):
+        lines = "its line is no JSON" if len(wrong) == 1 else f"none of its {len(wrong)} lines is JSON"
+        wrong = [Quarantined(source=str(path), reason=f"{lines}; {hint}")]
     result.quarantined.extend(wrong)
 
 

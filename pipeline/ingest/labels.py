@@ -19,7 +19,7 @@ from ...schemas import Model, Quarantined, toml
 from ...schemas.rating import RaterKind
 from ..errors import SourceError
 from ..systems.formats import inputs, turns
-from ..systems.formats.mapping import Input
+from ..systems.formats.mapping import Input, explained
 from ..systems.formats.paths import Getter, expression, getter, steps
 
 FIELDS = (
@@ -133,8 +133,7 @@ def parse(text: str, name: str) -> LabelMapping:
         mapping = LabelMapping.model_validate(given)
         mapping.check()
     except ValidationError as error:
-        first = error.errors()[0]
-        raise SourceError(f"{name}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+        raise SourceError(f"{name}: {explained(error, LabelMapping)}") from error
     except ValueError as error:
         raise SourceError(f"{name}: {error}") from error
     return mapping

@@ -13,7 +13,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, FiniteFloat, Tag, ValidationError
+from pydantic import Discriminator, Field, FiniteFloat, Tag, ValidationError, field_validator
+from pydantic_core import PydanticCustomError
 
 from ....schemas import Model, toml
 from ....schemas.trajectory import EventKind, ParticipantKind, Setting
@@ -51,6 +52,13 @@ class Input(Model):
     sides: list[str] | None = Field(default=None, min_length=2)
     """Where a record holds several sessions, such as the two of a comparison: what the names of their fields
     end in (`conversation_a`, `conversation_b`). Each is read as a record of its own (sides.py)."""
+
+    @field_validator("encoding")
+    @classmethod
+    def _is_known(cls, name: str | None) -> str | None:
+        if name is not None and not is_encoding(name):
+            raise PydanticCustomError("encoding", "expected one such as cp1252 or utf-16")
+        return name
 
     @property
     def as_they_are(self) -> bool:
@@ -288,8 +296,6 @@ class Mapping(Model):
             if name not in self.outcomes:
                 known = ", ".join(self.outcomes) or "those of [outcomes], which has none"
                 raise ValueError(f"values.{name}: no such outcome, expected one of {known}")
-        if (encoding := self.input.encoding) is not None and not is_encoding(encoding):
-            raise ValueError(f"input.encoding: expected one such as cp1252 or utf-16, got {encoding!r}")
         if (written := self.constants.time_format) is not None and not is_time_format(written):
             raise ValueError(
                 f"constants.time_format: expected directives such as %d.%m.%Y %H:%M, got {written!r}"
@@ -376,19 +382,20 @@ def parse(text: str, name: str = "mapping") -> Mapping:
         mapping = Mapping.model_validate(toml.parse(text))
         mapping.check()
     except ValidationError as error:
-        raise SourceError(f"{name}: {_said(error)}") from error
+        raise SourceError(f"{name}: {explained(error, Mapping)}") from error
     except ValueError as error:
         raise SourceError(f"{name}: {error}") from error
     return mapping
 
 
-def _said(error: ValidationError) -> str:
+def explained(error: ValidationError, mapping: type[Model]) -> str:
+    """What is wrong first with a mapping of that kind: key, rule and value."""
     first = error.errors()[0]
     unions = ("str", "int", "float", "bool", "table", "rules", "list[str]")
     where = [part for part in first["loc"] if part not in unions]
     place = ".".join(map(str, where))
     if first["type"] == "extra_forbidden":
-        model: Any = Mapping
+        model: Any = mapping
         for part in where[:-1]:
             model = getattr(model.model_fields.get(part), "annotation", None) if model else None
         known = ", ".join(getattr(model, "model_fields", ()))

@@ -82,8 +82,21 @@ def test_a_table_of_labels_without_a_mapping_is_told_once_what_to_do(tmp_path: P
     assert wrong.reason == (
         "none of its 6 lines is JSON; a table of labels is read with --map (docs/labels.md)"
     )
+    path.write_text("trajectory,code,label\ns1,C.1,yes\n")
+    (wrong,) = ratings(store, path).quarantined
+    assert wrong.reason.startswith("none of its 2 lines is JSON; a table")
     path.write_text("one\n" * 5 + '{"trajectory": "s1"}\n')
     assert len(ratings(store, path).quarantined) == 6, "what stands beside a line of JSON is told by itself"
+
+
+def test_labels_in_another_encoding_are_read_as_the_mapping_says(tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_bytes("id,mode,ann_says,bob_says\nKöln,C.1 Late,x,n\n".encode("cp1252"))
+    (wrong,) = read(path, parse(MAP, "m.toml"))
+    assert isinstance(wrong, Quarantined) and wrong.reason.startswith("not UTF-8 (byte 0xf6 at ")
+    assert {one["trajectory"] for one in said(path, f'{MAP}[input]\nencoding = "cp1252"\n')} == {"Köln"}
+    with pytest.raises(SourceError, match="expected one such as cp1252 or utf-16, got 'nope'"):
+        parse(f'{MAP}[input]\nencoding = "nope"\n', "m.toml")
 
 
 def test_the_sheets_of_a_workbook_are_read_as_tables(tmp_path: Path) -> None:
