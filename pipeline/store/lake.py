@@ -19,7 +19,7 @@ import duckdb
 from ..errors import StoreError
 from .attach import PREFIX, NoLake, Place, kind_of, shared, use
 from .connection import OWN_SCHEMA, Reading, execute, first_row
-from .locks import FolderLocks, Locks, without_password
+from .locks import FolderLocks, Locks, reason, without_password
 from .postgres import CatalogLocks
 from .state import State
 from .workspace import Workspace
@@ -33,6 +33,10 @@ MANY_FILES = 64
 """So many small files a table has before they are merged: each commit leaves one, and a read opens all."""
 _SMALL = 64 * 1024 * 1024
 """Bytes below which a file is one of those."""
+
+
+_CATALOG_FAILS = ("DuckLake", "Unable to connect", "server closed", "unsuccessful query", "been invalidated")
+"""Of what DuckDB says where a catalog that was attached does not answer, in whatever it does just then."""
 
 
 class Lake:
@@ -78,8 +82,10 @@ class Lake:
 
     @contextmanager
     def connected(self, *, read_only: bool, **settings: str) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A connection that sees the tables, if there are any. StoreError where they are another study's."""
-        with self._opened(read_only=read_only, **settings) as connection:
+        """A connection that sees the tables, if there are any. StoreError where they are another study's, or
+        where the catalog fails meanwhile: what DuckDB says of that may hold its password.
+        """
+        with self._named(), self._opened(read_only=read_only, **settings) as connection:
             known = {} if self._aside else self._names(connection)
             self._check_study(known, read_only=read_only)
             if schema := known.get("schema") or self._schema:
@@ -154,6 +160,17 @@ class Lake:
 
     def clear(self) -> None:
         """Throw tables aside away; those that others look at stay for who reads, until the next rebuild."""
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        try:
+            yield
+        except duckdb.Error as error:
+            if not any(sign in str(error) for sign in _CATALOG_FAILS):
+                raise
+            raise StoreError(
+                f"{self}: its catalog has failed; what was committed is there, run it again: {reason(error)}"
+            ) from error
 
     @property
     def _place(self) -> Place:

@@ -39,6 +39,22 @@ def test_a_catalog_of_an_unknown_kind_names_the_choices(tmp_path: Path) -> None:
         _store(tmp_path / "w", "ducklake:mysql:host")
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("write", [False, True])
+def test_a_catalog_that_fails_in_the_midst_of_something_is_named(tmp_path: Path, write: bool) -> None:
+    pytest.importorskip("duckdb_extension_ducklake", reason="the extra `lake` is not installed")
+    store = _store(tmp_path / "w", "ducklake:sqlite:catalog.db")
+    with store.writing():
+        pass
+    catalog = tmp_path / "w" / "catalog.db"
+    with (
+        pytest.raises(StoreError, match=f"^ducklake:sqlite:{catalog}: its catalog has failed; what was comm"),
+        store.writing() if write else store.reading(synced=True) as connection,
+    ):
+        catalog.write_bytes(b"no catalog" * 10_000)
+        connection.execute("SELECT * FROM trajectories")
+
+
 @pytest.mark.slow
 def test_a_lake_gives_the_numbers_of_a_file_and_can_be_rebuilt(tmp_path: Path) -> None:
     pytest.importorskip("duckdb_extension_ducklake", reason="the extra `lake` is not installed")
