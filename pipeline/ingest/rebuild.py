@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from os.path import exists
+from pathlib import Path
 
 import duckdb
 
@@ -46,6 +47,10 @@ def catch_up(store: Store, progress: Progress | None = None) -> Ingested:
     result = _filled(store, sources, progress)
     with store.writing() as connection:
         now = reached(connection)
+        first = {n for n in ends if now.get(n, 0) == before.get(n, 0)}  # else another process has said so
+        named = [(Path(item.source).name, item) for item in broken]
+        rows = [{**item.model_dump(), "read_from": name} for name, item in named if name in first]
+        insert(connection, "quarantine", rows)
         reach(connection, {n: end for n, end in ends.items() if now.get(n, 0) <= end})
     result.quarantined.extend(broken)
     return result

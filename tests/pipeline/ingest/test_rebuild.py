@@ -245,3 +245,23 @@ def test_a_line_of_the_ledger_that_is_being_written_is_read_once_it_is_whole(
     assert lacks_sources(store)
     assert not catch_up(store).quarantined
     assert len(keys(store)) == 2 and not lacks_sources(store)
+
+
+@pytest.mark.long
+def test_a_damaged_line_of_the_ledger_of_sources_is_in_the_quarantine_of_tables_made_anew(
+    tmp_path: Path, store: Store, coaudit: Coaudit
+) -> None:
+    generate(tmp_path / "a", 2, 1)
+    take(store, tmp_path / "a")
+    (noted,) = store.workspace.sources.files()
+    lines = noted.read_bytes().splitlines(keepends=True)
+    noted.write_bytes(b"".join([lines[0], b"\x00 no JSON\n", *lines[1:]]))
+    wrong = {"source": str(noted), "line": 2, "reason": "a line that was cut off; what it noted is not known"}
+    for _ in range(2):
+        store.workspace.database.unlink()
+        told = coaudit("quarantine", "list", "--json", COAUDIT_WORKSPACE=str(store.workspace.path))
+        assert json.loads(told.out)["rows"] == [wrong]
+        assert not catch_up(store).quarantined
+    rebuild(store)
+    told = coaudit("quarantine", "list", "--json", COAUDIT_WORKSPACE=str(store.workspace.path))
+    assert json.loads(told.out)["rows"] == [wrong]
