@@ -44,7 +44,7 @@ class Place:
     data: str | None
     """Where its Parquet files must lie, if that is said."""
     otherwise: str
-    """Where those of a new lake do, if it is not."""
+    """Where those of a new lake do, if it is not; beside the workspace, where `data` is relative."""
 
     def __str__(self) -> str:
         return without_password(self.url)
@@ -163,11 +163,30 @@ def _attach_or_make(
     where = [f"DATA_PATH {_quoted(place.data)}"] if place.data else []
     if place.data:
         _reach(connection, place.data)
-    if not _is_there(connection, place, [*where, *mode]):
+    if _is_there(connection, place, mode):
+        _look_where_it_lies(connection, place, where, mode)
+    else:
         if not create:
             raise NoLake(f"{place}: no lake there; `coaudit ingest PATH` makes one")
         _reach(connection, place.data or place.otherwise)
         _attach(connection, place.url, [*(where or [f"DATA_PATH {_quoted(place.otherwise)}"]), *mode])
+
+
+def _look_where_it_lies(
+    connection: duckdb.DuckDBPyConnection, place: Place, where: list[str], mode: list[str]
+) -> None:
+    """Have a lake that was attached by its catalog alone look for its files where they are.
+
+    One that has moved with its workspace, or that another machine mounts elsewhere, is gone from where its
+    catalog says, and lies where a new one would. Else what `data` says must be what the catalog does.
+    """
+    lies = _data_path(connection)
+    if "://" not in lies and not Path(lies).exists() and Path(place.otherwise).is_dir():
+        where = [f"DATA_PATH {_quoted(place.otherwise)}", "OVERRIDE_DATA_PATH true"]
+    elif (place.data or lies).rstrip("/") == lies.rstrip("/"):
+        return
+    connection.execute("DETACH lake")
+    _attach(connection, place.url, [*where, *mode])
 
 
 def _is_there(connection: duckdb.DuckDBPyConnection, place: Place, options: list[str]) -> bool:

@@ -174,8 +174,9 @@ class Lake:
 
     @property
     def _place(self) -> Place:
-        beside, said = self.workspace.beside, self.workspace.settings.get("data")
-        return Place(self.url, beside(str(said)) if said else None, beside("lake"))
+        beside, said = self.workspace.beside, str(self.workspace.settings.get("data") or "")
+        moves = not said.startswith("/") and "://" not in said
+        return Place(self.url, beside(said) if said else None, beside(said if said and moves else "lake"))
 
     def _opened(
         self, *, read_only: bool, **settings: str

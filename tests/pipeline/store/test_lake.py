@@ -56,6 +56,27 @@ def test_a_catalog_that_fails_in_the_midst_of_something_is_named(tmp_path: Path,
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("data", ["", "data = 'ta bles'\n"])
+def test_a_lake_that_was_moved_with_its_workspace_is_read_written_and_rebuilt_where_it_lies(
+    tmp_path: Path, data: str
+) -> None:
+    pytest.importorskip("duckdb_extension_ducklake", reason="the extra `lake` is not installed")
+    (tmp_path / "w").mkdir()
+    (tmp_path / "w" / "coaudit.toml").write_text(f"store = 'ducklake:sqlite:catalog.db'\n{data}")
+    store = Store(Workspace(tmp_path / "w"))
+    assert ingest(store, [samples() / "coblock"], ReadOptions()).trajectories
+    before = _numbers(store)
+    moved = Store(Workspace((tmp_path / "w").rename(tmp_path / "w ü 2")))
+    assert _numbers(moved) == before
+    generate(tmp_path / "logs", 1, 1)
+    assert ingest(moved, [tmp_path / "logs"], ReadOptions()).trajectories == 1
+    before = _numbers(moved)
+    rebuild(moved)
+    assert _numbers(moved) == before
+    assert not (tmp_path / "w").exists()
+
+
+@pytest.mark.slow
 def test_a_lake_gives_the_numbers_of_a_file_and_can_be_rebuilt(tmp_path: Path) -> None:
     pytest.importorskip("duckdb_extension_ducklake", reason="the extra `lake` is not installed")
     file = _store(tmp_path / "file")
