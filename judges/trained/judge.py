@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import secrets
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -95,15 +96,18 @@ def learn(codebook: Codebook, code: str, examples: Sequence[Example]) -> tuple[A
 
 
 def save(path: Path, codebook: Codebook, models: dict[str, Any], learnt: Sequence[Learnt]) -> None:
-    """Write the models of a codebook to a skops file."""
+    """Write the models of a codebook to a skops file; an earlier one is replaced at once or not at all."""
     from skops import io
 
     about = {"format": FORMAT, "codebook": codebook.name, "version": codebook.version}
     kappas = {result.code: result.kappa for result in learnt}
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_suffix(".part")
-    io.dump({"about": about, "kappas": kappas, "models": models}, unfinished)
-    unfinished.replace(path)
+    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        io.dump({"about": about, "kappas": kappas, "models": models}, unfinished)
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 def load(path: Path, codebook: Codebook | None = None) -> tuple[str, dict[str, Any], str]:

@@ -20,7 +20,7 @@ import numpy as np
 from ...annotation.statistics.intervals import Floats, Ints
 from ...schemas import canonical_json, text_hash
 from ..errors import CoauditError, UsageError
-from ..store import Workspace
+from ..store import Workspace, disk
 from .features import View, vectorizer
 from .policies import Boosted, Condition, Linear, Mixed, Model, Policy, Rule
 
@@ -94,9 +94,7 @@ def save(advisor: Advisor, path: Path) -> None:
     }
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_name(path.name + ".part")
-        unfinished.write_text(canonical_json(document), encoding="utf-8")
-        unfinished.replace(path)
+        disk.put(path, canonical_json(document).encode())
     except OSError as error:
         raise CoauditError(f"{path}: cannot be written: {error.strerror}") from error
 

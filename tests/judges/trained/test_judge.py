@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from skops import io
 
 from coaudit.judges import JudgeError
 from coaudit.judges.trained import Example, judge
@@ -41,6 +42,24 @@ def test_a_model_says_the_same_once_it_was_saved_and_loaded(tmp_path: Path) -> N
     model = learnt()
     asked = [seen(text) for text in (*TEXTS, "", "Something else, please!")]
     assert judge.predict(loaded(tmp_path / "a.skops", model), asked) == judge.predict(model, asked)
+
+
+@pytest.mark.long
+def test_of_two_that_train_at_once_the_later_file_holds_and_nothing_is_left_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, really, path = learnt(), io.dump, tmp_path / "initiative.skops"
+
+    def dumped(document: Any, file: Path) -> None:
+        """Another one comes while the first is about to give its file a name."""
+        really(document, file)
+        monkeypatch.undo()
+        judge.save(path, BOOK, {}, [])
+
+    monkeypatch.setattr(io, "dump", dumped)
+    judge.save(path, BOOK, {"initiative": model}, [])
+    assert set(judge.load(path, BOOK)[1]) == {"initiative"}
+    assert list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.long

@@ -15,6 +15,7 @@ from coaudit.pipeline.advise.advisor import Advisor
 from coaudit.pipeline.advise.evaluation import evaluate
 from coaudit.pipeline.advise.policies import Rule
 from coaudit.pipeline.errors import CoauditError, SourceError, UsageError
+from coaudit.pipeline.store import disk
 from coaudit.schemas import Trajectory
 from tests.pipeline.advise import games
 
@@ -42,6 +43,24 @@ def learnt(made: Advisor, folder: Path) -> Advisor:
     """Written and read again, so that all that rests on it rests on the file."""
     advisor.save(made, folder / "stuck.json")
     return advisor.load(folder / "stuck.json")
+
+
+@pytest.mark.slow
+def test_of_two_that_train_at_once_each_writes_a_whole_file(
+    made: Advisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, points = tmp_path / "models" / "advisor.json", []
+
+    def another(point: str, target: Path) -> None:
+        points.append(point)
+        monkeypatch.setattr(disk, "fault", lambda point, target: points.append(point))
+        advisor.save(made, path)
+
+    monkeypatch.setattr(disk, "fault", another)
+    advisor.save(made, path)
+    assert points.count("sync") == 2, "both are on disk"
+    assert advisor.load(path).fingerprints == made.fingerprints
+    assert list(path.parent.iterdir()) == [path]
 
 
 def chosen(document: Mapping[str, Any]) -> Mapping[str, Any]:
