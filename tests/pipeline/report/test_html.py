@@ -61,6 +61,37 @@ def test_only_wide_tables_are_printed_on_their_side_and_figures_and_excerpts_are
     assert whole.index("Prose.") < whole.index("Table A1. Looked up")
 
 
+def test_long_names_leave_the_other_columns_their_width_and_letters_wider_than_drawn_are_not_cut(
+    tmp_path: Path,
+) -> None:
+    needs("chromium", "it prints the report")
+    from playwright.sync_api import sync_playwright
+
+    named = _table("named", ["All", "a very long condition name that goes on " * 7, "real", "simulated"])
+    empty = replace(_table("empty", [f"column {i}" for i in range(7)]), rows=(), empty="Nothing yet.")
+    whole = replace(_everything(), tables=(named, empty))
+    page = html(whole)
+    assert 'aria-labelledby="empty">' in page, "a table without rows is not laid on its side"
+    (tmp_path / "report.html").write_text(page.replace("Liberation Sans", "DejaVu Sans"), encoding="utf-8")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS[1:3])
+        sheet = browser.new_page(viewport={"width": 1000, "height": 700})
+        sheet.goto((tmp_path / "report.html").as_uri())
+        sheet.emulate_media(media="print")
+        widths = sheet.evaluate(
+            "[...document.querySelectorAll('#named ~ .scroll th, [aria-labelledby=named] thead th')]"
+            ".map(cell => cell.getBoundingClientRect().width)"
+        )
+        letters = sheet.evaluate("parseFloat(getComputedStyle(document.querySelector('td.head')).fontSize)")
+        assert min(widths[:3]) >= 5.5 * letters, "no name of a code is broken letter by letter"
+        assert max(widths) < 0.4 * sum(widths)
+        cut = sheet.evaluate(
+            "getComputedStyle(document.querySelector('figure svg')).overflow + ' ' +"
+            "getComputedStyle(document.querySelector('figure > .scroll')).paddingLeft"
+        )
+        assert cut == "visible 48px", "a browser may have wider letters than those drawn"
+
+
 @pytest.mark.parametrize("width, scheme", [(1440, "light"), (390, "dark")])
 def test_the_page_breaks_no_rule_of_accessibility_and_is_never_wider_than_the_screen(
     tmp_path: Path, width: int, scheme: str
