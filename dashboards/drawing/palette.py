@@ -6,7 +6,7 @@ Their yellow, which vanishes on white, is a brown here.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import altair as alt
@@ -17,6 +17,10 @@ REST = "#999999"
 PARTIES = {"human": "#E69F00", "agent": "#0072B2"}
 SOURCES = {"model": "#0072B2", "scaffolding": "#E69F00", "both": "#009E73", "not said": "#7A7A7A"}
 SETTINGS = {"real": "#D55E00", "simulated": "#0072B2"}
+LETTERS = 60
+"""Of a legend fit beside each other above half a page."""
+SYMBOL = 5
+"""Letters that the symbol of an entry takes."""
 HEAT = "#0072B2"
 """Of heatmaps; strength is opacity, so that little is faint on light and on dark."""
 
@@ -30,7 +34,7 @@ def colour(
     others.
     """
     scale = alt.Scale(range=[*COLOURS, REST])
-    legend = alt.Legend(orient="top", labelLimit=320)
+    legend = alt.Legend(orient="top", labelLimit=320, columns=columns(row[field] for row in rows))
     if fixed:
         scale = alt.Scale(domain=list(fixed), range=list(fixed.values()))
         there = {row[field] for row in rows}
@@ -40,5 +44,12 @@ def colour(
         if len(rest) > 1:
             called = f"datum.label == {json.dumps(rest[0])} ? 'others' : datum.label"
         shown = [*own, *rest[:1]] or list(fixed)
-        legend = alt.Legend(orient="top", labelLimit=320, values=shown, labelExpr=called)
+        width = columns(shown)
+        legend = alt.Legend(orient="top", labelLimit=320, columns=width, values=shown, labelExpr=called)
     return alt.Color(f"{field}:N", title=title, scale=scale, legend=legend)
+
+
+def columns(names: Iterable[Any]) -> int:
+    """Of a legend: 0, all in one line, where that has room for them; else as many as the longest leaves."""
+    sizes = [len(str(name)) + SYMBOL for name in set(names)]
+    return 0 if sum(sizes) <= LETTERS else max(1, LETTERS // max(sizes))

@@ -143,7 +143,7 @@ def _by_day(rows: list[dict[str, Any]], field: str, axis: str, title: str) -> No
             .encode(
                 x=alt.X("day:O", title="Day", axis=alt.Axis(labelAngle=-45)),
                 y=alt.Y(f"{field}:Q", title=axis),
-                color=colour("rater", "Judge"),
+                color=colour("rater", "Judge", rows=shown),
                 tooltip=["day:O", "rater:N", f"{field}:Q", "answers:Q"],
             )
         )

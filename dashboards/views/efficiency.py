@@ -85,7 +85,7 @@ def _rehac(rows: list[Metric]) -> None:
         )
         points = base.mark_point(filled=True, size=90).encode(
             y="reward:Q",
-            shape=alt.Shape("anchor:N", title="Who acts"),
+            shape=alt.Shape("anchor:N", title="Who acts", legend=alt.Legend(orient="top")),
             tooltip=["condition:N", "task:N", "reward:Q", "human_intervention_rate:Q", "n:Q"],
         )
         return bars + points
@@ -148,7 +148,7 @@ def _tes(only: Selection, measured: list[Metric]) -> None:
                 x=days.axis("day", "Day", rows),
                 y=alt.Y("value:Q", title="Score", scale=alt.Scale(domain=[0, 1])),
                 color=colour("condition", "Condition", groups.colours(), rows),
-                strokeDash=alt.StrokeDash("metric:N", title="Metric"),
+                strokeDash=alt.StrokeDash("metric:N", title="Metric", legend=alt.Legend(orient="top")),
                 detail="participant:N",
                 tooltip=[
                     days.tooltip("day", "Day"),
@@ -190,7 +190,7 @@ def _without_days(rows: list[Metric]) -> None:
         base = alt.Chart(data).encode(
             y=alt.Y("condition:N", title=None, axis=groups.axis([str(row["condition"]) for row in shown])),
             yOffset="measure:N",
-            color=colour("measure", "Measure"),
+            color=colour("measure", "Measure", rows=shown),
         )
         lines = base.mark_rule(strokeWidth=2, aria=False).encode(
             x=alt.X("low:Q", title="Score, with 95 % interval", scale=alt.Scale(domain=[0, 1])), x2="high:Q"
@@ -204,6 +204,7 @@ def _without_days(rows: list[Metric]) -> None:
         shown,
         draw,
         key="tes",
+        height=200 + 24 * len({row["condition"] for row in shown}),
         alternative="TES and progress completeness by condition",
         metrics=EFFICIENCY,
         note="These logs do not say when; a point is a task.",

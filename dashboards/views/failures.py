@@ -64,10 +64,9 @@ def _heatmap(heatmap: Table) -> None:
         name: max((cell.n or 0) for cell in cells if isinstance(cell, Number))
         for name, cells in columns.items()
     }
-    shown = groups.picked(
-        sorted((name for name in names if name != modes.ALL), key=lambda name: -sizes[name])
-    )
-    lines = tuple((name, *columns[name]) for name in (modes.ALL, *shown))
+    whole, *own = names
+    shown = groups.picked(sorted(own, key=lambda name: -sizes[name]))
+    lines = tuple((name, *columns[name]) for name in (whole, *shown))
     turned = replace(heatmap, columns=("Group", *titles), rows=lines, heads=1)
     figures.table(turned, metrics=("failure rate",), titles=titles)
 

@@ -183,7 +183,7 @@ def _spread(
                     "share:Q",
                     title="Share of the group",
                     scale=alt.Scale(domain=[0, 1], range=[0.05, 1]),
-                    legend=alt.Legend(orient="top"),
+                    legend=alt.Legend(orient="top", values=[0.2, 0.6, 1], format=".0%"),
                 ),
                 tooltip=["group:N", "low:Q", "trajectories:Q", alt.Tooltip("share:Q", format=".0%")],
             )

@@ -11,8 +11,8 @@ from ..analyze import rates
 from ..store import Selection, Store
 from .tables import Number, Table, place
 
-ALL = "All"
-"""The column of all groups together, where there are several."""
+ALL = ("All", "All together")
+"""The column of all groups together, which is in front where there are several; no group's name is its."""
 
 
 def failures(
@@ -34,6 +34,7 @@ def failures(
     by_name = {(s.code, s.group): s for s in shares}
     corrected = _corrected(store, who, rater, by, only) if correct else {}
     groups = sorted({s.group for s in shares})
+    whole = next((name for name in ALL if (name,) not in groups), ALL[-1])
     if len(groups) > 1:
         shares = [s for s in findings.shares(store, only=only) if s.rater == rater]
         by_name |= {(s.code, s.group): s for s in shares}
@@ -65,7 +66,7 @@ def failures(
         caption=f"Share of trajectories in which {rater} found the mode, with its 95 % interval. A "
         "category is the union of its modes, not their sum, of trajectories with an answer to each. "
         f"{'Corrected' if corrected else 'Not corrected'} by people's labels.{beside}",
-        columns=("Code", "Failure mode", "Usual source", *(" · ".join(group) or ALL for group in groups)),
+        columns=("Code", "Failure mode", "Usual source", *(" · ".join(group) or whole for group in groups)),
         rows=tuple(lines),
         heads=3,
         shaded=True,

@@ -17,7 +17,7 @@ from streamlit.testing.v1 import AppTest
 from coaudit.dashboards import cache, prefetch, queries, sidebar, triage
 from coaudit.dashboards.drawing import groups, lists, markup, scripts
 from coaudit.dashboards.drawing.figures import to_csv
-from coaudit.dashboards.drawing.palette import REST, colour
+from coaudit.dashboards.drawing.palette import REST, colour, columns
 from coaudit.dashboards.views import compare as view
 from coaudit.dashboards.views import efficiency
 from coaudit.pipeline.advise import advisor
@@ -446,6 +446,14 @@ def test_a_group_that_is_called_like_a_code_is_told_as_a_group() -> None:
     turned = Table("t", "", "", ("Group", "C", "C.1"), (("C", cell, cell),))
     html = markup.grid(turned, lambda cell: None, titles)
     assert 'title="C Communication (any), C: 50 %"' in html and 'class="total"' not in html
+
+
+def test_a_legend_that_is_too_long_for_a_line_has_several() -> None:
+    assert [columns(names) for names in ([], ["human", "agent"], ["x" * 20] * 9)] == [0, 0, 0]
+    assert columns(["progress_completeness, team", "tes, assistant", "tes, chef"]) == 1
+    assert columns(f"condition {n}" for n in range(7)) == 3
+    rows = [{"measure": name} for name in ("progress_completeness, team", "tes, assistant", "tes, chef")]
+    assert colour("measure", "Measure", rows=rows).to_dict()["legend"]["columns"] == 1
 
 
 def test_a_span_of_time_is_told_in_words() -> None:

@@ -269,3 +269,16 @@ def test_labels_of_people_without_a_judge_are_no_word_of_judges(tmp_path: Path) 
     assert judges.sentences[1].startswith(
         "Judges among themselves agree by α = 0.76 (C.1), which is no proof"
     )
+
+
+def test_a_group_called_all_is_not_all_groups_together(tmp_path: Path) -> None:
+    runs = [run(arm, n, 1) for arm in ("All", "few") for n in range(4)]
+    store = holding(tmp_path / "all", runs)
+    found = {t.id: "present" if t.condition == "All" else "absent" for t in runs}
+    rate(
+        store, [verdict(key, None, "failures", label, code=CODE, rater="eva") for key, label in found.items()]
+    )
+    table = modes.failures(store, by=("condition",))
+    assert table.columns[3:] == ("All together", "All", "few")
+    (row,) = [row for row in table.rows if row[0] == CODE]
+    assert [cell.value for cell in row[3:] if isinstance(cell, Number)] == [0.5, 1.0, 0.0]
