@@ -7,11 +7,13 @@ Lines and letters have the colour of the text around them, on light and on dark.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from ...schemas.text import visible
 from .tables import Answer, Number, Table
 
 INK = "currentColor"
@@ -21,6 +23,7 @@ LEGIBLE = 12
 """Columns up to which a heatmap has numbers in its cells; the table has all of them."""
 PANEL = 210
 """Points in width of each panel of intervals."""
+_NO_LETTER = re.compile("[\ud800-\udfff\ufffe\uffff]")
 NOTHING: dict[str, Any] = {"grid": False, "ticks": False, "domain": False}
 
 
@@ -94,7 +97,7 @@ def svg(figure: Figure) -> str:
     """The figure as one `svg` element."""
     import vl_convert
 
-    drawn: str = vl_convert.vegalite_to_svg(json.dumps(figure.spec), vl_version=_version())
+    drawn: str = vl_convert.vegalite_to_svg(json.dumps(_drawable(figure.spec)), vl_version=_version())
     return drawn
 
 
@@ -102,9 +105,18 @@ def pdf(figure: Figure) -> bytes:
     """The figure as a PDF of its own size, for LaTeX."""
     import vl_convert
 
-    black = json.dumps(figure.spec).replace(INK, "#000000")
+    black = json.dumps(_drawable(figure.spec)).replace(INK, "#000000")
     drawn: bytes = vl_convert.vegalite_to_pdf(black, vl_version=_version())
     return drawn
+
+
+def _drawable(value: Any) -> Any:
+    """A part of a document without what XML has no letter for: the converter ends the whole process on it."""
+    if isinstance(value, dict):
+        return {_drawable(key): _drawable(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_drawable(one) for one in value]
+    return _NO_LETTER.sub("\ufffd", visible(value)) if isinstance(value, str) else value
 
 
 @cache

@@ -78,3 +78,16 @@ def test_a_figure_is_one_svg_without_script_or_address_and_one_page_of_pdf() -> 
     assert "currentColor" in text and 'fill="white"' not in text, "as readable on dark as on light"
     assert svg(figure) == text, "the same figure is the same file"
     assert pdf(figure).startswith(b"%PDF-")
+
+
+@pytest.mark.long
+def test_a_name_with_what_xml_has_no_letter_for_is_drawn() -> None:
+    name = "a\x1b[31m\x00\ufffe\ud800z"
+    for figure in (
+        intervals(rates(Number(0.5, 0.2, 0.8), name=name)),
+        heatmap(rates(Number(0.5), name=name)),
+    ):
+        assert figure is not None
+        text = "".join(ElementTree.fromstring(svg(figure)).itertext())
+        assert "a\\x1b[31m\\x00\ufffd\ufffdz" in text
+        assert pdf(figure).startswith(b"%PDF-")
