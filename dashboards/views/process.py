@@ -210,7 +210,7 @@ def _course(only: Selection) -> None:
             alt.Chart(data)
             .mark_bar()
             .encode(
-                x=alt.X("part:O", title="Tenth of the session", axis=alt.Axis(labelAngle=0)),
+                x=_tenths(),
                 y=alt.Y("events:Q", title="Events"),
                 color=colour("party", "Party", PARTIES),
                 opacity=alt.Opacity(
@@ -247,7 +247,7 @@ def _moments(only: Selection, rater: str | None) -> None:
             alt.Chart(data)
             .mark_line(point=True)
             .encode(
-                x=alt.X("part:O", title="Tenth of the session", axis=alt.Axis(labelAngle=0)),
+                x=_tenths(),
                 y=alt.Y("rate:Q", title="Per 100 sessions"),
                 color=colour("codebook", "What", {"confirmation": "#009E73", "halting": "#D55E00"}),
                 strokeDash=alt.StrokeDash("codebook:N", legend=None),
@@ -266,6 +266,12 @@ def _moments(only: Selection, rater: str | None) -> None:
         metrics=("effective_confirmations", "halting_messages"),
         empty="Nothing is rated: run `coaudit judge --codebook confirmation --codebook halting`.",
     )
+
+
+def _tenths() -> alt.X:
+    """Every tenth of a session, those in which nothing happens too."""
+    every = alt.Scale(domain=list(range(1, queries.PARTS + 1)))
+    return alt.X("part:O", title="Tenth of the session", scale=every, axis=alt.Axis(labelAngle=0))
 
 
 def with_quiet_parts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

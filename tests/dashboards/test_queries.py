@@ -116,6 +116,7 @@ def test_a_tenth_of_a_session_without_a_confirmation_is_drawn_as_none() -> None:
     parts = [(one["part"], one["events"]) for one in process.with_quiet_parts([row])]
     assert parts == [(part, 7 if part == 3 else 0) for part in range(1, 11)]
     assert process.with_quiet_parts([]) == []
+    assert process._tenths().to_dict()["scale"] == {"domain": list(range(1, 11))}, "nor is one left out"
 
 
 def test_long_names_that_begin_alike_are_told_apart_beside_a_chart() -> None:
