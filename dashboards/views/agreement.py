@@ -157,11 +157,12 @@ def _judge(book: str, judges: list[str]) -> None:
 def _confusion(code: dict[str, Any]) -> None:
     labels, counts = code["confusion"]["labels"], code["confusion"]["counts"]
     total = sum(map(sum, counts)) or 1
+    both, errors = code["n_both"], code["n_errors"]
     shown = Table(
         name="confusion",
         title="Confusion",
-        caption=f"n = {code['n_both']:,} units with both; {code['n_errors']:,} errors of the judge. Weighted "
-        "by design where the sample was not drawn evenly.",
+        caption=f"n = {both:,} unit{'s' * (both != 1)} with both; {errors:,} error{'s' * (errors != 1)} "
+        "of the judge. Weighted by design where the sample was not drawn evenly.",
         columns=("Judge", *(f"People: {label}" for label in labels)),
         rows=tuple(
             (label, *(Number(n / total, n=round(n), percent=True) for n in row))

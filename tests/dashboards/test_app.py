@@ -15,11 +15,11 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from coaudit.dashboards import cache, prefetch, queries, sidebar, triage
-from coaudit.dashboards.drawing import groups, lists, markup, scripts
+from coaudit.dashboards.drawing import figures, groups, lists, markup, scripts
 from coaudit.dashboards.drawing.figures import to_csv
 from coaudit.dashboards.drawing.palette import REST, colour, columns
+from coaudit.dashboards.views import agreement, efficiency
 from coaudit.dashboards.views import compare as view
-from coaudit.dashboards.views import efficiency
 from coaudit.pipeline.advise import advisor
 from coaudit.pipeline.analyze import compare, metrics
 from coaudit.pipeline.report import build, interventions
@@ -446,6 +446,18 @@ def test_a_group_that_is_called_like_a_code_is_told_as_a_group() -> None:
     turned = Table("t", "", "", ("Group", "C", "C.1"), (("C", cell, cell),))
     html = markup.grid(turned, lambda cell: None, titles)
     assert 'title="C Communication (any), C: 50 %"' in html and 'class="total"' not in html
+
+
+def test_a_confusion_of_one_unit_is_told_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Table] = []
+    monkeypatch.setattr(figures, "table", lambda table, **_: drawn.append(table))
+    counts = {"labels": ["yes", "no"], "counts": [[1, 0], [0, 0]]}
+    agreement._confusion({"confusion": counts, "n_both": 1, "n_errors": 1})
+    agreement._confusion({"confusion": counts, "n_both": 1200, "n_errors": 0})
+    assert [table.caption.partition(". ")[0] for table in drawn] == [
+        "n = 1 unit with both; 1 error of the judge",
+        "n = 1,200 units with both; 0 errors of the judge",
+    ]
 
 
 def test_a_legend_that_is_too_long_for_a_line_has_several() -> None:
