@@ -14,8 +14,8 @@ PERCENT = (
     *("human_intervention_rate", "error_rate", "repeated_action_rate"),
 )
 """Metrics that are shares of trajectories or of their steps and read best as per cent."""
-MOST_DIGITS = 3
-"""Decimals of per cent, at the most, that tell the ends of an interval apart."""
+DECIMALS = 2
+"""Of a percentage, at most."""
 
 
 @dataclass(frozen=True)
@@ -72,11 +72,9 @@ class Number:
 
     def _figure(self, value: float | None) -> str:
         """One of its values; of a narrow interval with the decimals that tell its ends apart."""
-        digits = 0
-        if self.percent and self.low is not None and self.high is not None and self.low < self.high:
-            while digits < MOST_DIGITS and round(100 * self.low, digits) == round(100 * self.high, digits):
-                digits += 1
-        return figure(value, percent=self.percent, whole=self.plain, digits=digits)
+        low, high = 100 * (self.low or 0.0), 100 * (self.high or 0.0)
+        apart = (digits for digits in range(DECIMALS + 1) if round(low, digits) != round(high, digits))
+        return figure(value, percent=self.percent, whole=self.plain, digits=next(apart, 0))
 
     @property
     def _correction(self) -> str:

@@ -303,6 +303,9 @@ def test_a_narrow_interval_keeps_the_decimals_that_tell_its_ends_apart() -> None
     assert (narrow.text, narrow.note) == ("4.0 %", "3.9 % – 4.2 %, n = 2,501, 1,200 missing")
     assert Number(0.0004, 0.0001, 0.0009, percent=True).bounds == "[0.0–0.1]"
     assert Number(0.5, 0.5, 0.5, percent=True).interval == "50 % – 50 %", "a census has no width"
+    assert Number(0.5, 0.5 - 1e-16, 0.5, percent=True).interval == "50 % – 50 %", (
+        "nor has an error of rounding"
+    )
     assert Number(0.41, 0.2, 0.6, percent=True).text == "41 %"
     assert [figure(-0.0), figure(-0.0001)] == ["0.000", "0.000"]
 
