@@ -13,7 +13,7 @@ COLUMNS = ("system", "setting", "condition", "task", "agent", "agent_model")
 
 @dataclass(frozen=True)
 class Selection:
-    """Values wanted for each column (none: all), a span of days, and tags as `key=value`.
+    """Values wanted for each column (none: all), a span of days, and tags as `key=value`, of one key any.
 
     A day is an ISO date; `until` is included. Trajectories without a time are left out where one is asked.
     """
@@ -42,10 +42,13 @@ class Selection:
             terms.append((f"{table}.started >= ?", [self.since]))
         if self.until:
             terms.append((f"left({table}.started, 10) <= ?", [self.until]))
+        values: dict[str, list[str]] = {}
         for tag in self.tags:
             key, _, value = tag.partition("=")
+            values.setdefault(key, []).append(value)
+        for key, some in values.items():
             path = '$."{}"'.format(key.replace('"', '\\"'))
-            terms.append((f"json_extract_string({table}.tags, ?) = ?", [path, value]))
+            terms.append((f"json_extract_string({table}.tags, ?) {AMONG}", [path, texts(some)]))
         condition = " AND ".join(term for term, _ in terms) or "true"
         return condition, [parameter for _, given in terms for parameter in given]
 

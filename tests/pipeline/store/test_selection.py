@@ -1,0 +1,31 @@
+"""Which trajectories a selection names."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from coaudit.pipeline.store import Selection
+from tests.pipeline.stores import made, take
+
+
+def test_of_the_tags_of_one_key_any_is_wanted_and_of_other_keys_all(tmp_path: Path) -> None:
+    talk = [{"role": "user", "content": "Hi"}]
+    lines = [
+        {"id": name, "messages": talk, "tags": {"v": name[0], 'la"b': name[1]}}
+        for name in ("1x", "1y", "2x", "2y", "3x")
+    ]
+    path = tmp_path / "runs.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    store = made(tmp_path / "workspace")
+    take(store, path)
+    for tags, names in {
+        ("v=1", "v=2"): ["1x", "1y", "2x", "2y"],
+        ("v=1", 'la"b=x'): ["1x"],
+        ("v=1", 'la"b=x', "v=3"): ["1x", "3x"],
+        ("w=1",): [],
+    }.items():
+        where, values = Selection(tags=tags).where()
+        query = f"SELECT native_id FROM trajectories t WHERE {where} ORDER BY native_id"
+        with store.reading() as connection:
+            assert [row[0] for row in connection.execute(query, values).fetchall()] == names
