@@ -30,6 +30,7 @@ HEADLINES: dict[str, tuple[str, ...]] = {
 }
 """Column -> the metrics that it may be, the first that an arm has."""
 SHARES = frozenset(name for names in HEADLINES.values() for name in names)
+UNFILTERED = "This is of all trajectories, whatever the filters leave out."
 SUBSTANTIAL = 0.6
 """Cohen's kappa from which Landis and Koch (1977) call agreement substantial."""
 
@@ -38,6 +39,8 @@ def answers(store: Store, only: Selection | None = None) -> tuple[Answer, Answer
     """How the team worked, where it failed, and what the judge is worth."""
     with store.held():
         judged = trust(agreement.of_workspace(store), rates.rates(store))
+        if only:
+            judged = replace(judged, sentences=(*judged.sentences, UNFILTERED))
         return teamwork(store, only), failure(store, only), judged
 
 

@@ -92,12 +92,12 @@ def _order(path: Path, log: Log) -> str | None:
 
 
 def _model(path: Path, order: str | None) -> str | None:
-    """The folder above the order's; below `src/data` all folders, since a model's name may hold a slash."""
+    """The folder above the order's; right below `src/data` two, since a model's name may hold a slash."""
     above = list(path.resolve().parts[1:-1])
     if above and above[-1] == order:
         above.pop()
     for place in range(len(above) - 2, 0, -1):
-        if above[place - 1 : place + 1] == ["src", "data"]:
+        if above[place - 1 : place + 1] == ["src", "data"] and 1 < len(above) - place <= 3:
             return "/".join(above[place + 1 :])
     return above[-1] if above else None
 

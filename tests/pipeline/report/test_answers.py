@@ -14,7 +14,7 @@ from coaudit.pipeline.analyze import metrics, rates
 from coaudit.pipeline.report import answers, methods, modes
 from coaudit.pipeline.report.tables import Answer, Number
 from coaudit.pipeline.report.text import brief
-from coaudit.pipeline.store import Store
+from coaudit.pipeline.store import Selection, Store
 from coaudit.schemas import Event, Outcome, Participant, Trajectory
 from tests.conftest import Coaudit
 from tests.pipeline.stores import holding, rate, verdict
@@ -81,6 +81,9 @@ def test_the_answers_hold_the_numbers_of_metrics_and_rates(store: Store) -> None
     assert isinstance(line[3], Number) and line[3].value == own.judge_rate == 0.5
     assert "do not print it" in trust.sentences[-1] and CODE in trust.sentences[-1]
     assert [cell for cell in failed.table.rows[0][:2]] == [CODE, "Silent start"]
+    assert answers.UNFILTERED not in trust.sentences
+    filtered = answers.answers(store, Selection(condition=("good",)))[2]
+    assert filtered.sentences == (*trust.sentences, answers.UNFILTERED)
 
 
 def test_where_it_failed_names_the_mode_on_which_two_arms_are_most_apart(tmp_path: Path) -> None:

@@ -92,9 +92,14 @@ def test_the_folder_is_the_model_and_the_condition_and_the_order_is_the_task(tmp
     trajectory = read(GOOD)
     assert (trajectory.agent_model, trajectory.condition) == ("model_a", "model_a")
     assert (trajectory.task, trajectory.instance) == ("poached_pear", "poached_pear")
-    folder = tmp_path / "src/data/maker/model-7b/poached_pear"
-    folder.mkdir(parents=True)
-    assert read(changed(folder, lambda log: None)).agent_model == "maker/model-7b"
+    for place, model in (
+        ("src/data/maker/model-7b/poached_pear", "maker/model-7b"),
+        ("src/data/overcooked/logs/model_a/poached_pear", "model_a"),  # a checkout in a folder called src
+        ("src/data/poached_pear", "data"),
+    ):
+        folder = tmp_path / place
+        folder.mkdir(parents=True)
+        assert read(changed(folder, lambda log: None)).agent_model == model
 
 
 def test_people_who_play_are_people() -> None:
