@@ -19,8 +19,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations, product
-from math import comb
+from math import ceil, comb, log
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,7 @@ from .intervals import Floats
 FEW = 20_000
 """Arrangements that are all looked at."""
 _AT_ONCE = 400_000  # numbers in a block of arrangements
+_SHARE, _LEAST = 0.05, 1e-16  # of a sample's sum: what one cluster may have for a power series, and its end
 _TIE = 1e-9
 _LARGE = 1e100  # squares of such values are beyond all floats; what is studentised has no unit
 
@@ -75,6 +77,31 @@ class Arms:
         residual = (self.y - self.y.sum() / self.x.sum() * self.x)[held]
         variance = float((residual**2).sum()) / (n - 1) / (self.x.sum() / n) ** 2
         return float(variance * sum(0.5 / (count + self.pairs) ** 2 for count in self.alone))
+
+    @cached_property
+    def residual(self) -> Floats:
+        """(C,) y less the ratio of all times x: nothing large is left to subtract."""
+        y, x = self.y[:, 0], self.x[:, 0]
+        rest: Floats = y - y.sum() / x.sum() * x
+        return rest
+
+    @cached_property
+    def share(self) -> float:
+        """What one cluster may have of a sample that has at least half of what is to be expected."""
+        x, fewer = self.x[:, 0], min(self.alone)
+        return 2 * float(x.max() / x.sum()) * len(x) / fewer if fewer else 1.0
+
+    @cached_property
+    def terms(self) -> int:
+        """How many powers of that share 64 bits tell apart; 0 where clusters are paired or it is large."""
+        return 0 if self.pairs or self.share > _SHARE else 2 + ceil(log(_LEAST) / log(self.share))
+
+    @cached_property
+    def powers(self) -> Floats:
+        """(C, 3 terms) r², −2rx and x² of residuals r, times the powers of x over the largest."""
+        r, x = self.residual, self.x[:, 0]
+        powers = (x[:, None] / x.max()) ** np.arange(self.terms)
+        return np.hstack([part[:, None] * powers for part in (r * r, -2 * r * x, x * x)])
 
     @property
     def observed(self) -> float:
@@ -158,6 +185,8 @@ def statistics(sample: Arms, labels: NDArray[np.bool_]) -> Floats:
         return _of_means(s, sample.y[:, 0] - sample.y[:, 0].mean(), sample.noise)
     if (sample.x == 1).all():
         return _of_signs(s, sample.y[:, 0] - sample.y[:, 1])
+    if sample.terms and (made := _of_ratios(sample, s)) is not None:
+        return made
     parts = [(values[:, 0], values[:, 1]) for values in (sample.y, sample.x)]
     y1, x1 = (other + s * (one - other) for one, other in parts)
     y2, x2 = (one + other - first for (one, other), first in zip(parts, (y1, x1), strict=True))
@@ -184,6 +213,29 @@ def _of_means(s: Floats, y: Floats, noise: float) -> Floats:
         effect += sign * total / held
         variance += (square - total**2 / held) / np.maximum(held - 1, 1) / held
     return _studentised(effect, np.maximum(variance, 0) + noise)
+
+
+def _of_ratios(sample: Arms, s: Floats) -> Floats | None:
+    """The same for two samples of ratios, by matrix products alone; None where one cluster has too much.
+
+    The jackknife divides by (X − x)², X being the sum of a sample: that is Σ (k + 1) xᵏ/Xᵏ⁺².
+    """
+    r, x, k = sample.residual, sample.x[:, 0], np.arange(sample.terms)
+    held = s @ x
+    if x.max() > sample.share * np.minimum(held, x.sum() - held).min():
+        return None
+    first, above, squares = s.sum(1), s @ r, s @ sample.powers
+    effect, variance = np.zeros(len(s)), np.zeros(len(s))
+    for sign, n, below, top, sums in (
+        (1, first, held, above, squares),
+        (-1, len(x) - first, x.sum() - held, r.sum() - above, sample.powers.sum(0) - squares),
+    ):
+        ratio = top / below
+        effect += sign * ratio
+        series = (k + 1) * (x.max() / below[:, None]) ** k
+        of_r, of_both, of_x = ((part * series).sum(1) for part in np.split(sums, 3, axis=1))
+        variance += (of_r + ratio * of_both + ratio**2 * of_x) / below**2 * (n - 1) / n
+    return _studentised(effect, np.maximum(variance, 0) + sample.noise)
 
 
 def _of_signs(s: Floats, differences: Floats) -> Floats:

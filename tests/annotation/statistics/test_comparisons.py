@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from coaudit.annotation.statistics import Comparison
 from coaudit.annotation.statistics.comparisons import (
@@ -17,7 +18,7 @@ from coaudit.annotation.statistics.comparisons import (
     mcnemar,
     settle,
 )
-from coaudit.annotation.statistics.estimate import ANY, UNIT, Bounds, Totals, totals
+from coaudit.annotation.statistics.estimate import ANY, UNIT, Bounds, Totals, difference, totals
 from coaudit.annotation.statistics.permutation import arms, statistics
 
 
@@ -293,3 +294,42 @@ def test_an_interval_that_holds_0_beside_a_difference_that_was_shown_says_so() -
     )
     clear = contrast(*apart(alike, others - 10))
     assert clear.statement("a", "b", "c").endswith("significant at .05.")
+
+
+def ratios(y: NDArray[Any], x: NDArray[Any], first: NDArray[Any]) -> tuple[Totals, Totals]:
+    """Two samples of y/x, each row a cluster of its own."""
+    one, other = (
+        totals(y[side], x[side], clusters=np.flatnonzero(side), bounds=(0, np.inf))
+        for side in (first, ~first)
+    )
+    return one, other
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
+def test_many_ratios_have_the_statistic_that_each_arrangement_has_alone(scale: float) -> None:
+    rng = np.random.default_rng(1)
+    for held in (rng.integers(1, 40, 900) * 1.0, rng.gamma(2, 5, 900) + 0.1, np.r_[np.ones(899), 10.0]):
+        x = held * scale
+        y = rng.binomial(30, 0.02, 900) * x * rng.uniform(0.5, 1.5, 900)
+        sample = arms(*ratios(y, x, np.arange(900) < 400))
+        labels = np.stack([rng.permutation(sample.label) for _ in range(20)])
+        assert sample.terms > 1
+        for label, value in zip(labels, statistics(sample, labels), strict=True):
+            own = difference(*ratios(y, x, label))
+            assert own.value is not None and own.error is not None
+            assert value == pytest.approx(own.value / np.sqrt(own.error**2 + sample.noise), rel=1e-9)
+
+
+def test_where_one_cluster_holds_much_each_arrangement_is_looked_at_alone() -> None:
+    x = np.r_[np.ones(200), 30.0]
+    assert arms(*ratios(x, x, np.arange(201) < 100)).terms == 0
+    rng = np.random.default_rng(1)
+    x = np.r_[np.full(450, 0.1), np.full(450, 1.9)]
+    y = x * rng.binomial(5, 0.2, 900)
+    sample = arms(*ratios(y, x, np.arange(900) % 2 == 0))
+    assert sample.terms > 1
+    few = np.arange(900) < 450  # all that hold little: less than a fifth of what is to be expected
+    own = difference(*ratios(y, x, few))
+    assert own.value is not None and own.error is not None
+    wanted = own.value / np.sqrt(own.error**2 + sample.noise)
+    assert statistics(sample, few[None])[0] == pytest.approx(wanted, rel=1e-9)
