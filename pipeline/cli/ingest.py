@@ -12,7 +12,7 @@ import typer
 
 from ...schemas import Quarantined, Trajectory
 from ...schemas.trajectory import Setting
-from ..errors import CoauditError, UsageError
+from ..errors import CoauditError, SourceError, UsageError
 from ..ingest import run as ingesting
 from ..ingest.rebuild import rebuild as make_anew
 from ..ingest.result import Ingested
@@ -156,7 +156,8 @@ def checked_mapping(name: str | None) -> str | None:
     if name is None:
         return None
     text, place = mapping.text_of(name)
-    mapping.parse(text, place)
+    if (reason := mapping.parse(text, place).useless()) is not None:
+        raise SourceError(f"{place}: {reason}")
     return text
 
 

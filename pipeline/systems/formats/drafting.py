@@ -226,7 +226,7 @@ def _constants(seen: Survey, made: Guess) -> Iterator[str]:
         yield f"role = {quoted(made.constant_role)}    # no field says who acts"
     if made.shape in ("list", "table", "text") and _has_environment(made) and _acts(made):
         yield 'results = "next"    # what the environment says after an action is its result'
-    if made.time_formats:
+    if len(made.time_formats) == 1:
         yield f"time_format = {quoted(made.time_formats[0])}    # how times are written (strptime)"
     yield '# status = "succeeded"       # of a result of which nothing says whether it failed'
 

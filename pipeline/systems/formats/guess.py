@@ -32,6 +32,7 @@ from .guess_names import (
 from .guess_records import distinct, repeats, value_at
 from .guess_shapes import in_dialect, of_list, of_messages, of_pairs, of_spans, of_table, of_text
 from .mapped_paths import PLACES
+from .responses import is_exchange
 from .survey import PathSeen, Survey
 from .turns import SIDES
 
@@ -99,6 +100,8 @@ def _lists(seen: Survey) -> list[tuple[float, str]]:
         enough = several and (text or acts)
         scored.append((score * min(1.0, share + 0.2) if enough else 0.0, path))
     replies = {guess_calls.reply(seen, path) for score, path in scored if score > 0}
+    if any(is_exchange(record) and isinstance(record["input"], str) for record in seen.records):
+        replies.add("output")  # of a question that is no list: read as a chat without a mapping
     return [one for one in scored if one[1] not in replies]
 
 

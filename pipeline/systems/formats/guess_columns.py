@@ -10,7 +10,7 @@ from .guess_events import FEW
 from .guess_made import Guess
 from .guess_names import first_one, is_label, is_time, time_formats
 from .guess_records import repeats, value_at
-from .guess_roles import roles_of
+from .guess_roles import role_of, roles_of
 from .survey import PathSeen, Survey
 
 LEAST = 4
@@ -22,10 +22,11 @@ SAID = 10
 
 
 def of_columns(made: Guess, seen: Survey) -> bool:
-    """The longest texts are what was said; what changes most from record to record is who says it; what comes
-    in blocks is the session."""
+    """The longest texts are what was said; what changes most from record to record, and names a human or an
+    agent, is who says it; what comes in blocks is the session."""
     columns = [one for path, one in seen.paths.items() if "[]" not in path]
-    times = [one for one in columns if is_time(one) or time_formats(one)]
+    formats = {one.path: time_formats(value_at(r, one.path) for r in seen.records) for one in columns}
+    times = [one for one in columns if is_time(one) or formats[one.path]]
     said = max((one for one in columns if one not in times and _is_said(one)), key=_length, default=None)
     if said is None or len(seen.records) < LEAST:
         return False
@@ -34,16 +35,24 @@ def of_columns(made: Guess, seen: Survey) -> bool:
     session = max(blocks, key=lambda one: (one.only("text"), len(one.values)), default=None)
     who = [one for one in others if one not in blocks and one.only("text") and is_label(one)]
     who = [one for one in who if 2 <= len(one.values) <= FEW and _turns(one, session, seen) >= TURNS]
+    who = [one for one in who if any(_is_party(name) for name in one.values)]
     role = max(who, key=lambda one: _turns(one, session, seen), default=None)
     if role is None:
         return False
     made.shape, made.at, made.nameless = "table", None, True
     made.event = {"role": role.path, "text": said.path}
     if when := first_one(times):
-        made.event["time"], made.time_formats = when.path, time_formats(when)
+        made.timed, made.time_formats = when.path, formats[when.path]
+        if len(made.time_formats) < 2:
+            made.event["time"] = when.path
     made.native_id = [session.path] if session else []
     made.roles = roles_of(role.values.items())
     return True
+
+
+def _is_party(name: str) -> bool:
+    role = role_of(name)
+    return role.known and role.kind != "environment"
 
 
 def _length(one: PathSeen) -> float:

@@ -36,12 +36,13 @@ from .guess_names import (
     time_formats,
 )
 from .guess_records import events_of, items_in, value_at
-from .guess_roles import Role, roles_of
+from .guess_roles import Role, role_of, roles_of
 from .paths import getter
 from .survey import PathSeen, Survey
 
 MOST = 0.5
 """A field that fewer events have is not who speaks, if another may be."""
+TYPES = ("event", "event_type", "kind", "type")
 LABELS_OF_RESULTS = ("observation", "observation_type", "result_type")
 FEW = 6
 """So many different values may say how far a task is."""
@@ -73,7 +74,10 @@ def of_events(made: Guess, seen: Survey, inside: str) -> None:
     who.sort(key=lambda one: (one.count < MOST * total, parent_of(one) not in SPEAKERS))
     speakers_ = [one for one in who if one not in names or one.key.lower() in SPEAKERS]
     speakers_ = [one for one in speakers_ if one.key != "type" or len(one.values) > 1 or len(speakers_) == 1]
-    role = take("role", [one for one in speakers_ if not is_number(one)] or _parties(seen, inside))
+    chosen = [one for one in speakers_ if not is_number(one)] or _parties(seen, inside)
+    if not chosen or chosen[0].count < MOST * total:
+        chosen = _typed(seen, inside, total) or chosen
+    role = take("role", chosen)
     text = [one for one in named(paths, NAMES["text"], inside) if is_said(one) and one not in lines]
     text = [one for one in text if parent_of(one) not in {*TOOLS, *NAMES["result"]}] or (
         [] if actions else text
@@ -99,22 +103,36 @@ def of_events(made: Guess, seen: Survey, inside: str) -> None:
             done = seen.paths[str(made.event["action"])].values
             made.speech = [name for name in done if name.lower() in SPEECH]
             take("arguments", named(paths, NAMES["arguments"], inside))
-            made.came = _came(seen, inside, str(made.event["action"]))
+            made.came = _came(seen, inside, role.path, str(made.event["action"]))
     times = named(paths, NAMES["time"], inside)
     if not take("time", [one for one in times if is_time(one)]):
-        told = take("time", [one for one in times if time_formats(one)])
-        made.time_formats = time_formats(told) if told else []
+        _of_times(made, times, seen, inside)
     if not inside:
         take("seq", [one for one in named(paths, NAMES["seq"], inside) if is_seq(one)])
 
 
-def _came(seen: Survey, inside: str, action: str) -> str | None:
-    """A label that results have, and no event in which something is done."""
-    done = getter(action.removeprefix(inside))
+def _of_times(made: Guess, times: list[PathSeen], seen: Survey, inside: str) -> None:
+    """The first field of times that are not ISO 8601; one that may be read in two ways is only told."""
+    for one in times:
+        at = getter(one.path.removeprefix(inside))
+        events = events_of(seen, inside.removesuffix("[]."), inside)
+        if formats := time_formats(at(event) for event in events):
+            made.timed, made.time_formats = one.path, formats
+            if len(formats) == 1:
+                made.event["time"] = one.path
+            return
+
+
+def _came(seen: Survey, inside: str, role: str, action: str) -> str | None:
+    """A label that results have, and no event in which something is done; who acts bears both."""
+    done, who = (getter(path.removeprefix(inside)) for path in (action, role))
     events = list(events_of(seen, inside.removesuffix("[]."), inside))
+    acting = {str(who(event)) for event in events if done(event)}
     for one in named(seen.paths, LABELS_OF_RESULTS, inside, depth=0):
         at = getter(one.path.removeprefix(inside))
-        if is_label(one) and one.only("text") and not any(at(event) and done(event) for event in events):
+        labelled = [event for event in events if at(event) is not None]
+        apart = not any(done(event) is not None for event in labelled)
+        if is_label(one) and one.only("text") and apart and {str(who(one)) for one in labelled} <= acting:
             return one.path
     return None
 
@@ -124,6 +142,17 @@ def _sentences(seen: Survey, inside: str) -> list[PathSeen]:
     own = [one for one in seen.paths.values() if one.path.startswith(inside) and is_sentence(one)]
     own = [one for one in own if not re.search(r"\[\]|(?<!\\)\.", one.path[len(inside) :])]
     return sorted((one for one in own if not SECRET.search(one.key)), key=lambda one: -one.mean_length)
+
+
+def _typed(seen: Survey, inside: str, total: int) -> list[PathSeen]:
+    """What nearly all events are called, where that says of each whose it is: `user_message`, `tool_call`."""
+    fits = list[PathSeen]()
+    for one in named(seen.paths, TYPES, inside, depth=0):
+        kinds = {role_of(name) for name in one.values}
+        sides = {role.kind for role in kinds if role.known}
+        if one.only("text") and one.count > MOST * total and all(role.known for role in kinds):
+            fits += [one] if {"human", "agent"} <= sides else []
+    return fits
 
 
 def _parties(seen: Survey, inside: str) -> list[PathSeen]:

@@ -46,6 +46,8 @@ class Guess:
     """Whether columns were told by what stands in them, for their names say nothing."""
     time_formats: list[str] = field(default_factory=list)
     """How times may be written that are not ISO 8601, the likeliest first."""
+    timed: str | None = None
+    """Path of these; it is the events' time where there is one way to read them."""
     came: str | None = None
     """Path of what only events have that say what came of an action, under the name of whoever acted."""
     bots: str | None = None

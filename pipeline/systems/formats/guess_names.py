@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Iterable
 from datetime import datetime
 
 from .guess_roles import role_of
@@ -25,7 +26,7 @@ NAMES: dict[str, tuple[str, ...]] = {
             "who",
         ),
         *("participant", "agent", "agent_name", "user_type", "speaker_id", "interlocutor", "from_id"),
-        *("by", "turn", "type", "agent_role", "username", "user", "0", "event", "event_type", "kind", "name"),
+        *("by", "turn", "type", "agent_role", "username", "user", "0", "name"),
     ),
     "actor": ("name", "agent", "agent_name", "actor", "speaker_name", "author_name", "sender", "participant"),
     "text": (
@@ -246,7 +247,7 @@ SPEECH = {"message", "say", "speak", "reply", "respond", "send_message", "chat",
 """Actions that only say something."""
 DAYS = (
     *("%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d", "%Y.%m.%d", "%d-%m-%Y", "%m-%d-%Y"),
-    *("%d.%m.%y", "%m/%d/%y", "%d/%m/%y", "%d %b %Y", "%b %d, %Y", "%d %B %Y", "%B %d, %Y"),
+    *("%d.%m.%y", "%m/%d/%y", "%d/%m/%y", "%y/%m/%d", "%d %b %Y", "%b %d, %Y", "%d %B %Y", "%B %d, %Y"),
 )
 BETWEEN = (" ", ", ", "T")
 CLOCKS = ("%H:%M:%S", "%H:%M", "%H:%M:%S.%f", "%I:%M:%S %p", "%I:%M %p")
@@ -352,13 +353,13 @@ def is_time(one: PathSeen) -> bool:
     )
 
 
-def time_formats(one: PathSeen) -> list[str]:
-    """How all texts are written where they are days with a time in no way that is read without being told."""
-    texts = [text.strip() for text in one.texts if text.strip()]
-    if not texts or not one.only("text") or is_time(one):
-        return []
-    written = (f"{day}{between}{clock}" for day, between, clock in itertools.product(DAYS, BETWEEN, CLOCKS))
-    return [one for one in written if all(_is_written(text, one) for text in texts)]
+def time_formats(texts: Iterable[object]) -> list[str]:
+    """How all texts are written that are days with a time in no way that is read without being told."""
+    said = {text.strip() for text in texts if isinstance(text, str) and text.strip()}
+    written = [f"{day}{between}{clock}" for day, between, clock in itertools.product(DAYS, BETWEEN, CLOCKS)]
+    for text in said:
+        written = [one for one in written if _is_written(text, one)]
+    return written if said else []
 
 
 def _is_written(text: str, how: str) -> bool:

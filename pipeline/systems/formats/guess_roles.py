@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ....schemas.trajectory import ParticipantKind
 from .mapping import ROLES
@@ -21,6 +22,11 @@ _WORDS: tuple[tuple[ParticipantKind, tuple[str, ...]], ...] = (
     ("human", ("moderator", "customer", "client", "patient", "student", "learner", "seeker", "caller")),
     ("human", ("person", "participant", "worker", "crowdworker", "annotator", "you", "visitor", "guest")),
     ("human", ("turker", "turkers", "mturk")),
+    ("human", ("nutzer", "nutzerin", "benutzer", "benutzerin", "teilnehmer", "teilnehmerin", "mensch")),
+    ("human", ("utilisateur", "utilisatrice", "usuario", "usuaria", "usuário", "utente", "gebruiker")),
+    ("human", ("пользователь", "ユーザー", "ユーザ", "用户", "使用者", "사용자")),
+    ("agent", ("assistent", "assistentin", "asistente", "assistente", "ki", "ia")),
+    ("agent", ("ассистент", "помощник", "アシスタント", "助手", "어시스턴트")),
     ("human", ("teacher", "tutor", "operator", "wizard", "clinician", "doctor", "apprentice", "inquirer")),
     ("agent", ("assistant", "agent", "bot", "chatbot", "model", "ai", "gpt", "gpt4", "chatgpt", "claude")),
     ("agent", ("llama", "gemini", "mistral", "qwen", "bard", "copilot", "llm", "robot", "planner", "critic")),
@@ -66,12 +72,18 @@ class Role:
 
 def role_of(name: str, count: int = 0) -> Role:
     """What a name is taken for: an agent where nothing in it says anything else."""
+    kind = _kind_of(name)
+    return Role(name, kind or "agent", kind is not None, count)
+
+
+@lru_cache(maxsize=4096)
+def _kind_of(name: str) -> ParticipantKind | None:
     plain = name.strip().lower()
     if plain in ROLES:
-        return Role(name, ROLES[plain], True, count)
+        return ROLES[plain]
     words = [re.sub(r"\W", "", plain), *reversed(_parts(name))]
     kinds = [_KINDS[word] for word in sorted(words, key=CROWD.__contains__, reverse=True) if word in _KINDS]
-    return Role(name, kinds[0] if kinds else "agent", bool(kinds), count)
+    return kinds[0] if kinds else None
 
 
 def _parts(name: str) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,10 +25,10 @@ from .guess_names import (
 )
 from .guess_records import events_of, items_in, repeats, value_at
 from .guess_roles import Role, role_of, roles_of
-from .guess_text import FENCED, fenced, pattern_of, speakers
-from .paths import several
+from .guess_text import FENCED, PATTERNS, SPEAKERS, fenced, pattern_of, speakers
+from .paths import expression, several
 from .survey import PathSeen, Survey
-from .turns import joined
+from .turns import is_texts
 
 MARKED = 0.8
 """So many texts of a list must say who speaks."""
@@ -79,20 +78,25 @@ def of_list(made: Guess, seen: Survey, path: str) -> None:
     made.calls = made.fence is None and guess_acts.calls(made, seen, inside)
 
 
-def _marks(seen: Survey, path: str) -> tuple[str, list[str]] | None:
-    """What begins the texts of lists of texts, if they say who speaks; and these texts, one for each list."""
+def _marks(seen: Survey, path: str) -> tuple[str, Counter[str]] | None:
+    """What nearly all texts of lists of texts begin with, if that says who speaks; and the names in it."""
     lists: list[Any] = [value for record in seen.records if (value := value_at(record, path))]
-    texts = [text for one in lists if isinstance(text := joined(one), str)]
-    pattern = pattern_of(texts) if texts and len(texts) == len(lists) else None
-    if pattern is None or speakers(texts, pattern).total() < MARKED * sum(len(one) for one in lists):
+    if not lists or not all(map(is_texts, lists)):
         return None
-    return pattern, texts
+    texts: list[str] = list(itertools.chain(*lists))
+    for pattern in PATTERNS:
+        begun = (expression(pattern).match(text) for text in texts)
+        names = Counter(match["speaker"] for match in begun if match)
+        known = any(role_of(name).known for name in names)
+        if known and 2 <= len(names) <= SPEAKERS and names.total() >= MARKED * len(texts):
+            return pattern, names
+    return None
 
 
-def _of_marks(made: Guess, path: str, pattern: str, texts: Sequence[str]) -> None:
+def _of_marks(made: Guess, path: str, pattern: str, names: Counter[str]) -> None:
     made.shape, made.at, made.patterns = "text", path, [pattern]
     made.event = {"role": f"{path}[].speaker", "text": f"{path}[].text"}
-    made.roles = roles_of(speakers(texts, pattern).items())
+    made.roles = roles_of(names.items())
 
 
 def in_dialect(seen: Survey, path: str) -> Counter[str]:
@@ -138,7 +142,7 @@ def of_text(made: Guess, seen: Survey) -> bool:
     if best is None:
         return _of_pages(made, seen)
     _, one, pattern = best
-    _of_marks(made, one.path, pattern, one.texts)
+    _of_marks(made, one.path, pattern, speakers(one.texts, pattern))
     return True
 
 

@@ -125,12 +125,14 @@ def _whole(path: Path, given: Input) -> Iterator[Record]:
 
 
 def text_of(content: bytes, encoding: str | None = None) -> str:
-    """The text of a file in its encoding; without one UTF-16 where it begins with its mark, else UTF-8.
+    """The text of a file: as a mark at its beginning says, else in its encoding, else UTF-8.
 
     UnicodeDecodeError for another.
     """
-    marked = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    return content.decode(encoding or ("utf-16" if marked else "utf-8-sig"))
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return content.decode("utf-16")
+    marked = content.startswith(codecs.BOM_UTF8)
+    return content.decode("utf-8-sig" if marked or encoding is None else encoding)
 
 
 def record(line: bytes | None, source: str, number: int | None) -> JsonValue | Quarantined:
@@ -149,8 +151,18 @@ def _filled(value: JsonValue) -> JsonValue:
 
 
 def _lines(path: Path, encoding: str | None) -> Iterator[Record]:
-    for number, line in numbered_lines(path):
-        yield number, _recoded(line, str(path), number, encoding)
+    if encoding is None or not codecs.lookup(encoding).name.startswith(("utf-16", "utf-32")):
+        for number, line in numbered_lines(path):
+            yield number, _recoded(line, str(path), number, encoding)
+        return
+    try:
+        whole = text_of(path.read_bytes(), encoding)
+    except UnicodeDecodeError as error:
+        yield None, Quarantined(source=str(path), reason=_not_so_encoded(error))
+        return
+    for number, text in enumerate(whole.split("\n"), start=1):
+        if text.strip():
+            yield number, record(f"{text}\n".encode(), str(path), number)
 
 
 def _recoded(line: bytes | None, source: str, number: int | None, encoding: str | None) -> Any:

@@ -46,7 +46,15 @@ def recognises(path: Path) -> bool:
     if inputs.format_of(path) not in (None, "jsonl"):
         return True
     first = itertools.islice(json_lines(path), LOOK)
-    return any(isinstance(value, dict) for _, value in first)
+    return any(isinstance(value, dict) for _, value in first) or _may_be_encoded(path)
+
+
+def _may_be_encoded(path: Path) -> bool:
+    """Whether a file begins like JSON Lines and is not UTF-8: a mapping may say in which encoding it is."""
+    with path.open("rb") as file:
+        head = file.read(inputs.LOOK)
+    begins = head.lstrip(b"\xff\xfe\x00 \t\r\n")[:1] == b"{"
+    return begins and "\ufffd" in head.decode("utf-8", "replace").rstrip("\ufffd")
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -156,7 +157,9 @@ class MappedSessions:
 
     def chosen(self, many: list[Any]) -> list[Any]:
         """The messages, spans, or records that hold one, that the filter takes."""
-        if not (self.mapping.filter.keep or self.mapping.filter.skip):
+        chosen = self.mapping.filter
+        conditions = [*chosen.keep, *chosen.skip]
+        if not conditions or not all(map(self.mapping.is_inside, itertools.chain(*conditions))):
             return many
         return [one for one in many if not isinstance(one, dict) or self._takes(self._at(one))]
 
@@ -224,8 +227,12 @@ class MappedSessions:
 
     def seconds(self, event: dict[str, Any]) -> float | None:
         """When an event was, in seconds since 1970; None where that cannot be read."""
+        return seconds_of(self.when(event))
+
+    def when(self, event: dict[str, Any]) -> Any:
+        """What stands there as its time; None where that is not written as the mapping says."""
         try:
-            return seconds_of(self.time(event))
+            return self.time(event)
         except ValueError:
             return None
 

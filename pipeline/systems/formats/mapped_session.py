@@ -115,7 +115,7 @@ class MappedSession:
         unique = how.id or how.seq
         if unique is None and how.mapping.events_at is not None:
             return False  # a list holds what happened, and the same may well happen twice
-        key = unique(event) if unique else how.time(event)
+        key = unique(event) if unique else how.when(event)
         if isinstance(key, (list, dict)):
             raise ValueError(f"expected a text or a number as its id, got {named(key)}")
         earlier = self.seen.get(key)
@@ -148,7 +148,7 @@ class MappedSession:
         self.events.append(
             {
                 "seq": self._seq(event),
-                "time": moment(how.time(event)),
+                "time": self._time(event, line),
                 "actor": actor,
                 "kind": kind,
                 "text": text,
@@ -159,6 +159,15 @@ class MappedSession:
             }
         )
         self.origins.append((self.place, line))
+
+    def _time(self, event: dict[str, Any], line: int | None) -> str | None:
+        """When it was; a text that is not written as the mapping says costs the time and not the event."""
+        try:
+            logged = self.sessions.time(event)
+        except ValueError as error:
+            self._refuse(self.place, f"{error}: kept without it", line)
+            return None
+        return moment(logged)
 
     def _acted(
         self, name: str | None, role: ParticipantKind, event: dict[str, Any], text: str | None

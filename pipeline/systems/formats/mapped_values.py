@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -61,18 +62,19 @@ def is_time_format(text: str) -> bool:
     day = datetime(2001, 2, 3, 4, 5, tzinfo=UTC)
     try:
         return datetime.strptime(day.strftime(text), text).date() == day.date()
-    except ValueError:
+    except (ValueError, re.error):
         return False
 
 
 def iso_of(value: Any, written: str) -> Any:
-    """ISO 8601 of a text that is a time written so, anything else as it is; ValueError for another text."""
+    """ISO 8601 of a text that is a time written so, or as it is; ValueError for another text."""
     if not isinstance(value, str) or not value.strip():
         return value
-    try:
+    with suppress(ValueError):
         return datetime.strptime(value.strip(), written).isoformat()
-    except ValueError:
-        raise ValueError(f"time: {value[:40]!r} is not written as {written!r}") from None
+    if seconds_of(value.strip()) is not None:
+        return value.strip()
+    raise ValueError(f"time: {value[:40]!r} is not written as {written!r}")
 
 
 def named(value: Any) -> str:

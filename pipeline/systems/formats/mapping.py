@@ -306,15 +306,29 @@ class Mapping(Model):
                     f"statuses.{value}: expected one of succeeded, failed, unknown, got {meaning!r}"
                 )
 
+    def useless(self) -> str | None:
+        """What a new mapping should not say, for it means nothing; one that is noted with a source may."""
+        if self.messages is None and self.spans is None:
+            return None
+        if self.kinds or self.statuses:
+            name = "kinds" if self.kinds else "statuses"
+            return f"{name}: messages and spans say it themselves; it stands with [event]"
+        for table in ("keep", "skip"):
+            for condition in getattr(self.filter, table):
+                if other := next((path for path in condition if not self.is_inside(path)), None):
+                    return f"filter.{table}: messages and spans are in {self.events_at!r}, {other!r} is not"
+        return None
+
+    def is_inside(self, path: str) -> bool:
+        """Whether a path leads into an event, and not elsewhere in its record."""
+        return self.events_at is None or path.startswith(f"{self.events_at}[]")
+
     def _check_parts(self) -> None:
         mapped = bool(self.event.model_dump(exclude_none=True))
         if self.messages is not None and self.messages.at is None and not self.messages.each:
             raise ValueError("messages.at: where the list of messages is; or each = true")
         if (self.messages is not None) + (self.spans is not None) + mapped > 1:
             raise ValueError("event, messages, spans: each says where events are; give one of them")
-        if (self.messages or self.spans) and (self.kinds or self.statuses):
-            name = "kinds" if self.kinds else "statuses"
-            raise ValueError(f"{name}: messages and spans say it themselves; it stands with [event]")
         rules = self.roles or self.results or self.constants.status
         speaker = self.event.actor or self.event.role or (mapped and self.constants.role)
         if not speaker and self.messages is None and self.spans is None and not (self.only_rules and rules):

@@ -15,7 +15,7 @@ CALL, OUTPUT = "_call", "_call_output"
 """How the types of calls, and of what came of them, end."""
 _NAMED = ("function_call", "custom_tool_call", "tool_call")
 """Calls of what has a name; others are of the tool that their type names."""
-_ARGUMENTS = ("arguments", "input", "action", "code", "queries")
+_ARGUMENTS = ("arguments", "input", "action", "operation", "code", "queries")
 _RESULTS = ("output", "outputs", "results")
 """What came of a call that the API made itself: it stands in the call."""
 Item = dict[str, JsonValue]
@@ -24,14 +24,21 @@ Item = dict[str, JsonValue]
 def is_exchange(value: Any) -> bool:
     """Whether an object has what went in and the items that came out."""
     items = value.get("output") if isinstance(value, dict) and "messages" not in value else None
-    typed = isinstance(items, list) and all(isinstance(one, dict) and "type" in one for one in items)
-    return bool(items) and typed and isinstance(value.get("input"), (str, list))
+    if not isinstance(items, list) or not isinstance(value.get("input"), (str, list)):
+        return False
+    kinds = [one.get("type") if isinstance(one, dict) else None for one in items]
+    if not kinds:  # it failed
+        return value.get("object") == "response" or "model" in value
+    return all(isinstance(kind, str) for kind in kinds) and any(
+        kind == "message" or str(kind).endswith((CALL, OUTPUT)) for kind in kinds
+    )
 
 
 def exchange(value: dict[str, Any]) -> list[Any]:
     """The items of such an object in their order."""
     asked, told = value["input"], value.get("instructions")
     system = [{"role": "system", "content": told}] if isinstance(told, str) and told else []
+    system = told if isinstance(told, list) else system
     items = [{"role": "user", "content": asked}] if isinstance(asked, str) else asked
     return [*system, *items, *value["output"]]
 
@@ -39,16 +46,21 @@ def exchange(value: dict[str, Any]) -> list[Any]:
 def said_in(item: Item) -> Said | None:
     """A call, or what came of one; None for what is neither. ValueError for a call without a name."""
     kind = str(item.get("type"))
-    if "role" in item or not kind.endswith((CALL, OUTPUT)):
+    if "role" in item or "content" in item or not kind.endswith((CALL, OUTPUT)):
         return None
     if kind.endswith(OUTPUT):
-        output = item.get("output")
-        answer = Answer(plain(output) if isinstance(output, list) else output, _mark(item))
-        return Said("tool", answers=[answer])
+        failed = True if item.get("status") == "failed" else None
+        return Said("tool", answers=[Answer(_output(item.get("output")), _mark(item), failed)])
     named = kind in (CALL, *_NAMED) or isinstance(item.get("name"), str)
     name = field(item, "name", str) if named else kind.removesuffix(CALL)
     call = Call(name, _first(item, _ARGUMENTS), _mark(item))
     return Said("assistant", calls=[call], answers=[] if kind in _NAMED else list(_came(item)))
+
+
+def _output(output: JsonValue) -> JsonValue:
+    """The text of a list of parts, anything else as it is."""
+    parts = isinstance(output, list) and all(isinstance(one, dict) and "type" in one for one in output)
+    return plain(output) if parts else output
 
 
 def _came(item: Item) -> Iterator[Answer]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import itertools
 from collections import Counter
 from collections.abc import Iterator
@@ -34,6 +33,8 @@ SHORT = 80
 """Characters of a value that may be a name or a label."""
 MANY_ODD = 8
 """More files of other things are not listed one by one in a draft."""
+FOREIGN = 0.2
+"""A text of which more is not ASCII is in no Western language."""
 HEAD = 1024 * 1024
 """Bytes of a file that tell how it is encoded."""
 CONTAINER = 2
@@ -156,12 +157,16 @@ def _head(path: Path) -> bytes:
 
 
 def _is_western(head: bytes) -> bool:
-    """Whether it is Windows' Western encoding and not UTF-8, of which it may end in half a character."""
-    try:
-        codecs.getincrementaldecoder("utf-8")().decode(head)
-    except UnicodeDecodeError:
-        with suppress(UnicodeDecodeError):
-            return bool(head.decode("cp1252"))
+    """Whether it reads like Windows' Western encoding: most of what is not ASCII is no UTF-8, and there is
+    little of it."""
+    as_utf8 = head.decode("utf-8", "replace")
+    broken = as_utf8.count("\ufffd")
+    whole = sum(not letter.isascii() for letter in as_utf8) - broken
+    beyond = sum(byte > 0x7F for byte in head)
+    if broken <= whole or beyond > FOREIGN * len(head):
+        return False
+    with suppress(UnicodeDecodeError):
+        return bool(head.decode("cp1252"))
     return False
 
 

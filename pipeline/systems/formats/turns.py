@@ -14,6 +14,12 @@ from .paths import expression, getter, several, unpacked
 
 TWICE = 2
 """Turns that a pattern must find before it is taken for the one that fits."""
+THREE = 3
+"""Events of different times from which on their order shows."""
+CLOCKS = 10.0
+"""Seconds by which clocks may be apart."""
+ERA = 1e8
+"""Seconds since 1970 below which a number is no time of a log, but counts something."""
 SIDES = ("first", "second")
 """Whose turn a text in a plain list of texts is, under `turn`."""
 
@@ -26,31 +32,47 @@ def events_in(record: dict[str, Any], at: str, turns: Turns | None) -> Any:
         said = ((role, getter(path)(record)) for role, path in asked)
         return [{"role": role, "text": text} for role, text in said if text not in (None, "")]
     value = loaded(getter(at)(record))
-    if turns is not None and turns.pattern is not None:
-        value = joined(value)
+    if turns is not None and turns.pattern is not None and is_texts(value):
+        return list(marked(value, turns))
     if isinstance(value, str) and turns is not None and turns.pattern is not None:
         return list(cut(value, turns))
     return listed(value)
 
 
-def joined(value: Any) -> Any:
-    """A list of texts as one, a line each."""
-    texts = isinstance(value, list) and all(isinstance(one, str) for one in value)
-    return "\n".join(value) if texts else value
+def is_texts(value: Any) -> bool:
+    """Whether it is a list of nothing but texts."""
+    return isinstance(value, list) and bool(value) and all(isinstance(one, str) for one in value)
+
+
+def marked(texts: list[str], turns: Turns) -> Iterator[dict[str, Any]]:
+    """Each text as a turn: the groups of what it begins with, of one without that those of the one before."""
+    given = turns.pattern or []
+    patterns = [expression(one) for one in ([given] if isinstance(given, str) else given)]
+    groups: dict[str, Any] = dict.fromkeys(patterns[0].groupindex, turns.first)
+    for text in texts:
+        match = next((match for one in patterns if (match := one.match(text))), None)
+        if match is not None:
+            groups = {key: one or turns.first for key, one in match.groupdict().items() if key != "text"}
+        yield {**groups, "text": (text if match is None else text[match.end() :]).strip()}
 
 
 def oldest_first(many: list[Any], seconds: Callable[[dict[str, Any]], float | None]) -> list[Any]:
-    """Events in the order in which they happened where the latest stands first, as some APIs list them."""
+    """Events in the order in which they happened where the latest stands first, as some APIs list them.
+
+    Two clocks may be apart: there are three or more, and they fall by more than clocks do.
+    """
 
     def at(one: Any) -> float | None:
         return seconds(one) if isinstance(one, dict) else None
 
-    first, last = (at(many[0]), at(many[-1])) if many else (None, None)
-    if first is None or last is None or first <= last:
+    if len(many) < THREE:
+        return many
+    first, last = at(many[0]), at(many[-1])
+    if first is None or last is None or first - last <= CLOCKS or last < ERA:
         return many
     times = [at(one) for one in many]
     falling = all(a is not None and b is not None and a >= b for a, b in pairwise(times))
-    return many[::-1] if falling else many
+    return many[::-1] if falling and len(set(times)) >= THREE else many
 
 
 def listed(value: Any) -> Any:

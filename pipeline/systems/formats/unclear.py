@@ -34,14 +34,17 @@ def unclear(seen: Survey, made: Guess) -> Iterator[str]:
     yield from _unheard(seen, made)
     if made.shape in ("table", "spans") and made.each | (made.shape == "table") and not made.native_id:
         yield "no field tells sessions apart, so a file is one: give [trajectory] native_id if one does"
-    if made.shape in ("list", "table") and "time" not in made.event:
+    if made.shape in ("list", "table") and "time" not in made.event and not made.timed:
         yield (
             "no field holds times that can be read: give [event] time (ISO 8601, or seconds since 1970; else "
             "[constants] time_format)"
         )
     if len(made.time_formats) > 1:
         first, second = made.time_formats[:2]
-        yield f"times may be written as {first} or as {second}: [constants] time_format says which"
+        yield (
+            f"{made.timed} may be written as {first} or as {second}: map it as [event] time, with the right "
+            "one as [constants] time_format"
+        )
     if made.spans and "start" not in made.spans:
         yield "no field says when a run began, so they stand in the log's order: give [spans] start"
     yield from _aside(seen, made)

@@ -173,30 +173,63 @@ def test_the_session_of_messages_is_named_where_other_records_have_none(tmp_path
 
 def test_a_list_with_the_latest_first_is_read_from_its_end(tmp_path: Path) -> None:
     def spoken(role: str, n: int) -> dict[str, object]:
-        return {"role": role, "created_at": 1772359200 - n, "content": [{"type": "text", "text": said(n)}]}
+        part = {"type": "text", "text": said(n)}
+        return {"role": role, "created_at": 1772359200 - 20 * n, "content": [part]}
 
     thread = {"data": [spoken("user", 0), spoken("assistant", 1), spoken("assistant", 1), spoken("user", 2)]}
     (first,) = drafted(as_json(tmp_path / "thread.json", thread))
     assert [event.text for event in first.events] == [said(2), said(1), said(1), said(0)]
-    times = ("2026-01-02", "2026-01-01", "2026-01-03")  # in no order: as they were logged
-    log = [{"who": "user", "text": said(n), "time": time} for n, time in enumerate(times)]
-    (first,) = drafted(as_json(tmp_path / "log.json", {"log": log}))
-    assert [event.text for event in first.events] == [said(0), said(1), said(2)]
-    (first,) = drafted(as_json(tmp_path / "falling.json", {"log": log[:2]}))
-    assert [event.text for event in first.events] == [said(1), said(0)]
+    for times in (
+        ("2026-01-02", "2026-01-01", "2026-01-03"),  # in no order
+        ("2026-01-02", "2026-01-01"),  # too few to tell
+        ("2026-01-01T10:00:03Z", "2026-01-01T10:00:02Z", "2026-01-01T10:00:01Z"),  # clocks that are apart
+        (120, 90, 60),  # what is left
+    ):
+        log = [{"who": "user", "text": said(n), "time": time} for n, time in enumerate(times)]
+        mapping = '[event]\nrole = "log[].who"\ntext = "log[].text"\ntime = "log[].time"\n'
+        path = as_json(tmp_path / "log.json", {"log": log})
+        (session,) = preview([path], ReadOptions(map=mapping), "mapped")
+        assert isinstance(session, Trajectory)
+        assert [event.text for event in session.events] == [said(n) for n in range(len(times))]
 
 
 def test_texts_of_a_list_that_say_who_speaks_are_theirs(tmp_path: Path) -> None:
     talks = [{"talk": [f"{who}: {said(n)}" for n, who in enumerate(names)]} for names in ("AABB", "BAB")]
-    path = as_json(tmp_path / "talks.json", talks)
-    text = path.read_text().replace("A: ", "Human: ").replace("B: ", "Robot: ")
-    path.write_text(text)
-    first, second = drafted(path)
-    assert [event.actor for event in first.events] == ["Human", "Human", "Robot", "Robot"]
-    assert brief(second.events)[0] == ("Robot", "message", said(0))
-    assert [p.kind for p in first.participants] == ["human", "agent"]
-    lists = [{"talk": [said(0), f"Note: {said(1)}", said(2), f"Also: {said(3)}", f"Note: {said(4)}"]}] * 2
-    assert len(drafted(as_json(tmp_path / "notes.json", lists))[0].events) == 5
+    talks[0]["talk"].append("Evening: sleep\nCost: 20")
+    path = as_json(tmp_path / "talks.json", talks * 3)
+    path.write_text(path.read_text().replace("A: ", "Human: ").replace("B: ", "Robot: "))
+    sessions = drafted(path)
+    assert [event.actor for event in sessions[0].events] == ["Human", "Human", "Robot", "Robot", "Evening"]
+    assert brief(sessions[1].events)[0] == ("Robot", "message", said(0))
+    assert {(p.name, p.kind) for p in sessions[1].participants} == {("Human", "human"), ("Robot", "agent")}
+
+
+def test_texts_of_a_list_that_begin_with_other_words_are_what_they_were(tmp_path: Path) -> None:
+    notes = [said(0), f"Note: {said(1)}", said(2), f"Also: {said(3)}", f"Note: {said(4)}"]
+    tags = [f"{tag}: {n}" for n, tag in enumerate(("topic", "lang") * 3)]
+    for name, texts in (("notes", notes), ("tags", tags)):
+        lists = [{"talk": texts}] * 2
+        assert len(drafted(as_json(tmp_path / f"{name}.json", lists))[0].events) == len(texts)
+        assert not guess(survey(tmp_path / f"{name}.json")).patterns
+    mapping = """
+        [event]
+        role = "talk[].who"
+        text = "talk[].text"
+        [turns]
+        at = "talk"
+        pattern = '^(?P<who>Bot|User): '
+        first = "environment"
+        [roles]
+        Bot = "agent"
+        User = "human"
+        """
+    talk = ["Begin.", "User: Go.", "Bot: A plan.\nUser: root", "and more"]
+    path = as_json(tmp_path / "talk.json", {"talk": talk})
+    (session,) = preview([path], ReadOptions(map=mapping), "mapped")
+    assert isinstance(session, Trajectory)
+    assert [(event.actor, event.text) for event in session.events] == [
+        *(("environment", "Begin."), ("User", "Go."), ("Bot", "A plan.\nUser: root"), ("Bot", "and more")),
+    ]
 
 
 def test_a_name_within_the_author_is_the_speakers_and_no_type_of_message(tmp_path: Path) -> None:
@@ -226,6 +259,19 @@ def test_a_field_that_few_events_have_is_not_who_speaks(tmp_path: Path) -> None:
         ("user_message", "message", said(0)),
         ("agent_message", "message", said(1)),
     ]
+
+
+def test_what_an_event_is_called_is_nobodys_name_where_another_field_has_one(tmp_path: Path) -> None:
+    for kind in ("event", "event_type", "kind"):
+        names = ("message", "edit", "message", "message")
+        rows = [
+            {"session": "s", "name": ("Ada", "Bot")[n % 2], kind: name, "text": said(n)}
+            for n, name in enumerate(names)
+        ]
+        (first,) = drafted(as_lines(tmp_path / f"{kind}.jsonl", rows))
+        assert {p.name for p in first.participants} == {"Ada", "Bot"}
+        pairs = [{"id": n, "question": said(n), "answer": said(n + 1), kind: "ab"[n % 2]} for n in range(4)]
+        assert guess(survey(as_lines(tmp_path / f"pairs_{kind}.jsonl", pairs))).shape == "pairs"
 
 
 def test_what_came_of_an_action_is_said_by_nobody(tmp_path: Path) -> None:
@@ -258,8 +304,9 @@ def test_columns_of_any_language_are_told_by_what_stands_in_them(tmp_path: Path)
         *(("2024-03-19T10:00:00", said(6)), ("2024-03-20T10:00:00", said(7))),
     ]
     assert "no column's name says what it is" in draft(path).text
-    answers = [row | {"Wer": "Teilnehmer"} for row in rows]  # nobody takes turns: a questionnaire
-    assert guess(survey(as_lines(tmp_path / "answers.jsonl", answers))).shape == "nothing"
+    for n, who in enumerate((("Teilnehmer",) * 8, "fmfmmfmf", ("pass", "fail") * 4)):  # no talk
+        answers = [row | {"Wer": one} for row, one in zip(rows, who, strict=True)]
+        assert guess(survey(as_lines(tmp_path / f"answers{n}.jsonl", answers))).shape == "nothing"
 
 
 def test_times_of_any_country_are_read_and_doubtful_ones_told(tmp_path: Path) -> None:
@@ -269,9 +316,14 @@ def test_times_of_any_country_are_read_and_doubtful_ones_told(tmp_path: Path) ->
     path = as_lines(tmp_path / "us.jsonl", rows("03/31/2024 1:05 PM", "03/12/2024 9:00 AM"))
     (first,) = drafted(path)
     assert [event.time for event in first.events] == ["2024-03-12T09:00:00", "2024-03-31T13:05:00"]
-    assert "times may be" not in draft(path).text
-    path = as_lines(tmp_path / "either.jsonl", rows("03/04/2024 13:05", "03/05/2024 09:00"))
-    assert "times may be written as %m/%d/%Y %H:%M or as %d/%m/%Y %H:%M" in draft(path).text
+    assert "may be written" not in draft(path).text
+    for times, formats in (
+        (("03/04/2024 13:05", "03/05/2024 09:00"), "%m/%d/%Y %H:%M or as %d/%m/%Y %H:%M"),
+        (("26/03/31 23:58", "26/04/01 00:01"), "%d/%m/%y %H:%M or as %y/%m/%d %H:%M"),
+    ):
+        path = as_lines(tmp_path / "either.jsonl", rows(*times))
+        assert f"time may be written as {formats}: map it" in draft(path).text
+        assert [event.time for event in drafted(path)[0].events] == [None, None]
 
 
 def test_messages_that_may_be_no_part_of_the_talk_are_told(tmp_path: Path) -> None:
@@ -294,5 +346,11 @@ def test_a_table_of_western_windows_is_drafted_with_its_encoding(tmp_path: Path)
     path.write_bytes(f"session;speaker;message\n{rows}".encode("cp1252"))
     assert [event.text for event in drafted(path)[1].events] == ["Schöne Grüße 2", "Schöne Grüße 3"]
     assert "no UTF-8, and read as cp1252" in draft(path).text
-    path.write_text(f"session;speaker;message\n{rows}")
-    assert "encoding" not in draft(path).text
+    whole = f"session;speaker;message\n{rows}".encode()
+    for content in (
+        whole,
+        whole.replace("ü".encode(), b"\xc3", 1),
+        f"session;speaker;message\n{rows}".encode("cp1251", "replace"),
+    ):
+        path.write_bytes(content)
+        assert "encoding" not in draft(path).text

@@ -10,6 +10,7 @@ import polars
 import pytest
 
 from coaudit.pipeline.systems.formats.inputs import format_of, records
+from coaudit.pipeline.systems.formats.mapped import recognises
 from coaudit.pipeline.systems.formats.mapping import Input
 from coaudit.schemas import Quarantined
 
@@ -75,19 +76,21 @@ def test_texts_are_read_in_the_encoding_that_the_mapping_names(tmp_path: Path, e
     record = {"a": word, "b": 2}
     whole = json.dumps(record, ensure_ascii=False)
     contents = {"a.csv": f"a,b\n{word},2\n", "b.json": whole, "c.txt": f"{word}\n"}
-    if not encoding.startswith("utf-16"):  # whose lines end in other bytes
-        contents["d.jsonl"] = f"{whole}\n{whole}\n"
+    contents["d.jsonl"] = f"{whole}\n\n{whole}\n"
     for name, text in contents.items():
         (tmp_path / name).write_bytes(text.encode(encoding))
     assert values(tmp_path / "a.csv", encoding=encoding) == [record]
     assert values(tmp_path / "b.json", encoding=encoding) == [record]
     assert values(tmp_path / "c.txt", encoding=encoding) == [{"file": "c", "text": f"{word}\n"}]
-    if "d.jsonl" in contents:
-        assert values(tmp_path / "d.jsonl", encoding=encoding) == [record, record]
-    if encoding == "utf-16":
-        assert values(tmp_path / "a.csv") == [record]
+    assert values(tmp_path / "d.jsonl", encoding=encoding) == [record, record]
+    assert recognises(tmp_path / "d.jsonl")
+    if encoding == "utf-16":  # which a mark says, whatever else is said
+        assert values(tmp_path / "a.csv") == values(tmp_path / "a.csv", encoding="cp1252") == [record]
+        return
     (wrong,) = values(tmp_path / "a.csv", encoding="ascii")
     assert isinstance(wrong, Quarantined) and wrong.reason.startswith("not ASCII (byte ")
+    (tmp_path / "e.csv").write_text(contents["a.csv"], encoding="utf-8-sig")
+    assert values(tmp_path / "e.csv", encoding="utf-8") == [record]
 
 
 def test_a_json_file_is_its_list_its_object_the_list_at_sessions_or_its_lines(tmp_path: Path) -> None:

@@ -118,11 +118,16 @@ def test_a_session_whose_outcome_is_no_finite_number_lacks_that_alone(tmp_path: 
 
 def test_times_that_are_written_otherwise_are_read_as_the_mapping_says(tmp_path: Path) -> None:
     how = FLAT.replace('task = "travel"', 'time_format = "%d.%m.%Y %H:%M"').replace('seq = "n"', "")
-    times = ("02.03.2026 10:00", "01.03.2026 11:30", "2026-03-01", None)
+    times = ("02.03.2026 10:00", "01.03.2026 11:30", "unknown", "2026-03-01")
     events = [line | {"at": at} for line, at in zip(lines(), times, strict=False)]
     found, (wrong,) = read("mapped", written(tmp_path / "a.jsonl", *events), map=how)
-    assert [event.time for event in found[0].events] == ["2026-03-01T11:30:00", None, "2026-03-02T10:00:00"]
-    assert (wrong.line, wrong.reason) == (3, "time: '2026-03-01' is not written as '%d.%m.%Y %H:%M'")
+    assert [event.time for event in found[0].events] == [
+        *("2026-03-01", "2026-03-01T11:30:00", None, "2026-03-02T10:00:00"),
+    ]
+    assert (wrong.line, wrong.reason) == (
+        3,
+        "time: 'unknown' is not written as '%d.%m.%Y %H:%M': kept without it",
+    )
 
 
 @pytest.mark.parametrize("number", [float("inf"), float("-inf"), 10**400], ids=["inf", "-inf", "10**400"])
@@ -337,6 +342,10 @@ def test_a_dry_run_shows_trajectories_and_stores_nothing(
             "constants.time_format: expected directives such as %d.%m.%Y %H:%M, got '%H:%M'",
         ),
         (
+            ('task = "travel"', 'time_format = "%d.%m.%Y %d"'),
+            "constants.time_format: expected directives such as %d.%m.%Y %H:%M, got '%d.%m.%Y %d'",
+        ),
+        (
             ("[constants]", '[input]\nencoding = "western"\n[constants]'),
             "input.encoding: expected one such as cp1252 or utf-16, got 'western'",
         ),
@@ -378,13 +387,23 @@ def test_spans_are_filtered_as_events_are(tmp_path: Path) -> None:
     assert [event.text for event in found.events if event.actor == "user"] == ["Go 1."]
 
 
-def test_rules_that_messages_have_no_use_for_are_refused() -> None:
+def test_rules_that_messages_have_no_use_for_are_refused_where_they_are_new(
+    coaudit: Coaudit, tmp_path: Path
+) -> None:
+    path = written(tmp_path / "a.jsonl", {"log": [{"role": "user", "content": "Go."}], "draft": True})
     for table, said in (
-        ('[[kinds]]\nwhere = { "a" = "b" }\nkind = "note"', "kinds"),
-        ('[statuses]\na = "failed"', "statuses"),
+        ('[[kinds]]\nwhere = { "a" = "b" }\nkind = "note"', "kinds: messages and spans say it themselves"),
+        ('[statuses]\na = "failed"', "statuses: messages and spans say it themselves"),
+        (
+            '[filter]\nkeep = [{ "draft" = false }]',
+            "filter.keep: messages and spans are in 'log', 'draft' is not",
+        ),
     ):
-        with pytest.raises(SourceError, match=f"mapping: {said}: messages and spans say it themselves"):
-            mapping.parse(f"[messages]\neach = true\n{table}")
+        how = f'[messages]\nat = "log"\n{table}\n'
+        (tmp_path / "m.toml").write_text(how)
+        assert said in coaudit("ingest", path, "--map", tmp_path / "m.toml", status=1).err
+        (found,), wrong = read("mapped", path, map=how)  # as a mapping that is noted with a source
+        assert (len(found.events), wrong) == (1, [])
 
 
 def test_map_and_system_go_together(coaudit: Coaudit, tmp_path: Path) -> None:
