@@ -67,22 +67,20 @@ class Arms:
         """Whether a table of yes and no says all: 0/1 values that are all paired, or none."""
         return self.yes_no and (not self.pairs or not sum(self.alone))
 
-    @property
+    @cached_property
     def noise(self) -> float:
         """The variance that half a cluster adds to either sample, where clusters are not all paired."""
         held = self.x > 0
         n = int(held.sum())
         if not sum(self.alone) or n < 2:
             return 0.0
-        residual = (self.y - self.y.sum() / self.x.sum() * self.x)[held]
-        variance = float((residual**2).sum()) / (n - 1) / (self.x.sum() / n) ** 2
+        variance = float((self.residual[held] ** 2).sum()) / (n - 1) / (self.x.sum() / n) ** 2
         return float(variance * sum(0.5 / (count + self.pairs) ** 2 for count in self.alone))
 
     @cached_property
     def residual(self) -> Floats:
-        """(C,) y less the ratio of all times x: nothing large is left to subtract."""
-        y, x = self.y[:, 0], self.x[:, 0]
-        rest: Floats = y - y.sum() / x.sum() * x
+        """(C, 2) y less the ratio of all times x: nothing large is left to subtract."""
+        rest: Floats = self.y - self.y.sum() / self.x.sum() * self.x
         return rest
 
     @cached_property
@@ -99,7 +97,7 @@ class Arms:
     @cached_property
     def powers(self) -> Floats:
         """(C, 3 terms) r², −2rx and x² of residuals r, times the powers of x over the largest."""
-        r, x = self.residual, self.x[:, 0]
+        r, x = self.residual[:, 0], self.x[:, 0]
         powers = (x[:, None] / x.max()) ** np.arange(self.terms)
         return np.hstack([part[:, None] * powers for part in (r * r, -2 * r * x, x * x)])
 
@@ -220,7 +218,7 @@ def _of_ratios(sample: Arms, s: Floats) -> Floats | None:
 
     The jackknife divides by (X − x)², X being the sum of a sample: that is Σ (k + 1) xᵏ/Xᵏ⁺².
     """
-    r, x, k = sample.residual, sample.x[:, 0], np.arange(sample.terms)
+    r, x, k = sample.residual[:, 0], sample.x[:, 0], np.arange(sample.terms)
     held = s @ x
     if x.max() > sample.share * np.minimum(held, x.sum() - held).min():
         return None

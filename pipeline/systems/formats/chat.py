@@ -5,7 +5,7 @@ beside what is known of the conversation: `id` (or conversation_id, session_id, 
 `instance`, `condition`, `tags` or `metadata`, `outcomes`, `usage`, and `choices`, the response whose message
 comes last. A message may have a `timestamp`.
 Contents are texts or lists of parts; tool calls may be `tool_calls`, the old `function_call`, or items of the
-Responses API. See talk.py for what becomes of them.
+Responses API. See conversation.py for what becomes of them.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def messages(item: Any) -> list[Message] | None:
         return None
     if is_plain(item):
         return [item]
-    head = {"role": role, "name": item.get("name") or name, "timestamp": _first(item, TIMES)}
+    head = {"role": role, "name": item.get("name") or name, "timestamp": first_said(item, TIMES)}
     kept = {key: item[key] for key in ("function_call", "tool_call_id") if key in item}
     if role in ("tool", "function"):
         return [{**head, **kept, "content": said}]
@@ -117,11 +117,11 @@ def _speaker(item: Message) -> tuple[str | None, str | None]:
 def _step(item: Message) -> list[Message]:
     """A step that has calls and nobody who speaks: an agent's, with what came back."""
     calls = [call for one in item["tool_calls"] for call in _call(one)]
-    said = _first(item, STEP)
+    said = first_said(item, STEP)
     text = [{"type": "text", "text": said}] if isinstance(said, str) and said else []
-    seen = _first(item, SEEN)
+    seen = first_said(item, SEEN)
     answer = [] if seen is None or not calls else [{"type": "tool_result", "content": seen}]
-    return [{"role": "assistant", "content": [*text, *calls, *answer], "timestamp": _first(item, TIMES)}]
+    return [{"role": "assistant", "content": [*text, *calls, *answer], "timestamp": first_said(item, TIMES)}]
 
 
 def _asked(item: Message) -> Iterator[Message]:
@@ -129,7 +129,7 @@ def _asked(item: Message) -> Iterator[Message]:
     calls = item.get("tool_calls")
     made = [call for one in calls for call in _call(one)] if isinstance(calls, list) else []
     yield from made
-    seen = _first(item, SEEN)
+    seen = first_said(item, SEEN)
     results = seen.get("results", seen) if isinstance(seen, dict) else seen
     if not made or results is None:
         return
@@ -176,7 +176,7 @@ def _part(part: Message) -> Iterator[Message]:
         yield from _called(call)
     elif answer := next((part[key] for key in ANSWERS if isinstance(part.get(key), dict)), None):
         yield _answer(answer)
-    elif str(part.get("type")).startswith("tool-") and _first(part, IDS):
+    elif str(part.get("type")).startswith("tool-") and first_said(part, IDS):
         yield from _called({"name": str(part["type"])[len("tool-") :], **part})
     elif "arguments" in part or "input" in part:
         yield from _called(part)
@@ -196,21 +196,21 @@ def _call(item: Any) -> Iterator[Message]:
 
 def _called(call: Message) -> Iterator[Message]:
     """A call, and the answer where it stands in the call."""
-    name, mark = _first(call, NAMES), _first(call, IDS)
+    name, mark = first_said(call, NAMES), first_said(call, IDS)
     if not isinstance(name, str):
         return
-    yield {"type": "tool_use", "id": mark, "name": name, "input": _first(call, ARGUMENTS)}
-    if (result := _first(call, RESULTS)) is not None:
+    yield {"type": "tool_use", "id": mark, "name": name, "input": first_said(call, ARGUMENTS)}
+    if (result := first_said(call, RESULTS)) is not None:
         yield {"type": "tool_result", "tool_use_id": mark, "content": result}
 
 
 def _answer(answer: Message) -> Message:
     failed = answer.get("is_error")
-    content = _first(answer, RESULTS)
-    block = {"type": "tool_result", "tool_use_id": _first(answer, ("call_id", *IDS)), "content": content}
+    content = first_said(answer, RESULTS)
+    block = {"type": "tool_result", "tool_use_id": first_said(answer, ("call_id", *IDS)), "content": content}
     return {**block, "is_error": failed} if isinstance(failed, bool) else block
 
 
-def _first(item: Message, names: tuple[str, ...]) -> Any:
+def first_said(item: Message, names: tuple[str, ...]) -> Any:
     """The first field of these that says something."""
     return next((item[name] for name in names if item.get(name) is not None), None)

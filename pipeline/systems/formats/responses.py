@@ -3,13 +3,14 @@ came of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from ....schemas import JsonValue
 from ..base import field
 from .contents import plain
 from .conversation import Answer, Call, Said
+from .dialects import first_said
 
 CALL, OUTPUT = "_call", "_call_output"
 """How the types of calls, and of what came of them, end."""
@@ -53,7 +54,7 @@ def said_in(item: Item) -> Said | None:
         return Said("tool", answers=[Answer(_output(item.get("output")), _mark(item), failed)])
     named = kind in (CALL, *_NAMED) or isinstance(item.get("name"), str)
     name = field(item, "name", str) if named else kind.removesuffix(CALL)
-    call = Call(name, _first(item, _ARGUMENTS), _mark(item))
+    call = Call(name, first_said(item, _ARGUMENTS), _mark(item))
     return Said("assistant", calls=[call], answers=[] if kind in _NAMED else list(_came(item)))
 
 
@@ -64,7 +65,7 @@ def _output(output: JsonValue) -> JsonValue:
 
 
 def _came(item: Item) -> Iterator[Answer]:
-    error, result = item.get("error"), _first(item, _RESULTS)
+    error, result = item.get("error"), first_said(item, _RESULTS)
     failed = True if error or item.get("status") == "failed" else None
     if result is not None or failed:
         yield Answer(error if result is None else result, _mark(item), failed)
@@ -73,7 +74,3 @@ def _came(item: Item) -> Iterator[Answer]:
 def _mark(item: Item) -> str | None:
     mark = item.get("call_id") or item.get("id")
     return mark if isinstance(mark, str) else None
-
-
-def _first(item: Item, names: Iterable[str]) -> JsonValue:
-    return next((item[name] for name in names if item.get(name) is not None), None)

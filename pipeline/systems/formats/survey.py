@@ -161,8 +161,8 @@ def _is_western(head: bytes) -> bool:
     little of it."""
     as_utf8 = head.decode("utf-8", "replace")
     broken = as_utf8.count("\ufffd")
-    whole = sum(not letter.isascii() for letter in as_utf8) - broken
-    beyond = sum(byte > 0x7F for byte in head)
+    whole = len(as_utf8) - len(as_utf8.encode("ascii", "ignore")) - broken
+    beyond = len(head) - len(head.decode("ascii", "ignore"))
     if broken <= whole or beyond > FOREIGN * len(head):
         return False
     with suppress(UnicodeDecodeError):

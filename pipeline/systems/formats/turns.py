@@ -32,10 +32,11 @@ def events_in(record: dict[str, Any], at: str, turns: Turns | None) -> Any:
         said = ((role, getter(path)(record)) for role, path in asked)
         return [{"role": role, "text": text} for role, text in said if text not in (None, "")]
     value = loaded(getter(at)(record))
-    if turns is not None and turns.pattern is not None and is_texts(value):
-        return list(marked(value, turns))
-    if isinstance(value, str) and turns is not None and turns.pattern is not None:
-        return list(cut(value, turns))
+    if turns is not None and turns.pattern is not None:
+        if is_texts(value):
+            return list(marked(value, turns))
+        if isinstance(value, str):
+            return list(cut(value, turns))
     return listed(value)
 
 
@@ -46,13 +47,12 @@ def is_texts(value: Any) -> bool:
 
 def marked(texts: list[str], turns: Turns) -> Iterator[dict[str, Any]]:
     """Each text as a turn: the groups of what it begins with, of one without that those of the one before."""
-    given = turns.pattern or []
-    patterns = [expression(one) for one in ([given] if isinstance(given, str) else given)]
+    patterns = _patterns(turns)
     groups: dict[str, Any] = dict.fromkeys(patterns[0].groupindex, turns.first)
     for text in texts:
         match = next((match for one in patterns if (match := one.match(text))), None)
         if match is not None:
-            groups = {key: one or turns.first for key, one in match.groupdict().items() if key != "text"}
+            groups = _groups(match, turns)
         yield {**groups, "text": (text if match is None else text[match.end() :]).strip()}
 
 
@@ -140,8 +140,7 @@ def columns_of(value: dict[str, Any]) -> dict[str, list[Any]]:
 
 def cut(text: str, turns: Turns) -> Iterator[dict[str, Any]]:
     """The turns of a text: the groups of what begins each, and what follows as `text`."""
-    given = turns.pattern or []
-    patterns = [expression(one) for one in ([given] if isinstance(given, str) else given)]
+    patterns = _patterns(turns)
     fitting = [(pattern, list(pattern.finditer(text))) for pattern in patterns]
     pattern, matches = next((one for one in fitting if len(one[1]) >= TWICE), fitting[0])
     before = text[: matches[0].start()] if matches else text
@@ -152,8 +151,16 @@ def cut(text: str, turns: Turns) -> Iterator[dict[str, Any]]:
     ends = [match.start() for match in matches[1:]] + [len(text)]
     for match, end in zip(matches, ends, strict=True):
         said = text[match.end() : end].strip()
-        groups = {key: one or turns.first for key, one in match.groupdict().items() if key != "text"}
-        yield {**groups, "text": match["text"] if "text" in pattern.groupindex else said}
+        yield {**_groups(match, turns), "text": match["text"] if "text" in pattern.groupindex else said}
+
+
+def _patterns(turns: Turns) -> list[re.Pattern[str]]:
+    return [expression(one) for one in several(turns.pattern)]
+
+
+def _groups(match: re.Match[str], turns: Turns) -> dict[str, str]:
+    """What begins a turn, by the names of the pattern's groups."""
+    return {key: one or turns.first for key, one in match.groupdict().items() if key != "text"}
 
 
 def as_event(place: int, item: Any) -> Any:
