@@ -76,6 +76,7 @@ def test_a_scale_from_0_to_1_is_no_yes_and_no(tmp_path: Path) -> None:
     assert row["p_value"] == pytest.approx(1 / 12_870)
 
 
+@pytest.mark.long
 def test_groups_with_commas_and_without_letters_can_be_named(coaudit: Coaudit, tmp_path: Path) -> None:
     talk = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
     lines = [

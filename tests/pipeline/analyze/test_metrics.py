@@ -445,6 +445,7 @@ def test_what_people_gave_is_averaged_and_scores_the_collaboration(store: Store,
     assert metric(found, "collab_score", scoring="human").value == pytest.approx(0.6)
 
 
+@pytest.mark.long
 def test_a_group_in_which_no_session_has_an_outcome_has_a_row_that_says_so(
     store: Store, study: Study
 ) -> None:

@@ -240,6 +240,7 @@ def test_logs_without_an_outcome_say_how_to_add_one(tmp_path: Path) -> None:
     assert any("outcomes import" in sentence for sentence in answers.teamwork(store).sentences)
 
 
+@pytest.mark.long
 def test_labels_of_people_without_a_judge_are_no_word_of_judges(tmp_path: Path) -> None:
     runs = [run("one", n, 1) for n in range(8)]
 
