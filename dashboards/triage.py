@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass
 from typing import Any
 
 from ..pipeline.store import Selection, Store, dictionaries, execute
@@ -67,24 +69,61 @@ _METRIC = """
 """A measure by one rater, the wanted one if they rated: raters are never mixed."""
 
 
+_PRESENT = """
+    SELECT trajectory_id, codebook, code, rater, rater_kind, cites, rationale FROM findings WHERE present = 1
+    UNION ALL
+    SELECT trajectory_id, codebook, category, rater, rater_kind, cites, rationale
+    FROM findings f SEMI JOIN (FROM category_findings WHERE present = 1) c ON c.code = f.category
+        AND (c.trajectory_id, c.codebook, c.rater) = (f.trajectory_id, f.codebook, f.rater)
+    WHERE present = 1
+"""
+"""What is present: modes, and categories in the trajectories that their rates count, which have an answer to
+each of their modes."""
+
+
+PLACE = ("code", "codebook", "found_by", "kind")
+"""What an address has of a `Present`."""
+
+
+@dataclass(frozen=True)
+class Present:
+    """A code or category that is present in each trajectory of a list; None: of any codebook, by anybody."""
+
+    code: str
+    codebook: str | None = None
+    found_by: str | None = None
+    kind: str | None = None
+    """Of who found it; `human`: people."""
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, str]) -> Present | None:
+        """As an address has it."""
+        named = {name: parameters[name] for name in PLACE if name in parameters}
+        return cls(**named) if "code" in named else None
+
+    def __str__(self) -> str:
+        who = self.found_by or ("people" if self.kind == "human" else self.kind)
+        return f"{self.code} found{f' by {who}' if who else ''}"
+
+
 def listed(
     store: Store,
     only: Selection,
     *,
-    code: str | None = None,
+    present: Present | None = None,
     rater: str | None = None,
     words: str = "",
     order: str = "first begun",
     first: int = 0,
     many: int = 50,
 ) -> tuple[Rows, int]:
-    """Trajectories of a selection (with a failure that a rater found), and how many there are in all.
+    """Trajectories of a selection (in which a code is present), and how many there are in all.
 
     `words` are looked for in ids and in what was said and done. `order` is one of ORDERS or a metric (by
     `rater`, if that one rated it), of which the greatest come first; what has no value comes last. Each row
     has the event that is cited or that has the words, where there is one.
     """
-    body, parameters = _body(only, code, rater, words)
+    body, parameters = _body(only, present, words)
     value, given, direction = _order(order, rater)
     query = f"""
         SELECT hits.id, hits.cited, hits.rationale, o.value FROM ({body}) hits
@@ -106,16 +145,13 @@ def _order(order: str, rater: str | None) -> tuple[str, list[str | None], str]:
     return _METRIC, [order, rater], "DESC"
 
 
-def _body(only: Selection, code: str | None, rater: str | None, words: str) -> tuple[str, list[Any]]:
+def _body(only: Selection, present: Present | None, words: str) -> tuple[str, list[Any]]:
     """A query of id, cited event and rationale of all that fit, with its parameters."""
     where, values = only.where()
     join, before = "", list[str | None]()
     cited, why, terms = "NULL::INTEGER", "NULL", [where]
-    if code:
-        join = (
-            "JOIN findings f ON f.trajectory_id = t.id AND f.present = 1 AND (f.code = ? OR f.category = ?)"
-        )
-        before += [code, code]
+    if present:
+        join = f"JOIN ({_PRESENT}) f ON f.trajectory_id = t.id"
         cited, why = "min(f.cites[1])", "any_value(f.rationale)"
     if words:
         join += f" LEFT JOIN ({_SAID}) e ON e.trajectory_id = t.id"
@@ -123,9 +159,12 @@ def _body(only: Selection, code: str | None, rater: str | None, words: str) -> t
         terms.append("(starts_with(t.id, ?) OR contains(lower(t.native_id), lower(?)) OR e.seq IS NOT NULL)")
         values = [*values, words, words]
         cited = f"coalesce({cited}, min(e.seq))"
-    if code and rater:
-        terms.append("f.rater = ?")
-        values = [*values, rater]
+    if present:
+        wanted = zip(("code", "codebook", "rater", "rater_kind"), astuple(present), strict=True)
+        for column, value in wanted:
+            if value is not None:
+                terms.append(f"f.{column} = ?")
+                values = [*values, value]
     body = f"SELECT t.id, {cited} AS cited, {why} AS rationale FROM trajectories t {join}"
     return f"{body} WHERE {' AND '.join(terms)} GROUP BY t.id", [*before, *values]
 

@@ -22,7 +22,7 @@ from ..sidebar import address
 
 Row = dict[str, Any]
 SIDES = ("left", "right")
-KEPT = ("by", "a", "b", "code", "found_by", "sort", "by_time", *SIDES)
+KEPT = ("by", "a", "b", *triage.PLACE, "sort", "by_time", *SIDES)
 """What the address of this view holds: it is the permalink of two sessions."""
 LISTED = 8
 SHOWN = ("id", "native_id", "task", "found", "outcome", "n_events", "metric", "value")
@@ -36,7 +36,10 @@ def wanted() -> bool:
 def show(only: Selection, by: str, groups: tuple[str, str]) -> None:
     """Draw the sessions of both groups, and one of each beside the other."""
     st.html(
-        markup.link(_place(code=None, found_by=None, sort=None, left=None, right=None), "← All differences")
+        markup.link(
+            _place(**dict.fromkeys((*triage.PLACE, "sort", *SIDES))),
+            "← All differences",
+        )
     )
     code, metric = st.query_params.get("code"), st.query_params.get("sort")
     both = [_listed(only, by, group) for group in groups]
@@ -68,13 +71,13 @@ def _listed(only: Selection, by: str, group: str) -> tuple[list[Row], str]:
     """The first sessions of a group that show what is asked for, else any; and how many there are."""
     tag = (*only.tags, f"{by}={group}")
     some = replace(only, **({by: (group,)} if by in COLUMNS else {"tags": tag}))
-    code, rater = st.query_params.get("code"), st.query_params.get("found_by")
+    present, rater = triage.Present.of(st.query_params), st.query_params.get("found_by")
     order = st.query_params.get("sort") or "first begun"
-    rows, total = ask(triage.listed, some, code=code, rater=rater, order=order, many=LISTED)
-    if rows or not code:
+    rows, total = ask(triage.listed, some, present=present, rater=rater, order=order, many=LISTED)
+    if rows or not present:
         return rows, f"{len(rows):,} of {total:,} shown"
     rows, total = ask(triage.listed, some, order=order, many=LISTED)
-    return rows, f"no session has {code}; {len(rows):,} of all {total:,} shown"
+    return rows, f"no session has {present}; {len(rows):,} of all {total:,} shown"
 
 
 def _short(row: Row) -> Row:

@@ -169,8 +169,10 @@ def _coded(
     name = called.get((book, metric))
     share = not metric.endswith(MEAN)
     # Only a code that is present or absent has sessions of its own: labels and means are of all.
-    found: tuple[tuple[str, str], ...] = (("code", metric),) if name is not None else ()
-    found += (("found_by", str(row["rater"])),) if found and row["rater"] else ()
+    found: tuple[tuple[str, str], ...] = ()
+    if name is not None:
+        by_whom = ("found_by", str(row["rater"])) if row["rater"] else ("kind", "human")
+        found = (("code", metric), ("codebook", book), by_whom)
     cells = []
     for group, value in zip(row["groups"], (row["first"], row["second"]), strict=True):
         rate, n = own.get((book, metric, rater, group), (None, 0))

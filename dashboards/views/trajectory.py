@@ -31,16 +31,18 @@ def show(only: Selection) -> None:
 
 def _list(only: Selection) -> None:
     st.title("Trajectories")
-    code, rater = st.query_params.get("code"), st.query_params.get("found_by")
+    present, rater = triage.Present.of(st.query_params), st.query_params.get("found_by")
     left, right = st.columns([2, 1])
     words = left.text_input("Search ids, and words said or done", key="search", bind="query-params").strip()
     metric = st.query_params.get("sort")
     orders = [*([metric] if metric and metric not in triage.ORDERS else []), *triage.ORDERS]
     order = right.selectbox("Sorted by", orders, key="sort", bind="query-params", format_func=_spoken)
     first = _number("first")
-    rows, total = ask(triage.listed, only, code=code, rater=rater, words=words, order=order, first=first)
-    if code:
-        st.text(f"with {code} found{f' by {rater}' if rater else ''}: {total:,}")
+    rows, total = ask(
+        triage.listed, only, present=present, rater=rater, words=words, order=order, first=first
+    )
+    if present:
+        st.text(f"with {present}: {total:,}")
     elif metric and rater:
         st.text(f"{_spoken(metric)}, rated by {rater}")
     if not rows:
@@ -53,15 +55,16 @@ def _list(only: Selection) -> None:
                 "trajectory",
                 trajectory=row["id"],
                 event=row["cited"],
-                code=code,
+                code=present.code if present else None,
                 found_by=rater,
                 words=words or None,
             ),
         )
     )
+    own = {name: st.query_params.get(name) for name in triage.PLACE}
     places = [
         markup.link(
-            address("trajectory", first=at, search=words or None, sort=order, code=code, found_by=rater),
+            address("trajectory", **{**own, "first": at, "search": words or None, "sort": order}),
             way,
         )
         for at, way, there in (

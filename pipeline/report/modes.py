@@ -101,7 +101,7 @@ def _share(share: findings.Share | None, by: Sequence[str], corrected: Number | 
         return ""
     reason = None if share.n else _undefined(share)
     of = [place(name, value) for name, value in zip(by, share.group, strict=True) if value != "–"]
-    of += [("code", share.code), ("found_by", share.rater)]
+    of += [("code", share.code), ("codebook", findings.FAILURES), ("found_by", share.rater)]
     return Number(
         share.rate,
         *share.interval,

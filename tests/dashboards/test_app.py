@@ -165,7 +165,8 @@ def test_a_against_b_has_all_codes_and_metrics_and_leads_to_the_sessions(here: P
     assert (turned["effect"], turned["low"]) == (-row["effect"], row["high"] and -row["high"])
     text = _html(test)
     assert f"A: {pair[1]}" in text and "Initiative entropy (H_init)" in text
-    place = urlencode({"condition": pair[1], "code": row["metric"], "found_by": row["rater"]})
+    found = {"code": row["metric"], "codebook": row["question"], "found_by": row["rater"]}
+    place = urlencode({"condition": pair[1], **found})
     assert f"trajectory?{escape(place)}" in text
     assert "no test: too few" in text
     corrected = [one for one in coded if one["basis"].startswith("corrected")]
@@ -240,16 +241,16 @@ def test_a_difference_leads_to_the_sessions_of_both_and_two_of_one_instance_besi
 ) -> None:
     pair = ("collaborative", "situational_planning")
     text = _html(_run("compare", a=pair[0], b=pair[1]))
-    place = urlencode(
-        {"by": "condition", "a": pair[0], "b": pair[1], "code": "C.2", "found_by": "judge-large"}
-    )
+    found = {"code": "C.2", "codebook": "failures", "found_by": "judge-large"}
+    place = urlencode({"by": "condition", "a": pair[0], "b": pair[1], **found})
     assert f"compare?{escape(place)}" in text
     view = _run("compare", a=pair[0], b=pair[1], code="C.2", found_by="judge-large")
     assert not view.exception
     text = _html(view)
     store = Store(Workspace(here), read_only=True)
+    present = triage.Present("C.2", "failures", "judge-large")
     for group in pair:
-        rows, _ = triage.listed(store, Selection(condition=(group,)), code="C.2", rater="judge-large")
+        rows, _ = triage.listed(store, Selection(condition=(group,)), present=present)
         assert all(escape(lists._short(row["native_id"])) in text for row in rows[:8]) and rows
     assert text.count('class="ca-beside"') == 1 and "Lined up by step" in text
     assert text.count('data-side="left"') == text.count('data-side="right"') > 1

@@ -8,6 +8,8 @@ import pytest
 
 from coaudit.dashboards import triage
 from coaudit.dashboards.drawing import lists
+from coaudit.dashboards.triage import Present
+from coaudit.pipeline import codebooks
 from coaudit.pipeline.store import Selection, Store
 from coaudit.schemas import Action, Event, Outcome, Participant, Trajectory
 from tests.pipeline.stores import holding, rate, verdict
@@ -108,8 +110,32 @@ def test_words_are_found_as_they_are_in_what_was_said_and_in_ids(store: Store) -
     assert ids(store, words="0% bus_") == ["cc"], "no character is a wildcard"
     assert ids(store, words="_ _") == []
     assert ids(store, words="run c") == ["cc"]
-    rows, total = triage.listed(store, Selection(), words="train", code="C.2", rater="m")
+    rows, total = triage.listed(store, Selection(), words="train", present=Present("C.2", found_by="m"))
     assert total == 1 and rows[0]["cited"] == 0
+
+
+@pytest.mark.long
+def test_the_list_behind_a_number_has_the_sessions_that_it_counts(store: Store) -> None:
+    """Of a category those with an answer to each mode, of a code those of its codebook, of people theirs."""
+
+    def behind(code: str, **who: str) -> list[str]:
+        return sorted(ids(store, present=Present(code, **who)))
+
+    assert behind("C", found_by="m") == [], "of two modes of many there is no saying what else was found"
+    modes = [code for code in codebooks.load("failures").codes if code.category == "C"]
+    rate(
+        store,
+        [
+            verdict("cc", None, "failures", "absent", code=mode.code, rater="m", rater_kind="llm")
+            for mode in modes
+            if mode.code != "C.1"
+        ],
+    )
+    assert behind("C", found_by="m") == ["cc"]
+    assert behind("C.1", found_by="m") == ["bb", "cc"]
+    assert behind("C.1", kind="human") == ["bb"]
+    assert behind("C.1", codebook="failures") == ["bb", "cc"]
+    assert behind("C.1", codebook="mast") == []
 
 
 @pytest.mark.long
