@@ -1,14 +1,22 @@
-"""The errors that the command line turns into one message and exit status 1 (2 for wrong use)."""
+"""The errors that the command line turns into one message and an exit status."""
 
 from __future__ import annotations
+
+INTERRUPTED = 130
+"""The exit status of what Ctrl-C has ended, as shells have it."""
 
 
 class CoauditError(Exception):
     """Something is wrong with what was given; the message names the object, the rule and the value."""
 
+    status = 1
+    """The exit status of the command."""
+
 
 class UsageError(CoauditError):
     """The command was called wrongly; the message names the choices."""
+
+    status = 2
 
 
 class SourceError(CoauditError):

@@ -17,6 +17,8 @@ from ..sidebar import address
 from .definitions import DEFINITIONS
 from .markup import drawn, grid, sentence
 
+SOMETIMES = (" missing", " reason", " mark")
+"""What few numbers have beside their n."""
 WIDE = 8
 """From so many columns on, the groups of a table stand below each other."""
 
@@ -94,9 +96,11 @@ def _below(note: str, key: str, data: Callable[[], str], metrics: Sequence[str])
 
 
 def records(shown: Table) -> list[dict[str, Any]]:
-    """A table's rows flat: a number gives its value, and low, high and n beside it."""
+    """A table's rows flat: a number gives its value, and beside it low, high and n, and where any number of
+    its column has them what is missing, why it is null and its mark.
+    """
     names = column_names(shown)
-    return [
+    rows = [
         {
             key: value
             for name, cell in zip(names, row, strict=True)
@@ -104,6 +108,9 @@ def records(shown: Table) -> list[dict[str, Any]]:
         }
         for row in shown.rows
     ]
+    empty = {key for row in rows for key in row if key.endswith(SOMETIMES) and key not in names}
+    empty -= {key for row in rows for key, value in row.items() if value}
+    return [{key: value for key, value in row.items() if key not in empty} for row in rows]
 
 
 def _flat(name: str, cell: str | Number) -> dict[str, Any]:
@@ -111,7 +118,10 @@ def _flat(name: str, cell: str | Number) -> dict[str, Any]:
         return {name: cell}
     if cell.plain:
         return {name: cell.value}
-    said = {name: cell.value, f"{name} low": cell.low, f"{name} high": cell.high, f"{name} n": cell.n}
+    said: dict[str, Any] = {name: cell.value}
+    said |= {f"{name} low": cell.low, f"{name} high": cell.high, f"{name} n": cell.n}
+    sometimes = (cell.missing, cell.reason, cell.mark.removeprefix(" → "))
+    said |= {f"{name}{end}": value for end, value in zip(SOMETIMES, sometimes, strict=True)}
     return said | (_flat(f"{name} corrected", cell.corrected) if cell.corrected else {})
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, cast
 import typer
 
 from ...judges import JudgeError
-from ...judges.clients import Parameters, engines
+from ...judges.clients import Parameters
 from ...judges.clients.arguments import arguments
 from ...judges.clients.engine import IN_FLIGHT, Engine
 from ...schemas.codebook import ContextKind
@@ -180,6 +180,10 @@ def checked_context(given: str | None) -> ContextKind | None:
 
 
 def _with_model(store: Store, scope: Scope, asked: Model, engine: Engine, *, yes: bool, json: bool) -> None:
+    from ...judges.clients import (
+        engines,  # whose HTTP takes longer to load than rules to rate a hundred units
+    )
+
     asked = run.priced(asked)
     try:
         asking = engines.client(engine, asked.name, asked.parameters)

@@ -16,11 +16,9 @@ import typer.core
 import typer.main
 
 from ...schemas.text import visible
-from ..errors import CoauditError, UsageError
+from ..errors import INTERRUPTED, CoauditError
 
 DEBUG = "COAUDIT_DEBUG"
-INTERRUPTED = 130
-"""Exit status after Ctrl-C, as shells have it."""
 COMMANDS = {
     "ingest": ("ingest", "Read logs into the workspace."),
     "map": ("map", "Draft a mapping for logs of any shape, to be read with `ingest --map`."),
@@ -128,15 +126,12 @@ def common(
 
 
 def main() -> None:
-    """Run the command; an expected error is one message on stderr and exit status 1 (2 for wrong use)."""
+    """Run the command; an expected error is one message on stderr and its exit status."""
     try:
         app()
-    except UsageError as error:
-        _told(str(error))
-        sys.exit(2)
     except CoauditError as error:
         _told(str(error))
-        sys.exit(1)
+        sys.exit(error.status)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)

@@ -13,7 +13,7 @@ from ...judges.clients.protocol import Fatal, Form, UnknownModel
 from ...judges.llm import Budget
 from ...judges.llm.limits import Limiter
 from ...judges.llm.prices import price_of
-from ..errors import CoauditError, UsageError
+from ..errors import INTERRUPTED, CoauditError, UsageError
 from ..store import Store, dictionaries
 from . import feed
 from .estimate import Estimate, estimate
@@ -121,6 +121,8 @@ class Incomplete(CoauditError):
     def __init__(self, state: State) -> None:
         kept = f"{state.summary.rated} rated in this run are kept; run it again to go on"
         super().__init__(f"{state.fatal or state.stopping} ({kept})")
+        if not state.fatal:
+            self.status = INTERRUPTED
         self.summary = state.summary
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 import shutil
 import threading
@@ -16,7 +18,7 @@ from streamlit.testing.v1 import AppTest
 
 from coaudit.dashboards import cache, prefetch, queries, sidebar, triage
 from coaudit.dashboards.drawing import figures, groups, lists, markup, scripts
-from coaudit.dashboards.drawing.figures import to_csv
+from coaudit.dashboards.drawing.figures import records, to_csv
 from coaudit.dashboards.drawing.palette import REST, colour, columns
 from coaudit.dashboards.views import agreement, efficiency
 from coaudit.dashboards.views import compare as view
@@ -487,6 +489,18 @@ def test_a_list_of_the_latest_says_how_many_there_are(here: Path) -> None:
 def test_a_csv_never_carries_a_formula() -> None:
     text = to_csv([{"a": "=HYPERLINK(1)", "b": "+1", "c": -1.5, "d": "@x", "e": "\t=1", "f": "plain"}])
     assert text.splitlines()[1] == "'=HYPERLINK(1),'+1,-1.5,'@x,'\t=1,plain"
+
+
+def test_the_csv_of_a_table_says_why_a_number_is_null_and_what_is_missing() -> None:
+    rows: tuple[tuple[str | Number, ...], ...] = (
+        ("C.1", Number(0.5, 0.2, 0.8, 4, mark=" → 40 %"), Number(None, n=0, missing=3, reason="not rated")),
+        ("C.2", Number(0.25, 0.1, 0.6, 4), Number(0.5, n=2)),
+    )
+    shown = Table("shares", "Shares", "", ("Code", "A", "B"), rows)
+    first, second = csv.DictReader(io.StringIO(to_csv(records(shown))))
+    assert (first["A mark"], second["A mark"]) == ("40 %", "")
+    assert (first["B"], first["B n"], first["B missing"], first["B reason"]) == ("", "0", "3", "not rated")
+    assert not {"A missing", "A reason", "B mark"} & first.keys(), "what no number has is no column"
 
 
 def test_raters_differ_where_labels_do_and_an_error_is_no_label() -> None:

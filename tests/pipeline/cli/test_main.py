@@ -17,6 +17,7 @@ import pytest
 
 from coaudit.pipeline.cli import main
 from coaudit.pipeline.cli.console import table
+from coaudit.pipeline.errors import INTERRUPTED
 from coaudit.pipeline.ingest.archives import unpacked
 from coaudit.pipeline.store import Store
 from coaudit.pipeline.systems.base import MAX_LINE
@@ -474,7 +475,7 @@ def test_an_interrupt_in_the_middle_of_a_query_is_no_error(
     monkeypatch.setattr(main, "app", interrupted)
     with pytest.raises(SystemExit) as ended:
         main.main()
-    assert ended.value.code == main.INTERRUPTED and capsys.readouterr() == ("", "")
+    assert ended.value.code == INTERRUPTED and capsys.readouterr() == ("", "")
 
 
 def test_a_dashboard_says_that_its_port_is_taken_before_where_it_would_be(coaudit: Coaudit) -> None:
