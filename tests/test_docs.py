@@ -103,6 +103,7 @@ def test_every_path_that_a_page_names_exists(page: str, least: int) -> None:
     assert [path for path in named if "NAME" not in path and not (ROOT / path).exists()] == []
 
 
+@pytest.mark.long
 def test_the_labels_of_the_page_are_ratings(tmp_path: Path, coaudit: Coaudit) -> None:
     page = (ROOT / "docs" / "labels.md").read_text(encoding="utf-8")
     examples = dict(re.findall(r"<!-- example: (\w+) -->\n```\w+\n(.*?)```", page, re.DOTALL))

@@ -68,6 +68,7 @@ def test_sessions_without_an_outcome_that_others_of_their_system_have_are_missin
     ]
 
 
+@pytest.mark.long
 def test_what_a_system_logs_itself_is_no_outcome_of_another_name(tmp_path: Path) -> None:
     store = made(tmp_path / "workspace")
     log = Log()
@@ -88,6 +89,7 @@ def test_of_several_outcomes_of_a_name_in_one_log_the_last_holds(tmp_path: Path)
     assert (metric(found, "success_rate").value, metric(found, "outcome:helpful").value) == (1, 4)
 
 
+@pytest.mark.long
 def test_a_preference_over_one_of_two_others_is_half_a_win(tmp_path: Path) -> None:
     store = made(tmp_path / "workspace")
     take(store, write_lines(tmp_path / "log.jsonl", own("s0")))

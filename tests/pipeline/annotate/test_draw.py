@@ -44,6 +44,7 @@ def test_samples_of_other_names_are_independent_and_of_the_same_one_the_same(sto
     assert 7 < np.mean(shared) < 13, "half of the half"
 
 
+@pytest.mark.long
 def test_the_same_wish_again_leaves_the_sample_as_it_is_and_another_is_refused(store: Store) -> None:
     """A run that was killed behind the file is whole when it is run again."""
     sample = draw.draw(store, draw.Wish(("initiative",), "first", size=10))
@@ -66,6 +67,7 @@ def test_a_sample_says_with_what_probability_it_could_have_taken_each_unit(store
     assert rows(store, "SELECT count(*) AS n FROM frames") == [{"n": n}]
 
 
+@pytest.mark.long
 def test_a_stratified_sample_takes_of_each_stratum_its_share_of_the_corpus(store: Store) -> None:
     units = rows(store, "SELECT trajectory_id, event FROM units WHERE kind = 'utterance' AND NOT opening")
     more = {"rater": "judge", "rater_kind": "llm"}
@@ -98,6 +100,7 @@ def strata_of(store: Store) -> set[int]:
     return set(code.design.strata.tolist())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", ["stratified", "simple"])
 def test_the_strata_of_a_sample_are_known_of_every_unit_that_it_could_take(
     tmp_path: Path, method: str
@@ -124,6 +127,7 @@ def test_the_strata_of_a_sample_are_not_known_once_a_session_that_it_took_is_in_
     assert strata_of(store) == {-1}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(5))
 def test_whole_trajectories_are_drawn_from_each_stratum_by_its_share(tmp_path: Path, seed: int) -> None:
     store = of_tasks(tmp_path)
@@ -199,6 +203,7 @@ codes = [{code = "polite", name = "Polite", definition = "It is kind."}]
     store.sync()
 
 
+@pytest.mark.long
 def test_a_codebook_is_asked_of_the_sessions_that_it_is_for_and_of_no_others(store: Store) -> None:
     scoped(store)
     drawn = draw.draw(store, draw.Wish(("polite", "initiative"), "s", size=1000))

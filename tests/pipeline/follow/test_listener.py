@@ -358,6 +358,7 @@ def store(workspace: Path) -> Store:
     return Store(Workspace(workspace))
 
 
+@pytest.mark.long
 def test_what_a_stop_left_recorded_only_is_taken_in_by_the_next_follower(store: Store) -> None:
     first = Following(store)
     env = Env("env_travel_planning_0", first.publish)
@@ -391,6 +392,7 @@ def test_what_was_handed_over_and_not_stored_is_taken_in_by_the_next_follower(st
     assert not Following(store).listener.sessions.changed, "what is stored needs no replay"
 
 
+@pytest.mark.long
 def test_an_abandoned_session_that_speaks_to_the_next_follower_is_whole(store: Store) -> None:
     first = Following(store)
     env = Env("env_travel_planning_0", first.publish)

@@ -75,6 +75,7 @@ def places(ratings: list[Rating]) -> list[tuple[str, str, int | None]]:
 OF_ONE = [("initiative", 2), ("initiative", 3), ("confirmation", 2), ("halting", 3)]
 
 
+@pytest.mark.long
 def test_ratings_follow_codebooks_trajectories_and_events(tmp_path: Path) -> None:
     store = fill(tmp_path / "w", talk("b"), talk("a"))
     assert judge(store).rated == 8
@@ -139,6 +140,7 @@ def test_only_what_is_left_is_rated(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.long
 def test_a_folder_for_temporary_files_may_have_a_quote_in_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -280,6 +282,7 @@ def test_little_in_memory_at_a_time_changes_nothing(
     ]
 
 
+@pytest.mark.long
 def test_rules_say_of_columns_what_they_say_of_units(tmp_path: Path) -> None:
     """Two ways to the same rating: from the tables (`judge`), and from units (`follow`)."""
     logs = [
@@ -314,6 +317,7 @@ class Noting:
         return [[] for _ in units]
 
 
+@pytest.mark.long
 def test_codebooks_with_different_contexts_share_a_pass_and_see_what_each_is_to_see(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

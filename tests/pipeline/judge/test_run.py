@@ -382,6 +382,7 @@ def test_kills_at_random_moments_lose_nothing_that_was_answered(
     assert endpoint.asked_twice <= 6 * 4  # what was in flight at a kill
 
 
+@pytest.mark.long
 def test_the_failure_judge_cites_events_that_exist(
     coaudit: Coaudit, workspace: Path, endpoint: Endpoint
 ) -> None:
@@ -401,6 +402,7 @@ def test_the_failure_judge_cites_events_that_exist(
     assert sum(r.prompt_tokens or 0 for r in ratings.values()) == done["prompt_tokens"]
 
 
+@pytest.mark.long
 def test_a_trajectory_beyond_the_context_is_judged_in_windows(
     coaudit: Coaudit, workspace: Path, endpoint: Endpoint
 ) -> None:

@@ -151,6 +151,7 @@ def test_the_least_that_is_written_by_hand_is_enough(tmp_path: Path) -> None:
     assert document(store)
 
 
+@pytest.mark.long
 def test_lines_of_several_trajectories_may_be_mixed_and_grow(tmp_path: Path) -> None:
     second = {**HEAD, "native_id": "run-2"}
     lines = [HEAD, second, HELLO, {**HELLO, "trajectory": "run-2"}, HELLO]
@@ -222,6 +223,7 @@ def test_a_shown_trajectory_is_a_document_of_the_types(store: Store) -> None:
     assert not {"hidden", "states"} & set(shown)
 
 
+@pytest.mark.long
 def test_what_only_the_human_knew_leaves_in_json_lines_only_where_it_is_asked_for(
     tmp_path: Path, store: Store
 ) -> None:

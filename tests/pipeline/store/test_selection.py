@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from coaudit.pipeline.store import Selection
 from tests.pipeline.stores import made, take
 
 
+@pytest.mark.long
 def test_of_the_tags_of_one_key_any_is_wanted_and_of_other_keys_all(tmp_path: Path) -> None:
     talk = [{"role": "user", "content": "Hi"}]
     lines = [

@@ -39,6 +39,7 @@ def sizes(names: Sequence[str]) -> list[tuple[str, int]]:
     return [(name, len(log(name).events)) for name in names]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("states", [False, True])
 @pytest.mark.parametrize("most", [1, 7, 10_000])
 def test_it_gives_what_loading_gives_in_the_order_asked_for(store: Store, most: int, *, states: bool) -> None:

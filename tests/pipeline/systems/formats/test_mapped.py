@@ -414,6 +414,7 @@ def test_map_and_system_go_together(coaudit: Coaudit, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["sessions", "events"])
 def test_the_shipped_mappings_read_every_event_of_dirty_synthetic_sessions(
     shared: Path, tmp_path: Path, form: str

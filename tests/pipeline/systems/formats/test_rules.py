@@ -186,6 +186,7 @@ def test_a_rule_that_is_none_is_refused_with_its_place(text: str, said: str) -> 
         parse(text)
 
 
+@pytest.mark.long
 def test_error_rate_is_the_share_of_failures_where_all_is_known_and_else_undefined(tmp_path: Path) -> None:
     told = [TASK, *asked("a", "Error: no"), *asked("b", "fine"), *asked("c", "fine"), *asked("d", "fine")]
     told.append(asked("e", "")[0])  # a call that nothing answered is no try

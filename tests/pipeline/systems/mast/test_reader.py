@@ -122,6 +122,7 @@ def test_the_agreement_of_three_people_is_printed_a_mode(tmp_path: Path, coaudit
     assert "1.1: mean_cohen_kappa 0.167" in text and "found 2 of 4, 4 of 4, 3 of 4" in text
 
 
+@pytest.mark.long
 def test_modes_are_pooled_over_all_and_by_round(tmp_path: Path, coaudit: Coaudit) -> None:
     value = [{**record, "round": f"Round {1 + n // 2}"} for n, record in enumerate(records())]
     coaudit("import", "mast", dumped(tmp_path / "set", value).parent)
@@ -134,6 +135,7 @@ def test_modes_are_pooled_over_all_and_by_round(tmp_path: Path, coaudit: Coaudit
     assert fleiss["Round 1"] == pytest.approx(23 / 35)
 
 
+@pytest.mark.long
 def test_what_a_model_annotated_is_a_rater_of_its_own(tmp_path: Path, coaudit: Coaudit) -> None:
     value = records(mast_annotation={"1.1": 1, "1.2": 0, "3.1": None})
     coaudit("import", "mast", dumped(tmp_path / "set", value).parent)
