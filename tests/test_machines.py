@@ -73,6 +73,7 @@ def test_machines_that_share_an_object_store_see_what_one_machine_would(
         machine.run("outcomes", "import", given)
     expected = tables(first)
     assert tables(second) == expected
+    assert json.loads(second.run("report", "--format", "json"))["workspace"].startswith("s3://")
     assert sum("True" in row for row in expected["outcomes"]) == 2, "neither import took the other's out"
     local = alone(tmp_path, [one, two], ("judge",))
     assert {**local, "outcomes": [], "measured": []} == {**expected, "outcomes": [], "measured": []}

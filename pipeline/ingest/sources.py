@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,6 +25,9 @@ from ..systems.registry import system_of
 _FOLDERS_KEPT = 6
 """Parts of a source's path that its copy keeps: names above it say condition and task."""
 
+
+_ABANDONED = 24 * 3600.0
+"""Seconds since anything came to a copy that is not whole, after which whoever made it was killed."""
 
 Way = tuple[str | None, str | None]
 """A system, and the text of a mapping."""
@@ -111,6 +115,7 @@ def copied(workspace: Workspace, place: Place, content: str) -> str:
     kept = [part for part in re.split(r"[/!]", place.name) if part][-_FOLDERS_KEPT:]
     final = workspace.raw / "copied" / content
     if not final.exists():
+        _remove_abandoned(final.parent)
         part = final.with_name(f"{content}.{disk.own()}.part")
         try:
             _copy(place, part, kept)
@@ -123,6 +128,15 @@ def copied(workspace: Workspace, place: Place, content: str) -> str:
     if workspace.remote:
         workspace.remote.logs.keep(content, final)
     return str(final.joinpath(*kept).relative_to(workspace.path))
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Remove copies that were never finished: they take as much room as their logs."""
+    for part in folder.glob("*.part"):
+        with suppress(FileNotFoundError):  # whole by now
+            newest = max(path.lstat().st_ctime for path in (part, *part.rglob("*")))
+            if time.time() - newest > _ABANDONED:
+                shutil.rmtree(part, ignore_errors=True)
 
 
 def with_copy(store: Store, source: Source) -> Source | None:

@@ -57,7 +57,7 @@ def build(
         questions = (answers.teamwork(store, only), answers.failure(store, only), judged)
         return Report(
             created=ledger.now(),
-            workspace=str(store.workspace.path),
+            workspace=str(store.workspace.remote or store.workspace.path),
             facts=methods.facts(store, only),
             tables=(
                 methods.contents(store, only),

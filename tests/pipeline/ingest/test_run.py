@@ -244,6 +244,23 @@ def test_a_copy_that_finds_the_disk_full_ends_the_run_and_leaves_the_room_that_i
     assert take(store, tmp_path, copy=True).trajectories == 1
 
 
+def test_a_copy_that_was_never_finished_goes_a_day_later(
+    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session(tmp_path / "logs" / NAME, Log().say(AGENT, "One").finish())
+    left = store.workspace.raw / "copied" / "0123.7.89ab.part" / "logs"
+    left.mkdir(parents=True)
+    (left / "chat.json").write_text("[")
+    take(store, tmp_path, copy=True)
+    assert left.exists(), "another process may be at it"
+    session(tmp_path / "more" / NAME, Log().say(AGENT, "Two").finish())
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 25 * 3600)
+    take(store, tmp_path, copy=True)
+    assert not left.parent.exists()
+    assert len(list((store.workspace.raw / "copied").iterdir())) == 2
+
+
 @pytest.mark.long
 def test_every_copy_of_a_folder_that_was_run_again_comes_back(tmp_path: Path, store: Store) -> None:
     folder = tmp_path / "logs" / NAME
