@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from coaudit.annotation.statistics import Comparison
+from coaudit.annotation.statistics import Comparison, permutation
 from coaudit.annotation.statistics.comparisons import (
     Method,
     adjust,
@@ -19,7 +19,7 @@ from coaudit.annotation.statistics.comparisons import (
     settle,
 )
 from coaudit.annotation.statistics.estimate import ANY, UNIT, Bounds, Totals, difference, totals
-from coaudit.annotation.statistics.permutation import arms, statistics
+from coaudit.annotation.statistics.permutation import arms, permuted, statistics
 
 
 def outcomes(both: int, gained: int, lost: int, neither: int) -> tuple[Any, Any]:
@@ -333,3 +333,16 @@ def test_where_one_cluster_holds_much_each_arrangement_is_looked_at_alone() -> N
     assert own.value is not None and own.error is not None
     wanted = own.value / np.sqrt(own.error**2 + sample.noise)
     assert statistics(sample, few[None])[0] == pytest.approx(wanted, rel=1e-9)
+
+
+def test_arrangements_that_are_held_are_those_that_would_be_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Metrics of the same clusters share them; other clusters and other seeds have their own."""
+    rng = np.random.default_rng(4)
+    clusters = (np.arange(20), np.arange(100, 121), np.arange(10, 31))  # the last has ten of the first
+    groups = [totals(rng.normal(size=len(names)), clusters=names) for names in clusters]
+    samples = [arms(groups[0], other) for other in groups[1:]]
+    held = [permuted(sample, 999, seed) for sample in samples for seed in (0, 1)]
+    assert [permuted(sample, 999, seed) for sample in samples for seed in (0, 1)] == held
+    monkeypatch.setattr(permutation, "_HELD", 0)
+    assert [permuted(sample, 999, seed) for sample in samples for seed in (0, 1)] == held
+    assert len({test.p_value for test in held}) == len(held)
