@@ -17,6 +17,10 @@ from ..sidebar import address
 from .definitions import DEFINITIONS
 from .markup import drawn, grid, sentence
 
+STACKED = alt.ExprRef("{top: {direction: 'vertical'}}")
+"""Two legends stand one below the other: beside each other a telephone has no room for them."""
+FEW, MANY, LINE = 3, 8, 20
+"""Entries of a legend for which a chart has room, the most it has, and the pixels of a line of it."""
 SOMETIMES = (" missing", " reason", " mark")
 """What few numbers have beside their n."""
 WIDE = 8
@@ -34,14 +38,21 @@ def chart(
     metrics: Sequence[str] = (),
     empty: str,
     height: int = 280,
+    legend: str | None = None,
 ) -> None:
-    """A chart of rows. `alternative` says in words what it shows; `empty` says what to run without rows."""
+    """A chart of rows. `alternative` says in words what it shows; `empty` says what to run without rows.
+
+    `legend`: the column of whose values it has an entry each. On a telephone an entry takes a line.
+    """
     st.header(title)
     if not rows:
         st.info(empty)
         return
     data = alt.Data(values=list(rows))
-    st.altair_chart(draw(data).properties(height=height), key=f"chart-{key}", alt=alternative)
+    entries = min(MANY, len({row[legend] for row in rows})) if legend else 0
+    height += LINE * max(0, entries - FEW)
+    drawing = draw(data).properties(height=height).configure_legend(layout=STACKED)
+    st.altair_chart(drawing, key=f"chart-{key}", alt=alternative)
     _below(note, key, lambda: to_csv(rows), metrics)
 
 

@@ -14,11 +14,13 @@ import altair as alt
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8C6D31")
 REST = "#999999"
 """Of what has no colour of its own."""
+GREY = {"symbolFillColor": REST, "symbolStrokeColor": REST}
+"""Of a legend of shapes, dashes or strengths, which is to be seen on light and on dark."""
 PARTIES = {"human": "#E69F00", "agent": "#0072B2"}
 SOURCES = {"model": "#0072B2", "scaffolding": "#E69F00", "both": "#009E73", "not said": "#7A7A7A"}
 SETTINGS = {"real": "#D55E00", "simulated": "#0072B2"}
-LETTERS = 60
-"""Of a legend fit beside each other above half a page."""
+LETTER = 7
+"""Pixels of a letter of a legend, about."""
 SYMBOL = 5
 """Letters that the symbol of an entry takes."""
 HEAT = "#0072B2"
@@ -34,7 +36,8 @@ def colour(
     others.
     """
     scale = alt.Scale(range=[*COLOURS, REST])
-    legend = alt.Legend(orient="top", labelLimit=320, columns=columns(row[field] for row in rows))
+    look = {"orient": "top", "rowPadding": 2, "labelLimit": alt.ExprRef("min(320, width - 40)")}
+    legend = alt.Legend(**look, columns=columns(row[field] for row in rows))
     if fixed:
         scale = alt.Scale(domain=list(fixed), range=list(fixed.values()))
         there = {row[field] for row in rows}
@@ -44,12 +47,12 @@ def colour(
         if len(rest) > 1:
             called = f"datum.label == {json.dumps(rest[0])} ? 'others' : datum.label"
         shown = [*own, *rest[:1]] or list(fixed)
-        width = columns(shown)
-        legend = alt.Legend(orient="top", labelLimit=320, columns=width, values=shown, labelExpr=called)
+        legend = alt.Legend(**look, columns=columns(shown), values=shown, labelExpr=called)
     return alt.Color(f"{field}:N", title=title, scale=scale, legend=legend)
 
 
-def columns(names: Iterable[Any]) -> int:
+def columns(names: Iterable[Any]) -> alt.ExprRef:
     """Of a legend: 0, all in one line, where that has room for them; else as many as the longest leaves."""
-    sizes = [len(str(name)) + SYMBOL for name in set(names)]
-    return 0 if sum(sizes) <= LETTERS else max(1, LETTERS // max(sizes))
+    sizes = [LETTER * (len(str(name)) + SYMBOL) for name in set(names)]
+    fit = f"max(1, floor(width / {max(sizes, default=LETTER)}))"
+    return alt.ExprRef(f"{sum(sizes)} <= width ? 0 : {fit}")

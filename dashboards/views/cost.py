@@ -153,6 +153,7 @@ def _by_day(rows: list[dict[str, Any]], field: str, axis: str, title: str) -> No
         shown,
         draw,
         key=field,
+        legend="rater",
         alternative=f"{axis} by judge and day",
         empty="Judges that ran so far report neither tokens nor money (rules are free).",
     )
@@ -180,6 +181,7 @@ def _team(rows: list[dict[str, Any]]) -> None:
         rows,
         draw,
         key="tokens",
+        legend="condition",
         alternative="Prompt tokens per session by model",
         note="From the sessions' own logs.",
         empty="No log says how many tokens its models used.",

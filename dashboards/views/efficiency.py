@@ -14,7 +14,7 @@ from ...schemas import Metric
 from .. import queries
 from ..cache import ask
 from ..drawing import days, figures, groups
-from ..drawing.palette import colour
+from ..drawing.palette import GREY, colour
 
 BY = ("system", "condition", "task")
 EFFICIENCY = ("tes", "progress_completeness")
@@ -85,7 +85,7 @@ def _rehac(rows: list[Metric]) -> None:
         )
         points = base.mark_point(filled=True, size=90).encode(
             y="reward:Q",
-            shape=alt.Shape("anchor:N", title="Who acts", legend=alt.Legend(orient="top")),
+            shape=alt.Shape("anchor:N", title="Who acts", legend=alt.Legend(orient="top", **GREY)),
             tooltip=["condition:N", "task:N", "reward:Q", "human_intervention_rate:Q", "n:Q"],
         )
         return bars + points
@@ -96,6 +96,7 @@ def _rehac(rows: list[Metric]) -> None:
         draw,
         key="rehac",
         height=360,
+        legend="condition",
         alternative="Reward against human intervention rate by condition",
         metrics=("reward", "human_intervention_rate", "task_reward"),
         note="With 95 % intervals. Agent-only and human-only runs are the anchors.",
@@ -127,6 +128,7 @@ def _capabilities(rows: list[Metric]) -> None:
         shown,
         draw,
         key="capabilities",
+        legend="condition",
         alternative="Initiating against responding capability by condition",
         metrics=("initiating_capability", "responding_capability"),
         empty="No Collab-Overcooked run: run `coaudit ingest PATH --system overcooked`.",
@@ -148,7 +150,9 @@ def _tes(only: Selection, measured: list[Metric]) -> None:
                 x=days.axis("day", "Day", rows),
                 y=alt.Y("value:Q", title="Score", scale=alt.Scale(domain=[0, 1])),
                 color=colour("condition", "Condition", groups.colours(), rows),
-                strokeDash=alt.StrokeDash("metric:N", title="Metric", legend=alt.Legend(orient="top")),
+                strokeDash=alt.StrokeDash(
+                    "metric:N", title="Metric", legend=alt.Legend(orient="top", **GREY)
+                ),
                 detail="participant:N",
                 tooltip=[
                     days.tooltip("day", "Day"),
@@ -166,6 +170,7 @@ def _tes(only: Selection, measured: list[Metric]) -> None:
         rows,
         draw,
         key="tes",
+        legend="condition",
         alternative="TES by day and condition",
         metrics=EFFICIENCY,
         empty="No trajectory efficiency yet: run `coaudit ingest PATH --system overcooked --reference DIR`.",

@@ -180,6 +180,7 @@ def _over_time(only: Selection, rater: str) -> None:
         rows,
         draw,
         key="time",
+        legend="category",
         alternative="Rate of each category by week",
         metrics=("failure rate",),
         note="To compare versions, tag them at ingest (`--tag version=…`) and filter.",

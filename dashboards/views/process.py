@@ -19,7 +19,7 @@ from ...schemas import Metric
 from .. import queries
 from ..cache import ask
 from ..drawing import figures, groups
-from ..drawing.palette import HEAT, PARTIES, REST, colour
+from ..drawing.palette import GREY, HEAT, PARTIES, colour
 from .tables import raters
 
 SHOWN = (
@@ -217,7 +217,7 @@ def _course(only: Selection) -> None:
                     "what:N",
                     title="Kind",
                     scale=alt.Scale(domain=["action", "message", "wait"], range=[1, 0.6, 0.3]),
-                    legend=alt.Legend(orient="top", symbolFillColor=REST, symbolStrokeColor=REST),
+                    legend=alt.Legend(orient="top", **GREY),
                 ),
                 tooltip=["part:O", "party:N", "what:N", "events:Q"],
             )

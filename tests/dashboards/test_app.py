@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import re
 import shutil
 import threading
+from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -463,12 +465,17 @@ def test_a_confusion_of_one_unit_is_told_of_one(monkeypatch: pytest.MonkeyPatch)
     ]
 
 
-def test_a_legend_that_is_too_long_for_a_line_has_several() -> None:
-    assert [columns(names) for names in ([], ["human", "agent"], ["x" * 20] * 9)] == [0, 0, 0]
-    assert columns(["progress_completeness, team", "tes, assistant", "tes, chef"]) == 1
-    assert columns(f"condition {n}" for n in range(7)) == 3
-    rows = [{"measure": name} for name in ("progress_completeness, team", "tes, assistant", "tes, chef")]
-    assert colour("measure", "Measure", rows=rows).to_dict()["legend"]["columns"] == 1
+def test_a_legend_has_as_many_columns_as_its_chart_has_room_for() -> None:
+    def at(width: int, names: Iterable[str]) -> int:
+        wide, _, narrow = columns(names).expr.replace("width", str(width)).partition(" ? 0 : ")
+        return 0 if eval(wide) else eval(narrow, {"max": max, "floor": math.floor})
+
+    assert [at(400, names) for names in ([], ["human", "agent"], ["x" * 20] * 9)] == [0, 0, 0]
+    long = ["progress_completeness, team", "tes, assistant", "tes, chef"]
+    assert [at(width, long) for width in (250, 450, 460)] == [1, 2, 0]
+    assert [at(width, [f"condition {n}" for n in range(7)]) for width in (250, 400, 800)] == [2, 3, 0]
+    rows = [{"measure": name} for name in long]
+    assert colour("measure", "Measure", rows=rows).to_dict()["legend"]["columns"] == columns(long).to_dict()
 
 
 def test_a_span_of_time_is_told_in_words() -> None:
