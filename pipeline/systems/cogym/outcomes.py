@@ -190,7 +190,8 @@ def _delivered(performance: dict[str, Any], reason: str | None, files: SessionFi
         return Outcome(name="delivered", reason="the session did not come to an end")
     result = files.delivered()
     if result is None:
-        return Outcome(name="delivered", reason="this task has no flag for delivery")
+        flagless = "this task has no flag for delivery"
+        return Outcome(name="delivered", reason=flagless if files.final_state else "the log shows no state")
     return Outcome(name="delivered", value=float(result))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from ....schemas import Action, Event, JsonValue, Quarantined, content_hash, toml
 from ....schemas.trajectory import EventKind, Notice, ParticipantKind
@@ -52,20 +52,25 @@ class Observation(BaseModel):
 
     model_config = ConfigDict(strict=True)
     public: dict[str, Any]
-    private: dict[str, Any]
+    private: dict[str, Any] = {}
 
 
 class Record(BaseModel):
-    """One line of event_log.jsonl."""
+    """One line of event_log.jsonl. Copies of logs may hold no more than who did what."""
 
     model_config = ConfigDict(strict=True)
     role: str
-    timestamp: str
+    timestamp: str | None = None
     action: str
-    action_status: str
-    action_type: str
-    current_chat_history: list[Any]
-    current_observation: Observation
+    action_status: str | None = None
+    action_type: str | None = None
+    current_chat_history: list[Any] | None = None
+    current_observation: Observation = Observation(public={})
+
+    @field_validator("current_observation", mode="before")
+    @classmethod
+    def _shown(cls, value: object) -> object:
+        return {"public": {}} if value is None else value
 
     @property
     def team(self) -> list[str]:
@@ -95,13 +100,14 @@ class Session:
         if begins:
             self.opening = opening_of(record)
         seq = index if self.opening is None or starts else index + 1
-        heard = record.current_chat_history[self.chat_seen :]
+        chat = record.current_chat_history
+        heard = [] if chat is None else chat[self.chat_seen :]
         events = [_event(seq, record, self.states, heard, accepted=self.accepted)]
         if begins and self.opening:
             events.append(_query(self.opening, 0 if index == 0 and not starts else 1))
         self.records.append((index, record))
         self.events.extend(sorted(events, key=lambda event: event.seq))
-        self.chat_seen = len(record.current_chat_history)
+        self.chat_seen = self.chat_seen if chat is None else len(chat)
         self.accepted = record.action.startswith("ACCEPT_CONFIRMATION(")
 
     @property
@@ -123,12 +129,24 @@ def record_of(value: JsonValue | Quarantined, source: str, line: int | None) -> 
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "record"
         return Quarantined(source=source, line=line, reason=f"{place}: {first['msg']}")
-    if record.role != ENVIRONMENT and record.team and record.role not in record.team:
+    role = _member(record.role, record.team)
+    if role is None:
         expected = ", ".join([*record.team, ENVIRONMENT])
         return Quarantined(
             source=source, line=line, reason=f"unknown role {record.role[:80]!r}, expected one of {expected}"
         )
-    return record
+    return record if role == record.role else record.model_copy(update={"role": role})
+
+
+def _member(role: str, team: Sequence[str]) -> str | None:
+    """The member that a role means: also `user_<id>` where it was logged as `user`; None where there is none.
+
+    Of a team that is not told every role may be one.
+    """
+    if role == ENVIRONMENT or not team or role in team:
+        return role
+    longer = [name for name in team if name.startswith(f"{role}_")]
+    return longer[0] if len(longer) == 1 else None
 
 
 def session_of(records: list[tuple[int, Record]]) -> Session:
@@ -151,7 +169,7 @@ def _query(opening: ChatItem, seq: int) -> Event:
 def opening_of(first: Record) -> ChatItem | None:
     """The opening query: what a human had in the chat before anything was done."""
     try:
-        items = [ChatItem.model_validate(item) for item in first.current_chat_history[:1]]
+        items = [ChatItem.model_validate(item) for item in (first.current_chat_history or ())[:1]]
     except ValidationError:
         return None
     return items[0] if items and participant_kind(items[0].role) == "human" else None
@@ -187,7 +205,7 @@ def _what(record: Record) -> tuple[EventKind, str | None, Action | None]:
         return "start", arguments["task_description"], Action(name="START", arguments=dict(arguments))
     action = parse(record.action)
     # action_type "collaborative" also covers confirmations; only the action itself tells.
-    if record.action_type == "collaborative" and action.name in COLLABORATIVE:
+    if _is_collaborative(record) and action.name in COLLABORATIVE:
         kind = COLLABORATIVE[action.name]
         if kind == "message":
             return kind, str(action.arguments["message"]), None
@@ -195,10 +213,17 @@ def _what(record: Record) -> tuple[EventKind, str | None, Action | None]:
     return ("finish" if action.name == "FINISH" else "action"), None, action
 
 
-def _status(logged: str) -> tuple[Any, str | None]:
+def _is_collaborative(record: Record) -> bool:
+    """What is not told to be one can't be one where it failed: that was the environment's word."""
+    if record.action_type is None:
+        return not (record.action_status or "").startswith("failed")
+    return record.action_type == "collaborative"
+
+
+def _status(logged: str | None) -> tuple[Any, str | None]:
     if logged == "succeeded":
         return "succeeded", None
-    if not logged.startswith("failed"):
+    if logged is None or not logged.startswith("failed"):
         return None, None  # a word that Co-Gym does not have: what came of it is not known
     error = logged.removeprefix("failed").strip()
     if error.startswith("(action_error: "):
@@ -228,13 +253,13 @@ def _notices(record: Record, heard: list[Any]) -> tuple[tuple[Notice, ...], str 
     return notices, errors[-1] if errors else None
 
 
-def _iso(timestamp: str) -> str:
+def _iso(timestamp: str | None) -> str | None:
     """Co-Gym's local "YYYY-MM-DD HH:MM:SS" as ISO 8601; anything else stays as it was."""
-    return timestamp.replace(" ", "T", 1)
+    return timestamp and timestamp.replace(" ", "T", 1)
 
 
 def session_id(
-    native_id: str, team: list[str], description: str, opening: ChatItem | None, started: str
+    native_id: str, team: list[str], description: str, opening: ChatItem | None, started: str | None
 ) -> str:
     """The id of a session that may still grow, from what its first record and its live start both tell."""
     moment = (opening.role, opening.timestamp, opening.message) if opening else (started,)

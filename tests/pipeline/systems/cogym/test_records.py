@@ -303,3 +303,65 @@ def test_a_line_that_is_no_object_is_named(tmp_path: Path) -> None:
     (found,), wrong = pieces(folder)
     assert [one.line for one in wrong] == [2, 3]
     assert found.events[-1].text == "One"
+
+
+SNAPSHOTS = ("current_chat_history", "current_observation")
+SLIM = (*SNAPSHOTS, "timestamp", "action_status", "action_type")
+
+
+@pytest.mark.parametrize("gone", [*((key,) for key in SLIM), SNAPSHOTS, SLIM])
+@pytest.mark.parametrize("null", [False, True])
+def test_a_copy_of_a_log_keeps_who_did_what_though_the_rest_was_left_out(
+    tmp_path: Path, gone: tuple[str, ...], null: bool
+) -> None:
+    log = Log().say(AGENT, "Shall I?").say(USER, "Yes").write(AGENT, "Plan").finish(USER)
+    for record in log.records:
+        for key in gone:
+            record.pop(key)
+            record.update({key: None} if null else {})
+    found = session(tmp_path, log)
+    kinds = [(e.actor, e.kind, e.text) for e in found.events if e.text != QUERY]
+    assert kinds[1:] == [
+        (AGENT, "message", "Shall I?"),
+        (USER, "message", "Yes"),
+        (AGENT, "action", None),
+        (USER, "finish", None),
+    ]
+    assert {p.name for p in found.team()} == {AGENT, USER}
+
+
+def test_of_what_is_told_to_be_no_message_only_what_did_not_fail_is_one(tmp_path: Path) -> None:
+    log = Log().act(AGENT, "SEND_TEAMMATE_MESSAGE(message=Hello)", error="no action of this environment")
+    for record in log.records:
+        del record["action_type"]
+    assert last(tmp_path, log).kind == "action"
+
+
+def test_reminders_are_heard_once_where_a_record_between_lacks_the_chat(tmp_path: Path) -> None:
+    log = Log().hear("environment", IDLE).say(AGENT, "One").say(USER, "Two").say(AGENT, "Three")
+    del log.records[2]["current_chat_history"]
+    heard = [notice.text for event in session(tmp_path, log).events for notice in event.notices]
+    assert heard == [IDLE]
+
+
+def test_without_any_state_delivery_is_unknown_for_that_reason(tmp_path: Path) -> None:
+    log = Log().write(AGENT, "Plan").finish()
+    for record in log.records:
+        del record["current_observation"]
+    outcomes = {outcome.name: outcome for outcome in session(tmp_path, log).outcomes}
+    assert (outcomes["delivered"].value, outcomes["delivered"].reason) == (None, "the log shows no state")
+
+
+def test_a_person_whose_roles_lost_their_id_is_the_one_that_the_views_name(tmp_path: Path) -> None:
+    log = Log(team=("agent", "user_17")).say("agent", "Shall I?").say("user_17", "Yes")
+    log.records[2]["role"] = "user"
+    found = session(tmp_path, log)
+    assert (found.events[-1].actor, found.events[-1].text) == ("user_17", "Yes")
+    assert {p.name for p in found.team()} == {"agent", "user_17"}
+
+
+def test_a_role_that_may_be_two_members_is_named(tmp_path: Path) -> None:
+    log = Log(team=("agent", "user_1", "user_2")).say("user_1", "Yes").say("agent", "Good")
+    log.records[1]["role"] = "user"
+    _, (wrong,) = pieces(log.folder(tmp_path / "env_x"))
+    assert wrong.reason == "unknown role 'user', expected one of agent, user_1, user_2, environment"
