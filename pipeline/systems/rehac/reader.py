@@ -40,6 +40,8 @@ _MAPPED = re.compile(r'\s*\{\s*"\d{1,20}"\s*:\s*"((?:[^"\\]|\\.)*)')
 _EPOCH = re.compile(r"epoch(?P<epoch>[\d.]*)")
 _PENALTY = re.compile(r"(?:lambda|delta|ppo)_?(\d+(?:\.\d+)?)(?![\d.])")
 """The λ that a policy was trained with, as ReHAC's scripts write it into names."""
+EXACT = ("strategyqa", "intercode")
+"""Tasks whose reward is the exact match itself; HotpotQA's is a token F1, of which an exact match has 1."""
 _ANSWERS = {"true", "false", "yes", "no", "unknown", "answer"}
 
 
@@ -137,11 +139,20 @@ def _record(value: dict[str, JsonValue], row: int) -> _Record:
     words = value.get("trajectory")
     if not isinstance(words, str):
         raise ValueError(f'"trajectory" must be a text, got {_kind(value, "trajectory")}')
-    idx = value.get("idx")
-    if idx is not None and (not isinstance(idx, (int, str)) or isinstance(idx, bool)):
-        raise ValueError(f'"idx" must be a whole number or a text, got {idx!r:.60}')
     preamble, steps = rehac_text.split(words)
-    return _Record(row, idx, preamble, steps, _number(value, "em"), _number(value, "f1"))
+    em, f1 = _number(value, "em"), _number(value, "f1")
+    if value.get("em") is None and value.get("f1") is None:  # as collected: the text alone tells
+        em = rehac_text.exact_match(steps[-1])
+    return _Record(row, _idx(value.get("idx")), preamble, steps, em, f1)
+
+
+def _idx(given: JsonValue) -> int | str | None:
+    """The question's number or name; tables write whole numbers as 3.0 and a missing one as NaN."""
+    if isinstance(given, float):
+        given = None if math.isnan(given) else int(given) if given.is_integer() else given
+    if given is not None and (not isinstance(given, (int, str)) or isinstance(given, bool)):
+        raise ValueError(f'"idx" must be a whole number or a text, got {given!r:.60}')
+    return given
 
 
 def _number(value: Mapping[str, JsonValue], key: str) -> float | None:
@@ -220,7 +231,7 @@ class _Builder:
             tags=self.tags | ({} if record.idx is None else {"idx": str(record.idx)}),
             participants=_participants(self.setting),
             events=events,
-            outcomes=tuple(_outcomes(record)),
+            outcomes=tuple(_outcomes(record, self.task)),
             states=states,
         )
 
@@ -302,13 +313,14 @@ def _event(step: Step, seq: int, action: Action | None, state: str) -> Event:
     )
 
 
-def _outcomes(record: _Record) -> Iterator[Outcome]:
+def _outcomes(record: _Record, task: str | None) -> Iterator[Outcome]:
     last = record.steps[-1]
     finished = (last.observation or "").startswith(rehac_text.FINISHED) or last.reward in ("1", "1.0")
+    earned = record.em if record.em == 1 or task in EXACT else None
     for name, value in (
         ("em", record.em),
         ("f1", record.f1),
-        ("task_reward", record.f1 if record.f1 is not None or finished else 0.0),
+        ("task_reward", record.f1 if record.f1 is not None else earned if finished else 0.0),
         ("success", None if record.em is None else float(record.em == 1)),
     ):
         yield Outcome(name=name, value=value, reason=None if value is not None else "not logged")

@@ -10,12 +10,14 @@ import re
 from dataclasses import dataclass
 
 from ....schemas import Action
+from ....schemas.trajectory import number_in
 
 SOLVER = "<solver>"
 ACTORS = ("agent", "human")
 FINISHED = "Episode finished"
 _MARK = re.compile(r"^(Thought|Action|Observation) \d+:[ ]?", re.MULTILINE)
 _REWARD = re.compile(r"(?:\A|\n)reward = (\S+)\s*\Z")
+_EARNED = re.compile(rf"{FINISHED}, reward = (\S+)")
 _CALL = re.compile(r"(\w+) ?\[(.*)\]\Z", re.DOTALL)
 _CUT_CALL = re.compile(r"(\w+) ?\[(.*)\Z", re.DOTALL)
 _SQL = re.compile(
@@ -77,6 +79,15 @@ def step(actor: str, body: str, logged: str) -> Step:
         observation = observation[: reward.start()]
     thought = "\n".join(thoughts) if thoughts else None
     return Step(actor, thought, action, observation, reward and reward[1], logged)
+
+
+def exact_match(last: Step) -> float | None:
+    """EM as the last step of an episode says it: 0 of one without an end, None where the end names none."""
+    ended = _EARNED.match(last.observation or "")
+    said = ended[1] if ended else last.reward
+    if said is not None:
+        return number_in(said)
+    return None if (last.observation or "").startswith(FINISHED) else 0.0
 
 
 def regular(actor: str, number: int, thought: str | None, action: str, observation: str) -> str:

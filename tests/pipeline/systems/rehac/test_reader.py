@@ -355,3 +355,38 @@ def test_a_whole_reward_of_intercode_is_an_end_however_it_is_written(
     trajectory = one(tmp_path, f"SQL\n{step}reward = {reward}\n\n")
     assert next(o.value for o in trajectory.outcomes if o.name == "finished") == finished
     assert trajectory.task == "intercode"
+
+
+@pytest.mark.parametrize(
+    ("answer", "reward", "em", "earned"),
+    [("true", "1", 1, 1), ("false", "0", 0, 0), ("Ulm", "1", 1, 1), ("Ulm", "0", 0, None)],
+)
+def test_of_trajectories_as_they_were_collected_the_text_tells_the_score(
+    tmp_path: Path, answer: str, reward: str, em: float, earned: float | None
+) -> None:
+    path = tmp_path / "traj_solver_100.json"
+    end = (
+        f"<solver> human\nAction 2: Finish[{answer}]\nObservation 2: Episode finished, reward = {reward}\n\n"
+    )
+    path.write_text(json.dumps({"3": "Question: x?\n" + STEP + end, "4": "Question: x?\n" + STEP}))
+    finished, unfinished = ({o.name: o.value for o in t.outcomes} for t in read(path))
+    assert (finished["em"], finished["success"], finished["task_reward"]) == (em, em, earned)
+    assert (unfinished["em"], unfinished["success"], unfinished["task_reward"]) == (0, 0, 0)
+
+
+def test_an_interactive_coding_episode_tells_its_score_too(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    rows = [
+        f"Question: x?\n<solver> agent\nAction 1: SELECT 1\nObservation 1: [(1,)]\nreward = {r}\n\n"
+        for r in "10"
+    ]
+    path.write_text("".join(json.dumps({"trajectory": row}) + "\n" for row in rows))
+    scores = [{o.name: o.value for o in t.outcomes} for t in read(path)]
+    assert [(score["em"], score["task_reward"]) for score in scores] == [(1, 1), (0, 0)]
+
+
+def test_the_number_of_a_question_may_be_written_as_a_fraction(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    rows = [{"idx": idx, "trajectory": "Question: x?\n" + STEP} for idx in (3, 3.0, math.nan)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert [t.tags.get("idx") for t in read(path)] == ["3", "3", None]
