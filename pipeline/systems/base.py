@@ -331,7 +331,9 @@ _NAMES = {dict: "an object", list: "a list", str: "a text", int: "a whole number
 
 
 def expect(value: JsonValue, kind: type[T], where: str) -> T:
-    """`value` as a `kind`; true and false are no numbers, 3.0 is a whole one."""
+    """`value` as a `kind`; true and false are no numbers, 3.0 is a whole one, and so is "3"."""
+    if kind is int and isinstance(value, str) and value.isdecimal() and len(value) < 16:
+        value = int(value)
     if kind is int and isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         value = int(value)
     if isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):

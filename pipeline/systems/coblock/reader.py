@@ -215,7 +215,10 @@ class _Told:
         """Carry an action out; why it changed nothing, where it did."""
         if name == "place":
             return self.world.place(blocks_world.block(item, where, "blockPos"))
-        return self.world.break_(field(item, "uid", str, where)) if name == "break" else None
+        if name != "break":
+            return None
+        uid = item.get("uid")
+        return self.world.break_(str(uid) if isinstance(uid, int) else field(item, "uid", str, where))
 
     def _reply(self, number: int, actor: str) -> dict[str, str]:
         reply = self.replies.get((number, actor))

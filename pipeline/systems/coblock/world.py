@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ....schemas import JsonValue
+from ....schemas.trajectory import number_in
 from .. import base
 
 Position = tuple[float, float, float]
@@ -83,7 +84,7 @@ def block(value: JsonValue, where: str, key: str = "pos") -> Block:
     there = base.expect(value, dict, where)
     uid = there.get("uid")
     colour = base.field(there, "blockType", str, where)
-    return Block(colour, position(there, key, where), uid if isinstance(uid, str) else "")
+    return Block(colour, position(there, key, where), str(uid) if isinstance(uid, (str, int)) else "")
 
 
 def position(there: Mapping[str, JsonValue], key: str, where: str) -> Position:
@@ -102,16 +103,22 @@ def counts(inventory: JsonValue) -> Counter[str]:
     """Colour -> how many an agent had at first."""
     result: Counter[str] = Counter()
     for item in inventory if isinstance(inventory, list) else []:
-        if isinstance(item, dict) and isinstance(count := item.get("count"), (int, float)):
+        if isinstance(item, dict) and isinstance(count := _read(item.get("count")), (int, float)):
             result[str(item.get("blockType"))] += int(count) if abs(count) < MOST else 0
     return result
 
 
 def _number(place: Mapping[str, JsonValue], axis: str, where: str) -> float:
-    value = place.get(axis)
+    given = place.get(axis)
+    value = _read(given)
     if not isinstance(value, (int, float)) or isinstance(value, bool) or not abs(value) < MOST:
-        raise ValueError(f"{where}.{axis}: expected a number, got {value!r:.40}")
+        raise ValueError(f"{where}.{axis}: expected a number, got {given!r:.40}")
     return value
+
+
+def _read(value: JsonValue) -> JsonValue:
+    """A number that was written as a text; anything else as it is."""
+    return number_in(value) if isinstance(value, str) else value
 
 
 def _touch(one: Position, other: Position) -> bool:

@@ -92,6 +92,8 @@ class Log:
     completed: tuple[Completed, ...]
     finished: tuple[str, ...]
     score: float | None
+    last: int | None
+    """The last timestep, also where its turn could not be read."""
     bad: list[str] = dataclass_field(default_factory=list)
 
 
@@ -104,7 +106,18 @@ def parse(log: Json) -> Log:
     turns = tuple(_turns(field(log, "content", list), bad))
     completed = tuple(_completed(field(log, "total_action_list", list), bad))
     finished = tuple(str(order) for order in field(log, "total_order_finished", list))
-    return Log(turns, completed, finished, _score(log.get("total_score")), bad)
+    steps = [turn.timestep for turn in turns] + _steps(log.get("total_timestamp"))
+    return Log(turns, completed, finished, _score(log.get("total_score")), max(steps, default=None), bad)
+
+
+def _steps(logged: JsonValue) -> list[int]:
+    """The timesteps as the log lists them, as far as they rise: with another episode they begin anew."""
+    steps: list[int] = []
+    for step in logged if isinstance(logged, list) else []:
+        if not isinstance(step, int) or (steps and step <= steps[-1]):
+            break
+        steps.append(step)
+    return steps
 
 
 def _score(value: JsonValue) -> float | None:
@@ -189,6 +202,10 @@ def _prompts(inner: Json) -> tuple[str | None, str | None]:
 
 def _completed(lists: list[JsonValue], bad: list[str]) -> Iterable[Completed]:
     bad.extend(f"total_action_list[{extra}]: more than two agents" for extra in range(2, len(lists)))
+    bad.extend(
+        f"total_action_list[{agent}]: missing, as if no action was completed"
+        for agent in range(len(lists), 2)
+    )
     for agent, actions in enumerate(lists[:2]):
         for number, item in enumerate(expect(actions, list, f"total_action_list[{agent}]")):
             place = f"total_action_list[{agent}][{number}]"

@@ -189,9 +189,8 @@ def _done(done: Completed) -> dict[str, Any]:
 def _outcomes(log: Log) -> Iterator[Outcome]:
     yield Outcome(name="success", value=float(bool(log.finished)))
     yield Outcome(name="score", value=log.score, reason=None if log.score is not None else "not logged")
-    last = max((turn.timestep for turn in log.turns), default=None)
-    reason = None if last is not None else "the log has no timestep"
-    yield Outcome(name="last_timestep", value=None if last is None else float(last), reason=reason)
+    reason = None if log.last is not None else "the log has no timestep"
+    yield Outcome(name="last_timestep", value=None if log.last is None else float(log.last), reason=reason)
     opened: list[JsonValue] = [
         {"timestep": turn.timestep, "opener": AGENTS[opener]}
         for turn in log.turns

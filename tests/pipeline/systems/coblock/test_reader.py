@@ -249,7 +249,21 @@ def test_a_block_that_stands_nowhere_is_not_placed(tmp_path: Path, place: Any) -
     assert isinstance(game, Trajectory)
 
 
-def test_a_count_may_be_written_as_a_decimal(tmp_path: Path) -> None:
+@pytest.mark.parametrize("written", [r"\1\2.0", r'\1"\2"'])
+def test_counts_and_places_may_be_written_as_decimals_or_texts(tmp_path: Path, written: str) -> None:
     path = tmp_path / "record.json"
-    path.write_text(re.sub(r'("count": *)(\d+)', r"\1\2.0", SERVED.read_text(encoding="utf-8")))
+    path.write_text(re.sub(r'("(?:count|x|y|z)": *)(\d+)', written, SERVED.read_text(encoding="utf-8")))
     assert [m.value for m in measures(read(path)["25"])] == [m.value for m in measures(read(SERVED)["25"])]
+
+
+def test_blocks_may_have_numbers_for_ids(tmp_path: Path) -> None:
+    def edit(value: Any) -> None:
+        uid = uids.pop()
+        first = next(act for act in value["record"]["actionHistory"] if act["actionType"] == "place")
+        broken = {"agentName": first["agentName"], "actionType": "break", "uid": uid}
+        value["record"]["actionHistory"] = [first | {"uid": uid}, broken, first | {"uid": "again"}]
+
+    uids: list[object] = ["7", 7]
+    games = [read(changed(tmp_path, edit))["25"] for _ in range(2)]
+    assert [[e.status for e in game.events[1:]] for game in games] == [["succeeded"] * 3] * 2
+    assert [m.value for m in measures(games[0])] == [m.value for m in measures(games[1])]

@@ -15,6 +15,7 @@ from coaudit.pipeline.systems.overcooked.collaboration import calls, requests
 from coaudit.pipeline.systems.overcooked.log import invalid_class
 from coaudit.pipeline.systems.overcooked.references import references
 from coaudit.schemas import Quarantined, Trajectory
+from coaudit.schemas.trajectory import recorded
 from tests.shared import ROOT, shared
 
 SAMPLES = ROOT / "data" / "overcooked"
@@ -265,6 +266,8 @@ def test_a_log_that_went_through_another_program_is_the_same_run(tmp_path: Path)
         log["content"].reverse()
         for turn in (*log["content"], *log["total_action_list"][0]):
             turn["timestamp"] = float(turn["timestamp"])
+        for done in log["total_action_list"][1]:
+            done["timestamp"] = str(done["timestamp"])
         log["content"][0]["map"] += " " * 200_000
 
     run, whole = read(path := changed(tmp_path, edit)), read(GOOD)
@@ -278,3 +281,18 @@ def test_no_plan_and_no_message_keeps_its_reader_busy(piece: str) -> None:
     began, text = time.process_time(), piece * (200_000 // len(piece))
     assert (requests(text), calls(text), invalid_class(text)) == ((), (), "other")
     assert time.process_time() - began < 5
+
+
+def test_the_last_timestep_is_the_logs_though_its_turn_cannot_be_read(tmp_path: Path) -> None:
+    def edit(log: Any) -> None:
+        log["content"][-1] = None
+
+    bad, run = reader.read(changed(tmp_path, edit), ReadOptions())
+    assert isinstance(bad, Quarantined) and isinstance(run, Trajectory)
+    assert recorded(run, "last_timestep").value == recorded(read(GOOD), "last_timestep").value
+
+
+def test_an_agent_of_whom_no_actions_are_listed_is_named(tmp_path: Path) -> None:
+    bad, _ = reader.read(changed(tmp_path, lambda log: log["total_action_list"].pop()), ReadOptions())
+    assert isinstance(bad, Quarantined)
+    assert bad.reason == "total_action_list[1]: missing, as if no action was completed"
