@@ -13,20 +13,23 @@ from .log import Finding, Log, after, alike, named, words
 _UNKNOWN = re.compile(
     r"unknown (?:action|tool|command|function)|invalid action|no such (?:action|tool|command)|"
     r"not (?:a )?(?:valid|supported|recogni[sz]ed|available)(?: \w+){0,3}|unrecogni[sz]ed|unsupported action|"
-    r"(?:action|tool|command|function).{0,40}(?:does not exist|not found|is not defined|not supported)",
+    r"(?:action|tool|command|function).{0,40}(?:does not exist|not found|is not defined|not supported)|"
+    r"invalid\W{1,3}please strictly follow the action space",
     re.IGNORECASE,
 )
 
 
 def unknown_action(log: Log) -> list[Finding] | None:
-    """EA.2: an action that the environment says it does not have."""
+    """EA.2: an action that the environment says it does not have; one that works elsewhere was mistyped."""
     mine = [e for a in log.agents for e in log.actions(a)]
     if not any(e.status for e in mine):
         return None
+    working = {named(e) for e in log.events if e.status == "succeeded"}
     return [
         Finding((e.seq,), f"the environment has no such action: {(e.error or '')[:120]}", named(e))
         for e in mine
         if e.status == "failed"
+        and named(e) not in working
         and ((e.action and e.action.name == "UNPARSED") or _UNKNOWN.search(e.error or ""))
     ]
 

@@ -115,6 +115,13 @@ def test_an_action_that_the_environment_does_not_have_is_found() -> None:
     assert found(team(*TALK, EDIT, failing={3: "the editor is busy"}), "EA.2") is None
 
 
+def test_of_calls_outside_co_gyms_action_space_only_those_that_never_work_are_of_no_action() -> None:
+    error = "'{}' invalid. Please strictly follow the action space specifications."
+    phones, edits = ("agent", "TELEPHONE(hotel)"), ("agent", "EDIT(draft")
+    failing = {3: error.format("TELEPHONE(hotel)"), 4: error.format("EDIT(draft")}
+    assert found(team(*TALK, phones, edits, EDIT, failing=failing), "EA.2") == (3,)
+
+
 REQUEST = ("agent", "ASK(SEND(the draft to the landlord))")
 SEND = ("agent", "SEND(the draft to the landlord)")
 
