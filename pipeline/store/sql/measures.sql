@@ -67,9 +67,11 @@ SELECT 'collab_score', trajectory_id,
          ELSE coalesce(performance.reason, 'the log has no performance rating') END, 'automatic'
 FROM wide WHERE system = 'cogym' OR performance IS NOT NULL
 UNION ALL
+-- Of a session that a person rated nothing delivered is 0 (Eq. 1), though they said nothing of the outcome.
 SELECT 'collab_score', trajectory_id,
-    CASE WHEN outcome_rating.value IS NULL THEN NULL
-         WHEN delivered.value = 0 THEN 0.0 ELSE delivered.value * outcome_rating.value / 5 END,
+    CASE WHEN delivered.value = 0
+              AND coalesce(outcome_rating.value, satisfaction.value, communication_rating.value) IS NOT NULL THEN 0.0
+         ELSE delivered.value * outcome_rating.value / 5 END,
     CASE WHEN outcome_rating.value IS NULL THEN coalesce(outcome_rating.reason, 'no outcome_rating was given')
          ELSE coalesce(delivered.reason, 'the log does not say whether it delivered') END, 'human'
 FROM wide WHERE system = 'cogym' OR outcome_rating IS NOT NULL

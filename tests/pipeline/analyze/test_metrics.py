@@ -446,6 +446,22 @@ def test_what_people_gave_is_averaged_and_scores_the_collaboration(store: Store,
 
 
 @pytest.mark.long
+def test_what_people_rated_without_its_outcome_scores_nothing_where_nothing_was_delivered(
+    store: Store, study: Study
+) -> None:
+    rated, empty, _, unrated = (
+        study.add(),
+        study.add(delivered=False),
+        study.add(delivered=False),
+        study.add(),
+    )
+    lines = [(rated, "outcome_rating", 4), (empty, "satisfaction", 2), (unrated, "satisfaction", 5)]
+    give(store, [{"trajectory": t, "name": name, "value": value} for t, name, value in lines])
+    human = metric(metrics(store), "collab_score", scoring="human")
+    assert (human.value, human.n, human.missing) == (0.4, 2, 2)  # (4/5 + 0) / 2
+
+
+@pytest.mark.long
 def test_a_group_in_which_no_session_has_an_outcome_has_a_row_that_says_so(
     store: Store, study: Study
 ) -> None:
