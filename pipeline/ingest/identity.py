@@ -129,5 +129,5 @@ def _updated(stored: Trajectory, read: Trajectory, options: ReadOptions) -> Traj
     if options.setting is None and read.setting is None:
         kept["setting"] = stored.setting
     if not options.tags:
-        kept["tags"] = stored.tags
+        kept["tags"] = read.tags | stored.tags
     return read.model_copy(update=kept)

@@ -8,6 +8,7 @@ from ....schemas.metric import Measure
 from ....schemas.trajectory import Finding, Trajectory
 from ..base import References, System, TimeLimit
 from . import faults, metrics, reader
+from .siblings import siblings
 
 __all__ = ["SYSTEM"]
 
@@ -25,6 +26,7 @@ SYSTEM = System(
     reader.SYSTEM,
     reader.recognises,
     reader.read,
+    beside=siblings,
     measures=_measures,
     findings={"team_faults": _team_faults},
 )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from pydantic_core import from_json
 
-from ....schemas import JsonValue
+from ....schemas import JsonValue, Quarantined
 from ..base import field, objects
 
 Json = dict[str, JsonValue]
@@ -40,8 +40,11 @@ class Game:
         return field(self.record, "actionHistory", list, f"record {self.record_id}")
 
 
-def games(value: JsonValue) -> list[Game | str]:
-    """Every game of an export, and what is wrong with each that cannot be read."""
+def games(value: JsonValue, siblings: Iterable[JsonValue] = ()) -> list[Game | str]:
+    """Every game of an export, and what is wrong with each that cannot be read.
+
+    `siblings` are other served records of its session: they tell which of its games are copies.
+    """
     items: list[Game | str]
     if isinstance(value, list) and any(_is_row(item) for item in value):
         items = list(_dumped([item for item in value if isinstance(item, dict) and item.get("model")]))
@@ -53,7 +56,7 @@ def games(value: JsonValue) -> list[Game | str]:
     else:
         page = value.get("results") if isinstance(value, dict) and "record" not in value else value
         items = list(_served(page if isinstance(page, list) else [value]))
-    return _copies_marked(items)
+    return _copies_marked(items, [game for game in _served(siblings) if isinstance(game, Game)])
 
 
 def _is_row(item: JsonValue) -> bool:
@@ -107,9 +110,17 @@ def _served(records: Iterable[JsonValue]) -> Iterator[Game | str]:
             yield f"item {number} is neither a row of dumpdata nor a record of /api/record/"
             continue
         session = _object(item.get("session"))
-        session_id = session.get("id", item.get("session"))
-        known = None if session_id is None or isinstance(session_id, dict) else str(session_id)
-        yield _game(str(item.get("id")), known, item, session, _object(session.get("blueprint")))
+        yield _game(
+            str(item.get("id")), session_served(item), item, session, _object(session.get("blueprint"))
+        )
+
+
+def session_served(item: JsonValue | Quarantined) -> str | None:
+    """The session of a served record; None where it names none, and of any other value."""
+    if not isinstance(item, dict) or "record" not in item:
+        return None
+    session_id = _object(item.get("session")).get("id", item.get("session"))
+    return None if session_id is None or isinstance(session_id, dict) else str(session_id)
 
 
 def _game(pk: str, session_id: str | None, row: Json, session: Json, blueprint: Json) -> Game | str:
@@ -123,10 +134,10 @@ def _game(pk: str, session_id: str | None, row: Json, session: Json, blueprint: 
     return game
 
 
-def _copies_marked(rows: list[Game | str]) -> list[Game | str]:
+def _copies_marked(rows: list[Game | str], others: Iterable[Game] = ()) -> list[Game | str]:
     """Mark records that hold no more than another of their session: several first saves go out at once."""
     sessions: dict[str | None, list[Game]] = defaultdict(list)
-    for game in rows:
+    for game in (*rows, *others):
         if isinstance(game, Game) and game.session_id is not None:
             sessions[game.session_id].append(game)
     return [_marked(game, sessions[game.session_id]) if isinstance(game, Game) else game for game in rows]
@@ -137,7 +148,7 @@ def _marked(game: Game, others: Iterable[Game]) -> Game:
     for other in others:
         theirs = other.history()
         longer = len(theirs) > len(mine) or (len(theirs) == len(mine) and other.record_id > game.record_id)
-        if longer and theirs[: len(mine)] == mine:
+        if longer and other.record_id != game.record_id and theirs[: len(mine)] == mine:
             return replace(game, copy_of=other.record_id)
     return game
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ....schemas import Event, Finding, JsonValue, Measure, Trajectory
+from ....schemas.trajectory import recorded
 from . import world as blocks_world
 from .workload import Reading, balance, literal_split, split
 from .world import Block, World
@@ -96,7 +97,8 @@ def measures(trajectory: Trajectory) -> Iterator[Measure]:
         *_effort(trajectory, given),
         *_faults(trajectory, given),
     ]
-    copy = trajectory.tags.get("copy_of")
+    said = recorded(trajectory, "success").data
+    copy = said.get("copy_of") if isinstance(said, dict) else None
     for row in rows:
         if copy is None:
             yield row

@@ -24,6 +24,7 @@ from . import export
 from . import world as blocks_world
 from .dependence import TaskType, task_type
 from .export import Game, Json
+from .siblings import siblings
 from .world import World
 
 SYSTEM = "coblock"
@@ -54,7 +55,8 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
     if isinstance(value, Quarantined):
         yield value
         return
-    games = attempted(lambda: export.games(value), str(path))
+    known = [other for file in siblings(path) if not isinstance(other := json_file(file), Quarantined)]
+    games = attempted(lambda: export.games(value, known), str(path))
     if isinstance(games, Quarantined):
         yield games
         return
@@ -250,7 +252,8 @@ def _outcomes(game: Game, world: World) -> Iterator[Outcome]:
     if game.copy_of is not None:
         value, reason = None, f"a shorter copy of record {game.copy_of}"
     extra: list[JsonValue] = [f"{b.colour} at {b.position}" for b in world.extra(target)] if target else []
-    yield Outcome(name="success", value=value, reason=reason, data={"extra_blocks": extra})
+    data: Json = {"extra_blocks": extra} | ({} if game.copy_of is None else {"copy_of": game.copy_of})
+    yield Outcome(name="success", value=value, reason=reason, data=data)
     if game.feedback:
         words = [row["content"] for row in game.feedback if isinstance(row.get("content"), str)]
         yield Outcome(

@@ -589,3 +589,25 @@ def test_references_given_later_are_said_with_what_they_measure_and_a_folder_wit
     tasks = len(list(references.iterdir()))
     measured = f"references of {tasks} tasks, by which {stored} stored trajectories are measured anew"
     assert f"{references}: {measured}" in taken.err
+
+
+def test_a_game_is_known_for_a_copy_when_the_record_that_goes_on_from_it_comes(
+    tmp_path: Path, store: Store
+) -> None:
+    whole = json.loads((ROOT / "data/coblock/record_25.json").read_text())
+    first = whole | {"id": 24, "record": {**whole["record"], "actionHistory": []}}
+    folder = tmp_path / "served"
+    folder.mkdir()
+    (folder / "24.json").write_text(json.dumps(first))
+    take(store, folder, tags={"site": "lab"})
+    (folder / "25.json").write_text(json.dumps(whole))
+    take(store, folder)
+    games = (
+        "SELECT json_extract_string(tags, ['site', 'copy_of']) AS tags FROM trajectories ORDER BY native_id"
+    )
+    assert [row["tags"] for row in rows(store, games)] == [["lab", "25"], [None, None]]
+    before = document(store)
+    rates = [row for row in json.loads(before)[0] if row["metric"] == "success_rate"]
+    assert [(row["n"], row["missing"]) for row in rates] == [(1, 1)]
+    rebuild(store)
+    assert document(store) == before

@@ -15,6 +15,7 @@ from coaudit.pipeline.systems.coblock import reader as coblock
 from coaudit.pipeline.systems.coblock.metrics import measures
 from coaudit.pipeline.systems.coblock.world import NOTHING_BROKEN, OCCUPIED
 from coaudit.pipeline.systems.overcooked import reader as overcooked
+from coaudit.pipeline.systems.registry import SYSTEMS
 from coaudit.pipeline.systems.rehac import reader as rehac
 from coaudit.schemas import Quarantined, Trajectory
 from tests.shared import ROOT, shared
@@ -93,6 +94,28 @@ def test_a_first_save_that_another_record_goes_on_from_is_marked_as_a_copy() -> 
         "24": None,
     }
     assert games["21"].outcomes[0].value is None
+
+
+def test_a_first_save_in_a_file_of_its_own_is_marked_as_a_copy_too(tmp_path: Path) -> None:
+    def first(value: Any) -> None:
+        value["id"] = 24
+        value["record"]["actionHistory"] = value["record"]["actionHistory"][:2]
+
+    path = changed(tmp_path, first).rename(tmp_path / "record_24.json")
+    assert "copy_of" not in read(path)["24"].tags
+    whole = changed(tmp_path, lambda value: value)
+    assert read(path)["24"].tags["copy_of"] == "25"
+    assert SYSTEMS["coblock"].beside(path) == [whole]
+    assert "copy_of" not in read(whole)["25"].tags
+
+
+def test_an_older_version_of_a_record_is_no_copy_of_it(tmp_path: Path) -> None:
+    def early(value: Any) -> None:
+        value["record"]["actionHistory"] = value["record"]["actionHistory"][:2]
+
+    old = changed(tmp_path, early).rename(tmp_path / "old.json")
+    changed(tmp_path, lambda value: value)
+    assert "copy_of" not in read(old)["25"].tags
 
 
 def test_feedback_is_kept_whether_its_details_are_an_object_or_text() -> None:
