@@ -100,29 +100,29 @@ def ordinal_alpha(counts: Floats, tally: Tally) -> Floats:
     """
     by_label = tally.by_label * tally.paired[:, None]
     values = counts @ by_label
+    n = values.sum(1)
     rank = values.cumsum(1) - values / 2
-    q = rank.shape[1]
-    pairs = by_label[:, :, None] * by_label[:, None, :]
-    pairs[:, range(q), range(q)] -= by_label
-    pairs /= np.maximum(tally.rated - 1, 1)[:, None, None]
-    coincidences = (counts @ pairs.reshape(len(pairs), -1)).reshape(-1, q, q)
-    distance = (rank[:, :, None] - rank[:, None, :]) ** 2
-    expected = (distance * values[:, :, None] * values[:, None, :]).sum((1, 2))
-    alpha: Floats = 1 - (values.sum(1) - 1) * _over((coincidences * distance).sum((1, 2)), expected)
+    rank -= _over((values * rank).sum(1), n)[:, None]
+    unit = 2 * tally.paired / np.maximum(tally.rated - 1, 1)
+    observed = np.zeros(len(counts))
+    for one, other in combinations(tally.cells.T, 2):
+        both = np.flatnonzero((one != MISSING) & (other != MISSING))
+        apart = (rank[:, one[both]] - rank[:, other[both]]) ** 2
+        observed += (counts[:, both] * unit[both] * apart).sum(1)
+    alpha: Floats = 1 - (n - 1) * _over(observed, 2 * n * (values * rank**2).sum(1))
     return alpha
 
 
 def cohen_kappa(counts: Floats, tally: Tally, pair: tuple[int, int], disagreement: Floats) -> Floats:
     """Cohen (1960, 1968) of two raters, over the units that both rated; `disagreement` (q, q) is 0 on its
     diagonal: all ones besides for kappa, distances of ranks for the weighted ones."""
-    one, other = tally.cells[:, pair[0]], tally.cells[:, pair[1]]
-    both = (one != MISSING) & (other != MISSING)
-    q = len(disagreement)
-    cell = np.zeros((len(one), q * q))
-    cell[both, one[both] * q + other[both]] = 1
-    table = (counts @ cell).reshape(-1, q, q)
-    expected = ((table.sum(2) @ disagreement) * table.sum(1)).sum(1)
-    kappa: Floats = 1 - table.sum((1, 2)) * _over((table * disagreement).sum((1, 2)), expected)
+    cells = tally.cells[:, list(pair)]
+    both = (cells != MISSING).all(1)
+    one, other = cells[both].T
+    own = counts[:, both]
+    labels = np.eye(len(disagreement))
+    expected = ((own @ labels[one] @ disagreement) * (own @ labels[other])).sum(1)
+    kappa: Floats = 1 - own.sum(1) * _over(own @ disagreement[one, other], expected)
     return kappa
 
 

@@ -1,5 +1,6 @@
 """Agreement: published tables, hand calculation, and the libraries where their definitions coincide."""
 
+import tracemalloc
 import warnings
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 from coaudit.annotation.statistics import Coefficient, Ratings
-from coaudit.annotation.statistics.agreement import COEFFICIENTS, agreement, label_counts, macro_mean
+from coaudit.annotation.statistics.agreement import COEFFICIENTS, Level, agreement, label_counts, macro_mean
 from coaudit.annotation.statistics.sets import set_alpha, set_distances
 
 NAN = -1
@@ -443,3 +444,16 @@ def test_with_margins_of_all_units_only_what_rests_on_margins_counts_them_all() 
     counts = {name: (row.n_units, row.n_ratings) for name, row in rows.items()}
     assert counts["fleiss_kappa"] == counts["gwet_ac1"] == (5, 8)
     assert counts["krippendorff_alpha"] == counts["pabak"] == counts["percent_agreement"] == (3, 6)
+
+
+@pytest.mark.parametrize("level", ["ordinal", "interval"])
+def test_a_scale_of_hundreds_of_labels_takes_no_table_of_them_a_resample(level: Level) -> None:
+    rng = np.random.default_rng(0)
+    matrix = np.clip(rng.integers(0, 300, (300, 1)) + rng.integers(-9, 10, (300, 2)), 0, 299)
+    said = ratings(matrix, map(str, range(300)), level=level)
+    tracemalloc.start()
+    rows = agreement(said, ["cohen_kappa_quadratic", "krippendorff_alpha"])
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert all(row.low is not None and row.low > 0.9 for row in rows)
+    assert most < 300e6, "2,000 tables of 300 by 300 are 1.4 GB"
