@@ -223,6 +223,7 @@ def _measure(
         formulas,
         ratings.weights,
         ratings.clusters,
+        ordered=ratings.level != "nominal",
         margins=margins,
         resamples=resamples,
         seed=seed,
@@ -249,6 +250,7 @@ def measure(
     weights: Floats | None = None,
     clusters: Ints | None = None,
     *,
+    ordered: bool = False,
     margins: Margins = "paired",
     resamples: int,
     seed: int,
@@ -266,7 +268,8 @@ def measure(
 
     if not paired.any():
         return {name: row(name, None, Interval(None, None), _not_comparable(matrix)) for name in formulas}
-    result = patterns(matrix[used], n_labels, _at(weights, used), _at(clusters, used), seed=seed)
+    units = matrix[used], n_labels, _at(weights, used), _at(clusters, used)
+    result = patterns(*units, ordered=ordered, seed=seed)
     tally = Tally.of(result.cells, n_labels)
     draws = result.draw(resamples, seed) if result.independent > 1 else None
     one_label = _ONE_LABEL if len(np.setdiff1d(matrix[paired], MISSING)) == 1 else None

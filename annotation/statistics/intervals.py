@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from math import sqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ Ints = NDArray[np.int64]
 Z = 1.959963984540054  # the normal's .975 quantile
 PRIOR_MASS = 2.0  # in units; two raters with two labels get 1/2 in each of their four cells
 _UNSEEN_CELLS = 256  # about so many unseen patterns stand for all of them
+_ANYHOW = 4.0  # units with dissent that is as far apart as may be, beside those of the sample
 MISSING = -1
 
 
@@ -135,12 +136,19 @@ class Patterns:
 
 
 def patterns(
-    matrix: Ints, n_labels: int, weights: Floats | None = None, clusters: Ints | None = None, *, seed: int = 0
+    matrix: Ints,
+    n_labels: int,
+    weights: Floats | None = None,
+    clusters: Ints | None = None,
+    *,
+    ordered: bool = False,
+    seed: int = 0,
 ) -> Patterns:
     """Collect the patterns of `matrix` (units, raters; −1 missing) and give each its share of the prior.
 
     `weights` (units,) are design weights 1/π, `clusters` (units,) the trajectories to resample instead of
-    units. At least one rating a unit is expected.
+    units, `ordered` says that labels lie near to or far from each other. At least one rating a unit is
+    expected.
     """
     n = len(matrix)
     weights = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64) * n / np.sum(weights)
@@ -152,7 +160,7 @@ def patterns(
     cells, of_row = np.unique(rows[:, :-2], axis=0, return_inverse=True)
     of_row = of_row.ravel()
     units = np.bincount(of_row, weights=counts).astype(np.int64)
-    mass, unseen, unseen_mass = _prior(cells, units, n_labels, np.random.default_rng(seed))
+    mass, unseen, unseen_mass = _prior(cells, units, n_labels, ordered, np.random.default_rng(seed))
     held = np.zeros((len(cells), len(usual)))
     np.add.at(held, (of_row, rows[:, -2]), 1)
     prior = (mass[of_row] * often[rows[:, -2]]) / held[of_row, rows[:, -2]]
@@ -206,12 +214,17 @@ def _by_cluster(clusters: Ints, rows: Ints, weights: Floats, n_seen: int, n_unse
     return table
 
 
-def _prior(seen: Ints, counts: Ints, n_labels: int, rng: np.random.Generator) -> tuple[Floats, Ints, Floats]:
+def _prior(
+    seen: Ints, counts: Ints, n_labels: int, ordered: bool, rng: np.random.Generator
+) -> tuple[Floats, Ints, Floats]:
     """Spread PRIOR_MASS over what could have been seen: half on unanimous patterns, half on all others.
 
     Each set of raters who rated together gets mass by its share of the units. Spreading evenly over all K^R
     patterns, most of which are dissent, would pull three raters' kappa to 0 (coverage .77 at prevalence .05,
-    n=60). Returns the mass of each seen row, the unseen patterns, and the mass of each of those.
+    n=60). Of labels in an order it is as far apart as the dissent of the sample: even mass, most of which is
+    far apart, would pull coefficients that weigh distances below the truth where raters are off by one
+    (coverage .88 of alpha for 7 labels, n=100, and thrice the width for 11). Returns the mass of each seen
+    row, the unseen patterns, and the mass of each of those.
     """
     mass = np.zeros(len(seen))
     unseen: list[Ints] = []
@@ -221,30 +234,59 @@ def _prior(seen: Ints, counts: Ints, n_labels: int, rng: np.random.Generator) ->
     in_group = np.bincount(groups.ravel(), weights=counts)
     total = in_group[rated >= 2].sum()
     most = max(4, _UNSEEN_CELLS // len(masks))
+    differing = np.bincount(_apart(seen, ordered), weights=counts, minlength=n_labels if ordered else 2)[1:]
     for group in np.flatnonzero(rated >= 2):
         rows = np.flatnonzero(groups.ravel() == group)
         share = PRIOR_MASS * in_group[group] / total
         known = seen[rows][:, masks[group]]
         cells, of_cell, occupied = np.unique(known, axis=0, return_inverse=True, return_counts=True)
-        unanimous = (cells == cells[:, :1]).all(1)
-        dissenting = max(float(n_labels) ** rated[group] - n_labels, 1.0)
-        per_cell = np.where(unanimous, share / 2 / n_labels, share / 2 / dissenting)
+        sizes = _sizes(n_labels, int(rated[group]), ordered)
+        wanted = share / 2 * np.append(1.0, _distances(sizes[1:], differing))
+        apart = _apart(cells, ordered)
+        per_cell = (wanted / sizes)[apart]
         mass[rows] = (per_cell / occupied)[of_cell.ravel()]
+        rest = wanted - np.bincount(apart, weights=per_cell, minlength=len(sizes))
         for agreed in (True, False):
-            rest = share / 2 - float(per_cell[unanimous == agreed].sum())
-            result = _unseen_cells(cells, n_labels, agreed, most, rng)
+            result = _unseen_cells(cells, n_labels, most, rng, unanimous=agreed, ordered=ordered)
             if len(result):
                 full = np.full((len(result), seen.shape[1]), MISSING, dtype=np.int64)
                 full[:, masks[group]] = result
                 unseen.append(full)
-                unseen_mass.append(np.full(len(result), rest / len(result)))
+                own = _apart(result, ordered)
+                each = rest[own] / np.bincount(own)[own]
+                unseen_mass.append(each * ((rest[:1] if agreed else rest[1:]).sum() / each.sum()))
     if not unseen:
         return mass, np.empty((0, seen.shape[1]), dtype=np.int64), np.empty(0)
     return mass, np.concatenate(unseen), np.concatenate(unseen_mass)
 
 
-def _unseen_cells(cells: Ints, n_labels: int, unanimous: bool, most: int, rng: np.random.Generator) -> Ints:
-    """Patterns that are not among `cells`: all of them, or a random few to stand for many.
+def _apart(cells: Ints, ordered: bool) -> Ints:
+    """(P,) 0 where the raters of a pattern agree, else how many ranks they are apart, or 1 without order."""
+    given = np.where(cells == MISSING, cells.max(1, keepdims=True), cells)
+    ranks: Ints = given.max(1) - given.min(1)
+    return ranks if ordered else np.minimum(ranks, 1)
+
+
+def _sizes(n_labels: int, raters: int, ordered: bool) -> Floats:
+    """How many patterns there are of each that `_apart` tells: of d ranks those within d + 1 labels less
+    those within d, wherever they lie."""
+    if not ordered:
+        return np.array([n_labels, max(float(n_labels) ** raters - n_labels, 1.0)])
+    d = np.arange(1.0, n_labels)
+    spread = (n_labels - d) * ((d + 1) ** raters - 2 * d**raters + (d - 1) ** raters)
+    return np.append(float(n_labels), spread)
+
+
+def _distances(sizes: Floats, differing: NDArray[Any]) -> Floats:
+    """The share of dissent by distance: of so many `differing` units, and of a few that are any pattern."""
+    shares: Floats = (differing + _ANYHOW * sizes / sizes.sum()) / (differing.sum() + _ANYHOW)
+    return shares
+
+
+def _unseen_cells(
+    cells: Ints, n_labels: int, most: int, rng: np.random.Generator, *, unanimous: bool, ordered: bool
+) -> Ints:
+    """Patterns that are not among `cells`: all of them, or a random few of all kinds to stand for many.
 
     A draw of so small a mass puts nearly all of it in a few patterns anyway; their mean pattern instead would
     be unlike any of them, and makes intervals too short.
@@ -254,6 +296,10 @@ def _unseen_cells(cells: Ints, n_labels: int, unanimous: bool, most: int, rng: n
         every = np.repeat(np.arange(n_labels)[:, None], raters, axis=1)
     elif float(n_labels) ** raters <= 16 * _UNSEEN_CELLS:
         every = np.stack(np.unravel_index(np.arange(n_labels**raters), (n_labels,) * raters), axis=1)
+    elif ordered:
+        width = rng.integers(1, n_labels, (most, 1))
+        lowest = rng.integers(n_labels - width)
+        every = np.unique(lowest + rng.integers(width + 1, size=(most, raters)), axis=0)
     else:
         every = np.unique(rng.integers(n_labels, size=(most, raters)), axis=0)
     every = every[(every == every[:, :1]).all(1) == unanimous]

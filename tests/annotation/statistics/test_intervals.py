@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from coaudit.annotation.statistics import Ratings
-from coaudit.annotation.statistics.agreement import agreement
+from coaudit.annotation.statistics.agreement import Level, agreement
 from coaudit.annotation.statistics.intervals import around, jeffreys, patterns, wilson
 
 
@@ -43,6 +43,35 @@ def test_the_prior_weighs_two_units_and_half_of_it_is_unanimous(labels: int, rat
     assert found._prior[unanimous].sum() == pytest.approx(1, abs=0.05)
     if labels == raters == 2:
         assert found._prior.tolist() == [0.5] * 4
+
+
+@pytest.mark.parametrize(("labels", "raters"), [(3, 2), (7, 2), (7, 3), (11, 5)])
+def test_on_a_scale_the_dissent_of_the_prior_is_about_as_far_apart_as_that_of_the_sample(
+    labels: int, raters: int
+) -> None:
+    rng = np.random.default_rng(0)
+    matrix = rng.integers(0, labels - 1, (200, 1)) + (rng.random((200, raters)) < 0.2)
+    found = patterns(matrix, labels, ordered=True)
+    apart = found.cells.max(1) - found.cells.min(1)
+    assert found._prior.sum() == pytest.approx(2)
+    assert found._prior[apart == 0].sum() == pytest.approx(1, abs=0.05)
+    assert found._prior[apart == 1].sum() > 0.9, "raters were off by one at most"
+    assert found._prior[apart == labels - 1].min() > 0, "and may be off by more"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", ["ordinal", "interval"])
+def test_the_interval_of_a_scale_covers_where_raters_are_off_by_one(level: Level) -> None:
+    rng, names = np.random.default_rng(5), tuple("1234567")
+
+    def sample(n: int) -> Ratings:
+        near = rng.choice([-1, 0, 1], (n, 2), p=[0.05, 0.9, 0.05])
+        return Ratings(np.clip(rng.integers(0, 7, (n, 1)) + near, 0, 6), names, ("a", "b"), level)
+
+    truth = agreement(sample(100_000), ["krippendorff_alpha"], resamples=2)[0].value or 0.0
+    rows = [agreement(sample(100), ["krippendorff_alpha"], resamples=500, seed=s)[0] for s in range(200)]
+    held = [row.low <= truth <= row.high for row in rows if row.low is not None and row.high is not None]
+    assert len(held) == 200 and 0.92 <= np.mean(held) <= 0.98
 
 
 def test_draws_are_centred_on_the_sample_and_sum_to_its_units() -> None:
