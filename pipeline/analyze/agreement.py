@@ -61,13 +61,14 @@ def of_csv(path: Path, labels: Sequence[str], level: str, margins: Margins = "pa
     if level not in ("nominal", "ordinal", "interval"):
         raise UsageError(f"--level must be nominal, ordinal or interval, got {level!r}")
     said = _read_csv(path)
-    declared = tuple(labels) or _occurring(said)
+    declared = tuple(labels) or _occurring(path, said)
     if level == "ordinal" and not labels and not all(map(_is_number, declared)):
         raise UsageError(
             f"--level {level} takes --labels in their order, for these are words: {', '.join(declared)}"
         )
     if len(declared) < 2:
-        declared = (*declared, "(no other label)")
+        number = "1" if declared[0] == "0" else "0"
+        declared = (*declared, number if level == "interval" else "(no other label)")
     units = {unit: i for i, unit in enumerate(dict.fromkeys(unit for unit, _ in said))}
     raters = tuple(sorted({rater for _, rater in said}))
     matrix = np.full((len(units), len(raters)), MISSING, dtype=np.int64)
@@ -397,8 +398,10 @@ def _wanted(level: str) -> tuple[str, ...]:
     return NOMINAL if level == "nominal" else COEFFICIENTS
 
 
-def _occurring(said: dict[tuple[str, str], tuple[str, int]]) -> tuple[str, ...]:
+def _occurring(path: Path, said: dict[tuple[str, str], tuple[str, int]]) -> tuple[str, ...]:
     labels = sorted({label for label, _ in said.values() if label})
+    if not labels:
+        raise SourceError(f"{path}: no row has a label")
     return tuple(sorted(labels, key=float) if all(map(_is_number, labels)) else labels)
 
 

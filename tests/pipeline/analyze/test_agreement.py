@@ -278,9 +278,10 @@ def test_an_empty_label_in_a_csv_is_missing(tmp_path: Path) -> None:
     assert value(found, "percent_agreement") == 1
 
 
-def test_constant_data_has_no_coefficient_but_a_reason(tmp_path: Path) -> None:
-    text = "unit,rater,label\n1,ann,y\n1,bob,y\n2,ann,y\n2,bob,y\n"
-    found = agreement.of_csv(table(tmp_path / "r.csv", text), [], "nominal")
+@pytest.mark.parametrize(("label", "level"), [("y", "nominal"), ("0", "ordinal"), ("0", "interval")])
+def test_constant_data_has_no_coefficient_but_a_reason(tmp_path: Path, label: str, level: str) -> None:
+    text = f"unit,rater,label\n1,ann,{label}\n1,bob,{label}\n2,ann,{label}\n2,bob,{label}\n"
+    found = agreement.of_csv(table(tmp_path / "r.csv", text), [], level)
     for row in found:
         if row.coefficient in ("cohen_kappa", "fleiss_kappa", "krippendorff_alpha"):
             assert row.value is None and row.reason, row.coefficient
@@ -295,6 +296,7 @@ def test_constant_data_has_no_coefficient_but_a_reason(tmp_path: Path) -> None:
         ("unit,rater,label\n1,ann,y\n1,ann,n\n", "", r"r\.csv:3: 'ann' rated '1' before, in line 2"),
         ("unit,rater,label\n1,ann,y\n1,bob,z\n", "y,n", r"r\.csv:3: label must be one of y, n, got 'z'"),
         ("unit,rater,label\n1,ann\n", "", r"r\.csv:2: fewer cells than columns"),
+        ("unit,rater,label\n1,ann,\n1,bob,\n", "", r"r\.csv: no row has a label"),
     ],
 )
 def test_a_csv_with_something_wrong_is_named_by_line(
