@@ -382,9 +382,9 @@ def _said(path: Path, reader: csv.DictReader[str]) -> dict[tuple[str, str], tupl
         )
     said: dict[tuple[str, str], tuple[str, int]] = {}
     for row in reader:
-        key = (row["unit"], row["rater"])
-        if None in key or row["label"] is None:
+        if None in (row["unit"], row["rater"], row["label"]):
             raise SourceError(f"{path}:{reader.line_num}: fewer cells than columns")
+        key = (row["unit"].strip(), row["rater"].strip())
         if key in said:
             raise SourceError(
                 f"{path}:{reader.line_num}: {key[1]!r} rated {key[0]!r} before, in line {said[key][1]}"

@@ -96,10 +96,14 @@ class _Checker:
             self.actors.setdefault(trajectory, {})[actor] = event
         query = "SELECT trajectory_id, list(seq) FROM events WHERE NOT live_only GROUP BY ALL"
         self.events = {key: set(seqs) for key, seqs in connection.execute(query).fetchall()}
+        query = "SELECT DISTINCT rater, rater_kind FROM current_ratings"
+        self.kinds: dict[str, str] = dict(connection.execute(query).fetchall())
 
     def rating(self, line: dict[str, Any]) -> Rating:
         who = line.get("participant")
         said = {key: value for key, value in line.items() if key != "participant"}
+        if isinstance(name := said.get("rater"), str):
+            said["rater"] = name.strip()
         given = Rating.model_validate({"rater_kind": "human", **said})
         book = self._book(given.codebook)
         code = self._code(book, given.code)
@@ -111,6 +115,7 @@ class _Checker:
             where = "the whole trajectory" if given.event is None else f"event {given.event}"
             raise ValueError(f"{where} is no unit of codebook {book.name!r}, which rates each {book.unit}")
         self._check_counts(given, trajectory, unit, book)
+        self._check_kind(given)
         return given.model_copy(
             update={
                 "trajectory": trajectory,
@@ -153,6 +158,17 @@ class _Checker:
         there = self.events.get(trajectory, set())
         if strange := [seq for seq in given.cites if seq not in there]:
             raise ValueError(f"cites: trajectory {trajectory} has no event {strange[0]}")
+
+    def _check_kind(self, given: Rating) -> None:
+        """ValueError where a name is that of a rater of another kind, whose word this would be taken for."""
+        if given.retracted:
+            return
+        kind = self.kinds.setdefault(given.rater, given.rater_kind)
+        if kind != given.rater_kind:
+            other = "give one of them another name, or take its ratings back (`retracted`)"
+            raise ValueError(
+                f"rater_kind: {given.rater!r} is {kind!r} here, got {given.rater_kind!r}; {other}"
+            )
 
     def _book(self, name: str) -> Codebook:
         if name not in self.books:

@@ -272,10 +272,11 @@ def test_a_csv_is_read_whatever_the_order_of_its_columns_and_with_others_beside(
     assert {row.code for row in found} == {"r"}
 
 
-def test_an_empty_label_in_a_csv_is_missing(tmp_path: Path) -> None:
-    text = "unit,rater,label\n1,ann,y\n1,bob,y\n2,ann,n\n2,bob,\n3,ann,n\n3,bob,n\n"
+def test_an_empty_label_in_a_csv_is_missing_and_spaces_are_nothing(tmp_path: Path) -> None:
+    text = "unit,rater,label\n1,ann,y\n1,bob ,y\n2,ann,n\n2,bob,\n 3,ann,n\n3,bob,n\n"
     found = agreement.of_csv(table(tmp_path / "r.csv", text), [], "nominal")
     assert value(found, "percent_agreement") == 1
+    assert {(row.raters, row.n_units) for row in found} == {(("ann", "bob"), 2)}
 
 
 @pytest.mark.parametrize(("label", "level"), [("y", "nominal"), ("0", "ordinal"), ("0", "interval")])

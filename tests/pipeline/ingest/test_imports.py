@@ -115,6 +115,33 @@ def test_a_label_is_taken_whatever_its_case_and_surrounding_space(store: Store) 
     assert rows(store, "SELECT label FROM ratings") == [{"label": "yes"}]
 
 
+def test_spaces_around_a_name_make_no_other_rater(store: Store) -> None:
+    said = [
+        verdict(NAME, event, "initiative", "yes", rater=name) for event, name in ((2, "ann"), (3, " ann "))
+    ]
+    assert rate(store, said).imported == 2
+    assert rows(store, "SELECT DISTINCT rater FROM ratings") == [{"rater": "ann"}]
+    (wrong,) = rate(
+        store, [verdict(NAME, 2, "initiative", "yes", rater="gold ", rater_kind="llm")]
+    ).quarantined
+    assert "rater 'gold' is a human's name" in wrong.reason
+
+
+def test_a_name_is_of_one_kind_until_what_it_said_is_taken_back(store: Store) -> None:
+    first = verdict(NAME, 2, "initiative", "yes", rater="ann")
+    assert rate(store, [first]).imported == 1
+    for label in ("yes", "no"):
+        (wrong,) = rate(store, [first | {"label": label, "rater_kind": "llm"}]).quarantined
+        assert wrong.reason.startswith(
+            "rater_kind: 'ann' is 'human' here, got 'llm'; give one of them another"
+        )
+    lines = [verdict(NAME, 2, "initiative", "yes", rater="new", rater_kind=kind) for kind in ("llm", "human")]
+    assert [one.line for one in rate(store, lines).quarantined] == [2]
+    back = {key: value for key, value in first.items() if key != "label"} | {"retracted": True}
+    assert rate(store, [back]).imported == 1
+    assert rate(store, [first | {"rater_kind": "llm"}]).imported == 1
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
