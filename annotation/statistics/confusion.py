@@ -100,7 +100,8 @@ def confusion(
     Intervals are those of the estimator core. With weights the sample knows little of the judge's misses,
     each of which stands for many: all four are then quotients of sums of W_j·θ_jk over judge labels j, the
     share θ_jk of people's label k in each having the posterior of `strata`. Where the sample has no exception
-    the median of that is given, not a 1.000. W_j is how many units of the `corpus` (q,) the judge gave label
+    the median of that is given, not a 1.000; where people checked no unit of a judge label that a quotient
+    needs, it is undefined. W_j is how many units of the `corpus` (q,) the judge gave label
     j, itself a draw of a larger one; without it the sum of the weights, as if the sample had taken fixed
     numbers of each.
     """
@@ -118,9 +119,9 @@ def confusion(
     judged = np.eye(q)[judge]
     held = (judged * own[:, None]).sum(0) if corpus is None else corpus
     rows = (
-        _even(name, k, judged, votes, within)
+        _quality(name, judged[:, k], votes[:, k], within)
         if even
-        else _weighted(name, k, judge, votes[:, k], own, within, held)
+        else _weighted(labels, k, judge, votes[:, k], own, within, held)
         for k, name in enumerate(labels)
     )
     return Confusion(tuple(labels), votes.T @ judged, (votes * own[:, None]).T @ judged, tuple(rows))
@@ -183,10 +184,11 @@ def _votes(human: Ints | Floats, q: int) -> Floats:
     return given
 
 
-def _even(label: str, k: int, judged: Floats, votes: Floats, clusters: Ints | None) -> ClassQuality:
-    yes, true = judged[:, k], votes[:, k]
+def _quality(
+    label: str, yes: Floats, true: Floats, clusters: Ints | None, weights: Floats | None = None
+) -> ClassQuality:
     pairs = ((yes, true), (1 - yes, 1 - true), (true, yes), (1 - true, 1 - yes))
-    rows = (_share(*pair, clusters, why) for pair, why in zip(pairs, _none(label), strict=True))
+    rows = (_share(*pair, clusters, why, weights) for pair, why in zip(pairs, _none(label), strict=True))
     return ClassQuality(label, *rows)
 
 
@@ -199,18 +201,30 @@ def _none(label: str) -> tuple[str, str, str, str]:
     )
 
 
-def _share(of: Floats, among: Floats, clusters: Ints | None, reason: str) -> Share:
+def _share(
+    of: Floats, among: Floats, clusters: Ints | None, reason: str, weights: Floats | None = None
+) -> Share:
     if not among.any():
         return Share(None, None, None, 0, reason)
-    estimate = ratio(of * among, among, clusters=clusters, bounds=UNIT)
+    estimate = ratio(of * among, among, weights=weights, clusters=clusters, bounds=UNIT)
     return Share(estimate.value, estimate.low, estimate.high, int((among > 0).sum()), estimate.reason)
 
 
 def _weighted(
-    label: str, k: int, judge: Ints, true: Floats, weights: Floats, clusters: Ints | None, corpus: Floats
+    labels: Sequence[str],
+    k: int,
+    judge: Ints,
+    true: Floats,
+    weights: Floats,
+    clusters: Ints | None,
+    corpus: Floats,
 ) -> ClassQuality:
-    rng = np.random.default_rng(0)
+    rng, label = np.random.default_rng(0), labels[k]
     strata, of_unit = np.unique(judge, return_inverse=True)
+    given = np.union1d(strata, np.flatnonzero(corpus))
+    if len(given) == 1 or k not in given:  # a judge that never says it, or never anything else
+        return _quality(label, (judge == k).astype(np.float64), true, clusters, weights)
+    unchecked = np.setdiff1d(given, strata)
     held = corpus[strata]
     result = shares(true, weights, of_unit, clusters, held / held.sum())
     units = np.column_stack([held, rng.standard_gamma(held[:, None], size=(len(held), RESAMPLES))])
@@ -222,8 +236,17 @@ def _weighted(
         (present[ours], (present + absent)[ours], judge == k),
         (absent[theirs], (present + absent)[theirs], judge != k),
     )
-    rows = (_drawn(*one, why) for one, why in zip(sums, _none(label), strict=True))
+    needed = (given, given, given[given == k], given[given != k])
+    rows = []
+    for one, of, why in zip(sums, needed, _none(label), strict=True):
+        lacking = np.intersect1d(of, unchecked)
+        rows.append(_unchecked(labels[lacking[0]], one[2]) if len(lacking) else _drawn(*one, why))
     return ClassQuality(label, *rows)
+
+
+def _unchecked(label: str, among: Bools) -> Share:
+    reason = f"no human label among the units that the judge labelled {label!r}"
+    return Share(None, None, None, int(among.sum()), reason)
 
 
 def _drawn(numerator: Floats, denominator: Floats, among: Bools, reason: str) -> Share:

@@ -96,6 +96,24 @@ def test_where_a_weighted_sample_saw_no_miss_sensitivity_is_not_one() -> None:
     assert yes.sensitivity.high == 1.0
 
 
+def test_what_rests_on_a_judge_label_that_nobody_checked_is_null() -> None:
+    human, weights = np.where(np.arange(60) < 4, 1, 0), np.where(np.arange(60) % 2, 5.0, 10.0)
+    said, corpus = np.zeros(60, dtype=np.int64), np.array([450.0, 50.0])
+    yes = confusion(said, human, ("no", "yes"), weights, corpus=corpus).classes[1]
+    for share in (yes.sensitivity, yes.specificity, yes.ppv):
+        assert (share.value, share.low) == (None, None)
+        assert share.reason == "no human label among the units that the judge labelled 'yes'"
+    assert yes.npv.value == pytest.approx(1 - 30 / 450)
+
+
+def test_four_positives_tell_little_of_a_judge_that_never_finds_one() -> None:
+    human, weights = np.where(np.arange(60) < 4, 1, 0), np.where(np.arange(60) % 2, 5.0, 10.0)
+    said, corpus = np.zeros(60, dtype=np.int64), np.array([500.0, 0.0])
+    yes = confusion(said, human, ("no", "yes"), weights, corpus=corpus).classes[1]
+    assert yes.sensitivity.value == 0 and (yes.sensitivity.high or 0) > 0.3
+    assert yes.specificity.value == 1 and 0.9 < (yes.specificity.low or 0) < 1
+
+
 def test_a_unit_that_people_label_differently_counts_in_part_for_each_label() -> None:
     votes = np.array([[1, 0], [0.5, 0.5], [0, 1], [0, 1], [1, 0]])
     yes = confusion(np.array([0, 1, 1, 0, 0]), votes, ("no", "yes")).classes[1]
