@@ -25,12 +25,13 @@ PAIRWISE = {
     "cohen_kappa_linear": 1,
     "cohen_kappa_quadratic": 2,
 }  # power of the rank distance
+MEANS = {"mean_cohen_kappa": 0, "mean_cohen_kappa_quadratic": 2}
 COEFFICIENTS = (
     "percent_agreement",
     "positive_agreement",
     "negative_agreement",
     *PAIRWISE,
-    "mean_cohen_kappa",
+    *MEANS,
     "fleiss_kappa",
     "krippendorff_alpha",
     "gwet_ac1",
@@ -147,8 +148,8 @@ def agreement(
     resting = {name: joint for name, joint in of_all.items() if name in _OF_MARGINS}
     if margins == "all" and resting:  # the others are the same whatever the margins are
         whole |= _measure(ratings, everyone, resting, margins, resamples, seed)
-    if "mean_cohen_kappa" in whole:
-        whole["mean_cohen_kappa"] = _of_pairs(whole["mean_cohen_kappa"], ratings.matrix, chosen)
+    for name in MEANS.keys() & whole.keys():
+        whole[name] = _of_pairs(whole[name], ratings.matrix, chosen)
     tables = [whole, *(_measure(ratings, pair, kappas, "paired", resamples, seed) for pair in chosen)]
     return [result[name] for name in names for result in tables if name in result]
 
@@ -187,9 +188,10 @@ def _joint_formulas(ratings: Ratings, pairs: list[Pair]) -> dict[str, Formula]:
         "pabak": formula.pabak,
     }
     if len(ratings.raters) < 2:  # never evaluated: their rows say "a single rater"
-        formulas |= dict.fromkeys((*PAIRWISE, "mean_cohen_kappa"), formula.percent_agreement)
+        formulas |= dict.fromkeys((*PAIRWISE, *MEANS), formula.percent_agreement)
     elif pairs:
-        formulas["mean_cohen_kappa"] = _mean_cohen(pairs, formula.rank_distance(q, 0))
+        for name, power in MEANS.items():
+            formulas[name] = _mean_cohen(pairs, formula.rank_distance(q, power))
     if q == 2 and ratings.positive is not None:
         index = ratings.labels.index(ratings.positive)
         formulas["positive_agreement"] = _specific(index)

@@ -24,8 +24,11 @@ from .consistency import consistency
 from .matrices import rated
 from .matrix import OUTSIDE, Population, Rated, chosen_books
 
-NOMINAL = tuple(c for c in COEFFICIENTS if c not in ("cohen_kappa_linear", "cohen_kappa_quadratic"))
-KAPPAS = ("cohen_kappa", "mean_cohen_kappa", "mean_judge_human_kappa")
+NOMINAL = tuple(c for c in COEFFICIENTS if not c.endswith(("_linear", "_quadratic")))
+JUDGE_MEAN = "mean_judge_human_kappa"
+KAPPAS = ("cohen_kappa", "mean_cohen_kappa", JUDGE_MEAN)
+ON_A_SCALE = tuple(f"{name}_quadratic" for name in KAPPAS)
+"""Those of labels that have an order: a near miss is less wrong than a far one."""
 COLUMNS = ("unit", "rater", "label")
 JUDGES = "units that two judges rated"
 """The population of what judges say of each other."""
@@ -203,18 +206,41 @@ def _followed(code: Rated, judge: str) -> Population:
 
 def with_people(rows: Iterable[Agreement], judge: str) -> Agreement | None:
     """Of one code's rows Cohen's kappa of a judge with people: with settled labels where gold has settled
-    any, else the mean over people.
+    any, else the mean over people; on a scale the quadratic one.
     """
-    kappas = [row for row in rows if row.raters[:1] == (judge,) and row.coefficient in KAPPAS]
+    kappas = _kappas(row for row in rows if row.raters[:1] == (judge,))
     settled = [row for row in kappas if row.raters[1:] == (GOLD,)]
-    means = [row for row in kappas if row.coefficient == "mean_judge_human_kappa"]
+    means = [row for row in kappas if row.coefficient.startswith(JUDGE_MEAN)]
     return next(iter((*settled, *means, *kappas)), None)
 
 
+def judged(rows: Sequence[Agreement]) -> dict[tuple[str, str, str], Agreement]:
+    """(Codebook, code, judge) -> its kappa with people, of each judge that rated what they labelled."""
+    places = dict.fromkeys(
+        (row.codebook or "", row.code, row.raters[0])
+        for row in rows
+        if row.n_units and (row.coefficient.startswith(JUDGE_MEAN) or row.raters[1:] == (GOLD,))
+    )
+    kappas = {}
+    for codebook, code, judge in places:
+        own = (row for row in rows if (row.codebook, row.code) == (codebook, code))
+        if kappa := with_people(own, judge):
+            kappas[codebook, code, judge] = kappa
+    return kappas
+
+
 def among(rows: Iterable[Agreement], people: Collection[str]) -> Agreement | None:
-    """Of one code's rows Cohen's kappa of people with each other, the mean where there are more than two."""
-    kappas = [row for row in rows if set(row.raters) <= set(people) and row.coefficient in KAPPAS]
+    """Of one code's rows Cohen's kappa of people with each other, the mean where there are more than two.
+
+    On a scale it is the quadratic one.
+    """
+    kappas = _kappas(row for row in rows if set(row.raters) <= set(people))
     return max(kappas, key=lambda row: len(row.raters), default=None)
+
+
+def _kappas(rows: Iterable[Agreement]) -> list[Agreement]:
+    own = [row for row in rows if row.coefficient in (*KAPPAS, *ON_A_SCALE)]
+    return [row for row in own if row.coefficient in ON_A_SCALE] or own
 
 
 def _people(code: Rated, part: Population, margins: Margins) -> Iterator[Agreement]:
@@ -238,8 +264,7 @@ def _judge_and_people(code: Rated, judge: str, part: Population, margins: Margin
         pairs = [(0, place) for place in range(1, len(code.humans) + 1)]
         where = _named(part, "units that two of the judge and people rated; kappas: the judge and a person")
         for row in _agreement(code, (judge, *code.humans), where, margins, pairs):
-            name = row.coefficient
-            renamed = "mean_judge_human_kappa" if name == "mean_cohen_kappa" else name
+            renamed = row.coefficient.replace("mean_cohen_kappa", JUDGE_MEAN)
             yield row.model_copy(update={"coefficient": renamed})
     if code.gold:
         yield from _agreement(_with_settled(code), (judge, GOLD), _settled(code, part), margins)

@@ -229,8 +229,8 @@ def summary(page: dict[str, Any]) -> Summary:
     labelled = [code for code in page["codes"] if code["n_both"]]
     bare = [code["code"] for code in page["codes"] if not code["n_both"]]
     foot = [
-        "kappa: Cohen's, of the judge and a person (the mean over people, or settled labels by gold); "
-        "intervals of 95 %. All coefficients and errors: --full.",
+        "kappa: Cohen's, of the judge and a person (the mean over people, or settled labels by gold), "
+        "on a scale with quadratic weights; intervals of 95 %. All coefficients and errors: --full.",
     ]
     if bare:
         some = f"{len(bare)} codes have no unit that" if len(bare) > 1 else "one code has no unit that"

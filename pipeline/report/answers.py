@@ -181,7 +181,7 @@ def _apart(shares: Sequence[findings.Share], rater: str, names: dict[str, str]) 
         f"{_said(Number(share.rate, *share.interval, percent=True))} in {share.group[1]}"
         for share in (most, least)
     )
-    apart = (least.interval[1] or 1) < (most.interval[0] or 0)
+    apart = least.interval[1] is not None and least.interval[1] < (most.interval[0] or 0)
     where = f" ({most.group[0]})"
     verdict = "" if apart else " Their intervals overlap."
     return f" Most apart are arms on {most.code} {names[most.code]}: {said}{where}.{verdict}"
@@ -201,31 +201,44 @@ def trust(rows: Sequence[Agreement], every: Sequence[Rate]) -> Answer:
     question = "How far can the judge be trusted?"
     codes = {(row.codebook, row.code) for row in rows}  # no category: of these there are rates alone
     labelled = [r for r in every if r.n_human and r.judge and (r.codebook, r.code) in codes]
-    titles = codebooks.titles((r.codebook, r.code) for r in labelled)
+    rated = {(r.codebook, r.code) for r in every}  # what has more than two labels has no rate
+    others = {place: row for place, row in agreement.judged(rows).items() if place[:2] not in rated}
+    titles = codebooks.titles([*((r.codebook, r.code) for r in labelled), *(place[:2] for place in others)])
     corrected = {(titles[r.codebook, r.code], r.judge or ""): r for r in labelled}
-    if not corrected:
-        return _open(question, rows, every)
     kappas = {key: row for key, rate in corrected.items() if (row := _kappa(rows, rate))}
-    ranked = sorted(corrected, key=lambda key: (-corrected[key].n_human, key))
+    kappas |= {(titles[place[:2]], place[2]): row for place, row in others.items()}
+    labels = {key: row.n_units for key, row in kappas.items()} | {k: r.n_human for k, r in corrected.items()}
+    if not labels:
+        return _open(question, rows, every)
+    ranked = sorted(labels, key=lambda key: (-labels[key], key))
     table = Table(
         name="trust",
         title=question,
-        caption="Cohen's kappa of the judge and people (the mean over people, or settled labels), and the "
-        "judge's rate of the code before and after their labels correct it.",
+        caption="Cohen's kappa of the judge and people (the mean over people, or settled labels; on a scale "
+        "with quadratic weights), and the judge's rate of the code before and after their labels correct it.",
         columns=("Code", "Judge", "Kappa", "Judge's rate", "Corrected rate", "Labels"),
         rows=tuple(
             (
                 *key,
                 _coefficient(kappas.get(key)),
-                Number(corrected[key].judge_rate, percent=True, reason=no_rate(corrected[key])),
-                replace(_rate(corrected[key]), n=None),
-                count(corrected[key].n_human),
+                *_rates(corrected.get(key)),
+                count(labels[key]),
             )
             for key in ranked[:CODES]
         ),
         heads=2,
     )
-    return Answer(question, _judgement(kappas, corrected), table, f"coaudit validate {ranked[0][1]}")
+    return Answer(
+        question, _judgement(kappas, corrected, list(labels)), table, f"coaudit validate {ranked[0][1]}"
+    )
+
+
+def _rates(row: Rate | None) -> tuple[Number, Number]:
+    """A judge's rate before and after people's labels correct it."""
+    if row is None:
+        several = Number(None, reason="of several labels there is no one rate")
+        return several, several
+    return Number(row.judge_rate, percent=True, reason=no_rate(row)), replace(_rate(row), n=None)
 
 
 def _kappa(rows: Sequence[Agreement], rate: Rate) -> Agreement | None:
@@ -240,11 +253,13 @@ def _coefficient(row: Agreement | None) -> Number:
 
 
 def _judgement(
-    kappas: dict[tuple[str, str], Agreement], corrected: dict[tuple[str, str], Rate]
+    kappas: dict[tuple[str, str], Agreement],
+    corrected: dict[tuple[str, str], Rate],
+    labelled: Sequence[tuple[str, str]],
 ) -> tuple[str, ...]:
     """What the labels show, counted judge by judge; below an interval's lower limit nothing is claimed."""
-    judges = list(dict.fromkeys(judge for _, judge in corrected))
-    sentences = [_counted(judge, kappas, corrected, alone=len(judges) == 1) for judge in judges]
+    judges = list(dict.fromkeys(judge for _, judge in labelled))
+    sentences = [_counted(judge, kappas, labelled, alone=len(judges) == 1) for judge in judges]
     off = [
         key
         for key, row in corrected.items()
@@ -265,12 +280,12 @@ def _judgement(
 def _counted(
     judge: str,
     kappas: dict[tuple[str, str], Agreement],
-    corrected: dict[tuple[str, str], Rate],
+    labelled: Sequence[tuple[str, str]],
     *,
     alone: bool,
 ) -> str:
     """On how many codes one judge agrees with people, on how many it does not, and how many are open."""
-    own = [kappas.get(key) for key in corrected if key[1] == judge]
+    own = [kappas.get(key) for key in labelled if key[1] == judge]
     sure = sum(row is not None and row.low is not None and row.low >= SUBSTANTIAL for row in own)
     poor = sum(row is not None and row.high is not None and row.high < SUBSTANTIAL for row in own)
     return (

@@ -199,7 +199,8 @@ def plain(cell: Cell) -> dict[str, Any] | str:
         key: value
         for key, value in vars(cell).items()
         if key == "value"
-        or (value not in (None, False, 0, "") and key not in ("percent", "plain", "of", "signed"))
+        or (key in ("low", "high", "n") and value is not None)
+        or (value and key in ("missing", "reason", "mark"))
     }
     return said | ({"corrected": plain(cell.corrected)} if cell.corrected else {})
 

@@ -446,6 +446,15 @@ def test_with_margins_of_all_units_only_what_rests_on_margins_counts_them_all() 
     assert counts["krippendorff_alpha"] == counts["pabak"] == counts["percent_agreement"] == (3, 6)
 
 
+def test_on_a_scale_the_mean_of_kappas_has_quadratic_weights_too() -> None:
+    matrix = [[0, 0, 1], [1, 2, 1], [2, 2, 2], [3, 3, 1], [0, 1, 0], [3, 2, NAN]]
+    names = ["cohen_kappa_quadratic", "mean_cohen_kappa_quadratic"]
+    said = ratings(matrix, "0123", level="ordinal")
+    *pairs, mean = agreement(said, names, pairs=[(0, 1), (0, 2)], resamples=50)
+    assert mean.value == pytest.approx(sum(row.value or 0.0 for row in pairs) / 2)
+    assert (mean.n_units, mean.n_ratings) == (6, 17)
+
+
 @pytest.mark.parametrize("level", ["ordinal", "interval"])
 def test_a_scale_of_hundreds_of_labels_takes_no_table_of_them_a_resample(level: Level) -> None:
     rng = np.random.default_rng(0)

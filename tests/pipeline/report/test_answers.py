@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from coaudit.pipeline import codebooks
-from coaudit.pipeline.analyze import metrics, rates
+from coaudit.pipeline.analyze import agreement, metrics, rates, validate
 from coaudit.pipeline.report import answers, methods, modes
-from coaudit.pipeline.report.tables import Answer, Number
+from coaudit.pipeline.report.tables import Answer, Number, plain
 from coaudit.pipeline.report.text import brief
 from coaudit.pipeline.store import Selection, Store
 from coaudit.schemas import Event, Outcome, Participant, Trajectory
@@ -273,6 +273,54 @@ def test_labels_of_people_without_a_judge_are_no_word_of_judges(tmp_path: Path) 
     assert judges.sentences[1].startswith(
         "Judges among themselves agree by α = 0.76 (C.1), which is no proof"
     )
+
+
+def test_a_judge_of_a_scale_is_held_against_people_by_a_kappa_that_knows_it(tmp_path: Path) -> None:
+    runs = [run("one", n, 1) for n in range(20)]
+    store = holding(tmp_path / "scale", runs)
+    book = 'name = "grade"\ntitle = "Grade"\nunit = "trajectory"\nlevel = "ordinal"\n'
+    book += 'labels = ["1", "2", "3", "4"]\nquestion = "How good?"\n[[codes]]\n'
+    book += 'code = "G"\nname = "Grade"\ndefinition = "Of all."\n'
+    store.workspace.codebooks.mkdir(parents=True)
+    (store.workspace.codebooks / "grade.toml").write_text(book, encoding="utf-8")
+    raters = (("bot", "llm", 1), ("eva", "human", 0), ("tom", "human", 0))
+    rate(
+        store,
+        [
+            verdict(
+                t.id,
+                None,
+                "grade",
+                str(1 + min(n % 4 + off, 3)),
+                code="G",
+                rater=name,
+                rater_kind=kind,
+            )
+            for n, t in enumerate(runs)
+            for name, kind, off in raters
+        ],
+    )
+    answer = answers.answers(store)[2]
+    assert "No judge" not in answer.sentences[0] and "Of 1 code with labels by people" in answer.sentences[0]
+    assert answer.table is not None
+    ((code, judge, kappa, own, corrected, labels),) = answer.table.rows
+    assert isinstance(kappa, Number) and isinstance(own, Number) and isinstance(labels, Number)
+    (row,) = [
+        row
+        for row in agreement.of_workspace(store, ["grade"])
+        if row.coefficient == "mean_judge_human_kappa_quadratic"
+    ]
+    assert (code, judge, kappa.value, labels.value) == ("G", "bot", row.value, 20)
+    assert own == corrected and own.value is None and own.reason == "of several labels there is no one rate"
+    page = validate.validate(store, "bot")["codes"][0]
+    assert (page["kappa"]["value"], page["kappa_of_people"]["value"]) == (row.value, 1.0)
+
+
+@pytest.mark.parametrize(("low", "high", "n"), [(0.0, 0.2, 0), (-0.1, 0.0, 7)])
+def test_a_cell_as_json_keeps_what_is_0(low: float, high: float, n: int) -> None:
+    cell = Number(0.0, low, high, n, percent=True)
+    assert plain(cell) == {"value": 0.0, "low": low, "high": high, "n": n}
+    assert plain(Number(None, reason="one label only")) == {"value": None, "reason": "one label only"}
 
 
 def test_a_group_called_all_is_not_all_groups_together(tmp_path: Path) -> None:
