@@ -41,6 +41,8 @@ _DEFINED_ON_ONE_LABEL = {"percent_agreement", "positive_agreement", "negative_ag
 _OF_MARGINS = {"fleiss_kappa", "gwet_ac1"}
 """What rests on the margins, which may be those of units that one rater alone has seen."""
 _ONE_LABEL = "one label only"
+_THIN = 5
+"""The least that the square of a pair's units may be, of all units, for an interval of the mean of kappas."""
 _NO_INTERVAL = Interval(None, None, "no interval: a single unit or trajectory")
 
 
@@ -155,16 +157,22 @@ def agreement(
 
 
 def _of_pairs(row: Coefficient, matrix: Ints, pairs: list[Pair]) -> Coefficient:
-    """The mean of kappas with the counts of what it compares: units that one of its pairs has rated."""
+    """The mean of kappas with the counts of what it compares: units that one of its pairs has rated.
+
+    A kappa lies low by about 1/n of its pair's n units, the mean's error falls with the root of all: where
+    each unit is rated by few of many raters, intervals of the mean held it in .13 to .89 of samples.
+    """
     rated = matrix != MISSING
-    units = np.zeros(len(matrix), dtype=bool)
-    for one, other in pairs:
-        units |= rated[:, one] & rated[:, other]
-    n_ratings = int(rated[units].sum())
-    reason = (
-        row.reason if units.any() or row.reason in _NOT_COMPARABLE.values() else "no unit with two ratings"
-    )
-    return replace(row, n_units=int(units.sum()), n_ratings=n_ratings, reason=reason)
+    shared = rated[:, [one for one, _ in pairs]] & rated[:, [other for _, other in pairs]]
+    units, of_pair = shared.any(1), shared.sum(0)
+    row = replace(row, n_units=int(units.sum()), n_ratings=int(rated[units].sum()))
+    if not units.any():
+        return row if row.reason in _NOT_COMPARABLE.values() else replace(row, reason=_NOT_COMPARABLE[2])
+    each = 1 / float(np.mean(1 / of_pair[of_pair > 0]))
+    if row.low is None or each**2 >= _THIN * row.n_units or shared[units].all():
+        return row
+    reason = f"no interval: pairs share {each:.3g} of {row.n_units} units, and kappas of few lie low"
+    return replace(row, low=None, high=None, reason=reason)
 
 
 def label_counts(ratings: Ratings) -> Ints:

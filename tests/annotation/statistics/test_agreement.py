@@ -190,6 +190,19 @@ def test_the_mean_of_pairwise_kappas_is_over_the_defined_pairs() -> None:
     assert kappa.value == pytest.approx(sum(defined) / 2)
 
 
+def test_the_mean_of_kappas_of_few_units_each_has_no_interval() -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.random((90, 1)) < 0.3
+    whole = np.where(rng.random((90, 10)) < 0.8, truth, rng.random((90, 10)) < 0.3).astype(int)
+    few = np.where(np.argsort(rng.random(whole.shape), axis=1) < 3, whole, NAN)
+    row = agreement(ratings(few), ["mean_cohen_kappa"], resamples=200)[0]
+    assert row.value is not None and (row.low, row.high) == (None, None)
+    assert row.reason is not None and "of 90 units, and kappas of few lie low" in row.reason
+    assert agreement(ratings(few), ["fleiss_kappa"], resamples=200)[0].low is not None
+    for enough in (whole, few[:, :2], whole[:4, :2]):
+        assert agreement(ratings(enough), ["mean_cohen_kappa"], resamples=200)[0].low is not None
+
+
 def test_pairs_may_be_limited_to_the_judge_and_each_human() -> None:
     matrix = np.array([[0, 0, 1], [1, 1, 1], [0, 1, 0], [1, 0, 1]])
     rows = agreement(
