@@ -20,22 +20,22 @@ LARGEST = 64 * 1024 * 1024
 
 def siblings(path: Path) -> list[Path]:
     """The files of the same folder with a record of the session whose record a file holds, without itself."""
-    folder = path.absolute().parent
+    path = path.absolute()
     try:
-        files = _of_folder(folder, folder.stat().st_mtime_ns)
+        together = _of_folder(path.parent, path.parent.stat().st_mtime_ns)
     except OSError:
         return []
-    own = next((session for session, paths in files.items() if path.absolute() in paths), None)
-    return [other for other in files.get(own, ()) if other != path.absolute()]
+    return [other for other in together.get(path, ()) if other != path]
 
 
 @lru_cache(maxsize=16)
-def _of_folder(folder: Path, changed: int) -> dict[str | None, list[Path]]:
-    """Session -> the files of a folder with one record of it; `changed` is when a file last came or went."""
-    found: dict[str | None, list[Path]] = defaultdict(list)
+def _of_folder(folder: Path, changed: int) -> dict[Path, list[Path]]:
+    """Each file of a folder with one served record -> all those of its session; `changed` is when a file last
+    came or went."""
+    sessions: dict[str, list[Path]] = defaultdict(list)
     for file in sorted(folder.glob("*.json")):
         if file.is_file() and file.stat().st_size <= LARGEST and MARK in file.read_bytes():
             session = session_served(json_file(file))
             if session is not None:
-                found[session].append(file)
-    return found
+                sessions[session].append(file)
+    return {file: files for files in sessions.values() for file in files}
