@@ -190,15 +190,18 @@ def rows(samples: int, resamples: int, only: str) -> Iterator[str]:
             yield f"| {shown} | {' | '.join(cells)} | {explained(cells, _why(setting))} |"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--samples", type=int, default=500)
-    parser.add_argument("--resamples", type=int, default=1000)
-    parser.add_argument(
-        "--only", default="", help="settings of which a row names this: overlap, weighted, 15"
-    )
+def options_of(description: str, *, samples: int, resamples: int) -> argparse.Namespace:
+    """What a benchmark of intervals is run with."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--samples", type=int, default=samples)
+    parser.add_argument("--resamples", type=int, default=resamples)
+    parser.add_argument("--only", default="", help="settings of which a row names this")
     parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = options_of(__doc__ or "", samples=500, resamples=1000)
     lines = []
     for line in rows(options.samples, options.resamples, options.only):
         lines.append(line)
