@@ -208,13 +208,16 @@ def _joint_formulas(ratings: Ratings, pairs: list[Pair]) -> dict[str, Formula]:
 
 
 def _alpha(ratings: Ratings) -> Formula:
+    q = len(ratings.labels)
     if ratings.level == "ordinal":
-        return formula.ordinal_alpha
-    values = ratings.values() if ratings.level == "interval" else None
-    if values is None:
-        distance = formula.rank_distance(len(ratings.labels), 0)
-    else:
+        tally = Tally.of(ratings.matrix, q)
+        weights = np.ones(len(ratings.matrix)) if ratings.weights is None else ratings.weights
+        distance = formula.ordinal_distance((weights * tally.paired) @ tally.by_label)
+    elif ratings.level == "interval":
+        values = ratings.values()
         distance = (values[:, None] - values) ** 2
+    else:
+        distance = formula.rank_distance(q, 0)
     return lambda counts, tally: formula.krippendorff_alpha(counts, tally, distance)
 
 

@@ -93,24 +93,16 @@ def krippendorff_alpha(counts: Floats, tally: Tally, distance: Floats) -> Floats
     return alpha
 
 
-def ordinal_alpha(counts: Floats, tally: Tally) -> Floats:
-    """Krippendorff's alpha whose labels lie apart by the ratings between them.
+def ordinal_distance(values: Floats) -> Floats:
+    """(q, q) how far labels lie apart of which there are so many `values` (q,), by the ratings between them.
 
-    His Σ_{g=c..k} n_g − (n_c + n_k)/2 is the difference of mid-ranks, so the distances differ by weighting.
+    Krippendorff's Σ_{g=c..k} n_g − (n_c + n_k)/2 is the difference of mid-ranks. Resamples keep the sample's:
+    with their own, alpha falls from sample to resample as it does from corpus to sample, and of 11 labels
+    three raters' interval held it in .76 of samples (n=60), now in .87.
     """
-    by_label = tally.by_label * tally.paired[:, None]
-    values = counts @ by_label
-    n = values.sum(1)
-    rank = values.cumsum(1) - values / 2
-    rank -= _over((values * rank).sum(1), n)[:, None]
-    unit = 2 * tally.paired / np.maximum(tally.rated - 1, 1)
-    observed = np.zeros(len(counts))
-    for one, other in combinations(tally.cells.T, 2):
-        both = np.flatnonzero((one != MISSING) & (other != MISSING))
-        apart = (rank[:, one[both]] - rank[:, other[both]]) ** 2
-        observed += (counts[:, both] * unit[both] * apart).sum(1)
-    alpha: Floats = 1 - (n - 1) * _over(observed, 2 * n * (values * rank**2).sum(1))
-    return alpha
+    rank = values.cumsum() - values / 2
+    distance: Floats = (rank[:, None] - rank) ** 2
+    return distance
 
 
 def cohen_kappa(counts: Floats, tally: Tally, pair: tuple[int, int], disagreement: Floats) -> Floats:

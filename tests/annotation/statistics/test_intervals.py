@@ -59,6 +59,15 @@ def test_on_a_scale_the_dissent_of_the_prior_is_about_as_far_apart_as_that_of_th
     assert found._prior[apart == labels - 1].min() > 0, "and may be off by more"
 
 
+def test_resamples_of_ordinal_alpha_lie_around_that_of_the_sample() -> None:
+    rng = np.random.default_rng(1)
+    near = rng.integers(0, 11, (60, 1)) + rng.choice([-1, 0, 1], (60, 3), p=[0.2, 0.6, 0.2])
+    names = tuple(str(k) for k in range(11))
+    (row,) = agreement(Ratings(np.clip(near, 0, 10), names, tuple("abc"), "ordinal"), ["krippendorff_alpha"])
+    assert row.value is not None and row.low is not None and row.high is not None
+    assert row.high - row.value > 0.4 * (row.value - row.low), "with distances of their own a fifth"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("level", ["ordinal", "interval"])
 def test_the_interval_of_a_scale_covers_where_raters_are_off_by_one(level: Level) -> None:
