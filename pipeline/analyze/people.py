@@ -43,6 +43,7 @@ def people(store: Store, names: Sequence[str] = (), by: Sequence[str] = ("condit
                     "codebook": book.name,
                     "unit": book.unit,
                     "level": book.level,
+                    "labels": list(book.labels),
                     "raters": sorted({rater for code in codes for rater in code.humans}),
                     "codes": [row.model_dump() for row in rows],
                     "counts": marks,
@@ -131,13 +132,14 @@ def lines(page: dict[str, Any]) -> Iterator[str]:
     """The page as text: a line a code, and a line for all codes in each group."""
     for book in page["people"]:
         yield f"People on {book['codebook']}: {', '.join(book['raters'])}"
+        to_find = book["level"] == "nominal" and len(book["labels"]) == 2
         for count in book["counts"]:
             rows = [row for row in book["codes"] if row["code"] == count["code"]]
             chosen = ("mean_cohen_kappa", "fleiss_kappa") if book["level"] == "nominal" else ON_A_SCALE
             shown = [row for row in rows if row["coefficient"] in chosen]
             shown = shown or [row for row in rows if row["coefficient"] == "cohen_kappa"]
             figures = map(_said, shown) if shown else ["one person labelled it"]
-            yield f"  {count['code']}: {'; '.join([*figures, _counted(count, book['level'])])}"
+            yield f"  {count['code']}: {'; '.join([*figures, _counted(count, to_find)])}"
         joint = [row for row in book["pooled"] if row["coefficient"] != "cohen_kappa"]
         for row in joint or book["pooled"]:
             said = (row["group"], f"{row['n_traces']} traces", row["population"])
@@ -145,9 +147,9 @@ def lines(page: dict[str, Any]) -> Iterator[str]:
             yield f"  over all codes ({where}): {_said(row)}"
 
 
-def _counted(count: dict[str, Any], level: str) -> str:
-    """How often each found the code; how many units each labelled on a scale, which has nothing to find."""
-    if level == "nominal":
+def _counted(count: dict[str, Any], to_find: bool) -> str:
+    """How often each found the code; how many units each labelled where labels are not of yes and no."""
+    if to_find:
         return "found " + ", ".join(f"{count['positive'][r]} of {count['n'][r]}" for r in count["positive"])
     return "labelled " + ", ".join(str(n) for n in count["n"].values())
 

@@ -768,6 +768,9 @@ def test_people_on_a_scale_are_told_by_how_far_they_differ(tmp_path: Path) -> No
     said(found, "first", {("ann", "late"): "yynn"})
     (alone,) = [line for line in people_lines(validate_people(found)) if line.endswith("found 2 of 4")]
     assert ": ;" not in alone
+    said(found, "kind", {("ann", "late"): "1123", ("bob", "late"): "1222"})
+    lines = list(people_lines(validate_people(found, ["kind"])))
+    assert lines[1].endswith("labelled 4, 4"), "the first of three kinds is none that is found"
 
 
 @pytest.mark.long
