@@ -27,6 +27,8 @@ LONGEST_NAME = 255
 SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz", ".gz")
 """The last is of one file, compressed."""
 BLOCK = 1 << 20
+FOLDERS_ABOVE = 5
+"""So many of the folders around an archive say what is in it."""
 
 
 def is_archive(path: Path) -> bool:
@@ -57,9 +59,11 @@ def archives_below(folder: Path) -> list[Path]:
 def unpacked(path: Path) -> Iterator[tuple[Path, list[Quarantined]]]:
     """A folder with the archive's regular files, and the members that were refused; removed afterwards."""
     with tempfile.TemporaryDirectory(prefix="coaudit-") as folder:
-        # The folder bears the archive's name, so that what is named after it makes sense.
-        target = Path(folder) / path.name
-        target.mkdir()
+        # The folder bears the archive's name and lies in others of the same names as the archive does, so
+        # that what is named after them makes sense.
+        above = os.path.abspath(path).split(os.sep)[1:-1][-FOLDERS_ABOVE:]
+        target = Path(folder, *above, path.name)
+        target.mkdir(parents=True)
         refused: list[Quarantined] = []
         try:
             unpack = _unpacker(path.name.lower())

@@ -187,6 +187,12 @@ def walk(root: Path) -> Iterator[Path]:
             yield at / name
 
 
+def folder_of(path: Path) -> Path:
+    """The folder that a log lies in; of one that was compressed by itself, the one with its archive."""
+    above = path.absolute().parent
+    return above.parent if above.name == f"{path.name}.gz" else above
+
+
 def json_lines(path: Path, *, name: str | None = None) -> Iterator[tuple[int, JsonValue | Quarantined]]:
     """Each non-empty line of a JSON Lines file as (1-based number, value or what is wrong with it).
 

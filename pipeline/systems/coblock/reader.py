@@ -19,7 +19,7 @@ from typing import Literal
 
 from ....schemas import Action, Event, JsonValue, Outcome, Participant, Quarantined, Trajectory, content_hash
 from ....schemas.trajectory import EventKind
-from ..base import ReadOptions, attempted, expect, field, json_file, json_lines
+from ..base import ReadOptions, attempted, expect, field, folder_of, json_file, json_lines
 from . import export
 from . import world as blocks_world
 from .dependence import TaskType, task_type
@@ -98,7 +98,7 @@ def _trajectory(path: Path, game: Game, options: ReadOptions, bad: list[str]) ->
         source=str(path),
         system=SYSTEM,
         setting=options.setting or ("real" if people else None),
-        condition=options.condition or path.resolve().parent.name,
+        condition=options.condition or folder_of(path.resolve()).name,
         task=spec.get("motiveType"),
         instance=_instance(game),
         agent=options.agent,

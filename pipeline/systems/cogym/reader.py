@@ -14,7 +14,7 @@ from typing import Any
 
 from ....schemas import JsonValue, Participant, Quarantined, Trajectory, content_hash
 from ....schemas.trajectory import Setting
-from ..base import ReadOptions, json_file, json_lines, only_object, parsed, sheltered
+from ..base import ReadOptions, folder_of, json_file, json_lines, only_object, parsed, sheltered
 from . import replay
 from .actions import start_arguments
 from .outcomes import SessionFiles, outcomes, rated_outcomes
@@ -84,6 +84,7 @@ def _read_folder(folder: Path, options: ReadOptions) -> Iterator[Trajectory | Qu
         yield Quarantined(source=str(log), reason="no record of a session in it")
         return
     session = session_of(records)
+    named = folder_of(log)
     files = SessionFiles(folder, final_state=session.last.current_observation.public)
     participants = _participants(session, files)
     yield from files.quarantined
@@ -91,15 +92,15 @@ def _read_folder(folder: Path, options: ReadOptions) -> Iterator[Trajectory | Qu
     if isinstance(config, Quarantined):
         yield config
         config = {}
-    task, instance = task_of(folder.name, session, config)
+    task, instance = task_of(named.name, session, config)
     limit = step_limit(config, session.first.team, options.max_steps)
     yield Trajectory(
-        id=_grown_id(folder.name, session),
-        native_id=folder.name,
+        id=_grown_id(named.name, session),
+        native_id=named.name,
         source=str(folder),
         system=SYSTEM,
         setting=options.setting or _setting(session, files),
-        condition=options.condition or condition_of(folder),
+        condition=options.condition or condition_of(named),
         task=task,
         instance=instance,
         agent=options.agent or agent_of(session.first.team),
@@ -163,7 +164,7 @@ def _read_released(
         source=str(path),
         system=SYSTEM,
         setting=options.setting or "real",
-        condition=options.condition or path.parent.name or None,
+        condition=options.condition or folder_of(path).name or None,
         task=str(task) if task else task_of(path.stem, session, {})[0],
         agent=options.agent or agent_of(session.first.team),
         agent_model=str(model) if model else None,

@@ -18,7 +18,7 @@ from typing import Any
 
 from ....schemas import Action, Event, JsonValue, Outcome, Participant, Trajectory, content_hash
 from ....schemas.trajectory import ParticipantKind, Setting
-from ..base import ReadOptions
+from ..base import ReadOptions, folder_of
 from .contents import arguments, plain
 from .marks import error as error_of
 from .rules import Rules
@@ -184,7 +184,7 @@ class Talk:
             source=source,
             system=system,
             setting=setting,
-            condition=options.condition or condition or Path(source).absolute().parent.name or None,
+            condition=options.condition or condition or folder_of(Path(source)).name or None,
             task=task,
             instance=instance,
             agent=options.agent or agent or (agents[0].name if len(agents) == 1 else None),

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ....schemas import Action, Event, JsonValue, Outcome, Participant, Quarantined, Trajectory, content_hash
-from ..base import ReadOptions, attempted, json_file, only_object
+from ..base import ReadOptions, attempted, folder_of, json_file, only_object
 from .log import Completed, Entry, Log, Refused, Turn, parse
 
 SYSTEM = "overcooked"
@@ -93,7 +93,7 @@ def _order(path: Path, log: Log) -> str | None:
 
 def _model(path: Path, order: str | None) -> str | None:
     """The folder above the order's; right below `src/data` two, since a model's name may hold a slash."""
-    above = list(path.resolve().parts[1:-1])
+    above = list(folder_of(path.resolve()).parts[1:])
     if above and above[-1] == order:
         above.pop()
     for place in range(len(above) - 2, 0, -1):

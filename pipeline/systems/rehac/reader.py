@@ -24,7 +24,7 @@ from pathlib import Path
 
 from ....schemas import Action, Event, JsonValue, Outcome, Participant, Quarantined, Trajectory, content_hash
 from ....schemas.trajectory import Setting, is_finite, number_in
-from ..base import ReadOptions, attempted, json_file, json_lines, only_object
+from ..base import ReadOptions, attempted, folder_of, json_file, json_lines, only_object
 from . import text as rehac_text
 from . import tree as rehac_tree
 from .text import Step
@@ -258,7 +258,7 @@ def _trained(path: Path) -> dict[str, str]:
 
 def _setting(path: Path, task: str | None, tree: bool) -> Setting | None:
     """As released: people wrote only what lies in a folder `human`; trees and the other tasks are GPT-4's."""
-    folder = path.resolve().parent.name
+    folder = folder_of(path.resolve()).name
     if folder == "human":
         return "real"
     return "simulated" if tree or folder == "gpt4" or task in ("strategyqa", "intercode") else None

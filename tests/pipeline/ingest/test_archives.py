@@ -15,7 +15,11 @@ from pathlib import Path
 import pytest
 
 from coaudit.pipeline.ingest.archives import unpacked
+from coaudit.pipeline.ingest.run import preview
+from coaudit.pipeline.systems import ReadOptions
 from tests.conftest import Coaudit
+from tests.pipeline.systems.cogym.folders import AGENT, Log
+from tests.shared import ROOT
 
 MEMBERS = [
     ("first", "1"),
@@ -142,3 +146,47 @@ def test_an_archive_that_is_not_compressed_is_opened_and_no_log_itself(
     path = pack(tmp_path / "logs" / f"a.{ending}", [("run.jsonl", "\n".join(map(json.dumps, lines)))])
     done = coaudit("ingest", str(path.parent if below else path), "--json").json
     assert (done["trajectories"], done["quarantined"]) == (3, [])
+
+
+def heads(coaudit: Coaudit) -> list[dict[str, object]]:
+    rows = coaudit("trajectory", "list", "--json").json["rows"]
+    return [
+        {key: row[key] for key in ("id", "native_id", "condition", "instance", "agent_model")} for row in rows
+    ]
+
+
+@pytest.mark.long
+def test_a_log_that_was_compressed_by_itself_is_named_after_the_folders_around_it(
+    tmp_path: Path, coaudit: Coaudit
+) -> None:
+    cogym = (
+        Log().say(AGENT, "Shall I?").folder(tmp_path / "arm" / "env_travel_planning_3") / "event_log.jsonl"
+    )
+    name = "experiment_2026-01-12_10-00-00_poached_pear.json"
+    overcooked = tmp_path / "model_a" / "poached_pear" / name
+    overcooked.parent.mkdir(parents=True)
+    overcooked.write_bytes((ROOT / "data/overcooked/logs/model_a/poached_pear" / name).read_bytes())
+    plain = [next(iter(preview([log], ReadOptions()))) for log in (cogym, overcooked)]
+    for log in (cogym, overcooked):
+        (log.parent / f"{log.name}.gz").write_bytes(gzip.compress(log.read_bytes()))
+        log.unlink()
+    coaudit("ingest", tmp_path)
+    before = heads(coaudit)
+    assert [row["condition"] for row in before] == ["arm", "model_a"]
+    assert before == [{key: getattr(run, key) for key in before[0]} for run in plain]
+    coaudit("rebuild")
+    assert heads(coaudit) == before
+
+
+@pytest.mark.long
+def test_a_session_that_is_all_of_an_archive_is_of_the_folder_with_the_archive(
+    tmp_path: Path, coaudit: Coaudit
+) -> None:
+    log = "".join(Log().say(AGENT, "Shall I?").lines())
+    (tmp_path / "arm").mkdir()
+    packed(tmp_path / "arm" / "session.zip", {"event_log.jsonl": log.encode()})
+    coaudit("ingest", tmp_path)
+    before = heads(coaudit)
+    assert [row["condition"] for row in before] == ["arm"]
+    coaudit("rebuild")
+    assert heads(coaudit) == before
