@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ....schemas import Event, JsonValue, Outcome, Quarantined
-from ....schemas.trajectory import ParticipantKind
+from ....schemas.trajectory import ParticipantKind, number_in
 from ..base import json_file, json_lines, only_object
 from ..merge import END_REASON
 from .records import StepLimit, is_file
@@ -182,10 +182,13 @@ def editor_text(public: dict[str, Any]) -> str | None:
 
 
 def _delivered(performance: dict[str, Any], reason: str | None, files: SessionFiles) -> Outcome:
-    completion = performance.get("task_completion")
+    given = performance.get("task_completion")
+    completion = number_in(given) if isinstance(given, str) else given
     completed = float(completion) if isinstance(completion, bool) else _number(completion)
     if completed is not None:
         return Outcome(name="delivered", value=float(bool(completed)))
+    if isinstance(given, str) and given.strip():
+        return Outcome(name="delivered", reason=f"task_completion must be 0 or 1, got {given[:40]!r}")
     if reason == "unfinished":
         return Outcome(name="delivered", reason="the session did not come to an end")
     result = files.delivered()

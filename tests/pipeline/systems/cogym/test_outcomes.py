@@ -418,3 +418,19 @@ def test_a_released_log_may_be_the_text_of_its_lines_and_a_broken_one_costs_itse
 def test_a_completion_that_is_no_number_delivers_nothing(tmp_path: Path) -> None:
     files = {"task_performance.json": '{"outcome": "", "task_completion": NaN}'}
     assert outcome(read(Log().finish().folder(tmp_path / "env_x", files)), "delivered").value == 0
+
+
+@pytest.mark.parametrize(
+    ("said", "value"),
+    [("0", 0), ("false", 0), ("True", 1), (True, 1), ("1.0", 1), ("no", None), ("nan", None)],
+)
+def test_completion_may_be_written_as_a_text_and_other_words_are_no_delivery(
+    tmp_path: Path, said: object, value: float | None
+) -> None:
+    folder = Log().write(AGENT, "Plan").finish().folder(tmp_path / "env_x", performance("Plan"))
+    (folder / "task_performance.json").write_text(json.dumps({"outcome": "Plan", "task_completion": said}))
+    delivered = outcome(read(folder), "delivered")
+    assert delivered.value == value
+    assert delivered.reason == (
+        None if value is not None else f"task_completion must be 0 or 1, got {said!r}"
+    )
