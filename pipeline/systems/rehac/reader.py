@@ -245,13 +245,13 @@ class _Builder:
 
 def _experiment(path: Path) -> str:
     """The file's name, with its folder's where it says no more than the epoch."""
-    return f"{path.resolve().parent.name}/{path.stem}" if _EPOCH.fullmatch(path.stem) else path.stem
+    return f"{folder_of(path.resolve()).name}/{path.stem}" if _EPOCH.fullmatch(path.stem) else path.stem
 
 
 def _trained(path: Path) -> dict[str, str]:
     """What a name says of a policy's training: `lambda`, and `epoch` where that is all the file's name is."""
     epoch = _EPOCH.fullmatch(path.stem)
-    penalty = _PENALTY.search(path.resolve().parent.name if epoch else path.stem)
+    penalty = _PENALTY.search(folder_of(path.resolve()).name if epoch else path.stem)
     tags = {"lambda": penalty and penalty[1], "epoch": epoch and epoch["epoch"]}
     return {name: value for name, value in tags.items() if value}
 

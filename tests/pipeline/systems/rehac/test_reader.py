@@ -300,14 +300,19 @@ def test_files_named_by_their_epoch_alone_are_experiments_of_their_folders(tmp_p
     found = []
     for folder in ("delta0.06_dev100_log", "delta0.08_dev100_log"):
         (tmp_path / folder).mkdir()
-        (tmp_path / folder / "epoch1.5.jsonl").write_text(json.dumps({"trajectory": text}) + "\n")
-        found += read(tmp_path / folder / "epoch1.5.jsonl")
+        path = tmp_path / folder / "epoch1.5.jsonl"
+        path.write_text(json.dumps({"trajectory": text}) + "\n")
+        found += read(path)
     assert [t.condition for t in found] == ["delta0.06_dev100_log/epoch1.5", "delta0.08_dev100_log/epoch1.5"]
     assert [t.tags for t in found] == [
         {"lambda": "0.06", "epoch": "1.5"},
         {"lambda": "0.08", "epoch": "1.5"},
     ]
     assert found[0].id != found[1].id
+    unpacked = tmp_path / "delta0.08_dev100_log" / "epoch1.5.jsonl.gz"  # as a compressed one is read
+    unpacked.mkdir()
+    (again,) = read(path.rename(unpacked / path.name))
+    assert (again.id, again.tags) == (found[1].id, found[1].tags)
 
 
 def test_a_files_name_tells_the_penalty_that_its_policy_was_trained_with(tmp_path: Path) -> None:
