@@ -104,7 +104,7 @@ class Session:
         heard = [] if chat is None else chat[self.chat_seen :]
         events = [_event(seq, record, self.states, heard, accepted=self.accepted)]
         if begins and self.opening:
-            events.append(_query(self.opening, 0 if index == 0 and not starts else 1))
+            events.append(_query(self.opening, record.team, 0 if index == 0 and not starts else 1))
         self.records.append((index, record))
         self.events.extend(sorted(events, key=lambda event: event.seq))
         self.chat_seen = self.chat_seen if chat is None else len(chat)
@@ -160,10 +160,9 @@ def _is_start(record: Record) -> bool:
     return record.role == ENVIRONMENT and record.action.startswith("START(")
 
 
-def _query(opening: ChatItem, seq: int) -> Event:
-    return Event(
-        seq=seq, time=_iso(opening.timestamp), actor=opening.role, kind="message", text=opening.message
-    )
+def _query(opening: ChatItem, team: Sequence[str], seq: int) -> Event:
+    actor = _member(opening.role, team) or opening.role
+    return Event(seq=seq, time=_iso(opening.timestamp), actor=actor, kind="message", text=opening.message)
 
 
 def opening_of(first: Record) -> ChatItem | None:

@@ -354,9 +354,10 @@ def test_without_any_state_delivery_is_unknown_for_that_reason(tmp_path: Path) -
 
 def test_a_person_whose_roles_lost_their_id_is_the_one_that_the_views_name(tmp_path: Path) -> None:
     log = Log(team=("agent", "user_17")).say("agent", "Shall I?").say("user_17", "Yes")
-    log.records[2]["role"] = "user"
+    log.records[2]["role"] = log.records[0]["current_chat_history"][0]["role"] = "user"
     found = session(tmp_path, log)
-    assert (found.events[-1].actor, found.events[-1].text) == ("user_17", "Yes")
+    said = [(event.actor, event.text) for event in found.events if event.actor != "agent"]
+    assert said[1:] == [("user_17", QUERY), ("user_17", "Yes")]
     assert {p.name for p in found.team()} == {"agent", "user_17"}
 
 
