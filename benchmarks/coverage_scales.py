@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from coverage import KAPPA, WANTED, Setting, coverage, options_of, pattern_probabilities
 from tables import LEGEND, explained, put
 
+WHY = {"near": "ordinal alpha lies low in few units", "anywhere": "few units have the farthest labels"}
 RARE = 0.5
 """Share of all labels but the first where errors lie anywhere."""
 
@@ -42,12 +43,13 @@ class Scale(Setting):
             self.mean = pattern_probabilities(self.cells, self.base, self.base[None], np.array([KAPPA]))[0]
         tally, counts = Tally.of(self.cells, labels), self.mean[None] * 1e9
         squares = formula.rank_distance(labels, 2)
+        ranks = formula.ordinal_distance(counts[0] @ tally.by_label)
         self.truth = {
             "percent_agreement": formula.percent_agreement(counts, tally)[0],
             "cohen_kappa": formula.cohen_kappa(counts, tally, (0, 1), formula.rank_distance(labels, 0))[0],
             "cohen_kappa_quadratic": formula.cohen_kappa(counts, tally, (0, 1), squares)[0],
             "fleiss_kappa": formula.fleiss_kappa(counts, tally)[0],
-            "krippendorff_alpha": formula.ordinal_alpha(counts, tally)[0],
+            "krippendorff_alpha": formula.krippendorff_alpha(counts, tally, ranks)[0],
             "gwet_ac1": formula.gwet_ac1(counts, tally)[0],
         }
 
@@ -87,7 +89,7 @@ def rows(samples: int, resamples: int, only: str) -> Iterator[str]:
             continue
         result = coverage(Scale(labels, raters, units, errors), samples, resamples, 1)
         cells = [result.get(name, "undefined") for name in WANTED]
-        why = explained(cells, f"few of {units} units have the farthest labels")
+        why = explained(cells, WHY[errors])
         yield f"| {shown} | {' | '.join(cells)} | {why} |"
 
 

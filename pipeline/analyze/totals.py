@@ -112,15 +112,16 @@ def groups(
             SELECT m.metric, {participant} AS participant, m.rater, m.scoring, m.definition{names},
                 {cluster} AS cluster, fsum(m.value * m.weight) AS y,
                 fsum(m.weight) FILTER (m.value IS NOT NULL) AS x, count(m.value) AS n,
-                count(*) - count(m.value) AS missing, mode(m.reason) FILTER (m.value IS NULL) AS reason,
+                count(*) - count(m.value) AS missing,
+                mode(m.reason ORDER BY m.reason) FILTER (m.value IS NULL) AS reason,
                 count(*) FILTER (m.reason = '{SILENT}') AS silent,
                 bool_and(m.value IN (0, 1) AND m.weight = 1) FILTER (m.value IS NOT NULL) AS yes_no
             FROM {table} m JOIN selected t ON t.id = m.trajectory_id
             {"LEFT " + party if named else ""} {wanted} GROUP BY ALL
         )
         SELECT * EXCLUDE (cluster, y, x, n, missing, reason, silent, yes_no), sum(n)::BIGINT AS n,
-            sum(silent)::BIGINT AS silent,
-            sum(missing)::BIGINT AS missing, mode(reason) AS reason, bool_and(yes_no) AS yes_no,
+            sum(silent)::BIGINT AS silent, sum(missing)::BIGINT AS missing,
+            mode(reason ORDER BY reason) AS reason, bool_and(yes_no) AS yes_no,
             list(y ORDER BY cluster) FILTER (x > 0) AS y, list(x ORDER BY cluster) FILTER (x > 0) AS x,
             list(cluster ORDER BY cluster) FILTER (x > 0) AS cluster
         FROM per_cluster GROUP BY ALL ORDER BY ALL

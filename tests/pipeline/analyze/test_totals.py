@@ -50,6 +50,21 @@ def test_an_outcome_of_any_name_is_a_metric(tmp_path: Path) -> None:
     assert (found[0].low, found[0].high) == pytest.approx((centre - half, centre + half), abs=1e-5)
 
 
+@pytest.mark.long
+def test_of_reasons_that_are_as_frequent_the_first_is_named_in_whatever_order_logs_came(
+    tmp_path: Path,
+) -> None:
+    reasons = ["unreadable", "lost", "unreadable", "late", "lost", "late"]
+    said = []
+    for turn in range(len(reasons)):
+        order = reasons[turn:] + reasons[:turn]
+        lines = [own(f"s{n}", outcome("helpful", reason=reason)) for n, reason in enumerate(order)]
+        store = made(tmp_path / str(turn))
+        take(store, write_lines(tmp_path / f"{turn}.jsonl", [line for one in lines for line in one]))
+        said.append(metric(metrics(store), "outcome:helpful").reason)
+    assert said == ["late"] * len(reasons)
+
+
 def test_sessions_without_an_outcome_that_others_of_their_system_have_are_missing(tmp_path: Path) -> None:
     lines = [
         *own("s0", outcome("success", 1), outcome("helpful", 2)),
