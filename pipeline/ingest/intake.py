@@ -17,6 +17,7 @@ from ..store.sync import load_codebooks
 from ..systems import References, Span, merge
 from . import sources as provenance
 from .blocks import Block, Head, Reading
+from .copies import copies
 from .identity import content_of, settled, with_suffixes
 from .measure import references, save, save_tables
 from .remarks import Remarks
@@ -88,6 +89,8 @@ class Intake:
         """Trajectory -> its events, of those that are new or have grown."""
         self._told_by: dict[str, int] = {}
         """Trajectory -> the source of this run that told of it last."""
+        self._gave: set[int] = set()
+        """Sources of this run of which anything was new."""
         self._noted = 0
         """So many sources are in the table of sources."""
         self._alike: Counter[tuple[int, str]] = Counter()
@@ -128,6 +131,27 @@ class Intake:
             if self._expected or self._wrong or not self.store.is_made:
                 self._flush(None)
             self._tell_alike()
+            self._tell_copies()
+
+    def _tell_copies(self) -> None:
+        """Say which logs count beside one of another name that says the same, as other runs should not."""
+        sources = [self._expected[number].source for number in self._gave]
+        if not sources:
+            return
+        apart = {one.path for one in sources if one.options.condition is not None}
+        with self.store.reading(synced=True) as connection:
+            told = [
+                (path, other)
+                for path, other, alike in copies(connection, [one.path for one in sources])
+                if alike or path not in apart
+            ]
+        for path, other in told[:NAMED]:
+            self.result.notes.append(
+                f"{path}: says to the word what {other} says, and counts beside it; if it is a copy, "
+                "`coaudit forget` it"
+            )
+        if len(told) > NAMED:
+            self.result.notes.append(f"{len(told) - NAMED} more files say to the word what others say")
 
     def _tell_alike(self) -> None:
         """Say which sources have what other ones have, for it may be another run of the same."""
@@ -246,7 +270,7 @@ class Intake:
                 else:
                     fresh[head.id] = known
                     expected.ids.append(head.id)
-                    self._count(head.id, events, head.remarks)
+                    self._count(head.id, head.source, events, head.remarks)
                 self._told_by[head.id] = head.source
             late += (
                 [_Late(one, again[one.id]) for one in trajectories(block.tables, list(again))]
@@ -283,17 +307,19 @@ class Intake:
             if whole.id in self._taken:
                 for before in self.store.load(connection, [whole.id], states=True):
                     self.result.remarks.drop(Remarks.of(before))
-            self._count(whole.id, sum(not event.live_only for event in whole.events), Remarks.of(whole))
+            events = sum(not event.live_only for event in whole.events)
+            self._count(whole.id, one.head.source, events, Remarks.of(whole))
         save(self.store, list(waiting.values()), connection, refresh=False)
         return ids
 
-    def _count(self, key: str, events: int, remarks: Remarks) -> None:
+    def _count(self, key: str, source: int, events: int, remarks: Remarks) -> None:
         """Count a trajectory, which a record may have told of before in this run."""
         before = self._taken.get(key)
         self.result.trajectories += before is None
         self.result.again += before is not None
         self.result.events += events - (before or 0)
         self._taken[key] = events
+        self._gave.add(source)
         self.result.remarks.add(remarks)
 
 

@@ -180,6 +180,23 @@ def test_rows_that_another_file_has_too_count_once_and_are_told(tmp_path: Path, 
     assert (later.trajectories, later.notes) == (1, [told])
 
 
+def test_a_copy_under_another_name_is_told_where_sessions_are_named_by_their_file(
+    tmp_path: Path, store: Store
+) -> None:
+    names = ("run", "other", "copy", "again")
+    files = dict(zip(names, (tmp_path / f"{name}.jsonl" for name in names), strict=True))
+    for name, questions in zip(names, ("ab", "ac", "ba", "ab"), strict=True):
+        files[name].write_text("".join(map(_answered, questions)), encoding="utf-8")
+    told = "{}: says to the word what {} says, and counts beside it; if it is a copy, `coaudit forget` it"
+    assert take(store, files["run"], files["other"]).notes == []
+    copied = take(store, files["copy"])
+    assert (copied.trajectories, copied.notes) == (2, [told.format(files["copy"], files["run"])])
+    assert take(store, files["again"], condition="a second run").notes == []
+    more = tmp_path / "more.jsonl"
+    more.write_text(files["run"].read_text())
+    assert take(store, more, condition="a second run").notes == [told.format(more, files["again"])]
+
+
 def test_of_many_files_that_say_the_same_some_are_named(tmp_path: Path, store: Store) -> None:
     """One folder for each of 1,500 runs told 1,499 times of the greeting that all have."""
     for n in range(8):
