@@ -447,6 +447,7 @@ def test_a_label_outside_the_samples_leaves_the_weights_of_the_others_alone(tmp_
     assert page["outside_the_samples"]["population"] == "labelled units outside the samples, unweighted"
 
 
+@pytest.mark.long
 def test_a_rate_leaves_out_labels_from_outside_the_samples_and_says_so(tmp_path: Path) -> None:
     store = labelled(tmp_path, UNEVEN, probability=CHANCES)
     (row,) = rates.rates(store)
@@ -820,6 +821,7 @@ def test_corrected_rates_of_instances_take_each_run_of_one_for_itself(tmp_path: 
     assert row["reason"] is None and row["p_value"] is not None
 
 
+@pytest.mark.long
 def test_a_rate_says_how_many_labels_lie_beyond_what_the_judge_was_asked_about(tmp_path: Path) -> None:
     # Of the four sessions that the judge saw one is found by ann: 1/4, whatever she says of the other two.
     found = runs(tmp_path, 6)

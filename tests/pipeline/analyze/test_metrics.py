@@ -209,6 +209,7 @@ def test_a_silent_party_makes_the_released_entropy_0_whatever_the_labels_are(
         assert (single.value, single.answered, single.bound_high) == (0, 0.5, 0)
 
 
+@pytest.mark.long
 def test_a_group_of_silent_parties_needs_no_rating_as_released(store: Store, study: Study) -> None:
     study.add((AGENT, "One"), condition="silent")
     name = study.add((AGENT, "One"), (USER, "Two"))
@@ -271,6 +272,7 @@ def test_where_nobody_takes_the_initiative_the_released_entropy_is_0_and_equatio
     assert [(m.value, m.note) for m in each[:3]] == [(0, "nobody took the initiative")] * 2 + [(0, None)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lacking", ["nothing", "unclear", "error"])
 def test_a_unit_without_an_answer_is_missing_and_bounded(store: Store, study: Study, lacking: str) -> None:
     name = study.add((AGENT, "One"), (USER, "Two"), (AGENT, "Three"), (USER, "Four"))

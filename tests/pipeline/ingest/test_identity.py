@@ -180,6 +180,7 @@ def test_rows_that_another_file_has_too_count_once_and_are_told(tmp_path: Path, 
     assert (later.trajectories, later.notes) == (1, [told])
 
 
+@pytest.mark.long
 def test_a_copy_under_another_name_is_told_where_sessions_are_named_by_their_file(
     tmp_path: Path, store: Store
 ) -> None:

@@ -127,6 +127,7 @@ def test_spaces_around_a_name_make_no_other_rater(store: Store) -> None:
     assert "rater 'gold' is a human's name" in wrong.reason
 
 
+@pytest.mark.long
 def test_a_name_is_of_one_kind_until_what_it_said_is_taken_back(store: Store) -> None:
     first = verdict(NAME, 2, "initiative", "yes", rater="ann")
     assert rate(store, [first]).imported == 1

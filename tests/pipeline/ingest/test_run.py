@@ -50,6 +50,7 @@ def everything(store: Store) -> list[dict[str, object]]:
     return rows(store, "SELECT * FROM trajectories ORDER BY id")
 
 
+@pytest.mark.long
 def test_conversations_that_say_the_same_are_one_trajectory(tmp_path: Path, store: Store) -> None:
     turns = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Good morning"}]
     file = tmp_path / "chats.jsonl"
@@ -112,6 +113,7 @@ def test_two_logs_with_one_beginning_that_part_are_two_trajectories(tmp_path: Pa
     assert document(store) == before
 
 
+@pytest.mark.long
 def test_one_folder_name_under_two_conditions_is_two_trajectories(tmp_path: Path, store: Store) -> None:
     session(tmp_path / "planning" / NAME)
     session(tmp_path / "baseline" / NAME, Log(began=BEGAN + timedelta(hours=1)).finish())
@@ -244,6 +246,7 @@ def test_a_copy_that_finds_the_disk_full_ends_the_run_and_leaves_the_room_that_i
     assert take(store, tmp_path, copy=True).trajectories == 1
 
 
+@pytest.mark.long
 def test_a_copy_that_was_never_finished_goes_a_day_later(
     tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -591,6 +594,7 @@ def test_references_given_later_are_said_with_what_they_measure_and_a_folder_wit
     assert f"{references}: {measured}" in taken.err
 
 
+@pytest.mark.long
 def test_a_game_is_known_for_a_copy_when_the_record_that_goes_on_from_it_comes(
     tmp_path: Path, store: Store
 ) -> None:

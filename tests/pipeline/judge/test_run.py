@@ -141,6 +141,7 @@ def test_another_name_for_the_same_question_is_answered_from_the_ledger(
     assert {r.rater for r in held(workspace)} == {"hosted_vllm/judge", "second"}
 
 
+@pytest.mark.long
 def test_the_same_words_twice_in_a_trajectory_are_asked_once(
     coaudit: Coaudit, workspace: Path, endpoint: Endpoint
 ) -> None:

@@ -179,6 +179,7 @@ def test_the_published_table_is_reproduced(
         assert means(trajectories, penalty)["reward"] == pytest.approx(value, abs=5e-7)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("penalty", "better", "ties", "mean", "total"),
     [

@@ -58,6 +58,7 @@ def test_what_names_no_span_and_no_kind_is_refused_and_the_rest_is_kept(tmp_path
     assert len(items) == 2 + 20 + 1
 
 
+@pytest.mark.long
 def test_a_table_of_traces_gives_what_their_files_give_and_the_scores(
     tmp_path: Path, coaudit: Coaudit
 ) -> None:
