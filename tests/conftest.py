@@ -13,11 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from tests.servers import object_store
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = Path(os.environ.get("COAUDIT_SHARED", ROOT.parent / "shared"))
+
+# An example has no time limit: a machine busy with other work would fail what is right.
+settings.register_profile("busy", deadline=None)
+settings.load_profile("busy")
 
 
 @dataclass(frozen=True)

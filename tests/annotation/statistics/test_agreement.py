@@ -324,7 +324,7 @@ def test_the_macro_mean_says_how_many_codes_it_rests_on() -> None:
 MATRICES = arrays(np.int64, st.tuples(st.integers(2, 25), st.integers(2, 4)), elements=st.integers(-1, 3))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(MATRICES, st.sampled_from(["nominal", "ordinal", "interval"]))
 def test_alpha_equals_the_krippendorff_package(matrix: Any, level: Any) -> None:
     row = one("krippendorff_alpha", matrix, "0123", level=level, resamples=20)
@@ -338,7 +338,7 @@ def test_alpha_equals_the_krippendorff_package(matrix: Any, level: Any) -> None:
 
 
 @pytest.mark.library
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(arrays(np.int64, st.tuples(st.integers(1, 25), st.integers(2, 4)), elements=st.integers(0, 3)))
 def test_fleiss_kappa_equals_statsmodels_on_complete_ratings(matrix: Any) -> None:
     from statsmodels.stats.inter_rater import aggregate_raters, fleiss_kappa
@@ -353,7 +353,7 @@ def test_fleiss_kappa_equals_statsmodels_on_complete_ratings(matrix: Any) -> Non
 
 @pytest.mark.long
 @pytest.mark.library
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(arrays(np.int64, st.tuples(st.integers(1, 25), st.just(2)), elements=st.integers(0, 3)))
 def test_cohens_kappas_equal_scikit_learn(matrix: Any) -> None:
     from sklearn.metrics import cohen_kappa_score
@@ -367,7 +367,7 @@ def test_cohens_kappas_equal_scikit_learn(matrix: Any) -> None:
         assert row.value == (None if np.isnan(expected) else pytest.approx(expected))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(MATRICES, st.booleans())
 def test_an_interval_holds_the_value_and_has_some_width(matrix: Any, clustered: Any) -> None:
     clusters = np.arange(len(matrix)) // 2 if clustered else None

@@ -230,7 +230,7 @@ P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=30)
 
 @pytest.mark.long
 @pytest.mark.library
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(P_VALUES, st.sampled_from(get_args(Method)))
 def test_adjusted_p_values_equal_statsmodels(p_values: list[float], method: Method) -> None:
     from statsmodels.stats.multitest import multipletests

@@ -182,7 +182,7 @@ SAMPLES = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(SAMPLES, SAMPLES, st.booleans())
 def test_limits_hold_the_value_and_never_leave_what_is_possible(
     first: list[tuple[float, int, int]], second: list[tuple[float, int, int]], clustered: bool

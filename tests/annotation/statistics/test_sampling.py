@@ -48,7 +48,7 @@ def test_units_are_drawn_as_often_as_their_inclusion_says() -> None:
     assert drawn / 4000 == pytest.approx(inclusion, abs=0.03)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(1, 60), st.data())
 def test_a_sample_is_never_larger_than_its_probabilities_sum_to(n: int, data: Any) -> None:
     inclusion = np.array(data.draw(st.lists(st.floats(0, 1), min_size=n, max_size=n)))
