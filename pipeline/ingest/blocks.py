@@ -7,16 +7,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ...schemas import Measure, Quarantined, Trajectory
-from ..store.columns import Columns, Tables
+from ..store.columns import Columns, Tables, together
 from ..systems import ReadOptions, References, Span, merge
 from . import sources as provenance
-from .identity import may_be_one
 from .measure import own_measures
 from .remarks import Remarks
 from .sources import Place
 
 BLOCK_EVENTS = 20_000
 """A block is full with so many events; a trajectory is never cut."""
+LOOSE_EVENTS = 2_000
+"""With so many, trajectories become tables: as objects they take more memory."""
 _UNFIT = (ValueError, TypeError, OverflowError, RecursionError)
 """What is raised for a value that no column holds."""
 
@@ -87,18 +88,24 @@ class _Making:
     """A block that is not full yet."""
 
     references: Mapping[str, References]
-    trajectories: dict[str, tuple[Trajectory, list[Measure], int]] = field(default_factory=dict)
-    names: dict[str, list[str]] = field(default_factory=dict)
+    heads: dict[str, Head] = field(default_factory=dict)
+    names: dict[str, list[Head]] = field(default_factory=dict)
     quarantined: list[tuple[Quarantined, int]] = field(default_factory=list)
     columns: Columns = field(default_factory=Columns)
+    loose: list[tuple[Trajectory, list[Measure], int]] = field(default_factory=list)
+    """What is in the columns and in no table yet."""
+    tables: list[Tables] = field(default_factory=list)
     events: int = 0
 
     def meets(self, trajectory: Trajectory) -> bool:
-        """Whether what is here has to be stored first, since it may be the same session."""
-        if trajectory.id in self.trajectories:
+        """Whether what is here has to be stored first, since it may be the same session.
+
+        One that was heard and its folder may be one under ids that could not be the same.
+        """
+        if trajectory.id in self.heads:
             return True
-        others = self.names.get(trajectory.native_id, ())
-        return any(may_be_one(trajectory, self.trajectories[other][0]) for other in others)
+        alike = self.names.get(trajectory.native_id)
+        return alike is not None and (merge.was_heard(trajectory) or any(head.heard for head in alike))
 
     def add(self, trajectory: Trajectory, source: int) -> None:
         """Take a trajectory in, or quarantine it where it holds what is no JSON."""
@@ -108,31 +115,43 @@ class _Making:
         except _UNFIT as error:
             self._refuse(trajectory, source, error)
             return
-        self.trajectories[trajectory.id] = (trajectory, measures, source)
-        self.names.setdefault(trajectory.native_id, []).append(trajectory.id)
+        self.loose.append((trajectory, measures, source))
+        head = Head(
+            *(trajectory.id, trajectory.native_id, merge.was_heard(trajectory)),
+            *(source, Remarks.of(trajectory)),
+        )
+        self.heads[head.id] = head
+        self.names.setdefault(head.native_id, []).append(head)
         self.events += len(trajectory.events)
+        if self.columns.events >= LOOSE_EVENTS:
+            self._settle()
 
     def block(self, source: int | None) -> Block:
         """What came in. A trajectory that no table can hold is quarantined, alone."""
+        self._settle()
+        return Block(together(self.tables), list(self.heads.values()), self.quarantined, source)
+
+    def _settle(self) -> None:
+        """Make tables of what is loose."""
         try:
             tables = self.columns.tables()
+            self.columns.clear()
         except _UNFIT:
             tables = self._fitting()
-        heads = [
-            Head(t.id, t.native_id, merge.was_heard(t), source, Remarks.of(t))
-            for t, _, source in self.trajectories.values()
-        ]
-        return Block(tables, heads, self.quarantined, source)
+            self.columns = Columns()
+        self.tables.append(tables)
+        self.loose = []
 
     def _fitting(self) -> Tables:
         columns = Columns()
-        for key, (trajectory, measures, source) in list(self.trajectories.items()):
+        for trajectory, measures, source in self.loose:
             alone = Columns()
             try:
                 alone.add(trajectory, measures)
                 alone.tables()
             except _UNFIT as error:
-                del self.trajectories[key]
+                head = self.heads.pop(trajectory.id)
+                self.names[head.native_id].remove(head)
                 self._refuse(trajectory, source, error)
             else:
                 columns.add(trajectory, measures)

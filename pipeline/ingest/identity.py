@@ -89,12 +89,6 @@ def content_of(connection: duckdb.DuckDBPyConnection, path: str, contents: Mappi
     return noted[0][0] if noted else contents.get(path)
 
 
-def may_be_one(trajectory: Trajectory, other: Trajectory) -> bool:
-    """Whether two may be a session heard and its folder under ids that could not be the same."""
-    known_live = merge.was_heard(trajectory) or merge.was_heard(other)
-    return known_live and trajectory.native_id == other.native_id and trajectory.id != other.id
-
-
 def _same_session(store: Store, connection: duckdb.DuckDBPyConnection, trajectory: Trajectory) -> str | None:
     """The id of a stored trajectory that is the same session, of which one was heard and one logged.
 

@@ -82,10 +82,14 @@ class Columns:
     """Trajectories in the making of tables; each comes in whole."""
 
     def __init__(self) -> None:
+        self._hashes: set[str] = set()
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all but which states came in: those who have the tables have them."""
         self._columns: dict[str, list[list[Any]]] = {
             name: [[] for _ in schema] for name, schema in SCHEMAS.items()
         }
-        self._hashes: set[str] = set()
         self.events = 0
 
     def add(self, trajectory: Trajectory, measures: Iterable[Measure] = ()) -> None:

@@ -27,7 +27,7 @@ from coaudit.pipeline.systems.base import Span, line_spans, numbered_lines
 from coaudit.pipeline.systems.cogym.generate import generate
 from coaudit.pipeline.systems.formats import mapped
 from coaudit.pipeline.systems.registry import system_of
-from coaudit.schemas import Trajectory
+from coaudit.schemas import JsonValue, Trajectory, content_hash
 from tests.pipeline.stores import made, rows, take
 
 MAPPING = """
@@ -356,18 +356,27 @@ print(signal.SIGINT in blocked, signal.SIGINT in own)
     assert done.stdout == "True False\n"
 
 
-def test_a_trajectory_that_no_table_holds_costs_no_other(tmp_path: Path) -> None:
+@pytest.mark.parametrize("at_once", [1, 7, blocks.LOOSE_EVENTS])
+def test_a_trajectory_that_no_table_holds_costs_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    monkeypatch.setattr(blocks, "LOOSE_EVENTS", at_once)
     read = list(blocks.blocks([_reading(difficult(tmp_path / "calls.jsonl", 22))], {}))
     (whole,) = [block for block in read if block.tables["trajectories"].num_rows > 5]
     making = blocks._Making({})
+    state: JsonValue = {"weather": "rain"}
+    key = content_hash(state)
     for position, one in enumerate(_trajectories(whole)):
-        if position == 3:
-            event = one.events[0].model_copy(update={"text": "half a sign: \ud83d"})
-            one = one.model_copy(update={"events": (event, *one.events[1:])})
-        making.add(one, 0)
+        text = "half a sign: \ud83d" if position == 3 else one.events[0].text
+        # A state that comes in with what is refused is there for the others.
+        shown, states = ({"public": key}, {key: state}) if position >= 3 else ({}, {})
+        event = one.events[0].model_copy(update={"text": text, "states": shown})
+        log = one.model_copy(update={"events": (event, *one.events[1:]), "states": states})
+        making.add(log, 0)
     block = making.block(0)
     assert block.tables["trajectories"].num_rows == len(block.heads) == len(whole.heads) - 1
     assert [q.reason.split(":")[0] for q, _ in block.quarantined] == ["cannot be stored"]
+    assert set(block.tables["states"]["hash"].to_pylist()) == {key}
 
 
 @pytest.mark.parametrize("value", [{1, 2}, object(), 1j])
