@@ -232,6 +232,11 @@ def summary(page: dict[str, Any]) -> Summary:
         "kappa: Cohen's, of the judge and a person (the mean over people, or settled labels by gold), "
         "on a scale with quadratic weights; intervals of 95 %. All coefficients and errors: --full.",
     ]
+    for label, codes in _one_of_many(labelled).items():
+        foot.append(
+            f"sensitivity, specificity: of the label {label} against all others where codes have more than "
+            f"two ({', '.join(codes)}); of each label: --full."
+        )
     if bare:
         some = f"{len(bare)} codes have no unit that" if len(bare) > 1 else "one code has no unit that"
         foot.insert(0, f"{some} people and the judge both labelled: {', '.join(bare)}; `coaudit sample`.")
@@ -242,6 +247,15 @@ def summary(page: dict[str, Any]) -> Summary:
         rows=tuple(_summary_row(code) for code in labelled),
         foot=(*(f"{c['code']}, {line}" for c in page["codes"] for line in drift.lines(c["drift"])), *foot),
     )
+
+
+def _one_of_many(codes: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
+    """Label -> those codes with more than two labels of which the short page shows it alone."""
+    shown: dict[str, list[str]] = {}
+    for code in codes:
+        if len(code["confusion"]["labels"]) > 2:
+            shown.setdefault(code["positive"], []).append(code["code"])
+    return shown
 
 
 def _summary_row(code: dict[str, Any]) -> tuple[str, ...]:

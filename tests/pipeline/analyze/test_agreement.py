@@ -758,6 +758,20 @@ def test_sets_are_of_those_who_rated_most_codes_whichever_comes_first(tmp_path: 
 
 
 @pytest.mark.long
+def test_the_short_page_on_a_judge_says_of_which_of_three_labels_sensitivity_is(tmp_path: Path) -> None:
+    found = runs(tmp_path, 4)
+    for book, letters in (("first", "yynn"), ("kind", "1123")):
+        said(found, book, {(rater, "late"): letters for rater in ("judge", "ann")})
+    (told,) = [line for line in _foot(found, "judge") if line.startswith("sensitivity")]
+    assert told.startswith("sensitivity, specificity: of the label 1 against all others")
+    assert not [line for line in _foot(found, "judge", "first") if line.startswith("sensitivity")]
+
+
+def _foot(store: Store, judge: str, *names: str) -> tuple[str, ...]:
+    return validate.summary(validate.validate(store, judge, names)).foot
+
+
+@pytest.mark.long
 def test_people_on_a_scale_are_told_by_how_far_they_differ(tmp_path: Path) -> None:
     found = runs(tmp_path, 4)
     said(found, "scale", {("ann", "late"): "1123", ("bob", "late"): "1223"})
