@@ -198,6 +198,27 @@ def test_a_copy_under_another_name_is_told_where_sessions_are_named_by_their_fil
     assert take(store, more, condition="a second run").notes == [told.format(more, files["again"])]
 
 
+@pytest.mark.long
+def test_a_run_that_does_the_same_and_of_which_another_thing_comes_is_no_copy(
+    tmp_path: Path, store: Store
+) -> None:
+    """Three attempts at one task, as an agent without times logs them: the same command, twice in vain."""
+    for n, answer in enumerate(("Error: no such file", "a.py", "Error: no such file")):
+        call = {"id": "c", "type": "function", "function": {"name": "ls", "arguments": "{}"}}
+        said = [
+            {"role": "user", "content": "Look."},
+            {"role": "assistant", "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "c", "content": answer},
+        ]
+        (tmp_path / f"{n}.json").write_text(json.dumps({"id": f"attempt {n}", "messages": said}))
+    taken = take(store, *(tmp_path / f"{n}.json" for n in range(3)))
+    first, last = tmp_path / "0.json", tmp_path / "2.json"
+    assert taken.trajectories == 3
+    assert [note.partition(", and counts")[0] for note in taken.notes] == [
+        f"{last}: says to the word what {first} says"
+    ]
+
+
 def test_of_many_files_that_say_the_same_some_are_named(tmp_path: Path, store: Store) -> None:
     """One folder for each of 1,500 runs told 1,499 times of the greeting that all have."""
     for n in range(8):
