@@ -6,12 +6,13 @@ import ast
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ....schemas import Action, JsonValue
 from ....schemas.trajectory import EventKind
-from ..base import ReadOptions
+from ..base import ReadOptions, expect
 from . import marks
 from .inputs import plain
 from .mapped_values import is_name, iso_of, seconds_of, texted
@@ -69,7 +70,7 @@ class MappedSessions:
         self.tells_state = bool(event.state or event.result)
         self.result, self.command = at(event.result), at(event.command)
         self.action, self.status, self.error = at(event.action), at(event.status), at(event.error)
-        self.seq = at(event.seq) if event.seq else None
+        self.seq = _whole(at(event.seq)) if event.seq else None
         self.id = at(event.id) if event.id else None
         paths = [event.arguments] if isinstance(event.arguments, str) else event.arguments or []
         self.arguments = [(path.rpartition(".")[2].strip("[]"), at(path)) for path in paths]
@@ -277,6 +278,19 @@ def _of_file(path: str, source: str) -> Getter | None:
 def _timed(at: Getter, written: str | None) -> Getter:
     """The time that stands there, as ISO 8601 where the mapping says how it is written."""
     return at if written is None else lambda event: iso_of(at(event), written)
+
+
+def _whole(at: Getter) -> Getter:
+    """The whole number that stands there, also where it went through a table, or else what stands there."""
+
+    def whole(event: Any) -> Any:
+        value = at(event)
+        if type(value) is not int:
+            with suppress(ValueError):
+                return expect(value, int, "seq")
+        return value
+
+    return whole
 
 
 def _numbered(at: Getter, values: dict[str, float]) -> Getter:

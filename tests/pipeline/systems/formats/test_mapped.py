@@ -236,6 +236,29 @@ def test_a_number_of_an_event_fits_its_column(tmp_path: Path) -> None:
     ]
 
 
+COLUMNS = """
+[trajectory]
+native_id = "session"
+[event]
+role = "who"
+text = "said"
+seq = "n"
+[roles]
+bot = "agent"
+"""
+
+
+def test_a_cell_that_is_no_number_costs_its_own_row_alone(tmp_path: Path) -> None:
+    """A column with it in is one of texts, and one with a half in is one of fractions."""
+    for name, odd in (("word", "x"), ("half", "1.5"), ("below", "-1")):
+        table = tmp_path / f"{name}.csv"
+        table.write_text(f"session,n,who,said\na,2,bot,Done.\na,{odd},user,So?\na,1,user,To Ulm.\n")
+        found, wrong = read("mapped", table, map=COLUMNS)
+        assert [(e.seq, e.text) for e in found[0].events] == [(1, "To Ulm."), (2, "Done.")]
+        assert [item.line for item in wrong] == [3]
+        assert wrong[0].reason.startswith("seq: expected a whole number from 0 to 2147483647, got ")
+
+
 def test_a_number_is_one_events_wherever_the_other_stands(tmp_path: Path) -> None:
     named = MAP.replace('seq = "log[].n"', 'seq = "log[].n"\nid = "log[].id"')
     log = [{**event(n, "user", "Ada", f"Part {place}"), "id": place} for place, n in enumerate((2, 3, 2))]
