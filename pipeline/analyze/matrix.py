@@ -14,7 +14,7 @@ from ...annotation.statistics.intervals import MISSING, Floats, Ints
 from ...schemas import FIELDS, GOLD, Codebook
 from .. import codebooks
 from ..errors import UsageError
-from ..store import Selection, Store, execute
+from ..store import Selection, Store, day_of, execute
 from .designs import Design
 
 DAY = "day"
@@ -203,7 +203,7 @@ def keys_of(connection: duckdb.DuckDBPyConnection, by: Sequence[str]) -> list[tu
         if name in FIELDS:
             keys.append((name, f"t.{name}"))
         elif name == DAY and name not in tags:
-            keys.append((name, "left(t.started, 10)"))
+            keys.append((name, day_of("t.started")))
         elif name in tags:
             path = name.replace('"', '\\"').replace("'", "''")
             keys.append((name, f"json_extract_string(t.tags, '$.\"{path}\"')"))

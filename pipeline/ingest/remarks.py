@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from ...schemas import JsonValue, Trajectory
 from ...schemas.text import shortened
@@ -28,6 +29,11 @@ class Remarks:
     answered: int = 0
     untold: int = 0
     alike: int = 0
+    timed: int = 0
+    undated: int = 0
+    """Times that are no ISO 8601."""
+    undated_as: str = ""
+    """The first of them."""
 
     @classmethod
     def of(cls, trajectory: Trajectory) -> Remarks:
@@ -45,6 +51,11 @@ class Remarks:
         texts = [event["text"] for event in events if event["kind"] == "message"]
         self.messages += len(texts)
         self.wordless += sum(not text for text in texts)
+        times = [event["time"] for event in events if event["time"]]
+        undated = [time for time in times if not _is_iso(time)]
+        self.timed += len(times)
+        self.undated += len(undated)
+        self.undated_as = self.undated_as or next(iter(undated), "")
         for event in events:
             if (states := event["states"]) and "public" in states and event["kind"] in ("action", "finish"):
                 self._result(event["status"], trajectory.states.get(states["public"]))
@@ -58,6 +69,9 @@ class Remarks:
         self.answered += other.answered
         self.untold += other.untold
         self.alike += other.alike
+        self.timed += other.timed
+        self.undated += other.undated
+        self.undated_as = self.undated_as or other.undated_as
 
     def drop(self, other: Remarks) -> None:
         """Take out what was counted of a trajectory that another version replaces."""
@@ -68,6 +82,8 @@ class Remarks:
         self.answered -= other.answered
         self.untold -= other.untold
         self.alike -= other.alike
+        self.timed -= other.timed
+        self.undated -= other.undated
 
     def _result(self, status: str | None, state: JsonValue) -> None:
         self.answered += 1
@@ -84,6 +100,13 @@ class Remarks:
                 f"none of the {self.messages} messages has a text: rules and judges see blanks. `text` of a "
                 "mapping (--map) says where it stands"
             )
+        if self.undated:
+            times = "time is" if self.undated == 1 else "times are"
+            yield (
+                f"{self.undated} of {self.timed} {times} not ISO 8601, such as "
+                f"{shortened(self.undated_as, NAME)!r}: days and durations leave them out. [constants] "
+                "time_format of a mapping (--map) says how they are written"
+            )
         if self.untold:
             looks = f" ({self.alike} of them read like errors)" if self.alike else ""
             yield (
@@ -99,3 +122,11 @@ class Remarks:
         shown = [shortened(" ".join(name.split()), NAME) for name, _ in named]
         names = ", ".join(shown) + (f" and {more} more" if more else "")
         return f"{kind} {names} ({events} event{'s' * (events != 1)})"
+
+
+def _is_iso(time: str) -> bool:
+    try:
+        datetime.fromisoformat(time)
+    except ValueError:
+        return False
+    return True

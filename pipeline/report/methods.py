@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...schemas import Rate
-from ..store import Selection, Store, dictionaries
+from ..store import Selection, Store, day_of, dictionaries
 from . import progress
 from .tables import Number, Table, count
 from .trust import METHODS
@@ -17,8 +17,8 @@ def facts(store: Store, only: Selection | None = None) -> tuple[tuple[str, str],
     """Label and value of what is in the workspace, its span of time and its age."""
     wanted, values = (only or Selection()).where()
     query = f"""
-        SELECT count(*) AS trajectories, coalesce(sum(n_events), 0)::BIGINT AS events, min(started) AS first,
-            max(ended) AS last
+        SELECT count(*) AS trajectories, coalesce(sum(n_events), 0)::BIGINT AS events,
+            min({day_of("started")}) AS first, max({day_of("ended")}) AS last
         FROM trajectories t WHERE {wanted}
     """
     with store.reading() as connection:
@@ -32,16 +32,12 @@ def facts(store: Store, only: Selection | None = None) -> tuple[tuple[str, str],
         ("Trajectories", f"{rows['trajectories']:,}"),
         ("Events", f"{rows['events']:,}"),
         ("Ratings", f"{ratings:,}"),
-        ("Sessions from", _day(rows["first"])),
-        ("to", _day(rows["last"])),
+        ("Sessions from", rows["first"] or "–"),
+        ("to", rows["last"] or "–"),
         ("Sources", f"{sources[0]:,}"),
         ("Last ingested", (sources[1] or "–")[:16].replace("T", " ")),
         ("Quarantined lines", f"{bad:,}"),
     )
-
-
-def _day(time: str | None) -> str:
-    return (time or "–")[:10]
 
 
 def contents(store: Store, only: Selection | None = None) -> Table:

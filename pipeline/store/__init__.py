@@ -3,7 +3,7 @@
 from .connection import AMONG, Row, delete, dictionaries, execute, first_row, insert, listed, texts
 from .database import Store
 from .memory import write_out
-from .selection import Selection
+from .selection import Selection, day_of
 from .workspace import Workspace
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "Selection",
     "Store",
     "Workspace",
+    "day_of",
     "delete",
     "dictionaries",
     "execute",

@@ -11,6 +11,11 @@ COLUMNS = ("system", "setting", "condition", "task", "agent", "agent_model")
 """Columns of `trajectories` that a selection can name values of."""
 
 
+def day_of(time: str) -> str:
+    """SQL: the day of a column of times; NULL where a log's own words for it are no date."""
+    return f"nullif(regexp_extract({time}, '^\\d{{4}}-\\d\\d-\\d\\d'), '')"
+
+
 @dataclass(frozen=True)
 class Selection:
     """Values wanted for each column (none: all), a span of days, and tags as `key=value`, of one key any.
@@ -39,9 +44,9 @@ class Selection:
         if self.ids:
             terms.append((f"{table}.id {AMONG}", [texts(self.ids)]))
         if self.since:
-            terms.append((f"{table}.started >= ?", [self.since]))
+            terms.append((f"{day_of(f'{table}.started')} >= ?", [self.since]))
         if self.until:
-            terms.append((f"left({table}.started, 10) <= ?", [self.until]))
+            terms.append((f"{day_of(f'{table}.started')} <= ?", [self.until]))
         values: dict[str, list[str]] = {}
         for tag in self.tags:
             key, _, value = tag.partition("=")

@@ -457,6 +457,28 @@ def test_two_versions_of_a_trajectory_in_one_run_are_counted_as_one(tmp_path: Pa
     assert rows(store, "SELECT count(*) AS n FROM events") == [{"n": 3}]
 
 
+def test_times_that_no_date_can_be_read_from_are_remarked_on(tmp_path: Path, store: Store) -> None:
+    file = tmp_path / "log.csv"
+    file.write_text(
+        "session,role,said,when\n1,user,Hello,2026-02-03T10:00:00Z\n1,agent,Hi,2026-02-03 10:00\n"
+        "2,user,Hello,10:00\n2,agent,Hi,about noon\n"
+    )
+    mapping = """
+        [trajectory]
+        native_id = "session"
+        [event]
+        role = "role"
+        text = "said"
+        time = "when"
+    """
+    result = take(store, file, system="mapped", map=mapping)
+    assert (result.trajectories, result.quarantined) == (2, [])
+    assert [note for note in result.remarks.notes() if "ISO" in note] == [
+        "2 of 4 times are not ISO 8601, such as '10:00': days and durations leave them out. [constants] "
+        "time_format of a mapping (--map) says how they are written"
+    ]
+
+
 def test_messages_without_any_text_are_remarked_on(tmp_path: Path, store: Store) -> None:
     file = tmp_path / "log.csv"
     file.write_text("session,who,what\n1,user,Hello\n1,bot,Hi\n")

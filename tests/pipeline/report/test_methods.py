@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from coaudit.pipeline.analyze import rates
+from coaudit.pipeline.analyze.metrics import metrics
 from coaudit.pipeline.report import methods, progress
-from coaudit.pipeline.store import Store
+from coaudit.pipeline.store import Selection, Store
 from coaudit.schemas import Event, Participant, Trajectory
 from tests.pipeline.stores import holding, rate, verdict
 
@@ -78,3 +79,26 @@ def test_the_estimators_that_are_named_are_those_of_the_rates(tmp_path: Path) ->
     (sentence,) = [line for line in text if line.startswith("Corrected rates in this report")]
     assert names and all(name.replace("_", " ") in sentence for name in names if name)
     assert not any("Corrected rates in" in line for line in methods.words(store, ["m"]))
+
+
+def test_sessions_lie_between_days_whatever_else_logs_give_as_a_time(tmp_path: Path) -> None:
+    """`10:00` comes before every day, and `yesterday` after them."""
+    times = ("10:00", "2026-02-03T10:00:00Z", "2026-02-05 09:00", "yesterday", None)
+    bot = (Participant(name="Bot", kind="agent"),)
+    runs = [
+        Trajectory(
+            id=f"s{i}",
+            native_id=f"s{i}",
+            source="log",
+            system="lab",
+            participants=bot,
+            events=(Event(seq=0, actor="Bot", kind="message", text="Hello.", time=time),),
+        )
+        for i, time in enumerate(times)
+    ]
+    store = holding(tmp_path / "workspace", runs)
+    told = dict(methods.facts(store))
+    assert (told["Sessions from"], told["to"]) == ("2026-02-03", "2026-02-05")
+    assert dict(methods.facts(store, Selection(since="2026-02-04")))["Trajectories"] == "1"
+    days = {row.group["day"] for row in metrics(store, by=("day",)) if row.group}
+    assert days == {None, "2026-02-03", "2026-02-05"}
