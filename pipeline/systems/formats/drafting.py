@@ -360,9 +360,11 @@ def _roles(made: Guess) -> Iterator[str]:
     if made.came:
         yield "\n[[roles]]    # what came of an action is said by nobody, whoever's name it bears"
         yield f'where = {{ {quoted(made.came)} = "*" }}\nkind = "environment"\nactor = "environment"'
-        for role in made.roles:
-            where = f"{quoted(several(made.event['role'])[0])} = {quoted(role.name)}"
-            yield f'[[roles]]\nwhere = {{ {where} }}\nkind = "{role.kind}"'
+        yield from _each_role(made)
+        return
+    if made.calling:
+        yield "\n# a call of a tool is the agent's who made it"
+        yield from _each_role(made)
         return
     told = [role for role in made.roles if made.shape != "messages" or not role.shipped]
     if not told or made.turns_about:
@@ -375,6 +377,16 @@ def _roles(made: Guess) -> Iterator[str]:
         yield f"{_key(role.name)} = {quoted(role.kind)}    # {role.count} times{mark}"
     if len(made.roles) > MANY:
         yield '"*" = "agent"    # whoever else there is'
+
+
+def _each_role(made: Guess) -> Iterator[str]:
+    """A rule for each role; a call is made by the agent who says most."""
+    agents = [one for one in made.roles if one.kind == "agent" and one.name not in made.calling]
+    for role in made.roles:
+        where = f"{quoted(several(made.event['role'])[0])} = {quoted(role.name)}"
+        yield f'[[roles]]\nwhere = {{ {where} }}\nkind = "{role.kind}"'
+        if agents and role.name in made.calling:
+            yield f"actor = {quoted(max(agents, key=lambda one: one.count).name)}"
 
 
 def _actions(made: Guess) -> Iterator[str]:

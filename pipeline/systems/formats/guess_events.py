@@ -36,7 +36,7 @@ from .guess_names import (
     time_formats,
 )
 from .guess_records import events_of, items_in, value_at
-from .guess_roles import Role, role_of, roles_of
+from .guess_roles import Role, is_call, role_of, roles_of
 from .paths import getter
 from .survey import PathSeen, Survey
 
@@ -104,6 +104,7 @@ def of_events(made: Guess, seen: Survey, inside: str) -> None:
             made.speech = [name for name in done if name.lower() in SPEECH]
             take("arguments", named(paths, NAMES["arguments"], inside))
             made.came = _came(seen, inside, role.path, str(made.event["action"]))
+            _of_calls(made, seen, inside, role.path)
     times = named(paths, NAMES["time"], inside)
     if not take("time", [one for one in times if is_time(one)]):
         _of_times(made, times, seen, inside)
@@ -121,6 +122,18 @@ def _of_times(made: Guess, times: list[PathSeen], seen: Survey, inside: str) -> 
             if len(formats) == 1:
                 made.event["time"] = one.path
             return
+
+
+def _of_calls(made: Guess, seen: Survey, inside: str, role: str) -> None:
+    """Events that are called `tool_call` and do something are the agent's own."""
+    done, who = (getter(path.removeprefix(inside)) for path in (str(made.event["action"]), role))
+    acting = {str(who(event)) for event in events_of(seen, inside.removesuffix("[]."), inside) if done(event)}
+    made.calling = [
+        one.name
+        for one in made.roles
+        if one.kind == "environment" and one.name in acting and is_call(one.name)
+    ]
+    made.roles = [replace(one, kind="agent") if one.name in made.calling else one for one in made.roles]
 
 
 def _came(seen: Survey, inside: str, role: str, action: str) -> str | None:

@@ -50,6 +50,8 @@ class Guess:
     """Path of these; it is the events' time where there is one way to read them."""
     came: str | None = None
     """Path of what only events have that say what came of an action, under the name of whoever acted."""
+    calling: list[str] = field(default_factory=list)
+    """Roles that are a call's name, such as `tool_call`: what they do, the agent does."""
     bots: str | None = None
     """Path of what only bots have, where the names of people and bots say nothing."""
     bots_are: bool = False

@@ -94,6 +94,12 @@ def _words(name: str) -> set[str]:
     return {re.sub(r"\W", "", name.lower()), *_parts(name)}
 
 
+def is_call(name: str) -> bool:
+    """Whether a role is called as a call of a tool is, which an agent made, and not as what came of it."""
+    words = _words(name)
+    return bool({"call", "use", "invocation"} & words) and not {"result", "output", "response", "end"} & words
+
+
 def roles_of(names: Iterable[tuple[str, int]]) -> list[Role]:
     """What each name is taken for. Of two that say nothing, the first is a human and the second an agent."""
     roles = [role_of(name, count) for name, count in names]

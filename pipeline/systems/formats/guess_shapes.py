@@ -21,12 +21,13 @@ from .guess_names import (
     is_label,
     is_said,
     is_speaker,
+    is_tool_name,
     named,
 )
 from .guess_records import events_of, items_in, repeats, value_at
 from .guess_roles import Role, role_of, roles_of
 from .guess_text import FENCED, PATTERNS, SPEAKERS, fenced, pattern_of, speakers
-from .paths import expression, several
+from .paths import expression, getter, several
 from .survey import PathSeen, Survey
 from .turns import is_texts
 
@@ -63,7 +64,13 @@ def of_list(made: Guess, seen: Survey, path: str) -> None:
     written = in_dialect(seen, path)
     if written:
         made.shape, made.roles = "messages", roles_of(written.items())
-    elif chat and roles and known > 0.95 * sum(roles.values.values()) and not _telling_names(seen, inside):
+    elif (
+        chat
+        and roles
+        and known > 0.95 * sum(roles.values.values())
+        and not _telling_names(seen, inside)
+        and not _calls_aside(seen, inside)
+    ):
         made.shape = "messages"
         made.roles = roles_of(roles.values.items())
     else:
@@ -122,6 +129,18 @@ def _telling_names(seen: Survey, inside: str) -> bool:
     names, roles = names_and_roles(seen, inside, f"{inside}name", f"{inside}role")
     return (
         len(names) > len(roles) and "tool" not in roles and sum(names.values()) > 0.6 * _count(seen, inside)
+    )
+
+
+def _calls_aside(seen: Survey, inside: str) -> bool:
+    """Whether agents' messages name what was done in a field of their own, which chat APIs do not have."""
+    if f"{inside}tool_calls" in seen.paths:
+        return False
+    names = [one for one in named(seen.paths, NAMES["action"], inside, depth=0) if one.only("text")]
+    done = [getter(one.path.removeprefix(inside)) for one in names if is_tool_name(one)]
+    return any(
+        role_of(str(event.get("role"))).kind == "agent" and any(at(event) for at in done)
+        for event in (events_of(seen, inside.removesuffix("[]."), inside) if done else ())
     )
 
 
@@ -200,7 +219,7 @@ def of_messages(made: Guess, seen: Survey) -> bool:
         content = seen.paths.get(f"{inside}content")
         if role is None or content is None or not set(role.values) <= CHAT or not role.values:
             continue
-        if _is_numbered(role, seen):
+        if _is_numbered(role, seen) or (not inside and _calls_aside(seen, inside)):
             continue
         if content.kinds["list"] or f"{inside}tool_calls" in seen.paths or "tool" in role.values:
             made.shape, made.at, made.each = "messages", inside.removesuffix(".") or None, True

@@ -354,3 +354,42 @@ def test_a_table_of_western_windows_is_drafted_with_its_encoding(tmp_path: Path)
     ):
         path.write_bytes(content)
         assert "encoding" not in draft(path).text
+
+
+def test_a_call_under_the_name_of_its_event_is_the_agents(tmp_path: Path) -> None:
+    given = ("user_message", "tool_call", "tool_call_output", "assistant_message")
+    fields = (
+        {"content": said(0)},
+        {"tool": "ls", "args": {"at": "."}},
+        {"tool": "ls", "output": said(1)},
+        {"content": said(2)},
+    )
+    rows = [
+        {"session": f"s{n}", "at": f"2026-02-03T10:00:0{k}Z", "type": kind, **fields[k]}
+        for n in range(3)
+        for k, kind in enumerate(given)
+    ]
+    first = drafted(as_lines(tmp_path / "stream.jsonl", rows))[0]
+    assert [(event.actor, event.kind) for event in first.events] == [
+        *(("user_message", "message"), ("assistant_message", "action"), ("assistant_message", "message")),
+    ]
+    assert [s["observation"] for s in first.states.values()] == [said(1)]  # type: ignore[index, call-overload]
+    assert {p.name for p in first.participants if p.kind == "agent"} == {"assistant_message"}
+
+
+def test_a_call_that_stands_beside_a_messages_role_is_not_lost(tmp_path: Path) -> None:
+    call = {"content": None, "tool_name": "ls", "tool_args": {"at": "."}}
+    talk: list[dict[str, object]] = [
+        {"role": "user", "content": said(0), "tool_name": None},
+        {"role": "assistant", **call},
+        {"role": "tool", "content": said(1)},
+        {"role": "assistant", "content": said(2)},
+    ]
+    rows = [{"session_id": f"s{n}", **one} for n in range(3) for one in talk]
+    lists = [{"id": f"s{n}", "messages": talk} for n in range(3)]
+    for path in (as_lines(tmp_path / "rows.jsonl", rows), as_json(tmp_path / "lists.json", lists)):
+        first = drafted(path)[0]
+        assert [(event.actor, event.kind) for event in first.events] == [
+            *(("user", "message"), ("assistant", "action"), ("assistant", "message")),
+        ]
+        assert [e.action.arguments for e in first.events if e.action] == [{"at": "."}]
