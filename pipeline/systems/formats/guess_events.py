@@ -94,15 +94,18 @@ def of_events(made: Guess, seen: Survey, inside: str) -> None:
         _named_roles(made, seen, inside, role)
         take("action", names)
         first = take("text", text or _sentences(seen, inside))
-        if first and "action" in made.event:
+        if first and "action" not in made.event:
+            _of_texts(made, seen, inside, role.path, first.path)
+        elif first:
             rest = [one for one in text if one.path not in taken]
             made.event["text"] = [first.path, *(one.path for one in rest[:1])] if rest else first.path
-        elif first and not inside:
+        if first and "action" not in made.event and not inside:
             _instead(made, seen, first, taken)
         if "action" in made.event:
             done = seen.paths[str(made.event["action"])].values
             made.speech = [name for name in done if name.lower() in SPEECH]
-            take("arguments", named(paths, NAMES["arguments"], inside))
+            if "arguments" not in made.event:
+                take("arguments", named(paths, NAMES["arguments"], inside))
             made.came = _came(seen, inside, role.path, str(made.event["action"]))
             _of_calls(made, seen, inside, role.path)
     times = named(paths, NAMES["time"], inside)
@@ -124,10 +127,22 @@ def _of_times(made: Guess, times: list[PathSeen], seen: Survey, inside: str) -> 
             return
 
 
+def _of_texts(made: Guess, seen: Survey, inside: str, role: str, text: str) -> None:
+    """Calls that are written as JSON in the texts of those who are called so: `function_call`."""
+    name, given = seen.paths.get(f"{text}.name"), seen.paths.get(f"{text}.arguments")
+    if name and given and is_tool_name(name) and all(map(is_call, _acting(seen, inside, role, name.path))):
+        made.event |= {"action": name.path, "arguments": given.path}
+
+
+def _acting(seen: Survey, inside: str, role: str, action: str) -> set[str]:
+    """Who does something."""
+    done, who = (getter(path.removeprefix(inside)) for path in (action, role))
+    return {str(who(event)) for event in events_of(seen, inside.removesuffix("[]."), inside) if done(event)}
+
+
 def _of_calls(made: Guess, seen: Survey, inside: str, role: str) -> None:
     """Events that are called `tool_call` and do something are the agent's own."""
-    done, who = (getter(path.removeprefix(inside)) for path in (str(made.event["action"]), role))
-    acting = {str(who(event)) for event in events_of(seen, inside.removesuffix("[]."), inside) if done(event)}
+    acting = _acting(seen, inside, role, str(made.event["action"]))
     made.calling = [
         one.name
         for one in made.roles
@@ -140,7 +155,7 @@ def _came(seen: Survey, inside: str, role: str, action: str) -> str | None:
     """A label that results have, and no event in which something is done; who acts bears both."""
     done, who = (getter(path.removeprefix(inside)) for path in (action, role))
     events = list(events_of(seen, inside.removesuffix("[]."), inside))
-    acting = {str(who(event)) for event in events if done(event)}
+    acting = _acting(seen, inside, role, action)
     for one in named(seen.paths, LABELS_OF_RESULTS, inside, depth=0):
         at = getter(one.path.removeprefix(inside))
         labelled = [event for event in events if at(event) is not None]

@@ -58,6 +58,7 @@ NAMES: dict[str, tuple[str, ...]] = {
         "posted_at",
         "at",
         "start",
+        "t",
     ),
     "seq": (
         *(
@@ -110,6 +111,7 @@ SESSION = (
         "chat_id",
         "thread_id",
         "session",
+        "conv",
     ),
     *(
         "trajectory_id",

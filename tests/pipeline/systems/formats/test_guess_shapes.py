@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from coaudit.pipeline.ingest.run import preview
@@ -11,7 +12,7 @@ from coaudit.pipeline.systems.formats.guess import guess
 from coaudit.pipeline.systems.formats.numbered import gathered, stem_in
 from coaudit.pipeline.systems.formats.sides import sides_in
 from coaudit.pipeline.systems.formats.survey import survey
-from coaudit.schemas import Trajectory
+from coaudit.schemas import Action, Trajectory
 from tests.pipeline.systems.formats.files import brief, one, written
 from tests.pipeline.systems.formats.shapes import as_json, as_lines, said
 from tests.pipeline.systems.formats.test_drafting import drafted
@@ -393,3 +394,18 @@ def test_a_call_that_stands_beside_a_messages_role_is_not_lost(tmp_path: Path) -
             *(("user", "message"), ("assistant", "action"), ("assistant", "message")),
         ]
         assert [e.action.arguments for e in first.events if e.action] == [{"at": "."}]
+
+
+def test_a_call_that_is_all_of_a_text_is_the_agents(tmp_path: Path) -> None:
+    """As sets of talks with tools have it that know but a speaker and a value."""
+    call = json.dumps({"name": "ls", "arguments": {"at": "."}})
+    turns = (("human", said(0)), ("function_call", call), ("observation", said(1)), ("gpt", said(2)))
+    talk = [{"from": who, "value": value} for who, value in turns]
+    path = as_json(tmp_path / "talks.json", [{"id": f"s{n}", "conversations": talk} for n in range(3)])
+    first = drafted(path)[0]
+    assert [(event.actor, event.kind) for event in first.events] == [
+        *(("human", "message"), ("gpt", "action"), ("gpt", "message")),
+    ]
+    assert [e.action for e in first.events if e.action] == [
+        Action(name="ls", arguments={"at": "."}, raw=None),
+    ]
