@@ -67,6 +67,10 @@ class Wish:
             raise UsageError("--size and --annotators must be at least 1, --overlap a share from 0 to 1")
         if self.method == "neyman" and self.pilot is None:
             raise UsageError("--method neyman needs --pilot SAMPLE, one that people have labelled")
+        if self.judge is not None and "judge" not in _by(self):
+            raise UsageError(
+                f"--judge {self.judge} says whose labels stratify: give --method stratified, or --by judge"
+            )
 
 
 def draw(store: Store, wish: Wish) -> samples.Sample:
@@ -390,7 +394,8 @@ def only_judge(connection: duckdb.DuckDBPyConnection, books: Sequence[str], name
     chosen = known[0] if named is None and len(known) == 1 else named
     if chosen not in known:
         have = ", ".join(known) or "(no judge has rated these codebooks: coaudit judge)"
-        raise UsageError(f"--judge must be one of {have}, got {named!r}")
+        got = "and none was given" if named is None else f"got {named!r}"
+        raise UsageError(f"--judge must be one of {have}, {got}")
     return str(chosen)
 
 

@@ -57,6 +57,16 @@ def test_the_same_wish_again_leaves_the_sample_as_it_is_and_another_is_refused(s
         draw.draw(store, draw.Wish(("nobody",), "first", size=10))
 
 
+def test_a_judge_where_none_stratifies_is_refused_before_anything_is_drawn(store: Store) -> None:
+    """The sample was written, and called one of another wish."""
+    rate(store, [verdict("t", 3, "initiative", "yes", rater="rules", rater_kind="rule")])
+    for given in ({}, {"by": ("condition",)}, {"method": "disagreements"}):
+        with pytest.raises(UsageError, match="--judge rules says whose labels stratify: give --method strat"):
+            draw.draw(store, draw.Wish(("initiative",), "first", judge="rules", **given))
+    assert not samples.path(store.workspace, "first").exists()
+    assert draw.draw(store, draw.Wish(("initiative",), "first", judge="rules", method="stratified"))
+
+
 def test_a_sample_says_with_what_probability_it_could_have_taken_each_unit(store: Store) -> None:
     sample = draw.draw(store, draw.Wish(("initiative",), "first", size=10))
     n = rows(store, "SELECT count(*) AS n FROM units WHERE kind = 'utterance' AND NOT opening")[0]["n"]
