@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from ..errors import UsageError
@@ -32,6 +33,13 @@ def choose(
     return raters
 
 
+def check_rater(wanted: str, everyone: Iterable[str]) -> None:
+    """UsageError for a rater who is none of those with ratings."""
+    if wanted not in (names := sorted(everyone)):
+        choices = ", ".join(names) or "none yet: run `coaudit judge`"
+        raise UsageError(f"no ratings by rater {wanted!r}, expected one of {choices}")
+
+
 def _raters(connection: Any, wanted: str | None) -> dict[str, list[str]]:
     """Metric -> the raters to report: the one wanted, gold alone where it is complete, else every one."""
     by_name: dict[str, list[str]] = {metric: [] for metric in RATED}
@@ -48,9 +56,7 @@ def _raters(connection: Any, wanted: str | None) -> dict[str, list[str]]:
     # Only gold must be complete; to count everybody's units takes seconds on a large store.
     complete = _complete(connection) if "gold" in everyone else set()
     if wanted is not None:
-        if wanted not in everyone:
-            choices = ", ".join(sorted(everyone)) or "none yet: run `coaudit judge`"
-            raise UsageError(f"no ratings by rater {wanted!r}, expected one of {choices}")
+        check_rater(wanted, everyone)
         return {metric: [r for r in raters if r == wanted] for metric, raters in by_name.items()}
     return {
         metric: ["gold"] if "gold" in raters and RATED[metric] in complete else raters

@@ -23,6 +23,7 @@ from ...schemas import Codebook
 from ..errors import UsageError
 from ..store import AMONG, Selection, Store, dictionaries, execute, texts
 from . import process
+from .choice import check_rater
 from .matrices import rated
 from .matrix import Rated, chosen_books, keys_of
 from .rates import audit
@@ -69,8 +70,8 @@ def compare(
     """Every pair of groups of a system on every metric and code, p-values corrected within families.
 
     With a `pair` that one alone, and p-values corrected for its tests. Instances of a task that both groups
-    ran are paired, the rest is compared beside them. UsageError for an unknown group, metric, correction or
-    estimator.
+    ran are paired, the rest is compared beside them. UsageError for an unknown group, metric, rater,
+    correction or estimator.
     """
     if correction not in CORRECTIONS:
         raise UsageError(f"--correction must be one of {', '.join(CORRECTIONS)}, got {correction!r}")
@@ -78,6 +79,9 @@ def compare(
         raise UsageError(f"--estimator must be one of {', '.join(FORMS)}, got {estimator!r}")
     with store.reading() as connection:
         (key,) = keys_of(connection, [by])
+        if rater is not None:
+            raters = connection.execute("SELECT DISTINCT rater FROM counted_ratings").fetchall()
+            check_rater(rater, (name for (name,) in raters))
         _select(connection, key[1], pair, only)
         cluster = "hash('t', t.id)" if by == "instance" else CLUSTER
         clusters = dict(execute(connection, f"SELECT t.id, {cluster} FROM trajectories t", []).fetchall())

@@ -352,6 +352,7 @@ def one_session(tmp_path_factory: pytest.TempPathFactory) -> Store:
         ),
         (["metrics", "--per", "event"], "--per must be trajectory, got 'event'"),
         (["metrics", "--rater", "nobody"], "no ratings by rater 'nobody', expected one of none yet"),
+        (["compare", "--by", "task", "--rater", "nobody"], "no ratings by rater 'nobody', expected one of"),
         (["trajectory", "show", "none"], "no trajectory 'none'; `coaudit trajectory list` shows"),
         (["plan", "--prevalence", ","], "--prevalence must be numbers such as 0.3,0.1, got none"),
         (["plan", "--prevalence", "0.3,x"], "--prevalence must be numbers such as 0.3,0.1, got 'x'"),
