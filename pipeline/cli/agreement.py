@@ -44,6 +44,8 @@ def agreement(
         _report_disagreements(measuring.disagreements(store(ctx), names), json)
         return
     confusions: list[dict[str, Any]] = []
+    if ratings is None and (labels or level != "nominal"):
+        raise UsageError("--labels and --level are for --ratings FILE; in a workspace codebooks say them")
     if ratings is not None:
         rows = measuring.of_csv(ratings, split(labels), level, chosen)
     else:

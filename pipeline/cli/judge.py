@@ -104,6 +104,19 @@ def judge(
     if model is None:
         if repeats > 1:
             raise UsageError("--repeats asks a model again: give --model; the other raters never vary")
+        _of_no_model(
+            {
+                "--api-base": api_base,
+                "--engine": engine != "local",
+                "--engine-args": engine_args,
+                "--workers": workers,
+                "--temperature": temperature,
+                "--seed": seed is not None,
+                "--context-tokens": context_tokens,
+            }
+        )
+        if members and not _is_jury(rater or ""):
+            raise UsageError(f"--members is for --rater jury, got {members!r}")
         report(_without_model(workspace_store, rater or "rules", codebook or [], members, scope), json)
         return
     answering = _engine(workspace_store, engine, api_base, timeout, engine_args or [], workers)
@@ -209,9 +222,19 @@ def _engine(
         raise UsageError(str(error)) from error
 
 
-def _without_model(store: Store, rater: str, names: list[str], members: str, scope: Scope) -> Summary:
+def _of_no_model(options: dict[str, object]) -> None:
+    """UsageError for a given one of those that say how a model is asked: rules would rate in its place."""
+    for option, given in options.items():
+        if given:
+            raise UsageError(f"{option} says how a model is asked, and there is none: give --model")
 
-    if rater != jury.NAME and not rater.startswith(f"{jury.NAME}:"):
+
+def _is_jury(rater: str) -> bool:
+    return rater == jury.NAME or rater.startswith(f"{jury.NAME}:")
+
+
+def _without_model(store: Store, rater: str, names: list[str], members: str, scope: Scope) -> Summary:
+    if not _is_jury(rater):
         return embedded.judge(store, rater, names, scope, say)
     if scope.sample:
         raise UsageError("--sample is no option of a jury, which rates whatever its members have rated")

@@ -44,6 +44,10 @@ def export(
     unknown = [name for name in tables if name not in TABLES]
     if unknown:
         raise UsageError(f"no table {unknown[0]!r}, expected one of {', '.join(TABLES)}")
+    if form == "jsonl" and tables != TABLES:
+        raise UsageError("--tables is for parquet and csv: jsonl holds whole trajectories")
+    if form != "jsonl" and hidden:
+        raise UsageError(f"--hidden is for jsonl: {form} never has what only the human knew")
     try:
         if form == "jsonl":
             return [_trajectories(store, out, hidden)]
