@@ -6,6 +6,7 @@ text that begins with `Error:`; a result without such a mark says nothing. docs/
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import Literal
 
@@ -88,8 +89,9 @@ def _parsed(content: JsonValue) -> JsonValue:
 
 def _of_object(given: dict[str, JsonValue]) -> Status | None:
     """Flags of failure count before those of success, and a return code before `error`."""
-    for key in _CODE_KEYS:
-        code = given.get(key)
+    about = given.get("metadata")  # where Codex has it
+    for key, holder in itertools.product(_CODE_KEYS, (given, about if isinstance(about, dict) else {})):
+        code = holder.get(key)
         if isinstance(code, int) and not isinstance(code, bool):
             return "failed" if code else "succeeded"
     flags = [given.get(key) for key in ("is_error", "isError")]

@@ -32,6 +32,7 @@ RAISED = "Traceback (most recent call last):\n  File 'a.py'\nKeyError: 'x'"
         {"error": "no network"},
         '{"success": false, "error": null}',
         '{"exit_code": 2, "output": "fine"}',
+        '{"output": "fine", "metadata": {"exit_code": 1, "duration_seconds": 0.1}}',
         [{"type": "text", "text": "Error: no such user"}],
     ],
 )
