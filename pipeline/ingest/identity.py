@@ -58,10 +58,12 @@ def settled(
             same = head[0]["digest"] == digest(updated) and updated.condition == head[0]["condition"]
             return trajectory.id, None if same else updated
         differs = next(i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b)
-        result.notes.append(
-            f"{trajectory.source}: same session as {stored.source} up to event {differs}, then another; "
-            "kept as a trajectory of its own"
+        shared = (
+            f"same session as {stored.source} up to event {differs}, then another"
+            if differs
+            else f"has the id of a session of {stored.source} whose first event, or its time, is another"
         )
+        result.notes.append(f"{trajectory.source}: {shared}; kept as a trajectory of its own")
         renamed = f"{trajectory.id.partition('-')[0]}-{new[differs][:6]}"
         if renamed == trajectory.id:
             return trajectory.id, None

@@ -98,6 +98,19 @@ def test_an_older_copy_of_a_session_takes_nothing_away(tmp_path: Path, store: St
     assert everything(store)[0]["n_events"] == 4
 
 
+def test_the_same_words_at_two_times_are_two_trajectories_that_share_no_event(
+    tmp_path: Path, store: Store
+) -> None:
+    """Talks without an id: `same session up to event 0` was said of them."""
+    for day in (1, 2):
+        said = [{"role": "user", "content": "Run the tests.", "timestamp": f"2026-02-0{day}T10:00:00Z"}]
+        (tmp_path / f"{day}.json").write_text(json.dumps({"messages": said}))
+    result = take(store, tmp_path / "1.json", tmp_path / "2.json")
+    assert result.trajectories == 2
+    (note,) = result.notes
+    assert note.startswith(f"{tmp_path / '2.json'}: has the id of a session of {tmp_path / '1.json'} whose")
+
+
 @pytest.mark.long
 def test_two_logs_with_one_beginning_that_part_are_two_trajectories(tmp_path: Path, store: Store) -> None:
     Log().say(AGENT, "One").say(USER, "Two").folder(tmp_path / "a" / NAME)
