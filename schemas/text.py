@@ -32,6 +32,11 @@ def shortened(text: str, length: int) -> str:
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
+def counted(number: int, one: str, many: str) -> str:
+    """So many of something: `1 trajectory`, `2 trajectories`."""
+    return f"{number} {one if number == 1 else many}"
+
+
 def inert_cell(text: str) -> str:
     """A cell of a CSV file, with an apostrophe in front where a spreadsheet would compute it."""
     return f"'{text}" if _FORMULA.match(text) else text

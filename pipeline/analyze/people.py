@@ -16,6 +16,7 @@ from ...annotation.statistics import Coefficient, Ratings
 from ...annotation.statistics import agreement as measuring
 from ...annotation.statistics.intervals import MISSING
 from ...schemas import Agreement
+from ...schemas.text import counted
 from ..errors import UsageError
 from ..store import Store
 from .agreement import of_codes, together
@@ -108,8 +109,8 @@ def _rows(
     )
     wanted = ("cohen_kappa", "mean_cohen_kappa", "fleiss_kappa") if book.level == "nominal" else ON_A_SCALE
     for one in measuring.agreement(ratings, wanted):
-        counted = {"n_traces": len(np.unique(clusters[some])), "population": part.name or None}
-        yield {"group": group, **counted, **_row(one)}
+        size = {"n_traces": len(np.unique(clusters[some])), "population": part.name or None}
+        yield {"group": group, **size, **_row(one)}
 
 
 def _row(one: Coefficient) -> dict[str, Any]:
@@ -142,7 +143,7 @@ def lines(page: dict[str, Any]) -> Iterator[str]:
             yield f"  {count['code']}: {'; '.join([*figures, _counted(count, to_find)])}"
         joint = [row for row in book["pooled"] if row["coefficient"] != "cohen_kappa"]
         for row in joint or book["pooled"]:
-            said = (row["group"], f"{row['n_traces']} traces", row["population"])
+            said = (row["group"], counted(row["n_traces"], "trace", "traces"), row["population"])
             where = ", ".join(text for text in said if text)
             yield f"  over all codes ({where}): {_said(row)}"
 

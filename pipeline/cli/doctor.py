@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 import typer
 
+from ...schemas.text import counted
 from ..errors import CoauditError, UsageError
 from ..store import Store, first_row
 from .console import Json, emit, table, workspace
@@ -90,7 +91,8 @@ def _workspace(here: Store) -> Iterator[Finding]:
         try:
             with here.reading() as connection:
                 row = first_row(connection, "SELECT count(*) FROM trajectories")
-            yield Finding(name, "ok", f"{home}: {row[0] if row else 0} trajectories", "every command")
+            held = counted(row[0] if row else 0, "trajectory", "trajectories")
+            yield Finding(name, "ok", f"{home}: {held}", "every command")
         except CoauditError as error:
             yield Finding(name, "failed", str(error), "every command")
     above = next(folder for folder in (path.resolve(), *path.resolve().parents) if folder.exists())

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from ...schemas.text import counted
 from ..ingest import forgetting
 from ..ingest.rebuild import read_again
 from .console import Json, emit, progress, say, store, tell
@@ -32,14 +33,14 @@ def forget(
         if json:
             emit({"names": names, "trajectories": result.trajectories})
         else:
-            tell(f"{_counted(result.trajectories)} back")
+            tell(f"{_runs(result.trajectories)} back")
         return
     effect = forgetting.forget(opened, name)
     if json:
         emit({"sources": effect.sources, "trajectories": effect.trajectories, "ratings": effect.ratings})
     else:
-        tell(f"{_counted(len(effect.trajectories))} out; {effect.ratings} ratings on them are kept")
+        tell(f"{_runs(len(effect.trajectories))} out; {effect.ratings} ratings on them are kept")
 
 
-def _counted(n: int) -> str:
-    return "1 trajectory is" if n == 1 else f"{n} trajectories are"
+def _runs(n: int) -> str:
+    return counted(n, "trajectory is", "trajectories are")

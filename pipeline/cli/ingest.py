@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from ...schemas import Quarantined, Trajectory
+from ...schemas.text import counted
 from ...schemas.trajectory import Setting
 from ..errors import CoauditError, SourceError, UsageError
 from ..ingest import run as ingesting
@@ -113,9 +114,7 @@ def ingest(
             }
         )
     else:
-        runs = "trajectory" if result.trajectories == 1 else "trajectories"
-        events = f"{result.events} event{'s' * (result.events != 1)}"
-        tell(f"{result.trajectories} {runs} with {events}; {result.unchanged} unchanged")
+        tell(f"{_taken(result.trajectories, result.events)}; {result.unchanged} unchanged")
         if result.again:
             records = "one record has" if result.again == 1 else f"{result.again} records have"
             say(f"{records} another version of one of these trajectories; the last one counts")
@@ -127,6 +126,10 @@ def ingest(
             say(note)
     if result.trajectories + result.unchanged == 0:
         raise CoauditError(f"nothing could be read{_advice(paths, system, result)}")
+
+
+def _taken(runs: int, events: int) -> str:
+    return f"{counted(runs, 'trajectory', 'trajectories')} with {counted(events, 'event', 'events')}"
 
 
 def _advice(paths: list[Path], system: str, result: Ingested) -> str:
@@ -196,4 +199,4 @@ def rebuild(ctx: typer.Context, json: Json = False) -> None:
     if json:
         emit({"trajectories": result.trajectories, "events": result.events})
     else:
-        tell(f"{result.trajectories} trajectories with {result.events} events")
+        tell(_taken(result.trajectories, result.events))

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ...schemas import Quarantined, Trajectory
-from ...schemas.text import shortened
+from ...schemas.text import counted, shortened
 from ..errors import SourceError
 from ..store import Store, ledger
 from ..systems import ReadOptions
@@ -233,8 +233,8 @@ def _replaced(path: str, effect: forgetting.Effect) -> str:
         f"; {effect.ratings} ratings on them are kept, `coaudit ratings uncounted` lists those that do not "
         "fit any more"
     )
-    count = len(effect.trajectories)
-    return f"{path}: read in another way, {count} trajectories are replaced{lost if effect.ratings else ''}"
+    replaced = counted(len(effect.trajectories), "trajectory is", "trajectories are")
+    return f"{path}: read in another way, {replaced} replaced{lost if effect.ratings else ''}"
 
 
 def _source(place: Place, options: ReadOptions) -> Source:

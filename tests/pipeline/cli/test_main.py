@@ -322,6 +322,15 @@ def test_bad_lines_are_told_with_their_place_where_no_document_is_asked_for(
     assert done.err.startswith(f"{folder / LOG}:4: not JSON")
 
 
+def test_one_is_no_many(
+    one_session: Store, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for command in (["trajectory", "list"], ["doctor"]):
+        _main(monkeypatch, one_session, *command)
+        said = capsys.readouterr().out
+        assert "1 trajectory" in said and "1 trajectories" not in said
+
+
 def test_nothing_read_is_status_1_with_a_document_and_a_message(tmp_path: Path, coaudit: Coaudit) -> None:
     done = coaudit("ingest", "--json", tmp_path / "nowhere", status=1)
     (wrong,) = done.json["quarantined"]
