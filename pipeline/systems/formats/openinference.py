@@ -53,33 +53,39 @@ def spans_of_file(path: Path) -> Iterator[Span | Quarantined]:
     yield from spans_of(whole, str(path), None)
 
 
-def spans_of(value: JsonValue | Quarantined, source: str, line: int | None) -> Iterator[Span | Quarantined]:
-    """The spans of a value: a trace with `spans`, a span with those in it, or a list of either."""
+def spans_of(
+    value: JsonValue | Quarantined, source: str, line: int | None, trace: str | None = None
+) -> Iterator[Span | Quarantined]:
+    """The spans of a value: a trace with `spans`, a span with those in it, or a list of either.
+
+    `trace` is the one that they stand in, for spans that do not name theirs.
+    """
     if isinstance(value, Quarantined):
         yield value
     elif isinstance(value, list):
         for one in value:
-            yield from spans_of(one, source, line)
+            yield from spans_of(one, source, line, trace)
     elif isinstance(value, dict) and isinstance(value.get("spans"), list):
-        yield from spans_of(value["spans"], source, line)
+        yield from spans_of(value["spans"], source, line, _trace(value) or trace)
     elif isinstance(value, dict):
-        yield from _tree(value, None, source, line)
+        yield from _tree(value, None, source, line, trace)
     else:
         yield Quarantined(source=source, line=line, reason="expected a span")
 
 
 def _tree(
-    given: dict[str, Any], parent: str | None, source: str, line: int | None
+    given: dict[str, Any], parent: str | None, source: str, line: int | None, trace: str | None
 ) -> Iterator[Span | Quarantined]:
     """A span, then those in it, which a broken one leaves to the span above."""
     given = _filled(given)
     above = parent
     try:
-        span = _span(given, parent)
+        trace = _trace(given) or trace
+        span = _span(given, parent, trace)
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
         name = next((given[key] for key in IDS if key in given), "?")
         yield Quarantined(
-            source=source, line=line, reason=f"span {name}: not as OpenInference has it: {error!r}"
+            source=source, line=line, reason=f"span {name}: not as OpenInference has it: {error}"
         )
     else:
         above = span.id
@@ -87,7 +93,7 @@ def _tree(
     inner = given.get("child_spans")
     for child in inner if isinstance(inner, list) else []:
         if isinstance(child, dict):
-            yield from _tree(child, above, source, line)
+            yield from _tree(child, above, source, line, trace)
 
 
 def _filled(given: dict[str, Any]) -> dict[str, Any]:
@@ -95,7 +101,16 @@ def _filled(given: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in given.items() if value is not None and value == value}
 
 
-def _span(given: dict[str, Any], parent: str | None) -> Span:
+def _trace(given: dict[str, Any]) -> str | None:
+    """The id of the trace that a span names, wherever it does."""
+    context = given.get("context") or {}
+    named = given.get("trace_id") or context.get("trace_id") or given.get("context.trace_id")
+    return str(named) if named else None
+
+
+def _span(given: dict[str, Any], parent: str | None, trace: str | None) -> Span:
+    if trace is None:
+        raise ValueError("trace_id: missing")
     context = given.get("context") or {}
     name = str(given.get("span_name", given.get("name", "")))
     attributes = given.get("span_attributes", given.get("attributes")) or {}
@@ -107,14 +122,16 @@ def _span(given: dict[str, Any], parent: str | None) -> Span:
     flat |= _filled(dict(attributes if all("." in key for key in attributes) else _attributes(attributes)))
     if given.get("span_kind") in (*OPERATIONS, "CHAIN"):
         flat.setdefault(KIND, given["span_kind"])
-    start = _nanoseconds(given.get("timestamp", given.get("start_time")))
+    if (begun := given.get("timestamp", given.get("start_time"))) is None:
+        raise ValueError("timestamp: missing")
+    start = _nanoseconds(begun)
     code = str(given.get("status_code", (given.get("status") or {}).get("code", ""))).upper()
     why = given.get("status_message") or code
     events = [
         (str(e.get("Name", e.get("name"))), e) for e in given.get("events") or [] if isinstance(e, dict)
     ]
     return Span(
-        trace=str(given.get("trace_id") or context.get("trace_id") or given.get("context.trace_id") or ""),
+        trace=trace,
         id=str(given.get("span_id") or context.get("span_id") or given["context.span_id"]),
         parent=str(p) if (p := given.get("parent_span_id") or given.get("parent_id") or parent) else None,
         start=start,

@@ -15,6 +15,7 @@ from ....schemas import JsonValue, Quarantined
 from ..base import expect, json_file, json_lines
 from . import chat, contents, otlp_protobuf
 from .conversation import Answer, Call, Said
+from .mapped_values import named
 from .openinference_attributes import KIND, translated
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -145,11 +146,13 @@ def _span(given: Any, service: Any, source: str, line: int | None) -> Span | Qua
         failed = status.get("code") in (2, "STATUS_CODE_ERROR") or "error.type" in attributes
         why = status.get("message") or attributes.get("error.type") or "error"
         return Span(
-            trace=str(_either(given, "traceId")),
-            id=str(_either(given, "spanId")),
+            trace=str(_needed(given, "traceId")),
+            id=str(_needed(given, "spanId")),
             parent=_either(given, "parentSpanId") or None,
-            start=int(_either(given, "startTimeUnixNano")),
-            end=int(_either(given, "endTimeUnixNano") or _either(given, "startTimeUnixNano")),
+            start=_nanoseconds(given, "startTimeUnixNano"),
+            end=_nanoseconds(
+                given, "endTimeUnixNano" if _either(given, "endTimeUnixNano") else "startTimeUnixNano"
+            ),
             attributes=attributes,
             events=[(str(e.get("name")), _attributes(e)) for e in given.get("events") or []],
             failed=str(why) if failed else None,
@@ -158,12 +161,29 @@ def _span(given: Any, service: Any, source: str, line: int | None) -> Span | Qua
         )
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
         name = given.get("spanId", "?") if isinstance(given, dict) else "?"
-        return Quarantined(source=source, line=line, reason=f"span {name}: not as OTLP has it: {error!r}")
+        return Quarantined(source=source, line=line, reason=f"span {name}: not as OTLP has it: {error}")
 
 
 def _either(given: Any, key: str) -> Any:
     """A field in lowerCamelCase, as OTLP wants it, or in the snake_case that some write."""
     return given.get(key, given.get(re.sub("([A-Z])", r"_\1", key).lower()))
+
+
+def _needed(given: Any, key: str) -> Any:
+    """A field that every span has; ValueError where it is missing."""
+    value = _either(given, key)
+    if value in (None, ""):
+        raise ValueError(f"{key}: missing")
+    return value
+
+
+def _nanoseconds(given: Any, key: str) -> int:
+    """A field with a time; ValueError where there is none."""
+    value = _needed(given, key)
+    try:
+        return int(value)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{key}: expected nanoseconds since 1970, got {named(value)}") from None
 
 
 def _attributes(given: dict[str, Any]) -> dict[str, Any]:

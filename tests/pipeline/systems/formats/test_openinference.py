@@ -169,6 +169,18 @@ def test_a_span_that_is_none_costs_only_itself(tmp_path: Path) -> None:
     assert brief(trajectories[0].events) == EXPECTED
 
 
+def test_a_span_that_names_no_trace_is_of_the_one_it_stands_in_and_else_of_none(tmp_path: Path) -> None:
+    """Those of all traces were one session without a name."""
+    spans = json.loads(json.dumps(nested()["spans"]).replace('"trace_id": "t1", ', ""))
+    found, wrong = read("openinference", written(tmp_path / "a.jsonl", {"trace_id": "t7", "spans": spans}))
+    assert ([one.native_id for one in found], wrong) == (["t7"], [])
+    *rows, last = flat()
+    lost = {**last, "context": {"span_id": "z"}}
+    found, wrong = read("openinference", written(tmp_path / "b.jsonl", *rows, lost))
+    assert [one.native_id for one in found] == ["t1"]
+    assert [item.reason for item in wrong] == ["span ?: not as OpenInference has it: trace_id: missing"]
+
+
 def test_a_span_that_is_none_does_not_cost_those_in_it(tmp_path: Path) -> None:
     value = nested(a={"timestamp": "never"})
     trajectories, wrong = read("openinference", written(tmp_path / "a.json", value))

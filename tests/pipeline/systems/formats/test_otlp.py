@@ -150,6 +150,19 @@ def test_what_is_not_as_otlp_has_it_is_named_and_the_rest_is_kept(tmp_path: Path
     assert wrong[2].reason == "span s8: gen_ai.input.messages: expected a list, got an object"
 
 
+def test_a_span_without_a_trace_or_a_time_is_named_and_in_no_session(tmp_path: Path) -> None:
+    """They were all in a session called None."""
+    lost, late = span(8, "chat", output__messages=[SAYS]), span(9, "chat", output__messages=[SAYS])
+    del lost["traceId"]
+    late["startTimeUnixNano"] = "soon"
+    found, wrong = read("otlp", written(tmp_path / "a.jsonl", traced(*chats(), lost, late)))
+    assert len(found) == 1 and found[0].native_id != "None"
+    assert [item.reason for item in wrong] == [
+        "span s8: not as OTLP has it: traceId: missing",
+        "span s9: not as OTLP has it: startTimeUnixNano: expected nanoseconds since 1970, got 'soon'",
+    ]
+
+
 def test_a_trace_without_messages_says_what_would_record_them(tmp_path: Path) -> None:
     found, wrong = read("otlp", written(tmp_path / "a.jsonl", traced(span(1, "chat"))))
     assert not found
