@@ -288,7 +288,8 @@ def parsed(line: bytes | None, source: str, number: int | None) -> JsonValue | Q
             return mended
         if line.startswith((b"\xff\xfe", b"\xfe\xff")):
             return Quarantined(source=source, line=number, reason="UTF-16 and not UTF-8: convert the file")
-        cut = "" if number is None or line.endswith(b"\n") else " (the last line is cut off)"
+        whole = number is None or line.endswith(b"\n") or "trailing characters" in str(error)
+        cut = "" if whole else " (the last line is cut off)"
         place = str(error) if number is None else str(error).replace("at line 1 column", "at column")
         return Quarantined(source=source, line=number, reason=f"not JSON: {place}{cut}")
     return value

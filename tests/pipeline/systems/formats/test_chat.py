@@ -246,3 +246,13 @@ def test_logs_of_other_systems_are_no_chats(tmp_path: Path) -> None:
     assert not chat.recognises(written(tmp_path / "b.jsonl", {"messages": ["just texts"]}))
     asked = {"input": "Hi", "output": "Hello", "log": [{"role": "user"}]}
     assert not chat.recognises(written(tmp_path / "c.jsonl", asked))
+
+
+def test_two_values_on_a_line_are_no_line_that_is_cut_off(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    talk = json.dumps({"messages": [{"role": "user", "content": "Hi"}]})
+    for last, cut in ((talk + talk, False), (talk[:-9], True)):
+        path.write_text(f"{talk}\n{last}")
+        found, wrong = read("chat", path)
+        assert len(found) == 1
+        assert [item.reason.endswith("(the last line is cut off)") for item in wrong] == [cut]
