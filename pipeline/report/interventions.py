@@ -185,8 +185,9 @@ def lines(document: dict[str, Any]) -> list[str]:
     )
     shown = [head, *(f"  {n} states without a comparison: {why}" for why, n in document["undefined"].items())]
     for kind, title in (("helped", "helped most"), ("wasted", "was wasted")):
-        shown.append(f"  where a person's step {title}:")
-        shown.extend(f"    {_line(state)}" for state in document[kind])
+        if document[kind]:
+            shown.append(f"  where a person's step {title}:")
+            shown.extend(f"    {_line(state)}" for state in document[kind])
     return shown
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from coaudit.pipeline.errors import UsageError
-from coaudit.pipeline.report.interventions import interventions
+from coaudit.pipeline.report.interventions import interventions, lines
 from coaudit.pipeline.store import Store
 from tests.pipeline.stores import made, take
 from tests.shared import ROOT
@@ -46,6 +46,12 @@ def test_long_states_are_left_out_as_released_and_on_request_and_never_in_the_pa
 
     assert left_out() == left_out(definition="paper") == left_out(longest=0) == 0
     assert left_out(longest=300) == left_out(definition="paper", longest=300) > 0
+
+
+def test_where_nothing_helped_nothing_is_announced(store: Store) -> None:
+    (first, *_) = interventions(store, 0.08, 5)
+    shown = lines({**first, "helped": [], "wasted": first["wasted"][:1]})
+    assert [line for line in shown if line.endswith(":")] == ["  where a person's step was wasted:"]
 
 
 def test_a_price_beyond_all_floats_is_refused(store: Store) -> None:
