@@ -89,6 +89,7 @@ def gathered(
 ) -> Iterator[Trajectory | Quarantined]:
     """Trajectories from numbered lines; what does not fit is quarantined with its line."""
     growing: dict[str, _Growing] = {}
+    opened: list[_Growing] = []
     states: dict[str, JsonValue] = {}
     for number, value in lines:
         line = only_object(value, source, number)
@@ -96,10 +97,11 @@ def gathered(
             yield line
             continue
         try:
-            _take(line, growing, states, source, options)
+            one = _take(line, growing, states, source, options)
+            opened += [one] if one else []
         except (ValueError, ValidationError, TypeError, AttributeError) as error:
             yield Quarantined(source=source, line=number, reason=_reason(error))
-    for one in {id(g): g for g in growing.values()}.values():
+    for one in opened:
         yield attempted(partial(one.finished, states), source)
 
 
@@ -109,13 +111,18 @@ def _take(
     states: dict[str, JsonValue],
     source: str,
     options: ReadOptions,
-) -> None:
+) -> _Growing | None:
+    """Note what a line says; the trajectory where it is a head, whose lines are those that follow.
+
+    One whose head came before stays beside it: which of the two continues the other is known at the end.
+    """
     kind = line.get("type")
     rest = {key: value for key, value in line.items() if key != "type"}
     if kind == "trajectory":
         one = _opened(rest, states, source, options)
         growing[one.head["id"]] = growing[one.head["native_id"]] = one
-    elif kind == "state":
+        return one
+    if kind == "state":
         if not isinstance(rest.get("hash"), str):
             raise ValueError("a state needs a hash")
         states[rest["hash"]] = rest.get("content")
@@ -129,6 +136,7 @@ def _take(
             growing[name].outcomes.append(Outcome.model_validate(rest))
     else:
         raise ValueError(f"type must be one of {', '.join(TYPES)}, got {str(kind)[:80]!r}")
+    return None
 
 
 def _opened(

@@ -133,12 +133,31 @@ HELLO: dict[str, Any] = {
     "kind": "message",
     "text": "Hello?",
 }
+YES: dict[str, Any] = {**HELLO, "actor": "eve", "text": "Yes"}
 
 
 def _taken(tmp_path: Path, *lines: dict[str, Any]) -> tuple[Store, tuple[int, int, int], list[str]]:
     store = made(tmp_path / "w")
     result = take(store, write_lines(tmp_path / "given.jsonl", lines))
     return store, counts(result), [f"{q.line}: {q.reason}" for q in result.quarantined]
+
+
+@pytest.mark.parametrize(
+    ("after", "events"),
+    [
+        ([HEAD], [2]),  # as a logger writes it that is started anew
+        ([HEAD, HELLO, YES], [2]),  # a file that was appended to itself
+        ([HEAD, HELLO, YES, HELLO], [3]),
+        ([HEAD, YES], [1, 2]),
+    ],
+)
+def test_a_head_that_comes_again_takes_nothing_away(
+    tmp_path: Path, after: list[dict[str, Any]], events: list[int]
+) -> None:
+    """All that had come before it was gone, without a word."""
+    store, _, wrong = _taken(tmp_path, HEAD, HELLO, YES, *after)
+    assert wrong == []
+    assert sorted(row["events"] for row in trajectories.heads(store)) == events
 
 
 def test_the_least_that_is_written_by_hand_is_enough(tmp_path: Path) -> None:
