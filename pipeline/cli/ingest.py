@@ -116,8 +116,8 @@ def ingest(
     else:
         tell(f"{_taken(result.trajectories, result.events)}; {result.unchanged} unchanged")
         if result.again:
-            records = "one record has" if result.again == 1 else f"{result.again} records have"
-            say(f"{records} another version of one of these trajectories; the last one counts")
+            records = "one record tells" if result.again == 1 else f"{result.again} records tell"
+            say(f"{records} of one of these trajectories again; they count once, as the last one has them")
     if not json or not result.found:
         for line in complaints(result.quarantined):
             say(line)

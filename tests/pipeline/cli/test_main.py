@@ -322,6 +322,16 @@ def test_bad_lines_are_told_with_their_place_where_no_document_is_asked_for(
     assert done.err.startswith(f"{folder / LOG}:4: not JSON")
 
 
+def test_a_talk_without_an_id_that_comes_again_is_no_other_version_of_it(
+    tmp_path: Path, coaudit: Coaudit
+) -> None:
+    talk = json.dumps({"messages": [{"role": "user", "content": "Hi"}]})
+    (tmp_path / "talks.jsonl").write_text(f"{talk}\n{talk}\n")
+    done = coaudit("ingest", tmp_path / "talks.jsonl")
+    assert done.out == "1 trajectory with 1 event; 0 unchanged\n"
+    assert "one record tells of one of these trajectories again; they count once" in done.err
+
+
 def test_one_is_no_many(
     one_session: Store, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
