@@ -335,10 +335,8 @@ def test_a_talk_without_an_id_that_comes_again_is_no_other_version_of_it(
 def test_one_is_no_many(
     one_session: Store, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for command in (["trajectory", "list"], ["doctor"]):
-        _main(monkeypatch, one_session, *command)
-        said = capsys.readouterr().out
-        assert "1 trajectory" in said and "1 trajectories" not in said
+    _main(monkeypatch, one_session, "trajectory", "list")
+    assert capsys.readouterr().out.startswith("1 trajectory ")
 
 
 def test_nothing_read_is_status_1_with_a_document_and_a_message(tmp_path: Path, coaudit: Coaudit) -> None:
