@@ -79,6 +79,17 @@ def test_whole_trajectories_of_strata_are_drawn_in_the_numbers_asked_for() -> No
         stratified(np.arange(210) % 2, {0: 3, 1: 5}, 0, clusters=clusters)
 
 
+def test_whole_trajectories_of_strata_are_asked_about_in_random_order() -> None:
+    """People see no stratum by its place, and those who have answered half have answered for each."""
+    clusters = np.repeat(np.arange(20), 3)
+    strata = (clusters % 2).astype(np.int64)
+    orders = {
+        tuple(strata[stratified(strata, {0: 4, 1: 4}, seed, clusters=clusters).units[::3]].tolist())
+        for seed in range(9)
+    }
+    assert len(orders) > 5
+
+
 def test_neyman_takes_more_where_the_code_is_uncertain() -> None:
     # smoothed p: (1+½)/(30+1) and (15+½)/(30+1), so wishes 900·.2143 and 100·.5
     sizes = neyman(np.array([900, 100]), np.array([1, 15]), np.array([30, 30]), 120)
