@@ -67,6 +67,8 @@ class Listed:
     updated_at: str
     overlap: int
     annotations: list[dict[str, Any]]
+    created_at: str = ""
+    """In a file, which does not say whose it is: tasks of two servers have the same ids."""
 
 
 class Server:

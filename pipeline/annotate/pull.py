@@ -127,6 +127,7 @@ def _from_file(task: dict[str, Any]) -> Listed:
         updated_at=str(task.get("updated_at") or ""),
         overlap=1,
         annotations=[a for a in task.get("annotations") or [] if isinstance(a, dict)],
+        created_at=str(task.get("created_at") or ""),
     )
 
 

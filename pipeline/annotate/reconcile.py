@@ -26,6 +26,8 @@ UNDATED = "1970-01-01T00:00:00.000+00:00"
 
 Key = tuple[str, int | None, str, str]
 """Trajectory, event, code, rater."""
+Place = tuple[Any, Any]
+"""A task's id, and in a file when it was created."""
 
 
 @dataclass
@@ -90,7 +92,7 @@ class Pulling:
                 self._prefer(wanted, rating)
         keep_raw(self.store.workspace.received, self.server, touched)
         self._check_units(subjects, touched)
-        listed = {task.id for task in touched}
+        listed = {(task.id, task.created_at) for task in touched}
         fresh = list(self._fresh(wanted, known, lambda at: self._is_there(at, held, listed, alive)))
         live = {key: before for key, before in known.items() if not self._stays(before, held)}
         gone = list(self._gone(wanted, live, listed, alive))
@@ -142,6 +144,8 @@ class Pulling:
             self._report(f"task {task.id}, annotation {annotation.get('id')} by {rater}: {problem}")
         at: dict[str, JsonValue] = {"server": self.server, "project": self.project}
         at |= {"task": task.id, "key": subject.key}
+        if task.created_at:
+            at["task_created_at"] = task.created_at
         at |= {"annotation": annotation.get("id"), "updated_at": _moment(annotation)}
         if other := changed_by(annotation):
             at["updated_by"] = name(self.users, other)
@@ -159,13 +163,13 @@ class Pulling:
             wanted[key] = rating
 
     def _is_there(
-        self, at: dict[str, Any], held: set[tuple[Any, Any]], touched: set[int], alive: set[int] | None
+        self, at: dict[str, Any], held: set[tuple[Any, Any]], touched: set[Place], alive: set[int] | None
     ) -> bool:
         """Whether an annotation that was pulled, and is not among those wanted now, is still there."""
         if at.get("server") != self.server or at.get("project") != self.project:
             return True
         task = at.get("task")
-        if task in touched:
+        if _place(at) in touched:
             return (task, at.get("annotation")) in held
         return alive is None or task in alive
 
@@ -190,7 +194,7 @@ class Pulling:
                 yield rating.model_copy(update={"created": _after(before.created, rating.created)})
 
     def _gone(
-        self, wanted: dict[Key, Rating], known: dict[Key, _Known], touched: set[int], alive: set[int] | None
+        self, wanted: dict[Key, Rating], known: dict[Key, _Known], touched: set[Place], alive: set[int] | None
     ) -> Iterable[Rating]:
         for key, before in known.items():
             at = before.at
@@ -199,7 +203,7 @@ class Pulling:
             if at.get("server") != self.server or at.get("project") != self.project:
                 continue
             task = at.get("task")
-            if before.mixed or task in touched or (alive is not None and task not in alive):
+            if before.mixed or _place(at) in touched or (alive is not None and task not in alive):
                 if alive is not None and task not in alive:
                     self._report(f"task {task} was deleted: the ratings from it are taken back", once=True)
                 yield Rating(
@@ -272,6 +276,11 @@ def keep_raw(received: Ledger, server: str, tasks: Sequence[Listed]) -> None:
 def _at(rating: Rating) -> dict[str, Any]:
     at = rating.external.get("labelstudio")
     return at if isinstance(at, dict) else {}
+
+
+def _place(at: dict[str, Any]) -> Place:
+    """The task that a rating came from."""
+    return at.get("task"), at.get("task_created_at", "")
 
 
 def _same(before: dict[str, Any], now: dict[str, Any]) -> bool:

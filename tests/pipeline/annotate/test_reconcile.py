@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -78,6 +79,40 @@ def test_a_later_answer_that_somebody_else_changed_since_stays_as_it_was(store: 
     first, again = said(1, "no", 0), said(2, "yes", 5)
     assert pulled(store, sample, {7: [first, again]}, {7}) == ["yes"]
     assert pulled(store, sample, {7: [first, said(2, "no", 6, updated_by=2)]}, {7}) == ["yes"]
+
+
+def exported(sample: Sample, store: Store, created: str, *given: dict[str, Any] | None) -> list[Any]:
+    """A JSON export with a task a unit; a new server numbers its people, projects and tasks from 1."""
+    book, units = book_of(sample, "initiative", store.workspace)
+    keep_codebook(store.workspace, book)
+    data = [{"coaudit_key": subject(sample, unit, book.version).key, "codebook": book.name} for unit in units]
+    return [
+        {
+            "id": n + 1,
+            "data": data[n] | {"codebook_version": book.version},
+            "created_at": created,
+            "annotations": [one | {"project": 1}] if one else [],
+        }
+        for n, one in enumerate(given)
+    ]
+
+
+@pytest.mark.long
+def test_an_export_of_another_server_with_the_same_numbers_takes_nothing_back(store: Store) -> None:
+    sample = draw.draw(store, draw.Wish(("initiative",), "pilot", size=20))
+    file = store.workspace.path / "export.json"
+
+    def taken(created: str, who: str, *given: dict[str, Any] | None) -> Pulled:
+        file.write_text(json.dumps(exported(sample, store, created, *given)))
+        return pull.import_file(store, sample, file, {1: who})
+
+    mine = (said(1, "yes", 0), said(2, "yes", 0))
+    taken("2026-01-01T09:00:00Z", "ann@example.org", *mine)
+    assert taken("2026-01-02T09:00:00Z", "bob@example.org", said(1, "no", 5), None).retracted == 0
+    assert sorted(labels(store)) == ["no", "yes", "yes"]
+    assert taken("2026-01-01T09:00:00Z", "ann@example.org", *mine).unchanged == 2
+    assert taken("2026-01-01T09:00:00Z", "ann@example.org", None, mine[1]).retracted == 1
+    assert sorted(labels(store)) == ["no", "yes"]
 
 
 class Listing:
