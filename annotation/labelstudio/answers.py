@@ -35,12 +35,12 @@ def read(book: Codebook, annotation: dict[str, Any], seqs: Sequence[int]) -> Rea
     by_name: dict[str, list[dict[str, Any]]] = {}
     problems = []
     known = _controls(book)
-    for item in annotation.get("result") or []:
-        name = item.get("from_name") if isinstance(item, dict) else None
+    for item in map(_dict, _list(annotation.get("result"))):
+        name = str(item.get("from_name"))
         if name in known:
-            by_name.setdefault(str(name), []).append(item)
-        elif name is not None:
-            problems.append(f"control {str(name)[:40]!r} is not one of this codebook's")
+            by_name.setdefault(name, []).append(item)
+        elif item.get("from_name") is not None:
+            problems.append(f"control {name[:40]!r} is not one of this codebook's")
     notes = "\n".join(text for item in by_name.get(config.NOTES, []) for text in _texts(item, "text")) or None
     reader = _checked if config.is_checklist(book) else _asked
     verdicts = [
@@ -145,7 +145,7 @@ def _regions(
 ) -> dict[str, list[_Finding]]:
     """Code -> the passages marked with it."""
     sources = {
-        item.get("id"): next(iter(_texts(item, "choices")), None) for item in rows.get(config.SOURCE, [])
+        str(item.get("id")): next(iter(_texts(item, "choices")), None) for item in rows.get(config.SOURCE, [])
     }
     findings: dict[str, list[_Finding]] = {}
     for item in rows.get(config.EVIDENCE, []):
@@ -153,7 +153,7 @@ def _regions(
         cites = _events(value, seqs)
         if not cites:
             problems.append("a marked passage lies outside the transcript: it cites no event")
-        source = sources.get(item.get("id"))
+        source = sources.get(str(item.get("id")))
         for name in _texts(item, "paragraphlabels"):
             if name not in codes:
                 problems.append(f"label {name[:40]!r} is not in the codebook")
@@ -167,7 +167,7 @@ def _regions(
 def _events(value: dict[str, Any], seqs: Sequence[int]) -> tuple[int, ...]:
     try:
         first, last = int(value["start"]), int(value["end"])
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, OverflowError, TypeError, ValueError):
         return ()
     if not 0 <= first <= last < len(seqs):
         return ()
@@ -177,7 +177,7 @@ def _events(value: dict[str, Any], seqs: Sequence[int]) -> tuple[int, ...]:
 def _ticked(items: list[dict[str, Any]], codes: dict[str, str], problems: list[str]) -> set[str]:
     ticked = set()
     for item in items:
-        for path in _dict(item.get("value")).get("taxonomy") or []:
+        for path in _list(_dict(item.get("value")).get("taxonomy")):
             name = str(path[-1]) if isinstance(path, list) and path else ""
             if name in codes:
                 ticked.add(codes[name])
@@ -187,12 +187,15 @@ def _ticked(items: list[dict[str, Any]], codes: dict[str, str], problems: list[s
 
 
 def _texts(item: dict[str, Any], key: str) -> list[str]:
-    value = _dict(item.get("value")).get(key)
-    return [str(text) for text in value] if isinstance(value, list) else []
+    return [str(text) for text in _list(_dict(item.get("value")).get(key))]
 
 
 def _dict(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _cited(cites: Sequence[int], seqs: Sequence[int]) -> list[int]:

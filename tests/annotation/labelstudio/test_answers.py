@@ -209,11 +209,24 @@ def test_a_judges_ratings_as_a_prediction_read_back_as_the_same_ratings() -> Non
         [None, 7, {"from_name": "answer"}, {"from_name": "answer", "value": "yes"}],
         [{"from_name": "answer", "value": {"choices": ["yes", "no"]}}],
         [{"from_name": "answer", "value": {"choices": [["yes"]]}}],
+        [{"from_name": ["answer"], "value": {"choices": ["yes"]}}],
+        {"answer": "yes"},
+        7,
     ],
 )
-def test_a_result_of_another_shape_is_an_error_and_never_a_no(result: list[Any]) -> None:
+def test_a_result_of_another_shape_is_an_error_and_never_a_no(result: Any) -> None:
     (answer,) = labelstudio_answers.read(codebooks.load("halting"), {"result": result}, []).verdicts
     assert answer.label is None and answer.error
+
+
+def test_a_passage_of_another_shape_cites_nothing() -> None:
+    passage = {"from_name": "evidence", "id": ["x"], "value": {"start": 1e400, "end": 0}}
+    passage["value"] |= {"paragraphlabels": [label_config.code_title(FAILURES.codes[0])]}
+    result = [passage, {**passage, "from_name": "error_source"}]
+    result.append({"from_name": "present", "value": {"taxonomy": 7}})
+    read = labelstudio_answers.read(FAILURES, {"result": result}, [0, 1])
+    assert read.verdicts[0].label == "present" and read.verdicts[0].cites == ()
+    assert "cites no event" in read.problems[0]
 
 
 def test_a_prediction_outside_the_codebook_is_refused_before_it_is_sent() -> None:
