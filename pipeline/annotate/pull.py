@@ -7,18 +7,22 @@ Every annotation is kept as received (`raw/labelstudio/received/`), and becomes 
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict, FiniteFloat, TypeAdapter, ValidationError
+
 from ...annotation.labelstudio import Project, Server
 from ...annotation.labelstudio.client import Listed
 from ...annotation.labelstudio.tasks import KEY
-from ...schemas import Codebook, canonical_json
+from ...schemas import Codebook, JsonValue, Quarantined, canonical_json
 from ..errors import CoauditError, SourceError
 from ..store import Store, execute, ledger
 from ..store.ledger import Ledger
 from ..store.samples import Sample
+from ..systems.base import json_file
 from . import project as project_module
 from .reconcile import Pulled, Pulling
 
@@ -70,12 +74,7 @@ def _pull(
 def import_file(store: Store, sample: Sample, path: Path, people: dict[int, str]) -> Pulled:
     """Take over a JSON export of Label Studio, made by hand; a task that isn't in it stays as it was."""
     store.admit_writes()
-    try:
-        tasks = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise SourceError(f"{path}: not a JSON export of Label Studio: {error}") from error
-    if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
-        raise SourceError(f"{path}: not a JSON export of Label Studio: expected a list of tasks")
+    tasks = _exported(path)
     result = Pulled()
     for name, version in sorted({_book_of(task) for task in tasks if _book_of(task)[0]}):
         book = project_module.pushed_codebook(store.workspace, name, version)
@@ -83,8 +82,9 @@ def import_file(store: Store, sample: Sample, path: Path, people: dict[int, str]
             result.reports.append(f"{path}: codebook {name}@{version} is not known here")
             continue
         listed = [_from_file(task) for task in tasks if _book_of(task) == (name, version)]
-        project = next((int(a["project"]) for t in listed for a in t.annotations if a.get("project")), 0)
+        project = next((a["project"] for t in listed for a in t.annotations if a.get("project")), 0)
         result.projects += 1
+        result.reports += _unnamed(path, listed, people)
         pulling = Pulling(store, sample, book, FILE, project, people, result)
         pulling.take(listed, None)
     if not result.projects:
@@ -117,23 +117,76 @@ def _freed(store: Store, book: Codebook, server: str, project: int, since: str) 
     return any((at.get("server"), at.get("project")) != (server, project) for at in places)
 
 
+class _Annotation(BaseModel):
+    """What of an exported annotation is read without a look at what it is."""
+
+    model_config = ConfigDict(strict=True)
+    id: int | None = None
+    project: int | None = None
+    completed_by: int | dict[str, JsonValue] | None = None
+    updated_by: int | dict[str, JsonValue] | None = None
+    lead_time: FiniteFloat | None = None
+    was_cancelled: bool | None = None
+    ground_truth: bool | None = None
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(strict=True)
+    seqs: list[int] = []
+
+
+class _Task(BaseModel):
+    model_config = ConfigDict(strict=True)
+    id: int
+    data: _Data
+    annotations: list[_Annotation]
+
+
+def _exported(path: Path) -> list[dict[str, Any]]:
+    """The tasks of a JSON export; SourceError names what of it is none."""
+    no_export = f"{path}: not a JSON export of Label Studio (JSON, of its formats)"
+    try:
+        tasks = json_file(path)
+    except OSError as error:
+        raise SourceError(f"{path}: {error.strerror}") from error
+    if isinstance(tasks, Quarantined):
+        raise SourceError(f"{no_export}: {tasks.reason}")
+    try:
+        TypeAdapter(list[_Task]).validate_python(tasks)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise SourceError(f"{no_export}: {place}: {first['msg']}, got {first['input']!r:.80}") from error
+    return tasks  # type: ignore[return-value]
+
+
+def _unnamed(path: Path, tasks: list[Listed], people: dict[int, str]) -> list[str]:
+    """People of whom the file has a number alone, which on another server is somebody else's."""
+    by = [annotation.get("completed_by") for task in tasks for annotation in task.annotations]
+    numbers = sorted({number for number in by if isinstance(number, int) and number not in people})
+    return [
+        f"{path}: who is annotator {number}? --annotator {number}=EMAIL says so; now they are ls:{number}, "
+        "as is whoever has this number in another export"
+        for number in numbers
+    ]
+
+
 def _from_file(task: dict[str, Any]) -> Listed:
-    data = task.get("data") or {}
-    seqs = data.get("seqs")
+    data = task["data"]
     return Listed(
-        id=int(task.get("id") or 0),
-        key=data.get(KEY),
-        seqs=tuple(seqs) if isinstance(seqs, list) else (),
+        id=task["id"],
+        key=str(data.get(KEY)),
+        seqs=tuple(data.get("seqs", ())),
         updated_at=str(task.get("updated_at") or ""),
         overlap=1,
-        annotations=[a for a in task.get("annotations") or [] if isinstance(a, dict)],
+        annotations=task["annotations"],
         created_at=str(task.get("created_at") or ""),
     )
 
 
 def _book_of(task: dict[str, Any]) -> tuple[str, str]:
-    data = task.get("data") or {}
-    return str(data.get("codebook") or ""), str(data.get("codebook_version") or "")
+    name, version = (str(task["data"].get(key)) for key in ("codebook", "codebook_version"))
+    return (name, version) if re.fullmatch(r"\w+@\w+", f"{name}@{version}") else ("", "")
 
 
 def _earlier(moment: str) -> str:

@@ -213,9 +213,9 @@ def _people(given: list[str]) -> dict[int, str]:
     people = {}
     for item in given:
         number, _, email = item.partition("=")
-        if not number.strip().isdigit() or not email:
+        if not number.strip().isdecimal() or not email.strip():
             raise UsageError(f"--annotator must be ID=EMAIL, got {item!r}")
-        people[int(number)] = email
+        people[int(number)] = email.strip().lower()  # as Label Studio keeps it
     return people
 
 

@@ -220,9 +220,9 @@ def test_a_result_of_another_shape_is_an_error_and_never_a_no(result: Any) -> No
 
 
 def test_a_passage_of_another_shape_cites_nothing() -> None:
-    passage = {"from_name": "evidence", "id": ["x"], "value": {"start": 1e400, "end": 0}}
-    passage["value"] |= {"paragraphlabels": [label_config.code_title(FAILURES.codes[0])]}
-    result = [passage, {**passage, "from_name": "error_source"}]
+    marked = {"start": 1e400, "end": 0, "paragraphlabels": [label_config.code_title(FAILURES.codes[0])]}
+    passage = {"from_name": "evidence", "id": ["x"], "value": marked}
+    result: list[Any] = [passage, {**passage, "from_name": "error_source"}]
     result.append({"from_name": "present", "value": {"taxonomy": 7}})
     read = labelstudio_answers.read(FAILURES, {"result": result}, [0, 1])
     assert read.verdicts[0].label == "present" and read.verdicts[0].cites == ()

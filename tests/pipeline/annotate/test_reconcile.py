@@ -12,6 +12,7 @@ from coaudit.annotation.labelstudio.client import Listed
 from coaudit.pipeline.annotate import draw, pull
 from coaudit.pipeline.annotate.project import Mark, book_of, keep_codebook, subject
 from coaudit.pipeline.annotate.reconcile import Pulled, Pulling
+from coaudit.pipeline.errors import SourceError
 from coaudit.pipeline.ingest import imports
 from coaudit.pipeline.store import Store
 from coaudit.pipeline.store.samples import Sample
@@ -91,7 +92,7 @@ def exported(sample: Sample, store: Store, created: str, *given: dict[str, Any] 
             "id": n + 1,
             "data": data[n] | {"codebook_version": book.version},
             "created_at": created,
-            "annotations": [one | {"project": 1}] if one else [],
+            "annotations": [{"project": 1} | one] if one else [],
         }
         for n, one in enumerate(given)
     ]
@@ -113,6 +114,36 @@ def test_an_export_of_another_server_with_the_same_numbers_takes_nothing_back(st
     assert taken("2026-01-01T09:00:00Z", "ann@example.org", *mine).unchanged == 2
     assert taken("2026-01-01T09:00:00Z", "ann@example.org", None, mine[1]).retracted == 1
     assert sorted(labels(store)) == ["no", "yes"]
+
+
+@pytest.mark.long
+def test_an_export_is_checked_before_anything_of_it_is_taken_over(store: Store) -> None:
+    """A list for an id went into the ledger, and no pull or import of the codebook got past it again."""
+    sample = draw.draw(store, draw.Wish(("initiative",), "pilot", size=20))
+    file = store.workspace.path / "export.json"
+    for spoilt in ({"id": [1]}, {"lead_time": "abc"}, {"project": "x"}, {"completed_by": "ann"}):
+        file.write_text(json.dumps(exported(sample, store, "", said(1, "yes", 0, **spoilt))))
+        with pytest.raises(SourceError, match=f"0.annotations.0.{next(iter(spoilt))}"):
+            pull.import_file(store, sample, file, {1: "ann"})
+    tasks = exported(sample, store, "", said(1, "yes", 0))
+    file.write_text(json.dumps([{**tasks[0]["data"], "id": 1, "answer": "yes"}]))
+    with pytest.raises(SourceError, match="JSON, of its formats"):  # JSON-MIN
+        pull.import_file(store, sample, file, {1: "ann"})
+    tasks[0]["data"]["codebook"] = "../../codebooks/initiative"
+    file.write_text(json.dumps(tasks))
+    with pytest.raises(SourceError, match="carries a codebook"):
+        pull.import_file(store, sample, file, {1: "ann"})
+    assert labels(store) == []
+
+
+@pytest.mark.long
+def test_a_person_of_whom_an_export_has_the_number_alone_is_asked_for(store: Store) -> None:
+    sample = draw.draw(store, draw.Wish(("initiative",), "pilot", size=20))
+    file = store.workspace.path / "export.json"
+    file.write_text(json.dumps(exported(sample, store, "", said(1, "yes", 0))))
+    (told,) = pull.import_file(store, sample, file, {}).reports
+    assert "--annotator 1=EMAIL" in told
+    assert pull.import_file(store, sample, file, {1: "ann@example.org"}).reports == []
 
 
 class Listing:
