@@ -99,8 +99,9 @@ class Server:
         return self.url + self._call(lambda: str(self._get("api/invite", {})["invite_url"]))
 
     def users(self) -> dict[int, str]:
-        """E-mail addresses of everybody in the organisation, by id."""
-        return self._call(lambda: {int(user.id): str(user.email) for user in self._client.users.list()})
+        """E-mail addresses of everybody in the organisation, by id; of those who left it says `Deleted`."""
+        listed = self._call(lambda: {int(user.id): str(user.email) for user in self._client.users.list()})
+        return {number: email for number, email in listed.items() if "@" in email}
 
     def projects(self, mark: str) -> list[Project]:
         """The projects whose description contains `mark`, oldest first."""

@@ -18,7 +18,7 @@ from ..store import Store, dictionaries, execute, ledger
 from ..store.ledger import Ledger
 from ..store.samples import ADJUDICATION, Sample
 from . import project as project_module
-from .attribution import Refusal, changed_by, name, refusals
+from .attribution import Refusal, changed_by, name, person, refusals
 from .project import Mark
 
 SAID = ("label", "error", "cites", "quote", "rationale", "error_source")
@@ -78,6 +78,7 @@ class Pulling:
         """Ratings of the touched tasks into the ledger; `alive` tasks are all there are, where known."""
         subjects = {s.key: s for s in self._subjects()}
         known = self._known()
+        self.users = {**self._who_left(known, touched), **self.users}
         wanted: dict[Key, Rating] = {}
         held: set[tuple[Any, Any]] = set()
         for task in touched:
@@ -107,6 +108,17 @@ class Pulling:
         for unit in self.sample.units:
             if unit.codebook == self.book.name:
                 yield project_module.subject(self.sample, unit, self.book.version)
+
+    def _who_left(self, known: dict[Key, _Known], touched: Sequence[Listed]) -> dict[int, str]:
+        """People by number, as the ledger names them: the server forgets who is no member any more."""
+        named = {
+            before.at.get("annotation"): before.rating.rater.removeprefix("ls:")
+            for before in known.values()
+            if self.mark and before.at.get("server") == self.server and before.rating.rater != GOLD
+        }
+        given = [annotation for task in touched for annotation in task.annotations]
+        people = [(person(one.get("completed_by")), named.get(one.get("id"))) for one in given]
+        return {number: called for number, called in people if number is not None and called}
 
     def _refuse(self, refused: Iterable[Refusal]) -> None:
         for refusal in refused:

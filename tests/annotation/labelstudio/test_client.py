@@ -75,3 +75,10 @@ def test_a_server_on_this_machine_is_asked_without_a_proxy(monkeypatch: pytest.M
         monkeypatch.delenv("no_proxy", raising=False)
         with Server(url, TOKEN) as server:
             assert server.invitation() == f"{url}/join"
+
+
+def test_who_left_has_no_address_whatever_the_server_calls_them() -> None:
+    people = [{"id": 1, "email": "ann@example.org"}, {"id": 2, "email": "Deleted"}]
+    listed = [{"username": "", "first_name": "", "last_name": "", **one} for one in people]
+    with saying(200, listed) as url, Server(url, TOKEN) as server:
+        assert server.users() == {1: "ann@example.org"}

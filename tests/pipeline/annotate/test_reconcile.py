@@ -155,6 +155,7 @@ class Listing:
         self.made: list[Project] = []
         self.listed: dict[int, Listed] = {}
         self.touched: set[int] = set()
+        self.members = {1: "ann"}
 
     def add(self, store: Store, sample: Sample) -> None:
         book, units = book_of(sample, "initiative", store.workspace)
@@ -173,7 +174,7 @@ class Listing:
         return "admin"
 
     def users(self) -> dict[int, str]:
-        return {1: "ann"}
+        return self.members
 
     def projects(self, mark: str) -> list[Project]:
         return [one for one in self.made if mark in one.description]
@@ -201,6 +202,29 @@ def test_an_answer_counts_again_where_a_later_one_in_another_sample_was_deleted(
     assert pull.pull(store, server, one).rated == 1
     assert labels(store) == ["no"]
     assert pull.pull(store, server, one).rated == pull.pull(store, server, other).rated == 0
+
+
+@pytest.mark.long
+def test_who_left_the_organisation_keeps_their_name_and_nobody_takes_it(store: Store) -> None:
+    """Label Studio called all of them Deleted, so that two people were one, and one person two."""
+    server: Any = Listing()
+    sample = draw.draw(store, draw.Wish(("initiative",), "one", size=41))
+    server.add(store, sample)
+    bobs = said(2, "no", 0, completed_by=2)
+    server.answer(1, said(1, "yes", 0), bobs)
+    server.members = {1: "ann@example.org", 2: "bob@example.org"}
+    pull.pull(store, server, sample)
+    server.members = {}
+    server.answer(1, said(1, "yes", 0), said(2, "yes", 5, completed_by=2), said(3, "no", 6, completed_by=3))
+    done = pull.pull(store, server, sample)
+    assert (done.rated, done.retracted) == (2, 0)
+    with store.reading() as connection:
+        query = "SELECT rater, label FROM counted_ratings WHERE rater <> 'gold' ORDER BY rater"
+        assert connection.execute(query).fetchall() == [
+            ("ls:3", "no"),
+            ("ls:ann@example.org", "yes"),
+            ("ls:bob@example.org", "yes"),
+        ]
 
 
 @pytest.mark.long
