@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ def pull(store: Store, server: Server, sample: Sample) -> Pulled:
     """Take over what changed in the sample's projects since the last pull."""
     store.admit_writes()
     result = Pulled()
-    with project_module.reported():
+    with project_module.reported(), _one_at_a_time(store):
         server.check()
         projects = server.projects(f"coaudit sample={sample.design.identity} ")
         if not projects:
@@ -44,8 +45,13 @@ def pull(store: Store, server: Server, sample: Sample) -> Pulled:
         users = server.users()
         for project in projects:
             _pull(store, server, sample, project, users, result)
-    store.sync()
+        store.sync()
     return result
+
+
+def _one_at_a_time(store: Store) -> AbstractContextManager[None]:
+    """Else what was listed earlier could come into the ledger later, and have the last word."""
+    return store.tables.locks.exclusive("labels", lambda holder: None)
 
 
 def _pull(
@@ -86,7 +92,8 @@ def import_file(store: Store, sample: Sample, path: Path, people: dict[int, str]
         result.projects += 1
         result.reports += _unnamed(path, listed, people)
         pulling = Pulling(store, sample, book, FILE, project, people, result)
-        pulling.take(listed, None)
+        with _one_at_a_time(store):
+            pulling.take(listed, None)
     if not result.projects:
         raise SourceError(f"{path}: none of its tasks carries a codebook that coaudit pushed or exported")
     store.sync()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -202,6 +204,32 @@ def test_an_answer_counts_again_where_a_later_one_in_another_sample_was_deleted(
     assert pull.pull(store, server, one).rated == 1
     assert labels(store) == ["no"]
     assert pull.pull(store, server, one).rated == pull.pull(store, server, other).rated == 0
+
+
+@pytest.mark.long
+def test_of_two_pulls_at_once_the_one_that_listed_earlier_does_not_have_the_last_word(store: Store) -> None:
+    """The change was before the mark of the other pull, so that no later one saw it again."""
+    server: Any = Listing()
+    sample = draw.draw(store, draw.Wish(("initiative",), "one", size=41))
+    server.add(store, sample)
+    server.answer(1, said(1, "no", 0))
+    other = threading.Thread(target=lambda: pull.pull(store, server, sample))
+    really = server.tasks
+
+    def listed(key: int, since: str | None = None) -> list[Listed]:
+        """A list that is on its way while the answer is changed and another pull begins."""
+        before = [replace(task, annotations=[*task.annotations]) for task in really(key, since)]
+        if not other.ident:
+            server.answer(1, said(1, "yes", 0, updated_at="2026-01-01T10:30:00Z"))
+            other.start()
+            other.join(0.5)
+        return before
+
+    server.tasks = listed
+    pull.pull(store, server, sample)
+    other.join()
+    store.sync()
+    assert labels(store) == ["yes"]
 
 
 @pytest.mark.long
