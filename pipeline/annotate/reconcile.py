@@ -91,6 +91,7 @@ class Pulling:
             held |= {(task.id, refusal.annotation) for refusal in refused.values()}
             for rating in self._ratings(task, subject, refused):
                 self._prefer(wanted, rating)
+        self._tell_shown(touched)
         keep_raw(self.store.workspace.received, self.server, touched)
         self._check_units(subjects, touched)
         listed = {(task.id, task.created_at) for task in touched}
@@ -119,6 +120,15 @@ class Pulling:
         given = [annotation for task in touched for annotation in task.annotations]
         people = [(person(one.get("completed_by")), named.get(one.get("id"))) for one in given]
         return {number: called for number, called in people if number is not None and called}
+
+    def _tell_shown(self, touched: Sequence[Listed]) -> None:
+        """Say how many answers somebody began from one that the page showed them."""
+        given = [annotation for task in touched for annotation in task.annotations]
+        if begun := sum(bool(annotation.get("parent_prediction")) for annotation in given):
+            self._report(
+                f"{begun} of {len(given)} annotations began from a prediction that Label Studio showed: they "
+                "are not blind to whoever made it, and agree with it more than others would"
+            )
 
     def _refuse(self, refused: Iterable[Refusal]) -> None:
         for refusal in refused:
@@ -161,6 +171,8 @@ class Pulling:
         at |= {"annotation": annotation.get("id"), "updated_at": _moment(annotation)}
         if other := changed_by(annotation):
             at["updated_by"] = name(self.users, other)
+        if annotation.get("parent_prediction"):
+            at["parent_prediction"] = annotation["parent_prediction"]
         maker = Maker(rater, "human", None, self.book, {"created": _moment(annotation)})
         place = (subject.trajectory, subject.event, subject.unit_hash)
         for verdict in read.verdicts:

@@ -233,6 +233,18 @@ def test_of_two_pulls_at_once_the_one_that_listed_earlier_does_not_have_the_last
 
 
 @pytest.mark.long
+def test_answers_that_began_from_a_prediction_are_told_and_marked(store: Store) -> None:
+    server: Any = Listing()
+    sample = draw.draw(store, draw.Wish(("initiative",), "one", size=41))
+    server.add(store, sample)
+    server.answer(1, said(1, "no", 0, parent_prediction=9))
+    assert "1 of 1 annotations began from a prediction" in pull.pull(store, server, sample).reports[0]
+    query = "SELECT external->>'$.labelstudio.parent_prediction' FROM ratings"
+    with store.reading() as connection:
+        assert connection.execute(query).fetchall() == [("9",)]
+
+
+@pytest.mark.long
 def test_who_left_the_organisation_keeps_their_name_and_nobody_takes_it(store: Store) -> None:
     """Label Studio called all of them Deleted, so that two people were one, and one person two."""
     server: Any = Listing()
