@@ -26,6 +26,7 @@ BESIDE = 1
 """Lines before and after each of a participant's that are shown with it."""
 CONTEXTS = ("transcript", "preceding", "unit")
 """What an annotator sees beside the unit; `preceding` never shows what came after it."""
+_HASHED = re.compile(r"[0-9a-f]{16,32}(-[0-9a-f]{6})?")
 _HIDDEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
@@ -74,7 +75,7 @@ def task(
         KEY: subject.key,
         "codebook": subject.codebook,
         "codebook_version": subject.version,
-        "trajectory": subject.trajectory,
+        "trajectory": _unnamed(subject.trajectory),
         "event": subject.event,
         "seqs": seqs,
         TRANSCRIPT: _dialogue(shown),
@@ -181,6 +182,11 @@ def _visible(seq: int, marked: dict[int, int], context: str) -> bool:
     if not marked or context == "transcript":
         return True
     return seq <= max(marked) if context == "preceding" else seq in marked
+
+
+def _unnamed(key: str) -> str:
+    """An id that is a hash; one that a log gave may tell the condition, as names may."""
+    return key if _HASHED.fullmatch(key) else content_hash(key)[:16]
 
 
 def _names(trajectory: Trajectory) -> dict[str, str]:

@@ -82,6 +82,19 @@ def test_annotators_see_neither_model_nor_condition_nor_names_and_messages_byte_
     assert "gpt" not in json.dumps(data) and "secret" not in json.dumps(data)
 
 
+def test_annotators_see_no_id_that_a_log_gave() -> None:
+    message, book = said(0, "Hello?"), codebooks.load("initiative")
+
+    def shown(key: str) -> Any:
+        subject = tasks.Subject("s", key, 0, "h", "initiative", "1")
+        data: Any = tasks.task(subject, small(message), [message], book, "transcript")["data"]
+        return data["trajectory"]
+
+    assert not {"gpt", "failed"} & set(shown("gpt-failed").split("-"))
+    assert shown("gpt-failed") != shown("gpt-succeeded")
+    assert shown("0123456789abcdef-012345") == "0123456789abcdef-012345"
+
+
 def test_a_unit_stands_among_its_neighbours_and_the_rest_of_the_log_is_in_two_folds() -> None:
     events = [said(n, f"message {n}") for n in range(320)]
     data = asked(small(*events), events[200])
