@@ -149,21 +149,27 @@ class Pulling:
             self.result.annotations += 1
         if self.sample.design.method == ADJUDICATION:
             # Who settles a dispute has seen it, and is no further independent annotator.
-            last = [annotation for given in by_rater.values() for annotation in given[-1:]]
-            for annotation in sorted(last, key=_moment)[-1:]:
-                yield from self._of(task, subject, annotation, GOLD)
+            last = [given[-1] for given in by_rater.values()]
+            answered = [annotation for annotation in last if not annotation.get("was_cancelled")]
+            yield from self._settled(task, subject, answered or last)
             return
         for rater, given in by_rater.items():
             if len(given) > 1:
                 self._report(f"task {task.id}: {rater} labelled it {len(given)} times, the latest counts")
             yield from self._of(task, subject, given[-1], rater)
-        for annotation in (a for a in task.annotations if a.get("ground_truth")):
+        yield from self._settled(task, subject, [a for a in task.annotations if a.get("ground_truth")])
+
+    def _settled(self, task: Listed, subject: Subject, given: Sequence[dict[str, Any]]) -> Iterable[Rating]:
+        if len(given) > 1:
+            self._report(f"task {task.id}: {len(given)} annotations settle it, the latest counts")
+        for annotation in sorted(given, key=_moment)[-1:]:
             yield from self._of(task, subject, annotation, GOLD)
 
     def _of(self, task: Listed, subject: Subject, annotation: dict[str, Any], rater: str) -> Iterable[Rating]:
         read = answers.read(self.book, annotation, task.seqs)
-        for problem in read.problems if rater != GOLD else ():
-            self._report(f"task {task.id}, annotation {annotation.get('id')} by {rater}: {problem}")
+        for problem in read.problems:
+            where = f"task {task.id}, annotation {annotation.get('id')} by {self._rater(annotation)}"
+            self._report(f"{where}: {problem}", once=True)
         at: dict[str, JsonValue] = {"server": self.server, "project": self.project}
         at |= {"task": task.id, "key": subject.key}
         if task.created_at:

@@ -19,7 +19,7 @@ from coaudit.pipeline.ingest import imports
 from coaudit.pipeline.store import Store
 from coaudit.pipeline.store.samples import Sample
 from tests.pipeline.annotate.test_push import store as store
-from tests.pipeline.stores import verdict, write_lines
+from tests.pipeline.stores import rate, verdict, write_lines
 
 URL = "http://127.0.0.1:1"
 
@@ -146,6 +146,30 @@ def test_a_person_of_whom_an_export_has_the_number_alone_is_asked_for(store: Sto
     (told,) = pull.import_file(store, sample, file, {}).reports
     assert "--annotator 1=EMAIL" in told
     assert pull.import_file(store, sample, file, {1: "ann@example.org"}).reports == []
+
+
+@pytest.mark.long
+def test_who_skips_a_dispute_does_not_take_back_what_another_settled(store: Store) -> None:
+    wish = draw.Wish(("initiative",), "pilot", size=20)
+    for rater, label in (("ann", "yes"), ("bob", "no")):
+        rate(store, [verdict("t", 3, "initiative", label, rater=rater, rater_kind="human")])
+    sample = draw.draw(store, replace(wish, name="disputed", method="disagreements"))
+    settled, skipped = said(1, "yes", 0), said(2, "no", 5, completed_by=2, was_cancelled=True)
+    assert pulled(store, sample, {7: [settled, skipped]}, {7}).count("yes") == 2
+
+
+@pytest.mark.long
+def test_several_who_settle_one_unit_are_told(store: Store) -> None:
+    server: Any = Listing()
+    sample = draw.draw(store, draw.Wish(("initiative",), "one", size=41))
+    server.add(store, sample)
+    server.members |= {2: "bob"}
+    server.answer(
+        1, said(1, "no", 0, ground_truth=True), said(2, "yes", 5, completed_by=2, ground_truth=True)
+    )
+    told = pull.pull(store, server, sample).reports
+    assert told == ["project 1: task 1: 2 annotations settle it, the latest counts"]
+    assert sorted(labels(store)) == ["no", "yes", "yes"]
 
 
 class Listing:
