@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -63,7 +63,7 @@ def sample(
     drawn = draw.draw(workspace_store, wish)
     if existed:
         say(f"{path}: drawn by the same wish at {drawn.design.created}, and left as it was")
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "codebook": book,
             "units": len(units),
@@ -77,12 +77,13 @@ def sample(
     if json:
         emit({"sample": name, "path": str(path), "seed": seed, "rows": rows})
         return
+    what = "units" if unit == "unit" else "trajectories"
     for row in rows:
-        drawn_units = sum(one.codebook == row["codebook"] for one in drawn.units)
-        if unit == "unit" and drawn_units < size:
-            say(
-                f"{row['codebook']}: {size} units were asked for, all {drawn_units} that there are were drawn"
-            )
+        asked = f"{row['codebook']}: {size} {what} were asked for"
+        if unit == "unit" and row["units"] < size:
+            say(f"{asked}, all {row['units']} that there are were drawn")
+        elif row[what] > size:
+            say(f"{asked}, {row[what]} were drawn: two of each stratum are the least, or the one that it has")
     columns = ["codebook", "units", "of", "trajectories", "labels"]
     table(f"{path}", columns, [[str(value) for value in row.values()] for row in rows])
 

@@ -275,6 +275,15 @@ def test_a_sample_keeps_probabilities_and_seed_and_is_never_overwritten(
     assert path.read_text().splitlines()[1:] == before
 
 
+@pytest.mark.long
+def test_more_units_than_were_asked_for_are_told(coaudit: Coaudit) -> None:
+    coaudit("ingest", ROOT / "data" / "cogym")
+    sample = ("sample", "--codebook", "initiative", "--method", "stratified", "--by", "task", "--size", "2")
+    assert "2 units were asked for, 6 were drawn: two of each stratum" in coaudit(*sample).err
+    whole = coaudit(*sample, "--unit", "trajectory", "--name", "whole").err
+    assert "2 trajectories were asked for, 6 were drawn" in whole
+
+
 def test_wrong_options_name_the_right_ones(coaudit: Coaudit) -> None:
     coaudit("ingest", ROOT / "data" / "cogym")
     sample = ("sample", "--codebook", "initiative")
