@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from statistics import median
 from typing import Any
 
@@ -24,8 +25,8 @@ def status(store: Store, server: Server, sample: Sample) -> list[dict[str, Any]]
         users = server.users()
         projects = server.projects(f"coaudit sample={sample.design.identity} ")
         rows = [_row(store, server, sample, project, users) for project in projects]
-    pushed = {row["codebook"] for row in rows}
-    return rows + [_unpushed(sample, name) for name in sample.design.codebooks if name not in pushed]
+    marks = [mark for project in projects if (mark := project_module.mark_of(project))]
+    return rows + [row for name in sample.design.codebooks for row in _unpushed(sample, name, marks)]
 
 
 def _row(
@@ -90,16 +91,28 @@ def _last_pull(store: Store, server: Server, project: int) -> str | None:
     return str(done[-1]["pulled"]) if done else None
 
 
-def _unpushed(sample: Sample, name: str) -> dict[str, Any]:
-    units = sum(unit.codebook == name for unit in sample.units)
+def _unpushed(sample: Sample, name: str, marks: list[Mark]) -> Iterator[dict[str, Any]]:
+    """A row for a codebook, or an annotator of it, without a project."""
+    units = [unit for unit in sample.units if unit.codebook == name]
+    pushed = {mark.annotator for mark in marks if mark.codebook == name}
+    if not pushed:
+        yield _nothing(name, "", len(units), f"codebook {name}: not pushed yet")
+    elif "" not in pushed:
+        for number, share in enumerate(assigned(sample, units), start=1):
+            if share and str(number) not in pushed:
+                note = f"codebook {name}: annotator {number} has no project: push makes it"
+                yield _nothing(name, str(number), len(share), note)
+
+
+def _nothing(name: str, annotator: str, missing: int, note: str) -> dict[str, Any]:
     return {
         "project": None,
-        "annotator": "",
+        "annotator": annotator,
         "url": None,
         "codebook": name,
         "version": None,
         "tasks": 0,
-        "missing": units,
+        "missing": missing,
         "annotated": 0,
         "finished": 0,
         "refused": 0,
@@ -107,5 +120,5 @@ def _unpushed(sample: Sample, name: str) -> dict[str, Any]:
         "seconds": None,
         "annotators": {},
         "last_pull": None,
-        "notes": [f"codebook {name}: not pushed yet"],
+        "notes": [note],
     }

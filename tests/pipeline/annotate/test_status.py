@@ -55,3 +55,16 @@ def test_a_codebook_without_a_project_has_a_dash_for_it(store: Any) -> None:
     (row,) = status.status(store, server, sample)
     assert row["project"] is None
     assert status_cells(row)[0] == "–"
+
+
+def test_an_annotator_whose_project_is_gone_has_a_row_that_says_so(store: Any) -> None:
+    """A push that was killed between two projects looked like one that was whole."""
+    sample = draw.draw(store, draw.Wish(("initiative",), "pilot", size=20, overlap=1.0))
+    server: Any = Answering()
+    push.push(store, server, sample)
+    server.given = []
+    (gone,) = [project for project in server.made if "annotator=2" in project.description]
+    server.made.remove(gone)
+    first, second = status.status(store, server, sample)
+    assert (first["annotator"], second["annotator"], second["missing"]) == ("1", "2", 20)
+    assert second["notes"] == ["codebook initiative: annotator 2 has no project: push makes it"]
