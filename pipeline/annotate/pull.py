@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -46,7 +47,26 @@ def pull(store: Store, server: Server, sample: Sample) -> Pulled:
         for project in projects:
             _pull(store, server, sample, project, users, result)
         store.sync()
+        result.reports += _from_gone(store, server.url, sample, {project.id for project in projects})
     return result
+
+
+def _from_gone(store: Store, server: str, sample: Sample, there: set[int]) -> list[str]:
+    """What to say of ratings whose project is gone, for none of its tasks can take them back."""
+    query = """
+        SELECT codebook_version, external->'$.labelstudio' FROM current_ratings
+        WHERE rater_kind = 'human' AND codebook = ? AND (external->>'$.labelstudio.server') = ?
+    """
+    counts: Counter[int] = Counter()
+    for name in sample.design.codebooks:
+        with store.reading() as connection:
+            rows = execute(connection, query, [name, server]).fetchall()
+        versions = {version for version, _ in rows}
+        units = [unit for unit in sample.units if unit.codebook == name]
+        keys = {project_module.subject(sample, unit, version).key for unit in units for version in versions}
+        places = [json.loads(at) for _, at in rows]
+        counts.update(at["project"] for at in places if at["key"] in keys and at["project"] not in there)
+    return [f"project {number} is gone: its ratings ({n}) count as before" for number, n in counts.items()]
 
 
 def _one_at_a_time(store: Store) -> AbstractContextManager[None]:

@@ -269,6 +269,20 @@ def test_answers_that_began_from_a_prediction_are_told_and_marked(store: Store) 
 
 
 @pytest.mark.long
+def test_a_project_that_is_gone_is_named_and_its_answers_count_as_before(store: Store) -> None:
+    server: Any = Listing()
+    sample = draw.draw(store, draw.Wish(("initiative",), "one", size=41))
+    for _ in range(2):
+        server.add(store, sample)
+    server.answer(1, said(1, "no", 0))
+    assert pull.pull(store, server, sample).reports == []
+    del server.made[0]
+    (told,) = pull.pull(store, server, sample).reports
+    assert told == "project 1 is gone: its ratings (1) count as before"
+    assert labels(store) == ["no"]
+
+
+@pytest.mark.long
 def test_who_left_the_organisation_keeps_their_name_and_nobody_takes_it(store: Store) -> None:
     """Label Studio called all of them Deleted, so that two people were one, and one person two."""
     server: Any = Listing()
