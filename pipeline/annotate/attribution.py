@@ -60,24 +60,27 @@ def refusals(
     """The annotations of a task that must not count, by their place in `annotations`."""
     refused: dict[int, Refusal] = {}
     order = sorted(range(len(annotations)), key=lambda n: str(annotations[n].get("created_at") or ""))
-    first = person(annotations[order[0]].get("completed_by")) if order else None
+    # Who skips a task leaves no answer that could be seen.
+    seen = [annotations[n] for n in order if not annotations[n].get("was_cancelled")]
+    first = person(seen[0].get("completed_by")) if seen else None
     for place in order:
         annotation = annotations[place]
         by, other = annotation.get("completed_by"), changed_by(annotation)
-        if reason := _reason(mark, name(users, by), other and name(users, other), person(by) == first):
+        blind = not seen or person(by) == first
+        if reason := _reason(mark, name(users, by), other and name(users, other), blind):
             number = annotation.get("id")
             whom = (name(users, by), name(users, other) if other else None)
             refused[place] = Refusal(project, task, number, *whom, reason)
     return refused
 
 
-def _reason(mark: Mark | None, by: str, other: str | None, first: bool) -> str | None:
+def _reason(mark: Mark | None, by: str, other: str | None, blind: bool) -> str | None:
     if other:
         return f"changed by {other}: whose answer it is now can't be told, it is not counted"
     if mark is None or not mark.annotator:
         return None
     if mark.person and by.casefold() != mark.person.casefold():
         return f"this is the project of {mark.person}: it is not counted"
-    if not mark.person and not first:
-        return "somebody had answered this task before and their answer could be seen: it is not counted"
+    if not mark.person and not blind:
+        return "somebody else answered this task, and their answer could be seen: it is not counted"
     return None

@@ -44,6 +44,14 @@ def test_in_a_numbered_project_the_second_to_answer_a_task_could_see_the_first()
     assert refused(NUMBERED, late, early, answer(ANN, created="2026-01-03T10:00:00Z")) == [0]
 
 
+def test_who_skips_a_task_of_another_leaves_nothing_to_see() -> None:
+    """Whose project it was had answered for nothing once somebody else had skipped the task by mistake."""
+    skipped = answer(EVE) | {"was_cancelled": True}
+    own = answer(ANN, created="2026-01-02T10:00:00Z")
+    assert refused(NUMBERED, skipped, own) == [0]
+    assert refused(NUMBERED, skipped) == refused(NUMBERED, own) == []
+
+
 def test_a_project_for_everybody_takes_several_answers() -> None:
     assert refused(EVERYBODY, answer(ANN), answer(BOB)) == []
 
