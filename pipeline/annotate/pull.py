@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -26,6 +27,8 @@ from ..store.ledger import Ledger
 from ..store.samples import Sample
 from ..systems.base import json_file
 from . import project as project_module
+from .assign import adjudicates
+from .attribution import person
 from .reconcile import Pulled, Pulling
 
 FILE = "file"
@@ -110,7 +113,7 @@ def import_file(store: Store, sample: Sample, path: Path, people: dict[int, str]
         listed = [_from_file(task) for task in tasks if _book_of(task) == (name, version)]
         project = next((a["project"] for t in listed for a in t.annotations if a.get("project")), 0)
         result.projects += 1
-        result.reports += _unnamed(path, listed, people)
+        result.reports += [*_unnamed(path, listed, people), *_not_blind(path, sample, listed)]
         pulling = Pulling(store, sample, book, FILE, project, people, result)
         with _one_at_a_time(store):
             pulling.take(listed, None)
@@ -196,6 +199,17 @@ def _unnamed(path: Path, tasks: list[Listed], people: dict[int, str]) -> list[st
         "as is whoever has this number in another export"
         for number in numbers
     ]
+
+
+def _not_blind(path: Path, sample: Sample, tasks: list[Listed]) -> Iterator[str]:
+    """Label Studio shows every member every answer to a task; only who settles a dispute is to see them."""
+    given = [[a for a in task.annotations if not a.get("was_cancelled")] for task in tasks]
+    shared = sum(len({person(a.get("completed_by")) for a in answers}) > 1 for answers in given)
+    if shared and not adjudicates(sample):
+        yield (
+            f"{path}: several people answered the same task ({shared} such), where the later could see what "
+            "the earlier had said: a project for each would be blind"
+        )
 
 
 def _from_file(task: dict[str, Any]) -> Listed:

@@ -172,6 +172,18 @@ def test_several_who_settle_one_unit_are_told(store: Store) -> None:
     assert sorted(labels(store)) == ["no", "yes", "yes"]
 
 
+@pytest.mark.long
+def test_people_who_shared_a_project_by_hand_are_said_to_be_not_blind(store: Store) -> None:
+    sample = draw.draw(store, draw.Wish(("initiative",), "pilot", size=20))
+    file = store.workspace.path / "export.json"
+    tasks = exported(sample, store, "", said(1, "yes", 0), said(2, "no", 0))
+    tasks[0]["annotations"] += [said(3, "yes", 1, completed_by=2)]
+    tasks[1]["annotations"] += [said(4, "yes", 1, completed_by=2, was_cancelled=True)]
+    file.write_text(json.dumps(tasks))
+    (told,) = pull.import_file(store, sample, file, {1: "ann@example.org", 2: "bob@example.org"}).reports
+    assert "several people answered the same task (1 such)" in told
+
+
 class Listing:
     """As much of `Server` as a pull calls: a project of one task for each sample."""
 
