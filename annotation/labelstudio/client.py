@@ -55,6 +55,8 @@ class Project:
     title: str
     description: str
     config: str
+    created_at: str = ""
+    """Tells it from one of the same number on a server that began anew at the same address."""
 
 
 @dataclass(frozen=True)
@@ -273,7 +275,8 @@ def _listed(task: dict[str, Any], place: str) -> Listed:
 
 
 def _project(got: Any) -> Project:
-    return Project(int(got.id), got.title or "", got.description or "", got.label_config or "")
+    created = got.created_at.isoformat() if got.created_at else ""
+    return Project(int(got.id), got.title or "", got.description or "", got.label_config or "", created)
 
 
 def _since(moment: str) -> dict[str, Any]:

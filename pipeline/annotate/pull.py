@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -29,7 +29,7 @@ from ..systems.base import json_file
 from . import project as project_module
 from .assign import adjudicates
 from .attribution import person
-from .reconcile import Pulled, Pulling
+from .reconcile import Pulled, Pulling, is_of
 
 FILE = "file"
 """The server of annotations that came in a file."""
@@ -50,11 +50,11 @@ def pull(store: Store, server: Server, sample: Sample) -> Pulled:
         for project in projects:
             _pull(store, server, sample, project, users, result)
         store.sync()
-        result.reports += _from_gone(store, server.url, sample, {project.id for project in projects})
+        result.reports += _from_gone(store, server.url, sample, projects)
     return result
 
 
-def _from_gone(store: Store, server: str, sample: Sample, there: set[int]) -> list[str]:
+def _from_gone(store: Store, server: str, sample: Sample, there: Sequence[Project]) -> list[str]:
     """What to say of ratings whose project is gone, for none of its tasks can take them back."""
     query = """
         SELECT codebook_version, external->'$.labelstudio' FROM current_ratings
@@ -67,8 +67,12 @@ def _from_gone(store: Store, server: str, sample: Sample, there: set[int]) -> li
         versions = {version for version, _ in rows}
         units = [unit for unit in sample.units if unit.codebook == name]
         keys = {project_module.subject(sample, unit, version).key for unit in units for version in versions}
-        places = [json.loads(at) for _, at in rows]
-        counts.update(at["project"] for at in places if at["key"] in keys and at["project"] not in there)
+        places = [at for at in (json.loads(at) for _, at in rows) if at["key"] in keys]
+        counts.update(
+            at["project"]
+            for at in places
+            if not any(is_of(at, server, project.id, project.created_at) for project in there)
+        )
     return [f"project {number} is gone: its ratings ({n}) count as before" for number, n in counts.items()]
 
 
@@ -93,7 +97,8 @@ def _pull(
     touched = list(server.tasks(project.id, since=since and _earlier(since)))
     alive = {task.id for task in (server.heads(project.id) if since else touched)}
     result.projects += 1
-    pulling = Pulling(store, sample, book, server.url, project.id, users, result, mark)
+    whose = (users, result, mark, project.created_at)
+    pulling = Pulling(store, sample, book, server.url, project.id, *whose)
     pulling.take(touched, alive)
     newest = max([task.updated_at for task in touched], default=since)
     done = {"pulled": ledger.now(), "server": server.url, "project": project.id, "mark": newest}

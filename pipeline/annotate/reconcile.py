@@ -73,6 +73,8 @@ class Pulling:
     users: dict[int, str]
     result: Pulled
     mark: Mark | None = None
+    created_at: str = ""
+    """When the project was made, where that is known."""
 
     def take(self, touched: Sequence[Listed], alive: set[int] | None) -> None:
         """Ratings of the touched tasks into the ledger; `alive` tasks are all there are, where known."""
@@ -115,7 +117,7 @@ class Pulling:
         named = {
             before.at.get("annotation"): before.rating.rater.removeprefix("ls:")
             for before in known.values()
-            if self.mark and before.at.get("server") == self.server and before.rating.rater != GOLD
+            if self.mark and self._is_ours(before.at) and before.rating.rater != GOLD
         }
         given = [annotation for task in touched for annotation in task.annotations]
         people = [(person(one.get("completed_by")), named.get(one.get("id"))) for one in given]
@@ -137,7 +139,7 @@ class Pulling:
 
     def _stays(self, before: _Known, held: set[tuple[Any, Any]]) -> bool:
         """What was a person's own answer when it was pulled stays, though somebody changed it since."""
-        ours = before.at.get("server") == self.server and before.at.get("project") == self.project
+        ours = self._is_ours(before.at)
         return ours and not before.mixed and (before.at.get("task"), before.at.get("annotation")) in held
 
     def _ratings(self, task: Listed, subject: Subject, refused: Mapping[int, Refusal]) -> Iterable[Rating]:
@@ -171,6 +173,8 @@ class Pulling:
             where = f"task {task.id}, annotation {annotation.get('id')} by {self._rater(annotation)}"
             self._report(f"{where}: {problem}", once=True)
         at: dict[str, JsonValue] = {"server": self.server, "project": self.project}
+        if self.created_at:
+            at["project_created_at"] = self.created_at
         at |= {"task": task.id, "key": subject.key}
         if task.created_at:
             at["task_created_at"] = task.created_at
@@ -186,6 +190,10 @@ class Pulling:
                 place, verdict, seconds=annotation.get("lead_time"), external={"labelstudio": at}
             )
 
+    def _is_ours(self, at: Mapping[str, Any]) -> bool:
+        """Whether a rating came from this project."""
+        return is_of(at, self.server, self.project, self.created_at)
+
     def _prefer(self, wanted: dict[Key, Rating], rating: Rating) -> None:
         """Two tasks may ask about one unit, after a race or a re-import: the later annotation counts."""
         key = (rating.trajectory, rating.event, rating.code, rating.rater)
@@ -196,7 +204,7 @@ class Pulling:
         self, at: dict[str, Any], held: set[tuple[Any, Any]], touched: set[Place], alive: set[int] | None
     ) -> bool:
         """Whether an annotation that was pulled, and is not among those wanted now, is still there."""
-        if at.get("server") != self.server or at.get("project") != self.project:
+        if not self._is_ours(at):
             return True
         task = at.get("task")
         if _place(at) in touched:
@@ -230,7 +238,7 @@ class Pulling:
             at = before.at
             if before.retracted or key in wanted:
                 continue
-            if at.get("server") != self.server or at.get("project") != self.project:
+            if not self._is_ours(at):
                 continue
             task = at.get("task")
             if before.mixed or _place(at) in touched or (alive is not None and task not in alive):
@@ -301,6 +309,12 @@ def keep_raw(received: Ledger, server: str, tasks: Sequence[Listed]) -> None:
     ]
     if lines:
         received.append(lines)
+
+
+def is_of(at: Mapping[str, Any], server: str, project: int, created_at: str) -> bool:
+    """Whether a rating came from a project; of early ones nobody noted when that was made."""
+    same = (at.get("server"), at.get("project")) == (server, project)
+    return same and at.get("project_created_at", created_at) == created_at
 
 
 def _at(rating: Rating) -> dict[str, Any]:

@@ -189,7 +189,8 @@ class Listing:
 
     url = URL
 
-    def __init__(self) -> None:
+    def __init__(self, created_at: str = "") -> None:
+        self.created_at = created_at
         self.made: list[Project] = []
         self.listed: dict[int, Listed] = {}
         self.touched: set[int] = set()
@@ -200,7 +201,7 @@ class Listing:
         keep_codebook(store.workspace, book)
         number = len(self.made) + 1
         mark = Mark(sample.design.identity, book.name, book.version, "transcript", "c")
-        self.made.append(Project(number, "t", mark.text(), ""))
+        self.made.append(Project(number, "t", mark.text(), "", self.created_at))
         key = subject(sample, min(units, key=lambda unit: unit.event or 0), book.version).key
         self.listed[number] = Listed(number, key, (), "2026-01-01T10:00:00+00:00", 1, [])
 
@@ -292,6 +293,25 @@ def test_a_project_that_is_gone_is_named_and_its_answers_count_as_before(store: 
     (told,) = pull.pull(store, server, sample).reports
     assert told == "project 1 is gone: its ratings (1) count as before"
     assert labels(store) == ["no"]
+
+
+@pytest.mark.long
+def test_a_server_that_began_anew_takes_nothing_back(store: Store) -> None:
+    """Another Label Studio at the same address numbers its projects and tasks from 1, too."""
+    before: Any = Listing("2026-01-01T08:00:00Z")
+    names = (("one", 20), ("other", 3))  # whose first units are two
+    one, other = (draw.draw(store, draw.Wish(("initiative",), name, size=size)) for name, size in names)
+    before.add(store, one)
+    before.answer(1, said(1, "no", 0))
+    pull.pull(store, before, one)
+    for sample in (other, one):
+        anew: Any = Listing("2026-02-01T08:00:00Z")
+        anew.add(store, sample)
+        if sample is other:
+            anew.answer(1, said(1, "yes", 5))
+        done = pull.pull(store, anew, sample)
+        assert (done.retracted, sorted(labels(store))) == (0, ["no", "yes"])
+    assert done.reports == ["project 1 is gone: its ratings (1) count as before"]
 
 
 @pytest.mark.long
