@@ -18,14 +18,13 @@ WITH team_events AS MATERIALIZED (
         count(e.seq) FILTER (NOT e.opening) AS events,
         count(e.seq) FILTER (e.kind = 'message' AND e.status IS DISTINCT FROM 'failed' AND NOT e.opening)
             AS messages,
-        count(e.seq) FILTER (e.kind IN ('action', 'finish')) AS actions,
-        count(e.seq) FILTER (e.status = 'failed') AS errors
+        count(e.seq) FILTER (e.kind IN ('action', 'finish')) AS actions
     FROM teammates p
     LEFT JOIN team_events e ON e.trajectory_id = p.trajectory_id AND e.actor = p.name
     GROUP BY p.trajectory_id, p.name
 ), counts AS MATERIALIZED (
     SELECT metric, trajectory_id, value::DOUBLE AS value, participant
-    FROM (UNPIVOT counted ON events, messages, actions, errors INTO NAME metric VALUE value)
+    FROM (UNPIVOT counted ON events, messages, actions INTO NAME metric VALUE value)
 ), steps AS MATERIALIZED (
     SELECT *, row_number() OVER (PARTITION BY trajectory_id, actor, action, arguments ORDER BY seq) > 1 AS repeated
     FROM team_events WHERE kind IN ('action', 'finish')
@@ -37,6 +36,14 @@ WITH team_events AS MATERIALIZED (
         count(*) FILTER (kind = 'action') AS actions,
         count(*) FILTER (kind = 'action' AND repeated) AS repeats
     FROM steps GROUP BY trajectory_id
+), failures AS (
+    SELECT p.trajectory_id, p.name AS participant, count(e.seq) FILTER (e.status = 'failed') AS failed,
+        count(e.seq) FILTER (e.untold AND e.kind = 'action') AS untold,
+        count(e.seq) FILTER (e.kind = 'action') AS steps,
+        count(e.status) FILTER (e.kind IN ('action', 'finish')) AS told
+    FROM teammates p
+    LEFT JOIN team_events e ON e.trajectory_id = p.trajectory_id AND e.actor = p.name
+    GROUP BY p.trajectory_id, p.name
 ), parties AS (
     SELECT p.trajectory_id, count(*) AS size, count(*) FILTER (p.kind = 'human') AS humans
     FROM teammates p GROUP BY p.trajectory_id
@@ -72,6 +79,12 @@ SELECT 'human_intervention_rate', p.trajectory_id,
     coalesce(steps, 0)::DOUBLE,
     CASE WHEN humans = 0 THEN 'no human in the team' WHEN coalesce(steps, 0) = 0 THEN 'no steps' END, NULL, NULL
 FROM parties p LEFT JOIN totals USING (trajectory_id)
+UNION ALL
+-- So many at least, where the log does not say it of every step: no number of errors.
+SELECT 'errors', trajectory_id, CASE WHEN untold = 0 AND (told > 0 OR steps = 0) THEN failed END, 1,
+    CASE WHEN untold > 0 THEN 'the log does not say whether ' || untold || ' of ' || steps || ' steps failed'
+         WHEN told = 0 AND steps > 0 THEN 'the log does not say whether steps failed' END, participant, NULL
+FROM failures
 UNION ALL
 -- Marks of failure alone would make every step that is told a failure, so one untold result leaves it open.
 -- A call without an answer is no try, and a finish of which nothing more is said has not failed.

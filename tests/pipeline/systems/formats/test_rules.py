@@ -188,11 +188,12 @@ def test_a_rule_that_is_none_is_refused_with_its_place(text: str, said: str) -> 
 
 
 @pytest.mark.long
-def test_error_rate_is_the_share_of_failures_where_all_is_known_and_else_undefined(tmp_path: Path) -> None:
+def test_errors_and_their_rate_are_told_where_all_is_known_and_else_undefined(tmp_path: Path) -> None:
     told = [TASK, *asked("a", "Error: no"), *asked("b", "fine"), *asked("c", "fine"), *asked("d", "fine")]
     told.append(asked("e", "")[0])  # a call that nothing answered is no try
     path = written(tmp_path / "a.jsonl", {"id": "s", "messages": told})
     rates = {}
+    errors = {}
     for name, text in (("bare", None), ("ruled", '[constants]\nstatus = "succeeded"')):
         store = Store(Workspace(tmp_path / name))
         result = ingesting.ingest(store, [path], ReadOptions(map=text))
@@ -201,6 +202,11 @@ def test_error_rate_is_the_share_of_failures_where_all_is_known_and_else_undefin
         query = "SELECT value, weight, reason FROM computed WHERE metric = 'error_rate'"
         with store.reading() as connection:
             rates[name] = connection.execute(query).fetchone()
+            query = "SELECT participant, value, reason FROM computed WHERE metric = 'errors'"
+            errors[name] = set(connection.execute(query).fetchall())
+    untold = "the log does not say whether 3 of 5 steps failed"
+    assert errors["bare"] == {("user", 0.0, None), ("assistant", None, untold)}
+    assert errors["ruled"] == {("user", 0.0, None), ("assistant", 1.0, None)}
     assert rates["bare"][0] is None
     assert rates["bare"][2] == "the log does not say whether 3 of 5 steps failed"
     assert rates["ruled"] == (0.25, 4.0, None)
