@@ -13,6 +13,7 @@ from ...schemas import Quarantined, Trajectory
 from ..store import AMONG, Store, delete, derived, execute, insert, texts
 from ..store.columns import Tables, together, trajectories, without
 from ..store.garbage import few_collections
+from ..store.memory import release
 from ..store.sync import load_codebooks
 from ..systems import References, Span, merge
 from . import sources as provenance
@@ -27,7 +28,8 @@ from .workers import Readers
 
 FLUSH_ROWS = 122_880
 """Of a table in a transaction at the most: a row group of DuckDB's, which goes to disk at once. What is over
-it would have to be merged with the next one's, which takes as long again and twice the memory."""
+it, or fills less than three quarters of one, would be merged with the next ones, which takes as long again
+and twice the memory."""
 FLUSH_BYTES = 80 * 1024 * 1024
 """Of all tables in a transaction."""
 NAMED = 5
@@ -207,7 +209,7 @@ class Intake:
             self._wrong.extend((item, path) for item, path, n in said if self._last[path] == n)
         with self.store.writing() as connection:
             stored = self._save(connection)
-            self._blocks = []  # DuckDB has a copy by now, and takes more to compress it
+            release(connection)
             _release(connection, self._expected[self._opened : opened])
             insert(
                 connection,
@@ -249,7 +251,8 @@ class Intake:
         fresh: dict[str, _Known] = {}
         clean: list[Tables] = []
         late: list[_Late] = []
-        for block in self._blocks:
+        blocks, self._blocks = self._blocks, []
+        for block in blocks:
             out: set[str] = set()
             again: dict[str, Head] = {}
             for head, known, events in _identified(block):
@@ -279,7 +282,9 @@ class Intake:
             )
             clean.append(without(block.tables, out | set(again)))
         if clean:
-            save_tables(self.store, connection, together(clean))
+            tables = together(clean)
+            del block, blocks, clean  # or each text would be in memory twice
+            save_tables(self.store, connection, tables)
         return [*fresh, *self._save_late(connection, late)]
 
     def _save_late(self, connection: duckdb.DuckDBPyConnection, late: Iterable[_Late]) -> list[str]:

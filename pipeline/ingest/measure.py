@@ -20,6 +20,16 @@ from ..systems.registry import SYSTEMS, measures, parsed_references
 
 TEAMWORK = (resources.files("coaudit.pipeline.store.sql") / "teamwork.sql").read_text()
 """What SQL says of any team, as the columns of `computed`."""
+MEASURED = {
+    "events": (
+        *("trajectory_id", "seq", "time", "actor", "kind", "status", "action", "arguments", "states"),
+        "live_only",
+    ),
+    "participants": ("trajectory_id", "name", "kind"),
+    "units": ("trajectory_id", "event", "kind", "opening"),
+    "computed": ("metric", "trajectory_id", "scoring"),
+}
+"""Table -> the columns that it looks at."""
 SHARED = ("human_intervention_rate", "workload_balance")
 """Measured for any team, unless its own system says it better."""
 
@@ -53,9 +63,13 @@ def save(
 def save_tables(
     store: Store, connection: duckdb.DuckDBPyConnection, tables: Tables, replaced: Collection[str] = ()
 ) -> None:
-    """Store tables of trajectories, in place of what there was of the `replaced` ones, and measure them."""
+    """Store tables of trajectories, in place of what there was of the `replaced` ones, and measure them.
+
+    The tables are used up: of thousands of texts there is one copy at a time.
+    """
+    measured = {name: tables[name].select(columns) for name, columns in MEASURED.items()}
     store.save(connection, tables, replaced)
-    _measure(connection, tables)
+    _measure(connection, measured)
 
 
 def references(connection: duckdb.DuckDBPyConnection) -> Mapping[str, References]:
@@ -128,7 +142,7 @@ def _measure_anew(
 def _measure(connection: duckdb.DuckDBPyConnection, tables: Tables) -> None:
     """Add to `computed` what SQL says of any team, where its own system does not say it better."""
     with ExitStack() as stack:
-        for name in ("events", "participants", "units", "computed"):
+        for name in MEASURED:
             stack.enter_context(offered(connection, f"incoming_{name}", tables[name]))
         own = f"SELECT metric, trajectory_id FROM incoming_computed WHERE metric IN ({listed(SHARED)})"
         connection.execute(

@@ -17,6 +17,7 @@ from ...schemas import Quarantined
 from ..store.columns import Columns
 from ..store.connection import cores
 from ..store.garbage import few_collections
+from ..store.memory import spare_memory
 from ..systems import References, Span
 from ..systems.base import line_spans
 from ..systems.registry import system_of
@@ -172,6 +173,7 @@ def _pool(workers: int) -> ProcessPoolExecutor:
 
     from loky import ProcessPoolExecutor
 
+    spare_memory()  # what they read comes back in large pieces
     resource_tracker.ensure_running()  # which would unblock the signal, were it started below
     env = {"OPENBLAS_NUM_THREADS": "1"}
     pool = ProcessPoolExecutor(workers, initializer=_begin, initargs=(os.getpid(),), env=env)
@@ -184,11 +186,8 @@ def _pool(workers: int) -> ProcessPoolExecutor:
 
 
 def _begin(parent: int) -> None:
-    """Have this process end with the one that started it (after a kill it would wait for work for ever), and
-    Arrow give memory back that it has done with: its own allocator keeps 20 MB of it."""
-    import pyarrow as pa
-
-    pa.set_memory_pool(pa.system_memory_pool())
+    """Have this process end with the one that started it: after a kill it would wait for work for ever."""
+    spare_memory()
 
     def watch() -> None:
         while os.getppid() == parent:

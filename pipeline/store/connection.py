@@ -6,6 +6,7 @@ import json
 import os
 import random
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
@@ -77,14 +78,43 @@ def insert_columns(
 
 
 def append(connection: duckdb.DuckDBPyConnection, table: str, rows: pa.Table) -> None:
-    """Insert a table's worth of rows by column name; a column that they lack stays null."""
+    """Insert a table's worth of rows by column name; a column that they lack stays null.
+
+    Where nobody else holds the rows, they leave memory as they are taken.
+    """
     if rows.num_rows:
-        with offered(connection, "incoming", rows):
+        batches = Batches(rows)
+        del rows
+        with offered(connection, "incoming", batches):
             connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM incoming")
 
 
+class Batches:
+    """The batches of an Arrow table for one look at them: each is forgotten as soon as it is taken.
+
+    DuckDB keeps the table itself, though its name is gone, until the transaction ends.
+    """
+
+    def __init__(self, rows: pa.Table) -> None:
+        self._schema = rows.schema
+        self._left = deque(rows.to_batches())
+
+    def __arrow_c_schema__(self) -> object:
+        return self._schema.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        import pyarrow as pa
+
+        reader = pa.RecordBatchReader.from_batches(self._schema, self._taken())
+        return reader.__arrow_c_stream__(requested_schema)
+
+    def _taken(self) -> Iterator[pa.RecordBatch]:
+        while self._left:
+            yield self._left.popleft()
+
+
 @contextmanager
-def offered(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table) -> Iterator[None]:
+def offered(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table | Batches) -> Iterator[None]:
     """Have queries on this connection see an Arrow table under a name."""
     with without_pandas():
         connection.register(name, rows)

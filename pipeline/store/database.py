@@ -228,7 +228,7 @@ class Store:
     ) -> None:
         """Store tables of trajectories, in place of what was stored of the `replaced` ones.
 
-        The caller sees to what is derived from them.
+        The tables are used up: what is stored leaves memory. The caller sees to what is derived from them.
         """
         for table in ("participants", "events", "units", "computed") if replaced else ():
             delete(connection, table, "trajectory_id", replaced)
@@ -236,11 +236,11 @@ class Store:
             delete(connection, "trajectories", "id", replaced)
             own = f"DELETE FROM outcomes WHERE NOT imported AND trajectory_id {AMONG}"
             execute(connection, own, [texts(replaced)])
-        for name, table in tables.items():
+        for name in list(tables):
             if name == "states":
-                _save_states(connection, table)
+                _save_states(connection, tables.pop(name))
             else:
-                append(connection, name, table)
+                append(connection, name, tables.pop(name))
 
     def load(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import ctypes
 import fcntl
 import os
 import shutil
@@ -20,6 +21,10 @@ READER = "500MB"
 """For all connections of a process that only looks, such as the dashboard."""
 WRITER = "300MB"
 """While ledgers come in: what does not fit is written earlier, and takes no longer."""
+MMAP_THRESHOLD = -3
+"""Option of glibc's `mallopt`."""
+LARGE = 128 * 1024
+"""Bytes of a piece of memory from which on it is a mapping of its own: where glibc starts by itself."""
 SPILL, LOCK = "coaudit-spill-", "lock"
 """Begins the name of a process's folder; the file in it that is locked as long as the process lives."""
 Result = TypeVar("Result")
@@ -47,6 +52,23 @@ def bounded(connection: duckdb.DuckDBPyConnection, memory: str | None) -> None:
     there = first_row(connection, "SELECT current_setting('temp_directory')")
     if there != (spill(),):  # one that has been used stays
         connection.execute(f"SET temp_directory = {listed([spill()])}")
+
+
+def release(connection: duckdb.DuckDBPyConnection) -> None:
+    """Have DuckDB give back the memory that a query is done with, which its allocator keeps for ten seconds:
+    setting the limit that there is does so."""
+    limit = first_row(connection, "SELECT current_setting('memory_limit')")
+    connection.execute(f"SET memory_limit = '{limit and limit[0]}'")
+
+
+def spare_memory() -> None:
+    """Have this process give large pieces of memory back at once: Arrow's own allocator keeps 20 MB of them,
+    glibc's ever larger ones. Another C library knows no such setting."""
+    import pyarrow as pa
+
+    pa.set_memory_pool(pa.system_memory_pool())
+    if set_option := getattr(ctypes.CDLL(None), "mallopt", None):
+        set_option(MMAP_THRESHOLD, LARGE)
 
 
 def write_out(connection: duckdb.DuckDBPyConnection, copy: str, memory: str) -> None:
