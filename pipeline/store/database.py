@@ -318,7 +318,12 @@ def _rolled_back(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def _check_version(connection: duckdb.DuckDBPyConnection, url: str) -> None:
-    there = version(connection)
+    try:
+        there = version(connection)
+    except ValueError as error:
+        raise StoreError(
+            f"{url}: the tables' version is no number ({error}); run `coaudit rebuild`"
+        ) from error
     if there is None:
         return
     if there > VERSION:

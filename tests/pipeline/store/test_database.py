@@ -243,6 +243,17 @@ def test_a_database_of_a_newer_coaudit_is_refused_with_what_to_do(store: Store, 
     assert (done.out, done.err.count("\n")) == ("", 1)
 
 
+def test_tables_whose_version_is_damaged_name_it_and_are_made_anew(store: Store, coaudit: Coaudit) -> None:
+    before = document(store)
+    with store.writing() as connection:
+        connection.execute("UPDATE meta SET value = 'abc' WHERE key = 'version'")
+    done = coaudit("metrics", status=1)
+    assert "coaudit.duckdb: the tables' version is no number" in done.err
+    assert "'abc'); run `coaudit rebuild`" in done.err
+    coaudit("rebuild")
+    assert document(store) == before
+
+
 def test_the_oldest_and_the_newest_duckdb_that_are_admitted_make_one_kind_of_file(store: Store) -> None:
     """With DuckDB 2 alone it would be of another kind, which 1.5 cannot open: see `make test-newest`."""
     (kind,) = rows(
