@@ -47,17 +47,20 @@ def was_heard(trajectory: Trajectory) -> bool:
 def settled(stored: Trajectory, read: Trajectory) -> Trajectory | None:
     """What two readings of one session amount to; None where neither is live, or they are not one session.
 
-    Each may be a log, a hearing, or both joined already. Of logs the one that was read holds, of hearings the
-    one that heard more: what is stored may have been heard before or after one that was joined meanwhile.
+    Each may be a log, a hearing, or both joined already. Of logs the longer one holds, of hearings the one
+    that heard more: what is stored may have been heard before or after one that was joined meanwhile.
     """
     hearings = [one for one in (read, stored) if was_heard(one)]
     if not hearings:
         return None
     live = max(hearings, key=_extent)
-    log, other = (stored, read) if is_heard(read) else (read, stored)
-    if is_heard(log):
+    logs = [one for one in (read, stored) if not is_heard(one)]
+    if not logs:
         return live
-    together = join(log, other)
+    log = max(logs, key=lambda one: len(_logged(one)))
+    if len(logs) == 2 and not agree(stored, read):
+        return None
+    together = join(log, stored if log is read else read)
     if together is None:
         return None
     result = log if live is log else together
@@ -66,8 +69,8 @@ def settled(stored: Trajectory, read: Trajectory) -> Trajectory | None:
 
 def join(log: Trajectory, live: Trajectory) -> Trajectory | None:
     """The trajectory of a log, with what live traffic knew beside it; None where they are not one session."""
-    logged = [e for e in log.events if not e.live_only]
-    places = _places(logged, [e for e in live.events if not e.live_only])
+    logged = _logged(log)
+    places = _places(logged, _logged(live))
     if places is None:
         return None
     beside = [e for e in _moved(live.events, places) if not _is_notice(e, logged)]
@@ -123,15 +126,24 @@ def same_start(log: Trajectory, live: Trajectory) -> bool:
 
 
 def agree(one: Trajectory, other: Trajectory) -> bool:
-    """Whether two trajectories logged much the same, as two readings of one session do."""
-    logged = [[event for event in t.events if not event.live_only] for t in (one, other)]
-    return _places(*logged) is not None
+    """Whether two trajectories logged much the same, as two readings of one session do.
+
+    Of two logs one goes on where the other ends: two runs that were heard at once have much in common.
+    """
+    ours, theirs = _logged(one), _logged(other)
+    if is_heard(one) or is_heard(other):
+        return _places(ours, theirs) is not None
+    return all(a.digest() == b.digest() for a, b in zip(ours, theirs, strict=False))
 
 
 def apart(one: Trajectory, other: Trajectory) -> float:
     """Seconds between the starts of two trajectories; infinite where one does not say when it began."""
     between = abs(_seconds(one.events[0].time) - _seconds(other.events[0].time))
     return math.inf if math.isnan(between) else between
+
+
+def _logged(trajectory: Trajectory) -> list[Event]:
+    return [event for event in trajectory.events if not event.live_only]
 
 
 def _opening(trajectory: Trajectory) -> tuple[str | None, ...]:

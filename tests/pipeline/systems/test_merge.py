@@ -123,3 +123,28 @@ def test_a_log_that_lags_behind_what_was_heard_has_nothing_missed_when_it_catche
     story.say("Not heard")
     grown = merge.settled(caught_up, story.log)
     assert grown is not None and told(grown)[1][1] == 1
+
+
+def test_an_older_copy_of_a_log_that_was_heard_takes_nothing_away(tmp_path: Path) -> None:
+    story = Story(tmp_path)
+    story.say("One")
+    older = story.log
+    story.say("Two")
+    joined = merge.settled(story.heard, story.log)
+    assert joined is not None
+    again = merge.settled(joined, older)
+    assert again is not None
+    assert again.events == joined.events
+
+
+def test_a_second_log_that_shares_half_of_what_was_heard_does_not_replace_the_first(tmp_path: Path) -> None:
+    """Two environments of one name on one server: what was heard is a mixture that fits both logs."""
+    story, other = Story(tmp_path / "one"), Story(tmp_path / "other")
+    for text in ("One", "Two"):
+        story.say(text)
+        other.say(text)
+    story.act("Rome")
+    other.act("Oslo")
+    joined = merge.settled(story.heard, story.log)
+    assert joined is not None
+    assert merge.settled(joined, other.log) is None
