@@ -21,9 +21,15 @@ MAX_BYTES = 64 * 2**30
 """What an archive may hold, unpacked, wherever there is room for it."""
 FREE_SHARE = 0.8
 """So much of the free disk it may take."""
-_BROKEN = (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, zlib.error, lzma.LZMAError)
+_BROKEN = (
+    *(tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, zlib.error, lzma.LZMAError),
+    *(ValueError, OverflowError),
+)
+"""The last two are of headers: a name with NUL, a size or time that is no number or too large a one."""
 LONGEST_NAME = 255
 """Bytes of one part of a path, as file systems have it."""
+DEEPEST = 100
+"""Folders that a member may lie in: they are made, and taken away, by a recursion."""
 SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz", ".gz")
 """The last is of one file, compressed."""
 BLOCK = 1 << 20
@@ -95,6 +101,8 @@ class _Room:
             return "its path leads out of the archive"
         if any(len(os.fsencode(part)) > LONGEST_NAME for part in Path(name).parts):
             return f"its name is longer than {LONGEST_NAME} bytes"
+        if len(Path(name).parts) > DEEPEST + 1:
+            return f"it lies in more than {DEEPEST} folders"
         plain = os.path.normpath(name)
         if plain in self.names:
             return "another member of this name came before; the first one counts"
@@ -162,7 +170,7 @@ def _untar(path: Path, target: Path) -> Iterator[tuple[str, str]]:
             else:
                 try:
                     archive.extract(member, target, filter="data")
-                except (tarfile.FilterError, OSError) as error:
+                except _BROKEN as error:
                     yield member.name, f"damaged: {error}"
 
 

@@ -27,6 +27,7 @@ MEMBERS = [
     ("twice", "a"),
     ("twice", "b"),
     ("a/" * 50 + "deep", "d"),
+    ("b/" * 1500 + "too deep", "e"),
     ("last", "2"),
 ]
 Usage = namedtuple("Usage", "total used free")
@@ -58,7 +59,33 @@ def test_a_member_that_cannot_be_unpacked_drops_no_later_one(tmp_path: Path, for
     assert [item.reason for item in refused] == [
         "its name is longer than 255 bytes",
         "another member of this name came before; the first one counts",
+        "it lies in more than 100 folders",
     ]
+
+
+def test_a_member_whose_header_no_file_can_have_is_refused_alone(tmp_path: Path) -> None:
+    path = tmp_path / "logs.tar"
+    headers = [{}, {"path": "a\0b"}, {"path": "late", "mtime": "1e400"}, {"path": "last"}]
+    with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as archive:
+        for header in headers:
+            info = tarfile.TarInfo("first")
+            info.pax_headers = header
+            archive.addfile(info)
+    with unpacked(path) as (folder, refused):
+        assert {"first", "last"} <= {p.name for p in folder.iterdir()}
+    assert [item.source.rpartition("!")[2] for item in refused] == ["a\0b", "late"]
+
+
+def test_an_archive_whose_header_is_no_number_gives_what_came_before(tmp_path: Path) -> None:
+    path = tmp_path / "logs.tar"
+    with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as archive:
+        archive.addfile(tarfile.TarInfo("first"))
+        sparse = tarfile.TarInfo("sparse")
+        sparse.pax_headers = {"GNU.sparse.size": "many"}
+        archive.addfile(sparse)
+    with unpacked(path) as (folder, (refused,)):
+        assert [p.name for p in folder.iterdir()] == ["first"]
+    assert refused.reason.startswith("broken archive: invalid literal for int()")
 
 
 def test_no_archive_takes_the_disk_that_others_need(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
