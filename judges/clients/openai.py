@@ -107,6 +107,8 @@ class OpenAIClient:
                 body = await body_of(answer)
         except TimeoutError as error:
             raise Fatal(f"{self.endpoint.shown}: no answer within {CONNECT_SECONDS:.0f} s") from error
+        except Transient as error:
+            raise Fatal(f"{self.endpoint.shown}/models: {error}; does --api-base end in /v1?") from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise Fatal(self.endpoint.unreached(error)) from error
         if answer.status in (401, 403):

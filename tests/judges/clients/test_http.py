@@ -202,6 +202,21 @@ def test_an_answer_without_end_is_not_read_whole(model: str, monkeypatch: pytest
     assert isinstance(refused, Transient) and "longer than 1 MiB" in str(refused)
 
 
+def test_a_list_of_models_without_end_is_an_error_that_names_the_address(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    environment(monkeypatch)
+    monkeypatch.setattr(http, "LARGEST_BODY", 1 << 20)
+
+    async def run() -> None:
+        host = Host(length=1 << 22)
+        async with serving(host), client("openai/judge", f"{host.url}/v1", Parameters(), 20.0) as complete:
+            with pytest.raises(Fatal, match=f"{host.url}/v1/models: the answer is longer than 1 MiB"):
+                await complete.offer()
+
+    asyncio.run(run())
+
+
 def test_what_others_send_with_httpx_is_left_alone() -> None:
     async def run() -> tuple[int, int]:
         import httpx
