@@ -40,6 +40,8 @@ GRACE = 5.0
 """Seconds that what is still to be asked gets when following ends."""
 AGAIN = (2.0, 60.0)
 """Seconds until an endpoint that is gone is tried again, doubling from the first to the second."""
+DOUBLINGS = 20
+"""At most: after a night of tries the power would be beyond any number of seconds."""
 TICK = 0.05
 PATIENCE = Patience(gone=5.0)
 """An endpoint that is gone is said to be soon: what is asked of it is only put off."""
@@ -207,7 +209,7 @@ class ModelJudge:
             self.say(f"{self.state.fatal}; following goes on, judging when it answers again")
         first, longest = AGAIN
         while True:
-            await asyncio.sleep(min(longest, first * 2**self._gone))
+            await asyncio.sleep(min(longest, first * 2 ** min(self._gone, DOUBLINGS)))
             self._gone += 1
             with contextlib.suppress(Fatal):
                 await self.complete.offer()

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from coaudit.judges.clients import Offer, Parameters, Question, Reply
+from coaudit.judges.clients.protocol import Fatal
 from coaudit.pipeline import codebooks
 from coaudit.pipeline.follow import model_judge
 from coaudit.pipeline.follow.complete import Stillness, complete
@@ -156,6 +157,44 @@ async def test_while_another_run_judges_as_the_same_rater_nothing_is_asked(sink:
     (said,) = await followed(sink, client, session(*TALK), meanwhile=wait)
     assert "is judging as rater 'judge' in this workspace; waiting" in said
     assert len(client.questions) == 3
+
+
+class Away(Asked):
+    """One that is gone at the first question, and for 1,100 tries after it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tries = 0
+
+    async def offer(self) -> Offer:
+        self.tries += 1
+        if self.tries <= 1100:
+            raise Fatal("gone")
+        return Offer()
+
+    async def __call__(self, question: Question) -> Reply:
+        if not self.tries:
+            raise Fatal("gone")
+        return await super().__call__(question)
+
+
+@pytest.mark.slow
+async def test_an_endpoint_that_is_gone_overnight_is_asked_again_when_it_is_back(
+    sink: Sink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_judge, "AGAIN", (1e-9, 1e-6))
+    client = Away()
+
+    async def night(judge: ModelJudge) -> None:
+        for _ in range(500):
+            await judge(())
+            if client.questions:
+                break
+            await asyncio.sleep(0.02)
+
+    said = await followed(sink, client, session(*TALK), meanwhile=night)
+    assert said == ["gone; following goes on, judging when it answers again", "openai/judge: answers again"]
+    assert len(held(sink)) == 3
 
 
 class Hanging(Asked):
