@@ -282,20 +282,36 @@ def parsed(line: bytes | None, source: str, number: int | None) -> JsonValue | Q
         return Quarantined(source=source, line=number, reason=f"longer than {MAX_LINE // 2**20} MiB")
     line = line.removeprefix(b"\xef\xbb\xbf")
     try:
-        value: JsonValue = from_json(line.rstrip(), allow_inf_nan=True)
+        return json_value(line.rstrip())
     except ValueError as error:
-        if b"\\u" in line and (mended := _without_lone_surrogates(line)) is not None:
-            return mended
         if line.startswith((b"\xff\xfe", b"\xfe\xff")):
             return Quarantined(source=source, line=number, reason="UTF-16 and not UTF-8: convert the file")
         whole = number is None or line.endswith(b"\n") or "trailing characters" in str(error)
         cut = "" if whole else " (the last line is cut off)"
         place = str(error) if number is None else str(error).replace("at line 1 column", "at column")
         return Quarantined(source=source, line=number, reason=f"not JSON: {place}{cut}")
+
+
+def json_value(text: str | bytes) -> JsonValue:
+    """The value of JSON, with U+FFFD for halves of characters; ValueError where it is none."""
+    try:
+        value: JsonValue = from_json(text, allow_inf_nan=True)
+    except ValueError:
+        given = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
+        if b"\\u" in given and (mended := _without_lone_surrogates(given)) is not None:
+            return mended
+        raise
     return value
 
 
 _LONE = re.compile("[\ud800-\udfff]")
+_HALF = re.compile(r"(?<!\\)((?:\\\\)*)\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+"""As Python prints half of a character; a whole one it prints as it is."""
+
+
+def without_halves(printed: str) -> str:
+    """What Python printed, with U+FFFD for halves of characters."""
+    return _HALF.sub("\\1\ufffd", printed)
 
 
 def _without_lone_surrogates(line: bytes) -> JsonValue:

@@ -6,10 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from pydantic_core import from_json
-
 from ....schemas import JsonValue, Quarantined
-from ..base import field, objects
+from ..base import field, json_value, objects
 
 Json = dict[str, JsonValue]
 _APP = "minestructure."
@@ -67,7 +65,7 @@ def _object(value: JsonValue) -> Json:
     """An object, also where it was posted as JSON text; else an empty one."""
     if isinstance(value, str):
         try:
-            value = from_json(value)
+            value = json_value(value)
         except ValueError:
             return {}
     return value if isinstance(value, dict) else {}

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
-from pydantic_core import from_json
 from typing_extensions import TypedDict
+
+from ..base import json_value
 
 PATTERN = "env_*/*"
 _CHANNEL = re.compile(r"(?P<session>env_[^/]+)/(?:(?P<role>.+)/)?(?P<kind>[a-z_]+)", re.DOTALL)
@@ -141,7 +142,7 @@ def envelope(content: object) -> str:
 
 def _object(payload: str) -> Any:
     try:
-        value = from_json(payload.encode("utf-8", "surrogateescape"), allow_inf_nan=True)
+        value = json_value(payload.encode("utf-8", "surrogateescape"))
     except ValueError as error:
         raise ValueError(f"payload is not JSON: {error}") from error
     data = value.get("data") if isinstance(value, dict) else None

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from pydantic_core import from_json
-
 from ....schemas import JsonValue
+from ..base import json_value
 
 UNSAID = ("reasoning", "thinking")
 """Parts that nobody else sees."""
@@ -17,7 +16,7 @@ def arguments(given: JsonValue) -> tuple[dict[str, JsonValue], str | None]:
         return {}, None
     if isinstance(given, str):
         try:
-            parsed = from_json(given)
+            parsed = json_value(given)
         except ValueError:
             return {}, given
         return (parsed, None) if isinstance(parsed, dict) else ({"argument": parsed}, given)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ....schemas import Action, JsonValue
 from ....schemas.trajectory import EventKind
-from ..base import ReadOptions, expect
+from ..base import ReadOptions, expect, without_halves
 from . import marks
 from .inputs import plain
 from .mapped_values import is_name, iso_of, seconds_of, texted
@@ -257,7 +257,7 @@ def written(name: str, match: re.Match[str]) -> Action:
 def _keywords(text: str) -> dict[str, JsonValue] | None:
     """The arguments of a call as Python writes them; None for other ones than values by their names."""
     try:
-        call = ast.parse(f"f({text})", mode="eval").body
+        call = ast.parse(f"f({without_halves(text)})", mode="eval").body
         assert isinstance(call, ast.Call)
         named = {one.arg: plain(ast.literal_eval(one.value)) for one in call.keywords if one.arg}
     except (SyntaxError, ValueError, MemoryError, RecursionError):

@@ -6,13 +6,13 @@ what was not said before, of a tool's span the result of the call that asked for
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Literal
 
 from ....schemas import Quarantined, Trajectory
+from ..base import json_value
 from . import otlp
 from .mapped_messages import trajectory
 from .mapped_paths import MappedSessions
@@ -151,7 +151,7 @@ def _result(output: Any) -> Any:
     """What a tool gave back: of a message its content, of an object with nothing else its only value."""
     if isinstance(output, str) and output[:1] == '"' == output[-1:]:
         with suppress(ValueError):
-            return json.loads(output)
+            return json_value(output)
     if isinstance(output, dict):
         inner = output.get("kwargs", output)
         if isinstance(inner, dict) and "content" in inner and ("type" in inner or "role" in inner):

@@ -9,10 +9,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from pydantic_core import from_json
-
 from ....schemas import JsonValue, Quarantined
-from ..base import expect, json_file, json_lines
+from ..base import expect, json_file, json_lines, json_value
 from . import chat, contents, otlp_protobuf
 from .conversation import Answer, Call, Said
 from .mapped_values import named
@@ -216,7 +214,7 @@ def value_of(given: Any) -> Any:
     """A value that may have been recorded as JSON in a text."""
     if isinstance(given, str) and given[:1] in ("[", "{"):
         try:
-            return from_json(given)
+            return json_value(given)
         except ValueError:
             return given
     return given

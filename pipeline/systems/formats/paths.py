@@ -10,9 +10,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pydantic_core import from_json
-
 from ....schemas import JsonValue
+from ..base import json_value
 
 Getter = Callable[[Any], Any]
 Scalar = str | int | float | bool
@@ -106,7 +105,7 @@ def unpacked(text: str) -> Any:
     if text.lstrip()[:1] not in ("{", "["):
         return text
     try:
-        return from_json(text)
+        return json_value(text)
     except ValueError:
         return text
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise, zip_longest
 from typing import Any
 
+from ..base import without_halves
 from . import dialects
 from .mapping import Turns
 from .paths import expression, getter, several, unpacked
@@ -180,7 +181,7 @@ def loaded(value: Any) -> Any:
     inside = unpacked(value)
     if isinstance(inside, str) and re.match(r"\s*[\[{]['\"\[{]", inside):
         try:
-            return literal_eval(inside)
+            return literal_eval(without_halves(inside))
         except (ValueError, SyntaxError, MemoryError, RecursionError):
             return value
     return inside

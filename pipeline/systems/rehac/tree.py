@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from ....schemas import JsonValue
 from ....schemas.trajectory import is_finite
+from ..base import without_halves
 from .text import ACTORS, Step, step
 
 MAX_KEY = 200
@@ -96,7 +97,7 @@ def _literal(written: str, most: int) -> object:
     if len(written) > most:
         raise ValueError(f"longer than {most} characters")
     try:
-        value: object = ast.literal_eval(written)
+        value: object = ast.literal_eval(without_halves(written))
     except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
         raise ValueError(f"not a Python literal: {error}") from error
     return value

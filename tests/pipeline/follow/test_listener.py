@@ -309,6 +309,13 @@ def test_a_payload_that_is_not_ours_says_what_is_wrong_with_it(payload: str, why
         Sessions().feed(Received(0.0, "env_1/step", payload))
 
 
+def test_half_a_character_in_a_payload_costs_no_message() -> None:
+    sessions = Sessions()
+    start = {"task_description": "Plan \ud83d", "team_members": [AGENT, USER], "action_space": []}
+    sessions.feed(Received(0.0, "env_1/start", json.dumps({"data": {"object": start}})))
+    assert sessions.open["env_1"].description == "Plan \ufffd"
+
+
 @pytest.mark.parametrize("channel", ["news", "env_1/heartbeat", "other/step", "env_1"])
 def test_channels_of_something_else_are_counted_and_left_alone(channel: str) -> None:
     sessions = Sessions()

@@ -256,3 +256,11 @@ def test_two_values_on_a_line_are_no_line_that_is_cut_off(tmp_path: Path) -> Non
         found, wrong = read("chat", path)
         assert len(found) == 1
         assert [item.reason.endswith("(the last line is cut off)") for item in wrong] == [cut]
+
+
+def test_half_a_character_in_the_json_of_a_calls_arguments_costs_no_argument(tmp_path: Path) -> None:
+    function = {"name": "book", "arguments": json.dumps({"city": "Ulm \ud83d", "seats": 2})}
+    call = {"role": "assistant", "tool_calls": [{"id": "c1", "type": "function", "function": function}]}
+    found = one("chat", written(tmp_path / "a.jsonl", {"messages": [call]}))
+    assert found.events[0].action is not None
+    assert found.events[0].action.arguments == {"city": "Ulm \ufffd", "seats": 2}

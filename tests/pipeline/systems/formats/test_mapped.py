@@ -6,6 +6,7 @@ import json
 import random
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -471,3 +472,14 @@ def test_both_shipped_mappings_give_the_same_events(shared: Path, tmp_path: Path
             {t.id: (t.native_id, t.condition, t.agent_model, t.participants, t.events) for t in read_in}
         )
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("printed", [json.dumps, repr])
+def test_half_a_character_in_a_text_that_holds_a_list_costs_no_session(
+    printed: Callable[[object], str], tmp_path: Path
+) -> None:
+    log = [{"role": "user", "text": "Cut \ud83d"}, {"role": "agent", "text": "As it was: \\\\ud83d 🙂"}]
+    path = written(tmp_path / "a.jsonl", {"log": printed(log)})
+    way = '[event]\nrole = "log[].role"\ntext = "log[].text"\n'
+    found = one("mapped", path, map=way)
+    assert [event.text for event in found.events] == ["Cut \ufffd", "As it was: \\\\ud83d 🙂"]

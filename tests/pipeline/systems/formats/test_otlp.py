@@ -167,3 +167,10 @@ def test_a_trace_without_messages_says_what_would_record_them(tmp_path: Path) ->
     found, wrong = read("otlp", written(tmp_path / "a.jsonl", traced(span(1, "chat"))))
     assert not found
     assert "CAPTURE_MESSAGE_CONTENT" in wrong[0].reason
+
+
+def test_half_a_character_in_the_json_of_an_attribute_costs_no_message(tmp_path: Path) -> None:
+    asked = [{"role": "user", "parts": [{"type": "text", "content": "Cut \ud83d"}]}]
+    call = span(1, "chat", input__messages=json.dumps(asked), output__messages=json.dumps([SAYS]))
+    found = one("otlp", written(tmp_path / "a.jsonl", traced(call)))
+    assert brief(found.events) == [("user", "message", "Cut \ufffd"), ("assistant", "message", "It rains.")]
