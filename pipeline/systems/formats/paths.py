@@ -143,5 +143,5 @@ def expression(text: str) -> re.Pattern[str]:
     """A regular expression of a mapping, in which `^` and `$` mean lines."""
     try:
         return re.compile(text, re.MULTILINE)
-    except re.error as error:
+    except (re.error, OverflowError, RecursionError) as error:
         raise ValueError(f"{text!r}: no regular expression: {error}") from error

@@ -178,6 +178,7 @@ def test_in_a_mapped_log_what_came_back_gives_status_error_and_state(tmp_path: P
     "text, said",
     [
         ('[[results]]\nwhere = { content = "~(" }\nstatus = "failed"', "no regular expression"),
+        ('[[results]]\nwhere = { content = "~a{99999999999}" }\nstatus = "failed"', "no regular expression"),
         ('[[roles]]\nwhere = { role = "x" }\nkind = "robot"', "roles.0.kind"),
         ("", "event: needs actor or role"),
     ],
