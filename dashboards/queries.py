@@ -34,8 +34,8 @@ def choices(store: Store) -> dict[str, list[str]]:
         tags = connection.execute(
             "WITH used AS (SELECT DISTINCT tags FROM trajectories WHERE tags <> '{}'), "
             "keys AS (SELECT tags, unnest(json_keys(tags)) AS key FROM used) "
-            "SELECT DISTINCT key, json_extract_string(tags, '$.\"' || key || '\"') FROM keys "
-            "ORDER BY ALL LIMIT 500"
+            "SELECT DISTINCT key, json_extract_string(tags, "
+            "'/' || replace(replace(key, '~', '~0'), '/', '~1')) FROM keys ORDER BY ALL LIMIT 500"
         ).fetchall()
     return rows | {"tags": [f"{key}={value}" for key, value in tags]}
 

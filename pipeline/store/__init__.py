@@ -3,7 +3,7 @@
 from .connection import AMONG, Row, delete, dictionaries, execute, first_row, insert, listed, texts
 from .database import Store
 from .memory import write_out
-from .selection import Selection, day_of
+from .selection import Selection, day_of, tag_path
 from .workspace import Workspace
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "first_row",
     "insert",
     "listed",
+    "tag_path",
     "texts",
     "write_out",
 ]

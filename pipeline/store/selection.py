@@ -16,6 +16,11 @@ def day_of(time: str) -> str:
     return f"nullif(regexp_extract({time}, '^\\d{{4}}-\\d\\d-\\d\\d'), '')"
 
 
+def tag_path(key: str) -> str:
+    """Where a tag stands, as a JSON pointer (RFC 6901): a path with `$` takes `*` for every key."""
+    return "/" + key.replace("~", "~0").replace("/", "~1")
+
+
 @dataclass(frozen=True)
 class Selection:
     """Values wanted for each column (none: all), a span of days, and tags as `key=value`, of one key any.
@@ -52,8 +57,7 @@ class Selection:
             key, _, value = tag.partition("=")
             values.setdefault(key, []).append(value)
         for key, some in values.items():
-            path = '$."{}"'.format(key.replace('"', '\\"'))
-            terms.append((f"json_extract_string({table}.tags, ?) {AMONG}", [path, texts(some)]))
+            terms.append((f"json_extract_string({table}.tags, ?) {AMONG}", [tag_path(key), texts(some)]))
         condition = " AND ".join(term for term, _ in terms) or "true"
         return condition, [parameter for _, given in terms for parameter in given]
 

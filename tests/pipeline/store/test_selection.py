@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from coaudit.dashboards import queries
+from coaudit.pipeline.analyze.metrics import metrics
 from coaudit.pipeline.store import Selection
 from tests.pipeline.stores import made, take
 
@@ -32,3 +34,17 @@ def test_of_the_tags_of_one_key_any_is_wanted_and_of_other_keys_all(tmp_path: Pa
         query = f"SELECT native_id FROM trajectories t WHERE {where} ORDER BY native_id"
         with store.reading() as connection:
             assert [row[0] for row in connection.execute(query, values).fetchall()] == names
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("key", ['a "quoted" \'one', "back\\slash\\", "*", "", "a/b~c", "$.a[0]"])
+def test_a_tag_of_any_name_is_a_choice_a_filter_and_a_group(tmp_path: Path, key: str) -> None:
+    talk = [{"role": "user", "content": "Hi"}]
+    path = tmp_path / "runs.jsonl"
+    lines = [{"id": value, "messages": talk, "tags": {"plain": "p", key: value}} for value in "xy"]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    store = made(tmp_path / "workspace")
+    take(store, path)
+    assert set(queries.choices(store)["tags"]) == {"plain=p", f"{key}=x", f"{key}=y"}
+    rows = metrics(store, by=[key], only=Selection(tags=(f"{key}=x",)))
+    assert {row.group[key] for row in rows if row.group} == {"x"}
