@@ -9,6 +9,7 @@ from pathlib import Path
 import streamlit as st
 
 from coaudit.dashboards import prefetch, sidebar
+from coaudit.dashboards.cache import ask
 from coaudit.dashboards.views import (
     agreement,
     compare,
@@ -21,6 +22,8 @@ from coaudit.dashboards.views import (
     trajectory,
 )
 from coaudit.pipeline.errors import CoauditError
+from coaudit.pipeline.report import methods
+from coaudit.pipeline.report.answers import UNFIT
 from coaudit.pipeline.report.transcript import draw
 from coaudit.pipeline.store import Selection
 
@@ -50,6 +53,8 @@ def main() -> None:
     _, show = PAGES[next(path for path, page in pages.items() if page == chosen)]
     try:
         selection = sidebar.chosen()
+        if selection and dict(ask(methods.facts, selection))["Trajectories"] == "0":
+            st.warning(UNFIT)
         show(selection)
         prefetch.read([page for _, page in PAGES.values()])
     except CoauditError as error:

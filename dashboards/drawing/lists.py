@@ -42,7 +42,7 @@ def listed(rows: list[Row], target: Callable[[Row], str]) -> str:
         names, heads = ["native_id", "rationale", *names[1:]], [heads[0], "Why", *heads[1:]]
     shown = "".join(f'<th scope="col" class="head">{escape(name)}</th>' for name in heads)
     lines = "".join(
-        f'<tr><td class="head">{link(target(row), _short(row["native_id"] or row["id"]))}</td>'
+        f'<tr><td class="head">{link(target(row), short(row["native_id"] or row["id"]))}</td>'
         + "".join(f'<td class="head">{escape(_cell(name, row[name]))}</td>' for name in names[1:])
         + "</tr>"
         for row in rows
@@ -67,6 +67,6 @@ def _cut(words: str) -> str:
     return words if len(words) <= WORDS else f"{words[:WORDS]} …"
 
 
-def _short(name: str) -> str:
+def short(name: str) -> str:
     """A name of which beginning and end are kept."""
     return name if len(name) <= LONG else f"{name[: LONG // 2]} … {name[-LONG // 4 :]}"

@@ -117,8 +117,7 @@ def _cell(
         return f"<td{_left(column, table)}>{escape(cell)}</td>"
     place = target(cell)
     words = link(place, cell.text) if place and cell.value is not None else escape(cell.text)
-    why = ' class="why"' if cell.value is None else ""
-    note = f"<small{why}>{escape(cell.note)}</small>" if cell.note else ""
+    note = _note(cell)
     tint = ""
     if table.shaded and cell.value is not None:
         tint = f' class="tint" style="--tint: {min(1.0, max(0.0, cell.value)):.2f}"'
@@ -127,3 +126,11 @@ def _cell(
         f'<span class="interval" style="{shape}" aria-hidden="true"><i></i><b></b></span>' if shape else ""
     )
     return f"<td{tint}>{words}{picture}{note}</td>"
+
+
+def _note(cell: Number) -> str:
+    """What stands below a number: a line, or where a table has no room for one, a line a part."""
+    if cell.value is None:
+        return f'<small class="why">{escape(cell.note)}</small>' if cell.note else ""
+    parts = ", ".join(f"<span>{escape(part)}</span>" for part in cell.note.split(", "))
+    return f"<small>{parts}</small>" if cell.note else ""

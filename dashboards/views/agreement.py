@@ -16,7 +16,7 @@ from ...pipeline.report import Number, Table, progress, trust
 from ...pipeline.store import Selection
 from ...schemas import Agreement
 from ..cache import ask
-from ..drawing import figures, markup
+from ..drawing import figures, lists, markup
 from ..drawing.definitions import DEFINITIONS
 from ..sidebar import address
 
@@ -31,6 +31,8 @@ SHOWN = {
 """Coefficient -> its name on the page."""
 QUICK = 300_000
 QUEUE = 100
+DRAWN = 40
+"""Lines of a chart that a reader can follow."""
 
 
 def show(only: Selection) -> None:
@@ -79,7 +81,7 @@ def _weight(rows: list[dict[str, Any]], book: str) -> tuple[bool, int]:
 
 
 def _forest(result: list[Agreement], coefficient: str) -> None:
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "code": row.code,
             "raters": " · ".join(row.raters),
@@ -100,6 +102,10 @@ def _forest(result: list[Agreement], coefficient: str) -> None:
         sets.sort(key=lambda names: (names not in with_people, names))
         chosen = st.selectbox("Raters", sets, key="among", bind="query-params")
         rows = [row for row in rows if row["raters"] == chosen]
+    notes = ["0 is chance, 1 is perfect."] if coefficient != "percent_agreement" else []
+    if not several and len(rows) > DRAWN:
+        notes.append(f"{DRAWN} of {len(rows)}, of the most units; `coaudit agreement` has all.")
+        rows = sorted(rows, key=lambda row: row["units"], reverse=True)[:DRAWN]
     scale = alt.Scale(domain=[0 if coefficient == "percent_agreement" else -1, 1])
 
     def draw(data: alt.Data) -> alt.Chart:
@@ -121,7 +127,7 @@ def _forest(result: list[Agreement], coefficient: str) -> None:
         alternative="Agreement with intervals",
         height=100 + 22 * len(rows),
         metrics=(coefficient,) if coefficient in DEFINITIONS else (),
-        note="0 is chance, 1 is perfect." if coefficient != "percent_agreement" else "",
+        note=" ".join(notes),
         empty="No unit was rated by two raters: label some in Label Studio.",
     )
 
@@ -219,7 +225,8 @@ def _queue(book: str) -> None:
         f'<th scope="col" class="head">{name}</th>'
         for name in ("Code", "Between", "Trajectory", "Event", "Labels", "Settled")
     )
-    st.html(f'<div class="ca"><table><thead><tr>{heads}</tr></thead><tbody>{lines}</tbody></table></div>')
+    frame = '<div class="ca" tabindex="0" role="group" aria-label="Disagreements to discuss">'
+    st.html(f"{frame}<table><thead><tr>{heads}</tr></thead><tbody>{lines}</tbody></table></div>")
     flat = [{**row, "labels": ", ".join(f"{k}: {v}" for k, v in row["labels"].items())} for row in rows]
     st.caption(f"{min(QUEUE, len(rows)):,} of {len(rows):,} shown.")
     st.download_button(
@@ -231,7 +238,13 @@ def _disagreement(row: dict[str, Any]) -> str:
     place = address("trajectory", trajectory=row["trajectory"], event=row["event"], code=row["code"])
     event = "whole" if row["event"] is None else str(row["event"])
     said = ", ".join(f"{who}: {label}" for who, label in row["labels"].items())
-    cells = (escape(row["code"]), row["between"], markup.link(place, row["native_id"]), event, escape(said))
+    cells = (
+        escape(row["code"]),
+        row["between"],
+        markup.link(place, lists.short(row["native_id"])),
+        event,
+        escape(said),
+    )
     shown = "".join(f'<td class="head">{cell}</td>' for cell in (*cells, escape(row["gold"] or "open")))
     return f"<tr>{shown}</tr>"
 

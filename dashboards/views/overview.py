@@ -44,7 +44,7 @@ def _answer(answer: Answer, page: str) -> None:
             tags = [name for name in ask(groups.fields) if name not in groups.FIELDS][:TAGS]
             links += [markup.link(address(page, by=name), f"By {name}") for name in tags]
         st.html(f'<div class="ca">{" · ".join(links)}</div>')
-    else:
+    elif answer.further:
         st.info(f"Run `{answer.further}`.")
 
 

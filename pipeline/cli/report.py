@@ -49,6 +49,7 @@ def report(
 
     chosen = _format(format, out)
     if chosen == "text" and not full and not figures:
+        _check_used(ctx)
         here = store(ctx)
         _put(brief(answers.answers(here), methods.facts(here), shutil.get_terminal_size().columns), out)
         return
@@ -71,6 +72,14 @@ def report(
         _put(text, out)
     if out:
         say(f"{out}: {len(made.tables)} tables")
+
+
+def _check_used(ctx: typer.Context) -> None:
+    """UsageError for an option of which the three answers show nothing."""
+    for name in ("rater", "penalty"):
+        source = ctx.get_parameter_source(name)
+        if source and source.name == "COMMANDLINE":
+            raise UsageError(f"--{name} is for the tables: --full, or --out FILE, shows them")
 
 
 def _from(out: Path | None, figures: Path) -> str:

@@ -15,6 +15,7 @@ from .. import codebooks
 from ..analyze import agreement, metrics, rates
 from ..analyze import failures as findings
 from ..store import Selection, Store
+from .methods import facts
 from .tables import Answer, Cell, Number, Table, count, of_metric
 from .trust import no_rate
 
@@ -31,6 +32,7 @@ HEADLINES: dict[str, tuple[str, ...]] = {
 """Column -> the metrics that it may be, the first that an arm has."""
 SHARES = frozenset(name for names in HEADLINES.values() for name in names)
 UNFILTERED = "This is of all trajectories, whatever the filters leave out."
+UNFIT = "No trajectory fits the filters."
 SUBSTANTIAL = 0.6
 """Cohen's kappa from which Landis and Koch (1977) call agreement substantial."""
 
@@ -54,7 +56,7 @@ def teamwork(store: Store, only: Selection | None = None) -> Answer:
             key = (row.group["system"] or "–", row.group["condition"] or "–")
             arms.setdefault(key, {}).setdefault(row.metric, row)
     if not arms:
-        return Answer(question, ("No trajectory is here yet.",), None, "coaudit ingest PATH")
+        return Answer(question, *_unmeasured(store, only))
     sizes = {arm: max(row.n + row.missing for row in own.values()) for arm, own in arms.items()}
     shown = sorted(sorted(arms, key=lambda arm: -sizes[arm])[:ARMS])
     table = Table(
@@ -71,6 +73,18 @@ def teamwork(store: Store, only: Selection | None = None) -> Answer:
     if not any(own.get(name) for own in arms.values() for name in goals):
         more += ("No log says whether the goal was reached; coaudit outcomes import FILE adds it.",)
     return Answer(question, (*_extremes(arms), *more), table, "coaudit metrics --by system,condition")
+
+
+def _unmeasured(store: Store, only: Selection | None) -> tuple[tuple[str], None, str]:
+    """Why there is nothing to tell of teams, and what to run, if anything helps."""
+    found = dict(facts(store, only))["Trajectories"]
+    if found != "0":
+        runs = "1 trajectory" if found == "1" else f"{found} trajectories"
+        said = f"Of {runs} no log says who took a step, whether it failed or what came of it."
+        return (said,), None, "coaudit trajectory list"
+    if only:
+        return (UNFIT,), None, ""
+    return ("No trajectory is here yet.",), None, "coaudit ingest PATH"
 
 
 def _headlines(own: dict[str, Metric]) -> Iterable[Cell]:
@@ -103,6 +117,8 @@ def failure(store: Store, only: Selection | None = None) -> Answer:
     question = "Where did it fail?"
     who = findings.raters(store, only=only)
     if not who:
+        if only and findings.raters(store):
+            return Answer(question, ("No failure is rated in what the filters leave.",), None, "")
         sentence = "No failure is rated yet."
         return Answer(question, (sentence,), None, "coaudit judge --codebook failures --rater detectors")
     rater, kind = who[0]["rater"], who[0]["kind"]

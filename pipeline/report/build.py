@@ -181,7 +181,7 @@ def real(rows: Sequence[Metric]) -> Table:
             for name, label in TABLE_3.items()
             if arms
         ),
-        empty="No session with a real user: `coaudit ingest PATH --setting real`.",
+        empty="No Co-Gym session with a real user: `coaudit ingest PATH --setting real`.",
     )
 
 
@@ -208,7 +208,7 @@ def elsewhere(rows: Sequence[Metric]) -> Table:
             for name in sorted({name for name, _, _ in cells})
         ),
         groups=tuple((system, len(arms[system])) for system in systems),
-        empty="Only Co-Gym sessions so far; `coaudit ingest` reads ReHAC, Collab-Overcooked, CoBlock too.",
+        empty="Nothing is measured of sessions of other systems than Co-Gym: `coaudit ingest PATH`.",
     )
 
 

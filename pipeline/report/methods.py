@@ -196,10 +196,10 @@ def _data(store: Store, only: Selection | None) -> str:
         systems[str(row[0])] = systems.get(str(row[0]), 0) + int(trajectories or 0)
     named = ", ".join(f"{n:,} of {system}" for system, n in systems.items()) or "none yet"
     known = dict(facts(store, only))
-    return (
-        f"The audit covers {known['Trajectories']} trajectories ({named}) with {known['Events']} events, of "
-        f"sessions from {known['Sessions from']} to {known['to']}."
-    )
+    first, last = known["Sessions from"], known["to"]
+    days = "" if first == last == "–" else f", of sessions from {first} to {last}"
+    events = f"{known['Events']} events{days}"
+    return f"The audit covers {known['Trajectories']} trajectories ({named}) with {events}."
 
 
 def _judge(row: dict[str, Any]) -> str:

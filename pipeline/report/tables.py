@@ -213,7 +213,7 @@ class Answer:
     sentences: tuple[str, ...]
     table: Table | None
     further: str
-    """The command that shows more, or that is to be run first."""
+    """The command that shows more, or that is to be run first; empty where none helps."""
 
 
 def column_names(table: Table) -> list[str]:

@@ -27,11 +27,13 @@ from coaudit.dashboards.views import compare as view
 from coaudit.pipeline.advise import advisor
 from coaudit.pipeline.analyze import compare, metrics
 from coaudit.pipeline.report import build, interventions
+from coaudit.pipeline.report.answers import UNFIT
 from coaudit.pipeline.report.tables import Number, Table, of_metric
 from coaudit.pipeline.report.transcript.pins import differing
 from coaudit.pipeline.store import Selection, Store, Workspace
 from coaudit.pipeline.store.selection import COLUMNS
-from coaudit.schemas import Metric
+from coaudit.schemas import Agreement, Metric
+from tests.conftest import ROOT
 from tests.pipeline.advise import games
 
 PAGES = (
@@ -255,7 +257,7 @@ def test_a_difference_leads_to_the_sessions_of_both_and_two_of_one_instance_besi
     present = triage.Present("C.2", "failures", "judge-large")
     for group in pair:
         rows, _ = triage.listed(store, Selection(condition=(group,)), present=present)
-        assert all(escape(lists._short(row["native_id"])) in text for row in rows[:8]) and rows
+        assert all(escape(lists.short(row["native_id"])) in text for row in rows[:8]) and rows
     assert text.count('class="ca-beside"') == 1 and "Lined up by step" in text
     assert text.count('data-side="left"') == text.count('data-side="right"') > 1
     assert text.count('id="left-e0"') == text.count('id="right-e0"') == 1, "no two events share an anchor"
@@ -339,6 +341,13 @@ def test_a_filter_in_the_address_holds_for_the_page(here: Path) -> None:
     some = _html(_run("tables", condition=["autonomous"]))
     assert "situational_planning" in everything
     assert "situational_planning" not in some
+
+
+@pytest.mark.slow
+def test_filters_that_leave_no_session_are_told_on_a_page_that_says_what_to_run(here: Path) -> None:
+    test = AppTest.from_file(str(ROOT / "dashboards" / "app.py"), default_timeout=60)
+    test.query_params["condition"] = "gone"
+    assert [one.value for one in test.run().warning] == [UNFIT]
 
 
 @pytest.mark.slow
@@ -463,6 +472,39 @@ def test_a_confusion_of_one_unit_is_told_of_one(monkeypatch: pytest.MonkeyPatch)
         "n = 1 unit with both; 1 error of the judge",
         "n = 1,200 units with both; 0 errors of the judge",
     ]
+
+
+def test_of_hundreds_of_pairs_of_raters_those_with_most_units_are_drawn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    drawn: list[list[dict[str, Any]]] = []
+    notes: list[str] = []
+
+    def chart(title: str, rows: list[dict[str, Any]], draw: Any, *, note: str, **_: Any) -> None:
+        drawn.append(rows)
+        notes.append(note)
+
+    monkeypatch.setattr(figures, "chart", chart)
+    pairs = [
+        Agreement(
+            code="c",
+            coefficient="cohen_kappa",
+            raters=("ann", f"rater {i}"),
+            value=0.5,
+            n_units=i,
+            n_ratings=2 * i,
+        )
+        for i in range(780)
+    ]
+    agreement._forest(pairs, "cohen_kappa")
+    assert [row["units"] for row in drawn[0]] == list(range(779, 739, -1))
+    assert "40 of 780, of the most units" in notes[0]
+
+
+def test_the_parts_of_a_note_may_stand_below_each_other() -> None:
+    cell = Number(0.5, 0.2, 0.8, 8, 1, percent=True)
+    html = markup.drawn(Table("t", "", "", ("Metric", "a"), (("Rate", cell),)), lambda cell: None)
+    assert "<small><span>20 % – 80 %</span>, <span>n = 8</span>, <span>1 missing</span></small>" in html
 
 
 def test_a_legend_has_as_many_columns_as_its_chart_has_room_for() -> None:

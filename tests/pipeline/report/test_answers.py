@@ -334,3 +334,25 @@ def test_a_group_called_all_is_not_all_groups_together(tmp_path: Path) -> None:
     assert table.columns[3:] == ("All together", "All", "few")
     (row,) = [row for row in table.rows if row[0] == CODE]
     assert [cell.value for cell in row[3:] if isinstance(cell, Number)] == [0.5, 1.0, 0.0]
+
+
+def test_sessions_of_which_nothing_is_measured_are_told_from_a_workspace_without_any(tmp_path: Path) -> None:
+    """A note of the environment is nobody's step, and has no date here."""
+    alone = run("good", 1, 1).model_copy(
+        update={
+            "system": "lab",
+            "participants": (Participant(name="Env", kind="environment"),),
+            "events": (Event(seq=0, actor="Env", kind="note", text="Hello."),),
+            "outcomes": (),
+        }
+    )
+    store = holding(tmp_path / "workspace", [alone])
+    work = answers.teamwork(store)
+    assert work.sentences[0].startswith("Of 1 trajectory no log says who took a step")
+    assert answers.teamwork(store, Selection(system=("none",))).sentences == (answers.UNFIT,)
+    assert methods.words(store, [])[0].endswith("(1 of lab) with 1 events.")
+
+
+def test_a_filter_that_leaves_no_rated_session_is_told_from_a_workspace_without_ratings(store: Store) -> None:
+    told = answers.failure(store, Selection(condition=("none",)))
+    assert told.sentences == ("No failure is rated in what the filters leave.",) and not told.further

@@ -250,6 +250,13 @@ def test_the_report_of_an_empty_workspace_says_what_to_run(workspace: Path, coau
     assert "coaudit ingest PATH" in text
 
 
+def test_options_of_which_the_answers_show_nothing_are_refused(audited: Store, coaudit: Coaudit) -> None:
+    for option in (("--rater", "ann"), ("--penalty", "1")):
+        refused = coaudit("report", *option, status=2)
+        assert f"{option[0]} is for the tables" in refused.err and not refused.out
+    assert "no ratings by rater 'nobody'" in coaudit("report", "--full", "--rater", "nobody", status=2).err
+
+
 def test_formats_follow_the_option_or_the_ending(audited: Store, coaudit: Coaudit, tmp_path: Path) -> None:
     assert json.loads(coaudit("report", "--format", "json").out)["tables"]
     coaudit("report", "--out", tmp_path / "r.html")
