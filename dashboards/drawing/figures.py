@@ -19,6 +19,9 @@ from .markup import drawn, grid, sentence
 
 STACKED = alt.ExprRef("{top: {direction: 'vertical'}}")
 """Two legends stand one below the other: beside each other a telephone has no room for them."""
+FIT = alt.AutoSizeParams(type="fit", contains="padding", resize=True)
+"""A legend whose lines depend on the width is given its room once that is known; else its first entries are
+cut off."""
 FEW, MANY, LINE = 3, 8, 20
 """Entries of a legend for which a chart has room, the most it has, and the pixels of a line of it."""
 SOMETIMES = (" missing", " reason", " mark")
@@ -51,7 +54,7 @@ def chart(
     data = alt.Data(values=list(rows))
     entries = min(MANY, len({row[legend] for row in rows})) if legend else 0
     height += LINE * max(0, entries - FEW)
-    drawing = draw(data).properties(height=height).configure_legend(layout=STACKED)
+    drawing = draw(data).properties(height=height, autosize=FIT).configure_legend(layout=STACKED)
     st.altair_chart(drawing, key=f"chart-{key}", alt=alternative)
     _below(note, key, lambda: to_csv(rows), metrics)
 

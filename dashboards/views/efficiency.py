@@ -194,7 +194,7 @@ def _without_days(rows: list[Metric]) -> None:
     def draw(data: alt.Data) -> alt.Chart:
         base = alt.Chart(data).encode(
             y=alt.Y("condition:N", title=None, axis=groups.axis([str(row["condition"]) for row in shown])),
-            yOffset="measure:N",
+            yOffset=alt.YOffset("measure:N", scale=alt.Scale(paddingOuter=0.3)),
             color=colour("measure", "Measure", rows=shown),
         )
         lines = base.mark_rule(strokeWidth=2, aria=False).encode(
@@ -209,6 +209,7 @@ def _without_days(rows: list[Metric]) -> None:
         shown,
         draw,
         key="tes",
+        legend="measure",
         height=200 + 24 * len({row["condition"] for row in shown}),
         alternative="TES and progress completeness by condition",
         metrics=EFFICIENCY,
@@ -223,7 +224,7 @@ def _balance(rows: list[Metric]) -> None:
     def draw(data: alt.Data) -> alt.Chart:
         base = alt.Chart(data).encode(
             y=alt.Y("condition:N", title=None, axis=groups.axis([row["condition"] for row in shown])),
-            yOffset="task:N",
+            yOffset=alt.YOffset("task:N", scale=alt.Scale(paddingOuter=0.3)),
             color=colour("task", "Task", groups.colours("task"), shown),
         )
         lines = base.mark_rule(strokeWidth=2, aria=False).encode(
@@ -239,6 +240,7 @@ def _balance(rows: list[Metric]) -> None:
         shown,
         draw,
         key="balance",
+        legend="task",
         height=150 + 24 * len({(row["condition"], row["task"]) for row in shown}),
         alternative="Workload balance by condition and task",
         metrics=("workload_balance",),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import math
 import re
 import shutil
@@ -505,6 +506,12 @@ def test_the_parts_of_a_note_may_stand_below_each_other() -> None:
     cell = Number(0.5, 0.2, 0.8, 8, 1, percent=True)
     html = markup.drawn(Table("t", "", "", ("Metric", "a"), (("Rate", cell),)), lambda cell: None)
     assert "<small><span>20 % – 80 %</span>, <span>n = 8</span>, <span>1 missing</span></small>" in html
+
+
+@pytest.mark.slow
+def test_a_chart_is_fitted_again_where_its_legend_takes_more_lines_than_at_first(here: Path) -> None:
+    charts = [json.loads(chart.proto.spec) for chart in _run("efficiency").get("vega_lite_chart")]
+    assert charts and all(chart["autosize"]["resize"] for chart in charts)
 
 
 def test_a_legend_has_as_many_columns_as_its_chart_has_room_for() -> None:
