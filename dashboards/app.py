@@ -51,11 +51,15 @@ def main() -> None:
     }
     chosen = st.navigation(list(pages.values()))
     _, show = PAGES[next(path for path, page in pages.items() if page == chosen)]
+    asked = {name: st.query_params.get_all(name) for name in st.query_params}
+    place = st.empty()
     try:
         selection = sidebar.chosen()
         if selection and dict(ask(methods.facts, selection))["Trajectories"] == "0":
             st.warning(UNFIT)
         show(selection)
+        if refused := sidebar.refused(asked):
+            place.warning(refused)
         prefetch.read([page for _, page in PAGES.values()])
     except CoauditError as error:
         st.error("This page could not be drawn.")

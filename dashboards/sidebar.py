@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from urllib.parse import urlencode
 
 import streamlit as st
@@ -20,6 +21,10 @@ LABELS = {
     "tags": "Tag",
 }
 KEPT = (*LABELS, "since", "until")
+CHOICES = frozenset(
+    ["since", "until", "by", "a", "b", "rater", "found_by", "codebook", "judge", "judged", "among", "penalty"]
+)
+"""What an address may ask for in vain: one of several choices, a day or a number."""
 
 
 def chosen() -> Selection:
@@ -33,6 +38,23 @@ def chosen() -> Selection:
         _freshness()
     first, last = (day.isoformat() if day else None for day in (since, until))
     return Selection(**values, since=first, until=last)
+
+
+def refused(asked: Mapping[str, list[str]]) -> str:
+    """What the address asks for that a page has no choice of, once all is drawn; nothing later on.
+
+    Streamlit takes such a value, as one that is shown anyway, out of the address without a word.
+    """
+    first = not st.session_state.get("opened")
+    st.session_state["opened"] = True
+    gone = [
+        f"`{name}={' '.join(value.replace('`', ' ').split())[:80]}`"
+        for name, values in asked.items()
+        if first and name in CHOICES and name in st.session_state and name not in st.query_params
+        for value in values
+        if value != str(st.session_state[name])
+    ]
+    return f"Not a choice here, so that something else is shown: {', '.join(gone)}." if gone else ""
 
 
 def _many(name: str, options: list[str]) -> tuple[str, ...]:

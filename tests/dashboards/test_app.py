@@ -352,6 +352,18 @@ def test_filters_that_leave_no_session_are_told_on_a_page_that_says_what_to_run(
 
 
 @pytest.mark.slow
+def test_what_an_address_asks_for_in_vain_is_said_and_never_drawn_as_markdown(here: Path) -> None:
+    for day, said in {
+        "[x](http://evil.example)`": ["`since=[x](http://evil.example)`"],
+        "2026-01-01": [],
+    }.items():
+        test = AppTest.from_file(str(ROOT / "dashboards" / "app.py"), default_timeout=60)
+        test.query_params["since"] = day
+        assert [one.value.partition(": ")[2].rstrip(".") for one in test.run().warning] == said
+        assert not test.run().warning
+
+
+@pytest.mark.slow
 def test_a_value_that_no_choice_has_is_a_filter_all_the_same(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
