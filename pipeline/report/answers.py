@@ -106,10 +106,17 @@ def _extremes(arms: dict[tuple[str, str], dict[str, Metric]]) -> tuple[str, ...]
         if len(told) > 1:
             (low, worst), *_, (high, best) = sorted(told, key=lambda one: (one[0].value or 0, one[1]))
             if low.value != high.value:
-                said = f"{best} reached the goal most often, {_said(high)}; {worst} least, {_said(low)}."
+                first, last = best + _level(high, told), worst + _level(low, told)
+                said = f"{first} reached the goal most often, {_said(high)}; {last} least, {_said(low)}."
                 apart = (low.high or 0) < (high.low or 0)
                 sentences.append(f"{system}: {said}{'' if apart else ' Their intervals overlap.'}")
     return tuple(sentences)
+
+
+def _level(cell: Number, told: Sequence[tuple[Number, str]]) -> str:
+    """How many others reached it as often."""
+    others = sum(other.value == cell.value for other, _ in told) - 1
+    return f" and {others} other{'s' * (others > 1)}" if others else ""
 
 
 def failure(store: Store, only: Selection | None = None) -> Answer:

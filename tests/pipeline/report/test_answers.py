@@ -356,3 +356,12 @@ def test_sessions_of_which_nothing_is_measured_are_told_from_a_workspace_without
 def test_a_filter_that_leaves_no_rated_session_is_told_from_a_workspace_without_ratings(store: Store) -> None:
     told = answers.failure(store, Selection(condition=("none",)))
     assert told.sentences == ("No failure is rated in what the filters leave.",) and not told.further
+
+
+def test_arms_that_reached_the_goal_as_often_are_counted_beside_the_one_that_is_named(tmp_path: Path) -> None:
+    runs = [run(arm, n, float(arm != "bad")) for arm in ("good", "fine", "bad") for n in range(20)]
+    said = answers.teamwork(holding(tmp_path / "workspace", runs)).sentences[0]
+    assert (
+        said.startswith("cogym: good and 1 other reached the goal most often, 100 %")
+        and "; bad least" in said
+    )
