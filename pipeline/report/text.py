@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from .tables import Answer
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~$])")
+MANY = 8
+"""Columns beside the heads from which on a table is cut up on a terminal."""
+HEAD, COLUMN = 20, 14
+"""Letters that a head takes, and a number with its interval."""
 _CONTROL = re.compile(rf"[\t\n{INVISIBLE}]")
 
 
@@ -77,12 +81,25 @@ def terminal(report: Report, width: int = 120) -> str:
     for table in report.tables:
         console.rule(Text(visible(table.title)), align="left", characters="─")
         console.print(Text(visible(table.caption if table.rows else table.empty)), "")
-        for name, part in table.parts() if table.rows else []:
+        for name, part in _fitting(table, width) if table.rows else []:
             console.print(_grid(visible(name), part), "")
     console.rule(Text("Methods"), align="left", characters="─")
     for line in report.methods:
         console.print(Text(visible(f"• {line}")))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+
+
+def _fitting(table: Table, width: int) -> list[tuple[str, Table]]:
+    """The parts of a table, and of one with many columns those for which a terminal has room."""
+    return [
+        (" · ".join(filter(None, (name, columns))), piece)
+        for name, part in table.parts()
+        for columns, piece in (
+            part.parts(max(2, (width - HEAD * part.heads) // COLUMN))
+            if len(part.columns) - part.heads > MANY
+            else [("", part)]
+        )
+    ]
 
 
 def brief(answers: Sequence[Answer], facts: Sequence[tuple[str, str]], width: int = 80) -> str:

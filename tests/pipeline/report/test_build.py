@@ -165,6 +165,20 @@ def test_other_systems_have_a_row_a_metric_by_its_name_and_a_column_a_condition(
     assert isinstance(own[1], Number) and own[2] == "" and by_steps[1] == ""
 
 
+def test_a_table_of_many_conditions_is_cut_up_on_a_terminal() -> None:
+    arms = [f"arm_{n:02}" for n in range(12)]
+    cells = tuple(Number(n / 100, 0, 0.5, 3) for n in range(12))
+    table = Table("t", "T", "", ("Metric", *arms), (("Entropy", *cells),), groups=(("mine", 12),))
+    facts = (("Trajectories", "36"),)
+    text = terminal(Report(created="", workspace="", facts=facts, tables=(table,), methods=()), 80)
+    lines = text.splitlines()
+    assert [line for line in lines if line.startswith("mine")] == [
+        f"mine · Columns {first} to {first + 3}" for first in (1, 5, 9)
+    ]
+    assert all(any(arm in line for line in lines) for arm in arms)
+    assert sum(line.count("0.000 – 0.500") for line in lines) == 12
+
+
 def test_many_conditions_of_table_3_are_rows() -> None:
     def row(number: int, metric: str, scoring: str | None = None) -> Metric:
         group: dict[str, str | None] = {
