@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -148,6 +148,8 @@ def _calibration(code: Rated, judge: str) -> dict[str, Any]:
     positive = np.where(said == 0, given, 1 - given)[usable]
     within = None if code.clusters is None else code.clusters[usable]
     found = calibration(positive, (human[usable] == 0).astype(np.int64), clusters=within)
+    if len(code.book.labels) > 2:
+        found = replace(found, reason="of several labels a probability is of the one that was given")
     return {**asdict(found), "note": _evenly(code.seen_by(judge))}
 
 
