@@ -218,6 +218,7 @@ def _chosen(ratings: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _event(name: str, aim: int) -> None:
     result = ask(read.whole, name, aim)
     if not result:
+        st.info(f"This session has no event {aim}.")
         return
     with st.expander(f"Event {aim} in full, with what it changed", expanded=False):
         if result["text"]:

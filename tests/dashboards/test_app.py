@@ -352,6 +352,12 @@ def test_filters_that_leave_no_session_are_told_on_a_page_that_says_what_to_run(
 
 
 @pytest.mark.slow
+def test_an_event_that_a_session_does_not_have_is_said(here: Path) -> None:
+    test = _run("trajectory", trajectory="env_tabular_analysis_8", event="999")
+    assert "This session has no event 999." in [info.value for info in test.info]
+
+
+@pytest.mark.slow
 def test_what_an_address_asks_for_in_vain_is_said_and_never_drawn_as_markdown(here: Path) -> None:
     for day, said in {
         "[x](http://evil.example)`": ["`since=[x](http://evil.example)`"],
