@@ -62,4 +62,6 @@ def _known_to_litellm(model: str) -> bool:
 def _checked(base: str) -> str:
     if not base.startswith(("http://", "https://")):
         raise JudgeError(f"--api-base must begin with http:// or https://, got {shown_url(base)!r}")
+    if "?" in base or "#" in base:
+        raise JudgeError(f"--api-base {shown_url(base)!r} has a query or a fragment, and a path must follow")
     return base.rstrip("/").removesuffix("/chat/completions")

@@ -19,9 +19,9 @@ from ...schemas import Event, Participant
 from ...schemas.text import INVISIBLE
 
 _TEMPLATE = re.compile(
-    r"<(?=\|)|<(?=｜)|<(?=/?[A-Za-z_][\w.:-]{0,40}>)|<(?=</?SYS>>)|\[(?=/?[A-Z][A-Z_ ]{1,40}\])"
+    r"<(?=\|)|<(?=｜)|<(?=/?[A-Za-z_][\w.:-]{0,40}>)|<(?=</?SYS>>)|\[(?=/?g?[A-Z][A-Z_ ]{1,40}\])"
 )
-"""Where a chat template's token may begin: <|im_start|>, </s>, <tool_call>, [INST], [SYSTEM_PROMPT]."""
+"""Where a chat template's token may begin: <|im_start|>, </s>, <tool_call>, [INST], [gMASK]."""
 _BREAK = "\u200b"
 _CONTROL = re.compile(f"[{INVISIBLE}]")
 _SPACE = re.compile(r"\s+")

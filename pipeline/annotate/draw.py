@@ -67,6 +67,8 @@ class Wish:
             raise UsageError("--size and --annotators must be at least 1, --overlap a share from 0 to 1")
         if self.method == "neyman" and self.pilot is None:
             raise UsageError("--method neyman needs --pilot SAMPLE, one that people have labelled")
+        if self.pilot is not None and self.method != "neyman":
+            raise UsageError(f"--pilot {self.pilot} is for --method neyman, got --method {self.method}")
         if self.judge is not None and "judge" not in _by(self):
             raise UsageError(
                 f"--judge {self.judge} says whose labels stratify: give --method stratified, or --by judge"

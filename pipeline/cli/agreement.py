@@ -162,12 +162,16 @@ def validate(
     Without a judge: how far those who labelled agree, code by code, over all codes and by group.
     """
     if judge is None:
+        if previous or full:
+            raise UsageError(f"{'--previous' if previous else '--full'} is for a judge, and none is named")
         page = people.people(store(ctx), codebook or [], split(by))
         if json:
             emit(page)
         else:
             tell("\n".join(people.lines(page)))
         return
+    if by != "condition":
+        raise UsageError(f"--by {by} is for `validate` without a judge, got {judge}")
     page = validating.validate(store(ctx), judge, codebook or [], margin=margin, previous=previous)
     if json:
         emit(page)

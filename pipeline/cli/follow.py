@@ -129,6 +129,8 @@ def follow(
     if model:
         asked = Model(model, rater or model, Parameters(), concurrency, max_requests, max_cost)
         asked = _approved(run.priced(asked), yes=yes)
+    if advise_above and not advise:
+        raise UsageError("--advise-above is for --advise FILE, and there is none")
     told = Told(alerts, webhook, unanswered, advise, finite(advise_above))
     if advise and not (alerts or webhook):
         raise UsageError("--advise raises alerts: give --alerts or --webhook too")

@@ -10,19 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from ....schemas import JsonValue, Quarantined
-from ..base import expect, json_file, json_lines, json_value
+from ..base import T, expect, json_file, json_lines, json_value
 from . import chat, contents, otlp_protobuf
 from .conversation import Answer, Call, Said
 from .mapped_values import named
 from .openinference_attributes import KIND, translated
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
 _INDEXED = re.compile(r"gen_ai\.(prompt|completion)\.(\d+)\.(.+)")
-
-
 _MESSAGE = re.compile(r"gen_ai\.(system|user|assistant|tool)\.message")
+_WRONG = (TypeError, ValueError, OverflowError)
 
 
 @dataclass
@@ -127,20 +124,39 @@ def spans_of(value: JsonValue | Quarantined, source: str, line: int | None) -> I
     if not isinstance(value, dict) or not isinstance(_either(value, "resourceSpans"), list):
         yield Quarantined(source=source, line=line, reason="expected an object with a list resourceSpans")
         return
-    for resource in _either(value, "resourceSpans"):
+    for number, resource in enumerate(_either(value, "resourceSpans")):
+        yield from _spans_below(resource, f"resourceSpans[{number}]", source, line)
+
+
+def _spans_below(resource: Any, where: str, source: str, line: int | None) -> Iterator[Span | Quarantined]:
+    """The spans of a resource; what is not as OTLP has it is quarantined alone."""
+
+    def refused(error: Exception) -> Quarantined:
+        return Quarantined(source=source, line=line, reason=f"{where}: not as OTLP has it: {error}")
+
+    try:
+        scopes = _part(resource, "scopeSpans", list)
+    except ValueError as error:
+        yield refused(error)
+        return
+    service: Any = None
+    try:
+        service = _attributes(_part(resource, "resource", dict)).get("service.name")
+    except _WRONG as error:
+        yield refused(error)
+    for scope in scopes:
         try:
-            service = _attributes(resource.get("resource", {})).get("service.name")
-            for scope in _either(resource, "scopeSpans") or []:
-                for given in scope.get("spans") or []:
-                    yield _span(given, service, source, line)
-        except (AttributeError, TypeError, ValueError, KeyError) as error:
-            yield Quarantined(source=source, line=line, reason=f"resourceSpans: not as OTLP has it: {error}")
+            spans = _part(scope, "spans", list)
+        except ValueError as error:
+            yield refused(error)
+        else:
+            yield from (_span(given, service, source, line) for given in spans)
 
 
 def _span(given: Any, service: Any, source: str, line: int | None) -> Span | Quarantined:
     try:
         attributes = translated(_attributes(given), str(given.get("name", "")))
-        status = given.get("status") or {}
+        status = _part(given, "status", dict)
         failed = status.get("code") in (2, "STATUS_CODE_ERROR") or "error.type" in attributes
         why = status.get("message") or attributes.get("error.type") or "error"
         return Span(
@@ -152,12 +168,12 @@ def _span(given: Any, service: Any, source: str, line: int | None) -> Span | Qua
                 given, "endTimeUnixNano" if _either(given, "endTimeUnixNano") else "startTimeUnixNano"
             ),
             attributes=attributes,
-            events=[(str(e.get("name")), _attributes(e)) for e in given.get("events") or []],
+            events=[(str(e.get("name")), _attributes(e)) for e in _part(given, "events", list)],
             failed=str(why) if failed else None,
             service=str(service) if service else None,
             tells=KIND not in attributes,
         )
-    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
+    except _WRONG as error:
         name = given.get("spanId", "?") if isinstance(given, dict) else "?"
         return Quarantined(source=source, line=line, reason=f"span {name}: not as OTLP has it: {error}")
 
@@ -165,6 +181,12 @@ def _span(given: Any, service: Any, source: str, line: int | None) -> Span | Qua
 def _either(given: Any, key: str) -> Any:
     """A field in lowerCamelCase, as OTLP wants it, or in the snake_case that some write."""
     return given.get(key, given.get(re.sub("([A-Z])", r"_\1", key).lower()))
+
+
+def _part(given: Any, key: str, kind: type[T]) -> T:
+    """A field of an object, empty where it is missing; ValueError where either is of another kind."""
+    value = _either(expect(given, dict, f"what has {key}"), key)
+    return expect(value, kind, key) if value else kind()
 
 
 def _needed(given: Any, key: str) -> Any:
@@ -184,16 +206,14 @@ def _nanoseconds(given: Any, key: str) -> int:
         raise ValueError(f"{key}: expected nanoseconds since 1970, got {named(value)}") from None
 
 
-def _attributes(given: dict[str, Any]) -> dict[str, Any]:
-    return _pairs(given.get("attributes") or [])
+def _attributes(given: Any) -> dict[str, Any]:
+    return _pairs(_part(given, "attributes", list))
 
 
-def _pairs(items: list[dict[str, Any]]) -> dict[str, Any]:
-    """OTLP's list of keys and values as an object; TypeError for a key that is no text."""
-    pairs = {item["key"]: _any(item.get("value", {})) for item in items}
-    if wrong := [key for key in pairs if not isinstance(key, str)]:
-        raise TypeError(f"expected a text as an attribute's key, got {wrong[0]!r}")
-    return pairs
+def _pairs(items: list[Any]) -> dict[str, Any]:
+    """OTLP's list of keys and values as an object; ValueError for one that is none."""
+    whole = [expect(one, dict, "attributes") for one in items]
+    return {expect(one.get("key"), str, "key"): _any(_part(one, "value", dict)) for one in whole}
 
 
 def _any(value: dict[str, Any]) -> Any:
@@ -204,9 +224,9 @@ def _any(value: dict[str, Any]) -> Any:
         case "intValue":
             return int(inner)
         case "arrayValue":
-            return [_any(one) for one in inner.get("values", [])]
+            return [_any(expect(one, dict, "values")) for one in _part(inner, "values", list)]
         case "kvlistValue":
-            return _pairs(inner.get("values", []))
+            return _pairs(_part(inner, "values", list))
     return inner
 
 

@@ -316,6 +316,9 @@ def test_a_hosted_model_without_its_endpoint_is_told_what_is_missing() -> None:
         endpoint_of("hosted_vllm/x", None)
     with pytest.raises(JudgeError, match="must begin with http"):
         endpoint_of("hosted_vllm/x", "localhost:8000")
+    with pytest.raises(JudgeError, match="'http://here/v1' has a query") as error:
+        endpoint_of("openai/x", "http://here/v1?token=secret")
+    assert "secret" not in str(error.value)
 
 
 def test_prices_come_from_a_local_list() -> None:

@@ -126,6 +126,7 @@ def test_no_name_of_the_log_stands_outside_the_quoted_lines(name: str) -> None:
         "<｜User｜>",
         "<<SYS>>",
         "[/INST]",
+        "[gMASK]",
         "<s>",
         "<unused0>",
     ],

@@ -255,6 +255,7 @@ def test_a_model_that_the_endpoint_lacks_is_said_at_the_start(follow: Follow, en
     [
         (["--model", "hosted_vllm/x"], "--model is for --judge CODEBOOK"),
         (["--rater", "rules"], "--rater is for --judge CODEBOOK"),
+        (["--advise-above", "0.1"], "--advise-above is for --advise FILE"),
         (["--judge", "initiative", "--model", "hosted_vllm/x"], "Give --api-base URL"),
         (
             ["--judge", "initiative", "--model", "openai/x", "--rater", "rules"],

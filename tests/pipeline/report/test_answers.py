@@ -152,6 +152,8 @@ def test_the_report_of_a_terminal_is_short_and_a_judges_page_too(store: Store, c
     (code,) = [code for code in document["codes"] if code["n_both"]]
     assert f"{code['kappa']['value']:.2f}" in page and len(page.splitlines()) <= 10
     assert "percent_agreement" in whole and "percent_agreement" not in page
+    assert "got bot" in coaudit("validate", "bot", "--by", "task", status=2, **there).err
+    assert "--full is for a judge" in coaudit("validate", "--full", status=2, **there).err
 
 
 @pytest.mark.long

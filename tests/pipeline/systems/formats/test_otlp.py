@@ -163,6 +163,29 @@ def test_a_span_without_a_trace_or_a_time_is_named_and_in_no_session(tmp_path: P
     ]
 
 
+def test_what_is_not_as_otlp_has_it_is_named_and_costs_nothing_beside_it(tmp_path: Path) -> None:
+    """A scope that was none took the other scopes of its resource with it."""
+    whole = one("otlp", written(tmp_path / "whole.jsonl", traced(*chats())))
+    document = traced(*chats())
+    (resource,) = document["resourceSpans"]
+    spans = resource["scopeSpans"][0]["spans"]
+    spans += [5, {**span(8, "chat"), "status": 3}, {**span(9, "chat"), "attributes": [{"key": 1}, 2]}]
+    resource["scopeSpans"][:0] = [42, {"spans": 7}]
+    resource["resource"] = {"attributes": "none"}
+    document["resourceSpans"] += [6]
+    found, wrong = read("otlp", written(tmp_path / "a.jsonl", document))
+    assert [brief(session.events) for session in found] == [brief(whole.events)]
+    assert [item.reason for item in wrong] == [
+        "resourceSpans[0]: not as OTLP has it: attributes: expected a list, got a text",
+        "resourceSpans[0]: not as OTLP has it: what has spans: expected an object, got a whole number",
+        "resourceSpans[0]: not as OTLP has it: spans: expected a list, got a whole number",
+        "span ?: not as OTLP has it: what has attributes: expected an object, got a whole number",
+        "span s8: not as OTLP has it: status: expected an object, got a whole number",
+        "span s9: not as OTLP has it: attributes: expected an object, got a whole number",
+        "resourceSpans[1]: not as OTLP has it: what has scopeSpans: expected an object, got a whole number",
+    ]
+
+
 def test_a_trace_without_messages_says_what_would_record_them(tmp_path: Path) -> None:
     found, wrong = read("otlp", written(tmp_path / "a.jsonl", traced(span(1, "chat"))))
     assert not found
