@@ -21,6 +21,8 @@ import numpy as np
 from .intervals import MISSING, Floats, Ints
 
 _ZERO = 1e-12
+_AT_ONCE = 2**22
+"""Numbers of a table over weightings, pairs and labels that are held at a time: 32 MiB."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,23 +110,35 @@ def ordinal_distance(values: Floats) -> Floats:
 def cohen_kappa(counts: Floats, tally: Tally, pair: tuple[int, int], disagreement: Floats) -> Floats:
     """Cohen (1960, 1968) of two raters, over the units that both rated; `disagreement` (q, q) is 0 on its
     diagonal: all ones besides for kappa, distances of ranks for the weighted ones."""
-    cells = tally.cells[:, list(pair)]
-    both = (cells != MISSING).all(1)
-    one, other = cells[both].T
-    own = counts[:, both]
-    labels = np.eye(len(disagreement))
-    expected = ((own @ labels[one] @ disagreement) * (own @ labels[other])).sum(1)
-    kappa: Floats = 1 - own.sum(1) * _over(own @ disagreement[one, other], expected)
-    return kappa
+    return _kappas(counts, tally.cells, [pair], disagreement)[:, 0]
 
 
 def mean_cohen_kappa(
     counts: Floats, tally: Tally, pairs: list[tuple[int, int]], disagreement: Floats
 ) -> Floats:
     """Cohen's kappa averaged over the pairs for which it is defined."""
-    each = np.stack([cohen_kappa(counts, tally, pair, disagreement) for pair in pairs])
+    at_once = max(1, _AT_ONCE // (len(counts) * len(disagreement)))
+    parts = [pairs[start : start + at_once] for start in range(0, len(pairs), at_once)]
+    each = np.hstack([_kappas(counts, tally.cells, part, disagreement) for part in parts])
     defined = np.isfinite(each)
-    return _over(np.where(defined, each, 0.0).sum(0), defined.sum(0).astype(np.float64))
+    return _over(np.where(defined, each, 0.0).sum(1), defined.sum(1).astype(np.float64))
+
+
+def _kappas(counts: Floats, cells: Ints, pairs: list[tuple[int, int]], disagreement: Floats) -> Floats:
+    """Cohen's kappa (B, pairs) of each pair of columns of `cells` (P, raters)."""
+    one, other = (cells[:, list(side)] for side in zip(*pairs, strict=True))
+    both = (one != MISSING) & (other != MISSING)
+    shape = (len(counts), len(pairs), len(disagreement))
+
+    def margins(said: Ints) -> Floats:
+        own = (said[:, :, None] == np.arange(len(disagreement))) & both[:, :, None]
+        result: Floats = (counts @ own.reshape(len(cells), -1).astype(np.float64)).reshape(shape)
+        return result
+
+    expected = ((margins(one) @ disagreement) * margins(other)).sum(2)
+    observed = counts @ np.where(both, disagreement[one, other], 0.0)
+    kappas: Floats = 1 - (counts @ both.astype(np.float64)) * _over(observed, expected)
+    return kappas
 
 
 def rank_distance(n_labels: int, power: int) -> Floats:
