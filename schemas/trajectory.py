@@ -245,6 +245,11 @@ class Quarantined(Model):
     """1-based line, or None where the whole source is meant."""
     reason: str
 
+    def __str__(self) -> str:
+        """`source:line: reason` on one line: a file's name may have a line feed in it."""
+        place = self.source if self.line is None else f"{self.source}:{self.line}"
+        return f"{place}: {self.reason}".replace("\n", "\\n")
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ...schemas import Quarantined, Trajectory
+from ...schemas import Trajectory
 from ..errors import UsageError
 from ..store import Selection, trajectories
 from .console import Json, emit, finite, number, price, progress, say, store, table, tell, workspace
@@ -231,14 +231,10 @@ def _trajectories(ctx: typer.Context, paths: Sequence[Path], condition: list[str
         raise UsageError("--condition is for trajectories of the workspace; files are read whole")
     items, quarantined = sources.of_files(paths)
     for wrong in quarantined[:5]:
-        say(_place(wrong))
+        say(str(wrong))
     if len(quarantined) > 5:
         say(f"{len(quarantined)} pieces could not be read")
     return items
-
-
-def _place(wrong: Quarantined) -> str:
-    return f"{wrong.source}:{wrong.line}: {wrong.reason}" if wrong.line else f"{wrong.source}: {wrong.reason}"
 
 
 @advise_app.command("next")

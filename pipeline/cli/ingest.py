@@ -151,7 +151,7 @@ def complaints(items: Sequence[Quarantined]) -> Iterator[str]:
     for many in alike.values():
         for item in many if len(many) <= ALIKE else many[:1]:
             more = f" (and {len(many) - 1} more like it)" if len(many) > ALIKE else ""
-            yield f"{f'{item.source}:{item.line}' if item.line else item.source}: {item.reason}{more}"
+            yield f"{item}{more}"
 
 
 def checked_mapping(name: str | None) -> str | None:
@@ -169,7 +169,7 @@ def _preview(rows: list[Trajectory | Quarantined], json: bool) -> None:
     shown = [item for item in rows if isinstance(item, Trajectory)]
     for item in rows:
         if not isinstance(item, Trajectory):
-            say(f"{item.source}:{item.line}: {item.reason}" if item.line else f"{item.source}: {item.reason}")
+            say(str(item))
     if json:
         emit({"trajectories": [trajectories.document(trajectory) for trajectory in shown]})
     else:

@@ -87,7 +87,7 @@ def _show(draft: drafting.Draft, items: list[Trajectory | Quarantined]) -> None:
     for trajectory in shown:
         say(opening(trajectory))
     for item in wrong[:COMPLAINTS]:
-        say(f"not read: {item.source}{f':{item.line}' if item.line else ''}: {item.reason}")
+        say(f"not read: {item}")
     if len(wrong) > COMPLAINTS:
         say(f"not read: {len(wrong) - COMPLAINTS} more pieces on the way to these trajectories")
     say(drafting.covered(draft, shown))

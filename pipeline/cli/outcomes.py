@@ -43,6 +43,6 @@ def report_import(result: Imported, json: bool) -> None:
         if len(result.contradicted) > SHOWN:
             say(f"{len(result.contradicted) - SHOWN} more contradict a line before them")
         for item in result.quarantined:
-            say(f"{item.source}:{item.line}: {item.reason}" if item.line else f"{item.source}: {item.reason}")
+            say(str(item))
     if result.quarantined and not result.imported + result.unchanged:
         raise CoauditError("nothing could be imported")
