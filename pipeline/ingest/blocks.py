@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from ...schemas import Measure, Quarantined, Trajectory
 from ..store.columns import Columns, Tables, together
+from ..store.parcel import Parcel
 from ..systems import ReadOptions, References, Span, merge
 from . import sources as provenance
 from .measure import own_measures
@@ -35,6 +36,17 @@ class Reading:
 
 
 @dataclass(frozen=True)
+class Known:
+    """What a trajectory that comes again is held against."""
+
+    digest: str
+    condition: str | None
+    source: str
+    """Where it was read."""
+    timed: bool
+
+
+@dataclass(frozen=True)
 class Head:
     """What must be known of a trajectory to tell whether the store has it."""
 
@@ -42,28 +54,26 @@ class Head:
     native_id: str
     heard: bool
     source: int
-    remarks: Remarks
+    known: Known
+    events: int
+    """Logged ones."""
 
 
 @dataclass(frozen=True)
 class Block:
     """Trajectories of different ids, as tables; what could not be read beside them, each with its source."""
 
-    tables: Tables
+    parcel: Parcel
     heads: Sequence[Head]
     quarantined: Sequence[tuple[Quarantined, int]]
     source: int | None
     """The source that was being read when the block was full: all before it have been read."""
+    remarks: Remarks
+    """On all the trajectories."""
 
-    @cached_property
-    def rows(self) -> Mapping[str, int]:
-        """Rows of each table."""
-        return {name: table.num_rows for name, table in self.tables.items()}
-
-    @cached_property
-    def bytes(self) -> int:
-        """Of all tables in memory."""
-        return sum(table.nbytes for table in self.tables.values())
+    def set_aside(self, folder: Path) -> Block:
+        """The same with its tables in a file of that folder."""
+        return replace(self, parcel=self.parcel.set_aside(folder))
 
 
 def blocks(readings: Iterable[Reading], references: Mapping[str, References]) -> Iterator[Block]:
@@ -95,6 +105,7 @@ class _Making:
     loose: list[tuple[Trajectory, list[Measure], int]] = field(default_factory=list)
     """What is in the columns and in no table yet."""
     tables: list[Tables] = field(default_factory=list)
+    remarks: Remarks = field(default_factory=Remarks)
     events: int = 0
 
     def meets(self, trajectory: Trajectory) -> bool:
@@ -111,15 +122,15 @@ class _Making:
         """Take a trajectory in, or quarantine it where it holds what is no JSON."""
         measures = own_measures(trajectory, self.references)
         try:
-            self.columns.add(trajectory, measures)
+            row = self.columns.add(trajectory, measures)
         except _UNFIT as error:
             self._refuse(trajectory, source, error)
             return
         self.loose.append((trajectory, measures, source))
-        head = Head(
-            *(trajectory.id, trajectory.native_id, merge.was_heard(trajectory)),
-            *(source, Remarks.of(trajectory)),
-        )
+        known = Known(row["digest"], row["condition"], row["source"], row["started"] is not None)
+        heard = merge.was_heard(trajectory)
+        head = Head(row["id"], row["native_id"], heard, source, known, row["n_events"])
+        self.remarks.take(trajectory)
         self.heads[head.id] = head
         self.names.setdefault(head.native_id, []).append(head)
         self.events += len(trajectory.events)
@@ -129,7 +140,8 @@ class _Making:
     def block(self, source: int | None) -> Block:
         """What came in. A trajectory that no table can hold is quarantined, alone."""
         self._settle()
-        return Block(together(self.tables), list(self.heads.values()), self.quarantined, source)
+        parcel = Parcel.of(together(self.tables))
+        return Block(parcel, list(self.heads.values()), self.quarantined, source, self.remarks)
 
     def _settle(self) -> None:
         """Make tables of what is loose."""
@@ -151,6 +163,7 @@ class _Making:
                 alone.tables()
             except _UNFIT as error:
                 head = self.heads.pop(trajectory.id)
+                self.remarks.drop(Remarks.of(trajectory))
                 self.names[head.native_id].remove(head)
                 self._refuse(trajectory, source, error)
             else:

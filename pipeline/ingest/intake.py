@@ -4,34 +4,37 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import duckdb
 
 from ...schemas import Quarantined, Trajectory
 from ..store import AMONG, Store, delete, derived, execute, insert, texts
-from ..store.columns import Tables, together, trajectories, without
+from ..store.columns import SCHEMAS, trajectories
 from ..store.garbage import few_collections
-from ..store.memory import release
+from ..store.memory import release, spill
+from ..store.parcel import ROW_GROUP, Parcel
 from ..store.sync import load_codebooks
 from ..systems import References, Span, merge
 from . import sources as provenance
-from .blocks import Block, Head, Reading
+from .blocks import Block, Head, Known, Reading
 from .copies import copies
 from .identity import content_of, settled, with_suffixes
-from .measure import references, save, save_tables
+from .measure import references, save, save_parcels
 from .remarks import Remarks
 from .result import Ingested, Progress
 from .sources import Place, Source
 from .workers import Readers
 
-FLUSH_ROWS = 122_880
-"""Of a table in a transaction at the most: a row group of DuckDB's, which goes to disk at once. What is over
-it, or fills less than three quarters of one, would be merged with the next ones, which takes as long again
-and twice the memory."""
-FLUSH_BYTES = 80 * 1024 * 1024
-"""Of all tables in a transaction."""
+FLUSH_ROWS = 4 * ROW_GROUP
+"""Of a table in a transaction at the most. With the last row group of one before, which is not full, fewer
+than three that are would be merged and written once more."""
+FLUSH_BYTES = 100 * 1024 * 1024
+"""Of all tables in a transaction for each row group: DuckDB holds one that is not full."""
+HELD_BYTES = 32 * 1024 * 1024
+"""Of tables that wait in memory: more go into files."""
 NAMED = 5
 """So many pairs of files that say the same are named."""
 
@@ -48,17 +51,6 @@ class _Expected:
     ids: list[str] = field(default_factory=list)
     suffixed: dict[str, str] = field(default_factory=dict)
     """Id as it is read -> the one with a suffix by which the store has it."""
-
-
-@dataclass(frozen=True)
-class _Known:
-    """A trajectory that the store has, or is about to have."""
-
-    digest: str
-    condition: str | None
-    source: str
-    """Where it was read."""
-    timed: bool
 
 
 @dataclass(frozen=True)
@@ -127,7 +119,7 @@ class Intake:
             for block in self._readers.blocks(self._readings, self._references()):
                 if self._blocks and not self._fits(block):
                     self._flush(self._blocks[-1].source)
-                self._blocks.append(block)
+                self._wait(block)
                 if progress:
                     self._report(block, progress)
             if self._expected or self._wrong or not self.store.is_made:
@@ -195,11 +187,24 @@ class Intake:
         with self.store.reading(synced=True) as connection:
             return references(connection)
 
+    def _wait(self, block: Block) -> None:
+        """Have a block wait for a transaction, in a file where many do."""
+        self._blocks.append(block)
+        if sum(one.parcel.held for one in self._blocks) > HELD_BYTES:
+            folder = Path(spill())
+            self._blocks = [one.set_aside(folder) for one in self._blocks]
+
     def _fits(self, block: Block) -> bool:
         """Whether a block can go into one transaction with those that wait."""
-        blocks = [*self._blocks, block]
-        rows = max(sum(one.rows[name] for one in blocks) for name in block.tables)
-        return rows <= FLUSH_ROWS and sum(one.bytes for one in blocks) <= FLUSH_BYTES
+        parcels = [one.parcel for one in (*self._blocks, block)]
+        rows = max(sum(parcel.rows[name] for parcel in parcels) for name in SCHEMAS)
+        groups = max(1, sum(parcel.rows["events"] for parcel in parcels) / ROW_GROUP)
+        states = sum(parcel.sizes["states"] for parcel in parcels)
+        return (
+            rows <= FLUSH_ROWS
+            and sum(parcel.bytes for parcel in parcels) <= FLUSH_BYTES * groups
+            and states <= FLUSH_BYTES
+        )
 
     def _flush(self, reached: int | None) -> None:
         """Store what has come together; `reached` is the source being read, None behind the last one."""
@@ -248,14 +253,15 @@ class Intake:
         """Store the blocks that wait; the ids of what is new or has grown."""
         heads = [head for block in self._blocks for head in block.heads]
         stored, heard = _stored(connection, heads), _heard(connection, heads)
-        fresh: dict[str, _Known] = {}
-        clean: list[Tables] = []
+        fresh: dict[str, Known] = {}
+        clean: list[Parcel] = []
         late: list[_Late] = []
         blocks, self._blocks = self._blocks, []
         for block in blocks:
             out: set[str] = set()
             again: dict[str, Head] = {}
-            for head, known, events in _identified(block):
+            for head in block.heads:
+                known = head.known
                 expected = self._expected[head.source]
                 condition = expected.source.options.condition
                 before = fresh.get(head.id) or stored.get(head.id)
@@ -273,18 +279,19 @@ class Intake:
                 else:
                     fresh[head.id] = known
                     expected.ids.append(head.id)
-                    self._count(head.id, head.source, events, head.remarks)
+                    self._count(head.id, head.source, head.events)
                 self._told_by[head.id] = head.source
-            late += (
-                [_Late(one, again[one.id]) for one in trajectories(block.tables, list(again))]
-                if again
-                else []
-            )
-            clean.append(without(block.tables, out | set(again)))
-        if clean:
-            tables = together(clean)
-            del block, blocks, clean  # or each text would be in memory twice
-            save_tables(self.store, connection, tables)
+            if len(out) < len(block.heads):
+                self.result.remarks.add(block.remarks)
+                if out or again:
+                    for one in trajectories(block.parcel.tables(), [*out, *again]):
+                        self.result.remarks.drop(Remarks.of(one))
+                        if one.id in again:
+                            late.append(_Late(one, again[one.id]))
+            clean.append(block.parcel.without(out | set(again)))
+        save_parcels(self.store, connection, clean)
+        for parcel in clean:
+            parcel.remove()
         return [*fresh, *self._save_late(connection, late)]
 
     def _save_late(self, connection: duckdb.DuckDBPyConnection, late: Iterable[_Late]) -> list[str]:
@@ -313,11 +320,12 @@ class Intake:
                 for before in self.store.load(connection, [whole.id], states=True):
                     self.result.remarks.drop(Remarks.of(before))
             events = sum(not event.live_only for event in whole.events)
-            self._count(whole.id, one.head.source, events, Remarks.of(whole))
+            self._count(whole.id, one.head.source, events)
+            self.result.remarks.add(Remarks.of(whole))
         save(self.store, list(waiting.values()), connection, refresh=False)
         return ids
 
-    def _count(self, key: str, source: int, events: int, remarks: Remarks) -> None:
+    def _count(self, key: str, source: int, events: int) -> None:
         """Count a trajectory, which a record may have told of before in this run."""
         before = self._taken.get(key)
         self.result.trajectories += before is None
@@ -325,7 +333,6 @@ class Intake:
         self.result.events += events - (before or 0)
         self._taken[key] = events
         self._gave.add(source)
-        self.result.remarks.add(remarks)
 
 
 def _release(connection: duckdb.DuckDBPyConnection, many: Iterable[_Expected]) -> None:
@@ -338,19 +345,11 @@ def _release(connection: duckdb.DuckDBPyConnection, many: Iterable[_Expected]) -
             execute(connection, rule, [path, line])
 
 
-def _identified(block: Block) -> Iterator[tuple[Head, _Known, int]]:
-    """Each trajectory of a block with what it is known by, and its number of logged events."""
-    names = ("digest", "condition", "source", "started", "n_events")
-    columns = [block.tables["trajectories"][name].to_pylist() for name in names]
-    for head, digest, condition, source, started, events in zip(block.heads, *columns, strict=True):
-        yield head, _Known(digest, condition, source, started is not None), events
-
-
-def _stored(connection: duckdb.DuckDBPyConnection, heads: Iterable[Head]) -> dict[str, _Known]:
+def _stored(connection: duckdb.DuckDBPyConnection, heads: Iterable[Head]) -> dict[str, Known]:
     """Those of the trajectories that the store has, by id."""
     query = f"SELECT id, digest, condition, source, started IS NOT NULL FROM trajectories WHERE id {AMONG}"
     rows = execute(connection, query, [texts(head.id for head in heads)]).fetchall()
-    return {key: _Known(*known) for key, *known in rows}
+    return {key: Known(*known) for key, *known in rows}
 
 
 def _heard(connection: duckdb.DuckDBPyConnection, heads: Collection[Head]) -> set[str]:

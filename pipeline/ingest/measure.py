@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib import resources
@@ -12,8 +12,9 @@ import duckdb
 
 from ...schemas import Measure, Quarantined, Trajectory
 from ..store import AMONG, Store, delete, derived, execute, insert, listed, texts
-from ..store.columns import Columns, Tables
-from ..store.connection import append, offered
+from ..store.columns import Columns, Tables, schema
+from ..store.connection import Batches, append, offered
+from ..store.parcel import Parcel
 from ..store.trajectories import reference_rows
 from ..systems import References
 from ..systems.registry import SYSTEMS, measures, parsed_references
@@ -30,6 +31,8 @@ MEASURED = {
     "computed": ("metric", "trajectory_id", "scoring"),
 }
 """Table -> the columns that it looks at."""
+TOGETHER = 100_000
+"""Events from which on no more are measured by one query."""
 SHARED = ("human_intervention_rate", "workload_balance")
 """Measured for any team, unless its own system says it better."""
 
@@ -55,21 +58,33 @@ def save(
     """
     if trajectories:
         ids = [t.id for t in trajectories]
-        save_tables(store, connection, columns(trajectories, references(connection)), ids)
+        store.remove(connection, ids)
+        parcel = Parcel.of(columns(trajectories, references(connection)))
+        save_parcels(store, connection, [parcel])
         if refresh:
             derived.refresh(connection, ids)
 
 
-def save_tables(
-    store: Store, connection: duckdb.DuckDBPyConnection, tables: Tables, replaced: Collection[str] = ()
-) -> None:
-    """Store tables of trajectories, in place of what there was of the `replaced` ones, and measure them.
+def save_parcels(store: Store, connection: duckdb.DuckDBPyConnection, parcels: Sequence[Parcel]) -> None:
+    """Store tables of trajectories of which nothing is stored, and measure them.
 
-    The tables are used up: of thousands of texts there is one copy at a time.
+    The parcels are used up: of thousands of texts there is one copy at a time.
     """
-    measured = {name: tables[name].select(columns) for name, columns in MEASURED.items()}
-    store.save(connection, tables, replaced)
-    _measure(connection, measured)
+    for some in _groups(parcels):
+        _measure(connection, some)
+    store.save(connection, parcels)
+
+
+def _groups(parcels: Iterable[Parcel]) -> Iterator[list[Parcel]]:
+    """Parcels that are measured by one query, which holds their columns in memory."""
+    some: list[Parcel] = []
+    for parcel in parcels:
+        some.append(parcel)
+        if sum(one.rows["events"] for one in some) >= TOGETHER:
+            yield some
+            some = []
+    if some:
+        yield some
 
 
 def references(connection: duckdb.DuckDBPyConnection) -> Mapping[str, References]:
@@ -132,20 +147,30 @@ def _measure_anew(
     query = f"SELECT id FROM trajectories WHERE system = ? AND task {AMONG}"
     ids = [row[0] for row in execute(connection, query, [system, texts(tasks)]).fetchall()]
     delete(connection, "computed", "trajectory_id", ids)
-    tables = columns(store.load(connection, ids, states=True), references(connection))
-    append(connection, "computed", tables["computed"])
-    _measure(connection, tables)
+    parcel = Parcel.of(columns(store.load(connection, ids, states=True), references(connection)))
+    append(connection, "computed", schema("computed"), parcel.batches("computed"))
+    _measure(connection, [parcel])
     derived.refresh(connection, set(ids))
     return len(ids)
 
 
-def _measure(connection: duckdb.DuckDBPyConnection, tables: Tables) -> None:
+def _measure(connection: duckdb.DuckDBPyConnection, parcels: Sequence[Parcel]) -> None:
     """Add to `computed` what SQL says of any team, where its own system does not say it better."""
     with ExitStack() as stack:
-        for name in MEASURED:
-            stack.enter_context(offered(connection, f"incoming_{name}", tables[name]))
+        for name, columns in MEASURED.items():
+            rows = _columns(parcels, name, columns)
+            stack.enter_context(offered(connection, f"incoming_{name}", rows))
         own = f"SELECT metric, trajectory_id FROM incoming_computed WHERE metric IN ({listed(SHARED)})"
         connection.execute(
             f"INSERT INTO computed BY NAME SELECT * FROM ({TEAMWORK}) AS shared WHERE scoring IS NOT NULL "
             f"OR (metric, trajectory_id) NOT IN ({own} AND scoring IS NULL)"
         )
+
+
+def _columns(parcels: Iterable[Parcel], name: str, columns: Sequence[str]) -> Batches:
+    """Some columns of a table of the parcels."""
+    import pyarrow as pa
+
+    fields = pa.schema([schema(name).field(column) for column in columns])
+    batches = (batch.select(columns) for parcel in parcels for batch in parcel.batches(name, columns))
+    return Batches(fields, batches)

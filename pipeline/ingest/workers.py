@@ -10,6 +10,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Future
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -17,11 +18,13 @@ from ...schemas import Quarantined
 from ..store.columns import Columns
 from ..store.connection import cores
 from ..store.garbage import few_collections
-from ..store.memory import spare_memory
+from ..store.memory import spare_memory, spill
+from ..store.parcel import Parcel
 from ..systems import References, Span
 from ..systems.base import line_spans
 from ..systems.registry import system_of
 from .blocks import Block, Reading, blocks
+from .remarks import Remarks
 
 if TYPE_CHECKING:
     from loky import ProcessPoolExecutor
@@ -30,8 +33,9 @@ WORTH = 64 * 1024 * 1024
 """Bytes from which on other processes are started, which takes them some seconds."""
 SHARE = 4 * 1024 * 1024
 """Bytes of a share of the work: large enough to be handed over, small enough to be held."""
-AHEAD = 3
-"""Shares a process that are read, or about to be, while what came of earlier ones is stored."""
+AHEAD = 12
+"""Shares a process that are read, or about to be, while what came of earlier ones is stored. They wait in
+files."""
 
 Share = tuple[Reading, ...]
 
@@ -94,10 +98,10 @@ class Readers:
         self._pool = self._pool or _pool(self._workers)
         future: Future[list[Block]]
         try:
-            future = self._pool.submit(_read, share, references)
+            future = self._pool.submit(_read, share, references, spill())
         except BrokenExecutor:
             self._pool = _pool(self._workers)
-            future = self._pool.submit(_read, share, references)
+            future = self._pool.submit(_read, share, references, spill())
         return future
 
     def _result(
@@ -153,11 +157,13 @@ def _alone(reading: Reading, references: Mapping[str, References]) -> list[Block
     """What a process of its own makes of a source."""
     pool = _pool(1)
     try:
-        result: list[Block] = pool.submit(_read, (reading,), references).result()
+        result: list[Block] = pool.submit(_read, (reading,), references, spill()).result()
     except BrokenExecutor:
         reason = "the process that read it ended: out of memory, or killed"
         wrong = Quarantined(source=reading.place.name, reason=reason)
-        result = [Block(Columns().tables(), (), [(wrong, reading.source)], reading.source)]
+        result = [
+            Block(Parcel.of(Columns().tables()), (), [(wrong, reading.source)], reading.source, Remarks())
+        ]
     finally:
         pool.shutdown(wait=True, kill_workers=True)
     return result
@@ -197,6 +203,7 @@ def _begin(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _read(share: Share, references: Mapping[str, References]) -> list[Block]:
+def _read(share: Share, references: Mapping[str, References], folder: str) -> list[Block]:
+    """What is in a share, as blocks whose tables are in files of the folder."""
     with few_collections():
-        return list(blocks(share, references))
+        return [block.set_aside(Path(folder)) for block in blocks(share, references)]

@@ -19,6 +19,7 @@ from ...schemas import Action, Measure, Outcome, Participant, Trajectory, canoni
 from ...schemas.no_pandas import without_pandas
 from ...schemas.unit import said, said_hash
 from ..units import all_places, opening_query
+from .connection import Row
 from .rows import hashes_of, to_trajectories
 
 if TYPE_CHECKING:
@@ -78,6 +79,13 @@ SCHEMAS: Mapping[str, Mapping[str, str]] = {
 """Every table that trajectories fill: column -> Arrow's name of its type."""
 
 
+def schema(name: str) -> pa.Schema:
+    """Of a table."""
+    import pyarrow as pa
+
+    return pa.schema([(column, pa.type_for_alias(kind)) for column, kind in SCHEMAS[name].items()])
+
+
 class Columns:
     """Trajectories in the making of tables; each comes in whole."""
 
@@ -92,15 +100,16 @@ class Columns:
         }
         self.events = 0
 
-    def add(self, trajectory: Trajectory, measures: Iterable[Measure] = ()) -> None:
+    def add(self, trajectory: Trajectory, measures: Iterable[Measure] = ()) -> Row:
         """Take a trajectory in, with what its own system measures of it; all of it or nothing.
 
-        TypeError and ValueError for what has no JSON.
+        Returns its row of `trajectories`. TypeError and ValueError for what has no JSON.
         """
         events, words = _events(trajectory)
+        head = _head(trajectory, words, events)
         fresh = [key for key in trajectory.states if key not in self._hashes]
         parts: dict[str, Sequence[Sequence[Any]]] = {
-            "trajectories": [[value] for value in _head(trajectory, words, events)],
+            "trajectories": [[value] for value in head],
             "participants": _participants(trajectory.id, trajectory.participants),
             "events": events,
             "outcomes": _outcomes(trajectory.id, trajectory.outcomes),
@@ -113,6 +122,7 @@ class Columns:
                 column.extend(values)
         self._hashes.update(fresh)
         self.events += len(trajectory.events)
+        return dict(zip(SCHEMAS["trajectories"], head, strict=True))
 
     @without_pandas()
     def tables(self) -> Tables:
@@ -121,26 +131,10 @@ class Columns:
 
         tables = {}
         for name, columns in self._columns.items():
-            types = {column: pa.type_for_alias(kind) for column, kind in SCHEMAS[name].items()}
-            arrays = [pa.array(column, kind) for column, kind in zip(columns, types.values(), strict=True)]
-            tables[name] = pa.Table.from_arrays(arrays, names=list(types))
+            fields = schema(name)
+            arrays = [pa.array(column, one.type) for column, one in zip(columns, fields, strict=True)]
+            tables[name] = pa.Table.from_arrays(arrays, schema=fields)
         return tables
-
-
-@without_pandas()
-def without(tables: Tables, ids: Iterable[str]) -> Tables:
-    """The tables less what they hold of some trajectories."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    left_out = pa.array(list(ids), "string")
-    kept = {}
-    for name, table in tables.items():
-        key = "id" if name == "trajectories" else "trajectory_id"
-        if len(left_out) and key in table.column_names:
-            table = table.filter(pc.invert(pc.is_in(table[key], left_out)))
-        kept[name] = table
-    return kept
 
 
 @without_pandas()

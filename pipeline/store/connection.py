@@ -6,7 +6,6 @@ import json
 import os
 import random
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
@@ -74,30 +73,30 @@ def insert_columns(
     kinds = {name: kind for name, kind, *_ in connection.execute(f"DESCRIBE {table}").fetchall()}
     with without_pandas():
         arrays = [pa.array(values, _type(kinds[name])) for name, values in columns.items()]
-        append(connection, table, pa.Table.from_arrays(arrays, names=list(columns)))
+        rows = pa.Table.from_arrays(arrays, names=list(columns))
+        append(connection, table, rows.schema, rows.to_batches())
 
 
-def append(connection: duckdb.DuckDBPyConnection, table: str, rows: pa.Table) -> None:
-    """Insert a table's worth of rows by column name; a column that they lack stays null.
+def append(
+    connection: duckdb.DuckDBPyConnection, table: str, fields: pa.Schema, rows: Iterable[pa.RecordBatch]
+) -> None:
+    """Insert batches of rows by column name; a column that they lack stays null.
 
-    Where nobody else holds the rows, they leave memory as they are taken.
+    Where nobody else holds a batch, it leaves memory as it is taken.
     """
-    if rows.num_rows:
-        batches = Batches(rows)
-        del rows
-        with offered(connection, "incoming", batches):
-            connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM incoming")
+    with offered(connection, "incoming", Batches(fields, rows)):
+        connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM incoming")
 
 
 class Batches:
     """The batches of an Arrow table for one look at them: each is forgotten as soon as it is taken.
 
-    DuckDB keeps the table itself, though its name is gone, until the transaction ends.
+    DuckDB keeps a table itself, though its name is gone, until the transaction ends.
     """
 
-    def __init__(self, rows: pa.Table) -> None:
-        self._schema = rows.schema
-        self._left = deque(rows.to_batches())
+    def __init__(self, fields: pa.Schema, rows: Iterable[pa.RecordBatch]) -> None:
+        self._schema = fields
+        self._rows = rows
 
     def __arrow_c_schema__(self) -> object:
         return self._schema.__arrow_c_schema__()
@@ -105,12 +104,8 @@ class Batches:
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         import pyarrow as pa
 
-        reader = pa.RecordBatchReader.from_batches(self._schema, self._taken())
+        reader = pa.RecordBatchReader.from_batches(self._schema, self._rows)
         return reader.__arrow_c_stream__(requested_schema)
-
-    def _taken(self) -> Iterator[pa.RecordBatch]:
-        while self._left:
-            yield self._left.popleft()
 
 
 @contextmanager
@@ -209,6 +204,7 @@ def connect(url: str, *, read_only: bool, **settings: str) -> duckdb.DuckDBPyCon
             given = {
                 "python_enable_replacements": False,
                 "storage_compatibility_version": STORAGE,
+                "write_buffer_row_group_count": "1",
                 **settings,
             }
             return quiet(duckdb.connect(url, read_only=read_only, config=given))

@@ -6,6 +6,7 @@ close; the database is derived from logs and ledgers and may be deleted at any t
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import threading
@@ -22,9 +23,11 @@ from ...schemas import Trajectory
 from ..errors import StoreError, WriteError
 from . import derived, disk, rows, sync
 from .claims import Claims, FolderClaims
+from .columns import SCHEMAS, schema
 from .connection import (
     AMONG,
     VERSION,
+    Batches,
     Reading,
     append,
     delete,
@@ -47,7 +50,7 @@ from .workspace import Workspace
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from .columns import Tables
+    from .parcel import Parcel
 
 RATINGS = 120_000
 """Of a ledger that come in by one transaction: a row group of DuckDB's, which then goes to disk at once."""
@@ -223,24 +226,28 @@ class Store:
         delete(connection, "postponed", "trajectory_id", late)
         insert(connection, "postponed", [{"trajectory_id": key, "until": until} for key in late])
 
-    def save(
-        self, connection: duckdb.DuckDBPyConnection, tables: Tables, replaced: Collection[str] = ()
-    ) -> None:
-        """Store tables of trajectories, in place of what was stored of the `replaced` ones.
+    def save(self, connection: duckdb.DuckDBPyConnection, parcels: Sequence[Parcel]) -> None:
+        """Store tables of trajectories of which nothing is stored (`remove`).
 
-        The tables are used up: what is stored leaves memory. The caller sees to what is derived from them.
+        The parcels are used up: what is stored leaves memory. The caller sees to what is derived from them.
         """
-        for table in ("participants", "events", "units", "computed") if replaced else ():
-            delete(connection, table, "trajectory_id", replaced)
-        if replaced:
-            delete(connection, "trajectories", "id", replaced)
-            own = f"DELETE FROM outcomes WHERE NOT imported AND trajectory_id {AMONG}"
-            execute(connection, own, [texts(replaced)])
-        for name in list(tables):
-            if name == "states":
-                _save_states(connection, tables.pop(name))
-            else:
-                append(connection, name, tables.pop(name))
+        for name in SCHEMAS:
+            if any(parcel.rows[name] for parcel in parcels):
+                rows = itertools.chain.from_iterable(parcel.taken(name) for parcel in parcels)
+                if name == "states":
+                    _save_states(connection, rows)
+                else:
+                    append(connection, name, schema(name), rows)
+
+    def remove(self, connection: duckdb.DuckDBPyConnection, ids: Collection[str]) -> None:
+        """Take trajectories out, with all but the outcomes that people brought in."""
+        if not ids:
+            return
+        for table in ("participants", "events", "units", "computed"):
+            delete(connection, table, "trajectory_id", ids)
+        delete(connection, "trajectories", "id", ids)
+        own = f"DELETE FROM outcomes WHERE NOT imported AND trajectory_id {AMONG}"
+        execute(connection, own, [texts(ids)])
 
     def load(
         self,
@@ -334,14 +341,13 @@ def _check_version(connection: duckdb.DuckDBPyConnection, url: str) -> None:
         raise StoreError(f"{url}: written by an older coaudit (tables {there}); run `coaudit rebuild`")
 
 
-def _save_states(connection: duckdb.DuckDBPyConnection, states: pa.Table) -> None:
+def _save_states(connection: duckdb.DuckDBPyConnection, rows: Iterable[pa.RecordBatch]) -> None:
     """Keep each state once, whoever came to it."""
-    if states.num_rows:
-        with offered(connection, "incoming_states", states):
-            connection.execute(
-                "INSERT INTO states SELECT hash, any_value(content) FROM incoming_states "
-                "WHERE hash NOT IN (SELECT hash FROM states) GROUP BY hash"
-            )
+    with offered(connection, "incoming_states", Batches(schema("states"), rows)):
+        connection.execute(
+            "INSERT INTO states SELECT hash, any_value(content) FROM incoming_states "
+            "WHERE hash NOT IN (SELECT hash FROM states) GROUP BY hash"
+        )
 
 
 def _where(

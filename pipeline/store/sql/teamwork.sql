@@ -1,17 +1,17 @@
 -- What can be said of a team in any system, as rows of `computed`: one query over the trajectories that come in
--- (incoming_events, incoming_participants, incoming_units: pipeline/ingest/measure.py).
+-- (incoming_events, incoming_participants, incoming_units: pipeline/ingest/measure.py), each of which is read once.
 -- A step is an action or a finish of a team member. Events known only from live traffic are left out.
-WITH team_events AS MATERIALIZED (
-    SELECT e.trajectory_id, e.seq, e.time, e.actor, p.kind AS party, e.kind, e.status, e.action, e.arguments,
-        coalesce(u.opening, false) AS opening, e.status IS NULL AND e.states IS NOT NULL AS untold
-    FROM incoming_events e
-    JOIN incoming_participants p
-        ON p.trajectory_id = e.trajectory_id AND p.name = e.actor AND p.kind <> 'environment'
-    LEFT JOIN (FROM incoming_units WHERE kind = 'utterance' AND opening) u
-        ON u.trajectory_id = e.trajectory_id AND u.event = e.seq
-    WHERE NOT e.live_only
+WITH logged AS MATERIALIZED (
+    FROM incoming_events WHERE NOT live_only
 ), teammates AS MATERIALIZED (
     FROM incoming_participants WHERE kind <> 'environment'
+), team_events AS MATERIALIZED (
+    SELECT e.trajectory_id, e.seq, e.time, e.actor, p.kind AS party, e.kind, e.status, e.action, e.arguments,
+        coalesce(u.opening, false) AS opening, e.status IS NULL AND e.states IS NOT NULL AS untold
+    FROM logged e
+    JOIN teammates p ON p.trajectory_id = e.trajectory_id AND p.name = e.actor
+    LEFT JOIN (FROM incoming_units WHERE kind = 'utterance' AND opening) u
+        ON u.trajectory_id = e.trajectory_id AND u.event = e.seq
 ), counted AS (
     -- The opening query is no record of a log: neither an event of its speaker nor a message of the dialogue.
     SELECT p.trajectory_id, p.name AS participant,
@@ -67,7 +67,7 @@ WITH team_events AS MATERIALIZED (
     FROM (
         SELECT trajectory_id, seq, CASE WHEN regexp_matches(time, ':\d\d[.\d]*[+-]\d\d(:?\d\d)?$')
             THEN epoch_ms(try_cast(time AS TIMESTAMPTZ)) ELSE epoch_ms(try_cast(time AS TIMESTAMP)) END AS moment
-        FROM incoming_events WHERE NOT live_only
+        FROM logged
     ) e
     LEFT JOIN firsts f ON f.trajectory_id = e.trajectory_id
     GROUP BY e.trajectory_id

@@ -231,7 +231,7 @@ def test_a_large_source_that_cannot_be_parted_costs_no_other(
     bad = replace(bad, source=1, options=ReadOptions(map="no mapping"))
     gone = replace(gone, source=2, place=Place(tmp_path / "gone.jsonl", "gone", "mapped"))
     read = shared_out([good, bad, gone])
-    assert sum(block.tables["trajectories"].num_rows for block in read) > 50
+    assert sum(block.parcel.rows["trajectories"] for block in read) > 50
     wrong = [pair for block in read for pair in block.quarantined if pair[1]]
     reasons = [(item.reason.split(":")[0], source) for item, source in wrong]
     assert reasons == [("its reader failed", 1), ("cannot be read", 2)]
@@ -320,7 +320,9 @@ def test_a_source_that_kills_its_reader_costs_no_other(
         kind = Deadly if number == 2 else Place
         readings.append(Reading(number, kind(path, str(path), "mapped"), options, path.stat().st_size))
     read = shared_out(readings)
-    names = [name for block in read for name in block.tables["trajectories"]["native_id"].to_pylist()]
+    names = [
+        name for block in read for name in block.parcel.tables()["trajectories"]["native_id"].to_pylist()
+    ]
     wrong = [item for block in read for item in block.quarantined]
     assert sorted(names) == ["c0", "c1", "c3", "c4"]
     assert [(q.source, source) for q, source in wrong] == [(str(tmp_path / "2.jsonl"), 2)]
@@ -362,7 +364,7 @@ def test_a_trajectory_that_no_table_holds_costs_no_other(
 ) -> None:
     monkeypatch.setattr(blocks, "LOOSE_EVENTS", at_once)
     read = list(blocks.blocks([_reading(difficult(tmp_path / "calls.jsonl", 22))], {}))
-    (whole,) = [block for block in read if block.tables["trajectories"].num_rows > 5]
+    (whole,) = [block for block in read if block.parcel.rows["trajectories"] > 5]
     making = blocks._Making({})
     state: JsonValue = {"weather": "rain"}
     key = content_hash(state)
@@ -374,22 +376,22 @@ def test_a_trajectory_that_no_table_holds_costs_no_other(
         log = one.model_copy(update={"events": (event, *one.events[1:]), "states": states})
         making.add(log, 0)
     block = making.block(0)
-    assert block.tables["trajectories"].num_rows == len(block.heads) == len(whole.heads) - 1
+    assert block.parcel.rows["trajectories"] == len(block.heads) == len(whole.heads) - 1
     assert [q.reason.split(":")[0] for q, _ in block.quarantined] == ["cannot be stored"]
-    assert set(block.tables["states"]["hash"].to_pylist()) == {key}
+    assert set(block.parcel.tables()["states"]["hash"].to_pylist()) == {key}
 
 
 @pytest.mark.parametrize("value", [{1, 2}, object(), 1j])
 def test_a_trajectory_with_what_is_no_json_costs_no_other(tmp_path: Path, value: object) -> None:
     read = list(blocks.blocks([_reading(difficult(tmp_path / "calls.jsonl", 22))], {}))
-    (whole,) = [block for block in read if block.tables["trajectories"].num_rows > 5]
+    (whole,) = [block for block in read if block.parcel.rows["trajectories"] > 5]
     making = blocks._Making({})
     for position, one in enumerate(_trajectories(whole)):
         states = {"0" * 32: value} if position == 3 else one.states
         making.add(one.model_copy(update={"states": states}), 0)
     block = making.block(0)
-    assert block.tables["trajectories"].num_rows == len(block.heads) == len(whole.heads) - 1
-    stored = set(block.tables["events"]["trajectory_id"].to_pylist())
+    assert block.parcel.rows["trajectories"] == len(block.heads) == len(whole.heads) - 1
+    stored = set(block.parcel.tables()["events"]["trajectory_id"].to_pylist())
     assert stored == {head.id for head in block.heads}, "nothing of it is left in any table"
     assert [q.reason.split(":")[:2] for q, _ in block.quarantined] == [["cannot be stored", " TypeError"]]
 
@@ -404,7 +406,7 @@ def _reading(path: Path) -> Reading:
 
 
 def _trajectories(block: blocks.Block) -> list[Trajectory]:
-    return trajectories(block.tables, [head.id for head in block.heads])
+    return trajectories(block.parcel.tables(), [head.id for head in block.heads])
 
 
 @given(lines=st.lists(st.binary(max_size=12)), size=st.integers(1, 30))

@@ -14,13 +14,14 @@ def test_rows_leave_memory_as_they_are_stored_and_not_with_the_end_of_the_transa
     connection.begin()
     before = pa.total_allocated_bytes()
     tables = [pa.table({"text": ["a" * 1000 + str(n)] * 500, "number": [n] * 500}) for n in range(4)]
-    append(connection, "said", pa.concat_tables([tables.pop() for _ in range(4)]))
+    fields = tables[0].schema
+    append(connection, "said", fields, (tables.pop().to_batches()[0] for _ in range(4)))
     assert pa.total_allocated_bytes() - before < 10_000  # of two million
     stored = "SELECT count(*), count(DISTINCT text), sum(number), count(place) FROM said"
     assert connection.execute(stored).fetchall() == [(2000, 4, 3000, 0)]
     kept = pa.table({"text": ["b"], "number": [7]})
-    append(connection, "said", kept)
-    append(connection, "said", kept)
+    append(connection, "said", fields, kept.to_batches())
+    append(connection, "said", fields, kept.to_batches())
     connection.commit()
     query = "SELECT count(*) FROM said WHERE text = 'b' AND number = 7 AND place IS NULL"
     assert connection.execute(query).fetchall() == [(2,)]

@@ -1,0 +1,135 @@
+"""Tables of trajectories on their way into the store, which wait in memory or in a file.
+
+DuckDB compresses whole row groups at once and writes them straight to disk, and what fills none twice, so
+that few large transactions take half as long as many small ones. Until enough has come together for one,
+tables wait: in a file they take no memory, and pass from process to process by its name.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...schemas.no_pandas import without_pandas
+from .columns import SCHEMAS, Tables, schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+ROW_GROUP = 122_880
+"""Rows that DuckDB compresses and writes at once."""
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """Rows of every table of `SCHEMAS`; `of` and `set_aside` make one."""
+
+    rows: Mapping[str, int]
+    """Of each table."""
+    sizes: Mapping[str, int]
+    """Bytes of each table, as they are in memory."""
+    _held: Tables | None = field(repr=False)
+    """The tables, or None where they are in a file."""
+    _file: Path | None = None
+    _places: Mapping[str, int] = field(default_factory=dict)
+    """Table -> the byte at which its stream begins in the file."""
+    _left_out: frozenset[str] = frozenset()
+    """Trajectories that are not to be stored."""
+
+    @classmethod
+    def of(cls, tables: Tables) -> Parcel:
+        """Tables that are held in memory."""
+        rows = {name: table.num_rows for name, table in tables.items()}
+        return cls(rows, {name: table.nbytes for name, table in tables.items()}, tables)
+
+    @property
+    def bytes(self) -> int:
+        """Of all tables, as they are in memory."""
+        return sum(self.sizes.values())
+
+    @property
+    def held(self) -> int:
+        """Bytes that it takes of memory now."""
+        return 0 if self._held is None else self.bytes
+
+    def without(self, ids: Collection[str]) -> Parcel:
+        """The same less what there is of some trajectories."""
+        return replace(self, _left_out=self._left_out.union(ids)) if ids else self
+
+    @without_pandas()
+    def set_aside(self, folder: Path) -> Parcel:
+        """The same in a new file of a folder; as it is where that has no room for it."""
+        import pyarrow as pa
+
+        if self._held is None:
+            return self
+        places: dict[str, int] = {}
+        path: Path | None = None
+        try:
+            with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
+                path = Path(file.name)
+                with pa.PythonFile(file, "w") as sink:
+                    for name, table in self._held.items():
+                        places[name] = sink.tell()
+                        with pa.ipc.new_stream(sink, table.schema) as stream:
+                            stream.write_table(table)
+        except OSError:
+            if path is not None:
+                path.unlink(missing_ok=True)
+            return self
+        return replace(self, _held=None, _file=path, _places=places)
+
+    @without_pandas()
+    def batches(self, name: str, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """The rows of a table, a few thousand at a time, with some columns of it (None: with all)."""
+        import pyarrow as pa
+
+        if self._held is not None:
+            table = self._held[name]
+            yield from self._kept(name, (table if columns is None else table.select(columns)).to_batches())
+            return
+        wanted = [list(SCHEMAS[name]).index(column) for column in columns or ()]
+        options = pa.ipc.IpcReadOptions(included_fields=wanted, use_threads=False)
+        with pa.OSFile(str(self._file)) as file:
+            file.seek(self._places[name])
+            yield from self._kept(name, pa.ipc.open_stream(file, options=options))
+
+    def taken(self, name: str) -> Iterator[pa.RecordBatch]:
+        """The rows of a table for the last look at them: they leave memory as they are taken."""
+        if self._held is None:
+            yield from self.batches(name)
+            return
+        left = deque(self._held.pop(name).to_batches())
+        while left:
+            yield from self._kept(name, [left.popleft()])
+
+    def tables(self) -> Tables:
+        """All of it, in memory."""
+        import pyarrow as pa
+
+        return {name: pa.Table.from_batches(self.batches(name), schema(name)) for name in SCHEMAS}
+
+    def remove(self) -> None:
+        """Free what it takes: it is stored."""
+        if self._file is not None:
+            with suppress(OSError):
+                self._file.unlink(missing_ok=True)
+
+    def _kept(self, name: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The batches without the trajectories that are left out."""
+        key = "id" if name == "trajectories" else "trajectory_id"
+        if not self._left_out or key not in SCHEMAS[name]:
+            yield from batches
+            return
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        out = pa.array(list(self._left_out), "string")
+        for batch in batches:
+            yield batch.filter(pc.invert(pc.is_in(batch[key], out)))
