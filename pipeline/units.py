@@ -13,11 +13,11 @@ address, as of every unit, is its first event, so one who never did anything is 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
-from ..schemas import Codebook, Event, Trajectory, Unit
+from ..schemas import Codebook, Event, Events, Trajectory, Unit
 from ..schemas.codebook import UnitKind
+from ..schemas.event import EventColumns
 from ..schemas.trajectory import ParticipantKind
 
 UNIT_KINDS: tuple[UnitKind, ...] = (
@@ -33,12 +33,17 @@ def opening_query(trajectory: Trajectory) -> int | None:
 
     A message that was logged as an act, with a status or as an action, is none.
     """
-    kinds = _kinds(trajectory)
-    for event in trajectory.events[:2]:
-        acted = event.status is not None or event.action is not None
-        if event.kind == "message" and not acted and kinds[event.actor] == "human":
-            return event.seq
+    kinds, events = _kinds(trajectory), columns(trajectory)
+    for place in range(min(2, len(events))):
+        acted = events.status[place] is not None or events.action[place] is not None
+        if events.kind[place] == "message" and not acted and kinds[events.actor[place]] == "human":
+            return events.seq[place]
     return None
+
+
+def columns(trajectory: Trajectory) -> EventColumns:
+    """The fields of a trajectory's events, which a copy of it may hold as any sequence."""
+    return Events.of(trajectory.events).columns
 
 
 def spans(trajectory: Trajectory, kind: UnitKind) -> Iterator[tuple[Event, ...]]:
@@ -51,46 +56,52 @@ def all_spans(
 ) -> Iterator[tuple[UnitKind, tuple[Event, ...]]]:
     """The kind and the events of each unit of the `wanted` kinds, kind by kind."""
     events = trajectory.events
-    for kind, places in all_places(trajectory, wanted):
-        yield kind, tuple([events[place] for place in places])
+    for kind, units in places_by_kind(trajectory, wanted):
+        for places in units:
+            yield kind, tuple([events[place] for place in places])
 
 
-def all_places(
+def places_by_kind(
     trajectory: Trajectory, wanted: Sequence[UnitKind] = UNIT_KINDS
-) -> Iterator[tuple[UnitKind, Sequence[int]]]:
-    """The same with places among the trajectory's events; whatever is ingested comes by here."""
-    events = [vars(event) for event in trajectory.events]  # a model's own attributes take twice as long
-    kinds = _kinds(trajectory)
-    logged = [place for place, event in enumerate(events) if not event["live_only"]]
-    done = [place for place in logged if kinds.get(events[place]["actor"], "environment") != "environment"]
-    said = [place for place in done if _is_said(events[place])]
+) -> Iterator[tuple[UnitKind, Sequence[Sequence[int]]]]:
+    """Each kind with its units, as places among the events; whatever is ingested comes by here."""
+    events, kinds = columns(trajectory), _kinds(trajectory)
+    logged = [place for place, live in enumerate(events.live_only) if not live]
+    parties = [kinds.get(actor, "environment") for actor in events.actor]
+    done = [place for place in logged if parties[place] != "environment"]
+    said = [place for place in done if events.kind[place] == "message" and events.status[place] != "failed"]
     for kind in wanted:
         if kind == "trajectory":
-            yield kind, logged
+            yield kind, [logged]
         elif kind == "utterance":
-            yield from [(kind, (place,)) for place in said]
+            yield kind, [(place,) for place in said]
         elif kind == "human_message":
-            yield from [(kind, (place,)) for place in said if kinds[events[place]["actor"]] == "human"]
+            yield kind, [(place,) for place in said if parties[place] == "human"]
         elif kind == "question_reply":
-            yield from [
-                (kind, pair) for pair in itertools.pairwise(said) if _is_answered(*pair, events, kinds)
-            ]
+            pairs = itertools.pairwise(said)
+            yield kind, [(one, other) for one, other in pairs if _is_answered(one, other, parties, events)]
         elif kind == "step":
-            yield from [(kind, (place,)) for place in done if events[place]["kind"] not in _NO_STEPS]
+            yield kind, [(place,) for place in done if events.kind[place] not in _NO_STEPS]
         else:
             by_actor: dict[str, list[int]] = {}
             for place in done:
-                by_actor.setdefault(events[place]["actor"], []).append(place)
-            yield from [(kind, places) for places in by_actor.values()]
+                by_actor.setdefault(events.actor[place], []).append(place)
+            yield kind, list(by_actor.values())
+
+
+def _is_answered(question: int, reply: int, parties: Sequence[ParticipantKind], events: EventColumns) -> bool:
+    """Whether an agent's question has a human's message for the next one in the dialogue."""
+    return parties[reply] == "human" and parties[question] == "agent" and asks(events.text[question])
+
+
+def asks(text: str | None) -> bool:
+    """Whether a message has a question mark in it."""
+    return text is not None and any(mark in text for mark in ASKS)
 
 
 def dialogue(trajectory: Trajectory) -> list[Event]:
     """The messages between team members, the opening query included, in order."""
     return [event for _, (event,) in all_spans(trajectory, ("utterance",))]
-
-
-def _is_said(event: Mapping[str, Any]) -> bool:
-    return (event["kind"], event["status"] == "failed") == ("message", False)
 
 
 def cut(trajectory: Trajectory, codebook: Codebook, *, include_query: bool = False) -> Iterator[Unit]:
@@ -116,18 +127,6 @@ def cut(trajectory: Trajectory, codebook: Codebook, *, include_query: bool = Fal
             transcript=transcript,
             task=trajectory.task,
         )
-
-
-def _is_answered(
-    question: int,
-    reply: int,
-    events: Sequence[Mapping[str, Any]],
-    kinds: Mapping[str, ParticipantKind],
-) -> bool:
-    """Whether an agent's question has a human's message for the next one in the dialogue."""
-    text = events[question]["text"]
-    between = (kinds[events[question]["actor"]], kinds[events[reply]["actor"]])
-    return between == ("agent", "human") and bool(text) and any(mark in text for mark in ASKS)
 
 
 def _kinds(trajectory: Trajectory) -> dict[str, ParticipantKind]:

@@ -2,9 +2,10 @@
 
 from .base import JsonValue, Model, canonical_json, content_hash, text_hash
 from .codebook import UNCLEAR, Code, Codebook
+from .event import Action, Event, Events
 from .metric import Agreement, Measure, Metric, Rate
 from .rating import GOLD, Maker, Rating, Verdict
-from .trajectory import FIELDS, Action, Event, Finding, Outcome, Participant, Quarantined, Trajectory
+from .trajectory import FIELDS, Finding, Outcome, Participant, Quarantined, Trajectory
 from .unit import Unit
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "Code",
     "Codebook",
     "Event",
+    "Events",
     "Finding",
     "JsonValue",
     "Maker",

@@ -11,7 +11,8 @@ from pydantic import Field, FiniteFloat, model_validator
 
 from .base import JsonValue, Model
 from .codebook import Codebook, ErrorSource
-from .trajectory import Count, Seq
+from .event import Seq
+from .trajectory import Count
 from .unit import Unit
 
 RaterKind = Literal["human", "llm", "rule", "model"]

@@ -8,24 +8,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, FiniteFloat, model_validator
 
-from .base import JsonValue, Model, content_hash
+from .base import JsonValue, Model
+from .event import EventTuple
 
 ParticipantKind = Literal["human", "agent", "environment"]
-EventKind = Literal[
-    "start",
-    "message",
-    "action",
-    "wait",
-    "confirm_request",
-    "confirm_accept",
-    "confirm_reject",
-    "control",
-    "finish",
-    "note",
-]
 Setting = Literal["real", "simulated"]
-Seq = Annotated[int, Field(ge=0, lt=2**31)]
-"""A place in a log, as wide as the tables hold it."""
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 _RANGES = {
     "outcome_rating": (1, 5),
@@ -50,60 +37,6 @@ class Participant(Model):
     """True where a model plays the human."""
     tokens: dict[str, Count] = Field(default_factory=dict)
     """`prompt_tokens` and `completion_tokens` of the whole session, where the log says so."""
-
-
-class Action(Model):
-    """What was done to the environment or to the protocol: a name with its raw arguments."""
-
-    name: str
-    arguments: dict[str, JsonValue] = Field(default_factory=dict)
-    raw: str | None = None
-    """The string as it was logged, where name and arguments do not say it all."""
-
-
-class Notice(Model):
-    """A line that the environment put into the chat by itself, such as an idle reminder."""
-
-    time: str | None
-    text: str
-
-
-class Event(Model):
-    """One thing that one participant did.
-
-    `seq` numbers what the log holds, from 0. An event known only from live traffic is `live_only`
-    and sits after the logged event `seq`, in the order of `sub` (1, 2, ...; 0 for logged events).
-    """
-
-    seq: Seq
-    sub: Seq = 0
-    live_only: bool = False
-    time: str | None = None
-    """ISO 8601, local time of the logging host where the log has no zone."""
-    actor: str
-    kind: EventKind
-    text: str | None = None
-    """A message byte for byte as the chat had it; a start event's task description."""
-    action: Action | None = None
-    status: Literal["succeeded", "failed"] | None = None
-    error: str | None = None
-    states: dict[str, str] = Field(default_factory=dict)
-    """View (`public`, or the participant who alone sees it) -> hash of the state after this event."""
-    notices: tuple[Notice, ...] = ()
-    """What the environment wrote into the chat between the event before and this one."""
-
-    def digest(self) -> str:
-        """Content hash of what was logged; what only live traffic knows is left out."""
-        return content_hash(
-            self.seq,
-            self.actor,
-            self.kind,
-            self.time,
-            self.text,
-            self.action and self.action.model_dump(),
-            self.status,
-            self.error,
-        )
 
 
 class Outcome(Model):
@@ -212,7 +145,7 @@ class Trajectory(Model):
     agent_model: str | None = None
     tags: dict[str, str] = Field(default_factory=dict)
     participants: tuple[Participant, ...]
-    events: tuple[Event, ...]
+    events: EventTuple
     outcomes: tuple[Outcome, ...] = ()
     states: dict[str, JsonValue] = Field(default_factory=dict)
     """Hash -> state; every hash that an event points at."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
 from typing import get_args
 
+from pydantic_core import to_json
+
 from .base import Model, canonical_json, quoted
 from .codebook import UnitKind
-from .trajectory import Event, Participant
+from .event import Event, EventColumns, EventTuple
+from .trajectory import Participant
 
 
 class Unit(Model):
@@ -24,7 +27,7 @@ class Unit(Model):
     event: int | None
     events: tuple[Event, ...]
     participants: tuple[Participant, ...]
-    transcript: tuple[Event, ...] = ()
+    transcript: EventTuple = ()
     task: str | None = None
 
     @cached_property
@@ -52,27 +55,51 @@ _OPENED = {kind: hashlib.blake2b(f'["{kind}",['.encode(), digest_size=16) for ki
 
 
 def said_hash(kind: UnitKind, parts: Sequence[bytes]) -> str:
-    """`unit_hash` from what `said` gives of each event, for whoever cuts many units from the same events."""
-    made = _OPENED[kind].copy()
-    made.update((parts[0] if len(parts) == 1 else b",".join(parts)) + b"]]")
-    return made.hexdigest()[:16]
+    """`unit_hash` from what `said` gives of each event."""
+    return said_hashes(kind, parts, [range(len(parts))])[0]
+
+
+def said_hashes(kind: UnitKind, words: Sequence[bytes], units: Iterable[Sequence[int]]) -> list[str]:
+    """The same of each unit of a kind that is cut from the same events, by the places of its events."""
+    opened, hashes = _OPENED[kind].copy, []
+    for places in units:
+        made = opened()
+        made.update(words[places[0]] if len(places) == 1 else b",".join([words[place] for place in places]))
+        made.update(b"]]")
+        hashes.append(made.hexdigest()[:16])
+    return hashes
 
 
 _name = lru_cache(maxsize=512)(quoted)
 """Names come again and again."""
 
 
-def said(event: Event, arguments: str | None = None) -> bytes:
-    """Canonical JSON of who did what; `arguments` are its action's as canonical JSON, where known."""
-    own = vars(
-        event
-    )  # which takes half as long as a model's attributes, and all that is ingested comes by here
-    action, text = own["action"], own["text"]
-    words = "null" if text is None else quoted(text)
-    done = "null"
-    if action is not None:
-        raw = "null" if action.raw is None else quoted(action.raw)
-        arguments = canonical_json(action.arguments) if arguments is None else arguments
-        done = f'{{"arguments":{arguments},"name":{_name(action.name)},"raw":{raw}}}'
-    made = f'[{own["seq"]},{_name(own["actor"])},"{own["kind"]}",{words},{done}]'
-    return made.encode("utf-8", "surrogatepass")
+def said(event: Event) -> bytes:
+    """Canonical JSON of who did what."""
+    columns = EventColumns.of([event])
+    return all_said(columns, arguments_json(columns))[0]
+
+
+def arguments_json(events: EventColumns) -> list[str | None]:
+    """The arguments of each action as canonical JSON; TypeError for what has none."""
+    return [
+        None if arguments is None else canonical_json(arguments) if arguments else "{}"
+        for arguments in events.arguments
+    ]
+
+
+def all_said(events: EventColumns, arguments: Sequence[str | None]) -> list[bytes]:
+    """Canonical JSON of who did what, of each event; `arguments` as `arguments_json` gives them."""
+    heads = zip(events.seq, events.actor, events.kind, events.text, strict=True)
+    try:
+        words = [to_json((*head, None)) for head in heads]
+    except ValueError:  # half a character, which is no UTF-8
+        heads = zip(events.seq, events.actor, events.kind, events.text, strict=True)
+        words = [canonical_json((*head, None)).encode("utf-8", "surrogatepass") for head in heads]
+    for place, name in enumerate(events.action):
+        if name is not None:
+            raw = events.raw[place]
+            written = "null" if raw is None else quoted(raw)
+            done = f'{{"arguments":{arguments[place]},"name":{_name(name)},"raw":{written}}}]'
+            words[place] = words[place][: -len(b"null]")] + done.encode("utf-8", "surrogatepass")
+    return words

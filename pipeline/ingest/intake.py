@@ -12,7 +12,7 @@ import duckdb
 
 from ...schemas import Quarantined, Trajectory
 from ..store import AMONG, Store, delete, derived, execute, insert, texts
-from ..store.columns import SCHEMAS, trajectories
+from ..store.columns import trajectories
 from ..store.garbage import few_collections
 from ..store.memory import release, spill
 from ..store.parcel import ROW_GROUP, Parcel
@@ -28,9 +28,9 @@ from .result import Ingested, Progress
 from .sources import Place, Source
 from .workers import Readers
 
-FLUSH_ROWS = 4 * ROW_GROUP
-"""Of a table in a transaction at the most. With the last row group of one before, which is not full, fewer
-than three that are would be merged and written once more."""
+FLUSH_ROWS = ROW_GROUP * 8 // 5
+"""Events from which on they are stored, in one transaction: a row group that is full goes to disk at once,
+and the next one with it. Less than half of one would be merged with those around it, and written again."""
 FLUSH_BYTES = 100 * 1024 * 1024
 """Of all tables in a transaction for each row group: DuckDB holds one that is not full."""
 HELD_BYTES = 32 * 1024 * 1024
@@ -117,9 +117,9 @@ class Intake:
         """Read and store everything; nobody waits for the store where there is nothing."""
         with few_collections():
             for block in self._readers.blocks(self._readings, self._references()):
-                if self._blocks and not self._fits(block):
-                    self._flush(self._blocks[-1].source)
                 self._wait(block)
+                if self._is_full():
+                    self._flush(block.source)
                 if progress:
                     self._report(block, progress)
             if self._expected or self._wrong or not self.store.is_made:
@@ -194,17 +194,12 @@ class Intake:
             folder = Path(spill())
             self._blocks = [one.set_aside(folder) for one in self._blocks]
 
-    def _fits(self, block: Block) -> bool:
-        """Whether a block can go into one transaction with those that wait."""
-        parcels = [one.parcel for one in (*self._blocks, block)]
-        rows = max(sum(parcel.rows[name] for parcel in parcels) for name in SCHEMAS)
-        groups = max(1, sum(parcel.rows["events"] for parcel in parcels) / ROW_GROUP)
-        states = sum(parcel.sizes["states"] for parcel in parcels)
-        return (
-            rows <= FLUSH_ROWS
-            and sum(parcel.bytes for parcel in parcels) <= FLUSH_BYTES * groups
-            and states <= FLUSH_BYTES
-        )
+    def _is_full(self) -> bool:
+        """Whether what waits is enough for a transaction, or too much to wait for more."""
+        parcels = [block.parcel for block in self._blocks]
+        events = sum(parcel.rows["events"] for parcel in parcels)
+        size, states = (sum(parcel.bytes for parcel in parcels), sum(p.sizes["states"] for p in parcels))
+        return events >= FLUSH_ROWS or size > FLUSH_BYTES * max(1, events / ROW_GROUP) or states > FLUSH_BYTES
 
     def _flush(self, reached: int | None) -> None:
         """Store what has come together; `reached` is the source being read, None behind the last one."""

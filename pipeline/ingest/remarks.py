@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from ...schemas import JsonValue, Trajectory
 from ...schemas.text import shortened
 from ..systems.formats import marks
+from ..units import columns
 
 NAMES = 4
 """So many participants of a kind are named."""
@@ -45,20 +46,21 @@ class Remarks:
     def take(self, trajectory: Trajectory) -> None:
         """Count a trajectory in."""
         kinds = {person.name: person.kind for person in trajectory.participants}
-        events = [vars(event) for event in trajectory.events]
-        for name, count in Counter([event["actor"] for event in events]).items():
+        events = columns(trajectory)
+        for name, count in Counter(events.actor).items():
             self.spoken.setdefault(kinds[name], Counter())[name] += count
-        texts = [event["text"] for event in events if event["kind"] == "message"]
+        texts = [text for kind, text in zip(events.kind, events.text, strict=True) if kind == "message"]
         self.messages += len(texts)
-        self.wordless += sum(not text for text in texts)
-        times = [event["time"] for event in events if event["time"]]
-        undated = [time for time in times if not _is_iso(time)]
+        self.wordless += len(texts) - sum(map(bool, texts))
+        times = list(filter(None, events.time))
+        undated = _undated(times)
         self.timed += len(times)
         self.undated += len(undated)
         self.undated_as = self.undated_as or next(iter(undated), "")
-        for event in events:
-            if (states := event["states"]) and "public" in states and event["kind"] in ("action", "finish"):
-                self._result(event["status"], trajectory.states.get(states["public"]))
+        if any(events.states):
+            for place, kind in enumerate(events.kind):
+                if kind in ("action", "finish") and (seen := events.states[place].get("public")) is not None:
+                    self._result(events.status[place], trajectory.states.get(seen))
 
     def add(self, other: Remarks) -> None:
         """Count in what others counted."""
@@ -122,6 +124,15 @@ class Remarks:
         shown = [shortened(" ".join(name.split()), NAME) for name, _ in named]
         names = ", ".join(shown) + (f" and {more} more" if more else "")
         return f"{kind} {names} ({events} event{'s' * (events != 1)})"
+
+
+def _undated(times: Sequence[str]) -> list[str]:
+    """Those that are not ISO 8601."""
+    try:
+        deque(map(datetime.fromisoformat, times), maxlen=0)  # all at once, which takes half the time
+    except ValueError:
+        return [time for time in times if not _is_iso(time)]
+    return []
 
 
 def _is_iso(time: str) -> bool:

@@ -12,13 +12,16 @@ import itertools
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from operator import itemgetter, not_
+from dataclasses import dataclass
+from operator import not_
 from typing import TYPE_CHECKING, Any
 
-from ...schemas import Action, Measure, Outcome, Participant, Trajectory, canonical_json
+from ...schemas import Measure, Outcome, Participant, Trajectory, canonical_json
+from ...schemas.event import EventColumns
 from ...schemas.no_pandas import without_pandas
-from ...schemas.unit import said, said_hash
-from ..units import all_places, opening_query
+from ...schemas.unit import all_said, arguments_json, said_hashes
+from ..units import columns as columns_of
+from ..units import opening_query, places_by_kind
 from .connection import Row
 from .rows import hashes_of, to_trajectories
 
@@ -105,15 +108,15 @@ class Columns:
 
         Returns its row of `trajectories`. TypeError and ValueError for what has no JSON.
         """
-        events, words = _events(trajectory)
-        head = _head(trajectory, words, events)
+        own = _Own.of(trajectory)
+        head = _head(trajectory, own)
         fresh = [key for key in trajectory.states if key not in self._hashes]
         parts: dict[str, Sequence[Sequence[Any]]] = {
             "trajectories": [[value] for value in head],
             "participants": _participants(trajectory.id, trajectory.participants),
-            "events": events,
+            "events": _events(trajectory.id, own),
             "outcomes": _outcomes(trajectory.id, trajectory.outcomes),
-            "units": _units(trajectory, words, events),
+            "units": _units(trajectory, own),
             "computed": _computed(measures),
             "states": [fresh, [_state(trajectory.states[key]) for key in fresh]],
         }
@@ -121,7 +124,7 @@ class Columns:
             for column, values in zip(self._columns[table], columns, strict=True):
                 column.extend(values)
         self._hashes.update(fresh)
-        self.events += len(trajectory.events)
+        self.events += len(own.events)
         return dict(zip(SCHEMAS["trajectories"], head, strict=True))
 
     @without_pandas()
@@ -166,13 +169,41 @@ def together(many: Sequence[Tables]) -> Tables:
 
 def digest(trajectory: Trajectory) -> str:
     """Hash of what a log says, without where it was read."""
-    events, words = _events(trajectory)
-    return _digest(trajectory, words, events)
+    return _digest(trajectory, _Own.of(trajectory))
 
 
-def _head(trajectory: Trajectory, words: Sequence[bytes], events: Sequence[Sequence[Any]]) -> list[Any]:
-    logged = list(map(not_, events[_LIVE]))
-    times = [time for time in itertools.compress(events[_TIME], logged) if time]
+@dataclass(frozen=True)
+class _Own:
+    """The events of a trajectory with what several tables are made of."""
+
+    events: EventColumns
+    arguments: list[str | None]
+    """Of each action, as canonical JSON."""
+    words: list[bytes]
+    """Who did what, of each event."""
+    states: list[str | None]
+    """What each event points at, as canonical JSON."""
+    notices: list[str | None]
+
+    @classmethod
+    def of(cls, trajectory: Trajectory) -> _Own:
+        events = columns_of(trajectory)
+        arguments = arguments_json(events)
+        return cls(
+            events,
+            arguments,
+            all_said(events, arguments),
+            [canonical_json(one) if one else None for one in events.states],
+            [
+                canonical_json([notice.model_dump() for notice in many]) if many else None
+                for many in events.notices
+            ],
+        )
+
+
+def _head(trajectory: Trajectory, own: _Own) -> list[Any]:
+    logged = list(map(not_, own.events.live_only))
+    times = [time for time in itertools.compress(own.events.time, logged) if time]
     return [
         trajectory.id,
         *[getattr(trajectory, name) for name in _HEAD],
@@ -181,7 +212,7 @@ def _head(trajectory: Trajectory, words: Sequence[bytes], events: Sequence[Seque
         times[0] if times else None,
         times[-1] if times else None,
         sum(logged),
-        _digest(trajectory, words, events),
+        _digest(trajectory, own),
     ]
 
 
@@ -193,34 +224,13 @@ def _participants(key: str, many: Sequence[Participant]) -> list[list[Any]]:
     ]
 
 
-def _arguments(action: Action | None) -> str | None:
-    if action is None:
-        return None
-    return canonical_json(action.arguments) if action.arguments else "{}"
-
-
-_EVENT = itemgetter(
-    *("seq", "sub", "live_only", "time", "actor", "kind", "text", "action"),
-    *("status", "error", "states", "notices"),
-)
-
-
-def _events(trajectory: Trajectory) -> tuple[list[Sequence[Any]], list[bytes]]:
-    """The columns of a trajectory's events, and who did what in each."""
-    events = trajectory.events
-    fields = list(zip(*map(_EVENT, map(vars, events)), strict=True)) or [()] * 12
-    seqs, subs, live, times, actors, kinds, texts, actions, statuses, errors, states, notices = fields
-    arguments = [_arguments(action) for action in actions]
-    columns: list[Sequence[Any]] = [
-        *([trajectory.id] * len(events), seqs, subs, live, times, actors, kinds, texts),
-        [action and action.name for action in actions],
-        arguments,
-        [action and action.raw for action in actions],
-        *(statuses, errors),
-        [canonical_json(one) if one else None for one in states],
-        [canonical_json([notice.model_dump() for notice in many]) if many else None for many in notices],
+def _events(key: str, own: _Own) -> list[Sequence[Any]]:
+    events = own.events
+    return [
+        [key] * len(events),
+        *(events.seq, events.sub, events.live_only, events.time, events.actor, events.kind, events.text),
+        *(events.action, own.arguments, events.raw, events.status, events.error, own.states, own.notices),
     ]
-    return columns, list(map(said, events, arguments))
 
 
 def _outcomes(key: str, many: Sequence[Outcome]) -> list[list[Any]]:
@@ -232,20 +242,24 @@ def _outcomes(key: str, many: Sequence[Outcome]) -> list[list[Any]]:
     ]
 
 
-def _units(
-    trajectory: Trajectory, words: Sequence[bytes], events: Sequence[Sequence[Any]]
-) -> list[list[Any]]:
+def _units(trajectory: Trajectory, own: _Own) -> list[Sequence[Any]]:
     opening = opening_query(trajectory)
-    seqs, actors = events[_SEQ], events[_ACTOR]
+    seqs, actors, words = own.events.seq, own.events.actor, own.words
     columns: list[list[Any]] = [[], [], [], [], []]
     kinds, firsts, hashes, who, openings = columns
-    for kind, places in all_places(trajectory):
-        kinds.append(kind)
-        hashes.append(said_hash(kind, [words[place] for place in places]))
-        first = None if kind == "trajectory" else places[0]
-        firsts.append(None if first is None else seqs[first])
-        who.append(None if first is None else actors[first])
-        openings.append(first is not None and seqs[first] == opening and kind != "participant")
+    for kind, units in places_by_kind(trajectory):
+        kinds += [kind] * len(units)
+        hashes += said_hashes(kind, words, units)
+        if kind == "trajectory":
+            firsts.append(None)
+            who.append(None)
+            openings.append(False)
+            continue
+        first = [places[0] for places in units]
+        addresses = [seqs[place] for place in first]
+        firsts += addresses
+        who += [actors[place] for place in first]
+        openings += [kind != "participant" and address == opening for address in addresses]
     return [[trajectory.id] * len(kinds), *columns]
 
 
@@ -258,17 +272,13 @@ def _computed(measures: Iterable[Measure]) -> list[list[Any]]:
     return [columns[name] for name in SCHEMAS["computed"]]
 
 
-_PLACE = {name: place for place, name in enumerate(SCHEMAS["events"])}
-_SEQ, _ACTOR, _LIVE, _TIME = (_PLACE[name] for name in ("seq", "actor", "live_only", "time"))
-_BESIDE = [_PLACE[name] for name in ("sub", "live_only", "time", "status", "error", "states", "notices")]
-"""Places of the columns of an event that say more than who did what."""
-
-
-def _digest(given: Trajectory, words: Sequence[bytes], events: Sequence[Sequence[Any]]) -> str:
-    """Hash of a trajectory's head, of who did what (`words`), and of what else the columns of events say."""
+def _digest(given: Trajectory, own: _Own) -> str:
+    """Hash of a trajectory's head, of who did what, and of what else the columns of events say."""
     head = given.model_dump(exclude={"id", "source", "condition", "states", "events"})
-    beside = [_brief(events[place]) for place in _BESIDE]
-    made = hashlib.blake2b(b"\n".join(words), digest_size=16)
+    events = own.events
+    more = (events.sub, events.live_only, events.time, events.status, events.error, own.states, own.notices)
+    beside = [_brief(column) for column in more]
+    made = hashlib.blake2b(b"\n".join(own.words), digest_size=16)
     made.update(f"\n{canonical_json(head)}\n{beside!r}".encode("utf-8", "surrogatepass"))
     return made.hexdigest()
 

@@ -23,7 +23,7 @@ from ...schemas import (
     Trajectory,
     canonical_json,
 )
-from ...schemas.trajectory import Notice
+from ...schemas.event import Notice
 from .connection import Row
 
 

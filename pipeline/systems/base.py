@@ -295,7 +295,7 @@ def parsed(line: bytes | None, source: str, number: int | None) -> JsonValue | Q
 def json_value(text: str | bytes) -> JsonValue:
     """The value of JSON, with U+FFFD for halves of characters; ValueError where it is none."""
     try:
-        value: JsonValue = from_json(text, allow_inf_nan=True)
+        value: JsonValue = from_json(text, allow_inf_nan=True, cache_strings="keys")
     except ValueError:
         given = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
         if b"\\u" in given and (mended := _without_lone_surrogates(given)) is not None:

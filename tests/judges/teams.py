@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coaudit.schemas import Action, Event, Participant, Trajectory
-from coaudit.schemas.trajectory import EventKind
+from coaudit.schemas.event import EventKind
 
 TEAM = (
     Participant(name="human", kind="human"),

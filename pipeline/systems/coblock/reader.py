@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 from ....schemas import Action, Event, JsonValue, Outcome, Participant, Quarantined, Trajectory, content_hash
-from ....schemas.trajectory import EventKind
+from ....schemas.event import EventKind
 from ..base import ReadOptions, attempted, expect, field, folder_of, json_file, json_lines
 from . import export
 from . import world as blocks_world

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from ....schemas import Action
-from ....schemas.trajectory import EventKind
+from ....schemas.event import EventKind
 
 COLLABORATIVE: dict[str, EventKind] = {
     "SEND_TEAMMATE_MESSAGE": "message",

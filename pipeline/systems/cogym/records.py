@@ -11,7 +11,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from ....schemas import Action, Event, JsonValue, Quarantined, content_hash, toml
-from ....schemas.trajectory import EventKind, Notice, ParticipantKind
+from ....schemas.event import EventKind, Notice
+from ....schemas.trajectory import ParticipantKind
 from ..base import only_object
 from .actions import COLLABORATIVE, parse, start_arguments
 

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ....schemas import Action, Event
-from ....schemas.trajectory import EventKind
+from ....schemas.event import EventKind
 from . import records
 from .actions import COLLABORATIVE, parse
 from .messages import ChatLine, Shown, Start

@@ -163,8 +163,7 @@ def _listed(
     """One session from the list of events in its record."""
     session = MappedSession(sessions, value, number)
     session.ask(sessions.heads["request"](value))
-    for place, event in enumerate(many):
-        session.take(place, event, number)
+    session.take(many, itertools.repeat(number))
     yield from session.finished(value)
 
 
@@ -234,6 +233,6 @@ def _assembled(many: list[Numbered], sessions: MappedSessions) -> Iterator[Traje
         )
         return
     session = MappedSession(sessions, sessions.head(record for _, record in many), many[0][0])
-    for place, (number, record) in enumerate(sessions.ordered(many)):
-        session.take(place, record, number)
+    ordered = sessions.ordered(many)
+    session.take([record for _, record in ordered], [number for number, _ in ordered])
     yield from session.finished(sessions.tail(record for _, record in many))

@@ -5,19 +5,31 @@ from __future__ import annotations
 import ast
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ....schemas import Action, JsonValue
-from ....schemas.trajectory import EventKind
+from ....schemas.event import EventKind
 from ..base import ReadOptions, expect, without_halves
 from . import marks
 from .inputs import plain
 from .mapped_values import is_name, iso_of, seconds_of, texted
 from .mapping import Mapping, RoleRule
-from .paths import Condition, Getter, expression, first_of, fits, getter, is_pattern, several, steps
+from .paths import (
+    Column,
+    Condition,
+    Getter,
+    expression,
+    first_of,
+    fits,
+    getter,
+    is_pattern,
+    several,
+    steps,
+    values_at,
+)
 from .rules import rules
 
 HEAD = ("condition", "task", "instance", "agent", "agent_model", "setting")
@@ -47,6 +59,20 @@ class Told(NamedTuple):
     """Why it is none of these."""
 
 
+Fields = tuple[Any, Any, Any, Any, Told]
+"""Actor, role, text and time as they are logged, and what else an event says."""
+
+
+class Seen(NamedTuple):
+    """The fields of many events."""
+
+    keys: Sequence[Any]
+    """Their ids, numbers or times: no two that differ say the same."""
+    differ: bool
+    """Whether all do."""
+    fields: Sequence[Fields]
+
+
 class MappedSessions:
     """How the sessions of one file are read: the mapping with its paths made into functions."""
 
@@ -63,13 +89,21 @@ class MappedSessions:
                 return first_of(path, inside)
             return getter(path.removeprefix(inside) if path else None)
 
+        def column(path: str | list[str] | None) -> Column:
+            if isinstance(path, list):
+                one = first_of(path, inside)
+                return lambda events: [one(event) for event in events]
+            return values_at(path.removeprefix(inside) if path else None)
+
         event = mapping.event
-        self.actor, self.role = at(event.actor or event.role), at(event.role or event.actor)
-        self.text, self.state = at(event.text), at(event.state)
+        self.state = at(event.state)
         self.time = _timed(at(event.time), mapping.constants.time_format)
         self.tells_state = bool(event.state or event.result)
+        self.listed = mapping.events_at is not None
+        """Whether a record holds a list of events."""
+        self.tells_acts = bool(event.command or mapping.actions)
         self.result, self.command = at(event.result), at(event.command)
-        self.action, self.status, self.error = at(event.action), at(event.status), at(event.error)
+        self.error = at(event.error)
         self.seq = _whole(at(event.seq)) if event.seq else None
         self.id = at(event.id) if event.id else None
         paths = [event.arguments] if isinstance(event.arguments, str) else event.arguments or []
@@ -89,7 +123,11 @@ class MappedSessions:
         }
         conditions = [rule.where for rule in mapping.kinds] + mapping.filter.keep + mapping.filter.skip
         self.rule_paths = {path: at(path) for condition in conditions for path in condition}
-        self.telling = (self.action, self.status, *self.rule_paths.values())
+        self.columns = [
+            *map(column, (event.actor or event.role, event.role or event.actor, event.text)),
+            _nothing if mapping.constants.time_format else column(event.time),
+        ]
+        self.telling = [column(path) for path in (event.action, event.status, *self.rule_paths)]
         self.recalled: dict[tuple[Any, ...], Told] = {}
         self.recalls = not any(_has_pattern(condition) for condition in conditions)
         """Whether what an event is told as is kept by value: texts, which patterns look at, are too many."""
@@ -126,14 +164,41 @@ class MappedSessions:
         missing = [(path, getter(path)) for path in self.mapping.outcomes.values()]
         return _completed({}, missing, reversed(list(records))) if missing else {}
 
-    def told(self, event: dict[str, Any]) -> Told:
-        """What an event says in the fields that rules look at, and as its action and status."""
-        values = tuple([at(event) for at in self.telling])
+    def seen(self, events: Sequence[dict[str, Any]]) -> Seen:
+        """What stands in the fields that every event is asked for, a field at a time."""
+        unique = self.id or self.seq
+        keys: Sequence[Any] = ()
+        differ = True
+        if unique is not None:
+            keys = [unique(event) for event in events]
+        elif self.mapping.events_at is None:
+            keys = [self.when(event) for event in events]
+        # A list without ids holds what happened, and the same may well happen twice.
+        if keys:
+            try:
+                differ = len(set(keys)) == len(keys)
+            except TypeError:  # a list or an object
+                differ = False
+        columns = [column(events) for column in self.columns]
+        fields = list(zip(*columns, self._all_told(events), strict=True))
+        return Seen(keys or [None] * len(events), differ, fields)
+
+    def _all_told(self, events: Sequence[dict[str, Any]]) -> list[Told]:
+        """What each event says in the fields that rules look at, and as its action and status."""
+        rows = list(zip(*[column(events) for column in self.telling], strict=True))
+        try:
+            known = list(map(self.recalled.get, rows))
+        except TypeError:  # a list or an object, which no rule names
+            return [self.told(row) for row in rows]
+        return [self.told(row) if one is None else one for one, row in zip(known, rows, strict=True)]
+
+    def told(self, values: tuple[Any, ...]) -> Told:
+        """What an event says that has these values there: its action, its status, what rules look at."""
         if not self.recalls:
             return self._told(values)
         try:
             known = self.recalled.get(values)
-        except TypeError:  # a list or an object, which no rule names
+        except TypeError:
             return self._told(values)
         if known is None:
             known = self._told(values)
@@ -278,6 +343,10 @@ def _of_file(path: str, source: str) -> Getter | None:
 def _timed(at: Getter, written: str | None) -> Getter:
     """The time that stands there, as ISO 8601 where the mapping says how it is written."""
     return at if written is None else lambda event: iso_of(at(event), written)
+
+
+def _nothing(events: Sequence[Any]) -> list[Any]:
+    return [None] * len(events)
 
 
 def _whole(at: Getter) -> Getter:

@@ -18,19 +18,21 @@ class Speakers:
     def __init__(self, sessions: MappedSessions) -> None:
         self._sessions = sessions
         self._kinds: dict[str, ParticipantKind] = {}
-        self._plain: dict[tuple[Any, Any], ParticipantKind] = {}
+        self.plain: dict[tuple[Any, Any], ParticipantKind] = {}
         """Actor and role as logged -> kind, where nothing but a human's text can say otherwise."""
 
-    def of(self, event: dict[str, Any], text: Any, place: int) -> tuple[str, ParticipantKind]:
-        """Who did an event, and of which kind they are; `text` as it was logged.
+    def of(
+        self, event: dict[str, Any], actor: Any, role: Any, text: Any, place: int
+    ) -> tuple[str, ParticipantKind]:
+        """Who did an event, and of which kind they are; `actor`, `role` and `text` as they were logged.
 
         ValueError for a name that is none, an unknown role, or a name under two kinds.
         """
         how = self._sessions
-        logged = actor, role = how.actor(event), how.role(event)
+        logged = actor, role
         lasting = type(actor) is str and type(role) is str and actor != ""
-        if lasting and logged in self._plain:
-            kind = self._plain[logged]
+        if lasting and logged in self.plain:
+            kind = self.plain[logged]
             if kind != "human" or not (type(text) is str and marks.observed(text)):
                 return actor, kind
         constant = how.mapping.constants.role
@@ -53,7 +55,7 @@ class Speakers:
         if known_as != kind:
             raise ValueError(f"role: {name!r} was of kind {known_as} before and is {kind} here")
         if lasting and name == actor:
-            self._plain[logged] = kind
+            self.plain[logged] = kind
         return name, kind
 
     def _kind(self, role: Any) -> ParticipantKind:

@@ -17,7 +17,8 @@ from pydantic import Discriminator, Field, FiniteFloat, Tag, ValidationError, fi
 from pydantic_core import PydanticCustomError
 
 from ....schemas import Model, toml
-from ....schemas.trajectory import EventKind, ParticipantKind, Setting
+from ....schemas.event import EventKind
+from ....schemas.trajectory import ParticipantKind, Setting
 from ...errors import SourceError
 from .mapped_values import is_encoding, is_time_format
 from .paths import Condition, check_pattern, expression, several, steps

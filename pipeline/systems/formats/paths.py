@@ -14,6 +14,8 @@ from ....schemas import JsonValue
 from ..base import json_value
 
 Getter = Callable[[Any], Any]
+Column = Callable[[Sequence[Any]], list[Any]]
+"""From many objects to what each has at a path."""
 Scalar = str | int | float | bool
 Condition = dict[str, Scalar | list[Scalar]]
 """Path -> the value, or one of the values, that must stand there: `*` is any value but null, and a text that
@@ -82,6 +84,28 @@ def getter(path: str | None) -> Getter:
         return value
 
     return get
+
+
+def values_at(path: str | None) -> Column:
+    """`getter` for many objects at once, which takes half as long for each."""
+    at = getter(path)
+    if path is None:
+        return lambda values: [None] * len(values)
+    keys = steps(path)
+    if len(keys) == 1 and isinstance(keys[0], str):
+        key = keys[0]
+        return lambda values: [value.get(key) for value in values]
+    if len(keys) == 2 and isinstance(keys[0], str) and isinstance(keys[1], str):
+        outer, inner = keys[0], keys[1]
+        return lambda values: [
+            inside.get(inner)
+            if type(inside := value.get(outer)) is dict
+            else None
+            if inside is None
+            else at(value)
+            for value in values
+        ]
+    return lambda values: [at(value) for value in values]
 
 
 def several(path: str | Sequence[str] | None) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from ast import literal_eval
 from collections.abc import Callable, Iterator
-from itertools import pairwise, zip_longest
+from itertools import chain, pairwise, zip_longest
 from typing import Any
 
 from ..base import without_halves
@@ -92,7 +92,8 @@ def listed(value: Any) -> Any:
 def _flat(value: list[Any]) -> list[Any]:
     """Lists of turns within a list, such as those of its steps, in their order as one."""
     # Most items hold no list, and every event of a log comes by here.
-    if not any(type(one) is list or (type(one) is dict and list in map(type, one.values())) for one in value):
+    objects = set(map(type, value)) <= {dict}
+    if objects and list not in set(map(type, chain.from_iterable(map(dict.values, value)))):
         return value
     parted = [_parted(one) for one in value]
     if not any(inner for _, inner in parted):

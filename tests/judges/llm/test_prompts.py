@@ -13,7 +13,7 @@ from coaudit.pipeline import codebooks
 from coaudit.pipeline.units import cut
 from coaudit.schemas import Trajectory
 from coaudit.schemas.codebook import ContextKind
-from coaudit.schemas.trajectory import Action, Notice
+from coaudit.schemas.event import Action, Notice
 from tests.judges.teams import team
 
 MARK = quoting.nonce(b"secret", "t1")

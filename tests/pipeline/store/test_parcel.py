@@ -8,12 +8,12 @@ import pytest
 
 from coaudit.pipeline.store.columns import SCHEMAS, Columns, trajectories
 from coaudit.pipeline.store.parcel import Parcel
-from coaudit.schemas import Event, Participant, Trajectory, content_hash
+from coaudit.schemas import Event, JsonValue, Participant, Trajectory, content_hash
 
 
 def parcel(*ids: str) -> Parcel:
     columns = Columns()
-    state = {"seen": "rain"}
+    state: JsonValue = {"seen": "rain"}
     for key in ids:
         events = [
             Event(
@@ -23,7 +23,10 @@ def parcel(*ids: str) -> Parcel:
         ]
         columns.add(
             Trajectory(
-                **{"id": key, "native_id": key, "source": "here", "system": "made"},
+                id=key,
+                native_id=key,
+                source="here",
+                system="made",
                 participants=(Participant(name="ann", kind="human"), Participant(name="bot", kind="agent")),
                 events=tuple(events),
                 states={content_hash(state): state},
