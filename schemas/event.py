@@ -148,8 +148,8 @@ class EventColumns:
                 and _are_texts(self.actor)
                 and all(_are_texts(getattr(self, name), optional=True) for name in _OPTIONAL)
                 and _are_objects([one for one in self.arguments if one is not None])
-                and _are_objects(self.states)
-                and _are_texts(itertools.chain.from_iterable(map(dict.values, self.states)))
+                and set(map(type, self.states)) <= {dict}
+                and (not any(self.states) or _are_states(self.states))
                 and set(map(type, self.notices)) <= {tuple}
                 and set(map(type, itertools.chain.from_iterable(self.notices))) <= {Notice}
             )
@@ -168,15 +168,15 @@ def _whole(numbers: Sequence[int]) -> bool:
     return set(map(type, numbers)) <= {int} and (not numbers or (min(numbers) >= 0 and max(numbers) < 2**31))
 
 
-def _are_texts(values: Iterable[str | None], *, optional: bool = False) -> bool:
+def _are_texts(values: Sequence[str | None], *, optional: bool = False) -> bool:
     """Whether all are texts without halves of characters, which no table holds."""
+    if optional and values.count(None) == len(values):
+        return True
     texts: list[Any] = [value for value in values if value is not None] if optional else list(values)
-    return set(map(type, texts)) <= {str} and (all(map(str.isascii, texts)) or _are_whole(texts))
-
-
-def _are_whole(texts: Iterable[Any]) -> bool:
+    if not set(map(type, texts)) <= {str}:
+        return False
     try:
-        "".join(texts).encode()
+        "".join([text for text in texts if not text.isascii()]).encode()
     except UnicodeEncodeError:
         return False
     return True
@@ -186,6 +186,10 @@ def _are_objects(values: Sequence[Any]) -> bool:
     """Whether all are objects whose keys are texts."""
     keys = itertools.chain.from_iterable(values)
     return set(map(type, values)) <= {dict} and set(map(type, keys)) <= {str}
+
+
+def _are_states(many: Sequence[dict[str, str]]) -> bool:
+    return _are_objects(many) and _are_texts(list(itertools.chain.from_iterable(map(dict.values, many))))
 
 
 class Events(Sequence[Event]):

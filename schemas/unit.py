@@ -64,7 +64,10 @@ def said_hashes(kind: UnitKind, words: Sequence[bytes], units: Iterable[Sequence
     opened, hashes = _OPENED[kind].copy, []
     for places in units:
         made = opened()
-        made.update(words[places[0]] if len(places) == 1 else b",".join([words[place] for place in places]))
+        if len(places) == 1:
+            made.update(words[places[0]])
+        else:
+            made.update(b",".join([words[place] for place in places]))
         made.update(b"]]")
         hashes.append(made.hexdigest()[:16])
     return hashes
@@ -90,12 +93,12 @@ def arguments_json(events: EventColumns) -> list[str | None]:
 
 def all_said(events: EventColumns, arguments: Sequence[str | None]) -> list[bytes]:
     """Canonical JSON of who did what, of each event; `arguments` as `arguments_json` gives them."""
-    heads = zip(events.seq, events.actor, events.kind, events.text, strict=True)
+    nothing = [None] * len(events)
+    heads = list(zip(events.seq, events.actor, events.kind, events.text, nothing, strict=True))
     try:
-        words = [to_json((*head, None)) for head in heads]
+        words = list(map(to_json, heads))
     except ValueError:  # half a character, which is no UTF-8
-        heads = zip(events.seq, events.actor, events.kind, events.text, strict=True)
-        words = [canonical_json((*head, None)).encode("utf-8", "surrogatepass") for head in heads]
+        words = [canonical_json(head).encode("utf-8", "surrogatepass") for head in heads]
     for place, name in enumerate(events.action):
         if name is not None:
             raw = events.raw[place]

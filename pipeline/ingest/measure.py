@@ -158,8 +158,7 @@ def _measure(connection: duckdb.DuckDBPyConnection, parcels: Sequence[Parcel]) -
     """Add to `computed` what SQL says of any team, where its own system does not say it better."""
     with ExitStack() as stack:
         for name, columns in MEASURED.items():
-            rows = _columns(parcels, name, columns)
-            stack.enter_context(offered(connection, f"incoming_{name}", rows))
+            stack.enter_context(offered(connection, f"incoming_{name}", _columns(parcels, name, columns)))
         own = f"SELECT metric, trajectory_id FROM incoming_computed WHERE metric IN ({listed(SHARED)})"
         connection.execute(
             f"INSERT INTO computed BY NAME SELECT * FROM ({TEAMWORK}) AS shared WHERE scoring IS NOT NULL "

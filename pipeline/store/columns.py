@@ -98,9 +98,7 @@ class Columns:
 
     def clear(self) -> None:
         """Forget all but which states came in: those who have the tables have them."""
-        self._columns: dict[str, list[list[Any]]] = {
-            name: [[] for _ in schema] for name, schema in SCHEMAS.items()
-        }
+        self._parts: dict[str, list[Sequence[Sequence[Any]]]] = {name: [] for name in SCHEMAS}
         self.events = 0
 
     def add(self, trajectory: Trajectory, measures: Iterable[Measure] = ()) -> Row:
@@ -121,8 +119,7 @@ class Columns:
             "states": [fresh, [_state(trajectory.states[key]) for key in fresh]],
         }
         for table, columns in parts.items():
-            for column, values in zip(self._columns[table], columns, strict=True):
-                column.extend(values)
+            self._parts[table].append(columns)
         self._hashes.update(fresh)
         self.events += len(own.events)
         return dict(zip(SCHEMAS["trajectories"], head, strict=True))
@@ -133,11 +130,20 @@ class Columns:
         import pyarrow as pa
 
         tables = {}
-        for name, columns in self._columns.items():
+        for name, parts in self._parts.items():
             fields = schema(name)
-            arrays = [pa.array(column, one.type) for column, one in zip(columns, fields, strict=True)]
+            columns = zip(*parts, strict=True) if parts else ((),) * len(fields)
+            arrays = [_array(column, one.type) for column, one in zip(columns, fields, strict=True)]
             tables[name] = pa.Table.from_arrays(arrays, schema=fields)
         return tables
+
+
+def _array(parts: Iterable[Iterable[Any]], kind: pa.DataType) -> pa.Array:
+    """The parts of a column, of which many hold nothing."""
+    import pyarrow as pa
+
+    values = list(itertools.chain.from_iterable(parts))
+    return pa.nulls(len(values), kind) if values.count(None) == len(values) else pa.array(values, kind)
 
 
 @without_pandas()

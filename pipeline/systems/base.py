@@ -292,6 +292,12 @@ def parsed(line: bytes | None, source: str, number: int | None) -> JsonValue | Q
         return Quarantined(source=source, line=number, reason=f"not JSON: {place}{cut}")
 
 
+def plain_json(text: bytes) -> JsonValue:
+    """The value of JSON that needs no mending; ValueError for any other, and for a number that is none."""
+    value: JsonValue = from_json(text, allow_inf_nan=False, cache_strings="keys")
+    return value
+
+
 def json_value(text: str | bytes) -> JsonValue:
     """The value of JSON, with U+FFFD for halves of characters; ValueError where it is none."""
     try:

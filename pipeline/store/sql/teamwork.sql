@@ -26,15 +26,20 @@ WITH logged AS MATERIALIZED (
     SELECT metric, trajectory_id, value::DOUBLE AS value, participant
     FROM (UNPIVOT counted ON events, messages, actions INTO NAME metric VALUE value)
 ), steps AS MATERIALIZED (
-    SELECT *, row_number() OVER (PARTITION BY trajectory_id, actor, action, arguments ORDER BY seq) > 1 AS repeated
     FROM team_events WHERE kind IN ('action', 'finish')
+), again AS (
+    -- Of steps that are alike, all but the first are repeated; an ending is none.
+    SELECT trajectory_id, sum(repeats) AS repeats
+    FROM (
+        SELECT trajectory_id, count(*) FILTER (kind = 'action') - (arg_min(kind, seq) = 'action')::INT AS repeats
+        FROM steps GROUP BY trajectory_id, actor, action, arguments
+    ) GROUP BY trajectory_id
 ), totals AS (
     SELECT trajectory_id, count(*) AS steps, count(*) FILTER (party = 'human') AS by_humans,
         count(*) FILTER (status = 'failed') AS failed, count(status) AS told,
         count(*) FILTER (untold AND kind = 'action') AS untold,
         count(*) FILTER (status IS NOT NULL OR kind = 'finish') AS done,
-        count(*) FILTER (kind = 'action') AS actions,
-        count(*) FILTER (kind = 'action' AND repeated) AS repeats
+        count(*) FILTER (kind = 'action') AS actions
     FROM steps GROUP BY trajectory_id
 ), failures AS (
     SELECT p.trajectory_id, p.name AS participant, count(e.seq) FILTER (e.status = 'failed') AS failed,
@@ -96,7 +101,7 @@ FROM parties p LEFT JOIN totals USING (trajectory_id)
 UNION ALL
 SELECT 'repeated_action_rate', p.trajectory_id, repeats / nullif(actions, 0), coalesce(actions, 0),
     CASE WHEN coalesce(actions, 0) = 0 THEN 'no actions' END, NULL, NULL
-FROM parties p LEFT JOIN totals USING (trajectory_id)
+FROM parties p LEFT JOIN totals USING (trajectory_id) LEFT JOIN again USING (trajectory_id)
 UNION ALL
 -- CoBlock's balance with an even split as the best one: ab / (a^2 + b^2), at most 0.5.
 SELECT 'workload_balance', s.trajectory_id,

@@ -21,7 +21,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from ....schemas import JsonValue, Quarantined
-from ..base import numbered_lines, parsed
+from ..base import numbered_lines, parsed, plain_json
 from .mapping import Input, Mapping
 from .numbered import gathered
 from .paths import getter, several
@@ -137,7 +137,11 @@ def text_of(content: bytes, encoding: str | None = None) -> str:
 
 def record(line: bytes | None, source: str, number: int | None) -> JsonValue | Quarantined:
     """The value of a line, or of a file (`number` None), with null for NaN, or what is wrong with it."""
-    value = parsed(line, source, number)
+    try:
+        # Hardly a line has NaN in it, and looking for that takes a quarter as long as parsing.
+        return plain_json(line or b"")
+    except ValueError:
+        value = parsed(line, source, number)
     return value if isinstance(value, Quarantined) or not line or b"NaN" not in line else _filled(value)
 
 
