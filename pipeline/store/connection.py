@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import random
@@ -40,6 +41,8 @@ FEW_ROWS = 8
 """So many are stored faster as parameters (1 ms instead of 5) than by way of an Arrow table."""
 
 
+LONG = 100
+"""Values of a list from which on it is no parameter: DuckDB takes it apart in Python."""
 _TYPES = {
     "VARCHAR": "string",
     "INTEGER": "int32",
@@ -62,7 +65,7 @@ def insert_columns(
 ) -> None:
     """The same for rows that are columns, of one length."""
     count = len(next(iter(columns.values())))
-    if count <= FEW_ROWS:
+    if count <= FEW_ROWS and not any(map(_is_long, itertools.chain.from_iterable(columns.values()))):
         places = ", ".join([f"({', '.join('?' * len(columns))})"] * count)
         values = [value for row in zip(*columns.values(), strict=True) for value in row]
         if values:
@@ -75,6 +78,10 @@ def insert_columns(
         arrays = [pa.array(values, _type(kinds[name])) for name, values in columns.items()]
         rows = pa.Table.from_arrays(arrays, names=list(columns))
         append(connection, table, rows.schema, rows.to_batches())
+
+
+def _is_long(value: Any) -> bool:
+    return isinstance(value, list | tuple) and len(value) > LONG
 
 
 def append(
