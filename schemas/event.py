@@ -242,11 +242,14 @@ class Events(Sequence[Event]):
     def __repr__(self) -> str:
         return repr(self.rows)
 
-    def __add__(self, other: tuple[Event, ...]) -> tuple[Event, ...]:
-        return self.rows + tuple(other)
+    def __add__(self, other: Events | tuple[Event, ...]) -> tuple[Event, ...]:
+        return self.rows + tuple(other) if isinstance(other, (Events, tuple)) else NotImplemented
 
     def __radd__(self, other: tuple[Event, ...]) -> tuple[Event, ...]:
-        return tuple(other) + self.rows
+        return other + self.rows if isinstance(other, tuple) else NotImplemented
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Events, (None, self.rows)
 
 
 class _Lazily:
@@ -262,8 +265,11 @@ class _Lazily:
         def given(value: Sequence[Event], serialize: core_schema.SerializerFunctionWrapHandler) -> Any:
             return serialize(tuple(value))
 
-        serialization = core_schema.wrap_serializer_function_ser_schema(given, schema=rows)
-        return core_schema.no_info_wrap_validator_function(taken, rows, serialization=serialization)
+        return core_schema.json_or_python_schema(
+            json_schema=core_schema.no_info_after_validator_function(lambda made: Events(rows=made), rows),
+            python_schema=core_schema.no_info_wrap_validator_function(taken, rows),
+            serialization=core_schema.wrap_serializer_function_ser_schema(given, schema=rows),
+        )
 
 
 EventTuple = Annotated[tuple[Event, ...], _Lazily]

@@ -130,7 +130,6 @@ class _Making:
         known = Known(row["digest"], row["condition"], row["source"], row["started"] is not None)
         heard = merge.was_heard(trajectory)
         head = Head(row["id"], row["native_id"], heard, source, known, row["n_events"])
-        self.remarks.take(trajectory)
         self.heads[head.id] = head
         self.names.setdefault(head.native_id, []).append(head)
         self.events += len(trajectory.events)
@@ -152,22 +151,25 @@ class _Making:
             tables = self._fitting()
             self.columns = Columns()
         self.tables.append(tables)
+        for trajectory, *_ in self.loose:
+            self.remarks.take(trajectory)
         self.loose = []
 
     def _fitting(self) -> Tables:
-        columns = Columns()
-        for trajectory, measures, source in self.loose:
+        columns, loose = Columns(), self.loose
+        self.loose = []
+        for trajectory, measures, source in loose:
             alone = Columns()
             try:
                 alone.add(trajectory, measures)
                 alone.tables()
             except _UNFIT as error:
                 head = self.heads.pop(trajectory.id)
-                self.remarks.drop(Remarks.of(trajectory))
                 self.names[head.native_id].remove(head)
                 self._refuse(trajectory, source, error)
             else:
                 columns.add(trajectory, measures)
+                self.loose.append((trajectory, measures, source))
         return columns.tables()
 
     def _refuse(self, trajectory: Trajectory, source: int, error: BaseException) -> None:

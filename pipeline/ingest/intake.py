@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import duckdb
 
@@ -16,7 +15,7 @@ from ...schemas import Quarantined, Trajectory
 from ..store import AMONG, Store, delete, derived, execute, insert, texts
 from ..store.columns import trajectories
 from ..store.garbage import few_collections
-from ..store.memory import release, spill
+from ..store.memory import release
 from ..store.parcel import ROW_GROUP, Parcel
 from ..store.sync import load_codebooks
 from ..systems import References, Span, merge
@@ -205,7 +204,7 @@ class Intake:
         """Have a block wait for a transaction, in a file where many do."""
         self._blocks.append(block)
         if sum(one.parcel.held for one in self._blocks) > HELD_BYTES:
-            folder = Path(spill())
+            folder = self._readers.folder
             self._blocks = [one.set_aside(folder) for one in self._blocks]
 
     def _is_full(self) -> bool:
@@ -290,13 +289,15 @@ class Intake:
                     expected.ids.append(head.id)
                     self._count(head.id, head.source, head.events)
                 self._told_by[head.id] = head.source
-            if len(out) < len(block.heads):
+            if not (out or again):
                 self.result.remarks.add(block.remarks)
-                if out or again:
-                    for one in trajectories(block.parcel.tables(), [*out, *again]):
-                        self.result.remarks.drop(Remarks.of(one))
-                        if one.id in again:
-                            late.append(_Late(one, again[one.id]))
+            elif len(out) < len(block.heads):
+                ids = [head.id for head in block.heads if head.id not in out]
+                for one in trajectories(block.parcel.tables(), ids):
+                    if one.id in again:
+                        late.append(_Late(one, again[one.id]))
+                    else:
+                        self.result.remarks.take(one)
             clean.append(block.parcel.without(out | set(again)))
         save_parcels(self.store, connection, clean)
         for parcel in clean:

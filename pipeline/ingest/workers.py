@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import shutil
 import signal
+import tempfile
 import threading
 import time
 from collections import deque
@@ -48,6 +50,14 @@ class Readers:
     def __init__(self) -> None:
         self._workers = cores()
         self._pool: ProcessPoolExecutor | None = None
+        self._folder: Path | None = None
+
+    @property
+    def folder(self) -> Path:
+        """Where tables wait until they are stored, or this run ends."""
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(dir=spill()))
+        return self._folder
 
     def __enter__(self) -> Readers:
         return self
@@ -56,6 +66,9 @@ class Readers:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._end()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
 
     def _end(self) -> None:
         if self._pool:
@@ -98,10 +111,10 @@ class Readers:
         self._pool = self._pool or _pool(self._workers)
         future: Future[list[Block]]
         try:
-            future = self._pool.submit(_read, share, references, spill())
+            future = self._pool.submit(_read, share, references, str(self.folder))
         except BrokenExecutor:
             self._pool = _pool(self._workers)
-            future = self._pool.submit(_read, share, references, spill())
+            future = self._pool.submit(_read, share, references, str(self.folder))
         return future
 
     def _result(
@@ -111,7 +124,7 @@ class Readers:
             yield from future.result()
         except BrokenExecutor:
             for reading in share:
-                yield from _alone(reading, references)
+                yield from _alone(reading, references, str(self.folder))
 
 
 def shares(readings: Sequence[Reading]) -> Iterator[Share]:
@@ -153,11 +166,11 @@ def _spans(reading: Reading) -> Iterator[Span]:
     return system.sessions_apart(path, reading.options, SHARE)
 
 
-def _alone(reading: Reading, references: Mapping[str, References]) -> list[Block]:
+def _alone(reading: Reading, references: Mapping[str, References], folder: str) -> list[Block]:
     """What a process of its own makes of a source."""
     pool = _pool(1)
     try:
-        result: list[Block] = pool.submit(_read, (reading,), references, spill()).result()
+        result: list[Block] = pool.submit(_read, (reading,), references, folder).result()
     except BrokenExecutor:
         reason = "the process that read it ended: out of memory, or killed"
         wrong = Quarantined(source=reading.place.name, reason=reason)

@@ -8,7 +8,9 @@ import fcntl
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import TypeVar
@@ -27,6 +29,8 @@ LARGE = 128 * 1024
 """Bytes of a piece of memory from which on it is a mapping of its own: where glibc starts by itself."""
 SPILL, LOCK = "coaudit-spill-", "lock"
 """Begins the name of a process's folder; the file in it that is locked as long as the process lives."""
+OLD = 3600.0
+"""Seconds after which a folder that has no lock is nobody's."""
 Result = TypeVar("Result")
 
 
@@ -101,12 +105,22 @@ def _remove_left(parent: Path) -> None:
     for folder in parent.glob(f"{SPILL}*"):
         try:
             lock = os.open(folder / LOCK, os.O_RDWR | os.O_NOFOLLOW)
-        except OSError:  # another user's, or one that is just being made
+        except OSError:  # another user's, or one that is just being made, or removed
+            _remove_old(folder)
             continue
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(folder, ignore_errors=True)
+            # Readers outlive a killed process by a second: under another name they write nothing more there.
+            shutil.rmtree(folder.rename(f"{folder}-left"), ignore_errors=True)
         except BlockingIOError:
             pass  # at work
         finally:
             os.close(lock)
+
+
+def _remove_old(folder: Path) -> None:
+    """Remove a folder of one's own without a lock, which whoever removes such was kept from finishing."""
+    with suppress(OSError):
+        status = folder.lstat()
+        if status.st_uid == os.getuid() and time.time() - status.st_mtime > OLD:
+            shutil.rmtree(folder, ignore_errors=True)

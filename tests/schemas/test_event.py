@@ -46,8 +46,14 @@ def test_columns_hold_what_events_do_and_give_them_back() -> None:
     assert one.events[1:3] == EVENTS[1:3] and one.events[-1] == EVENTS[-1] and EVENTS[1] in one.events
     assert one.events + EVENTS == EVENTS + one.events == EVENTS * 2
     assert (one.model_dump(), one.model_dump_json()) == (other.model_dump(), other.model_dump_json())
-    assert pickle.loads(pickle.dumps(one)) == other
-    assert Trajectory.model_validate_json(one.model_dump_json()) == other
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        assert pickle.loads(pickle.dumps(one, protocol)) == other
+    for strict in (False, True):
+        assert Trajectory.model_validate_json(one.model_dump_json(), strict=strict) == other
+    with pytest.raises(TypeError):
+        one.events + [EVENTS[0]]  # type: ignore[operator]
+    with pytest.raises(TypeError):
+        [EVENTS[0]] + one.events  # type: ignore[operator]
 
 
 def test_no_event_is_made_for_who_looks_at_columns_alone() -> None:

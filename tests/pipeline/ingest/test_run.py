@@ -650,3 +650,34 @@ def test_a_game_is_known_for_a_copy_when_the_record_that_goes_on_from_it_comes(
     assert [(row["n"], row["missing"]) for row in rates] == [(1, 1)]
     rebuild(store)
     assert document(store) == before
+
+
+def test_what_is_said_of_a_run_is_of_what_it_stored_alone(tmp_path: Path, store: Store) -> None:
+    """A file holds a session that is known and a new one: nothing of the known one is told again."""
+    mapping = """
+        [trajectory]
+        native_id = "session"
+        [event]
+        role = "log[].role"
+        text = "log[].text"
+        time = "log[].at"
+    """
+    known = {
+        "session": "1",
+        "log": [{"role": "agent", "text": "b", "at": "then"}, {"role": "tool", "text": "x"}],
+    }
+    new = {
+        "session": "2",
+        "log": [
+            {"role": "user", "text": "a"},
+            {"role": "assistant", "text": "q", "at": "today"},
+            {"role": "agent", "text": "q"},
+        ],
+    }
+    first, second = tmp_path / "first.jsonl", tmp_path / "second.jsonl"
+    first.write_text(json.dumps(known) + "\n")
+    second.write_text(json.dumps(known) + "\n" + json.dumps(new) + "\n")
+    take(store, first, map=mapping, system="mapped")
+    said = list(take(store, second, map=mapping, system="mapped").remarks.notes())
+    assert said[0] == "participants: human user (1 event); agent assistant, agent (2 events)"
+    assert "1 of 1 time is not ISO 8601, such as 'today'" in said[1]

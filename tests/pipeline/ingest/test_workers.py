@@ -22,6 +22,7 @@ from coaudit.pipeline.ingest.forgetting import forget
 from coaudit.pipeline.ingest.sources import Place
 from coaudit.pipeline.store import Store
 from coaudit.pipeline.store.columns import trajectories
+from coaudit.pipeline.store.parcel import Parcel
 from coaudit.pipeline.systems import ReadOptions, base
 from coaudit.pipeline.systems.base import Span, line_spans, numbered_lines
 from coaudit.pipeline.systems.cogym.generate import generate
@@ -398,7 +399,8 @@ def test_a_trajectory_with_what_is_no_json_costs_no_other(tmp_path: Path, value:
 
 def shared_out(readings: Sequence[Reading]) -> list[blocks.Block]:
     with workers.Readers() as readers:
-        return list(readers.blocks(readings, {}))
+        read = readers.blocks(readings, {})
+        return [replace(block, parcel=Parcel.of(block.parcel.tables())) for block in read]
 
 
 def _reading(path: Path) -> Reading:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -64,3 +66,33 @@ def test_a_folder_that_is_only_named_so_is_left(temporary: Path) -> None:
     (linked / memory.LOCK).symlink_to(bare / "kept")
     memory.spill.__wrapped__()
     assert (bare / "kept").exists() and linked.exists()
+
+
+def test_a_folder_that_was_not_removed_to_its_end_goes_when_it_is_old(temporary: Path) -> None:
+    young, old = temporary / f"{memory.SPILL}young", temporary / f"{memory.SPILL}old"
+    for folder in (young, old):
+        folder.mkdir()
+        (folder / "table").write_text("what a reader wrote behind the one who removed")
+    os.utime(old, (0, 0))
+    memory.spill.__wrapped__()
+    assert young.exists() and not old.exists()
+
+
+def test_who_still_writes_into_a_folder_that_is_being_removed_is_refused(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a reader does in the second in which it does not know yet that who started it was killed."""
+    folder = temporary / f"{memory.SPILL}left"
+    folder.mkdir()
+    (folder / memory.LOCK).touch()
+    remove = shutil.rmtree
+
+    def removed(path: Path, **options: bool) -> None:
+        with pytest.raises(FileNotFoundError):
+            (folder / "table").write_text("late")
+        remove(path, **options)
+
+    monkeypatch.setattr(shutil, "rmtree", removed)
+    own = memory.spill.__wrapped__()
+    monkeypatch.undo()
+    assert list(temporary.iterdir()) == [Path(own)]
