@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import pickle
 from collections.abc import Sequence
 from dataclasses import replace
@@ -50,10 +51,11 @@ def test_columns_hold_what_events_do_and_give_them_back() -> None:
         assert pickle.loads(pickle.dumps(one, protocol)) == other
     for strict in (False, True):
         assert Trajectory.model_validate_json(one.model_dump_json(), strict=strict) == other
-    with pytest.raises(TypeError):
-        one.events + [EVENTS[0]]  # type: ignore[operator]
-    with pytest.raises(TypeError):
-        [EVENTS[0]] + one.events  # type: ignore[operator]
+    for no_tuple in ([EVENTS[0]], EVENTS[0]):
+        with pytest.raises(TypeError):
+            operator.add(one.events, no_tuple)
+        with pytest.raises(TypeError):
+            operator.add(no_tuple, one.events)
 
 
 def test_no_event_is_made_for_who_looks_at_columns_alone() -> None:

@@ -87,10 +87,10 @@ def test_who_still_writes_into_a_folder_that_is_being_removed_is_refused(
     (folder / memory.LOCK).touch()
     remove = shutil.rmtree
 
-    def removed(path: Path, **options: bool) -> None:
+    def removed(path: Path, ignore_errors: bool = False) -> None:
         with pytest.raises(FileNotFoundError):
             (folder / "table").write_text("late")
-        remove(path, **options)
+        remove(path, ignore_errors)
 
     monkeypatch.setattr(shutil, "rmtree", removed)
     own = memory.spill.__wrapped__()
