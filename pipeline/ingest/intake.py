@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from concurrent.futures import Future
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 import duckdb
@@ -49,19 +47,9 @@ class _Expected:
     """Not in the ledger yet."""
     line: int
     """The first one that is read."""
-    hashed: Future[str] | None = None
-    """Its content hash, where that is made while it is read."""
     ids: list[str] = field(default_factory=list)
     suffixed: dict[str, str] = field(default_factory=dict)
     """Id as it is read -> the one with a suffix by which the store has it."""
-
-    def known(self) -> Source:
-        """The source with its content hash; where it is gone by now without one, so that it is read again."""
-        if self.hashed is not None:
-            with suppress(OSError):
-                self.source = self.source.model_copy(update={"content_hash": self.hashed.result()})
-            self.hashed = None
-        return self.source
 
 
 @dataclass(frozen=True)
@@ -109,16 +97,14 @@ class Intake:
         before: Sequence[str] = (),
         *,
         fresh: bool = True,
-        hashed: Future[str] | None = None,
     ) -> None:
         """Announce a source that gave the trajectories `before`, or of one that has grown the `span` behind.
 
-        A `fresh` one is not in the ledger yet. Its content hash may still be in the making (`hashed`).
+        A `fresh` one is not in the ledger yet.
         """
         number, size = len(self._expected), span.end - span.start if span else provenance.size(place)
         ids, line = (list(before), span.line) if span else ([], 0)
-        suffixed = with_suffixes(set(before))
-        self._expected.append(_Expected(source, fresh, line, hashed, ids, suffixed))
+        self._expected.append(_Expected(source, fresh, line, ids, with_suffixes(set(before))))
         self._last[source.path] = number
         self._readings.append(Reading(number, place, source.options, size, span))
 
@@ -168,7 +154,7 @@ class Intake:
         told = 0
         with self.store.reading(synced=True) as connection:
             for (number, before), n in self._alike.items():
-                source = self._expected[number].known()
+                source = self._expected[number].source
                 if content_of(connection, before, contents) in (None, source.content_hash):
                     continue
                 told += 1
@@ -185,7 +171,7 @@ class Intake:
 
     def _contents(self) -> Mapping[str, str]:
         """Hash of each source of this run by its path."""
-        return {one.source.path: one.known().content_hash for one in self._expected}
+        return {one.source.path: one.source.content_hash for one in self._expected}
 
     def _report(self, block: Block, progress: Progress) -> None:
         """Say of each source that a block is beyond."""
@@ -238,7 +224,7 @@ class Intake:
     def _note(self, connection: duckdb.DuckDBPyConnection, many: Iterable[_Expected]) -> None:
         """Note the sources that gave something; one that gave nothing is read, and says why, every time."""
         whole = [one for one in many if one.ids]
-        sources = [one.known().model_copy(update={"trajectory_ids": tuple(one.ids)}) for one in whole]
+        sources = [one.source.model_copy(update={"trajectory_ids": tuple(one.ids)}) for one in whole]
         fresh = [source for source, one in zip(sources, whole, strict=True) if one.fresh]
         provenance.keep(self.store, connection, sources, fresh)
 

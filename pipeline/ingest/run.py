@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future
 from pathlib import Path
 
 from ...schemas import Quarantined, Trajectory
@@ -30,8 +29,6 @@ NAMED = 5
 """So many files that are left out are named."""
 LONGEST = 60
 """Characters of a name that are shown."""
-LARGE = 64 * 1024 * 1024
-"""Bytes of a file that is hashed while it is read."""
 SHOWN = 3
 """So many trajectories tell whether logs are read as meant."""
 
@@ -162,18 +159,13 @@ def _ingest_tree(
         result.notes.extend(_left_out(tree, others, places))
     known, wrong = known_sources(store), quarantined_sources(store)
     ways, gone = provenance.ways(store.workspace), forgetting.outside(store.workspace)
-    fresh = {place for place in places if place.name not in known and place.name not in gone.sources}
+    fresh = [place for place in places if place.name not in known and place.name not in gone.sources]
     readers.expect(sum(map(provenance.size, fresh)))
-    intake, hashing = Intake(store, result, readers), provenance.Hashing()
+    intake = Intake(store, result, readers)
     for done, place in enumerate(places):
         if progress:
             progress(place.name, done, len(sources))
         try:
-            kept = copy or store.is_shared
-            if place in fresh and not kept and _is_large(place):
-                source, hashed = _hashed_later(place, options, hashing)
-                intake.expect(source, place, hashed=hashed)
-                continue
             source = _source(place, options)
             if source.path in gone.sources:
                 result.notes.append(f"{source.path}: forgotten; `coaudit forget --undo` brings it back")
@@ -189,9 +181,9 @@ def _ingest_tree(
                 result.quarantined += wrong.get(source.path, [])  # said again as long as it is so
                 continue
             grown = before and provenance.growth(before, source, place)
-            if kept:
-                at = provenance.copied(store.workspace, place, source.content_hash)
-                source = source.model_copy(update={"copied": at})
+            if copy or store.is_shared:
+                kept = provenance.copied(store.workspace, place, source.content_hash)
+                source = source.model_copy(update={"copied": kept})
         except OSError as error:
             unreadable(place.path, error)
             continue
@@ -245,31 +237,13 @@ def _replaced(path: str, effect: forgetting.Effect) -> str:
     return f"{path}: read in another way, {replaced} replaced{lost if effect.ratings else ''}"
 
 
-def _is_large(place: Place) -> bool:
-    """Whether a source is one file that takes long to hash."""
-    size = provenance.size(place)
-    return size >= LARGE and place.path.is_file() and not provenance.files_beside(place)
-
-
-def _hashed_later(
-    place: Place, options: ReadOptions, hashing: provenance.Hashing
-) -> tuple[Source, Future[str]]:
-    """A large source without its content hash, and that of as many bytes as it has now."""
-    size = provenance.size(place)
-    return _as_source(place, options, "", size), hashing.expect(place, size)
-
-
 def _source(place: Place, options: ReadOptions) -> Source:
     content = provenance.content(place)
-    return _as_source(place, options, content, provenance.size(place) if place.path.is_file() else None)
-
-
-def _as_source(place: Place, options: ReadOptions, content: str, size: int | None) -> Source:
     return Source(
         path=place.name,
         system=place.system,
         content_hash=content,
-        bytes=size,
+        bytes=provenance.size(place) if place.path.is_file() else None,
         options=options,
         ingested=ledger.now(),
     )

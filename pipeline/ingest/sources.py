@@ -7,13 +7,10 @@ import re
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from queue import SimpleQueue
-from threading import Thread
 
 import duckdb
 from pydantic import ValidationError
@@ -93,45 +90,16 @@ def read(place: Place, options: ReadOptions, span: Span | None = None) -> Iterat
         yield Quarantined(source=place.name, reason=reason)
 
 
-def content(place: Place, most: int | None = None) -> str:
-    """Hash of a source's files, names included, with what its reading depends on beside it; of each file no
-    more than the first `most` bytes."""
+def content(place: Place) -> str:
+    """Hash of a source's files, names included, with what its reading depends on beside it."""
     state = blake2b(digest_size=16)
     beside = [(str(file), _name(str(file), place.path)) for file in files_beside(place)]
     for path, name in [*_named(place.path), *beside]:
         state.update(_bytes(name))
         with open(path, "rb") as opened:
-            left = most
-            while block := opened.read(1 << 20 if left is None else min(left, 1 << 20)):
+            while block := opened.read(1 << 20):
                 state.update(block)
-                left = None if left is None else left - len(block)
     return state.hexdigest()
-
-
-class Hashing:
-    """Hashes of large sources, made one after the other while they are read: that takes a second for each
-    gigabyte and less, in which the readers had nothing to do."""
-
-    def __init__(self) -> None:
-        self._waiting: SimpleQueue[tuple[Place, int, Future[str]]] = SimpleQueue()
-        self._thread: Thread | None = None
-
-    def expect(self, place: Place, most: int) -> Future[str]:
-        """`content` of a source, once it is made."""
-        made: Future[str] = Future()
-        self._waiting.put((place, most, made))
-        if self._thread is None:
-            self._thread = Thread(target=self._work, daemon=True)  # which keeps nobody from ending
-            self._thread.start()
-        return made
-
-    def _work(self) -> None:
-        while True:
-            place, most, made = self._waiting.get()
-            try:
-                made.set_result(content(place, most))
-            except Exception as error:
-                made.set_exception(error)
 
 
 def size(place: Place) -> int:
