@@ -47,20 +47,18 @@ def unit_hash(kind: UnitKind, events: tuple[Event, ...]) -> str:
 
     Time, status and states are left out: a message stays the message it was.
     """
-    return said_hash(kind, [said(e) for e in events if not e.live_only])
+    columns = EventColumns.of(event for event in events if not event.live_only)
+    words = all_said(columns, arguments_json(columns))
+    return said_hashes(kind, words, [range(len(words))])[0]
 
 
 _OPENED = {kind: hashlib.blake2b(f'["{kind}",['.encode(), digest_size=16) for kind in get_args(UnitKind)}
 """Kind -> the hash of its units before anything is said: a copy is made much faster than a new one."""
 
 
-def said_hash(kind: UnitKind, parts: Sequence[bytes]) -> str:
-    """`unit_hash` from what `said` gives of each event."""
-    return said_hashes(kind, parts, [range(len(parts))])[0]
-
-
 def said_hashes(kind: UnitKind, words: Sequence[bytes], units: Iterable[Sequence[int]]) -> list[str]:
-    """The same of each unit of a kind that is cut from the same events, by the places of its events."""
+    """`unit_hash` of each unit of a kind that is cut from the same events, by the places of its events among
+    the `words` that `all_said` gives."""
     opened, hashes = _OPENED[kind].copy, []
     for places in units:
         made = opened()
@@ -75,12 +73,6 @@ def said_hashes(kind: UnitKind, words: Sequence[bytes], units: Iterable[Sequence
 
 _name = lru_cache(maxsize=512)(quoted)
 """Names come again and again."""
-
-
-def said(event: Event) -> bytes:
-    """Canonical JSON of who did what."""
-    columns = EventColumns.of([event])
-    return all_said(columns, arguments_json(columns))[0]
 
 
 def arguments_json(events: EventColumns) -> list[str | None]:

@@ -15,6 +15,7 @@ from ..store import AMONG, Store, delete, derived, execute, insert, listed, text
 from ..store.columns import Columns, Tables, schema
 from ..store.connection import Batches, append, offered
 from ..store.parcel import Parcel
+from ..store.removal import clear
 from ..store.trajectories import reference_rows
 from ..systems import References
 from ..systems.registry import SYSTEMS, measures, parsed_references
@@ -58,7 +59,7 @@ def save(
     """
     if trajectories:
         ids = [t.id for t in trajectories]
-        store.remove(connection, ids)
+        clear(connection, ids)
         parcel = Parcel.of(columns(trajectories, references(connection)))
         save_parcels(store, connection, [parcel])
         if refresh:

@@ -35,9 +35,9 @@ WORTH = 64 * 1024 * 1024
 """Bytes from which on other processes are started, which takes them some seconds."""
 SHARE = 4 * 1024 * 1024
 """Bytes of a share of the work: large enough to be handed over, small enough to be held."""
-AHEAD = 12
-"""Shares a process that are read, or about to be, while what came of earlier ones is stored. They wait in
-files."""
+AHEAD, LEAST = 3, 24
+"""Shares a process that are read, or about to be, while what came of earlier ones is stored, and the least of
+all: as many as two processes read meanwhile. They wait in files."""
 
 Share = tuple[Reading, ...]
 
@@ -98,7 +98,7 @@ class Readers:
                 yield from blocks(share, references)
                 continue
             waiting.append((share, self._submit(share, references)))
-            while len(waiting) > AHEAD * self._workers:
+            while len(waiting) > max(AHEAD * self._workers, LEAST):
                 yield from self._result(*waiting.popleft(), references)
         while waiting:
             yield from self._result(*waiting.popleft(), references)

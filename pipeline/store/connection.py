@@ -7,6 +7,7 @@ import json
 import os
 import random
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
@@ -77,7 +78,7 @@ def insert_columns(
     with without_pandas():
         arrays = [pa.array(values, _type(kinds[name])) for name, values in columns.items()]
         rows = pa.Table.from_arrays(arrays, names=list(columns))
-        append(connection, table, rows.schema, rows.to_batches())
+        append(connection, table, rows.schema, taken(rows.to_batches()))
 
 
 def _is_long(value: Any) -> bool:
@@ -89,10 +90,17 @@ def append(
 ) -> None:
     """Insert batches of rows by column name; a column that they lack stays null.
 
-    Where nobody else holds a batch, it leaves memory as it is taken.
+    Where nobody else holds a batch (`taken`), it leaves memory as it is stored.
     """
     with offered(connection, "incoming", Batches(fields, rows)):
         connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM incoming")
+
+
+def taken(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Each batch, which is forgotten as soon as it is given."""
+    left = deque(batches)
+    while left:
+        yield left.popleft()
 
 
 class Batches:

@@ -227,7 +227,7 @@ class Store:
         insert(connection, "postponed", [{"trajectory_id": key, "until": until} for key in late])
 
     def save(self, connection: duckdb.DuckDBPyConnection, parcels: Sequence[Parcel]) -> None:
-        """Store tables of trajectories of which nothing is stored (`remove`).
+        """Store tables of trajectories of which nothing is stored (`removal.clear`).
 
         The parcels are used up: what is stored leaves memory. The caller sees to what is derived from them.
         """
@@ -238,16 +238,6 @@ class Store:
                     _save_states(connection, rows)
                 else:
                     append(connection, name, schema(name), rows)
-
-    def remove(self, connection: duckdb.DuckDBPyConnection, ids: Collection[str]) -> None:
-        """Take trajectories out, with all but the outcomes that people brought in."""
-        if not ids:
-            return
-        for table in ("participants", "events", "units", "computed"):
-            delete(connection, table, "trajectory_id", ids)
-        delete(connection, "trajectories", "id", ids)
-        own = f"DELETE FROM outcomes WHERE NOT imported AND trajectory_id {AMONG}"
-        execute(connection, own, [texts(ids)])
 
     def load(
         self,

@@ -112,8 +112,8 @@ def _remove_left(parent: Path) -> None:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # Readers outlive a killed process by a second: under another name they write nothing more there.
             shutil.rmtree(folder.rename(f"{folder}-left"), ignore_errors=True)
-        except BlockingIOError:
-            pass  # at work
+        except OSError:
+            pass  # at work, or another one has just removed it
         finally:
             os.close(lock)
 

@@ -8,7 +8,6 @@ tables wait: in a file they take no memory, and pass from process to process by 
 from __future__ import annotations
 
 import tempfile
-from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from ...schemas.no_pandas import without_pandas
 from .columns import SCHEMAS, Tables, schema
+from .connection import taken
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -106,9 +106,7 @@ class Parcel:
         if self._held is None:
             yield from self.batches(name)
             return
-        left = deque(self._held.pop(name).to_batches())
-        while left:
-            yield from self._kept(name, [left.popleft()])
+        yield from self._kept(name, taken(self._held.pop(name).to_batches()))
 
     def tables(self) -> Tables:
         """All of it, in memory."""

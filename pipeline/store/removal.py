@@ -14,6 +14,12 @@ TABLES = ("participants", "events", "units", "computed")
 
 def remove(connection: duckdb.DuckDBPyConnection, ids: Collection[str]) -> None:
     """Take trajectories out, within the caller's transaction. Imported outcomes wait for them."""
+    clear(connection, ids)
+    derived.refresh(connection, set(ids))
+
+
+def clear(connection: duckdb.DuckDBPyConnection, ids: Collection[str]) -> None:
+    """The same for other rows to take their place: the caller sees to what is derived from them."""
     if not ids:
         return
     for table in TABLES:
@@ -21,4 +27,3 @@ def remove(connection: duckdb.DuckDBPyConnection, ids: Collection[str]) -> None:
     delete(connection, "trajectories", "id", list(ids))
     query = f"DELETE FROM outcomes WHERE NOT imported AND trajectory_id {AMONG}"
     execute(connection, query, [texts(ids)])
-    derived.refresh(connection, set(ids))

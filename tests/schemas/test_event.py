@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from coaudit.schemas import Action, Event, Participant, Trajectory
 from coaudit.schemas.event import EventColumns, Events, Notice
-from coaudit.schemas.unit import all_said, arguments_json, said
+from coaudit.schemas.unit import all_said, arguments_json
 
 EVENTS = (
     Event(seq=0, actor="env", kind="start", text="Ümlaut"),
@@ -108,6 +108,11 @@ def test_what_is_wrong_with_an_event_is_said_by_its_type() -> None:
         trajectory(columns.dictionaries())
     assert error.value.errors()[0]["loc"] == ("events", 2, "kind")
     assert trajectory(EventColumns.of(EVENTS).dictionaries()).events == EVENTS
+
+
+def said(event: Event) -> bytes:
+    columns = EventColumns.of([event])
+    return all_said(columns, arguments_json(columns))[0]
 
 
 def test_what_is_said_is_the_same_of_all_events_and_of_each_alone() -> None:

@@ -125,7 +125,7 @@ class MappedSessions:
         self.rule_paths = {path: at(path) for condition in conditions for path in condition}
         self.columns = [
             *map(column, (event.actor or event.role, event.role or event.actor, event.text)),
-            _nothing if mapping.constants.time_format else column(event.time),
+            column(None if mapping.constants.time_format else event.time),
         ]
         self.telling = [column(path) for path in (event.action, event.status, *self.rule_paths)]
         self.recalled: dict[tuple[Any, ...], Told] = {}
@@ -343,10 +343,6 @@ def _of_file(path: str, source: str) -> Getter | None:
 def _timed(at: Getter, written: str | None) -> Getter:
     """The time that stands there, as ISO 8601 where the mapping says how it is written."""
     return at if written is None else lambda event: iso_of(at(event), written)
-
-
-def _nothing(events: Sequence[Any]) -> list[Any]:
-    return [None] * len(events)
 
 
 def _whole(at: Getter) -> Getter:

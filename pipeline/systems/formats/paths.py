@@ -88,10 +88,9 @@ def getter(path: str | None) -> Getter:
 
 def values_at(path: str | None) -> Column:
     """`getter` for many objects at once, which takes half as long for each."""
-    at = getter(path)
     if path is None:
         return lambda values: [None] * len(values)
-    keys = steps(path)
+    at, keys = getter(path), steps(path)
     if len(keys) == 1 and isinstance(keys[0], str):
         key = keys[0]
         return lambda values: [value.get(key) for value in values]

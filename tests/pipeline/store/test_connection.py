@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import pyarrow as pa
 
-from coaudit.pipeline.store.connection import append
+from coaudit.pipeline.store.connection import append, insert_columns
 
 
 def test_rows_leave_memory_as_they_are_stored_and_not_with_the_end_of_the_transaction() -> None:
@@ -25,3 +25,16 @@ def test_rows_leave_memory_as_they_are_stored_and_not_with_the_end_of_the_transa
     connection.commit()
     query = "SELECT count(*) FROM said WHERE text = 'b' AND number = 7 AND place IS NULL"
     assert connection.execute(query).fetchall() == [(2,)]
+
+
+def test_rows_given_as_columns_leave_memory_as_they_are_stored() -> None:
+    connection = duckdb.connect(config={"python_enable_replacements": False})
+    connection.execute("CREATE TABLE said (number BIGINT, texts VARCHAR[])")
+    connection.begin()
+    before = pa.total_allocated_bytes()
+    insert_columns(connection, "said", {"number": range(5000), "texts": [["a" * 200]] * 5000})
+    # A list of many is no parameter: DuckDB takes it apart in Python, where few rows are parameters.
+    insert_columns(connection, "said", {"number": [-1], "texts": [["b"] * 2000]})
+    assert pa.total_allocated_bytes() - before < 10_000  # of a million
+    stored = "SELECT count(*), sum(len(texts)), sum(number) FROM said"
+    assert connection.execute(stored).fetchall() == [(5001, 7000, 5000 * 4999 // 2 - 1)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import signal
@@ -95,4 +96,21 @@ def test_who_still_writes_into_a_folder_that_is_being_removed_is_refused(
     monkeypatch.setattr(shutil, "rmtree", removed)
     own = memory.spill.__wrapped__()
     monkeypatch.undo()
+    assert list(temporary.iterdir()) == [Path(own)]
+
+
+def test_two_processes_may_remove_one_folder(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other one had its lock first, and is done."""
+    folder = temporary / f"{memory.SPILL}left"
+    folder.mkdir()
+    (folder / memory.LOCK).touch()
+    lock = fcntl.flock
+
+    def late(file: int, how: int) -> None:
+        lock(file, how)
+        if folder.exists():
+            shutil.rmtree(folder)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    own = memory.spill.__wrapped__()
     assert list(temporary.iterdir()) == [Path(own)]
