@@ -72,6 +72,9 @@ class Intake:
         self._expected: list[_Expected] = []
         self._readings: list[Reading] = []
         self._blocks: list[Block] = []
+        self._sizes: Counter[str] = Counter()
+        """Of the blocks: how many events, and bytes of all, of their states, and held in memory. There may be
+        a block for each trajectory."""
         self._last: dict[str, int] = {}
         """Path -> the source of this run that is read last there: a rebuild reads every copy of one."""
         self._wrong: list[tuple[Quarantined, str]] = []
@@ -188,17 +191,23 @@ class Intake:
 
     def _wait(self, block: Block) -> None:
         """Have a block wait for a transaction, in a file where many do."""
+        parcel = block.parcel
         self._blocks.append(block)
-        if sum(one.parcel.held for one in self._blocks) > HELD_BYTES:
+        self._sizes.update(events=parcel.rows["events"], all=parcel.bytes, states=parcel.sizes["states"])
+        self._sizes.update(held=parcel.held)
+        if self._sizes["held"] > HELD_BYTES:
             folder = self._readers.folder
             self._blocks = [one.set_aside(folder) for one in self._blocks]
+            self._sizes["held"] = 0  # where there was no room, it is tried again when as many have come
 
     def _is_full(self) -> bool:
         """Whether what waits is enough for a transaction, or too much to wait for more."""
-        parcels = [block.parcel for block in self._blocks]
-        events = sum(parcel.rows["events"] for parcel in parcels)
-        size, states = (sum(parcel.bytes for parcel in parcels), sum(p.sizes["states"] for p in parcels))
-        return events >= FLUSH_ROWS or size > FLUSH_BYTES * max(1, events / ROW_GROUP) or states > FLUSH_BYTES
+        groups = max(1, self._sizes["events"] / ROW_GROUP)
+        return (
+            self._sizes["events"] >= FLUSH_ROWS
+            or self._sizes["all"] > FLUSH_BYTES * groups
+            or self._sizes["states"] > FLUSH_BYTES
+        )
 
     def _flush(self, reached: int | None) -> None:
         """Store what has come together; `reached` is the source being read, None behind the last one."""
@@ -251,6 +260,7 @@ class Intake:
         clean: list[Parcel] = []
         late: list[_Late] = []
         blocks, self._blocks = self._blocks, []
+        self._sizes.clear()
         for block in blocks:
             out: set[str] = set()
             again: dict[str, Head] = {}

@@ -106,6 +106,38 @@ def test_many_processes_and_transactions_give_the_tables_of_one(
     assert len(rows(one, "SELECT * FROM events WHERE text LIKE '5/%'")) == 9
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("room", [True, False])
+def test_tables_that_wait_in_files_are_those_that_wait_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: bool
+) -> None:
+    """In this process, which reads what is small or has no parts; without room they stay in memory."""
+    log = difficult(tmp_path / "calls.jsonl")
+    generate(tmp_path / "folders", 4, 0)
+    one, many = made(tmp_path / "one"), made(tmp_path / "many")
+    places = tmp_path / "waiting"
+    monkeypatch.setattr(workers.Readers, "folder", places)
+    if room:
+        places.mkdir()
+    aside: list[bool] = []
+    original = Parcel.set_aside
+
+    def set_aside(self: Parcel, folder: Path) -> Parcel:
+        result = original(self, folder)
+        aside.append(result.held == 0)
+        return result
+
+    for store in (one, many):
+        take(store, log, map=MAPPING, system="mapped")
+        take(store, tmp_path / "folders")
+        monkeypatch.setattr(intake, "HELD_BYTES", 0)
+        monkeypatch.setattr(blocks, "BLOCK_EVENTS", 10)
+        monkeypatch.setattr(Parcel, "set_aside", set_aside)
+    assert contents(one) == contents(many)
+    assert set(aside) == {room} and len(aside) > 10
+    assert not room or list(places.iterdir()) == [], "what is stored takes no room"
+
+
 EVENTS = """
 [constants]
 system = "calls"
