@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Future
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -42,13 +43,21 @@ all: as many as two processes read meanwhile. They wait in files."""
 Share = tuple[Reading, ...]
 
 
+@dataclass
+class _Waiting:
+    """A share, and what will come of it."""
+
+    readings: Share
+    future: Future[list[Block]]
+
+
 class Readers:
-    """As many processes as there are cores, once there is so much to read; where one dies, what it read is
-    asked for again, each source alone.
+    """A process for every other core, once there is so much to read; where one dies, what it read is asked
+    for again, each source alone. While the next is not there yet, this process reads, too.
     """
 
     def __init__(self) -> None:
-        self._workers = cores()
+        self._workers = cores() - 1
         self._pool: ProcessPoolExecutor | None = None
         self._folder: Path | None = None
 
@@ -90,22 +99,22 @@ class Readers:
             if readings:
                 yield from blocks(readings, references)
             return
-        waiting: deque[tuple[Share, Future[list[Block]]]] = deque()
+        waiting: deque[_Waiting] = deque()
         for share in shares(readings):
             if share[0].size > SHARE and share[0].span is None:
                 while waiting:
-                    yield from self._result(*waiting.popleft(), references)
+                    yield from self._next(waiting, references)
                 yield from blocks(share, references)
                 continue
-            waiting.append((share, self._submit(share, references)))
+            waiting.append(_Waiting(share, self._submit(share, references)))
             while len(waiting) > max(AHEAD * self._workers, LEAST):
-                yield from self._result(*waiting.popleft(), references)
+                yield from self._next(waiting, references)
         while waiting:
-            yield from self._result(*waiting.popleft(), references)
+            yield from self._next(waiting, references)
         self._end()  # what is derived afterwards takes memory, too
 
     def _are_worth(self, size: int) -> bool:
-        return self._workers > 1 and size >= max(1, WORTH)
+        return self._workers > 0 and size >= max(1, WORTH)
 
     def _submit(self, share: Share, references: Mapping[str, References]) -> Future[list[Block]]:
         self._pool = self._pool or _pool(self._workers)
@@ -117,13 +126,20 @@ class Readers:
             future = self._pool.submit(_read, share, references, str(self.folder))
         return future
 
-    def _result(
-        self, share: Share, future: Future[list[Block]], references: Mapping[str, References]
-    ) -> Iterator[Block]:
+    def _next(self, waiting: deque[_Waiting], references: Mapping[str, References]) -> Iterator[Block]:
+        """What comes of the first share; until it is there, those that no process has begun are read here."""
+        first = waiting[0]
+        while not first.future.done():
+            share = next((one for one in waiting if one.future.cancel()), None)
+            if share is None:
+                break
+            share.future = Future()
+            share.future.set_result(_read(share.readings, references, str(self.folder)))
+        waiting.popleft()
         try:
-            yield from future.result()
+            yield from first.future.result()
         except BrokenExecutor:
-            for reading in share:
+            for reading in first.readings:
                 yield from _alone(reading, references, str(self.folder))
 
 

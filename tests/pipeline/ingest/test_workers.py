@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -342,9 +343,11 @@ class Deadly(Place):
 
 @pytest.mark.long
 def test_a_source_that_kills_its_reader_costs_no_other(
-    tmp_path: Path, small_shares: Callable[[], None]
+    tmp_path: Path, small_shares: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Read in this process, none of them would do anything."""
     small_shares()
+    monkeypatch.setattr(Future, "cancel", lambda self: False)
     options = ReadOptions(map=MAPPING)
     readings = []
     for number in range(5):
@@ -360,6 +363,37 @@ def test_a_source_that_kills_its_reader_costs_no_other(
     assert sorted(names) == ["c0", "c1", "c3", "c4"]
     assert [(q.source, source) for q, source in wrong] == [(str(tmp_path / "2.jsonl"), 2)]
     assert "process" in wrong[0][0].reason
+
+
+def test_what_no_process_has_begun_is_read_meanwhile_and_comes_in_its_order(
+    tmp_path: Path, small_shares: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first share is with a process that gives it back when all others have been read here."""
+    small_shares()
+    monkeypatch.setattr(workers, "SHARE", 1)
+    readings = []
+    for number in range(6):
+        path = tmp_path / f"{number}.jsonl"
+        path.write_text(call(number) + "\n")
+        readings.append(_reading(path))
+    with_a_process: Future[list[blocks.Block]] = Future()
+    with_a_process.set_running_or_notify_cancel()
+    given: list[workers.Share] = []
+    original = workers._read
+
+    def submit(self: workers.Readers, share: workers.Share, references: Any) -> Future[list[blocks.Block]]:
+        given.append(share)
+        return with_a_process if len(given) == 1 else Future()
+
+    def read(share: workers.Share, *rest: Any) -> list[blocks.Block]:
+        if share is given[-1]:
+            with_a_process.set_result(original(given[0], *rest))
+        return original(share, *rest)
+
+    monkeypatch.setattr(workers.Readers, "_submit", submit)
+    monkeypatch.setattr(workers, "_read", read)
+    names = [head.native_id for block in shared_out(readings) for head in block.heads]
+    assert names == [f"c{number}" for number in range(6)] and len(given) == 6
 
 
 @pytest.mark.slow
