@@ -33,6 +33,8 @@ Tables = dict[str, "pa.Table"]
 
 _HEAD = ("native_id", "source", "system", "setting", "condition", "task", "instance", "agent", "agent_model")
 _TOKENS = ("prompt_tokens", "completion_tokens")
+_SAID = ("native_id", "system", "setting", "task", "instance", "agent", "agent_model", "tags", "hidden")
+"""What a log says of a trajectory, beside who took part, what they did, and what came of it."""
 _MEASURE = tuple(field.name for field in dataclasses.fields(Measure) if field.name != "trajectory")
 
 
@@ -280,7 +282,8 @@ def _computed(measures: Iterable[Measure]) -> list[list[Any]]:
 
 def _digest(given: Trajectory, own: _Own) -> str:
     """Hash of a trajectory's head, of who did what, and of what else the columns of events say."""
-    head = given.model_dump(exclude={"id", "source", "condition", "states", "events"})
+    head = {name: getattr(given, name) for name in _SAID}
+    head |= {name: [vars(one) for one in getattr(given, name)] for name in ("participants", "outcomes")}
     events = own.events
     more = (events.sub, events.live_only, events.time, events.status, events.error, own.states, own.notices)
     beside = [_brief(column) for column in more]

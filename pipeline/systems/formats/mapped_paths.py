@@ -116,6 +116,8 @@ class MappedSessions:
         self.heads = {
             name: getter(getattr(mapping.trajectory, name)) for name in (*HEAD, "hidden", "request")
         }
+        self.given = {name: getattr(options, name, None) for name in HEAD}
+        """What a person says of all sessions."""
         self.tags = {name: getter(path) for name, path in mapping.tags.items()}
         self.outcomes = {
             name: _numbered(getter(path), mapping.values.get(name, {}))

@@ -272,7 +272,7 @@ class MappedSession:
     def _trajectory(self, tail: dict[str, Any]) -> Trajectory:
         how, constants = self.sessions, self.sessions.mapping.constants
         head = {
-            name: getattr(how.options, name, None)
+            name: how.given[name]
             or texted(how.heads[name](self.head), f"trajectory.{name}")
             or getattr(constants, name)
             for name in HEAD
@@ -281,7 +281,7 @@ class MappedSession:
         native = native or how.place(self.line)
         first = Row(*self.events[0])
         moment = (first.actor, first.time, first.text)
-        tags = {name: tag(at(self.head)) for name, at in how.tags.items() if at(self.head) is not None}
+        tags = {name: tag(said) for name, at in how.tags.items() if (said := at(self.head)) is not None}
         return Trajectory(
             id=content_hash(how.system, native, moment)[:16],
             native_id=native,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from ....schemas import Participant
@@ -81,11 +82,17 @@ class Speakers:
         """All who took part, in the order in which they came up."""
         simulated = head["setting"] == "simulated"
         return tuple(
-            Participant(
-                name=name,
-                kind=kind,
-                model=head["agent_model"] if kind == "agent" else None,
-                simulated=simulated and kind == "human",
+            _participant(
+                name,
+                kind,
+                head["agent_model"] if kind == "agent" else None,
+                simulated and kind == "human",
             )
             for name, kind in self._kinds.items()
         )
+
+
+@lru_cache(maxsize=4096)
+def _participant(name: str, kind: ParticipantKind, model: str | None, simulated: bool) -> Participant:
+    """The same people take part in many sessions."""
+    return Participant(name=name, kind=kind, model=model, simulated=simulated)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from ....schemas import JsonValue
@@ -51,6 +52,7 @@ def steps(path: str) -> list[str | int]:
     return items
 
 
+@lru_cache(maxsize=1024)
 def getter(path: str | None) -> Getter:
     """A function from an object to what it has at `path`; None where there is nothing, or no path."""
     if path is None:
