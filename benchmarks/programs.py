@@ -45,9 +45,13 @@ class Run:
 
 def below(pid: int) -> Iterable[int]:
     """The processes that one started, in whichever of its threads, and those that they did."""
-    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return  # it is gone
+    for thread in threads:
         try:
-            children = path.read_text().split()
+            children = Path(f"/proc/{pid}/task/{thread}/children").read_text().split()
         except OSError:
             continue
         for child in map(int, children):
