@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import os
 import shutil
 import signal
@@ -48,7 +49,12 @@ class _Waiting:
     """A share, and what will come of it."""
 
     readings: Share
-    future: Future[list[Block]]
+    claim: Path
+    """The file that whoever reads it makes: each is read once."""
+    future: Future[list[Block] | None]
+    """What a process made of it; None where this one was before it."""
+    blocks: list[Block] | None = None
+    """What this process made of it."""
 
 
 class Readers:
@@ -100,13 +106,15 @@ class Readers:
                 yield from blocks(readings, references)
             return
         waiting: deque[_Waiting] = deque()
+        numbers = itertools.count()
         for share in shares(readings):
             if share[0].size > SHARE and share[0].span is None:
                 while waiting:
                     yield from self._next(waiting, references)
                 yield from blocks(share, references)
                 continue
-            waiting.append(_Waiting(share, self._submit(share, references)))
+            claim = self.folder / f"share-{next(numbers)}"
+            waiting.append(_Waiting(share, claim, self._submit(share, claim, references)))
             while len(waiting) > max(AHEAD * self._workers, LEAST):
                 yield from self._next(waiting, references)
         while waiting:
@@ -116,31 +124,38 @@ class Readers:
     def _are_worth(self, size: int) -> bool:
         return self._workers > 0 and size >= max(1, WORTH)
 
-    def _submit(self, share: Share, references: Mapping[str, References]) -> Future[list[Block]]:
+    def _submit(
+        self, share: Share, claim: Path, references: Mapping[str, References]
+    ) -> Future[list[Block] | None]:
         self._pool = self._pool or _pool(self._workers)
-        future: Future[list[Block]]
+        future: Future[list[Block] | None]
         try:
-            future = self._pool.submit(_read, share, references, str(self.folder))
+            future = self._pool.submit(_read_unless_claimed, share, claim, references)
         except BrokenExecutor:
             self._pool = _pool(self._workers)
-            future = self._pool.submit(_read, share, references, str(self.folder))
+            future = self._pool.submit(_read_unless_claimed, share, claim, references)
         return future
 
     def _next(self, waiting: deque[_Waiting], references: Mapping[str, References]) -> Iterator[Block]:
         """What comes of the first share; until it is there, those that no process has begun are read here."""
         first = waiting[0]
-        while not first.future.done():
-            share = next((one for one in waiting if one.future.cancel()), None)
+        while first.blocks is None and not first.future.done():
+            share = next((one for one in waiting if one.blocks is None and _claims(one.claim)), None)
             if share is None:
                 break
-            share.future = Future()
-            share.future.set_result(_read(share.readings, references, str(self.folder)))
+            share.blocks = _read(share.readings, references, str(self.folder))
         waiting.popleft()
+        if first.blocks is not None:
+            yield from first.blocks
+            return
         try:
-            yield from first.future.result()
+            made = first.future.result()
         except BrokenExecutor:
-            for reading in first.readings:
-                yield from _alone(reading, references, str(self.folder))
+            made = [
+                block for reading in first.readings for block in _alone(reading, references, str(self.folder))
+            ]
+        assert made is not None, "nobody but this process claims a share before a reader does"
+        yield from made
 
 
 def shares(readings: Sequence[Reading]) -> Iterator[Share]:
@@ -230,6 +245,27 @@ def _begin(parent: int) -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+def _claims(claim: Path) -> bool:
+    """Take a share for this process, unless another has begun it, or there is no room to say so."""
+    try:
+        claim.touch(mode=0o600, exist_ok=False)
+    except OSError:
+        return False
+    return True
+
+
+def _read_unless_claimed(
+    share: Share, claim: Path, references: Mapping[str, References]
+) -> list[Block] | None:
+    """What is in a share that the process which stores has not begun to read itself.
+
+    Its calls are not cancelled instead: loky fails to end a pool in which a cancelled call waits.
+    """
+    if not _claims(claim) and claim.exists():
+        return None
+    return _read(share, references, str(claim.parent))
 
 
 def _read(share: Share, references: Mapping[str, References], folder: str) -> list[Block]:

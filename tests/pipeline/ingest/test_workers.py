@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
@@ -347,7 +348,7 @@ def test_a_source_that_kills_its_reader_costs_no_other(
 ) -> None:
     """Read in this process, none of them would do anything."""
     small_shares()
-    monkeypatch.setattr(Future, "cancel", lambda self: False)
+    monkeypatch.setattr(workers, "_claims", lambda claim: False)
     options = ReadOptions(map=MAPPING)
     readings = []
     for number in range(5):
@@ -376,14 +377,16 @@ def test_what_no_process_has_begun_is_read_meanwhile_and_comes_in_its_order(
         path = tmp_path / f"{number}.jsonl"
         path.write_text(call(number) + "\n")
         readings.append(_reading(path))
-    with_a_process: Future[list[blocks.Block]] = Future()
-    with_a_process.set_running_or_notify_cancel()
+    with_a_process: Future[list[blocks.Block] | None] = Future()
     given: list[workers.Share] = []
     original = workers._read
 
-    def submit(self: workers.Readers, share: workers.Share, references: Any) -> Future[list[blocks.Block]]:
+    def submit(self: Any, share: workers.Share, claim: Path, references: Any) -> Future[Any]:
         given.append(share)
-        return with_a_process if len(given) == 1 else Future()
+        if len(given) == 1:
+            claim.touch()
+            return with_a_process
+        return Future()
 
     def read(share: workers.Share, *rest: Any) -> list[blocks.Block]:
         if share is given[-1]:
@@ -394,6 +397,35 @@ def test_what_no_process_has_begun_is_read_meanwhile_and_comes_in_its_order(
     monkeypatch.setattr(workers, "_read", read)
     names = [head.native_id for block in shared_out(readings) for head in block.heads]
     assert names == [f"c{number}" for number in range(6)] and len(given) == 6
+
+
+@pytest.mark.long
+def test_readers_end_without_a_word_while_shares_wait(
+    tmp_path: Path,
+    small_shares: Callable[[], None],
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The way of Ctrl-C, while this process reads and the queue of the others is full."""
+    small_shares()
+    monkeypatch.setattr(workers, "SHARE", 200)
+    original = workers._read
+    here: list[list[blocks.Block]] = []
+
+    def interrupted(*share: Any) -> list[blocks.Block]:
+        here.append(original(*share))
+        time.sleep(0.05)
+        if len(here) == 6:
+            raise KeyboardInterrupt
+        return here[-1]
+
+    monkeypatch.setattr(workers, "_read", interrupted)
+    monkeypatch.setattr(workers, "cores", lambda: 2)
+    reading = _reading(difficult(tmp_path / "calls.jsonl"))
+    with pytest.raises(KeyboardInterrupt):
+        shared_out([reading])
+    assert (caplog.text, *capfd.readouterr()) == ("", "", "")
 
 
 @pytest.mark.slow
