@@ -64,6 +64,8 @@ class Readers:
 
     def __init__(self) -> None:
         self._workers = cores() - 1
+        self._shares = itertools.count()
+        """Numbers of claims: one of these may read several times."""
         self._pool: ProcessPoolExecutor | None = None
         self._folder: Path | None = None
 
@@ -106,14 +108,13 @@ class Readers:
                 yield from blocks(readings, references)
             return
         waiting: deque[_Waiting] = deque()
-        numbers = itertools.count()
         for share in shares(readings):
             if share[0].size > SHARE and share[0].span is None:
                 while waiting:
                     yield from self._next(waiting, references)
                 yield from blocks(share, references)
                 continue
-            claim = self.folder / f"share-{next(numbers)}"
+            claim = self.folder / f"share-{next(self._shares)}"
             waiting.append(_Waiting(share, claim, self._submit(share, claim, references)))
             while len(waiting) > max(AHEAD * self._workers, LEAST):
                 yield from self._next(waiting, references)
@@ -151,11 +152,11 @@ class Readers:
         try:
             made = first.future.result()
         except BrokenExecutor:
-            made = [
-                block for reading in first.readings for block in _alone(reading, references, str(self.folder))
-            ]
-        assert made is not None, "nobody but this process claims a share before a reader does"
-        yield from made
+            for reading in first.readings:
+                yield from _alone(reading, references, str(self.folder))
+            return
+        # None: somebody has made its claim who is not of this run. It is read all the same.
+        yield from _read(first.readings, references, str(self.folder)) if made is None else made
 
 
 def shares(readings: Sequence[Reading]) -> Iterator[Share]:

@@ -230,6 +230,8 @@ def connect(url: str, *, read_only: bool, **settings: str) -> duckdb.DuckDBPyCon
             }
             if read_only:
                 return quiet(duckdb.connect(url, read_only=True, config=given))
+            # Beside the file, as DuckDB has it for one that it opens, and not in whatever folder one is in.
+            given.setdefault("temp_directory", f"{url}.tmp")
             return _attached(duckdb.connect(config=given), url)
         except duckdb.Error as error:
             if not any(mark in str(error) for mark in _LOCKED):

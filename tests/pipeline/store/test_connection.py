@@ -10,6 +10,7 @@ from pathlib import Path
 
 import duckdb
 import pyarrow as pa
+import pytest
 
 from coaudit.pipeline.store.connection import ROW_GROUP, append, connect, insert_columns
 
@@ -75,6 +76,23 @@ def test_a_writer_waits_for_what_another_thread_of_its_process_reads(tmp_path: P
             assert other.execute("SELECT sum(number) FROM said").fetchone() == (3,)
     end.join()
     waiting.join()
+
+
+def test_a_writer_spills_beside_its_file_and_nowhere_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "workspace").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    file = tmp_path / "workspace" / "coaudit.duckdb"
+    with closing(connect(str(file), read_only=False)) as writer:
+        writer.execute("SET memory_limit = '30MB'")
+        writer.execute("SET threads = 1")
+        writer.execute("CREATE TEMP TABLE many AS SELECT range AS n, hash(range) AS h FROM range(3_000_000)")
+        assert list((tmp_path / "workspace" / "coaudit.duckdb.tmp").iterdir())
+        assert writer.execute("SELECT count(*), count(DISTINCT n) FROM many").fetchone() == (3_000_000,) * 2
+    assert [path.name for path in (tmp_path / "workspace").iterdir()] == ["coaudit.duckdb"]
+    assert not list((tmp_path / "elsewhere").iterdir())
 
 
 def test_a_file_is_written_in_row_groups_that_take_half_the_memory(tmp_path: Path) -> None:
