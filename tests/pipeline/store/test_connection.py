@@ -90,7 +90,7 @@ def test_a_writer_spills_beside_its_file_and_nowhere_else(
         writer.execute("SET threads = 1")
         writer.execute("CREATE TEMP TABLE many AS SELECT range AS n, hash(range) AS h FROM range(3_000_000)")
         assert list((tmp_path / "workspace" / "coaudit.duckdb.tmp").iterdir())
-        assert writer.execute("SELECT count(*), count(DISTINCT n) FROM many").fetchone() == (3_000_000,) * 2
+        assert writer.execute("SELECT sum(n) FROM many").fetchone() == (3_000_000 * 2_999_999 // 2,)
     assert [path.name for path in (tmp_path / "workspace").iterdir()] == ["coaudit.duckdb"]
     assert not list((tmp_path / "elsewhere").iterdir())
 
