@@ -12,10 +12,9 @@ import duckdb
 from ...schemas import Quarantined, Trajectory
 from ..store import AMONG, Store, delete, derived, execute, insert, texts
 from ..store.columns import trajectories
-from ..store.connection import ROW_GROUP
 from ..store.garbage import few_collections
 from ..store.memory import release
-from ..store.parcel import Parcel
+from ..store.parcel import ROW_GROUP, Parcel
 from ..store.sync import load_codebooks
 from ..systems import References, Span, merge
 from . import sources as provenance

@@ -33,9 +33,6 @@ PATIENCE = 30.0
 STORAGE = "v0.10.2"
 """The oldest DuckDB that can read a new file. What 2 makes by its own choice 1.5 cannot open, and a folder
 may be shared by machines that have one and the other."""
-ROW_GROUP = 61_440
-"""Rows that DuckDB compresses and writes at once. Of its own 122,880, texts take twice the memory meanwhile,
-and two cores have work at half as many."""
 OWN_SCHEMA = "tables_"
 """Begins the name of a schema that is made with its tables and never made again: their version stays."""
 _versions: dict[str, int] = {}
@@ -55,10 +52,7 @@ _TYPES = {
     "BOOLEAN": "bool",
 }
 """Of a column -> Arrow's name for it."""
-_LOCKED = (
-    *("Could not set lock", "Conflicting lock", "being used by another process", "database is locked"),
-    "Unique file handle conflict",  # another connection of this process has it in another way
-)
+_LOCKED = ("Could not set lock", "Conflicting lock", "being used by another process", "database is locked")
 
 
 def insert(connection: duckdb.DuckDBPyConnection, table: str, rows: Sequence[Row]) -> None:
@@ -228,11 +222,7 @@ def connect(url: str, *, read_only: bool, **settings: str) -> duckdb.DuckDBPyCon
                 "write_buffer_row_group_count": "1",
                 **settings,
             }
-            if read_only:
-                return quiet(duckdb.connect(url, read_only=True, config=given))
-            # Beside the file, as DuckDB has it for one that it opens, and not in whatever folder one is in.
-            given.setdefault("temp_directory", f"{url}.tmp")
-            return _attached(duckdb.connect(config=given), url)
+            return quiet(duckdb.connect(url, read_only=read_only, config=given))
         except duckdb.Error as error:
             if not any(mark in str(error) for mark in _LOCKED):
                 reason = str(error).splitlines()[0]
@@ -242,17 +232,6 @@ def connect(url: str, *, read_only: bool, **settings: str) -> duckdb.DuckDBPyCon
             if time.monotonic() > deadline:
                 raise StoreError(f"{url}: another process held the store for {PATIENCE:.0f} s") from error
         time.sleep(random.uniform(0.01, 0.06))
-
-
-def _attached(connection: duckdb.DuckDBPyConnection, url: str) -> duckdb.DuckDBPyConnection:
-    """The connection with a file as its database, in row groups of `ROW_GROUP`."""
-    try:
-        connection.execute(f"ATTACH {listed([url])} AS coaudit (ROW_GROUP_SIZE {ROW_GROUP})")
-        connection.execute("USE coaudit")
-    except duckdb.Error:
-        connection.close()
-        raise
-    return quiet(connection)
 
 
 def _type(kind: str) -> pa.DataType:

@@ -26,7 +26,6 @@ from .claims import Claims, FolderClaims
 from .columns import SCHEMAS, schema
 from .connection import (
     AMONG,
-    ROW_GROUP,
     VERSION,
     Batches,
     Reading,
@@ -53,8 +52,8 @@ if TYPE_CHECKING:
 
     from .parcel import Parcel
 
-RATINGS = 2 * ROW_GROUP
-"""Of a ledger that come in by one transaction: whole row groups, which go to disk at once."""
+RATINGS = 120_000
+"""Of a ledger that come in by one transaction: a row group of DuckDB's, which then goes to disk at once."""
 VIEWS = ("ratings.sql", "measures.sql", "serving.sql", "dashboard.sql")
 
 
@@ -133,8 +132,6 @@ class Store:
     @contextmanager
     def writing(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """A connection inside one transaction: all of it is stored, or nothing."""
-        if getattr(self._held, "reading", None) is not None:
-            raise StoreError(f"{self.tables}: this thread holds it for reading, and would wait for itself")
         self.workspace.create()
         self._said = None
         with self.tables.turn(), self._open(read_only=False) as connection:

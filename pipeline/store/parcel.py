@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+ROW_GROUP = 122_880
+"""Rows that DuckDB compresses and writes at once."""
+
+
 @dataclass(frozen=True)
 class Parcel:
     """Rows of every table of `SCHEMAS`; `of` and `set_aside` make one."""

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import gc
-import threading
 import time
-from contextlib import closing
-from pathlib import Path
 
 import duckdb
 import pyarrow as pa
-import pytest
 
-from coaudit.pipeline.store.connection import ROW_GROUP, append, connect, insert_columns
+from coaudit.pipeline.store.connection import append, insert_columns
 
 
 def _leaves(before: int, most: int) -> bool:
@@ -58,49 +54,3 @@ def test_rows_given_as_columns_leave_memory_as_they_are_stored() -> None:
     assert _leaves(before, 200_000)  # of a million
     stored = "SELECT count(*), sum(len(texts)), sum(number) FROM said"
     assert connection.execute(stored).fetchall() == [(5001, 7000, 5000 * 4999 // 2 - 1)]
-
-
-def test_a_writer_waits_for_what_another_thread_of_its_process_reads(tmp_path: Path) -> None:
-    """DuckDB refuses the one file in two ways at once by another error than that of another process."""
-    file = str(tmp_path / "coaudit.duckdb")
-    with closing(connect(file, read_only=False)) as writer:
-        writer.execute("CREATE TABLE said AS SELECT 1 AS number")
-    reader = connect(file, read_only=True)
-    end = threading.Timer(0.3, reader.close)
-    end.start()
-    with closing(connect(file, read_only=False)) as writer:
-        writer.execute("INSERT INTO said VALUES (2)")
-        waiting = threading.Timer(0.3, writer.close)
-        waiting.start()
-        with closing(connect(file, read_only=False)) as other:
-            assert other.execute("SELECT sum(number) FROM said").fetchone() == (3,)
-    end.join()
-    waiting.join()
-
-
-def test_a_writer_spills_beside_its_file_and_nowhere_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "workspace").mkdir()
-    monkeypatch.chdir(tmp_path / "elsewhere")
-    file = tmp_path / "workspace" / "coaudit.duckdb"
-    with closing(connect(str(file), read_only=False)) as writer:
-        writer.execute("SET memory_limit = '30MB'")
-        writer.execute("SET threads = 1")
-        writer.execute("CREATE TEMP TABLE many AS SELECT range AS n, hash(range) AS h FROM range(3_000_000)")
-        assert list((tmp_path / "workspace" / "coaudit.duckdb.tmp").iterdir())
-        assert writer.execute("SELECT sum(n) FROM many").fetchone() == (3_000_000 * 2_999_999 // 2,)
-    assert [path.name for path in (tmp_path / "workspace").iterdir()] == ["coaudit.duckdb"]
-    assert not list((tmp_path / "elsewhere").iterdir())
-
-
-def test_a_file_is_written_in_row_groups_that_take_half_the_memory(tmp_path: Path) -> None:
-    """Whoever opens it without coaudit reads it as any other."""
-    file = str(tmp_path / "it's coaudit.duckdb")
-    with closing(connect(file, read_only=False)) as writer:
-        writer.execute("CREATE TABLE said AS SELECT range AS number FROM range(150_000)")
-    query = "SELECT max(count) FROM pragma_storage_info('said') WHERE segment_type <> 'VALIDITY'"
-    with closing(duckdb.connect(file, read_only=True)) as reader:
-        assert reader.execute(query).fetchone() == (ROW_GROUP,)
-        assert reader.execute("SELECT sum(number) FROM said").fetchone() == (150_000 * 149_999 // 2,)
