@@ -6,7 +6,6 @@ process to process as bytes and into DuckDB by column name without a Python obje
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import itertools
 import json
@@ -23,7 +22,7 @@ from ...schemas.unit import all_said, arguments_json, said_hashes
 from ..units import columns as columns_of
 from ..units import opening_query, places_by_kind
 from .connection import Row
-from .rows import hashes_of, to_trajectories
+from .rows import MEASURE, TOKENS, fields_beside, fields_of, hashes_of, to_trajectories
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,10 +31,10 @@ Tables = dict[str, "pa.Table"]
 """Name of a table of the store -> its rows."""
 
 _HEAD = ("native_id", "source", "system", "setting", "condition", "task", "instance", "agent", "agent_model")
-_TOKENS = ("prompt_tokens", "completion_tokens")
-_SAID = ("native_id", "system", "setting", "task", "instance", "agent", "agent_model", "tags", "hidden")
-"""What a log says of a trajectory, beside who took part, what they did, and what came of it."""
-_MEASURE = tuple(field.name for field in dataclasses.fields(Measure) if field.name != "trajectory")
+_LISTED = ("participants", "outcomes")
+"""What a log says of a trajectory as lists of objects."""
+_SAID = fields_beside(Trajectory, "id", "source", "condition", "states", "events", *_LISTED)
+"""What else it says, but who did what."""
 
 
 def _texts(*names: str) -> dict[str, str]:
@@ -51,7 +50,7 @@ SCHEMAS: Mapping[str, Mapping[str, str]] = {
     "participants": {
         **_texts("trajectory_id", "name", "kind", "model"),
         "simulated": "bool",
-        **dict.fromkeys(_TOKENS, "int64"),
+        **dict.fromkeys(TOKENS, "int64"),
     },
     "events": {
         "trajectory_id": "string",
@@ -228,7 +227,7 @@ def _participants(key: str, many: Sequence[Participant]) -> list[list[Any]]:
     return [
         [key] * len(many),
         *[[getattr(one, name) for one in many] for name in ("name", "kind", "model", "simulated")],
-        *[[one.tokens.get(name) for one in many] for name in _TOKENS],
+        *[[one.tokens.get(name) for one in many] for name in TOKENS],
     ]
 
 
@@ -275,15 +274,15 @@ def _computed(measures: Iterable[Measure]) -> list[list[Any]]:
     columns: dict[str, list[Any]] = defaultdict(list)
     for measure in measures:
         columns["trajectory_id"].append(measure.trajectory)
-        for name in _MEASURE:
+        for name in MEASURE:
             columns[name].append(getattr(measure, name))
     return [columns[name] for name in SCHEMAS["computed"]]
 
 
 def _digest(given: Trajectory, own: _Own) -> str:
     """Hash of a trajectory's head, of who did what, and of what else the columns of events say."""
-    head = {name: getattr(given, name) for name in _SAID}
-    head |= {name: [vars(one) for one in getattr(given, name)] for name in ("participants", "outcomes")}
+    head = fields_of(given, _SAID)
+    head |= {name: [vars(one) for one in getattr(given, name)] for name in _LISTED}
     events = own.events
     more = (events.sub, events.live_only, events.time, events.status, events.error, own.states, own.notices)
     beside = [_brief(column) for column in more]

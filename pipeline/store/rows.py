@@ -37,7 +37,7 @@ def outcome(trajectory_id: str, given: Outcome, *, imported: bool) -> Row:
     data = None if given.data is None else canonical_json(given.data)
     return {
         "trajectory_id": trajectory_id,
-        **_fields(given, _OUTCOME),
+        **fields_of(given, _OUTCOME),
         "data": data,
         "imported": imported,
     }
@@ -61,7 +61,7 @@ def codes(book: Codebook) -> list[Row]:
     """The rows of `codebooks`: one for each code."""
     categories = {category.category: category.name for category in book.categories}
     head = {
-        **_fields(book, ("name", "version", "title", "unit", "level", "positive")),
+        **fields_of(book, ("name", "version", "title", "unit", "level", "positive")),
         "labels": list(book.labels),
     }
     return [
@@ -85,7 +85,7 @@ def scopes(book: Codebook) -> list[Row]:
 
 def measure(given: Measure) -> Row:
     """A row of `computed`."""
-    return {"trajectory_id": given.trajectory, **_fields(given, _MEASURE)}
+    return {"trajectory_id": given.trajectory, **fields_of(given, MEASURE)}
 
 
 def to_trajectories(
@@ -152,27 +152,28 @@ def to_event(row: dict[str, Any]) -> Event:
     )
 
 
-def _columns(model: type[Model], *others: str) -> tuple[str, ...]:
-    """The fields of a type that are columns as they are."""
+def fields_beside(model: type[Model], *others: str) -> tuple[str, ...]:
+    """The fields of a type but the others."""
     return tuple(name for name in model.model_fields if name not in others)
 
 
-_HEAD = _columns(Trajectory, "tags", "participants", "events", "outcomes", "states", "hidden")
-_PARTICIPANT = _columns(Participant, "tokens")
-_EVENT = _columns(Event, "action", "states", "notices")
-_OUTCOME = _columns(Outcome, "data")
+_HEAD = fields_beside(Trajectory, "tags", "participants", "events", "outcomes", "states", "hidden")
+_PARTICIPANT = fields_beside(Participant, "tokens")
+_EVENT = fields_beside(Event, "action", "states", "notices")
+_OUTCOME = fields_beside(Outcome, "data")
 _RATING = tuple(Rating.model_fields)
 _RATING_VALUES = attrgetter(*_RATING)
-_TOKENS = ("prompt_tokens", "completion_tokens")
-_MEASURE = tuple(field.name for field in dataclasses.fields(Measure) if field.name != "trajectory")
+TOKENS = ("prompt_tokens", "completion_tokens")
+MEASURE = tuple(field.name for field in dataclasses.fields(Measure) if field.name != "trajectory")
 
 
-def _fields(given: object, names: Iterable[str]) -> dict[str, Any]:
+def fields_of(given: object, names: Iterable[str]) -> dict[str, Any]:
+    """Those fields of an object, by name."""
     return {name: getattr(given, name) for name in names}
 
 
 def _to_participant(row: dict[str, Any]) -> Participant:
-    tokens = {name: row[name] for name in _TOKENS if row[name] is not None}
+    tokens = {name: row[name] for name in TOKENS if row[name] is not None}
     return Participant(**{name: row[name] for name in _PARTICIPANT}, tokens=tokens)
 
 
