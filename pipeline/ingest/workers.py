@@ -39,7 +39,7 @@ SHARE = 4 * 1024 * 1024
 """Bytes of a share of the work: large enough to be handed over, small enough to be held."""
 AHEAD, LEAST = 3, 24
 """Shares a process that are read, or about to be, while what came of earlier ones is stored, and the least of
-all: as many as two processes read meanwhile. They wait in files."""
+all: more than one process reads meanwhile. They wait in files."""
 
 Share = tuple[Reading, ...]
 
@@ -144,7 +144,7 @@ class Readers:
             share = next((one for one in waiting if one.blocks is None and _claims(one.claim)), None)
             if share is None:
                 break
-            share.blocks = _read(share.readings, references, str(self.folder))
+            share.blocks = _read(share.readings, references, self.folder)
         waiting.popleft()
         if first.blocks is not None:
             yield from first.blocks
@@ -153,10 +153,10 @@ class Readers:
             made = first.future.result()
         except BrokenExecutor:
             for reading in first.readings:
-                yield from _alone(reading, references, str(self.folder))
+                yield from _alone(reading, references, self.folder)
             return
         # None: somebody has made its claim who is not of this run. It is read all the same.
-        yield from _read(first.readings, references, str(self.folder)) if made is None else made
+        yield from _read(first.readings, references, self.folder) if made is None else made
 
 
 def shares(readings: Sequence[Reading]) -> Iterator[Share]:
@@ -198,7 +198,7 @@ def _spans(reading: Reading) -> Iterator[Span]:
     return system.sessions_apart(path, reading.options, SHARE)
 
 
-def _alone(reading: Reading, references: Mapping[str, References], folder: str) -> list[Block]:
+def _alone(reading: Reading, references: Mapping[str, References], folder: Path) -> list[Block]:
     """What a process of its own makes of a source."""
     pool = _pool(1)
     try:
@@ -266,10 +266,10 @@ def _read_unless_claimed(
     """
     if not _claims(claim) and claim.exists():
         return None
-    return _read(share, references, str(claim.parent))
+    return _read(share, references, claim.parent)
 
 
-def _read(share: Share, references: Mapping[str, References], folder: str) -> list[Block]:
+def _read(share: Share, references: Mapping[str, References], folder: Path) -> list[Block]:
     """What is in a share, as blocks whose tables are in files of the folder."""
     with few_collections():
-        return [block.set_aside(Path(folder)) for block in blocks(share, references)]
+        return [block.set_aside(folder) for block in blocks(share, references)]

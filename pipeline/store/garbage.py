@@ -17,4 +17,4 @@ def few_collections() -> Iterator[None]:
     finally:
         if was:
             gc.enable()
-        gc.collect(0)
+        gc.collect(0)  # within another such block, too, which may go on for hours

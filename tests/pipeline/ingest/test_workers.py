@@ -401,18 +401,27 @@ def test_what_no_process_has_begun_is_read_meanwhile_and_comes_in_its_order(
 
 @pytest.mark.long
 def test_places_one_after_another_are_each_read_whole(
-    tmp_path: Path, small_shares: Callable[[], None]
+    tmp_path: Path, small_shares: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the same readers: a share of the second place is not one that the first had."""
     small_shares()
+    claims: list[Path] = []
+    original = workers.Readers._submit
+
+    def submit(self: workers.Readers, share: workers.Share, claim: Path, references: Any) -> Any:
+        claims.append(claim)
+        return original(self, share, claim, references)
+
+    monkeypatch.setattr(workers.Readers, "_submit", submit)
     store = made(tmp_path / "workspace")
-    for number, folder in enumerate(("three", "four")):
+    for number, folder in enumerate(("one", "two")):
         (tmp_path / folder).mkdir()
         lines = [call(100 * number + k) for k in range(40)]
         (tmp_path / folder / "calls.jsonl").write_text("\n".join(lines) + "\n")
-    done = take(store, tmp_path / "three", tmp_path / "four", map=MAPPING, system="mapped")
+    done = take(store, tmp_path / "one", tmp_path / "two", map=MAPPING, system="mapped")
     assert (done.trajectories, done.quarantined) == (80, [])
     assert len(rows(store, "SELECT * FROM trajectories")) == 80
+    assert len(set(claims)) == len(claims) > 2
 
 
 @pytest.mark.long
