@@ -226,6 +226,7 @@ class Intake:
             )
             self._note(connection, self._expected[self._noted : noted])
             self._derive(connection, stored, last=self._derives and reached is None)
+            release(connection)
         self.result.quarantined.extend(item for item, _ in self._wrong)
         self._wrong = []
         self._opened, self._noted = opened, noted

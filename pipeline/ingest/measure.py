@@ -14,6 +14,7 @@ from ...schemas import Measure, Quarantined, Trajectory
 from ..store import AMONG, Store, delete, derived, execute, insert, listed, texts
 from ..store.columns import Columns, Tables, schema
 from ..store.connection import Batches, append, offered
+from ..store.memory import release
 from ..store.parcel import Parcel
 from ..store.removal import clear
 from ..store.trajectories import reference_rows
@@ -73,6 +74,7 @@ def save_parcels(store: Store, connection: duckdb.DuckDBPyConnection, parcels: S
     """
     for some in _groups(parcels):
         _measure(connection, some)
+        release(connection)
     store.save(connection, parcels)
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 AT_ONCE = 20_000
 """Units that are in memory at a time."""
-MEMORY = "200MB"
+MEMORY = "150MB"
 """For the query that brings them together."""
 BYTES = 16 * 1024 * 1024
 """Of their texts that are rated at a time: the rules hold several copies, and Arrow's texts end at 2 GB."""
@@ -56,6 +56,8 @@ ANSWERED = """
 
 def judge_dialogue(store: Store, scope: Scope, many: Sequence[Rules], say: Say) -> Summary:
     """Rate with the rules of each codebook."""
+    import pyarrow as pa
+
     summary = Summary()
     with turn(store, NAME, summary, say) as ledger, tempfile.TemporaryDirectory(prefix="coaudit-") as folder:
         for rules in many:
@@ -65,6 +67,7 @@ def judge_dialogue(store: Store, scope: Scope, many: Sequence[Rules], say: Say) 
                 ledger.write_text(lines)
                 ledger.flush()
                 summary.rated += rated
+            pa.default_memory_pool().release_unused()
     return summary
 
 

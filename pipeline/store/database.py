@@ -231,7 +231,8 @@ class Store:
 
         The parcels are used up: what is stored leaves memory. The caller sees to what is derived from them.
         """
-        for name in SCHEMAS:
+        # The largest first: it is compressed in memory, where the others wait for the end of the transaction.
+        for name in sorted(SCHEMAS, key=lambda name: -sum(parcel.sizes[name] for parcel in parcels)):
             if any(parcel.rows[name] for parcel in parcels):
                 rows = itertools.chain.from_iterable(parcel.taken(name) for parcel in parcels)
                 if name == "states":

@@ -12,11 +12,14 @@ from collections.abc import Collection
 from typing import Any
 
 from .connection import AMONG, delete, execute, listed, texts
+from .memory import release
 
 OVERDUE = 60.0
 """Seconds after which another process derives what a killed one left underived."""
-TOGETHER = 5000
-"""Trajectories whose ratings are sorted together."""
+TOGETHER, RATED_TOGETHER = 10_000, 2500
+"""Trajectories whose rows are sorted together, and whose ratings are."""
+PARTS = 64
+"""The most parts in which all are sorted, each of which is looked for among all."""
 MANY = 2000
 """From so many trajectories on, everything is computed anew."""
 NAMED = {"counting": MANY, "processing": 100, "measuring": 100}
@@ -58,13 +61,7 @@ def _count(connection: Any, trajectories: Collection[str] | None) -> None:
         _fill(connection, "counted", "counting", trajectories)
         return
     connection.execute("DELETE FROM counted")
-    ranges = connection.execute(f"""
-        SELECT min(id), max(id)
-        FROM (SELECT id, (row_number() OVER (ORDER BY id) - 1) // {TOGETHER} AS part FROM trajectories)
-        GROUP BY part ORDER BY part
-    """).fetchall()
-    for first, last in ranges:
-        within = f"trajectory_id BETWEEN {listed([first])} AND {listed([last])}"
+    for within in _parts(connection, RATED_TOGETHER):
         connection.execute(f"""
             INSERT INTO counted BY NAME
             SELECT r.*, c.* EXCLUDE (trajectory_id, ledger, line)
@@ -73,12 +70,15 @@ def _count(connection: Any, trajectories: Collection[str] | None) -> None:
                 USING (trajectory_id, ledger, line)
             ORDER BY r.trajectory_id
         """)
+        release(connection)
 
 
 def _fill(connection: Any, table: str, view: str, trajectories: Collection[str] | None) -> None:
     if trajectories is None or len(trajectories) >= MANY:
         connection.execute(f"DELETE FROM {table}")
-        connection.execute(f"INSERT INTO {table} FROM {view} ORDER BY trajectory_id")
+        for within in _parts(connection, TOGETHER):
+            connection.execute(f"INSERT INTO {table} FROM {view} WHERE {within} ORDER BY trajectory_id")
+            release(connection)
         return
     delete(connection, table, "trajectory_id", trajectories)
     insertion = f"INSERT INTO {table} FROM {view} WHERE trajectory_id {{}} ORDER BY trajectory_id"
@@ -86,6 +86,22 @@ def _fill(connection: Any, table: str, view: str, trajectories: Collection[str] 
         connection.execute(insertion.format(f"IN ({listed(sorted(trajectories))})"))
     else:
         execute(connection, insertion.format(AMONG), [texts(sorted(trajectories))])
+
+
+def _parts(connection: Any, together: int) -> list[str]:
+    """Conditions that each meet the rows of so many trajectories, and together all rows, in their order."""
+    firsts = connection.execute(f"""
+        SELECT min(id)
+        FROM (
+            SELECT id, (row_number() OVER (ORDER BY id) - 1)
+                // greatest({together}, ceil(count(*) OVER () / {PARTS})::BIGINT) AS part
+            FROM trajectories
+        ) GROUP BY part HAVING part > 0 ORDER BY part
+    """).fetchall()
+    ends = [listed(first) for first in firsts]
+    begin = ["true", *(f"trajectory_id >= {end}" for end in ends)]
+    end = [*(f"trajectory_id < {end}" for end in ends), "true"]
+    return [f"{first} AND {last}" for first, last in zip(begin, end, strict=True)]
 
 
 def _any_of_several(connection: Any, versions: Collection[_Version]) -> bool:

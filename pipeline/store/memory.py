@@ -81,6 +81,7 @@ def write_out(connection: duckdb.DuckDBPyConnection, copy: str, memory: str) -> 
     def run(most: str | None) -> None:
         bounded(connection, most)
         connection.execute(copy)
+        release(connection)
 
     within(memory, run)
 

@@ -71,6 +71,23 @@ def test_what_is_kept_equals_what_is_computed_after_every_change(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("together", "parts"), [(1, 64), (2, 64), (1, 2), (100, 64)])
+def test_what_is_sorted_in_parts_is_all_there_is_in_the_order_of_trajectories(
+    store: Store, together: int, parts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"MANY": 1, "TOGETHER": together, "RATED_TOGETHER": together, "PARTS": parts}.items():
+        monkeypatch.setattr(derived, name, value)
+    _rate(store, "ann", 4)
+    ingest.ingest(store, [ROOT / "data" / "cogym" / "simulated"], ReadOptions())
+    _assert_kept(store)
+    with store.reading() as connection:
+        for table in KEPT:
+            rows = connection.execute(f"SELECT trajectory_id FROM {table} ORDER BY rowid").fetchall()
+            assert rows == sorted(rows)
+            assert len(set(rows)) >= 3
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_versions_are_kept_as_they_are_computed_whatever_comes(store: Store, seed: int) -> None:
     """People and judges of several versions rate, fail and take back, in any order."""

@@ -63,6 +63,7 @@ def _apart(monkeypatch: pytest.MonkeyPatch, *, batch: int, most: int) -> None:
     monkeypatch.setattr(database, "RATINGS", most)
     monkeypatch.setattr(derived, "MANY", 3)
     monkeypatch.setattr(derived, "TOGETHER", 2)
+    monkeypatch.setattr(derived, "RATED_TOGETHER", 2)
 
 
 @pytest.mark.long
