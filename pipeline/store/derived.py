@@ -18,7 +18,7 @@ OVERDUE = 60.0
 """Seconds after which another process derives what a killed one left underived."""
 TOGETHER, RATED_TOGETHER = 10_000, 2500
 """Trajectories whose rows are sorted together, and whose ratings are."""
-PARTS = 64
+PARTS = 16
 """The most parts in which all are sorted, each of which is looked for among all."""
 MANY = 2000
 """From so many trajectories on, everything is computed anew."""

@@ -71,7 +71,7 @@ def test_what_is_kept_equals_what_is_computed_after_every_change(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("together", "parts"), [(1, 64), (2, 64), (1, 2), (100, 64)])
+@pytest.mark.parametrize(("together", "parts"), [(1, 16), (2, 16), (1, 2), (100, 16)])
 def test_what_is_sorted_in_parts_is_all_there_is_in_the_order_of_trajectories(
     store: Store, together: int, parts: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
