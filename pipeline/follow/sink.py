@@ -17,7 +17,7 @@ import duckdb
 
 from ...schemas import Quarantined, Trajectory
 from ..errors import WriteError
-from ..ingest.identity import settled
+from ..ingest.identity import Sessions, settled
 from ..ingest.measure import save
 from ..ingest.result import Ingested
 from ..ingest.sources import Source, keep, with_copy
@@ -196,10 +196,11 @@ class Sink:
         stored = dict(execute(connection, query, [texts(ids)]).fetchall())
         self.new = {key for key in ids if key not in stored}
         fresh = []
+        sessions = Sessions(self.store, connection)
         for key, (given, options) in changes.trajectories.items():
             # What this process wrote last and nobody touched since needs no comparison.
             mine = stored.get(key, "") == self._written.get(key) and merge.is_heard(given)
-            trajectory = given if mine else settled(self.store, connection, given, options, self.result)[1]
+            trajectory = given if mine else settled(sessions, given, options, self.result)[1]
             if trajectory is None:
                 self.result.unchanged += 1
                 continue

@@ -17,6 +17,8 @@ from .sources import Place
 
 BLOCK_EVENTS = 20_000
 """A block is full with so many events; a trajectory is never cut."""
+LAYERS = 16
+"""So many blocks are made side by side where logs tell of one session again and again, as it grew."""
 LOOSE_EVENTS = 2_000
 """With so many, trajectories become tables: as objects they take more memory."""
 _UNFIT = (ValueError, TypeError, OverflowError, RecursionError)
@@ -77,20 +79,42 @@ class Block:
 
 
 def blocks(readings: Iterable[Reading], references: Mapping[str, References]) -> Iterator[Block]:
-    """All that the readings hold, in their order."""
-    making = _Making(references)
+    """All that the readings hold, in their order but for what is told again: that comes behind all that was
+    told with it before."""
+    layers = [_Making(references)]
+    began: int | None = None
     source: int | None = None
     for reading in readings:
         source = reading.source
+        began = source if began is None else began
         for item in provenance.read(reading.place, reading.options, reading.span):
             if isinstance(item, Quarantined):
-                making.quarantined.append((item, reading.source))
+                layers[0].quarantined.append((item, reading.source))
                 continue
-            if making.meets(item) or making.events >= BLOCK_EVENTS:
-                yield making.block(source)
-                making = _Making(references)
-            making.add(item, reading.source)
-    yield making.block(source)
+            place = _behind(layers, item)
+            if place == LAYERS or sum(layer.events for layer in layers) >= BLOCK_EVENTS:
+                yield from _of(layers, began, source)
+                layers, began, place = [], source, 0
+            if place == len(layers):
+                layers.append(_Making(references))
+            layers[place].add(item, reading.source)
+    yield from _of(layers, began, source)
+
+
+def _behind(layers: Sequence[_Making], trajectory: Trajectory) -> int:
+    """The place behind the last layer that has to be stored before a trajectory."""
+    for place in range(len(layers), 0, -1):
+        if layers[place - 1].meets(trajectory):
+            return place
+    return 0
+
+
+def _of(layers: Sequence[_Making], began: int | None, source: int | None) -> Iterator[Block]:
+    """The block of each layer. Until the last one is stored, no source is read whole but those before the
+    first that has a part in them."""
+    for layer in layers[:-1]:
+        yield layer.block(began)
+    yield layers[-1].block(source)
 
 
 @dataclass
@@ -109,7 +133,7 @@ class _Making:
     events: int = 0
 
     def meets(self, trajectory: Trajectory) -> bool:
-        """Whether what is here has to be stored first, since it may be the same session.
+        """Whether what is here has to be stored before it, since it may be the same session.
 
         One that was heard and its folder may be one under ids that could not be the same.
         """

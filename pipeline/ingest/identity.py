@@ -2,24 +2,108 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 
 import duckdb
 
 from ...schemas import Trajectory, content_hash
-from ..store import Store, dictionaries, execute, rows
+from ..store import AMONG, Store, execute, rows, texts
 from ..store.columns import digest
 from ..systems import ReadOptions, merge
+from .blocks import Known
+from .measure import save
 from .result import Ingested
 
 SUFFIX = 7
 """Characters of what tells two trajectories of one id apart: a hyphen, then the beginning of a hash."""
 
 
+class Sessions:
+    """The trajectories of a store, with those that wait until several are stored at once."""
+
+    def __init__(self, store: Store, connection: duckdb.DuckDBPyConnection) -> None:
+        self.connection = connection
+        self._store = store
+        self._waiting: dict[str, Trajectory] = {}
+        self._stored: dict[str, Trajectory] = {}
+        self._known: dict[str, Known | None] = {}
+        """Of those that wait or were looked up; None where there is none."""
+
+    @property
+    def events(self) -> int:
+        """Of the trajectories that wait."""
+        return sum(len(one.events) for one in self._waiting.values())
+
+    def expect(self, ids: Iterable[str]) -> None:
+        """Look for some at once that will be asked for, as each look passes over the whole store; what was
+        looked up before is forgotten."""
+        self._known = {key: self._known[key] for key in self._waiting}
+        self._stored = {}
+        self._look_up({*ids} - {*self._waiting})
+
+    def known(self, key: str) -> Known | None:
+        """What the trajectory of an id is held against; None where there is none."""
+        if key not in self._known:
+            self._look_up({key})
+        return self._known[key]
+
+    def whole(self, key: str) -> Trajectory:
+        """The trajectory of an id that is `known`."""
+        return self._waiting.get(key) or self._stored[key]
+
+    def alike(self, given: Trajectory) -> Trajectory | None:
+        """One that is the same session, of which one was heard and one logged.
+
+        The id of a session without an opening query rests on when it began, by two clocks; that of one joined
+        late on when it was joined.
+        """
+        query = """
+            SELECT t.id FROM trajectories t
+            WHERE t.native_id = ? AND t.system = ?
+                AND (? OR EXISTS (SELECT 1 FROM outcomes o WHERE o.trajectory_id = t.id AND o.name = ?))
+        """
+        heard = merge.was_heard(given)
+        named = [given.native_id, given.system]
+        found = execute(self.connection, query, [*named, heard, merge.HEARD]).fetchall()
+        stored = [key for (key,) in found if key not in self._waiting]
+        waiting = [
+            one
+            for one in self._waiting.values()
+            if [one.native_id, one.system] == named and (heard or merge.was_heard(one))
+        ]
+        others = [*waiting, *(self._store.load(self.connection, stored) if stored else ())]
+        same = [one for one in others if merge.same_start(one, given) and merge.agree(one, given)]
+        return min(same, key=lambda one: (merge.apart(one, given), one.id), default=None)
+
+    def keep(self, trajectory: Trajectory) -> None:
+        """Have a trajectory wait, in place of what there is of its id."""
+        self._waiting[trajectory.id] = trajectory
+        times = [event.time for event in trajectory.events if event.time and not event.live_only]
+        condition, source = trajectory.condition, trajectory.source
+        self._known[trajectory.id] = Known(digest(trajectory), condition, source, bool(times))
+
+    def save(self) -> None:
+        """Store those that wait; the caller sees to what is derived from them."""
+        save(self._store, list(self._waiting.values()), self.connection, refresh=False)
+        self._waiting, self._stored, self._known = {}, {}, {}
+
+    def _look_up(self, ids: Collection[str]) -> None:
+        there = known_by_id(self.connection, ids)
+        self._known |= {key: there.get(key) for key in ids}
+        if there:
+            loaded = self._store.load(self.connection, list(there), states=True)
+            self._stored |= {one.id: one for one in loaded}
+
+
+def known_by_id(connection: duckdb.DuckDBPyConnection, ids: Iterable[str]) -> dict[str, Known]:
+    """Those of some trajectories that the store has, by id."""
+    query = f"SELECT id, digest, condition, source, started IS NOT NULL FROM trajectories WHERE id {AMONG}"
+    return {key: Known(*told) for key, *told in execute(connection, query, [texts(ids)]).fetchall()}
+
+
 def settled(
-    store: Store,
-    connection: duckdb.DuckDBPyConnection,
+    sessions: Sessions,
     trajectory: Trajectory,
     options: ReadOptions,
     result: Ingested,
@@ -33,30 +117,30 @@ def settled(
     hashes of the sources of this run by path.
     """
     while True:
-        head = dictionaries(connection, "SELECT * FROM trajectories WHERE id = ?", [trajectory.id])
-        if not head:
-            same = _same_session(store, connection, trajectory)
+        before = sessions.known(trajectory.id)
+        if before is None:
+            same = sessions.alike(trajectory)
             if same is None:
                 return trajectory.id, trajectory
-            trajectory = trajectory.model_copy(update={"id": same})
+            trajectory = trajectory.model_copy(update={"id": same.id})
             continue
-        if head[0]["digest"] == digest(trajectory):
-            if options.condition in (None, head[0]["condition"]):
+        if before.digest == digest(trajectory):
+            if options.condition in (None, before.condition):
                 return trajectory.id, None
-            if head[0]["started"] is None and _apart(connection, head[0]["source"], trajectory, contents):
+            if not before.timed and _apart(sessions.connection, before.source, trajectory, contents):
                 arm = content_hash(options.condition)[:6]
                 trajectory = trajectory.model_copy(update={"id": f"{trajectory.id.partition('-')[0]}-{arm}"})
                 continue
-        stored = store.load(connection, [trajectory.id])[0]
+        stored = sessions.whole(trajectory.id)
         if together := merge.settled(stored, trajectory):
-            return trajectory.id, None if digest(together) == head[0]["digest"] else together
+            return trajectory.id, None if digest(together) == before.digest else together
         old, new = rows.event_digests(stored.events), rows.event_digests(trajectory.events)
         if new == old[: len(new)] and len(new) < len(old):
             return trajectory.id, None
         if old == new[: len(old)]:
             updated = _updated(stored, trajectory, options)
-            same = head[0]["digest"] == digest(updated) and updated.condition == head[0]["condition"]
-            return trajectory.id, None if same else updated
+            same_again = before.digest == digest(updated) and updated.condition == before.condition
+            return trajectory.id, None if same_again else updated
         differs = next(i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b)
         shared = (
             f"same session as {stored.source} up to event {differs}, then another"
@@ -89,25 +173,6 @@ def content_of(connection: duckdb.DuckDBPyConnection, path: str, contents: Mappi
     query = "SELECT content_hash FROM sources WHERE path = ? ORDER BY ingested DESC LIMIT 1"
     noted = execute(connection, query, [path]).fetchall()
     return noted[0][0] if noted else contents.get(path)
-
-
-def _same_session(store: Store, connection: duckdb.DuckDBPyConnection, trajectory: Trajectory) -> str | None:
-    """The id of a stored trajectory that is the same session, of which one was heard and one logged.
-
-    The id of a session without an opening query rests on when it began, by two clocks; that of one joined
-    late on when it was joined.
-    """
-    query = """
-        SELECT t.id FROM trajectories t
-        WHERE t.native_id = ? AND t.system = ?
-            AND (? OR EXISTS (SELECT 1 FROM outcomes o WHERE o.trajectory_id = t.id AND o.name = ?))
-        ORDER BY t.id
-    """
-    given = [trajectory.native_id, trajectory.system, merge.was_heard(trajectory), merge.HEARD]
-    ids = [row[0] for row in execute(connection, query, given).fetchall()]
-    others = store.load(connection, ids) if ids else []
-    alike = [one for one in others if merge.same_start(one, trajectory) and merge.agree(one, trajectory)]
-    return min(alike, key=lambda one: merge.apart(one, trajectory)).id if alike else None
 
 
 def _updated(stored: Trajectory, read: Trajectory, options: ReadOptions) -> Trajectory:

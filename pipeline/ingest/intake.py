@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import duckdb
@@ -20,8 +20,8 @@ from ..systems import References, Span, merge
 from . import sources as provenance
 from .blocks import Block, Head, Known, Reading
 from .copies import copies
-from .identity import content_of, settled, with_suffixes
-from .measure import references, save, save_parcels
+from .identity import Sessions, content_of, known_by_id, settled, with_suffixes
+from .measure import references, save_parcels
 from .remarks import Remarks
 from .result import Ingested, Progress
 from .sources import Place, Source
@@ -34,6 +34,8 @@ FLUSH_BYTES = 100 * 1024 * 1024
 """Of all tables in a transaction for each row group: DuckDB holds one that is not full."""
 HELD_BYTES = 32 * 1024 * 1024
 """Of tables that wait in memory: more go into files."""
+LATE, LATE_EVENTS = 100, 20_000
+"""Trajectories, and events of them, that are held against stored ones at a time."""
 NAMED = 5
 """So many pairs of files that say the same are named."""
 
@@ -256,7 +258,7 @@ class Intake:
     def _save(self, connection: duckdb.DuckDBPyConnection) -> list[str]:
         """Store the blocks that wait; the ids of what is new or has grown."""
         heads = [head for block in self._blocks for head in block.heads]
-        stored, heard = _stored(connection, heads), _heard(connection, heads)
+        stored, heard = known_by_id(connection, [head.id for head in heads]), _heard(connection, heads)
         fresh: dict[str, Known] = {}
         clean: list[Parcel] = []
         late: list[_Late] = []
@@ -304,33 +306,33 @@ class Intake:
     def _save_late(self, connection: duckdb.DuckDBPyConnection, late: Sequence[_Late]) -> list[str]:
         """Store what may be known already, each against what the store has by then."""
         ids: list[str] = []
-        waiting: dict[str, Trajectory] = {}
-        held: set[str] = set()
         contents = self._contents() if late else {}
-        for one in late:
-            if one.head.native_id in waiting or one.head.id in held:
-                save(self.store, list(waiting.values()), connection, refresh=False)
-                waiting, held = {}, set()
-            expected = self._expected[one.head.source]
-            named = expected.suffixed.get(one.head.id, one.head.id)
-            read = one.trajectory.model_copy(update={"id": named})
-            options = expected.source.options
-            key, whole = settled(self.store, connection, read, options, self.result, contents)
-            expected.ids.append(key)
-            if whole is None:
-                self.result.unchanged += 1
-                continue
-            waiting[whole.native_id] = whole
-            held |= {one.head.id, key}
-            ids.append(whole.id)
-            if whole.id in self._taken:
-                for before in self.store.load(connection, [whole.id], states=True):
-                    self.result.remarks.drop(Remarks.of(before))
-            events = sum(not event.live_only for event in whole.events)
-            self._count(whole.id, one.head.source, events)
-            self.result.remarks.add(Remarks.of(whole))
-        save(self.store, list(waiting.values()), connection, refresh=False)
+        sessions = Sessions(self.store, connection)
+        for some in _few(late):
+            sessions.expect(map(self._named, some))
+            for one in some:
+                expected = self._expected[one.head.source]
+                read = one.trajectory.model_copy(update={"id": self._named(one)})
+                key, whole = settled(sessions, read, expected.source.options, self.result, contents)
+                expected.ids.append(key)
+                if whole is None:
+                    self.result.unchanged += 1
+                    continue
+                ids.append(whole.id)
+                if whole.id in self._taken:
+                    self.result.remarks.drop(Remarks.of(sessions.whole(whole.id)))
+                events = sum(not event.live_only for event in whole.events)
+                self._count(whole.id, one.head.source, events)
+                self.result.remarks.add(Remarks.of(whole))
+                sessions.keep(whole)
+            if sessions.events >= LATE_EVENTS:
+                sessions.save()
+        sessions.save()
         return ids
+
+    def _named(self, one: _Late) -> str:
+        """The id by which the store has it, where its source gave it before."""
+        return self._expected[one.head.source].suffixed.get(one.head.id, one.head.id)
 
     def _count(self, key: str, source: int, events: int) -> None:
         """Count a trajectory, which a record may have told of before in this run."""
@@ -352,11 +354,16 @@ def _release(connection: duckdb.DuckDBPyConnection, many: Iterable[_Expected]) -
             execute(connection, rule, [path, line])
 
 
-def _stored(connection: duckdb.DuckDBPyConnection, heads: Iterable[Head]) -> dict[str, Known]:
-    """Those of the trajectories that the store has, by id."""
-    query = f"SELECT id, digest, condition, source, started IS NOT NULL FROM trajectories WHERE id {AMONG}"
-    rows = execute(connection, query, [texts(head.id for head in heads)]).fetchall()
-    return {key: Known(*known) for key, *known in rows}
+def _few(late: Iterable[_Late]) -> Iterator[list[_Late]]:
+    """Some at a time: what they are held against is in memory."""
+    some: list[_Late] = []
+    for one in late:
+        some.append(one)
+        if len(some) == LATE or sum(each.head.events for each in some) >= LATE_EVENTS:
+            yield some
+            some = []
+    if some:
+        yield some
 
 
 def _heard(connection: duckdb.DuckDBPyConnection, heads: Collection[Head]) -> set[str]:
