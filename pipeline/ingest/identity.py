@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 
@@ -155,9 +156,13 @@ def settled(
 
 
 def with_suffixes(ids: Collection[str]) -> dict[str, str]:
-    """Id as it is read -> the one with a suffix, of those that a source gave, where it did not give both."""
-    named = {key[:-SUFFIX]: key for key in ids if key[-SUFFIX:].startswith("-")}
-    return {key: suffixed for key, suffixed in named.items() if key not in ids}
+    """Id as it is read -> the one with a suffix, of those that a source gave, where it gave no other."""
+    read = Counter(_as_read(key) for key in ids)
+    return {_as_read(key): key for key in ids if key != _as_read(key) and read[_as_read(key)] == 1}
+
+
+def _as_read(key: str) -> str:
+    return key[:-SUFFIX] if key[-SUFFIX:].startswith("-") else key
 
 
 def _apart(

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from coaudit.pipeline.ingest.forgetting import forget
+from coaudit.pipeline.ingest.identity import with_suffixes
 from coaudit.pipeline.ingest.rebuild import rebuild
 from coaudit.pipeline.store import Store
 from tests.pipeline.follow.emulator import AGENT, USER, Env
@@ -286,3 +287,10 @@ def test_what_two_runs_say_alike_stays_each_ones_own_whatever_becomes_of_them(
     assert by_id() == {key: said for key, said in mended.items() if said == "three"}
     assert len(forget(store, str(second)).trajectories) == 2
     assert by_id() == {}
+
+
+def test_an_id_stands_for_one_with_a_suffix_only_where_its_source_gave_no_other() -> None:
+    """Of two, which one it stood for hung on the order of a set: a rebuild gave other trajectories each time."""
+    assert with_suffixes({"a-123456", "b", "c-123456", "c", "d-1", "e-000001", "e-000002"}) == {
+        "a": "a-123456"
+    }
