@@ -6,14 +6,15 @@
 Each load is ingested by processes of its own, in turn with its yardstick: DuckDB's `read_json_auto` into a
 table for JSON Lines, Python's JSON parser (pydantic-core's, which only parses) for Co-Gym folders, and with
 `--scout` Inspect Scout, in an environment of its own whose Python is named, for sessions a line each. The
-ratio is yardstick / ours by wall time: 1 is as fast. Then the same load again, and grown by a tenth. CPU
-seconds and memory are those of all processes together, imports included; the machine's other work spoils
-times, not ratios of runs side by side.
+ratio is yardstick / ours by wall time: 1 is as fast. One load tells of each session again and again, as it
+grew. Then the same load again, and grown by a tenth. CPU seconds and memory are those of all processes
+together, imports included; the machine's other work spoils times, not ratios of runs side by side.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import platform
@@ -77,6 +78,8 @@ asyncio.run(main())
 """
 """One transcript a session, its events as messages."""
 ROUNDS = 3
+VERSIONS = 8
+"""So often a log that grows tells of each session."""
 
 
 def ingest(source: Path, mapping: str, workspace: Path) -> Run:
@@ -98,9 +101,9 @@ def compared(
         ours.append(ingest(source, mapping, workspace))
         theirs.append(Run(yardstick, place / f"{name}-{turn}.duckdb", source))
         again.append(ingest(source, mapping, workspace))
-        if scout and mapping == "bench_sessions":
+        if scout and name == "sessions":
             scouts.append(Run(SCOUT, place / f"{name}-{turn}-scout", source, python=scout))
-        if mapping == "bench_sessions":
+        if name == "sessions":
             with source.open("ab") as log, source.with_suffix(".more").open("rb") as more:
                 shutil.copyfileobj(more, log)
             grown.append(ingest(source, mapping, workspace))
@@ -134,10 +137,23 @@ def loads(options: argparse.Namespace, folder: Path) -> Iterable[tuple[str, Path
             given = ["--sessions", str(count), "--format", form, "--out", str(target), "--seed", str(count)]
             subprocess.run([sys.executable, str(options.generator), *given], check=True, capture_output=True)
         yield form, path, f"bench_{form}", DUCKDB
+    yield "growing", _grown(folder / "sessions.jsonl", options.sessions // VERSIONS), "bench_sessions", DUCKDB
     path = folder / "cogym"
     coaudit = [sys.executable, "-P", "-m", "coaudit.pipeline", "generate", str(path)]
     subprocess.run([*coaudit, "--sessions", str(options.folders)], check=True, capture_output=True)
     yield "folders", path, "", PARSER
+
+
+def _grown(sessions: Path, count: int) -> Path:
+    """A log that tells of each of some sessions again and again, as it grew."""
+    path = sessions.with_name("growing.jsonl")
+    with sessions.open() as whole, path.open("w") as log:
+        for session in map(json.loads, itertools.islice(whole, count)):
+            events = session["events"]
+            for version in range(1, VERSIONS + 1):
+                told = session | {"events": events[: max(1, len(events) * version // VERSIONS)]}
+                log.write(json.dumps(told) + "\n")
+    return path
 
 
 def main() -> None:
