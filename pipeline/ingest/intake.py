@@ -261,7 +261,7 @@ class Intake:
         stored, heard = known_by_id(connection, [head.id for head in heads]), _heard(connection, heads)
         fresh: dict[str, Known] = {}
         clean: list[Parcel] = []
-        late: list[_Late] = []
+        late: list[tuple[Parcel, dict[str, Head]]] = []
         blocks, self._blocks = self._blocks, []
         self._sizes.clear()
         for block in blocks:
@@ -291,22 +291,22 @@ class Intake:
             if not (out or again):
                 self.result.remarks.add(block.remarks)
             elif len(out) < len(block.heads):
-                ids = [head.id for head in block.heads if head.id not in out]
-                for one in trajectories(block.parcel.tables(), ids):
-                    if one.id in again:
-                        late.append(_Late(one, again[one.id]))
-                    else:
-                        self.result.remarks.take(one)
+                ids = [head.id for head in block.heads if head.id not in out and head.id not in again]
+                for one in trajectories(block.parcel.tables(), ids) if ids else ():
+                    self.result.remarks.take(one)
+                if again:
+                    late.append((block.parcel.apart(), again))
             clean.append(block.parcel.without(out | set(again)))
         save_parcels(self.store, connection, clean)
+        ids = [*fresh, *self._save_late(connection, _one_by_one(late))] if late else list(fresh)
         for parcel in clean:
             parcel.remove()
-        return [*fresh, *self._save_late(connection, late)]
+        return ids
 
-    def _save_late(self, connection: duckdb.DuckDBPyConnection, late: Sequence[_Late]) -> list[str]:
+    def _save_late(self, connection: duckdb.DuckDBPyConnection, late: Iterable[_Late]) -> list[str]:
         """Store what may be known already, each against what the store has by then."""
         ids: list[str] = []
-        contents = self._contents() if late else {}
+        contents = self._contents()
         sessions = Sessions(self.store, connection)
         for some in _few(late):
             sessions.expect(map(self._named, some))
@@ -352,6 +352,13 @@ def _release(connection: duckdb.DuckDBPyConnection, many: Iterable[_Expected]) -
         if line:
             rule = "DELETE FROM quarantine WHERE read_from = ? AND (line IS NULL OR line >= ?)"
             execute(connection, rule, [path, line])
+
+
+def _one_by_one(late: Iterable[tuple[Parcel, Mapping[str, Head]]]) -> Iterator[_Late]:
+    """The trajectories of parcels that have these heads; those of one parcel at a time are in memory."""
+    for parcel, heads in late:
+        for one in trajectories(parcel.tables(), list(heads)):
+            yield _Late(one, heads[one.id])
 
 
 def _few(late: Iterable[_Late]) -> Iterator[list[_Late]]:

@@ -62,6 +62,10 @@ class Parcel:
         """The same less what there is of some trajectories."""
         return replace(self, _left_out=self._left_out.union(ids)) if ids else self
 
+    def apart(self) -> Parcel:
+        """The same, to be looked at after this one was `taken`, until it is removed."""
+        return replace(self, _held=None if self._held is None else dict(self._held))
+
     @without_pandas()
     def set_aside(self, folder: Path) -> Parcel:
         """The same in a new file of a folder; as it is where that has no room for it."""
