@@ -46,6 +46,8 @@ class Known:
     source: str
     """Where it was read."""
     timed: bool
+    events: int
+    """Logged ones."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +59,6 @@ class Head:
     heard: bool
     source: int
     known: Known
-    events: int
-    """Logged ones."""
 
 
 @dataclass(frozen=True)
@@ -111,10 +111,13 @@ def _behind(layers: Sequence[_Making], trajectory: Trajectory) -> int:
 
 def _of(layers: Sequence[_Making], began: int | None, source: int | None) -> Iterator[Block]:
     """The block of each layer. Until the last one is stored, no source is read whole but those before the
-    first that has a part in them."""
-    for layer in layers[:-1]:
-        yield layer.block(began)
-    yield layers[-1].block(source)
+    first that has a part in them, and what is wrong with the others is not to be said yet."""
+    *before, last = layers
+    for layer in before:
+        block = layer.block(began)
+        last.quarantined += block.quarantined
+        yield replace(block, quarantined=())
+    yield last.block(source)
 
 
 @dataclass
@@ -151,9 +154,9 @@ class _Making:
             self._refuse(trajectory, source, error)
             return
         self.loose.append((trajectory, measures, source))
-        known = Known(row["digest"], row["condition"], row["source"], row["started"] is not None)
-        heard = merge.was_heard(trajectory)
-        head = Head(row["id"], row["native_id"], heard, source, known, row["n_events"])
+        timed = row["started"] is not None
+        known = Known(row["digest"], row["condition"], row["source"], timed, row["n_events"])
+        head = Head(row["id"], row["native_id"], merge.was_heard(trajectory), source, known)
         self.heads[head.id] = head
         self.names.setdefault(head.native_id, []).append(head)
         self.events += len(trajectory.events)

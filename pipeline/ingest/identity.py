@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 import duckdb
@@ -12,12 +12,16 @@ from ...schemas import Trajectory, content_hash
 from ..store import AMONG, Store, execute, rows, texts
 from ..store.columns import digest
 from ..systems import ReadOptions, merge
+from ..units import columns
 from .blocks import Known
 from .measure import save
 from .result import Ingested
 
 SUFFIX = 7
 """Characters of what tells two trajectories of one id apart: a hyphen, then the beginning of a hash."""
+
+LATE_EVENTS = 20_000
+"""Of trajectories that are in memory to be held against others, or to be stored with them."""
 
 
 class Sessions:
@@ -30,28 +34,37 @@ class Sessions:
         self._stored: dict[str, Trajectory] = {}
         self._known: dict[str, Known | None] = {}
         """Of those that wait or were looked up; None where there is none."""
+        self._ahead: list[str] = []
+        """The stored ones that will be asked for and are not in memory yet."""
 
     @property
     def events(self) -> int:
         """Of the trajectories that wait."""
         return sum(len(one.events) for one in self._waiting.values())
 
-    def expect(self, ids: Iterable[str]) -> None:
-        """Look for some at once that will be asked for, as each look passes over the whole store; what was
-        looked up before is forgotten."""
+    def expect(self, ids: Sequence[str]) -> None:
+        """Look for some at once that will be asked for in this order, as each look passes over the whole
+        store; what was looked up before is forgotten."""
         self._known = {key: self._known[key] for key in self._waiting}
-        self._stored = {}
-        self._look_up({*ids} - {*self._waiting})
+        self._look_up([key for key in ids if key not in self._waiting])
+        there = dict.fromkeys(key for key in ids if self._known[key] and key not in self._waiting)
+        self._ahead, self._stored = list(there), {}
 
     def known(self, key: str) -> Known | None:
         """What the trajectory of an id is held against; None where there is none."""
         if key not in self._known:
-            self._look_up({key})
+            self._look_up([key])
         return self._known[key]
 
-    def whole(self, key: str) -> Trajectory:
-        """The trajectory of an id that is `known`."""
-        return self._waiting.get(key) or self._stored[key]
+    def whole(self, key: str, *, states: bool = False) -> Trajectory:
+        """The trajectory of an id that is `known`; one that is stored without its states, unless they are
+        wanted."""
+        if key in self._waiting:
+            return self._waiting[key]
+        if key in self._ahead:
+            self._stored = {one.id: one for one in self._load(self._next(key))}
+        one = self._stored.get(key) or self._load([key])[0]
+        return self._load([key], states=True)[0] if states and any(columns(one).states) else one
 
     def alike(self, given: Trajectory) -> Trajectory | None:
         """One that is the same session, of which one was heard and one logged.
@@ -73,7 +86,7 @@ class Sessions:
             for one in self._waiting.values()
             if [one.native_id, one.system] == named and (heard or merge.was_heard(one))
         ]
-        others = [*waiting, *(self._store.load(self.connection, stored) if stored else ())]
+        others = [*waiting, *(self._load(stored) if stored else ())]
         same = [one for one in others if merge.same_start(one, given) and merge.agree(one, given)]
         return min(same, key=lambda one: (merge.apart(one, given), one.id), default=None)
 
@@ -82,24 +95,41 @@ class Sessions:
         self._waiting[trajectory.id] = trajectory
         times = [event.time for event in trajectory.events if event.time and not event.live_only]
         condition, source = trajectory.condition, trajectory.source
-        self._known[trajectory.id] = Known(digest(trajectory), condition, source, bool(times))
+        events = sum(not event.live_only for event in trajectory.events)
+        self._known[trajectory.id] = Known(digest(trajectory), condition, source, bool(times), events)
 
     def save(self) -> None:
         """Store those that wait; the caller sees to what is derived from them."""
         save(self._store, list(self._waiting.values()), self.connection, refresh=False)
-        self._waiting, self._stored, self._known = {}, {}, {}
+        self._waiting, self._stored, self._known, self._ahead = {}, {}, {}, []
 
-    def _look_up(self, ids: Collection[str]) -> None:
+    def _look_up(self, ids: Sequence[str]) -> None:
         there = known_by_id(self.connection, ids)
         self._known |= {key: there.get(key) for key in ids}
-        if there:
-            loaded = self._store.load(self.connection, list(there), states=True)
-            self._stored |= {one.id: one for one in loaded}
+
+    def _next(self, key: str) -> list[str]:
+        """One that is ahead, and those behind it, as long as they are few events."""
+        self._ahead = self._ahead[self._ahead.index(key) :]
+        some = [self._ahead.pop(0)]
+        events = self._events(key)
+        while self._ahead and (events := events + self._events(self._ahead[0])) <= LATE_EVENTS:
+            some.append(self._ahead.pop(0))
+        return some
+
+    def _events(self, key: str) -> int:
+        known = self._known[key]
+        return known.events if known else 0
+
+    def _load(self, ids: Sequence[str], *, states: bool = False) -> list[Trajectory]:
+        return self._store.load(self.connection, ids, states=states)
 
 
 def known_by_id(connection: duckdb.DuckDBPyConnection, ids: Iterable[str]) -> dict[str, Known]:
     """Those of some trajectories that the store has, by id."""
-    query = f"SELECT id, digest, condition, source, started IS NOT NULL FROM trajectories WHERE id {AMONG}"
+    query = f"""
+        SELECT id, digest, condition, source, started IS NOT NULL, n_events
+        FROM trajectories WHERE id {AMONG}
+    """
     return {key: Known(*told) for key, *told in execute(connection, query, [texts(ids)]).fetchall()}
 
 

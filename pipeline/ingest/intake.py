@@ -20,7 +20,7 @@ from ..systems import References, Span, merge
 from . import sources as provenance
 from .blocks import Block, Head, Known, Reading
 from .copies import copies
-from .identity import Sessions, content_of, known_by_id, settled, with_suffixes
+from .identity import LATE_EVENTS, Sessions, content_of, known_by_id, settled, with_suffixes
 from .measure import references, save_parcels
 from .remarks import Remarks
 from .result import Ingested, Progress
@@ -34,8 +34,8 @@ FLUSH_BYTES = 100 * 1024 * 1024
 """Of all tables in a transaction for each row group: DuckDB holds one that is not full."""
 HELD_BYTES = 32 * 1024 * 1024
 """Of tables that wait in memory: more go into files."""
-LATE, LATE_EVENTS = 100, 20_000
-"""Trajectories, and events of them, that are held against stored ones at a time."""
+LATE = 100
+"""Trajectories that are held against stored ones at a time."""
 NAMED = 5
 """So many pairs of files that say the same are named."""
 
@@ -286,7 +286,7 @@ class Intake:
                 else:
                     fresh[head.id] = known
                     expected.ids.append(head.id)
-                    self._count(head.id, head.source, head.events)
+                    self._count(head.id, head.source, head.known.events)
                 self._told_by[head.id] = head.source
             if not (out or again):
                 self.result.remarks.add(block.remarks)
@@ -309,7 +309,7 @@ class Intake:
         contents = self._contents()
         sessions = Sessions(self.store, connection)
         for some in _few(late):
-            sessions.expect(map(self._named, some))
+            sessions.expect([self._named(one) for one in some])
             for one in some:
                 expected = self._expected[one.head.source]
                 read = one.trajectory.model_copy(update={"id": self._named(one)})
@@ -320,7 +320,7 @@ class Intake:
                     continue
                 ids.append(whole.id)
                 if whole.id in self._taken:
-                    self.result.remarks.drop(Remarks.of(sessions.whole(whole.id)))
+                    self.result.remarks.drop(Remarks.of(sessions.whole(whole.id, states=True)))
                 events = sum(not event.live_only for event in whole.events)
                 self._count(whole.id, one.head.source, events)
                 self.result.remarks.add(Remarks.of(whole))
@@ -366,7 +366,7 @@ def _few(late: Iterable[_Late]) -> Iterator[list[_Late]]:
     some: list[_Late] = []
     for one in late:
         some.append(one)
-        if len(some) == LATE or sum(each.head.events for each in some) >= LATE_EVENTS:
+        if len(some) == LATE or sum(each.head.known.events for each in some) >= LATE_EVENTS:
             yield some
             some = []
     if some:

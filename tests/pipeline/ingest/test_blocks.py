@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from coaudit.pipeline.ingest import blocks as making
-from coaudit.pipeline.ingest import intake
+from coaudit.pipeline.ingest import identity, intake
 from coaudit.pipeline.ingest.blocks import Block, Reading, blocks
 from coaudit.pipeline.ingest.sources import Place
 from coaudit.pipeline.store import Store
@@ -33,7 +33,7 @@ def read(folder: Path, *files: Sequence[str]) -> list[Block]:
 
 def told(block: Block) -> list[tuple[str, int]]:
     """Its sessions with their events."""
-    return [(head.native_id, head.events) for head in block.heads]
+    return [(head.native_id, head.known.events) for head in block.heads]
 
 
 def test_sessions_that_grow_side_by_side_make_a_block_a_version(tmp_path: Path) -> None:
@@ -63,6 +63,48 @@ def test_no_source_counts_as_read_while_what_it_told_again_waits(tmp_path: Path)
     assert [block.source for block in some] == [0, 3]
 
 
+@pytest.mark.parametrize("most", [1, 3, 1000])
+def test_what_is_wrong_with_a_source_is_kept_wherever_a_transaction_ends(
+    tmp_path: Path, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lines of a later source came with the first versions, before that source had its turn: they were
+    taken out again."""
+    monkeypatch.setattr(intake, "FLUSH_ROWS", most)
+    for name, lines in {
+        "a": [call(1, 3), call(1, 4)],
+        "b": [call(2, 3), "{broken", call(2, 5), '{"call": "x", "turns": 3}'],
+        "c": [call(3), '{"cut'],
+    }.items():
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
+    store = made(tmp_path / "workspace")
+    done = take(store, *(tmp_path / f"{name}.jsonl" for name in "abc"), map=MAPPING, system="mapped")
+    wrong = [(Path(row["source"]).name, row["line"]) for row in contents(store)["quarantine"]]
+    assert sorted(wrong) == [("b.jsonl", 2), ("b.jsonl", 4), ("c.jsonl", 2)]
+    assert len(done.quarantined) == 3
+
+
+def test_what_stored_sessions_are_held_against_is_few_of_them_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However short the logs that tell of them: a hundred of 4,000 events took a gigabyte."""
+    store = made(tmp_path / "workspace")
+    (tmp_path / "long.jsonl").write_text("\n".join(call(number, 50) for number in range(30)) + "\n")
+    (tmp_path / "short.jsonl").write_text("\n".join(call(number, 2) for number in range(30)) + "\n")
+    take(store, tmp_path / "long.jsonl", map=MAPPING, system="mapped")
+    looks = []
+    load = Store.load
+
+    def counted(self: Store, connection: Any, ids: Sequence[str], **more: Any) -> Any:
+        looks.append(len(ids))
+        return load(self, connection, ids, **more)
+
+    monkeypatch.setattr(Store, "load", counted)
+    monkeypatch.setattr(identity, "LATE_EVENTS", 500)
+    done = take(store, tmp_path / "short.jsonl", map=MAPPING, system="mapped")
+    assert (done.trajectories, done.unchanged) == (0, 30)
+    assert looks == [10, 10, 10]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_growing_sessions_are_stored_as_one_after_the_other(
@@ -81,6 +123,7 @@ def test_growing_sessions_are_stored_as_one_after_the_other(
         monkeypatch.setattr(making, "LAYERS", layers)
         monkeypatch.setattr(intake, "LATE", late)
         monkeypatch.setattr(intake, "LATE_EVENTS", events)
+        monkeypatch.setattr(identity, "LATE_EVENTS", events)
         store = made(tmp_path / f"workspace-{number}")
         done = take(store, log, map=MAPPING, system="mapped")
         told = {"said": [done.trajectories, done.again, done.unchanged, done.events, sorted(done.notes)]}
