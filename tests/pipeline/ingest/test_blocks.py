@@ -70,14 +70,15 @@ def test_what_is_wrong_with_a_source_is_kept_wherever_a_transaction_ends(
     """The lines of a later source came with the first versions, before that source had its turn: they were
     taken out again."""
     monkeypatch.setattr(intake, "FLUSH_ROWS", most)
+    (folder := tmp_path / "logs").mkdir()
     for name, lines in {
         "a": [call(1, 3), call(1, 4)],
         "b": [call(2, 3), "{broken", call(2, 5), '{"call": "x", "turns": 3}'],
         "c": [call(3), '{"cut'],
     }.items():
-        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
+        (folder / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
     store = made(tmp_path / "workspace")
-    done = take(store, *(tmp_path / f"{name}.jsonl" for name in "abc"), map=MAPPING, system="mapped")
+    done = take(store, folder, map=MAPPING, system="mapped")
     wrong = [(Path(row["source"]).name, row["line"]) for row in contents(store)["quarantine"]]
     assert sorted(wrong) == [("b.jsonl", 2), ("b.jsonl", 4), ("c.jsonl", 2)]
     assert len(done.quarantined) == 3
