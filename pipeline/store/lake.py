@@ -9,7 +9,6 @@ another and has it named instead.
 
 from __future__ import annotations
 
-import re
 import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
@@ -111,7 +110,7 @@ class Lake:
         else:
             self._name(connection, schema)
         for statement in statements:
-            connection.execute(_OF_A_FILE.sub("", statement))
+            connection.execute(statement)
         _have_statistics(connection)
 
     @contextmanager
@@ -217,8 +216,6 @@ class Lake:
             execute(connection, f"INSERT INTO {NAMES} VALUES (?, ?)", pair)
 
 
-_OF_A_FILE = re.compile(r" USING COMPRESSION \w+")
-"""What the tables' statements say that a lake, whose files are Parquet, sees to itself."""
 _SCATTERED = """
     SELECT s.schema_name, t.table_name
     FROM __ducklake_metadata_lake.ducklake_data_file f

@@ -12,11 +12,10 @@ CREATE TABLE IF NOT EXISTS participants (
     trajectory_id VARCHAR, name VARCHAR, kind VARCHAR, model VARCHAR, simulated BOOLEAN,
     prompt_tokens BIGINT, completion_tokens BIGINT
 );
--- Of texts, the compression that looks for ones that are alike would hold a copy of each meanwhile.
 CREATE TABLE IF NOT EXISTS events (
     trajectory_id VARCHAR, seq INTEGER, sub INTEGER, live_only BOOLEAN, time VARCHAR, actor VARCHAR,
-    kind VARCHAR, text VARCHAR USING COMPRESSION fsst, action VARCHAR, arguments VARCHAR, raw VARCHAR,
-    status VARCHAR, error VARCHAR, states VARCHAR, notices VARCHAR
+    kind VARCHAR, text VARCHAR, action VARCHAR, arguments VARCHAR, raw VARCHAR, status VARCHAR,
+    error VARCHAR, states VARCHAR, notices VARCHAR
 );
 CREATE TABLE IF NOT EXISTS states (hash VARCHAR, content VARCHAR);
 CREATE TABLE IF NOT EXISTS outcomes (
