@@ -19,7 +19,6 @@ from .result import Ingested
 
 SUFFIX = 7
 """Characters of what tells two trajectories of one id apart: a hyphen, then the beginning of a hash."""
-
 LATE_EVENTS = 20_000
 """Of trajectories that are in memory to be held against others, or to be stored with them."""
 

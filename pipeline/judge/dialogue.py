@@ -56,19 +56,26 @@ ANSWERED = """
 
 def judge_dialogue(store: Store, scope: Scope, many: Sequence[Rules], say: Say) -> Summary:
     """Rate with the rules of each codebook."""
-    import pyarrow as pa
-
     summary = Summary()
     with turn(store, NAME, summary, say) as ledger, tempfile.TemporaryDirectory(prefix="coaudit-") as folder:
         for rules in many:
             said = Path(folder) / f"{rules.codebook.name}.parquet"
             summary.already += _write(store, scope.less(summary.rated), rules.codebook, said)
+            if not said.exists():
+                continue
             for lines, rated in _rated(rules, _read(said)):
                 ledger.write_text(lines)
                 ledger.flush()
                 summary.rated += rated
-            pa.default_memory_pool().release_unused()
+            _release()
     return summary
+
+
+def _release() -> None:
+    """Give back the memory of what was rated, which Arrow keeps."""
+    import pyarrow as pa
+
+    pa.default_memory_pool().release_unused()
 
 
 def _rated(rules: Rules, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[memoryview, int]]:
@@ -113,8 +120,6 @@ def _read(said: Path) -> Iterator[pa.RecordBatch]:
     """The file's units, some at a time."""
     from pyarrow import parquet
 
-    if not said.exists():
-        return
     with parquet.ParquetFile(said) as file:
         for batch in file.iter_batches(AT_ONCE):
             yield from _parts(batch)

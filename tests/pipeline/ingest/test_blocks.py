@@ -36,6 +36,19 @@ def told(block: Block) -> list[tuple[str, int]]:
     return [(head.native_id, head.known.events) for head in block.heads]
 
 
+def _looks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many trajectories each look at the store loads from now on."""
+    looks: list[int] = []
+    load = Store.load
+
+    def counted(self: Store, connection: Any, ids: Sequence[str], **more: Any) -> Any:
+        looks.append(len(ids))
+        return load(self, connection, ids, **more)
+
+    monkeypatch.setattr(Store, "load", counted)
+    return looks
+
+
 def test_sessions_that_grow_side_by_side_make_a_block_a_version(tmp_path: Path) -> None:
     lines = [call(number, turns) for number in range(50) for turns in (1, 2, 3)]
     made_of = read(tmp_path, lines)
@@ -92,14 +105,7 @@ def test_what_stored_sessions_are_held_against_is_few_of_them_at_a_time(
     (tmp_path / "long.jsonl").write_text("\n".join(call(number, 50) for number in range(30)) + "\n")
     (tmp_path / "short.jsonl").write_text("\n".join(call(number, 2) for number in range(30)) + "\n")
     take(store, tmp_path / "long.jsonl", map=MAPPING, system="mapped")
-    looks = []
-    load = Store.load
-
-    def counted(self: Store, connection: Any, ids: Sequence[str], **more: Any) -> Any:
-        looks.append(len(ids))
-        return load(self, connection, ids, **more)
-
-    monkeypatch.setattr(Store, "load", counted)
+    looks = _looks(monkeypatch)
     monkeypatch.setattr(identity, "LATE_EVENTS", 500)
     done = take(store, tmp_path / "short.jsonl", map=MAPPING, system="mapped")
     assert (done.trajectories, done.unchanged) == (0, 30)
@@ -138,14 +144,7 @@ def test_sessions_that_have_grown_are_looked_for_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each look passes over the whole store: one for each took a minute for two thousand sessions."""
-    looks = []
-    load = Store.load
-
-    def counted(self: Store, connection: Any, ids: Sequence[str], **more: Any) -> Any:
-        looks.append(len(ids))
-        return load(self, connection, ids, **more)
-
-    monkeypatch.setattr(Store, "load", counted)
+    looks = _looks(monkeypatch)
     store = made(tmp_path / "workspace")
     lines = [call(number, turns) for number in range(300) for turns in (1, 2, 4)]
     (tmp_path / "calls.jsonl").write_text("\n".join(lines) + "\n")
