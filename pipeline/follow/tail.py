@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from ..ingest import sources as sources_module
 from ..ingest.sources import Place, Source
 from ..store import ledger
 from ..systems import ReadOptions, registry
+from ..systems.base import walk
 from .sink import Sink
 
 STILL = 2.0
@@ -149,17 +150,7 @@ class Tail:
 def _signature(path: Path) -> Signature:
     return tuple(
         (str(file), state.st_size, state.st_mtime_ns, state.st_ino)
-        for file in _files(path)
+        for file in walk(path)
+        if not file.is_dir() and (file == path or not file.is_symlink())
         for state in (os.stat(file),)
     )
-
-
-def _files(path: Path) -> Iterator[Path]:
-    if path.is_file():
-        yield path
-        return
-    for folder, folders, names in os.walk(path):
-        folders.sort()
-        for name in sorted(names):
-            if not (Path(folder) / name).is_symlink():
-                yield Path(folder) / name

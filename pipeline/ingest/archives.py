@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import lzma
 import os
 import shutil
@@ -16,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...schemas import Quarantined
+from ..systems.base import walk
 
 MAX_BYTES = 64 * 2**30
 """What an archive may hold, unpacked, wherever there is room for it."""
@@ -53,12 +55,8 @@ def is_packed(path: Path) -> bool:
 
 def archives_below(folder: Path) -> list[Path]:
     """The archives in a folder and those below it, in order; links are not followed."""
-    inside: list[Path] = []
-    for place, folders, files in os.walk(folder):
-        folders.sort()
-        named = [Path(place, name) for name in sorted(files) if name.lower().endswith(SUFFIXES)]
-        inside += [path for path in named if is_archive(path) and not path.is_symlink()]
-    return inside
+    below = itertools.islice(walk(folder), 1, None)
+    return [path for path in below if is_archive(path) and not path.is_symlink()]
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, TypeVar
@@ -178,13 +179,13 @@ def sheltered(items: Iterable[Item], source: str, line: int | None = None) -> It
 def walk(root: Path) -> Iterator[Path]:
     """`root` itself, then all below it in sorted order; links to folders are not followed."""
     yield root
-    if not root.is_dir():
-        return
-    for folder, folders, files in os.walk(root):
-        folders.sort()
-        at = Path(folder)
-        for name in [*folders, *sorted(files)]:
-            yield at / name
+    waiting = [root] if root.is_dir() else []
+    while waiting:  # os.walk calls itself for each level before Python 3.12
+        at = waiting.pop()
+        with suppress(OSError), os.scandir(at) as entries:
+            inside = sorted((not entry.is_dir(), entry.name, entry.is_symlink()) for entry in entries)
+            yield from (at / name for _, name, _ in inside)
+            waiting += [at / name for is_file, name, is_link in reversed(inside) if not (is_file or is_link)]
 
 
 def folder_of(path: Path) -> Path:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import inspect
 import io
 import json
 import shutil
+import sys
 import tarfile
 import zipfile
 from collections import namedtuple
@@ -14,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from coaudit.pipeline.ingest.archives import unpacked
+from coaudit.pipeline.ingest.archives import archives_below, unpacked
 from coaudit.pipeline.ingest.run import preview
 from coaudit.pipeline.systems import ReadOptions
 from tests.conftest import Coaudit
@@ -47,6 +49,19 @@ def taped(path: Path, members: list[tuple[str, str]]) -> Path:
             info.size = len(content)
             archive.addfile(info, io.BytesIO(content.encode()))
     return path
+
+
+def test_no_folder_is_too_deep_to_find_an_archive_in(tmp_path: Path) -> None:
+    deep = tmp_path.joinpath(*["d"] * 400)
+    deep.mkdir(parents=True)
+    (tmp_path / "link").symlink_to(deep)
+    path = zipped(deep / "logs.zip", [("first", "1")])
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(len(inspect.stack(0)) + 200)
+    try:
+        assert archives_below(tmp_path) == [path]
+    finally:
+        sys.setrecursionlimit(limit)
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
