@@ -259,7 +259,7 @@ def test_the_oldest_and_the_newest_duckdb_that_are_admitted_make_one_kind_of_fil
     (kind,) = rows(
         store, "SELECT tags['storage_version'] AS of FROM duckdb_databases() WHERE path IS NOT NULL"
     )
-    assert kind == {"of": "v1.0.0+"}
+    assert kind == {"of": "v1.3.0+"}
 
 
 def test_a_source_ledger_of_a_newer_coaudit_is_refused_by_line(store: Store) -> None:
