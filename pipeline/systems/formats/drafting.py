@@ -315,6 +315,9 @@ def _events(seen: Survey, made: Guess) -> Iterator[str]:
         yield "[turns.fields]    # role = what they said, in this order"
         for role, path in made.fields.items():
             yield f"{_key(role)} = {quoted(path) if isinstance(path, str) else _list(path)}"
+    if made.statuses:
+        yield from _table("statuses", made.statuses, "how it ended: succeeded, failed or unknown")
+        yield '"*" = "unknown"    # whatever else it says'
     if made.speech:
         yield f"\n[[kinds]]\nwhere = {{ {quoted(str(made.event['action']))} = {_list(made.speech)} }}"
         yield 'kind = "message"'

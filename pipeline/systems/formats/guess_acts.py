@@ -7,9 +7,66 @@ import re
 
 from . import marks, turns
 from .guess_made import Guess
+from .guess_names import named
+from .guess_records import value_at
 from .guess_text import CALLS, FENCE
+from .mapped_spans import FAILED, SUCCEEDED, words
 from .paths import Getter, getter, several
-from .survey import Survey
+from .survey import PathSeen, Survey
+
+ENDINGS = ("status", "outcome", "state", "success", "succeeded", "successful", "ok", "result")
+"""What a field is called that says how something ended."""
+UNENDED = {
+    "pending",
+    "running",
+    "queued",
+    "started",
+    "progress",
+    "skipped",
+    "cancelled",
+    "canceled",
+    "unknown",
+}
+"""Words for what neither succeeded nor failed, or not yet."""
+TRUTH = {"true": "succeeded", "false": "failed"}
+
+
+def ended(made: Guess, seen: Survey, inside: str) -> None:
+    """How what was done ended, where a field of the events says so in words that are all known."""
+    if not {"action", "command"} & set(made.event):
+        return
+    for one in named(seen.paths, ENDINGS, inside):
+        meanings = {} if one.path in made.used else _meanings(one)
+        if {"succeeded", "failed"} & set(meanings.values()) and (inside or _differs(one.path, made, seen)):
+            made.event["status"], made.statuses = one.path, meanings
+            return
+
+
+def _meanings(one: PathSeen) -> dict[str, str]:
+    """Word -> what it means; none where one of them means nothing that is known."""
+    truths = one.only("true or false")
+    if one.more or not (truths or one.only("text")):
+        return {}
+    said = {value.lower() if truths else value for value in one.values}
+    meanings = {value: TRUTH.get(value) if truths else _meaning(value) for value in said}
+    known = {value: meaning for value, meaning in sorted(meanings.items()) if meaning is not None}
+    return known if len(known) == len(meanings) else {}
+
+
+def _meaning(word: str) -> str | None:
+    for meaning, known in (("failed", FAILED), ("succeeded", SUCCEEDED), ("unknown", UNENDED)):
+        if words(word) & known and "not" not in words(word):
+            return meaning
+    return None
+
+
+def _differs(path: str, made: Guess, seen: Survey) -> bool:
+    """Whether records of one session have different values there: else it is the session's."""
+    said: dict[tuple[str, ...], set[str]] = {}
+    for record in seen.records:
+        session = tuple(str(value_at(record, one)) for one in made.native_id)
+        said.setdefault(session, set()).add(str(value_at(record, path)))
+    return any(len(values) > 1 for values in said.values())
 
 
 def fence(made: Guess, seen: Survey, inside: str) -> str | None:

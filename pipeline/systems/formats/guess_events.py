@@ -44,6 +44,8 @@ MOST = 0.5
 """A field that fewer events have is not who speaks, if another may be."""
 TYPES = ("event", "event_type", "kind", "type")
 LABELS_OF_RESULTS = ("observation", "observation_type", "result_type")
+AROUND = {"tool", "tools", "function", "environment", "env"}
+"""Roles of what people and agents act upon, whatever its name."""
 FEW = 6
 """So many different values may say how far a task is."""
 Take = Callable[[str, list[PathSeen]], PathSeen | None]
@@ -257,6 +259,12 @@ def _named_roles(made: Guess, seen: Survey, inside: str, role: PathSeen) -> None
         plain[_stripped(value)] += count
     made.strip = len(plain) < len(values)
     made.roles = roles_of((plain if made.strip else values).items())
+    if name is not None:
+        tools = _tools(seen, inside, name.path, role.path)
+        made.roles = [
+            replace(one, kind="environment", known=True) if not one.known and one.name in tools else one
+            for one in made.roles
+        ]
     if role.key.lower() in PEOPLE and "actor" not in made.event and not _two_sides(made.roles):
         made.roles = [one if one.known else replace(one, kind="human") for one in made.roles]
     _with_bots(made, seen, inside, role)
@@ -306,6 +314,15 @@ def names_and_roles(seen: Survey, inside: str, name: str, role: str) -> tuple[Co
             names[str(said)] += 1
             roles.add(str(at_role(event)))
     return names, roles
+
+
+def _tools(seen: Survey, inside: str, name: str, role: str) -> set[str]:
+    """Names beside which no role stands but that of a tool or the environment."""
+    beside: dict[str, set[str]] = {}
+    at_name, at_role = (getter(path.removeprefix(inside)) for path in (name, role))
+    for event in events_of(seen, inside.removesuffix("[]."), inside):
+        beside.setdefault(_stripped(str(at_name(event))), set()).add(str(at_role(event)).lower())
+    return {name for name, roles in beside.items() if roles <= AROUND}
 
 
 def _unnamed(seen: Survey, inside: str, name: str, role: str) -> Counter[str]:

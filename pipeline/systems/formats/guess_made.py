@@ -56,6 +56,8 @@ class Guess:
     """Path of what only bots have, where the names of people and bots say nothing."""
     bots_are: bool = False
     """Whether that is a flag, true of bots."""
+    statuses: dict[str, str] = field(default_factory=dict)
+    """How what was done ended, in the log's words -> what that means."""
     speech: list[str] = field(default_factory=list)
     """Actions that only say something."""
     constant_role: str | None = None

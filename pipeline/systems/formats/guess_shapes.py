@@ -76,6 +76,7 @@ def of_list(made: Guess, seen: Survey, path: str) -> None:
     else:
         made.shape = "list"
         of_events(made, seen, inside)
+        guess_acts.ended(made, seen, inside)
     if made.shape == "messages":
         guess_calls.of_messages(made, seen)
         if made.reply and roles is not None:
@@ -256,6 +257,7 @@ def of_table(made: Guess, seen: Survey) -> bool:
         sessions = [one for one in whose if repeats(one, seen) and is_spoken_with(one, role, seen)]
     made.native_id = [sessions[0].path] if sessions else []
     made.at = None
+    guess_acts.ended(made, seen, "")
     made.tags = _constant(seen, made.native_id, used)
     return role is not None or made.constant_role is not None
 

@@ -16,7 +16,7 @@ from ..base import ReadOptions, expect, without_halves
 from . import marks
 from .inputs import plain
 from .mapped_values import is_name, iso_of, seconds_of, texted
-from .mapping import Mapping, RoleRule
+from .mapping import ANY, Mapping, RoleRule
 from .paths import (
     Column,
     Condition,
@@ -243,9 +243,9 @@ class MappedSessions:
         """What a logged status means; without a table, succeeded and failed mean themselves."""
         table = self.mapping.statuses or {"succeeded": "succeeded", "failed": "failed"}
         known = str(logged).lower() if isinstance(logged, bool) else str(logged)
-        if known not in table:
+        meaning: Any = table.get(known, table.get(ANY))
+        if meaning is None:
             raise ValueError(f"status: unknown status {known[:80]!r}, expected one of {', '.join(table)}")
-        meaning: Any = table[known]
         return None if meaning == "unknown" else meaning
 
     def role_rule(self, event: dict[str, Any]) -> RoleRule | None:

@@ -406,3 +406,67 @@ def test_people_whose_words_are_left_out_are_told(tmp_path: Path) -> None:
     log.write_text("".join(f"{json.dumps({'tree': f't{n}', 'prompt': prompt})}\n" for n in range(4)))
     made = draft(log)
     assert any("prompt.role says prompter" in line for line in unclear(made.seen, made.made))
+
+
+def steps(session: int, words: tuple[str | bool, ...]) -> list[dict[str, object]]:
+    """What a person asks, what an agent does, each with how it ended, and what a tool says."""
+    asked: dict[str, object] = {"role": "human", "actor": "user", "text": f"{said(session)}, please."}
+    done: list[dict[str, object]] = [
+        {"role": "agent", "actor": "assistant", "action": "open_page", "text": said(n), "status": word}
+        for n, word in enumerate(words)
+    ]
+    shown: dict[str, object] = {"role": "tool", "actor": "browser", "text": f"A page on {said(session)}."}
+    return [asked, *done, shown]
+
+
+@pytest.mark.parametrize("table", [False, True])
+@pytest.mark.parametrize(
+    ("words", "statuses"),
+    [
+        (("ok", "timed out: timeout", "PENDING"), ["succeeded", "failed", None]),
+        ((True, False, True), ["succeeded", "failed", "succeeded"]),
+    ],
+)
+def test_how_an_action_ended_is_told_by_words_that_are_all_known(
+    tmp_path: Path, table: bool, words: tuple[str | bool, ...], statuses: list[str | None]
+) -> None:
+    logged = [steps(session, words) for session in range(4)]
+    records: list[dict[str, object]] = [{"session": f"s{n}", "events": many} for n, many in enumerate(logged)]
+    if table:
+        records = [{"session": f"s{n}", **one} for n, many in enumerate(logged) for one in many]
+    first = drafted(as_lines(tmp_path / "log.jsonl", records))[0]
+    assert [event.status for event in first.events if event.kind == "action"] == statuses
+    kinds = {person.name: person.kind for person in first.participants}
+    assert kinds == {"user": "human", "assistant": "agent", "browser": "environment"}
+
+
+@pytest.mark.parametrize("words", [("ok", "sent", "error"), ("not done", "ok", "ok"), ("pending",) * 3])
+def test_a_status_with_a_word_that_may_mean_anything_is_left_to_a_person(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    records = [{"session": f"s{n}", "events": steps(n, words)} for n in range(4)]
+    mapping = tomllib.loads(draft(as_lines(tmp_path / "log.jsonl", records)).text)
+    assert "status" not in mapping["event"] and "statuses" not in mapping
+
+
+def test_what_all_records_of_a_session_say_is_not_how_an_action_ended(tmp_path: Path) -> None:
+    ended = [("done", "failed")[n % 2] for n in range(4)]
+    records = [
+        {"session": f"s{n}", **one, "status": ended[n]} for n in range(4) for one in steps(n, ("", "", ""))
+    ]
+    mapping = tomllib.loads(draft(as_lines(tmp_path / "log.jsonl", records)).text)
+    assert "status" not in mapping["event"]
+
+
+def test_a_name_is_a_tool_only_where_no_other_role_stands_beside_it(tmp_path: Path) -> None:
+    others = [
+        {"role": role, "actor": actor, "text": said(1)}
+        for role, actor in (("agent", "browser"), ("tool", "pane"))
+    ]
+    records = [{"session": n, "events": [*steps(n, ("ok", "ok")), *others]} for n in range(4)]
+    roles = draft(as_lines(tmp_path / "log.jsonl", records)).made.roles
+    assert [(role.name, role.kind) for role in roles if role.known] == [
+        ("assistant", "agent"),
+        ("pane", "environment"),
+        ("user", "human"),
+    ]

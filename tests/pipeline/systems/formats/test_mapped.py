@@ -314,6 +314,14 @@ def test_an_unknown_status_is_an_error_and_never_a_success(tmp_path: Path) -> No
     assert wrong[0].reason == "log[3]: status: unknown status 'maybe', expected one of done, denied"
 
 
+def test_any_other_status_may_be_given_a_meaning(tmp_path: Path) -> None:
+    odd = {**SESSION, "log": [*EVENTS[:3], event(3, "guide", "Bot", name="book", result="maybe")]}
+    for meaning, status in (("failed", "failed"), ("unknown", None)):
+        mapping = MAP.replace("[statuses]", f'[statuses]\n"*" = "{meaning}"')
+        session = one("mapped", written(tmp_path / "a.jsonl", odd), map=mapping)
+        assert session.events[3].status == status
+
+
 def test_what_a_filter_skips_is_neither_an_event_nor_an_error(tmp_path: Path) -> None:
     path = written(tmp_path / "a.jsonl", {**SESSION, "log": [*EVENTS, event(4, "heartbeat", "x")]})
     assert len(one("mapped", path, map=MAP).events) == 4
