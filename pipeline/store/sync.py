@@ -21,11 +21,11 @@ from .garbage import few_collections
 from .workspace import Workspace
 
 CODEBOOKS = "codebooks"
-LEDGER_BATCH = 20_000
+LEDGER_BATCH = 5000
 """Ratings held at once: a ledger of a million must not be in memory."""
 LONGEST_WAIT = 300.0
 """Seconds from now beyond which nobody has derived rows wait: who said so has another clock."""
-_Line = tuple[Path, int, bytes, int]
+_Line = tuple[str, int, bytes, int]
 """The file, the number of a line, what it says, and the byte offset behind it."""
 _Broken = tuple[str, int, Quarantined]
 """The file and the line of what could not be read of a ledger."""
@@ -164,10 +164,10 @@ def _load_ratings(workspace: Workspace, connection: duckdb.DuckDBPyConnection, m
     left = sys.maxsize if most is None else most
     while batch := list(itertools.islice(read, min(left, LEDGER_BATCH))):
         left -= len(batch)
-        ends.update((path.name, (behind, number)) for path, number, _, behind in batch)
+        ends.update((name, (behind, number)) for name, number, _, behind in batch)
         columns = ledger_columns.columns([line for *_, line, _ in batch], *_places(batch))
         if columns is None:
-            columns, wrong = _one_by_one(batch)
+            columns, wrong = _one_by_one(batch, workspace.ratings)
             broken += wrong
         if columns:
             insert_columns(connection, "ratings", columns)
@@ -178,18 +178,19 @@ def _load_ratings(workspace: Workspace, connection: duckdb.DuckDBPyConnection, m
 
 
 def _numbered(path: Path, offset: int, line: int) -> Iterator[_Line]:
+    name = path.name
     for number, (content, behind) in enumerate(ledger.whole_lines(path, offset), start=line + 1):
-        yield path, number, content, behind
+        yield name, number, content, behind
 
 
 def _places(many: Sequence[_Line]) -> tuple[list[str], list[int]]:
-    return [path.name for path, *_ in many], [number for _, number, *_ in many]
+    return [name for name, *_ in many], [number for _, number, *_ in many]
 
 
-def _one_by_one(batch: Sequence[_Line]) -> tuple[ledger_columns.Columns, list[_Broken]]:
+def _one_by_one(batch: Sequence[_Line], folder: Path) -> tuple[ledger_columns.Columns, list[_Broken]]:
     """The ratings among some lines, and what is wrong with the others."""
-    items = [(line, ledger.rating(line[2], line[0])) for line in batch]
-    broken = [(line[0].name, line[1], item) for line, item in items if isinstance(item, Quarantined)]
+    items = [(line, ledger.rating(line[2], folder / line[0])) for line in batch]
+    broken = [(*line[:2], item) for line, item in items if isinstance(item, Quarantined)]
     good = [(line, item) for line, item in items if isinstance(item, Rating)]
     if not good:
         return {}, broken
