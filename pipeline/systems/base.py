@@ -194,13 +194,15 @@ def folder_of(path: Path) -> Path:
     return above.parent if above.name == f"{path.name}.gz" else above
 
 
-def json_lines(path: Path, *, name: str | None = None) -> Iterator[tuple[int, JsonValue | Quarantined]]:
-    """Each non-empty line of a JSON Lines file as (1-based number, value or what is wrong with it).
+def json_lines(
+    path: Path, *, name: str | None = None, span: Span | None = None
+) -> Iterator[tuple[int, JsonValue | Quarantined]]:
+    """Each non-empty line of a JSON Lines file or a part of it as (1-based number, value or what is wrong).
 
     Lines over MAX_LINE, that are not UTF-8, not JSON, cut off, or nested too deeply are quarantined.
     """
     source = name or str(path)
-    for number, line in numbered_lines(path):
+    for number, line in numbered_lines(path, span):
         yield number, parsed(line, source, number)
 
 
@@ -233,10 +235,10 @@ def _picked_lines(
 
 def placed_lines(path: Path) -> Iterator[tuple[int, int, int, bytes | None]]:
     """The same with the bytes at which each begins and ends: (number, begin, end, line)."""
-    with path.open("rb") as file:
+    with path.open("rb", buffering=BUFFER) as file:
         begin = 0
         for number, line in enumerate(_bounded_lines(file), start=1):
-            end = file.tell()
+            end = file.tell() if line is None else begin + len(line)
             if line is None or not line.isspace():
                 yield number, begin, end, line
             begin = end

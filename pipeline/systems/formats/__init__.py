@@ -8,11 +8,23 @@ from . import chat, inspect, mapped, native, openinference, otlp
 __all__ = ["SYSTEMS"]
 
 SYSTEMS = (
-    System(native.SYSTEM, native.recognises, native.read),
+    System(
+        native.SYSTEM,
+        native.recognises,
+        native.read,
+        read_span=native.read_span,
+        sessions_apart=native.sessions_apart,
+    ),
     System(inspect.SYSTEM, inspect.recognises, inspect.read),
     System(otlp.SYSTEM, otlp.recognises, otlp.read),
     System(openinference.SYSTEM, openinference.recognises, openinference.read),
-    System(chat.SYSTEM, chat.recognises, chat.read),
+    System(
+        chat.SYSTEM,
+        chat.recognises,
+        chat.read,
+        read_span=chat.read_span,
+        lines_apart=chat.lines_apart,
+    ),
     System(
         mapped.SYSTEM,
         mapped.recognises,

@@ -20,7 +20,7 @@ from typing import Any, cast
 from pydantic_core import from_json
 
 from ....schemas import JsonValue, Quarantined, Trajectory
-from ..base import ReadOptions, expect, field, json_file, json_lines, parsed, sheltered
+from ..base import ReadOptions, Span, expect, field, json_file, json_lines, parsed, sheltered
 from . import contents, conversation, mapped_values, responses, turns
 from .conversation import Answer, Call, Said, Talk
 from .rules import rules
@@ -68,8 +68,18 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
         yield from _several(value, path, options)
         return
     # A .json file that is none may still hold one object a line.
-    for number, line in json_lines(path):
+    yield from read_span(path, options, None)
+
+
+def read_span(path: Path, options: ReadOptions, span: Span | None) -> Iterator[Trajectory | Quarantined]:
+    """The conversations of a file with one a line, or of a part of it."""
+    for number, line in json_lines(path, span=span):
         yield from _conversation(line, path, number, f"{path.stem}:{number}", options)
+
+
+def lines_apart(path: Path, options: ReadOptions) -> bool:
+    """Whether each line is a conversation."""
+    return path.suffix != ".json"
 
 
 def _begun(head: bytes) -> JsonValue:

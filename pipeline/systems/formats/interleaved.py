@@ -13,7 +13,7 @@ from . import inputs
 
 
 @dataclass
-class _Extent:
+class Extent:
     """Where the lines of a session lie."""
 
     end: int = 0
@@ -26,7 +26,14 @@ class _Extent:
         self.lines.append(number)
         self.begins.append(begin)
         self.size += end - begin
-        self.end = end
+        self.end = max(self.end, end)
+
+    def join(self, other: Extent) -> None:
+        """Take in the lines of another."""
+        self.lines += other.lines
+        self.begins += other.begins
+        self.size += other.size
+        self.end = max(self.end, other.end)
 
 
 def spans(path: Path, name: Callable[[JsonValue], str | None], size: int) -> Iterator[Span]:
@@ -34,31 +41,36 @@ def spans(path: Path, name: Callable[[JsonValue], str | None], size: int) -> Ite
 
     `name` says whose an event is. A line of nobody's, or that cannot be read, is a session of its own.
     """
-    extents: dict[str | int, _Extent] = {}
+    extents: dict[str | int, Extent] = {}
+    number = 0
     for number, begin, end, line in placed_lines(path):
         value = inputs.record(line, str(path), number)
         own = None if isinstance(value, Quarantined) else name(value)
         key = number if own is None else own
         if (extent := extents.get(key)) is None:
-            extents[key] = extent = _Extent()
+            extents[key] = extent = Extent()
         extent.add(number, begin, end)
-    yield from _together(sorted(extents.values(), key=lambda extent: extent.lines[-1]), size)
+    yield from together(extents.values(), size, number)
 
 
-def _together(extents: Iterable[_Extent], size: int) -> Iterator[Span]:
-    some: list[_Extent] = []
+def together(extents: Iterable[Extent], size: int, last: int) -> Iterator[Span]:
+    """Parts of about `size` bytes of a file whose last line is number `last`."""
+    some: list[Extent] = []
     total = 0
-    for extent in extents:
+    for extent in sorted(extents, key=lambda extent: max(extent.lines)):
         some.append(extent)
         total += extent.size
         if total >= size:
-            yield _span(some)
+            yield _span(some, last)
             some, total = [], 0
     if some:
-        yield _span(some)
+        yield _span(some, last)
 
 
-def _span(some: list[_Extent]) -> Span:
-    places = sorted(place for extent in some for place in zip(extent.lines, extent.begins, strict=True))
-    (line, start), *_ = places
-    return Span(start, max(extent.end for extent in some), line, tuple(places))
+def _span(some: list[Extent], last: int) -> Span:
+    """What lies in one piece is read in one; but for the file's last line, which may still be written."""
+    places = sorted({place for extent in some for place in zip(extent.lines, extent.begins, strict=True)})
+    (line, start), *_, (behind, _) = (*places, places[-1])
+    end = max(extent.end for extent in some)
+    apart = behind - line + 1 > len(places) or behind == last
+    return Span(start, end, line, tuple(places) if apart else None)

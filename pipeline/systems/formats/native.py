@@ -8,7 +8,8 @@ Each line has a `type`:
 * `state`: `hash` and `content`.
 
 Lines of several trajectories may be interleaved, so a live log only appends. A head without an `id` gets
-one from its system, native_id and team; events without a `seq` are numbered in their order.
+one from its system, native_id and team; events without a `seq` are numbered in their order. A large file is
+read in parts that have whole trajectories (native_parts.py), so that it need not be in memory.
 """
 
 from __future__ import annotations
@@ -21,10 +22,14 @@ from typing import Any
 
 from pydantic import JsonValue, ValidationError
 
-from ....schemas import Event, Outcome, Participant, Quarantined, Trajectory, content_hash
-from ..base import ReadOptions, attempted, first_lines, json_lines, only_object
+from ....schemas import Event, Outcome, Participant, Quarantined, Trajectory
+from ..base import ReadOptions, Span, attempted, first_lines, json_lines, only_object
+from . import native_parts
+from .native_parts import identity
 
-SYSTEM = "coaudit"
+SYSTEM = native_parts.SYSTEM
+LARGE = 4 * 1024 * 1024
+"""Bytes of a file from which on it is read in parts of that size."""
 TYPES = ("trajectory", "event", "outcome", "state")
 _HEAD = tuple(
     name for name in Trajectory.model_fields if name not in ("participants", "events", "outcomes", "states")
@@ -41,14 +46,18 @@ class _Growing:
     events: list[Event] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
     places: set[tuple[int, int]] = field(default_factory=set)
+    names: dict[str, None] = field(init=False)
+    """Of the participants, in their order."""
+
+    def __post_init__(self) -> None:
+        self.names = dict.fromkeys(person.name for person in self.participants)
 
     def add_event(self, given: dict[str, Any]) -> None:
         if "seq" not in given:
             given = {**given, "seq": self.events[-1].seq + 1 if self.events else 0}
         event = Event.model_validate(given)
-        names = [p.name for p in self.participants]
-        if event.actor not in names:
-            raise ValueError(f"unknown actor {event.actor[:80]!r}, expected one of {', '.join(names)}")
+        if event.actor not in self.names:
+            raise ValueError(f"unknown actor {event.actor[:80]!r}, expected one of {', '.join(self.names)}")
         if (event.seq, event.sub) in self.places:
             raise ValueError(f"event {event.seq} is there already")
         self.places.add((event.seq, event.sub))
@@ -79,19 +88,24 @@ def recognises(path: Path) -> bool:
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
-    """The trajectories of one file, after what could not be read of it."""
-    lines = json_lines(path)
-    yield from gathered(lines, str(path), options)
+    """The trajectories of one file, after what could not be read of it or of a part of it."""
+    parts = sessions_apart(path, options, LARGE) if path.stat().st_size > LARGE else (None,)
+    for span in parts:
+        yield from read_span(path, options, span)
 
 
-def gathered(
-    lines: Iterator[tuple[int, JsonValue | Quarantined]], source: str, options: ReadOptions
-) -> Iterator[Trajectory | Quarantined]:
-    """Trajectories from numbered lines; what does not fit is quarantined with its line."""
+def sessions_apart(path: Path, options: ReadOptions, size: int) -> Iterator[Span]:
+    """Parts of a file that have whole trajectories in them."""
+    return native_parts.spans(path, size)
+
+
+def read_span(path: Path, options: ReadOptions, span: Span | None) -> Iterator[Trajectory | Quarantined]:
+    """The trajectories of a file, or of a part of it; what does not fit is quarantined with its line."""
+    source = str(path)
     growing: dict[str, _Growing] = {}
     opened: list[_Growing] = []
     states: dict[str, JsonValue] = {}
-    for number, value in lines:
+    for number, value in json_lines(path, span=span):
         line = only_object(value, source, number)
         if isinstance(line, Quarantined):
             yield line
@@ -116,8 +130,8 @@ def _take(
 
     One whose head came before stays beside it: which of the two continues the other is known at the end.
     """
-    kind = line.get("type")
-    rest = {key: value for key, value in line.items() if key != "type"}
+    rest = dict(line)
+    kind = rest.pop("type", None)
     if kind == "trajectory":
         one = _opened(rest, states, source, options)
         growing[one.head["id"]] = growing[one.head["native_id"]] = one
@@ -154,8 +168,7 @@ def _opened(
         raise ValueError("a trajectory needs a native_id")
     head.setdefault("system", SYSTEM)
     head.setdefault("source", source)
-    team = sorted(p.name for p in participants)
-    head.setdefault("id", content_hash(head["system"], head["native_id"], team)[:16])
+    head.setdefault("id", identity(head, [p.name for p in participants]))
     head |= {key: value for key, value in options.given().items() if value}
     Trajectory(**head, participants=participants, events=())  # says what does not fit while its line is known
     one = _Growing(head, participants)
