@@ -7,6 +7,7 @@ with an address for every piece that it could not.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import os
 import re
@@ -75,8 +76,8 @@ class Span:
     start: int
     end: int
     line: int
-    lines: tuple[tuple[int, int], ...] | None = None
-    """Only these lines of it, each with the byte at which it begins; None: all."""
+    runs: tuple[tuple[int, int, int], ...] | None = None
+    """Only these lines of it: number of a first one, the byte at which it begins, and how many; None: all."""
 
 
 def _one_whole(path: Path, options: ReadOptions) -> bool:
@@ -208,9 +209,9 @@ def json_lines(
 
 def numbered_lines(path: Path, span: Span | None = None) -> Iterator[tuple[int, bytes | None]]:
     """Each non-empty line of a file as (1-based number, bytes); None for one longer than MAX_LINE."""
-    if span and span.lines is not None:
+    if span and span.runs is not None:
         with path.open("rb") as file:  # little at once: what lies between its lines is another part's
-            yield from _picked_lines(file, span.lines, span.end)
+            yield from _picked_lines(file, span.runs, span.end)
         return
     with path.open("rb", buffering=BUFFER) as file:
         if span:
@@ -223,14 +224,14 @@ def numbered_lines(path: Path, span: Span | None = None) -> Iterator[tuple[int, 
 
 
 def _picked_lines(
-    file: BinaryIO, places: Iterable[tuple[int, int]], end: int
+    file: BinaryIO, runs: Iterable[tuple[int, int, int]], end: int
 ) -> Iterator[tuple[int, bytes | None]]:
-    for number, begin in places:
+    for first, begin, count in runs:
         file.seek(begin)
-        line = next(_bounded_lines(file), b"")
-        if file.tell() > end:
-            return  # it was cut off when the parts were made: whose it is was not known
-        yield number, line
+        for number, line in enumerate(itertools.islice(_bounded_lines(file), count), start=first):
+            if file.tell() > end:
+                return  # it was cut off when the parts were made: whose it is was not known
+            yield number, line
 
 
 def placed_lines(path: Path) -> Iterator[tuple[int, int, int, bytes | None]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -14,26 +15,35 @@ from . import inputs
 
 @dataclass
 class Extent:
-    """Where the lines of a session lie."""
+    """Where the lines of a session lie: runs of them."""
 
     end: int = 0
     size: int = 0
+    last: int = 0
+    """Number of the last line."""
     lines: array[int] = field(default_factory=lambda: array("q"))
+    """Of each run the number of its first line."""
     begins: array[int] = field(default_factory=lambda: array("q"))
+    counts: array[int] = field(default_factory=lambda: array("q"))
 
     def add(self, number: int, begin: int, end: int) -> None:
         """Take in a line."""
-        self.lines.append(number)
-        self.begins.append(begin)
+        if self.lines and self.lines[-1] + self.counts[-1] == number:
+            self.counts[-1] += 1
+        else:
+            self.lines.append(number)
+            self.begins.append(begin)
+            self.counts.append(1)
         self.size += end - begin
-        self.end = max(self.end, end)
+        self.end, self.last = max(self.end, end), max(self.last, number)
 
     def join(self, other: Extent) -> None:
         """Take in the lines of another."""
         self.lines += other.lines
         self.begins += other.begins
+        self.counts += other.counts
         self.size += other.size
-        self.end = max(self.end, other.end)
+        self.end, self.last = max(self.end, other.end), max(self.last, other.last)
 
 
 def spans(path: Path, name: Callable[[JsonValue], str | None], size: int) -> Iterator[Span]:
@@ -50,27 +60,33 @@ def spans(path: Path, name: Callable[[JsonValue], str | None], size: int) -> Ite
         if (extent := extents.get(key)) is None:
             extents[key] = extent = Extent()
         extent.add(number, begin, end)
-    yield from together(extents.values(), size, number)
+    found = list(extents.values())
+    del extents
+    yield from together(found, size, number)
 
 
 def together(extents: Iterable[Extent], size: int, last: int) -> Iterator[Span]:
     """Parts of about `size` bytes of a file whose last line is number `last`."""
-    some: list[Extent] = []
-    total = 0
-    for extent in sorted(extents, key=lambda extent: max(extent.lines)):
-        some.append(extent)
-        total += extent.size
-        if total >= size:
-            yield _span(some, last)
-            some, total = [], 0
-    if some:
+    waiting = sorted(extents, key=lambda extent: -extent.last)
+    while waiting:
+        some, total = list[Extent](), 0
+        while waiting and total < size:
+            some.append(waiting.pop())
+            total += some[-1].size
         yield _span(some, last)
 
 
 def _span(some: list[Extent], last: int) -> Span:
-    """What lies in one piece is read in one; but for the file's last line, which may still be written."""
-    places = sorted({place for extent in some for place in zip(extent.lines, extent.begins, strict=True)})
-    (line, start), *_, (behind, _) = (*places, places[-1])
+    """One run is a part like any other; but the last line of a file may be one that is still written."""
+    runs: list[tuple[int, int, int]] = []
+    places = (zip(extent.lines, extent.begins, extent.counts, strict=True) for extent in some)
+    for line, begin, count in sorted(itertools.chain.from_iterable(places)):
+        if runs and line <= runs[-1][0] + runs[-1][2]:
+            first, start, before = runs[-1]
+            runs[-1] = first, start, max(before, line + count - first)
+        else:
+            runs.append((line, begin, count))
+    line, start, _ = runs[0]
     end = max(extent.end for extent in some)
-    apart = behind - line + 1 > len(places) or behind == last
-    return Span(start, end, line, tuple(places) if apart else None)
+    apart = len(runs) > 1 or max(extent.last for extent in some) == last
+    return Span(start, end, line, tuple(runs) if apart else None)

@@ -29,7 +29,9 @@ def spans(path: Path, size: int) -> Iterator[Span]:
     number = 0
     for number, begin, end, line in placed_lines(path):
         lines.add((number, begin, end), line or b"")
-    yield from together(lines.extents(), size, number)
+    extents = list(lines.extents())
+    del lines
+    yield from together(extents, size, number)
 
 
 def identity(head: Mapping[str, Any], team: Iterable[str]) -> str:

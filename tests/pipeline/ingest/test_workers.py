@@ -296,7 +296,7 @@ def test_sessions_that_are_open_all_the_time_cost_no_reading_of_the_whole_file_f
 def test_a_part_of_an_interleaved_file_reads_little_of_what_lies_between_its_lines(tmp_path: Path) -> None:
     log, line, apart_by = tmp_path / "log.jsonl", b'{"a": 1}\n', 100_000
     log.write_bytes((line + b" " * (apart_by - len(line) - 1) + b"\n") * 50)
-    span = Span(0, log.stat().st_size, 1, tuple((n + 1, n * apart_by) for n in range(50)))
+    span = Span(0, log.stat().st_size, 1, tuple((n + 1, n * apart_by, 1) for n in range(50)))
 
     def read() -> int:
         return int(Path("/proc/self/io").read_text().split()[1])

@@ -114,7 +114,7 @@ def test_trajectories_that_share_nothing_lie_in_parts_of_their_own(tmp_path: Pat
     path = written(tmp_path / "log.jsonl", *lines)
     parts = list(native.sessions_apart(path, OPTIONS, 100))
     assert len(parts) == 20
-    assert sum(part.lines is None for part in parts) == 19, "one piece, but for the last line of the file"
+    assert sum(part.runs is None for part in parts) == 19, "one piece, but for the last line of the file"
     mixed = written(tmp_path / "mixed.jsonl", *sorted(lines, key=lambda line: line["type"] != "trajectory"))
     assert len(list(native.sessions_apart(mixed, OPTIONS, 100))) == 20
 
