@@ -11,7 +11,7 @@ import pydantic
 from pydantic import BaseModel, ConfigDict, SkipValidation
 from pydantic_core import to_json
 
-__all__ = ["JsonValue", "Model", "canonical_json", "content_hash", "quoted", "text_hash"]
+__all__ = ["JsonValue", "Model", "canonical_json", "compact_json", "content_hash", "quoted", "text_hash"]
 
 
 class Model(BaseModel):
@@ -24,22 +24,26 @@ JsonValue = Annotated[pydantic.JsonValue, SkipValidation]
 """What JSON can hold. Values come out of JSON, so that types do not look through them, and copy them, again;
 whatever else stands there has no canonical JSON and costs its trajectory when that is stored."""
 
-_ENCODER = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), check_circular=False)
 
-
-def _encoding() -> Callable[[object], str]:
-    """`_ENCODER.encode`, which makes a C encoder for each value; with one for all where Python has it."""
+def _encoding(*, sort_keys: bool) -> Callable[[object], str]:
+    """JSON without spaces; `JSONEncoder.encode` makes a C encoder for each value, this has one for all where
+    Python has it."""
+    encoder = json.JSONEncoder(
+        ensure_ascii=False, sort_keys=sort_keys, separators=(",", ":"), check_circular=False
+    )
     try:
         encode = json.encoder.c_make_encoder(  # type: ignore[attr-defined]
-            None, _ENCODER.default, json.encoder.encode_basestring, None, ":", ",", True, False, True
+            None, encoder.default, json.encoder.encode_basestring, None, ":", ",", sort_keys, False, True
         )
         encode({}, 0)
     except (AttributeError, TypeError):  # no part of what Python promises
-        return _ENCODER.encode
+        return encoder.encode
     return lambda value: "".join(encode(value, 0))
 
 
-canonical_json: Callable[[object], str] = _encoding()
+compact_json: Callable[[object], str] = _encoding(sort_keys=False)
+"""JSON with its keys in the order in which they come, and no spaces; errors as of `canonical_json`."""
+canonical_json: Callable[[object], str] = _encoding(sort_keys=True)
 """JSON with sorted keys and no spaces, so that equal values give equal text.
 
 TypeError for what JSON has not, ValueError or RecursionError for what holds itself.

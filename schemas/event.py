@@ -135,6 +135,10 @@ class EventColumns:
         ]
         return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
+    def validated(self) -> tuple[Event, ...]:
+        """The events themselves; ValidationError says what is wrong with which."""
+        return _adapter().validate_python(self.dictionaries())
+
     def are_events(self) -> bool:
         """Whether each row is an event as it stands; where not, `Event` says what is wrong with which, or
         makes it one: it takes a hundred times as long to ask it of each."""
@@ -218,7 +222,7 @@ class Events(Sequence[Event]):
     def rows(self) -> tuple[Event, ...]:
         """The events themselves."""
         if self._rows is None:
-            self._rows = _adapter().validate_python(self.columns.dictionaries())
+            self._rows = self.columns.validated()
         return self._rows
 
     def __len__(self) -> int:

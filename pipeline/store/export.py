@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
 
+from ...schemas import Event
+from ...schemas.base import compact_json
+from ...schemas.event import EventColumns
 from ...schemas.text import FORMULA
 from ..errors import StoreError, UsageError
+from ..units import columns
 from .database import Store
 from .memory import write_out
 from .stream import stream
@@ -28,6 +31,9 @@ TABLES = (
 FORMATS = ("parquet", "csv", "jsonl")
 AT_ONCE = 5_000
 """Events that are in memory at a time, unless a single trajectory has more."""
+_REQUIRED = {name for name, field in Event.model_fields.items() if field.is_required()}
+_GRANTED: tuple[object, ...] = (None, 0, False, {}, ())
+"""What the other fields are where nothing is said."""
 MEMORY = "200MB"
 """Tables stream to their files: a larger workspace needs no more."""
 
@@ -70,14 +76,28 @@ def lines(store: Store, *, hidden: bool = False) -> Iterator[str]:
             yield _line("trajectory", head)
             for key, content in trajectory.states.items():
                 yield _line("state", {"hash": key, "content": content})
-            for kind, many in (("event", trajectory.events), ("outcome", trajectory.outcomes)):
-                for one in many:
-                    rest = one.model_dump(mode="json", exclude_defaults=True)
-                    yield _line(kind, {"trajectory": trajectory.id, **rest})
+            for event in _events(columns(trajectory)):
+                yield _line("event", {"trajectory": trajectory.id, **event})
+            for outcome in trajectory.outcomes:
+                rest = outcome.model_dump(mode="json", exclude_defaults=True)
+                yield _line("outcome", {"trajectory": trajectory.id, **rest})
+
+
+def _events(given: EventColumns) -> Iterator[dict[str, object]]:
+    """What an event says beyond what would be taken for granted, in the order of its fields."""
+    for event in given.dictionaries():
+        said = {name: value for name, value in event.items() if name in _REQUIRED or value not in _GRANTED}
+        if (action := said.get("action")) is not None:
+            said["action"] = {
+                key: value for key, value in action.items() if key == "name" or value not in _GRANTED
+            }
+        if "notices" in said:
+            said["notices"] = [notice.model_dump() for notice in event["notices"]]
+        yield said
 
 
 def _line(kind: str, rest: dict[str, object]) -> str:
-    return json.dumps({"type": kind, **rest}, ensure_ascii=False, separators=(",", ":")) + "\n"
+    return f"{compact_json({'type': kind, **rest})}\n"
 
 
 def _trajectories(store: Store, out: Path, hidden: bool) -> Path:

@@ -12,7 +12,6 @@ from operator import attrgetter
 from typing import Any
 
 from ...schemas import (
-    Action,
     Codebook,
     Event,
     Measure,
@@ -23,7 +22,7 @@ from ...schemas import (
     Trajectory,
     canonical_json,
 )
-from ...schemas.event import Notice
+from ...schemas.event import EventColumns, Events, Notice
 from .connection import Row
 
 
@@ -121,7 +120,7 @@ def _grouped(many: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
 def to_trajectory(
     head: dict[str, Any],
     participants: Iterable[dict[str, Any]],
-    events: Iterable[dict[str, Any]],
+    events: Sequence[dict[str, Any]],
     outcomes: Iterable[dict[str, Any]],
     states: dict[str, Any],
 ) -> Trajectory:
@@ -131,25 +130,25 @@ def to_trajectory(
         tags=json.loads(head["tags"] or "{}"),
         hidden=json.loads(head["hidden"]) if head["hidden"] else None,
         participants=tuple(_to_participant(row) for row in participants),
-        events=tuple(to_event(row) for row in events),
+        events=to_events(events),  # type: ignore[arg-type]
         outcomes=tuple(_to_outcome(row) for row in outcomes),
         states=states,
     )
 
 
-def to_event(row: dict[str, Any]) -> Event:
-    """An event from its row (a dictionary by column)."""
-    action = None
-    if row["action"] is not None:
-        given = row["arguments"] or "{}"
-        arguments = {} if given == "{}" else json.loads(given)
-        action = Action(name=row["action"], arguments=arguments, raw=row["raw"])
-    return Event(
-        **{name: row[name] for name in _EVENT},
-        action=action,
-        states=json.loads(row["states"]) if row["states"] else {},
-        notices=tuple(Notice(**notice) for notice in json.loads(row["notices"])) if row["notices"] else (),
-    )
+def to_events(rows: Sequence[dict[str, Any]]) -> Events:
+    """Events from their rows (dictionaries by column)."""
+    given = {name: [row[name] for row in rows] for name in _EVENT}
+    given["arguments"] = [
+        None if name is None else {} if text in (None, "{}") else json.loads(text)
+        for name, text in zip(given["action"], given["arguments"], strict=True)
+    ]
+    given["states"] = [json.loads(text) if text else {} for text in given["states"]]
+    given["notices"] = [
+        tuple(Notice(**notice) for notice in json.loads(text)) if text else () for text in given["notices"]
+    ]
+    columns = EventColumns(**given)
+    return Events(columns) if columns.are_events() else Events(rows=columns.validated())
 
 
 def fields_beside(model: type[Model], *others: str) -> tuple[str, ...]:
@@ -159,7 +158,7 @@ def fields_beside(model: type[Model], *others: str) -> tuple[str, ...]:
 
 _HEAD = fields_beside(Trajectory, "tags", "participants", "events", "outcomes", "states", "hidden")
 _PARTICIPANT = fields_beside(Participant, "tokens")
-_EVENT = fields_beside(Event, "action", "states", "notices")
+_EVENT = tuple(field.name for field in dataclasses.fields(EventColumns))
 _OUTCOME = fields_beside(Outcome, "data")
 _RATING = tuple(Rating.model_fields)
 _RATING_VALUES = attrgetter(*_RATING)
