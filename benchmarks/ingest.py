@@ -7,8 +7,9 @@ Each load is ingested by processes of its own, in turn with its yardstick: DuckD
 table for JSON Lines, Python's JSON parser (pydantic-core's, which only parses) for Co-Gym folders, and with
 `--scout` Inspect Scout, in an environment of its own whose Python is named, for sessions a line each. The
 ratio is yardstick / ours by wall time: 1 is as fast. One load tells of each session again and again, as it
-grew. Then the same load again, and grown by a tenth. CPU seconds and memory are those of all processes
-together, imports included; the machine's other work spoils times, not ratios of runs side by side.
+grew; two have the same sessions as chats, and as coaudit's own JSON Lines. Then the same load again, and
+grown by a tenth. CPU seconds and memory are those of all processes together, imports included; the machine's
+other work spoils times, not ratios of runs side by side.
 """
 
 from __future__ import annotations
@@ -138,6 +139,8 @@ def loads(options: argparse.Namespace, folder: Path) -> Iterable[tuple[str, Path
             subprocess.run([sys.executable, str(options.generator), *given], check=True, capture_output=True)
         yield form, path, f"bench_{form}", DUCKDB
     yield "growing", _grown(folder / "sessions.jsonl", options.sessions // VERSIONS), "bench_sessions", DUCKDB
+    yield "chats", _chats(folder / "sessions.jsonl"), "", DUCKDB
+    yield "own", _own(folder / "sessions.jsonl"), "", DUCKDB
     path = folder / "cogym"
     coaudit = [sys.executable, "-P", "-m", "coaudit.pipeline", "generate", str(path)]
     subprocess.run([*coaudit, "--sessions", str(options.folders)], check=True, capture_output=True)
@@ -153,6 +156,26 @@ def _grown(sessions: Path, count: int) -> Path:
             for version in range(1, VERSIONS + 1):
                 told = session | {"events": events[: max(1, len(events) * version // VERSIONS)]}
                 log.write(json.dumps(told) + "\n")
+    return path
+
+
+def _chats(sessions: Path) -> Path:
+    """What people and agents said in some sessions, as lists of messages."""
+    path = sessions.with_name("chats.jsonl")
+    roles = {"human": "user", "agent": "assistant"}
+    with sessions.open() as log, path.open("w") as chats:
+        for session in map(json.loads, log):
+            said = [event for event in session["events"] if event["role"] in roles]
+            messages = [{"role": roles[event["role"]], "content": event["text"]} for event in said]
+            chats.write(json.dumps({"id": session["session_id"], "messages": messages}) + "\n")
+    return path
+
+
+def _own(sessions: Path) -> Path:
+    """Some sessions as coaudit's own JSON Lines."""
+    path, workspace = sessions.with_name("own.jsonl"), sessions.with_name("own")
+    ingest(sessions, "bench_sessions", workspace)
+    Run(OURS, "--workspace", workspace, "export", path, "--format", "jsonl")
     return path
 
 

@@ -33,7 +33,7 @@ from .remarks import Remarks
 if TYPE_CHECKING:
     from loky import ProcessPoolExecutor
 
-WORTH = 64 * 1024 * 1024
+WORTH = 32 * 1024 * 1024
 """Bytes from which on other processes are started, which takes them some seconds."""
 SHARE = 4 * 1024 * 1024
 """Bytes of a share of the work: large enough to be handed over, small enough to be held."""
