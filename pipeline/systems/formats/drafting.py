@@ -317,7 +317,6 @@ def _events(seen: Survey, made: Guess) -> Iterator[str]:
             yield f"{_key(role)} = {quoted(path) if isinstance(path, str) else _list(path)}"
     if made.statuses:
         yield from _table("statuses", made.statuses, "how it ended: succeeded, failed or unknown")
-        yield '"*" = "unknown"    # whatever else it says'
     if made.speech:
         yield f"\n[[kinds]]\nwhere = {{ {quoted(str(made.event['action']))} = {_list(made.speech)} }}"
         yield 'kind = "message"'

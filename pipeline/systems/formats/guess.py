@@ -159,7 +159,9 @@ def _of_session(made: Guess, seen: Survey) -> None:
     if made.shape == "table" or made.each:
         made.tags = {key: path for key, path in columns.items() if path not in made.head.values()}
         made.outcomes = {
-            name: path for name, path in made.outcomes.items() if _is_outcome(name, seen.paths[path])
+            name: path
+            for name, path in made.outcomes.items()
+            if _is_outcome(name, seen.paths[path]) and _steady(path, made, seen)
         }
 
 

@@ -4,40 +4,47 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Iterator
+from dataclasses import replace
 
 from . import marks, turns
 from .guess_made import Guess
-from .guess_names import named
-from .guess_records import value_at
+from .guess_names import NAMES, TOOLS, named
+from .guess_records import events_of, value_at
 from .guess_text import CALLS, FENCE
-from .mapped_spans import FAILED, SUCCEEDED, words
 from .paths import Getter, getter, several
 from .survey import PathSeen, Survey
 
-ENDINGS = ("status", "outcome", "state", "success", "succeeded", "successful", "ok", "result")
+ENDINGS = ("status", "outcome", "state", "success", "ok", "result")
 """What a field is called that says how something ended."""
-UNENDED = {
-    "pending",
-    "running",
-    "queued",
-    "started",
-    "progress",
-    "skipped",
-    "cancelled",
-    "canceled",
-    "unknown",
+MEANINGS: dict[str, str] = {
+    **dict.fromkeys(("ok", "okay", "success", "successful", "succeeded"), "succeeded"),
+    **dict.fromkeys(("completed", "done", "passed"), "succeeded"),
+    **dict.fromkeys(("error", "errored", "fail", "failed", "failure", "exception"), "failed"),
+    **dict.fromkeys(("timeout", "timed out", "crashed", "aborted", "invalid"), "failed"),
+    **dict.fromkeys(("skipped", "cancelled", "canceled", "unknown", "n a", "partial"), "unknown"),
 }
-"""Words for what neither succeeded nor failed, or not yet."""
+"""What is said of how something ended, and nothing else: `no error` and `running` are no words of these."""
 TRUTH = {"true": "succeeded", "false": "failed"}
+EPISODES = {"done", "terminated", "truncated", "is_terminal"}
+"""Fields of steps of a game, whose `success` is the game's so far."""
+DIFFERING = 0.05
+"""In so many sessions actions end differently, else it is how the session ended."""
 
 
 def ended(made: Guess, seen: Survey, inside: str) -> None:
-    """How what was done ended, where a field of the events says so in words that are all known."""
-    if not {"action", "command"} & set(made.event):
+    """How what was done ended, where a field says so of actions, or of what came back, in words that are all
+    known, and of nothing else."""
+    done = _done(made)
+    if not done or (not inside and not made.native_id and len(seen.files) > 1):
         return
-    for one in named(seen.paths, ENDINGS, inside):
+    own = done.rpartition(".")[0]
+    near = {own, inside.removesuffix("."), *(f"{inside}{name}" for name in (*TOOLS, *NAMES["result"]))}
+    candidates = [one for one in named(seen.paths, ENDINGS, inside) if one.path.rpartition(".")[0] in near]
+    candidates.sort(key=lambda one: one.path.rpartition(".")[0] != own)
+    for one in candidates:
         meanings = {} if one.path in made.used else _meanings(one)
-        if {"succeeded", "failed"} & set(meanings.values()) and (inside or _differs(one.path, made, seen)):
+        if {"succeeded", "failed"} <= set(meanings.values()) and _is_of_actions(one, made, seen, inside):
             made.event["status"], made.statuses = one.path, meanings
             return
 
@@ -48,25 +55,45 @@ def _meanings(one: PathSeen) -> dict[str, str]:
     if one.more or not (truths or one.only("text")):
         return {}
     said = {value.lower() if truths else value for value in one.values}
-    meanings = {value: TRUTH.get(value) if truths else _meaning(value) for value in said}
-    known = {value: meaning for value, meaning in sorted(meanings.items()) if meaning is not None}
-    return known if len(known) == len(meanings) else {}
+    known = TRUTH if truths else MEANINGS
+    meanings = {value: known.get(" ".join(re.findall(r"[a-z]+", value.lower()))) for value in sorted(said)}
+    return (
+        {value: meaning for value, meaning in meanings.items() if meaning} if all(meanings.values()) else {}
+    )
 
 
-def _meaning(word: str) -> str | None:
-    for meaning, known in (("failed", FAILED), ("succeeded", SUCCEEDED), ("unknown", UNENDED)):
-        if words(word) & known and "not" not in words(word):
-            return meaning
-    return None
+def _is_of_actions(one: PathSeen, made: Guess, seen: Survey, inside: str) -> bool:
+    """Whether only actions and the environment have it, and it is said of each and not of their session."""
+    siblings = {path.removeprefix(inside) for path in seen.paths if path.startswith(inside)}
+    if inside and (one.key in seen.paths or EPISODES & siblings):
+        return False
+    sessions: dict[object, list[str]] = {}
+    for number, record in enumerate(seen.records):
+        session = number if inside else tuple(str(value_at(record, path)) for path in made.native_id)
+        for word in _words_of_actions(one, made, replace(seen, records=[record]), inside):
+            if word is None:
+                return False
+            sessions.setdefault(session, []).append(word)
+    many = [words for words in sessions.values() if len(words) > 1]
+    differ = [words for words in many if len(set(words)) > 1]
+    early = any(len(words) == 2 or len(set(words[:-1])) > 1 for words in differ)
+    return early and len(differ) >= DIFFERING * len(many)
 
 
-def _differs(path: str, made: Guess, seen: Survey) -> bool:
-    """Whether records of one session have different values there: else it is the session's."""
-    said: dict[tuple[str, ...], set[str]] = {}
-    for record in seen.records:
-        session = tuple(str(value_at(record, one)) for one in made.native_id)
-        said.setdefault(session, set()).add(str(value_at(record, path)))
-    return any(len(values) > 1 for values in said.values())
+def _words_of_actions(one: PathSeen, made: Guess, seen: Survey, inside: str) -> Iterator[str | None]:
+    """What stands there where something does; None where it is of what somebody said."""
+    around = {role.name for role in made.roles if role.kind == "environment"}
+    ended, acts = (getter(path.removeprefix(inside)) for path in (one.path, _done(made)))
+    speaks = [getter(path.removeprefix(inside)) for path in several(made.event.get("role"))]
+    for event in events_of(seen, inside.removesuffix("[]."), inside):
+        if (word := ended(event)) not in (None, ""):
+            told = acts(event) or any(str(at(event)) in around for at in speaks)
+            yield str(word) if told else None
+
+
+def _done(made: Guess) -> str:
+    """Where an event names what was done; "" where none does."""
+    return several(made.event.get("action", made.event.get("command")) or [""])[0]
 
 
 def fence(made: Guess, seen: Survey, inside: str) -> str | None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from ....schemas.trajectory import ParticipantKind
 from .guess_made import Guess
 from .guess_names import (
     BEGUN,
@@ -17,6 +18,7 @@ from .guess_names import (
     NAMES,
     PEOPLE,
     SECRET,
+    SESSION,
     SPEAKERS,
     SPEECH,
     SUBJECTS,
@@ -35,7 +37,7 @@ from .guess_names import (
     parent_of,
     time_formats,
 )
-from .guess_records import events_of, items_in, value_at
+from .guess_records import events_of, items_in, repeats, value_at
 from .guess_roles import Role, is_call, role_of, roles_of
 from .paths import getter
 from .survey import PathSeen, Survey
@@ -245,26 +247,30 @@ def _named_roles(made: Guess, seen: Survey, inside: str, role: PathSeen) -> None
     """Who speaks: by their role or, where it tells more, by their name."""
     candidates = named(seen.paths, NAMES["actor"], inside)
     candidates = [one for one in candidates if one is not role and is_speaker(one)]
+    candidates = [one for one in candidates if parent_of(one) not in TOOLS]
+    beside: dict[str, ParticipantKind] = {}
+    candidates = [one for one in candidates if not _is_with(seen, inside, one.path, role.path)]
     name = first_one([one for one in candidates if inside or not is_spoken_with(one, role.path, seen)])
     values: Counter[str] = Counter(dict(role.values))
     if name is not None:
         names, roles = names_and_roles(seen, inside, name.path, role.path)
-        if len(names) > len(roles):
+        beside = _beside_names(seen, inside, name.path, role.path)
+        if len(names) > len(roles) and not all(_agrees(role_of(who), beside.get(who)) for who in names):
             made.event["role"] = [name.path, role.path]
             values = names + _unnamed(seen, inside, name.path, role.path)
-        elif len(names) > 1:
+        elif len(names) > 1:  # who they are, their roles tell: of names that come later, too
             made.event["actor"] = [name.path, role.path]
+            made.strip = len({_stripped(one) for one in names}) < len(names)
     plain: Counter[str] = Counter()
     for value, count in values.items():
         plain[_stripped(value)] += count
-    made.strip = len(plain) < len(values)
-    made.roles = roles_of((plain if made.strip else values).items())
-    if name is not None:
-        tools = _tools(seen, inside, name.path, role.path)
-        made.roles = [
-            replace(one, kind="environment", known=True) if not one.known and one.name in tools else one
-            for one in made.roles
-        ]
+    alike = len(plain) < len(values)
+    made.strip |= alike
+    made.roles = roles_of((plain if alike else values).items())
+    kinds = {_stripped(who) if alike else who: kind for who, kind in beside.items()}
+    made.roles = [_as_told(one, kinds.get(one.name)) for one in made.roles]
+    if role.key.lower().startswith("agent"):
+        made.roles = [one if one.known else replace(one, kind="agent") for one in made.roles]
     if role.key.lower() in PEOPLE and "actor" not in made.event and not _two_sides(made.roles):
         made.roles = [one if one.known else replace(one, kind="human") for one in made.roles]
     _with_bots(made, seen, inside, role)
@@ -316,13 +322,60 @@ def names_and_roles(seen: Survey, inside: str, name: str, role: str) -> tuple[Co
     return names, roles
 
 
-def _tools(seen: Survey, inside: str, name: str, role: str) -> set[str]:
-    """Names beside which no role stands but that of a tool or the environment."""
-    beside: dict[str, set[str]] = {}
+def _agrees(named: Role, told: ParticipantKind | None) -> bool:
+    """Whether a role tells who somebody is, and their name says nothing else."""
+    return told is not None and (told in ("environment", named.kind) or not named.known)
+
+
+def _as_told(role: Role, kind: ParticipantKind | None) -> Role:
+    """A role as another field tells it: what a tool says is the tool's, whatever its name has in it."""
+    told = kind is not None and (kind == "environment" or not role.known)
+    return replace(role, kind=kind, known=True) if told and kind else role
+
+
+def _beside_names(seen: Survey, inside: str, name: str, role: str) -> dict[str, ParticipantKind]:
+    """Names beside which roles of one kind stand, with that kind.
+
+    `user` tells nothing where it stands beside several names of a session: frameworks call all agents so
+    that a model hears. Of the environment is only what bears the role of a tool.
+    """
+    roles: dict[str, set[str]] = {}
+    users: dict[object, set[str]] = {}
+    for session, who, what in _named_with(seen, inside, name, role):
+        roles.setdefault(who, set()).add(what)
+        if what == "user":
+            users.setdefault(session, set()).add(who)
+    vague = {"user"} if any(len(names) > 1 for names in users.values()) else set[str]()
+    kinds: dict[str, ParticipantKind] = {}
+    for who, own in roles.items():
+        told = {one.kind for one in map(role_of, own - vague) if one.known}
+        if own <= AROUND:
+            kinds[who] = "environment"
+        elif not own & vague and all(role_of(what).known for what in own) and len(told) == 1:
+            kinds.update((who, kind) for kind in told - {"environment"})
+    return kinds
+
+
+def _is_with(seen: Survey, inside: str, name: str, role: str) -> bool:
+    """Whether a name is of who is spoken with: one a session, beside humans and agents alike."""
+    names: dict[object, set[str]] = {}
+    kinds: dict[object, set[str]] = {}
+    for session, who, what in _named_with(seen, inside, name, role):
+        names.setdefault(session, set()).add(who)
+        kinds.setdefault(session, set()).add(role_of(what).kind)
+    both = sum({"human", "agent"} <= own for own in kinds.values())
+    return both > MOST * len(kinds) and all(len(own) == 1 for own in names.values())
+
+
+def _named_with(seen: Survey, inside: str, name: str, role: str) -> Iterator[tuple[object, str, str]]:
+    """Of each event with a name its session, the name and the role."""
     at_name, at_role = (getter(path.removeprefix(inside)) for path in (name, role))
-    for event in events_of(seen, inside.removesuffix("[]."), inside):
-        beside.setdefault(_stripped(str(at_name(event))), set()).add(str(at_role(event)).lower())
-    return {name for name, roles in beside.items() if roles <= AROUND}
+    ids = [one for one in named(seen.paths, SESSION, depth=0) if repeats(one, seen)] if not inside else []
+    for number, record in enumerate(seen.records):
+        session = number if inside else value_at(record, ids[0].path) if ids else None
+        for event in events_of(replace(seen, records=[record]), inside.removesuffix("[]."), inside):
+            if (who := at_name(event)) not in (None, ""):
+                yield session, str(who), str(at_role(event)).lower()
 
 
 def _unnamed(seen: Survey, inside: str, name: str, role: str) -> Counter[str]:

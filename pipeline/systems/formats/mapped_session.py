@@ -29,6 +29,10 @@ USER = "user"
 Done = tuple[str | None, dict[str, JsonValue] | None, str | None]
 """The name of an action with its arguments and how those were logged."""
 NOTHING: Done = (None, None, None)
+_AGAIN = (
+    "left out as said twice: {} events that say the same as an earlier one of this session; map [event] id, "
+    "seq or time if they are others"
+)
 
 
 class Row(NamedTuple):
@@ -64,6 +68,8 @@ class MappedSession:
     """Events by their id or number."""
     numbers: set[int] = field(default_factory=set)
     """The logged numbers of events: units are addressed by them."""
+    again: int = 0
+    """So many events say what an earlier one does, and nothing says when or as which."""
     place: int = 0
     """Of the event that is being taken."""
     asked: int = 0
@@ -113,6 +119,8 @@ class MappedSession:
             except ValidationError as error:
                 made = self._without_invalid(error)
         yield from self.wrong
+        if self.again:
+            yield Quarantined(source=self.sessions.source, line=self.line, reason=_AGAIN.format(self.again))
         if made is not None:
             yield made
         elif not self.wrong:
@@ -146,6 +154,7 @@ class MappedSession:
             self.came[key] = [event]
             return False
         if event in earlier:
+            self.again += key is None and how.mapping.event.time is None
             return True
         if (how.id or how.seq) and key is not None:
             raise ValueError(f"another event came before with the same id or number {key!r}")
@@ -175,7 +184,7 @@ class MappedSession:
         if status_logged is None:
             status = how.result_status(event, acts=name is not None)
         if party == "environment":
-            if self._answers(text, kind):
+            if self._answers(text, kind, status if status_logged is not None else None):
                 return
             kind = kind or "note"
         kind = kind or ("message" if name is None else "action")
@@ -205,8 +214,9 @@ class MappedSession:
             return written.name, written.arguments, written.raw
         return NOTHING
 
-    def _answers(self, text: str | None, kind: EventKind | None) -> bool:
-        """Whether a text of the environment is the result of the action before it; it then is its state."""
+    def _answers(self, text: str | None, kind: EventKind | None, logged: marks.Status | None) -> bool:
+        """Whether a text of the environment is the result of the action before it; it then is its state, and
+        the status that is logged with it is the action's."""
         how = self.sessions
         if how.mapping.constants.results != "next" or kind not in (None, "note"):
             return False
@@ -218,7 +228,7 @@ class MappedSession:
         state: JsonValue = {"observation": text}
         hashed = content_hash(state)
         self.states[hashed] = state
-        status = how.text_status(text, last.action)
+        status = logged or how.text_status(text, last.action)
         error = None if status != "failed" else marks.error(text) or text[:500]
         self.events[-1] = last._replace(states={"public": hashed}, status=status, error=error)
         return True

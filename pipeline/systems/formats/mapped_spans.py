@@ -27,9 +27,8 @@ Kind = Literal["model", "tool", "agent", "other"]
 MODEL = {"llm", "model", "generation", "chat", "completion", "completions", "chatmodel", "generate"}
 TOOL = {"tool", "function"}
 AGENT = {"agent", "crew", "assistant"}
-FAILED = {"error", "errored", "fail", "failed", "failure", "exception", "timeout"}
+FAILED = {"error", "failed", "failure", "exception"}
 SUCCEEDED = {"success", "succeeded", "ok", "completed", "done"}
-"""Words for how something ended."""
 OPERATIONS: dict[Kind, str] = {"model": "chat", "tool": "execute_tool", "agent": "invoke_agent", "other": ""}
 
 

@@ -6,6 +6,7 @@ import json
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -409,64 +410,170 @@ def test_people_whose_words_are_left_out_are_told(tmp_path: Path) -> None:
 
 
 def steps(session: int, words: tuple[str | bool, ...]) -> list[dict[str, object]]:
-    """What a person asks, what an agent does, each with how it ended, and what a tool says."""
+    """What a person asks, what an agent does, each with how it ended, and what tools say."""
     asked: dict[str, object] = {"role": "human", "actor": "user", "text": f"{said(session)}, please."}
     done: list[dict[str, object]] = [
         {"role": "agent", "actor": "assistant", "action": "open_page", "text": said(n), "status": word}
         for n, word in enumerate(words)
     ]
-    shown: dict[str, object] = {"role": "tool", "actor": "browser", "text": f"A page on {said(session)}."}
-    return [asked, *done, shown]
+    shown: list[dict[str, object]] = [
+        {"role": "tool", "actor": name, "text": f"{name} on {said(session)}."}
+        for name in ("browser", "get_user")
+    ]
+    return [asked, *done, *shown]
+
+
+def logged(path: Path, sessions: list[list[dict[str, object]]], *, table: bool = False) -> Path:
+    """A session a record, or an event a record."""
+    if table:
+        return as_lines(
+            path, [{"session": f"s{n}", **one} for n, many in enumerate(sessions) for one in many]
+        )
+    return as_lines(path, [{"session": f"s{n}", "events": many} for n, many in enumerate(sessions)])
+
+
+def mapping_of(path: Path) -> dict[str, Any]:
+    return tomllib.loads(draft(path).text)
+
+
+OK = ("ok", "error", "ok")
 
 
 @pytest.mark.parametrize("table", [False, True])
 @pytest.mark.parametrize(
     ("words", "statuses"),
     [
-        (("ok", "timed out: timeout", "PENDING"), ["succeeded", "failed", None]),
+        (("ok", "Timed out", "cancelled"), ["succeeded", "failed", None]),
         ((True, False, True), ["succeeded", "failed", "succeeded"]),
     ],
 )
 def test_how_an_action_ended_is_told_by_words_that_are_all_known(
     tmp_path: Path, table: bool, words: tuple[str | bool, ...], statuses: list[str | None]
 ) -> None:
-    logged = [steps(session, words) for session in range(4)]
-    records: list[dict[str, object]] = [{"session": f"s{n}", "events": many} for n, many in enumerate(logged)]
-    if table:
-        records = [{"session": f"s{n}", **one} for n, many in enumerate(logged) for one in many]
-    first = drafted(as_lines(tmp_path / "log.jsonl", records))[0]
+    first = drafted(logged(tmp_path / "log.jsonl", [steps(n, words) for n in range(4)], table=table))[0]
     assert [event.status for event in first.events if event.kind == "action"] == statuses
     kinds = {person.name: person.kind for person in first.participants}
-    assert kinds == {"user": "human", "assistant": "agent", "browser": "environment"}
+    tools = {"browser": "environment", "get_user": "environment"}
+    assert kinds == {"user": "human", "assistant": "agent"} | tools, (
+        "tools by their role, whatever their name"
+    )
 
 
-@pytest.mark.parametrize("words", [("ok", "sent", "error"), ("not done", "ok", "ok"), ("pending",) * 3])
-def test_a_status_with_a_word_that_may_mean_anything_is_left_to_a_person(
-    tmp_path: Path, words: tuple[str, ...]
+@pytest.mark.parametrize("table", [False, True])
+@pytest.mark.parametrize(
+    "sessions",
+    [
+        [("ok", "sent", "error")] * 4,
+        [("not done", "ok", "error")] * 4,
+        [("no error", "ok", "error")] * 4,
+        [("ok after error", "ok", "error")] * 4,
+        [("running", "ok", "error")] * 4,
+        [("ok",) * 3] * 4,
+        [("ok",) * 3, ("failed",) * 3] * 20,
+        [("ok",) * 3, ("failed",) * 3] * 20 + [("ok", "failed", "ok")],
+        [("ok", "ok", "failed")] * 4,
+    ],
+)
+def test_a_status_that_may_mean_anything_else_is_left_to_a_person(
+    tmp_path: Path, table: bool, sessions: list[tuple[str, ...]]
 ) -> None:
-    records = [{"session": f"s{n}", "events": steps(n, words)} for n in range(4)]
-    mapping = tomllib.loads(draft(as_lines(tmp_path / "log.jsonl", records)).text)
+    """A word that is not known, one word alone, how the session ended, or how far it is."""
+    mapping = mapping_of(
+        logged(tmp_path / "log.jsonl", [steps(n, words) for n, words in enumerate(sessions)], table=table)
+    )
     assert "status" not in mapping["event"] and "statuses" not in mapping
 
 
-def test_what_all_records_of_a_session_say_is_not_how_an_action_ended(tmp_path: Path) -> None:
-    ended = [("done", "failed")[n % 2] for n in range(4)]
+def test_a_status_of_messages_too_is_none_of_actions(tmp_path: Path) -> None:
+    sessions = [[event | {"status": event.get("status", "ok")} for event in steps(n, OK)] for n in range(4)]
+    assert "status" not in mapping_of(logged(tmp_path / "log.jsonl", sessions))["event"]
+
+
+@pytest.mark.parametrize("beside", ["done", None])
+def test_a_success_that_the_session_has_too_or_a_game_so_far_is_none_of_actions(
+    tmp_path: Path, beside: str | None
+) -> None:
+    sessions = []
+    for n in range(4):
+        events = [
+            {"success" if key == "status" else key: value for key, value in event.items()}
+            for event in steps(n, (False, True, False))
+        ]
+        sessions.append([{**event, beside: False} for event in events] if beside else events)
     records = [
-        {"session": f"s{n}", **one, "status": ended[n]} for n in range(4) for one in steps(n, ("", "", ""))
+        {"id": n, "events": many, **({} if beside else {"success": True})} for n, many in enumerate(sessions)
     ]
-    mapping = tomllib.loads(draft(as_lines(tmp_path / "log.jsonl", records)).text)
-    assert "status" not in mapping["event"]
+    assert "status" not in mapping_of(as_lines(tmp_path / "log.jsonl", records))["event"]
 
 
-def test_a_name_is_a_tool_only_where_no_other_role_stands_beside_it(tmp_path: Path) -> None:
-    others = [
-        {"role": role, "actor": actor, "text": said(1)}
-        for role, actor in (("agent", "browser"), ("tool", "pane"))
+def test_of_two_statuses_the_action_has_its_own(tmp_path: Path) -> None:
+    def nested(event: dict[str, object]) -> dict[str, object]:
+        tool = {"name": event.get("action"), "status": event.get("status")}
+        rest = {key: value for key, value in event.items() if key not in ("action", "status")}
+        approval = {"status": "ok" if event["actor"] == "assistant" else None}
+        return {**rest, "approval": approval} | ({"tool": tool} if event.get("action") else {})
+
+    sessions = [[nested(event) for event in steps(n, OK)] for n in range(4)]
+    event = mapping_of(logged(tmp_path / "log.jsonl", sessions))["event"]
+    assert event["status"] == "events[].tool.status"
+    assert "tool.name" not in str(event.get("role")), "what was done is nobody's name"
+
+
+@pytest.mark.parametrize("table", [False, True])
+def test_a_status_on_what_came_back_is_the_action_s(tmp_path: Path, table: bool) -> None:
+    def came(turn: int, word: str) -> list[dict[str, object]]:
+        return [
+            {"role": "agent", "actor": "assistant", "action": "open_page", "text": f"I open page {turn}."},
+            {"role": "tool", "actor": "browser", "text": f"It says {said(turn)}.", "status": word},
+        ]
+
+    sessions = [[*steps(n, ())[:1], *came(1, "ok"), *came(2, "error"), *came(3, "ok")] for n in range(4)]
+    first = drafted(logged(tmp_path / "log.jsonl", sessions, table=table))[0]
+    assert [event.status for event in first.events if event.kind == "action"] == [
+        "succeeded",
+        "failed",
+        "succeeded",
     ]
-    records = [{"session": n, "events": [*steps(n, ("ok", "ok")), *others]} for n in range(4)]
-    roles = draft(as_lines(tmp_path / "log.jsonl", records)).made.roles
-    assert [(role.name, role.kind) for role in roles if role.known] == [
-        ("assistant", "agent"),
-        ("pane", "environment"),
-        ("user", "human"),
+
+
+def test_what_each_row_says_otherwise_is_no_outcome_of_a_session(tmp_path: Path) -> None:
+    sessions = [
+        [
+            {**event, "solved": place % 2, "score": n, "passed": place == 4 or None}
+            for place, event in enumerate(steps(n, OK))
+        ]
+        for n in range(4)
     ]
+    path = logged(tmp_path / "log.jsonl", sessions, table=True)
+    assert mapping_of(path)["outcomes"] == {"score": "score", "passed": "passed"}
+
+
+def test_people_are_told_by_a_role_that_tells_them_those_who_come_later_too(tmp_path: Path) -> None:
+    names = ("tom", "kim", "lena", "ria")
+    sessions: list[list[dict[str, object]]] = [
+        [{"role": role, "name": name, "text": said(place)} for place, (role, name) in enumerate(pairs)]
+        for pairs in ([("user", one), ("assistant", "Pepper")] * 2 for one in names)
+    ]
+    event = mapping_of(logged(tmp_path / "log.jsonl", sessions))["event"]
+    assert (event["role"], event["actor"]) == ("events[].role", ["events[].name", "events[].role"])
+    sessions[0] += [{"role": "user", "name": "Critic", "text": said(1)}]
+    event = mapping_of(logged(tmp_path / "other.jsonl", sessions))["event"]
+    assert event["role"] == ["events[].name", "events[].role"], "frameworks call other agents users"
+
+
+def test_a_name_of_whom_a_session_is_with_is_nobody_s_who_speaks_in_it(tmp_path: Path) -> None:
+    sessions: list[list[dict[str, object]]] = [
+        [
+            {"agent": ("orion", "vega", "lyra")[n % 3], "role": role, "text": said(n)}
+            for role in ("user", "assistant")
+        ]
+        for n in range(12)
+    ]
+    assert mapping_of(logged(tmp_path / "log.jsonl", sessions))["event"]["role"] == "events[].role"
+
+
+def test_nobody_is_human_for_want_of_knowledge_where_all_are_called_agents(tmp_path: Path) -> None:
+    sessions: list[list[dict[str, object]]] = [
+        [{"agent": name, "text": said(n)} for name in ("Navigator", "Buyer")] for n in range(6)
+    ]
+    assert set(mapping_of(logged(tmp_path / "log.jsonl", sessions))["roles"].values()) == {"agent"}

@@ -314,6 +314,21 @@ def test_an_unknown_status_is_an_error_and_never_a_success(tmp_path: Path) -> No
     assert wrong[0].reason == "log[3]: status: unknown status 'maybe', expected one of done, denied"
 
 
+def test_what_is_left_out_as_said_twice_is_counted_where_nothing_tells_when(tmp_path: Path) -> None:
+    """Of a dialogue without times, `Yes.` comes again and again."""
+    mapping = '[event]\nrole = "role"\ntext = "text"\n'
+    said = [
+        {"role": role, "text": text} for text in ("Now?", "Yes.", "Yes.") for role in ("user", "assistant")
+    ]
+    found, wrong = read("mapped", written(tmp_path / "a.jsonl", *said), map=mapping)
+    assert len(found[0].events) == 4
+    assert [(one.line, one.reason.partition(";")[0]) for one in wrong] == [
+        (1, "left out as said twice: 2 events that say the same as an earlier one of this session")
+    ]
+    timed = written(tmp_path / "b.jsonl", *({**one, "at": 5} for one in said))
+    assert read("mapped", timed, map=f'{mapping}time = "at"\n')[1] == []
+
+
 def test_any_other_status_may_be_given_a_meaning(tmp_path: Path) -> None:
     odd = {**SESSION, "log": [*EVENTS[:3], event(3, "guide", "Bot", name="book", result="maybe")]}
     for meaning, status in (("failed", "failed"), ("unknown", None)):
