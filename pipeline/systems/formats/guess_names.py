@@ -145,6 +145,11 @@ SESSION = (
         "case_id",
         "example_id",
         "name",
+        "trial_id",
+        "room_id",
+        "channel_id",
+        "room",
+        "channel",
     ),
 )
 HEAD: dict[str, tuple[str, ...]] = {
@@ -160,7 +165,10 @@ OUTCOME = re.compile(
     r"|f1|error_rate|win_rate)(?:$|[_\W])",
     re.IGNORECASE,
 )
-GOALS = ("resolved", "solved", "is_correct", "correct", "passed", "reward", "score", "win", "won")
+GOALS = (
+    *("resolved", "solved", "is_correct", "correct", "passed", "reward", "score", "win", "won"),
+    *("task_success", "outcome", "result", "status"),
+)
 """Outcomes that, where they are 0 or 1, say whether the goal was reached, the likeliest first."""
 TRUTHS = {"0", "1", "0.0", "1.0", "True", "False"}
 VERDICTS: dict[str, int] = {

@@ -577,3 +577,15 @@ def test_nobody_is_human_for_want_of_knowledge_where_all_are_called_agents(tmp_p
         [{"agent": name, "text": said(n)} for name in ("Navigator", "Buyer")] for n in range(6)
     ]
     assert set(mapping_of(logged(tmp_path / "log.jsonl", sessions))["roles"].values()) == {"agent"}
+
+
+def test_a_room_is_a_session_and_its_outcome_in_words_is_its_success(tmp_path: Path) -> None:
+    records = [
+        {"room": f"r{n}", "who": who, "said": said(n + turn), "outcome": ("SUCCESS", "FAILED")[n % 2]}
+        for n in range(6)
+        for turn, who in enumerate(("user", "bot", "user"))
+    ]
+    mapping = mapping_of(as_lines(tmp_path / "log.jsonl", records))
+    assert mapping["trajectory"]["native_id"] == "room"
+    assert mapping["outcomes"]["success"] == "outcome"
+    assert mapping["values"]["success"] == {"SUCCESS": 1, "FAILED": 0}
