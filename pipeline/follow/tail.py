@@ -151,6 +151,6 @@ def _signature(path: Path) -> Signature:
     return tuple(
         (str(file), state.st_size, state.st_mtime_ns, state.st_ino)
         for file in walk(path)
-        if not file.is_dir() and (file == path or not file.is_symlink())
+        if (file == path or not file.is_symlink()) and not file.is_dir()
         for state in (os.stat(file),)
     )

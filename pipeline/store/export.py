@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
+from pydantic_core import to_jsonable_python
 
 from ...schemas import Event
 from ...schemas.base import compact_json
@@ -97,7 +98,11 @@ def _events(given: EventColumns) -> Iterator[dict[str, object]]:
 
 
 def _line(kind: str, rest: dict[str, object]) -> str:
-    return f"{compact_json({'type': kind, **rest})}\n"
+    """A line of JSON, which has no NaN and no infinity: null stands in their place."""
+    line = compact_json({"type": kind, **rest})
+    if "NaN" in line or "Infinity" in line:
+        line = compact_json({"type": kind, **to_jsonable_python(rest, inf_nan_mode="null")})
+    return f"{line}\n"
 
 
 def _trajectories(store: Store, out: Path, hidden: bool) -> Path:

@@ -184,9 +184,17 @@ def walk(root: Path) -> Iterator[Path]:
     while waiting:  # os.walk calls itself for each level before Python 3.12
         at = waiting.pop()
         with suppress(OSError), os.scandir(at) as entries:
-            inside = sorted((not entry.is_dir(), entry.name, entry.is_symlink()) for entry in entries)
+            inside = sorted((not _is_folder(entry), entry.name, entry.is_symlink()) for entry in entries)
             yield from (at / name for _, name, _ in inside)
             waiting += [at / name for is_file, name, is_link in reversed(inside) if not (is_file or is_link)]
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    """Whether it is a folder or a link to one; a link in a circle, or to where nobody may look, is none."""
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
 
 
 def folder_of(path: Path) -> Path:

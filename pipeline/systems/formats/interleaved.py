@@ -12,8 +12,11 @@ from ....schemas import JsonValue, Quarantined
 from ..base import Span, placed_lines
 from . import inputs
 
+NOBODYS = 256 * 1024
+"""Bytes of lines that are of no session, which are together."""
 
-@dataclass
+
+@dataclass(slots=True)
 class Extent:
     """Where the lines of a session lie: runs of them."""
 
@@ -37,6 +40,11 @@ class Extent:
         self.size += end - begin
         self.end, self.last = max(self.end, end), max(self.last, number)
 
+    def borrow(self, number: int, begin: int, end: int) -> None:
+        """Take in a line that others have as well, and that makes a part no larger."""
+        self.add(number, begin, end)
+        self.size -= end - begin
+
     def join(self, other: Extent) -> None:
         """Take in the lines of another."""
         self.lines += other.lines
@@ -46,22 +54,36 @@ class Extent:
         self.end, self.last = max(self.end, other.end), max(self.last, other.last)
 
 
+class Nobodys(list[Extent]):
+    """Lines that are of no session, many together."""
+
+    def add(self, number: int, begin: int, end: int) -> None:
+        """Take in a line."""
+        if not self or self[-1].size > NOBODYS:
+            self.append(Extent())
+        self[-1].add(number, begin, end)
+
+
 def spans(path: Path, name: Callable[[JsonValue], str | None], size: int) -> Iterator[Span]:
     """Parts of about `size` bytes, in the order in which their sessions end.
 
-    `name` says whose an event is. A line of nobody's, or that cannot be read, is a session of its own.
+    `name` says whose an event is. A line of nobody's, or that cannot be read, is in a part with others.
     """
-    extents: dict[str | int, Extent] = {}
+    extents: dict[str, Extent] = {}
+    nobodys = Nobodys()
     number = 0
     for number, begin, end, line in placed_lines(path):
         value = inputs.record(line, str(path), number)
         own = None if isinstance(value, Quarantined) else name(value)
-        key = number if own is None else own
-        if (extent := extents.get(key)) is None:
-            extents[key] = extent = Extent()
-        extent.add(number, begin, end)
-    found = list(extents.values())
-    del extents
+        if own is None:
+            nobodys.add(number, begin, end)
+        elif own in extents:
+            extents[own].add(number, begin, end)
+        else:
+            extents[own] = Extent()
+            extents[own].add(number, begin, end)
+    found = [*extents.values(), *nobodys]
+    del extents, nobodys
     yield from together(found, size, number)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from ....schemas import content_hash
 from ..base import Span, parsed, placed_lines
-from .interleaved import Extent, together
+from .interleaved import Extent, Nobodys, together
 
 SYSTEM = "coaudit"
 _PLAIN = re.compile(rb'\{"type":"(?:event|outcome)","trajectory":"([^"\\]+)",')
@@ -29,7 +29,7 @@ def spans(path: Path, size: int) -> Iterator[Span]:
     number = 0
     for number, begin, end, line in placed_lines(path):
         lines.add((number, begin, end), line or b"")
-    extents = list(lines.extents())
+    extents = list(lines.extents(size))
     del lines
     yield from together(extents, size, number)
 
@@ -45,7 +45,7 @@ class _Lines:
 
     by_name: dict[str, Extent] = field(default_factory=dict)
     """Trajectory, by one of its names -> its lines, and those of states that stand behind its head."""
-    nobodys: list[Extent] = field(default_factory=list)
+    nobodys: Nobodys = field(default_factory=Nobodys)
     states: dict[str, tuple[_Place, int]] = field(default_factory=dict)
     """State -> its last line, and what that says."""
     heads: dict[str, str] = field(default_factory=dict)
@@ -88,11 +88,12 @@ class _Lines:
             self.behind.add(state)
 
     def _open(self, head: dict[str, Any], place: _Place) -> None:
-        self.last, self.behind = tuple(_names(head)), set()
-        self._append(self.last[0] if self.last else None, place)
-        if not self.last:
+        names = tuple(_names(head))
+        self._append(names[0] if names else None, place)
+        if not names:  # it opens nothing
             return
-        name = self.last[0]
+        self.last, self.behind = names, set()
+        name = names[0]
         for other in self.last[1:]:
             self._unite(name, other)
         events, states = head.get("events"), head.get("states")
@@ -101,14 +102,13 @@ class _Lines:
             self._unite(name, self.heads.setdefault(state, name))
 
     def _append(self, name: str | None, place: _Place) -> None:
-        extent = None if name is None else self.by_name.get(name)
-        if extent is None:
-            extent = Extent()
-            if name is None:
-                self.nobodys.append(extent)
-            else:
-                self.by_name[name] = extent
-        extent.add(*place)
+        if name is None:
+            self.nobodys.add(*place)
+        elif name in self.by_name:
+            self.by_name[name].add(*place)
+        else:
+            self.by_name[name] = Extent()
+            self.by_name[name].add(*place)
 
     def _need(self, name: str, events: Iterable[Any]) -> None:
         views = (event.get("states") for event in events if isinstance(event, dict))
@@ -130,18 +130,21 @@ class _Lines:
         if first != second:
             self.same[second] = first
 
-    def extents(self) -> Iterator[Extent]:
-        """Where the trajectories lie that have a name or a state in common, and what is nobody's."""
+    def extents(self, size: int) -> Iterator[Extent]:
+        """Where the trajectories lie that have a name or a state in common, and what is nobody's; all of it
+        together where parts of that size would read the states that they have in common again and again."""
         together = self.differ or not self.heads.keys().isdisjoint(self.states)
         for name, hashes in self.needs.items():
-            for one in hashes:
-                if one in self.states:
-                    self._append(name, self.states[one][0])
-                elif one in self.heads:
-                    self._unite(self.heads[one], name)
+            for one in hashes & self.heads.keys():
+                self._unite(self.heads[one], name)
+        shared = set().union(*self.needs.values()) & self.states.keys()
+        total = sum(extent.size for extent in self.by_name.values())
+        together |= sum(map(self._bytes, shared)) * (total // size) > total
         whole: dict[str, Extent] = {}
         for name, extent in self.by_name.items():
             root = "" if together else self._root(name)
+            for one in self.needs.get(name, set()) & shared:
+                extent.borrow(*self.states[one][0])
             if root in whole:
                 whole[root].join(extent)
             else:
@@ -149,12 +152,16 @@ class _Lines:
         yield from whole.values()
         yield from self.nobodys
 
+    def _bytes(self, state: str) -> int:
+        _, begin, end = self.states[state][0]
+        return end - begin
+
 
 def _owner(line: bytes) -> str | None:
     """Whose event or outcome a line is, where it shows without reading the line."""
     if (begin := _PLAIN.match(line)) is None:
         return None
-    if line.count(b'"trajectory"') > 1 or line.count(b'"type"') > 1 or b'"states"' in line:
+    if line.count(b'"trajectory"') > 1 or line.count(b'"type"') > 1 or b'"states"' in line or b"\\u" in line:
         return None
     try:
         return begin[1].decode()

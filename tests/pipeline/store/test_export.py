@@ -112,6 +112,19 @@ def test_json_lines_come_back_as_the_same_trajectories(tmp_path: Path, store: St
     assert (tmp_path / "again.jsonl").read_bytes() == path.read_bytes()
 
 
+def test_json_lines_have_null_for_what_json_cannot_say(tmp_path: Path) -> None:
+    given = '{"x": NaN, "y": [-Infinity], "text": "NaN", "n": 1000000000000000000000000000000}'
+    act = (
+        json.dumps({**HELLO, "kind": "action"})[:-1] + f', "action": {{"name": "f", "arguments": {given}}}}}'
+    )
+    (tmp_path / "log.jsonl").write_text(f"{json.dumps(HEAD)}\n{act}\n")
+    store = made(tmp_path / "w")
+    take(store, tmp_path / "log.jsonl")
+    (path,) = export(store, tmp_path / "out.jsonl", "jsonl")
+    line = path.read_text().splitlines()[1]
+    assert '"arguments":{"n":1000000000000000000000000000000,"text":"NaN","x":null,"y":[null]}' in line
+
+
 def test_an_unknown_format_or_table_names_the_choices(tmp_path: Path, store: Store) -> None:
     with pytest.raises(UsageError, match="--format must be one of parquet, csv, jsonl, got 'xls'"):
         export(store, tmp_path, "xls")

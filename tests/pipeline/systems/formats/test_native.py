@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from coaudit.pipeline.ingest import workers
 from coaudit.pipeline.store.export import export
 from coaudit.pipeline.systems import ReadOptions
+from coaudit.pipeline.systems.base import placed_lines
 from coaudit.pipeline.systems.cogym.generate import generate
-from coaudit.pipeline.systems.formats import native
+from coaudit.pipeline.systems.formats import native, native_parts
 from coaudit.pipeline.systems.formats.native_parts import identity
 from coaudit.schemas import Quarantined, Trajectory
 from tests.pipeline.stores import made, rows, take
@@ -94,6 +95,24 @@ def said(items: Iterable[Trajectory | Quarantined]) -> Counter[str]:
     return Counter(item.model_dump_json() for item in items)
 
 
+ESCAPED = [
+    '{"type":"event","trajectory":"a","actor":"bot","kind":"note","st\\u0061tes":{"public":"s0"}}',
+    '{"type":"event","trajectory":"a","actor":"bot","kind":"note","\\u0074rajectory":"b"}',
+    '{"type":"event","trajectory":"a","\\u0074ype":"state","hash":"s0","content":1}',
+]
+"""Lines that say more than their bytes look like."""
+
+
+@example(lines=[state("s0"), head("a"), ESCAPED[0]], size=1)
+@example(lines=[head("a"), head("b"), ESCAPED[1]], size=1)
+@example(lines=[head("a"), ESCAPED[2], head("b"), event("b", states={"public": "s0"})], size=1)
+@example(
+    lines=[
+        *(head("a"), state("s0"), event("a", states={"public": "s0"})),
+        *({"type": "trajectory"}, {**state("s0"), "content": 2}),
+    ],
+    size=1,
+)
 @given(lines=st.lists(st.one_of(heads, others), max_size=40), size=st.integers(1, 1500))
 def test_parts_give_what_the_whole_file_does(
     tmp_path_factory: pytest.TempPathFactory, lines: list[Any], size: int
@@ -117,6 +136,35 @@ def test_trajectories_that_share_nothing_lie_in_parts_of_their_own(tmp_path: Pat
     assert sum(part.runs is None for part in parts) == 19, "one piece, but for the last line of the file"
     mixed = written(tmp_path / "mixed.jsonl", *sorted(lines, key=lambda line: line["type"] != "trajectory"))
     assert len(list(native.sessions_apart(mixed, OPTIONS, 100))) == 20
+
+
+def test_a_state_that_all_share_is_read_once_a_part_and_not_once_a_trajectory(tmp_path: Path) -> None:
+    def shared(content: str) -> Path:
+        runs = [
+            line for n in range(40) for line in (head(f"run-{n}"), event(f"run-{n}", states={"public": "s0"}))
+        ]
+        return written(tmp_path / "log.jsonl", {**state("s0"), "content": content}, *runs)
+
+    small = list(native.sessions_apart(shared("x" * 200), OPTIONS, 1000))
+    assert 5 < len(small) < 15
+    large = list(native.sessions_apart(shared("x" * 20_000), OPTIONS, 1000))
+    assert len(large) == 1, "each part would read it again"
+    assert [len(list(native.read_span(tmp_path / "log.jsonl", OPTIONS, part))) for part in large] == [40]
+
+
+def test_lines_that_are_nobody_s_lie_together(tmp_path: Path) -> None:
+    path = written(tmp_path / "log.jsonl", head("a"), *["{"] * 5000, head("b"))
+    extents = native_parts._Lines()
+    for number, begin, end, line in placed_lines(path):
+        extents.add((number, begin, end), line or b"")
+    assert len(list(extents.extents(1))) == 3
+    assert (
+        sum(
+            len(list(native.read_span(path, OPTIONS, part)))
+            for part in native.sessions_apart(path, OPTIONS, 1)
+        )
+        == 5002
+    )
 
 
 def test_a_line_that_was_being_written_when_parts_were_made_is_left(tmp_path: Path) -> None:
