@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,7 +45,7 @@ class _Lines:
     """Which lines belong together."""
 
     by_name: dict[str, Extent] = field(default_factory=dict)
-    """Trajectory, by one of its names -> its lines, and those of states that stand behind its head."""
+    """Trajectory, by one of its names -> its lines, and those of its states that stand behind its head."""
     nobodys: Nobodys = field(default_factory=Nobodys)
     states: dict[str, tuple[_Place, int]] = field(default_factory=dict)
     """State -> its last line, and what that says."""
@@ -56,8 +57,10 @@ class _Lines:
     """Name -> another one of the same trajectories; the last of such a chain stands for all."""
     last: tuple[str, ...] = ()
     """The names in the last head."""
-    behind: set[str] = field(default_factory=set)
-    """The states behind it."""
+    behind: dict[str, _Place] = field(default_factory=dict)
+    """The states behind it that its events have not pointed at yet."""
+    told: set[str] = field(default_factory=set)
+    """Those that they have."""
     differ: bool = False
     """Whether a state is told twice, and not in the same words: the last ones hold for all of the file."""
 
@@ -76,23 +79,21 @@ class _Lines:
         else:
             owner = value.get("trajectory")
             name = owner if isinstance(owner, str) else None
-            self._append(name, place)
             if name is not None:
                 self._need(name, [value])
+            self._append(name, place)
 
     def _tell(self, state: str, place: _Place, words: int) -> None:
         self.differ |= self.states.get(state, (place, words))[1] != words
         self.states[state] = place, words
-        if self.last:
-            self._append(self.last[0], place)
-            self.behind.add(state)
+        self.behind[state] = place
 
     def _open(self, head: dict[str, Any], place: _Place) -> None:
         names = tuple(_names(head))
         self._append(names[0] if names else None, place)
         if not names:  # it opens nothing
             return
-        self.last, self.behind = names, set()
+        self.last, self.behind, self.told = names, {}, set()
         name = names[0]
         for other in self.last[1:]:
             self._unite(name, other)
@@ -115,7 +116,10 @@ class _Lines:
         pointed = (one for view in views if isinstance(view, dict) for one in view.values())
         hashes = {one for one in pointed if isinstance(one, str)}
         if name in self.last:
-            hashes -= self.behind
+            for one in hashes & self.behind.keys():
+                self._append(self.last[0], self.behind.pop(one))
+                self.told.add(one)
+            hashes -= self.told
         if hashes:
             self.needs.setdefault(name, set()).update(hashes)
 
@@ -137,18 +141,22 @@ class _Lines:
         for name, hashes in self.needs.items():
             for one in hashes & self.heads.keys():
                 self._unite(self.heads[one], name)
-        shared = set().union(*self.needs.values()) & self.states.keys()
+        needed = Counter(one for hashes in self.needs.values() for one in hashes if one in self.states)
         total = sum(extent.size for extent in self.by_name.values())
-        together |= sum(map(self._bytes, shared)) * (total // size) > total
+        parts = total // size
+        together |= sum(self._bytes(one) * min(count - 1, parts) for one, count in needed.items()) > total
         whole: dict[str, Extent] = {}
         for name, extent in self.by_name.items():
             root = "" if together else self._root(name)
-            for one in self.needs.get(name, set()) & shared:
+            for one in self.needs.get(name, set()) & needed.keys():
                 extent.borrow(*self.states[one][0])
             if root in whole:
                 whole[root].join(extent)
             else:
                 whole[root] = extent
+        if together and whole:
+            for last, _ in self.states.values():
+                whole[""].borrow(*last)
         yield from whole.values()
         yield from self.nobodys
 

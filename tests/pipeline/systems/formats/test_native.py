@@ -133,7 +133,7 @@ def test_trajectories_that_share_nothing_lie_in_parts_of_their_own(tmp_path: Pat
     path = written(tmp_path / "log.jsonl", *lines)
     parts = list(native.sessions_apart(path, OPTIONS, 100))
     assert len(parts) == 20
-    assert sum(part.runs is None for part in parts) == 19, "one piece, but for the last line of the file"
+    assert all(part.runs is None for part in parts), "what lies in one piece is read in one"
     mixed = written(tmp_path / "mixed.jsonl", *sorted(lines, key=lambda line: line["type"] != "trajectory"))
     assert len(list(native.sessions_apart(mixed, OPTIONS, 100))) == 20
 
@@ -150,6 +150,25 @@ def test_a_state_that_all_share_is_read_once_a_part_and_not_once_a_trajectory(tm
     large = list(native.sessions_apart(shared("x" * 20_000), OPTIONS, 1000))
     assert len(large) == 1, "each part would read it again"
     assert [len(list(native.read_span(tmp_path / "log.jsonl", OPTIONS, part))) for part in large] == [40]
+
+
+def test_states_that_come_between_lines_of_others_are_each_their_own_s(tmp_path: Path) -> None:
+    """As a log has them to which several sessions append at once."""
+    heads = [head(f"run-{n}") for n in range(40)]
+    turns = [
+        line
+        for turn in range(5)
+        for n in range(40)
+        for line in (state(f"{n}-{turn}"), event(f"run-{n}", states={"public": f"{n}-{turn}"}))
+    ]
+    path = written(tmp_path / "log.jsonl", *heads, *turns)
+    parts = list(native.sessions_apart(path, OPTIONS, 1000))
+    assert len(parts) == 20
+    assert max(sum(count for *_, count in part.runs or ()) for part in parts) == 22, (
+        "two sessions with theirs"
+    )
+    read = [item for part in parts for item in native.read_span(path, OPTIONS, part)]
+    assert said(read) == said(native.read_span(path, OPTIONS, None))
 
 
 def test_lines_that_are_nobody_s_lie_together(tmp_path: Path) -> None:
