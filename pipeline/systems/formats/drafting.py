@@ -317,6 +317,7 @@ def _events(seen: Survey, made: Guess) -> Iterator[str]:
             yield f"{_key(role)} = {quoted(path) if isinstance(path, str) else _list(path)}"
     if made.statuses:
         yield from _table("statuses", made.statuses, "how it ended: succeeded, failed or unknown")
+        yield '"*" = "unknown"    # whatever else it says; ingest names it'
     if made.speech:
         yield f"\n[[kinds]]\nwhere = {{ {quoted(str(made.event['action']))} = {_list(made.speech)} }}"
         yield 'kind = "message"'

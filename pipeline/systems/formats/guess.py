@@ -13,6 +13,7 @@ from .guess_names import (
     GOALS,
     HEAD,
     LISTS,
+    LOOSE,
     NAMES,
     OUTCOME,
     REQUESTS,
@@ -161,7 +162,7 @@ def _of_session(made: Guess, seen: Survey) -> None:
         made.outcomes = {
             name: path
             for name, path in made.outcomes.items()
-            if _is_outcome(name, seen.paths[path]) and _steady(path, made, seen)
+            if _is_outcome(name, seen.paths[path]) and _steady(path, made, seen, but_last=True)
         }
 
 
@@ -170,16 +171,16 @@ def _is_outcome(name: str, one: PathSeen) -> bool:
     return is_numeric(one) or (name.lower() in (*GOALS, "success") and bool(verdicts(one)))
 
 
-def _steady(path: str, made: Guess, seen: Survey) -> bool:
-    """Whether a field says the same in all records of a session."""
+def _steady(path: str, made: Guess, seen: Survey, *, but_last: bool = False) -> bool:
+    """Whether a field says the same in all records of a session, or in all but the last one."""
     if made.shape != "table" and not made.each:
         return True
-    said: dict[tuple[str, ...], set[str]] = {}
+    said: dict[tuple[str, ...], list[str]] = {}
     for record in seen.records:
         session = tuple(str(value_at(record, one)) for one in made.native_id)
         if (value := value_at(record, path)) is not None:
-            said.setdefault(session, set()).add(str(value))
-    return all(len(values) == 1 for values in said.values())
+            said.setdefault(session, []).append(str(value))
+    return all(len(set(values[: -1 if but_last else None])) <= 1 for values in said.values())
 
 
 def _ask(made: Guess, heads: dict[str, PathSeen]) -> None:
@@ -210,10 +211,17 @@ def _name_success(made: Guess, seen: Survey) -> None:
     binary = [
         (order[name.lower()], path)
         for name, path in made.outcomes.items()
-        if name.lower() in order and (set(seen.paths[path].values) <= TRUTHS or verdicts(seen.paths[path]))
+        if name.lower() in order and _is_goal(name.lower(), seen.paths[path])
     ]
     if binary and "success" not in made.outcomes and not seen.sides:
         made.outcomes["success"] = min(binary)[1]
+
+
+def _is_goal(name: str, one: PathSeen) -> bool:
+    """Whether it says in a word or a number if the goal was reached."""
+    if name in LOOSE:
+        return bool(verdicts(one)) and "." not in one.path
+    return set(one.values) <= TRUTHS or bool(verdicts(one))
 
 
 def _tells(one: PathSeen, seen: Survey) -> bool:

@@ -6,10 +6,11 @@ import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from . import marks, turns
 from .guess_made import Guess
-from .guess_names import NAMES, TOOLS, named
+from .guess_names import SPEECH, TOOLS, named
 from .guess_records import events_of, value_at
 from .guess_text import CALLS, FENCE
 from .paths import Getter, getter, several
@@ -28,6 +29,9 @@ MEANINGS: dict[str, str] = {
 TRUTH = {"true": "succeeded", "false": "failed"}
 EPISODES = {"done", "terminated", "truncated", "is_terminal"}
 """Fields of steps of a game, whose `success` is the game's so far."""
+EARLY = 0.2
+"""In so many of the sessions whose actions end differently they do before the last one, too: else it is what
+the session has come to."""
 DIFFERING = 0.05
 """In so many sessions actions end differently, else it is how the session ended."""
 
@@ -39,7 +43,7 @@ def ended(made: Guess, seen: Survey, inside: str) -> None:
     if not done or (not inside and not made.native_id and len(seen.files) > 1):
         return
     own = done.rpartition(".")[0]
-    near = {own, inside.removesuffix("."), *(f"{inside}{name}" for name in (*TOOLS, *NAMES["result"]))}
+    near = {own, inside.removesuffix("."), *(f"{inside}{name}" for name in TOOLS)}
     candidates = [one for one in named(seen.paths, ENDINGS, inside) if one.path.rpartition(".")[0] in near]
     candidates.sort(key=lambda one: one.path.rpartition(".")[0] != own)
     for one in candidates:
@@ -67,28 +71,36 @@ def _is_of_actions(one: PathSeen, made: Guess, seen: Survey, inside: str) -> boo
     siblings = {path.removeprefix(inside) for path in seen.paths if path.startswith(inside)}
     if inside and (one.key in seen.paths or EPISODES & siblings):
         return False
-    sessions: dict[object, list[str]] = {}
+    sessions: dict[object, list[dict[str, Any]]] = {}
     for number, record in enumerate(seen.records):
         session = number if inside else tuple(str(value_at(record, path)) for path in made.native_id)
-        for word in _words_of_actions(one, made, replace(seen, records=[record]), inside):
-            if word is None:
-                return False
-            sessions.setdefault(session, []).append(word)
-    many = [words for words in sessions.values() if len(words) > 1]
+        sessions.setdefault(session, []).append(record)
+    told = [
+        list(_words_of_actions(one, made, replace(seen, records=own), inside)) for own in sessions.values()
+    ]
+    if any(None in words for words in told):
+        return False
+    many = [words for words in told if len(words) > 1]
     differ = [words for words in many if len(set(words)) > 1]
-    early = any(len(words) == 2 or len(set(words[:-1])) > 1 for words in differ)
-    return early and len(differ) >= DIFFERING * len(many)
+    early = sum(len(set(words[:-1])) > 1 for words in differ)
+    return early > EARLY * len(differ) and len(differ) >= DIFFERING * len(many)
 
 
 def _words_of_actions(one: PathSeen, made: Guess, seen: Survey, inside: str) -> Iterator[str | None]:
-    """What stands there where something does; None where it is of what somebody said."""
+    """What stands there where something is done, or else where something comes back, right behind an action;
+    None where it is of anything else, or of both."""
     around = {role.name for role in made.roles if role.kind == "environment"}
     ended, acts = (getter(path.removeprefix(inside)) for path in (one.path, _done(made)))
     speaks = [getter(path.removeprefix(inside)) for path in several(made.event.get("role"))]
+    acted = False
+    kinds = set[bool]()
     for event in events_of(seen, inside.removesuffix("[]."), inside):
-        if (word := ended(event)) not in (None, ""):
-            told = acts(event) or any(str(at(event)) in around for at in speaks)
-            yield str(word) if told else None
+        before, acted = acted, bool(acts(event))
+        if (word := ended(event)) in (None, "") or str(acts(event)).lower() in SPEECH:
+            continue
+        came = before and any(str(at(event)) in around for at in speaks)
+        kinds.add(acted)
+        yield str(word) if (acted or came) and len(kinds) == 1 else None
 
 
 def _done(made: Guess) -> str:

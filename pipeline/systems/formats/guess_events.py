@@ -48,6 +48,8 @@ TYPES = ("event", "event_type", "kind", "type")
 LABELS_OF_RESULTS = ("observation", "observation_type", "result_type")
 AROUND = {"tool", "tools", "function", "environment", "env"}
 """Roles of what people and agents act upon, whatever its name."""
+ALONE = 0.9
+"""In so many sessions with one name, others may come for a hand-over."""
 FEW = 6
 """So many different values may say how far a task is."""
 Take = Callable[[str, list[PathSeen]], PathSeen | None]
@@ -260,6 +262,7 @@ def _named_roles(made: Guess, seen: Survey, inside: str, role: PathSeen) -> None
             values = names + _unnamed(seen, inside, name.path, role.path)
         elif len(names) > 1:  # who they are, their roles tell: of names that come later, too
             made.event["actor"] = [name.path, role.path]
+            made.told = {who: beside[who] for who in names} if len(names) > len(roles) else {}
             made.strip = len({_stripped(one) for one in names}) < len(names)
     plain: Counter[str] = Counter()
     for value, count in values.items():
@@ -269,8 +272,8 @@ def _named_roles(made: Guess, seen: Survey, inside: str, role: PathSeen) -> None
     made.roles = roles_of((plain if alike else values).items())
     kinds = {_stripped(who) if alike else who: kind for who, kind in beside.items()}
     made.roles = [_as_told(one, kinds.get(one.name)) for one in made.roles]
-    if role.key.lower().startswith("agent"):
-        made.roles = [one if one.known else replace(one, kind="agent") for one in made.roles]
+    if role.key.lower().startswith("agent") and not any(one.known for one in made.roles):
+        made.roles = [replace(one, kind="agent") for one in made.roles]
     if role.key.lower() in PEOPLE and "actor" not in made.event and not _two_sides(made.roles):
         made.roles = [one if one.known else replace(one, kind="human") for one in made.roles]
     _with_bots(made, seen, inside, role)
@@ -324,13 +327,13 @@ def names_and_roles(seen: Survey, inside: str, name: str, role: str) -> tuple[Co
 
 def _agrees(named: Role, told: ParticipantKind | None) -> bool:
     """Whether a role tells who somebody is, and their name says nothing else."""
-    return told is not None and (told in ("environment", named.kind) or not named.known)
+    return told is not None and (told == "environment" or (named.known, named.kind) != (True, "environment"))
 
 
 def _as_told(role: Role, kind: ParticipantKind | None) -> Role:
-    """A role as another field tells it: what a tool says is the tool's, whatever its name has in it."""
-    told = kind is not None and (kind == "environment" or not role.known)
-    return replace(role, kind=kind, known=True) if told and kind else role
+    """A role as another field tells it: that counts more than what a name has in it, but for the terminal
+    that a framework calls a user."""
+    return replace(role, kind=kind, known=True) if kind and _agrees(role, kind) else role
 
 
 def _beside_names(seen: Survey, inside: str, name: str, role: str) -> dict[str, ParticipantKind]:
@@ -364,13 +367,15 @@ def _is_with(seen: Survey, inside: str, name: str, role: str) -> bool:
         names.setdefault(session, set()).add(who)
         kinds.setdefault(session, set()).add(role_of(what).kind)
     both = sum({"human", "agent"} <= own for own in kinds.values())
-    return both > MOST * len(kinds) and all(len(own) == 1 for own in names.values())
+    alone = sum(len(own) == 1 for own in names.values())
+    return both > MOST * len(kinds) and alone > ALONE * len(names)
 
 
 def _named_with(seen: Survey, inside: str, name: str, role: str) -> Iterator[tuple[object, str, str]]:
     """Of each event with a name its session, the name and the role."""
     at_name, at_role = (getter(path.removeprefix(inside)) for path in (name, role))
-    ids = [one for one in named(seen.paths, SESSION, depth=0) if repeats(one, seen)] if not inside else []
+    ids = [] if inside else [one for one in named(seen.paths, (*SESSION, *SUBJECTS), depth=0)]
+    ids = [one for one in ids if one.key != "name" and one.path not in (name, role) and repeats(one, seen)]
     for number, record in enumerate(seen.records):
         session = number if inside else value_at(record, ids[0].path) if ids else None
         for event in events_of(replace(seen, records=[record]), inside.removesuffix("[]."), inside):

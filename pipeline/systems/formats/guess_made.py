@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from ....schemas.trajectory import ParticipantKind
 from .guess_roles import Role
 from .paths import several
 
@@ -56,6 +57,8 @@ class Guess:
     """Path of what only bots have, where the names of people and bots say nothing."""
     bots_are: bool = False
     """Whether that is a flag, true of bots."""
+    told: dict[str, ParticipantKind] = field(default_factory=dict)
+    """Names of which only roles say who they are."""
     statuses: dict[str, str] = field(default_factory=dict)
     """How what was done ended, in the log's words -> what that means."""
     speech: list[str] = field(default_factory=list)

@@ -82,8 +82,6 @@ def _kind_of(name: str) -> ParticipantKind | None:
     if plain in ROLES:
         return ROLES[plain]
     words = [re.sub(r"\W", "", plain), *reversed(_parts(name))]
-    if words[0].endswith("bot"):
-        return "agent"
     kinds = [_KINDS[word] for word in sorted(words, key=CROWD.__contains__, reverse=True) if word in _KINDS]
     return kinds[0] if kinds else None
 

@@ -101,6 +101,7 @@ class MappedSessions:
         self.tells_state = bool(event.state or event.result)
         self.listed = mapping.events_at is not None
         """Whether a record holds a list of events."""
+        self.open_statuses = mapping.statuses.get(ANY) == "unknown"
         self.tells_acts = bool(event.command or mapping.actions)
         self.result, self.command = at(event.result), at(event.command)
         self.error = at(event.error)
@@ -242,11 +243,15 @@ class MappedSessions:
     def _status(self, logged: Any) -> marks.Status | None:
         """What a logged status means; without a table, succeeded and failed mean themselves."""
         table = self.mapping.statuses or {"succeeded": "succeeded", "failed": "failed"}
-        known = str(logged).lower() if isinstance(logged, bool) else str(logged)
+        known = _status_word(logged)
         meaning: Any = table.get(known, table.get(ANY))
         if meaning is None:
             raise ValueError(f"status: unknown status {known[:80]!r}, expected one of {', '.join(table)}")
         return None if meaning == "unknown" else meaning
+
+    def is_other(self, logged: Any) -> bool:
+        """Whether the mapping names a logged status only as any other."""
+        return _status_word(logged) not in self.mapping.statuses
 
     def role_rule(self, event: dict[str, Any]) -> RoleRule | None:
         """The first rule on who speaks that an event fits."""
@@ -371,6 +376,11 @@ def _numbered(at: Getter, values: dict[str, float]) -> Getter:
         return numbers.get(value.strip().casefold(), value) if isinstance(value, str) else value
 
     return numbered
+
+
+def _status_word(logged: Any) -> str:
+    """A status as tables have it."""
+    return str(logged).lower() if isinstance(logged, bool) else str(logged)
 
 
 def _has_pattern(condition: Condition) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
@@ -68,6 +69,8 @@ class MappedSession:
     """Events by their id or number."""
     numbers: set[int] = field(default_factory=set)
     """The logged numbers of events: units are addressed by them."""
+    others: Counter[str] = field(default_factory=Counter)
+    """Logged statuses that the mapping does not name."""
     again: int = 0
     """So many events say what an earlier one does, and nothing says when or as which."""
     place: int = 0
@@ -119,6 +122,10 @@ class MappedSession:
             except ValidationError as error:
                 made = self._without_invalid(error)
         yield from self.wrong
+        if self.others:
+            named = ", ".join(f"{word!r} ({count})" for word, count in self.others.most_common(8))
+            reason = f'statuses that [statuses] has no name for were taken as its "*": {named}'
+            yield Quarantined(source=self.sessions.source, line=self.line, reason=reason)
         if self.again:
             yield Quarantined(source=self.sessions.source, line=self.line, reason=_AGAIN.format(self.again))
         if made is not None:
@@ -174,6 +181,8 @@ class MappedSession:
         text = logged if type(logged) is str else spoken(logged)
         if wrong:
             raise ValueError(wrong)
+        if how.open_statuses and status_logged is not None and how.is_other(status_logged):
+            self.others[str(status_logged)[:40]] += 1
         arguments = raw = None
         if name:
             arguments, raw = self._arguments(event)

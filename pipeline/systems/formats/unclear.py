@@ -14,6 +14,7 @@ from .paths import several
 from .survey import PathSeen, Survey
 
 NAMED = 8
+KINDS = ("human", "agent", "environment")
 LONG = 40
 """Characters on average from which on a text may be what somebody said."""
 
@@ -75,6 +76,13 @@ def _who(made: Guess) -> Iterator[str]:
         yield "no field says who speaks: user and assistant are taken to do so in turn ([constants] role)"
     elif made.constant_role:
         yield f"no field says who acts: all is put down to {made.constant_role} ([constants] role)"
+    if made.told:
+        groups = ((kind, [who for who, own in made.told.items() if own == kind]) for kind in KINDS)
+        some = "; ".join(f"{', '.join(many[:NAMED])} ({kind})" for kind, many in groups if many)
+        yield (
+            f"only roles say who these are: {some}; where agents are called user, or people agent, change "
+            "[roles]"
+        )
     unknown = [role for role in made.roles if not role.known]
     if unknown and not made.bots:
         names = ", ".join(f"{role.name} ({role.kind})" for role in unknown[:NAMED])

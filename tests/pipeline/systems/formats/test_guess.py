@@ -472,6 +472,7 @@ def test_how_an_action_ended_is_told_by_words_that_are_all_known(
         [("ok",) * 3, ("failed",) * 3] * 20,
         [("ok",) * 3, ("failed",) * 3] * 20 + [("ok", "failed", "ok")],
         [("ok", "ok", "failed")] * 4,
+        [("ok", "failed")] * 4,
     ],
 )
 def test_a_status_that_may_mean_anything_else_is_left_to_a_person(
@@ -536,6 +537,35 @@ def test_a_status_on_what_came_back_is_the_action_s(tmp_path: Path, table: bool)
     ]
 
 
+@pytest.mark.parametrize("parallel", [True, False])
+def test_a_status_of_calls_and_of_what_came_back_is_whose_nobody_knows(
+    tmp_path: Path, parallel: bool
+) -> None:
+    def turn(number: int, word: str) -> list[dict[str, object]]:
+        call: dict[str, object] = {
+            "role": "agent",
+            "actor": "assistant",
+            "action": "open_page",
+            "text": f"I open {number}.",
+        }
+        came: dict[str, object] = {
+            "role": "tool",
+            "actor": "browser",
+            "text": f"It says {said(number)}.",
+            "status": word,
+        }
+        if parallel:
+            return [call, {**call, "text": f"And {number}."}, came, {**came, "text": f"And {said(number)}."}]
+        return [{**call, "status": "ok"}, came]
+
+    words = ("ok", "error", "ok", "error")
+    sessions = [
+        [*steps(n, ())[:1], *(one for number, word in enumerate(words) for one in turn(number, word))]
+        for n in range(4)
+    ]
+    assert "status" not in mapping_of(logged(tmp_path / "log.jsonl", sessions))["event"]
+
+
 def test_what_each_row_says_otherwise_is_no_outcome_of_a_session(tmp_path: Path) -> None:
     sessions = [
         [
@@ -579,13 +609,58 @@ def test_nobody_is_human_for_want_of_knowledge_where_all_are_called_agents(tmp_p
     assert set(mapping_of(logged(tmp_path / "log.jsonl", sessions))["roles"].values()) == {"agent"}
 
 
-def test_a_room_is_a_session_and_its_outcome_in_words_is_its_success(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "value", "is_success"),
+    [
+        ("outcome", ("SUCCESS", "FAILED"), True),
+        ("status", ("resolved", "unresolved"), True),
+        ("status", (0, 1), False),
+        ("upload", ({"status": "success"}, {"status": "failed"}), False),
+    ],
+)
+def test_an_outcome_in_words_is_a_success_where_it_is_the_session_s(
+    tmp_path: Path, name: str, value: tuple[object, object], is_success: bool
+) -> None:
+    records = [{"session": f"s{n}", "events": steps(n, OK), name: value[n % 2]} for n in range(6)]
+    outcomes = mapping_of(as_lines(tmp_path / "log.jsonl", records))["outcomes"]
+    assert (outcomes.get("success") == name) is is_success and outcomes.get("success") != "upload.status"
+
+
+def test_people_whose_names_sound_like_bots_are_people(tmp_path: Path) -> None:
     records = [
-        {"room": f"r{n}", "who": who, "said": said(n + turn), "outcome": ("SUCCESS", "FAILED")[n % 2]}
+        {"session": f"s{n}", "role": role, "name": name, "text": said(n + turn)}
         for n in range(6)
-        for turn, who in enumerate(("user", "bot", "user"))
+        for turn, (role, name) in enumerate(
+            (("teacher", "Ms Abbot"), ("student", "Tim Talbot"), ("tutor bot", "Kit"))
+        )
     ]
-    mapping = mapping_of(as_lines(tmp_path / "log.jsonl", records))
-    assert mapping["trajectory"]["native_id"] == "room"
-    assert mapping["outcomes"]["success"] == "outcome"
-    assert mapping["values"]["success"] == {"SUCCESS": 1, "FAILED": 0}
+    first = drafted(as_lines(tmp_path / "log.jsonl", records))[0]
+    assert {person.name: person.kind for person in first.participants} == {
+        "Ms Abbot": "human",
+        "Tim Talbot": "human",
+        "Kit": "agent",
+    }
+
+
+def test_speakers_are_no_sessions_and_who_is_told_by_a_role_is_said(tmp_path: Path) -> None:
+    """As AutoGen has them: whoever is heard is a user."""
+    turns = [("Engineer", "user"), ("Admin", "assistant"), ("Critic", "user"), ("Admin", "user")]
+    records = [
+        {"name": name, "role": role, "content": said(n * 4 + turn)}
+        for n in range(6)
+        for turn, (name, role) in enumerate(turns)
+    ]
+    made = draft(as_lines(tmp_path / "log.jsonl", records))
+    mapping = tomllib.loads(made.text)
+    assert "native_id" not in mapping.get("trajectory", {})
+    assert mapping["event"]["role"] == ["name", "role"]
+    sessions: list[list[dict[str, object]]] = [
+        [
+            {"role": role, "name": who, "text": said(n)}
+            for role, who in (("user", name), ("assistant", "Pepper")) * 2
+        ]
+        for n, name in enumerate(("tom", "kim", "lena"))
+    ]
+    told = draft(logged(tmp_path / "told.jsonl", sessions))
+    doubts = " ".join(unclear(told.seen, told.made))
+    assert "only roles say who these are: tom, kim, lena (human); Pepper (agent)" in doubts

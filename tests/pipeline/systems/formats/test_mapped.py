@@ -331,10 +331,14 @@ def test_what_is_left_out_as_said_twice_is_counted_where_nothing_tells_when(tmp_
 
 def test_any_other_status_may_be_given_a_meaning(tmp_path: Path) -> None:
     odd = {**SESSION, "log": [*EVENTS[:3], event(3, "guide", "Bot", name="book", result="maybe")]}
-    for meaning, status in (("failed", "failed"), ("unknown", None)):
-        mapping = MAP.replace("[statuses]", f'[statuses]\n"*" = "{meaning}"')
-        session = one("mapped", written(tmp_path / "a.jsonl", odd), map=mapping)
-        assert session.events[3].status == status
+    path = written(tmp_path / "a.jsonl", odd)
+    session = one("mapped", path, map=MAP.replace("[statuses]", '[statuses]\n"*" = "failed"'))
+    assert session.events[3].status == "failed"
+    found, wrong = read("mapped", path, map=MAP.replace("[statuses]", '[statuses]\n"*" = "unknown"'))
+    assert found[0].events[3].status is None
+    assert [item.reason for item in wrong] == [
+        "statuses that [statuses] has no name for were taken as its \"*\": 'maybe' (1)"
+    ]
 
 
 def test_what_a_filter_skips_is_neither_an_event_nor_an_error(tmp_path: Path) -> None:
