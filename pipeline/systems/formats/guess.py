@@ -30,7 +30,7 @@ from .guess_names import (
     named,
     verdicts,
 )
-from .guess_records import distinct, repeats, value_at
+from .guess_records import distinct, repeats, session_of, value_at
 from .guess_shapes import in_dialect, of_list, of_messages, of_pairs, of_spans, of_table, of_text
 from .mapped_paths import PLACES
 from .responses import is_exchange
@@ -177,7 +177,7 @@ def _steady(path: str, made: Guess, seen: Survey, *, but_last: bool = False) -> 
         return True
     said: dict[tuple[str, ...], list[str]] = {}
     for record in seen.records:
-        session = tuple(str(value_at(record, one)) for one in made.native_id)
+        session = session_of(record, made.native_id)
         if (value := value_at(record, path)) is not None:
             said.setdefault(session, []).append(str(value))
     return all(len(set(values[: -1 if but_last else None])) <= 1 for values in said.values())

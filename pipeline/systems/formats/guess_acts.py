@@ -11,7 +11,7 @@ from typing import Any
 from . import marks, turns
 from .guess_made import Guess
 from .guess_names import SPEECH, TOOLS, named
-from .guess_records import events_of, value_at
+from .guess_records import events_of, session_of
 from .guess_text import CALLS, FENCE
 from .paths import Getter, getter, several
 from .survey import PathSeen, Survey
@@ -73,7 +73,7 @@ def _is_of_actions(one: PathSeen, made: Guess, seen: Survey, inside: str) -> boo
         return False
     sessions: dict[object, list[dict[str, Any]]] = {}
     for number, record in enumerate(seen.records):
-        session = number if inside else tuple(str(value_at(record, path)) for path in made.native_id)
+        session = number if inside else session_of(record, made.native_id)
         sessions.setdefault(session, []).append(record)
     told = [
         list(_words_of_actions(one, made, replace(seen, records=own), inside)) for own in sessions.values()

@@ -250,16 +250,17 @@ def _named_roles(made: Guess, seen: Survey, inside: str, role: PathSeen) -> None
     candidates = named(seen.paths, NAMES["actor"], inside)
     candidates = [one for one in candidates if one is not role and is_speaker(one)]
     candidates = [one for one in candidates if parent_of(one) not in TOOLS]
-    beside: dict[str, ParticipantKind] = {}
     candidates = [one for one in candidates if not _is_with(seen, inside, one.path, role.path)]
     name = first_one([one for one in candidates if inside or not is_spoken_with(one, role.path, seen)])
     values: Counter[str] = Counter(dict(role.values))
+    kinds: dict[str, ParticipantKind] = {}
     if name is not None:
         names, roles = names_and_roles(seen, inside, name.path, role.path)
         beside = _beside_names(seen, inside, name.path, role.path)
         if len(names) > len(roles) and not all(_agrees(role_of(who), beside.get(who)) for who in names):
             made.event["role"] = [name.path, role.path]
             values = names + _unnamed(seen, inside, name.path, role.path)
+            kinds = beside
         elif len(names) > 1:  # who they are, their roles tell: of names that come later, too
             made.event["actor"] = [name.path, role.path]
             made.told = {who: beside[who] for who in names} if len(names) > len(roles) else {}
@@ -270,7 +271,7 @@ def _named_roles(made: Guess, seen: Survey, inside: str, role: PathSeen) -> None
     alike = len(plain) < len(values)
     made.strip |= alike
     made.roles = roles_of((plain if alike else values).items())
-    kinds = {_stripped(who) if alike else who: kind for who, kind in beside.items()}
+    kinds = {_stripped(who) if alike else who: kind for who, kind in kinds.items()}
     made.roles = [_as_told(one, kinds.get(one.name)) for one in made.roles]
     if role.key.lower().startswith("agent") and not any(one.known for one in made.roles):
         made.roles = [replace(one, kind="agent") for one in made.roles]
@@ -374,7 +375,7 @@ def _is_with(seen: Survey, inside: str, name: str, role: str) -> bool:
 def _named_with(seen: Survey, inside: str, name: str, role: str) -> Iterator[tuple[object, str, str]]:
     """Of each event with a name its session, the name and the role."""
     at_name, at_role = (getter(path.removeprefix(inside)) for path in (name, role))
-    ids = [] if inside else [one for one in named(seen.paths, (*SESSION, *SUBJECTS), depth=0)]
+    ids = [] if inside else named(seen.paths, (*SESSION, *SUBJECTS), depth=0)
     ids = [one for one in ids if one.key != "name" and one.path not in (name, role) and repeats(one, seen)]
     for number, record in enumerate(seen.records):
         session = number if inside else value_at(record, ids[0].path) if ids else None

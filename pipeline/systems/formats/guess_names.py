@@ -164,9 +164,9 @@ GOALS = (
     *("resolved", "solved", "is_correct", "correct", "passed", "reward", "score", "win", "won"),
     *("task_success", "outcome", "result", "status"),
 )
+"""Outcomes that, where they are 0 or 1, say whether the goal was reached, the likeliest first."""
 LOOSE = {"outcome", "result", "status"}
 """Those that are one only by a word for it, of the session itself."""
-"""Outcomes that, where they are 0 or 1, say whether the goal was reached, the likeliest first."""
 TRUTHS = {"0", "1", "0.0", "1.0", "True", "False"}
 VERDICTS: dict[str, int] = {
     **dict.fromkeys(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from . import turns
@@ -39,6 +39,11 @@ def distinct(seen: Survey) -> list[dict[str, Any]]:
     for record in seen.records:
         different.setdefault(repr(record), record)
     return list(different.values())
+
+
+def session_of(record: object, ids: Sequence[str]) -> tuple[str, ...]:
+    """What tells the session of a record that is an event."""
+    return tuple(str(value_at(record, path)) for path in ids)
 
 
 def value_at(record: object, path: str) -> object:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -69,31 +70,24 @@ def spans(path: Path, name: Callable[[JsonValue], str | None], size: int) -> Ite
 
     `name` says whose an event is. A line of nobody's, or that cannot be read, is in a part with others.
     """
-    extents: dict[str, Extent] = {}
+    extents: defaultdict[str, Extent] = defaultdict(Extent)
     nobodys = Nobodys()
     number = 0
     for number, begin, end, line in placed_lines(path):
         value = inputs.record(line, str(path), number)
         own = None if isinstance(value, Quarantined) else name(value)
-        if own is None:
-            nobodys.add(number, begin, end)
-        elif own in extents:
-            extents[own].add(number, begin, end)
-        else:
-            extents[own] = Extent()
-            extents[own].add(number, begin, end)
-    found = [*extents.values(), *nobodys]
-    del extents, nobodys
-    yield from together(found, size, number)
+        (nobodys if own is None else extents[own]).add(number, begin, end)
+    return together([*extents.values(), *nobodys], size, number)
 
 
-def together(extents: Iterable[Extent], size: int, last: int) -> Iterator[Span]:
-    """Parts of about `size` bytes of a file whose last line is number `last`."""
-    waiting = sorted(extents, key=lambda extent: -extent.last)
-    while waiting:
+def together(extents: list[Extent], size: int, last: int) -> Iterator[Span]:
+    """Parts of about `size` bytes of a file whose last line is number `last`. The list is used up: what is in
+    a part is held no longer."""
+    extents.sort(key=lambda extent: -extent.last)
+    while extents:
         some, total = list[Extent](), 0
-        while waiting and total < size:
-            some.append(waiting.pop())
+        while extents and total < size:
+            some.append(extents.pop())
             total += some[-1].size
         yield _span(some, last)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,9 +30,7 @@ def spans(path: Path, size: int) -> Iterator[Span]:
     number = 0
     for number, begin, end, line in placed_lines(path):
         lines.add((number, begin, end), line or b"")
-    extents = list(lines.extents(size))
-    del lines
-    yield from together(extents, size, number)
+    return together(list(lines.extents(size)), size, number)
 
 
 def identity(head: Mapping[str, Any], team: Iterable[str]) -> str:
@@ -44,7 +42,7 @@ def identity(head: Mapping[str, Any], team: Iterable[str]) -> str:
 class _Lines:
     """Which lines belong together."""
 
-    by_name: dict[str, Extent] = field(default_factory=dict)
+    by_name: defaultdict[str, Extent] = field(default_factory=lambda: defaultdict(Extent))
     """Trajectory, by one of its names -> its lines, and those of its states that stand behind its head."""
     nobodys: Nobodys = field(default_factory=Nobodys)
     states: dict[str, tuple[_Place, int]] = field(default_factory=dict)
@@ -103,13 +101,7 @@ class _Lines:
             self._unite(name, self.heads.setdefault(state, name))
 
     def _append(self, name: str | None, place: _Place) -> None:
-        if name is None:
-            self.nobodys.add(*place)
-        elif name in self.by_name:
-            self.by_name[name].add(*place)
-        else:
-            self.by_name[name] = Extent()
-            self.by_name[name].add(*place)
+        (self.nobodys if name is None else self.by_name[name]).add(*place)
 
     def _need(self, name: str, events: Iterable[Any]) -> None:
         views = (event.get("states") for event in events if isinstance(event, dict))

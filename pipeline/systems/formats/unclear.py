@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
+from ....schemas.trajectory import ParticipantKind
 from ..base import walk
 from . import turns
 from .guess_made import Guess
@@ -14,7 +16,6 @@ from .paths import several
 from .survey import PathSeen, Survey
 
 NAMED = 8
-KINDS = ("human", "agent", "environment")
 LONG = 40
 """Characters on average from which on a text may be what somebody said."""
 
@@ -77,7 +78,10 @@ def _who(made: Guess) -> Iterator[str]:
     elif made.constant_role:
         yield f"no field says who acts: all is put down to {made.constant_role} ([constants] role)"
     if made.told:
-        groups = ((kind, [who for who, own in made.told.items() if own == kind]) for kind in KINDS)
+        groups = (
+            (kind, [who for who, own in made.told.items() if own == kind])
+            for kind in get_args(ParticipantKind)
+        )
         some = "; ".join(f"{', '.join(many[:NAMED])} ({kind})" for kind, many in groups if many)
         yield (
             f"only roles say who these are: {some}; where agents are called user, or people agent, change "
