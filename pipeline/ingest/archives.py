@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...schemas import Quarantined
+from ..store.memory import spill
 from ..systems.base import walk
 
 MAX_BYTES = 64 * 2**30
@@ -62,7 +63,7 @@ def archives_below(folder: Path) -> list[Path]:
 @contextmanager
 def unpacked(path: Path) -> Iterator[tuple[Path, list[Quarantined]]]:
     """A folder with the archive's regular files, and the members that were refused; removed afterwards."""
-    with tempfile.TemporaryDirectory(prefix="coaudit-") as folder:
+    with tempfile.TemporaryDirectory(dir=spill()) as folder:
         # The folder bears the archive's name and lies in others of the same names as the archive does, so
         # that what is named after them makes sense.
         above = os.path.abspath(path).split(os.sep)[1:-1][-FOLDERS_ABOVE:]

@@ -18,6 +18,7 @@ import pytest
 
 from coaudit.pipeline.ingest.archives import archives_below, unpacked
 from coaudit.pipeline.ingest.run import preview
+from coaudit.pipeline.store.memory import spill
 from coaudit.pipeline.systems import ReadOptions
 from tests.conftest import Coaudit
 from tests.pipeline.systems.cogym.folders import AGENT, Log
@@ -78,6 +79,11 @@ def test_a_member_that_cannot_be_unpacked_drops_no_later_one(tmp_path: Path, for
         "another member of this name came before; the first one counts",
         "it lies in more than 100 folders",
     ]
+
+
+def test_what_a_kill_leaves_unpacked_is_removed_by_the_next_run(tmp_path: Path) -> None:
+    with unpacked(zipped(tmp_path / "logs.zip", [("first", "1")])) as (folder, _):
+        assert Path(spill()) in folder.parents
 
 
 def test_a_member_whose_header_no_file_can_have_is_refused_alone(tmp_path: Path) -> None:

@@ -223,10 +223,10 @@ def run_of(*entries: tuple[int, str, str], opener: int = 1, done: int = 0) -> Tr
         "total_action_list": completed,
         "content": [turn],
     }
-    folder = Path(tempfile.mkdtemp())
-    path = folder / "experiment_2026-01-12_10-00-00_poached_pear.json"
-    path.write_text(json.dumps(log))
-    (trajectory,) = reader.read(path, ReadOptions())
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "experiment_2026-01-12_10-00-00_poached_pear.json")
+        path.write_text(json.dumps(log))
+        (trajectory,) = reader.read(path, ReadOptions())
     assert isinstance(trajectory, Trajectory)
     return trajectory
 
