@@ -22,13 +22,16 @@ from ..schemas.trajectory import Setting
 from .errors import SourceError
 from .ingest.ready import ready
 from .ingest.result import Ingested, Progress
-from .store import Store, Workspace, dictionaries
+from .store import Store, Workspace, execute
+from .store.aside import parts
 
 if TYPE_CHECKING:
     from .ingest.imports import Imported
     from .ingest.sets import Brought
     from .judge import Summary
 
+AT_ONCE = 10_000
+"""Rows that become a part of a frame at a time."""
 Frame = pl.DataFrame
 Schema = Mapping[str, pl.DataType | type[pl.DataType]]
 TEXT, WHOLE, NUMBER = pl.String, pl.Int64, pl.Float64
@@ -170,14 +173,14 @@ class Audit:
         self, by: Sequence[str] = (), *, per_trajectory: bool = False, rater: str | None = None
     ) -> pl.DataFrame:
         """A row a metric (and group, participant, rater) with value, n, interval and reason. As `metrics`."""
-        from .analyze.metrics import metrics
+        from .analyze.metrics import metrics, trajectory_metrics
 
-        rows = (
-            metrics(self.store, by=by, per_trajectory=per_trajectory, rater=rater)
-            if self.workspace.exists()
-            else []
-        )
-        return _models(rows, Metric)
+        if not self.workspace.exists():
+            return _models([], Metric)
+        if not per_trajectory:
+            return _models(metrics(self.store, by=by, rater=rater), Metric)
+        rows = trajectory_metrics(self.store, rater=rater)
+        return pl.concat([_models(some, Metric) for some in parts(rows, AT_ONCE)] or [_models([], Metric)])
 
     def agreement(self, *codebooks: str) -> pl.DataFrame:
         """A row a coefficient and code: people, judges with people, judges. As `coaudit agreement`."""
@@ -208,7 +211,8 @@ class Audit:
             return _frame([], schema)
         with self.store.reading() as connection:
             which = None if trajectory is None else resolve(connection, trajectory)
-            return _frame(dictionaries(connection, query, [which, which]), schema)
+            frame: pl.DataFrame = execute(connection, query, [which, which]).pl()
+        return frame.select(pl.col(name).cast(kind) for name, kind in schema.items())
 
 
 def _frame(rows: Sequence[Mapping[str, Any]], schema: Schema) -> pl.DataFrame:

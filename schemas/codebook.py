@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, Literal
 
 from pydantic import Field, computed_field, model_validator
 
@@ -78,13 +80,19 @@ class Codebook(Model):
     codes: tuple[Code, ...] = Field(min_length=1)
 
     @computed_field  # type: ignore[prop-decorator]
-    @property
+    @cached_property
     def version(self) -> str:
         """Content hash: two codebooks with one version say the same. 12 hexadecimal digits.
 
         Of whom it is asked is no part of it: ratings stay what they were when that changes.
         """
         return content_hash(self.model_dump(exclude={"version", "applies_to"}))[:12]
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Codebook:
+        """As pydantic's, but that a copy has a version of its own."""
+        copied = super().model_copy(update=update, deep=deep)
+        copied.__dict__.pop("version", None)
+        return copied
 
     def applies(self, trajectory: Trajectory) -> bool:
         """Whether it is asked of this trajectory."""

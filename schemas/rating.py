@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property
 from typing import Any, Literal
 
 from pydantic import Field, FiniteFloat, model_validator
@@ -116,11 +115,6 @@ class Maker:
     made: dict[str, Any] = field(default_factory=dict)
     """Further fields of Rating, such as model, prompt_hash and parameters."""
 
-    @cached_property
-    def book_version(self) -> str:
-        """The codebook's version: a hash of all that it says, computed once."""
-        return self.book.version
-
     def rating(self, unit: Unit, verdict: Verdict, **made: Any) -> Rating:
         """The rating that a verdict on a unit is."""
         return self.rating_at((unit.trajectory_id, unit.event, unit.hash), verdict, **made)
@@ -133,7 +127,7 @@ class Maker:
             event=event,
             unit_hash=unit_hash,
             codebook=self.book.name,
-            codebook_version=self.book_version,
+            codebook_version=self.book.version,
             rater=self.rater,
             rater_kind=self.kind,
             rater_version=self.version,

@@ -7,12 +7,13 @@ of `totals`; where ratings lack for some units, process metrics are estimated by
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, Unpack
 
 from ...annotation.statistics.estimate import Estimate, estimate
 from ...schemas import Metric
 from ..errors import UsageError
 from ..store import AMONG, Selection, Store, dictionaries, execute, insert, rows, texts
+from ..store.aside import aside
 from ..store.trajectories import reference_rows
 from ..systems import LIMIT, TimeLimit
 from . import process
@@ -35,6 +36,17 @@ from .totals import (
 )
 
 _FIELDS = HEADS[1:]
+
+
+class Basis(TypedDict, total=False):
+    """What metrics stand on: whose ratings, which definition where a paper and its code differ, ReHAC's λ,
+    Collab-Overcooked's time limit, and which trajectories."""
+
+    rater: str | None
+    definition: str
+    penalty: float
+    limit: TimeLimit
+    only: Selection | None
 
 
 def checked_per(per: str | None) -> bool:
@@ -63,30 +75,51 @@ def metrics(
     store: Store,
     *,
     by: Sequence[str] = (),
-    per_trajectory: bool = False,
+    names: Sequence[str] | None = None,
+    **basis: Unpack[Basis],
+) -> list[Metric]:
+    """Every metric (of `names`) that the store's trajectories have, in a stable order."""
+    with store.reading() as connection:
+        keys = keys_of(connection, by)
+        raters = _choose(store, connection, **basis)
+        if names is not None:
+            raters = {metric: who for metric, who in raters.items() if metric in names}
+        rows = [*_grouped(connection, keys, names), *_unrated(connection, keys, raters)]
+    return sorted(rows, key=_order)
+
+
+def trajectory_metrics(store: Store, **basis: Unpack[Basis]) -> Iterator[Metric]:
+    """Every metric of each trajectory, in the order in which they began: as `metrics`, but a row for each of
+    them, which nothing holds in memory together."""
+    with store.reading() as connection:
+        _choose(store, connection, **basis)
+        query = """
+            SELECT m.metric, m.trajectory_id AS trajectory, t.native_id, m.participant, m.rater, m.scoring,
+                m.definition, m.value, m.reason, CASE WHEN m.value IS NOT NULL THEN m.reason END AS note
+            FROM chosen m JOIN selected t ON t.id = m.trajectory_id
+            ORDER BY t.started, t.native_id, t.id, m.metric, m.participant, m.rater, m.scoring
+        """
+        ranges = {pair: process.ranges(connection, *pair) for pair in sorted(process.incomplete(connection))}
+        rows = aside(connection, query)
+    return (_ranged(row, ranges.get((row.metric, row.rater or ""), {})) for row in map(_single, rows))
+
+
+def _choose(
+    store: Store,
+    connection: Any,
+    *,
     rater: str | None = None,
     definition: str = "released",
     penalty: float = 0.08,
     limit: TimeLimit = LIMIT,
     only: Selection | None = None,
-    names: Sequence[str] | None = None,
-) -> list[Metric]:
-    """Every metric (of `names`) that the store's trajectories (`only` some of them) have, in a stable order.
-
-    `penalty` is ReHAC's λ; `limit` is Collab-Overcooked's.
-    """
-    with store.reading() as connection:
-        keys = keys_of(connection, by)
-        anew = limit != LIMIT
-        raters = choose(connection, rater=rater, definition=definition, penalty=penalty, only=only, copy=anew)
-        if anew:
-            _limit_anew(store, connection, definition, limit)
-        if names is not None:
-            raters = {metric: who for metric, who in raters.items() if metric in names}
-        if per_trajectory:
-            return _per_trajectory(connection)
-        rows = [*_grouped(connection, keys, names), *_unrated(connection, keys, raters)]
-    return sorted(rows, key=_order)
+) -> dict[str, list[str]]:
+    """As `choose`, and Collab-Overcooked's measures under this limit."""
+    anew = limit != LIMIT
+    raters = choose(connection, rater=rater, definition=definition, penalty=penalty, only=only, copy=anew)
+    if anew:
+        _limit_anew(store, connection, definition, limit)
+    return raters
 
 
 def _limit_anew(store: Store, connection: Any, definition: str, limit: TimeLimit) -> None:
@@ -101,18 +134,6 @@ def _limit_anew(store: Store, connection: Any, definition: str, limit: TimeLimit
     query = f"DELETE FROM chosen WHERE trajectory_id {AMONG} AND metric {AMONG}"
     execute(connection, query, [texts(run.id for run in runs), texts(again)])
     insert(connection, "chosen", [rows.measure(r) for r in own if r.definition in (None, definition)])
-
-
-def _per_trajectory(connection: Any) -> list[Metric]:
-    query = """
-        SELECT m.metric, m.trajectory_id AS trajectory, t.native_id, m.participant, m.rater, m.scoring,
-            m.definition, m.value, m.reason, CASE WHEN m.value IS NOT NULL THEN m.reason END AS note
-        FROM chosen m JOIN selected t ON t.id = m.trajectory_id
-        ORDER BY t.started, t.native_id, t.id, m.metric, m.participant, m.rater, m.scoring
-    """
-    rows = [_single(row) for row in dictionaries(connection, query)]
-    ranges = {pair: process.ranges(connection, *pair) for pair in sorted(process.incomplete(connection))}
-    return [_ranged(row, ranges.get((row.metric, row.rater or ""), {})) for row in rows]
 
 
 def _ranged(row: Metric, ranges: Mapping[str, tuple[float, float | None, float | None]]) -> Metric:

@@ -17,7 +17,7 @@ from ..analyze import rates as estimating
 from ..analyze import validate as validating
 from ..analyze.matrix import group_name
 from ..errors import UsageError
-from .console import Json, emit, number, say, split, store, table, tell
+from .console import Json, emit, emit_rows, number, say, split, store, table, tell
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -83,7 +83,7 @@ def rates(
         store(ctx), codebook or [], by=split(by), judge=judge, estimator=estimator, labels=labels
     )
     if json:
-        emit({"rows": [row.model_dump() for row in rows]})
+        emit_rows(row.model_dump() for row in rows)
         return
     if not rows:
         say(f"no codebook with two labels is rated yet: {_FIRST}")
@@ -191,7 +191,7 @@ def _report_judge(summary: validating.Summary) -> None:
 
 def _report_disagreements(rows: list[dict[str, Any]], json: bool) -> None:
     if json:
-        emit({"rows": rows})
+        emit_rows(rows)
         return
     columns = ["trajectory", "event", "code", "labels"]
     cells = [[row["native_id"], _event(row["event"]), row["code"], _said(row["labels"])] for row in rows]

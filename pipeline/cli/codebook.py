@@ -12,7 +12,7 @@ from ...judges.llm.prompts import rubric
 from .. import codebooks
 from ..errors import CoauditError, UsageError
 from ..judge import codebook_check
-from .console import Json, emit, say, table, tell, workspace
+from .console import Json, emit, emit_rows, say, table, tell, workspace
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -47,7 +47,7 @@ def list_codebooks(ctx: typer.Context, json: Json = False) -> None:
             }
         )
     if json:
-        emit({"rows": rows})
+        emit_rows(rows)
         return
     columns = ["name", "title", "unit", "level", "labels", "codes", "version"]
     cells = [[_cell(row[column]) for column in columns] for row in rows]

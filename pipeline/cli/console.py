@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -55,6 +56,15 @@ def emit(document: Any) -> None:
     sys.stdout.write(visible_json(json.dumps(document, ensure_ascii=False, default=str)) + "\n")
 
 
+def emit_rows(rows: Iterable[Mapping[str, Any]]) -> None:
+    """Print the document `{"rows": [...]}`, row by row, in any number."""
+    written = (visible_json(json.dumps(row, ensure_ascii=False, default=str)) for row in rows)
+    first = list(itertools.islice(written, 1))  # an error before any row leaves nothing on stdout
+    sys.stdout.write('{"rows": [')
+    sys.stdout.writelines(itertools.chain(first, (f", {row}" for row in written)))
+    sys.stdout.write("]}\n")
+
+
 def tell(text: str) -> None:
     """Print for a person, on stdout; what a log holds of control characters is shown, not obeyed."""
     print(visible(text))
@@ -96,21 +106,28 @@ PIPED = 160
 """Columns of a table that goes to no terminal, unless COLUMNS says how many."""
 CELL = 200
 """So many characters of a cell are shown: a log may call a session by a megabyte."""
+MEASURED = 1000
+"""So many rows say how wide a table's columns are; later ones widen them where there is room."""
 
 
-def table(title: str, columns: list[str], rows: list[list[str]]) -> None:
-    """A table on stdout; cells are text, never markup."""
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """A table on stdout; cells are text, never markup. Rows may come one by one, in any number."""
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
-    drawn = Table(title=Text(title), title_justify="left", pad_edge=False, box=None)
-    for name in columns:
-        drawn.add_column(Text(name), overflow="fold")
-    for row in rows:
-        drawn.add_row(*(Text(visible(shortened(cell, CELL))) for cell in row))
+    from .tables import Layout
+
     asked = sys.stdout.isatty() or "COLUMNS" in os.environ
-    Console(width=None if asked else PIPED).print(drawn)
+    console = Console(width=None if asked else PIPED)
+    shown = ([visible(shortened(cell, CELL)).expandtabs() for cell in row] for row in rows)
+    head = list(itertools.islice(shown, MEASURED))
+    layout = Layout.of([columns, *head], console)
+    if title:
+        console.print(Text(visible(title), style="italic"))
+    console.print(Text("\n".join(layout.lines(columns)), style="bold"), soft_wrap=True)
+    for row in itertools.chain(head, shown):
+        layout = layout.wider(row)
+        sys.stdout.writelines(f"{line}\n" for line in layout.lines(row))
 
 
 def number(value: float | None, digits: int = 3) -> str:

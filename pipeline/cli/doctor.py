@@ -17,7 +17,7 @@ import typer
 from ...schemas.text import counted
 from ..errors import CoauditError, UsageError
 from ..store import Store, first_row
-from .console import Json, emit, table, workspace
+from .console import Json, emit_rows, table, workspace
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -67,7 +67,7 @@ def doctor(
         *_keys(),
     ]
     if json:
-        emit({"rows": [finding._asdict() for finding in findings]})
+        emit_rows(finding._asdict() for finding in findings)
     else:
         table("", ["what", "state", "detail", "needed for"], [list(finding) for finding in findings])
     if any(finding.state == "failed" for finding in findings):

@@ -19,7 +19,7 @@ from ..annotate.project import reported
 from ..annotate.reconcile import Pulled
 from ..errors import CoauditError, UsageError
 from ..store import samples
-from .console import Json, emit, progress, say, store, table, tell
+from .console import Json, emit, emit_rows, progress, say, store, table, tell
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -156,7 +156,7 @@ def status(ctx: typer.Context, sample: SampleName = None, json: Json = False) ->
     with _server() as server:
         rows = progressing.status(workspace_store, server, samples.load(workspace_store.workspace, sample))
     if json:
-        emit({"rows": rows})
+        emit_rows(rows)
         return
     columns = [
         "project",

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated
 
 import typer
 
-from ...schemas import FIELDS
+from ...schemas import FIELDS, Metric
 from ..analyze import load
 from ..analyze import metrics as measuring
-from ..errors import CoauditError
+from ..errors import CoauditError, UsageError
 from ..report import interventions as finding
 from ..systems import TimeLimit
-from .console import Json, emit, finite, number, price, split, store, table, tags, tell
+from .console import Json, emit_rows, finite, number, price, split, store, table, tags, tell
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -40,20 +41,25 @@ def metrics(
     if serving:
         report_serving(ctx, json)
         return
-    rows = measuring.metrics(
-        store(ctx),
-        by=split(by),
-        per_trajectory=measuring.checked_per(per),
-        rater=rater,
-        definition=measuring.checked_definition(definition),
-        penalty=penalty,
-        limit=TimeLimit(gamma, measuring.checked_steps(tags(optimal or []))),
-    )
+    basis: measuring.Basis = {
+        "rater": rater,
+        "definition": measuring.checked_definition(definition),
+        "penalty": penalty,
+        "limit": TimeLimit(gamma, measuring.checked_steps(tags(optimal or []))),
+    }
+    if measuring.checked_per(per):
+        if by:
+            raise UsageError(
+                "--per trajectory has a row for each trajectory, and --by none for groups of them"
+            )
+        rows: Iterable[Metric] = measuring.trajectory_metrics(store(ctx), **basis)
+    else:
+        rows = measuring.metrics(store(ctx), by=split(by), **basis)
     if json:
-        emit({"rows": [row.model_dump(exclude_unset=True) for row in rows]})
+        emit_rows(row.model_dump(exclude_unset=True) for row in rows)
         return
     columns = ["metric", "of", "rater", "value", "95 %", "n", "missing", "remark"]
-    table("Metrics", columns, [measuring.cells(row, number) for row in rows])
+    table("Metrics", columns, (measuring.cells(row, number) for row in rows))
 
 
 @app.command("interventions")
@@ -81,7 +87,7 @@ def interventions(
     if not documents:
         raise CoauditError("no ReHAC trajectories in the workspace; `coaudit ingest PATH` reads them")
     if json:
-        emit({"rows": documents})
+        emit_rows(documents)
         return
     for document in documents:
         tell("\n".join(finding.lines(document)))
@@ -91,7 +97,7 @@ def report_serving(ctx: typer.Context, json: bool) -> None:
     """What people and agents did while the model server was idle, busy, or had a queue."""
     rows = load.measures(store(ctx))
     if json:
-        emit({"rows": rows})
+        emit_rows(rows)
         return
     columns = ["metric", "load", "value", "n", "missing", "why null"]
     cells = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from ..store import dictionaries
-from .console import Json, emit, store, table
+from .console import Json, emit_rows, store, table
 
 app = typer.Typer(rich_markup_mode=None)
 quarantine_app = typer.Typer(
@@ -20,7 +20,7 @@ def list_quarantined(ctx: typer.Context, json: Json = False) -> None:
     with store(ctx).reading() as connection:
         rows = dictionaries(connection, "SELECT source, line, reason FROM quarantine ORDER BY ALL")
     if json:
-        emit({"rows": rows})
+        emit_rows(rows)
         return
     cells = [[row["source"], str(row["line"] or ""), row["reason"]] for row in rows]
     table(f"{len(rows)} in quarantine", ["source", "line", "reason"], cells)

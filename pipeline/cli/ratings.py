@@ -9,7 +9,7 @@ import typer
 
 from ..errors import SourceError
 from ..ingest import imports, labels
-from .console import Json, emit, store, table
+from .console import Json, emit_rows, store, table
 from .outcomes import report_import
 
 app = typer.Typer(rich_markup_mode=None)
@@ -50,7 +50,7 @@ def uncounted_ratings(ctx: typer.Context, json: Json = False) -> None:
     """Ratings that are kept and do not count, and why: their unit or codebook has changed, or is gone."""
     rows = imports.uncounted(store(ctx))
     if json:
-        emit({"rows": rows})
+        emit_rows(rows)
         return
     columns = ["trajectory", "event", "codebook", "code", "rater", "label", "reason"]
     table(f"{len(rows)} ratings", columns, [[str(row[name] or "") for name in columns] for row in rows])
@@ -68,4 +68,5 @@ def export_ratings(
     if out is None:
         sys.stdout.writelines(lines)
     else:
-        out.write_text("".join(lines), encoding="utf-8")
+        with out.open("w", encoding="utf-8") as file:
+            file.writelines(lines)

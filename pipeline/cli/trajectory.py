@@ -9,7 +9,7 @@ import typer
 from ...schemas import Trajectory
 from ...schemas.text import counted
 from ..store import trajectories
-from .console import Json, emit, number, store, table, tell
+from .console import Json, emit, emit_rows, number, store, table, tell
 
 app = typer.Typer(rich_markup_mode=None)
 trajectory_app = typer.Typer(
@@ -23,7 +23,7 @@ def list_trajectories(ctx: typer.Context, json: Json = False) -> None:
     """What is in the workspace, one line each."""
     heads = trajectories.heads(store(ctx))
     if json:
-        emit({"rows": heads})
+        emit_rows(heads)
         return
     columns = ["id", "native_id", "system", "setting", "condition", "task", "agent_model", "events"]
     rows = [[str(row.get(name) if row.get(name) is not None else "–") for name in columns] for row in heads]

@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-import duckdb
 from pydantic import ValidationError
 
-from ...schemas import Codebook, Quarantined, Rating
+from ...schemas import Quarantined, Rating
 from ...schemas.trajectory import GivenOutcome
-from .. import codebooks
 from ..errors import SourceError
-from ..store import Store, dictionaries, ledger
+from ..store import Store, dictionaries, ledger, rows
+from ..store.aside import aside, parts
 from ..systems.base import numbered_lines, only_object, parsed
 from . import labels
+from .checks import Checker, Claim, Facts, Key, Names, Said, key_of, said_of
 
 FEW = 2
 """So many lines that are no JSON are told one by one, where a file of JSON by name has no others."""
 JSON = (".jsonl", ".ndjson", ".json")
 TABLE = "a table of labels is read with --map (docs/labels.md)"
 OUTCOME = 'an outcome is {"trajectory": ..., "name": ..., "value": ...}'
-AHEAD = timedelta(minutes=5)
-"""By so much another machine's clock may be ahead of ours."""
-PAIR = ("rater_version", "error_source", "rationale", "probability", "quote", "label", "error")
-"""What must be the same for an imported rating to say nothing new."""
+AT_ONCE = 20_000
+"""Lines that are held against the store at a time."""
+MARKS = 200
+"""Likewise what was marked in a trajectory, of which each stands for a rating of each of its units."""
+Checked = TypeVar("Checked")
 
 
 @dataclass
@@ -55,139 +57,14 @@ class Given:
     """The label of every other unit of the trajectory, which its rater looked at and did not mark."""
 
 
-class _Names:
-    """What a line may call a trajectory: its id, or a native_id that is unique."""
+@dataclass(frozen=True)
+class Mark:
+    """What a rater marked of one code in a trajectory, and the label of what they did not."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
-        self.by_name: dict[str, list[str]] = {}
-        for key, native in connection.execute("SELECT id, native_id FROM trajectories").fetchall():
-            self.by_name.setdefault(native, []).append(key)
-        for (key,) in connection.execute("SELECT id FROM trajectories").fetchall():
-            self.by_name[key] = [key]
-
-    def resolve(self, name: str) -> str:
-        result = self.by_name.get(name, [])
-        if len(result) == 1:
-            return result[0]
-        if result:
-            raise ValueError(
-                f"trajectory {name!r} names {len(result)} trajectories, give one's id: {', '.join(result)}"
-            )
-        raise ValueError(f"no trajectory {name[:80]!r} in the workspace")
-
-
-class _Checker:
-    """Turns a line into a rating that fits a codebook and a unit; ValueError says why it does not."""
-
-    def __init__(self, store: Store, connection: duckdb.DuckDBPyConnection) -> None:
-        self.names = _Names(connection)
-        self.own = store.workspace.codebooks
-        self.books: dict[str, Codebook] = {}
-        self.units = {
-            (trajectory, kind, event): unit
-            for trajectory, kind, event, unit in connection.execute(
-                "SELECT trajectory_id, kind, event, hash FROM units"
-            ).fetchall()
-        }
-        self.addresses: dict[tuple[str, str], list[int | None]] = {}
-        self.actors: dict[str, dict[str, int]] = {}
-        query = "SELECT trajectory_id, actor, event FROM units WHERE kind = 'participant' ORDER BY event"
-        for trajectory, actor, event in connection.execute(query).fetchall():
-            self.actors.setdefault(trajectory, {})[actor] = event
-        query = "SELECT trajectory_id, list(seq) FROM events WHERE NOT live_only GROUP BY ALL"
-        self.events = {key: set(seqs) for key, seqs in connection.execute(query).fetchall()}
-        query = "SELECT DISTINCT rater, rater_kind FROM current_ratings"
-        self.kinds: dict[str, str] = dict(connection.execute(query).fetchall())
-
-    def rating(self, line: dict[str, Any]) -> Rating:
-        who = line.get("participant")
-        said = {key: value for key, value in line.items() if key != "participant"}
-        if isinstance(name := said.get("rater"), str):
-            said["rater"] = name.strip()
-        given = Rating.model_validate({"rater_kind": "human", **said})
-        book = self._book(given.codebook)
-        code = self._code(book, given.code)
-        trajectory = self.names.resolve(given.trajectory)
-        if who is not None:
-            given = given.model_copy(update={"event": self._first_event(trajectory, who, book, given)})
-        unit = self.units.get((trajectory, book.unit, given.event))
-        if unit is None:
-            where = "the whole trajectory" if given.event is None else f"event {given.event}"
-            raise ValueError(f"{where} is no unit of codebook {book.name!r}, which rates each {book.unit}")
-        self._check_counts(given, trajectory, unit, book)
-        self._check_kind(given)
-        return given.model_copy(
-            update={
-                "trajectory": trajectory,
-                "code": code,
-                "label": None if given.label is None else book.label(given.label),
-                "unit_hash": unit,
-                "codebook_version": book.version,
-                "created": _utc(given.created) if given.created else ledger.now(),
-            }
-        )
-
-    def others(self, rating: Rating) -> list[int | None]:
-        """The addresses of all units of a rating's trajectory and codebook."""
-        if not self.addresses:
-            for trajectory, kind, event in self.units:
-                self.addresses.setdefault((trajectory, kind), []).append(event)
-        return self.addresses.get((rating.trajectory, self._book(rating.codebook).unit), [])
-
-    def _first_event(self, trajectory: str, who: Any, book: Codebook, given: Rating) -> int:
-        """The address of what a participant did; ValueError names those who did anything."""
-        if book.unit != "participant" or given.event is not None:
-            raise ValueError(f"participant: codebook {book.name!r} rates each {book.unit}, by its event")
-        known = self.actors.get(trajectory, {})
-        name = str(who).strip()
-        by_case = {actor.casefold(): actor for actor in known}
-        actor = name if name in known else by_case.get(name.casefold())
-        if actor is None:
-            raise ValueError(
-                f"participant: nobody called {name[:80]!r} did anything, expected one of {', '.join(known)}"
-            )
-        return known[actor]
-
-    def _check_counts(self, given: Rating, trajectory: str, unit: str, book: Codebook) -> None:
-        """ValueError for what would be stored and never count."""
-        if given.unit_hash not in (None, unit):
-            raise ValueError(f"unit_hash: the unit has changed, it is {unit} now, got {given.unit_hash!r}")
-        if given.codebook_version not in (None, book.version):
-            now = f"codebook {book.name!r} is {book.version} now"
-            raise ValueError(f"codebook_version: {now}, got {given.codebook_version!r}")
-        there = self.events.get(trajectory, set())
-        if strange := [seq for seq in given.cites if seq not in there]:
-            raise ValueError(f"cites: trajectory {trajectory} has no event {strange[0]}")
-
-    def _check_kind(self, given: Rating) -> None:
-        """ValueError where a name is that of a rater of another kind, whose word this would be taken for."""
-        if given.retracted:
-            return
-        kind = self.kinds.setdefault(given.rater, given.rater_kind)
-        if kind != given.rater_kind:
-            other = "give one of them another name, or take its ratings back (`retracted`)"
-            raise ValueError(
-                f"rater_kind: {given.rater!r} is {kind!r} here, got {given.rater_kind!r}; {other}"
-            )
-
-    def _book(self, name: str) -> Codebook:
-        if name not in self.books:
-            try:
-                self.books[name] = codebooks.load(name, self.own)
-            except codebooks.UnknownCodebookError:
-                raise
-            except codebooks.CodebookError as error:
-                raise ValueError(
-                    f"codebook {name!r} cannot be read: `coaudit codebook check FILE` tells why"
-                ) from error
-        return self.books[name]
-
-    @staticmethod
-    def _code(book: Codebook, name: str) -> str:
-        try:
-            return book.code(name).code
-        except KeyError as error:
-            raise ValueError(error.args[0]) from error
+    rating: Rating
+    """One of them."""
+    rest: str
+    events: set[int | None] = field(default_factory=set)
 
 
 def ratings(store: Store, path: Path, mapping: labels.LabelMapping | None = None) -> Imported:
@@ -202,37 +79,86 @@ def ratings(store: Store, path: Path, mapping: labels.LabelMapping | None = None
 
 
 def taken(store: Store, lines: Iterable[Given], result: Imported) -> Imported:
-    """Import ratings that were read somewhere."""
-    with store.reading() as connection:
-        checker = _Checker(store, connection)
-        known = _known(connection)
-    checked: list[Rating] = []
-    rests: list[tuple[Rating, str]] = []
-    labelled: dict[tuple[object, ...], tuple[int | None, str | None]] = {}
-    for line in lines:
-        try:
-            checked.append(checker.rating(line.said))
-        except (ValueError, ValidationError) as error:
-            wrong = Quarantined(source=line.source, line=line.line, reason=_reason(error))
-            result.quarantined.append(wrong)
-            continue
-        number, label = labelled.get(_key(checked[-1]), (None, checked[-1].label))
-        if label != checked[-1].label:
-            result.contradicted.append(_contradiction(line, checked[-1], number, label))
-        labelled[_key(checked[-1])] = (line.line, checked[-1].label)
-        if line.rest is not None:
-            rests.append((checked[-1], line.rest))
-    fresh: list[Rating] = []
-    for rating in [*checked, *_rest(checker, rests)]:
-        if known.get(_key(rating)) == _said(rating):
-            result.unchanged += 1
-            continue
-        result.changed += _key(rating) in known
-        known[_key(rating)] = _said(rating)
-        fresh.append(rating)
-    _append(store, fresh)
-    result.imported = len(fresh)
+    """Import ratings that were read somewhere, some at a time."""
+    intake = _Intake(Checker(store), result)
+    said = map(intake.fresh, parts(lines, AT_ONCE))
+    left = map(intake.rest, parts(intake.marks(), MARKS))
+    _append(store, filter(None, itertools.chain(said, left)))
     return result
+
+
+class _Intake:
+    """Which of many ratings fit and say something new; what does not fit is in `result`."""
+
+    def __init__(self, checker: Checker, result: Imported) -> None:
+        self._checker, self._result = checker, result
+        self._said: dict[Key, tuple[int | None, Said]] = {}
+        """What this import said last, and in which line."""
+        self._marks: dict[tuple[str, ...], Mark] = {}
+
+    def fresh(self, lines: Sequence[Given]) -> list[Rating]:
+        """The ratings of these lines that say something new."""
+        claims = [_tried(line, partial(self._checker.claim, line.said)) for line in lines]
+        facts = self._checker.facts([claim for claim in claims if isinstance(claim, Claim)])
+        fresh = []
+        for line, claim in zip(lines, claims, strict=True):
+            rating = (
+                _tried(line, partial(self._checker.rating, claim, facts))
+                if isinstance(claim, Claim)
+                else claim
+            )
+            if isinstance(rating, Quarantined):
+                self._result.quarantined.append(rating)
+                continue
+            if line.rest is not None:
+                self._mark(rating, line.rest)
+            if self._is_new(line, rating, facts):
+                fresh.append(rating)
+        self._result.imported += len(fresh)
+        return fresh
+
+    def _is_new(self, line: Given, rating: Rating, facts: Facts) -> bool:
+        key, said = key_of(rating), said_of(rating)
+        before = self._said.get(key)
+        self._said[key] = (line.line, said)
+        if before and before[1].label != rating.label:
+            self._result.contradicted.append(_contradiction(line, rating, before[0], before[1].label))
+        there = before[1] if before else facts.known.get(key)
+        if there == said:
+            self._result.unchanged += 1
+            return False
+        self._result.changed += there is not None
+        return True
+
+    def _mark(self, rating: Rating, rest: str) -> None:
+        about = (rating.trajectory, rating.codebook, rating.code, rating.rater)
+        self._marks.setdefault(about, Mark(rating, rest)).events.add(rating.event)
+
+    def marks(self) -> Iterator[Mark]:
+        """Once all lines are read, what each rater marked of a code in a trajectory."""
+        yield from self._marks.values()
+
+    def rest(self, marks: Sequence[Mark]) -> list[Rating]:
+        """The label of what nobody marked, one for each rater, code and unit."""
+        fields = {"trajectory", "codebook", "code", "rater", "rater_kind"}
+        said = [(mark, mark.rating.model_dump(include=fields)) for mark in marks]
+        places = self._checker.places([mark.rating for mark in marks])
+        return self.fresh(
+            [
+                Given("", None, {**given, "event": event, "label": mark.rest})
+                for mark, given in said
+                for event in places[mark.rating.trajectory, mark.rating.codebook]
+                if event not in mark.events
+            ]
+        )
+
+
+def _tried(line: Given, check: Callable[[], Checked]) -> Checked | Quarantined:
+    """What a check makes of a line, or why the line does not fit."""
+    try:
+        return check()
+    except (ValueError, ValidationError) as error:
+        return Quarantined(source=line.source, line=line.line, reason=_reason(error))
 
 
 def _contradiction(line: Given, rating: Rating, before: int | None, label: str | None) -> str:
@@ -244,19 +170,6 @@ def _contradiction(line: Given, rating: Rating, before: int | None, label: str |
         f"{place}: {rating.rater} on {rating.code} of {unit} is {rating.label!r} here and {label!r} in "
         f"{earlier}; the last counts"
     )
-
-
-def _rest(checker: _Checker, marks: Sequence[tuple[Rating, str]]) -> Iterator[Rating]:
-    """The label of what nobody marked, one for each rater, code and unit."""
-    marked: dict[tuple[str, ...], tuple[Rating, str, set[int | None]]] = {}
-    for rating, label in marks:
-        key = (rating.trajectory, rating.codebook, rating.code, rating.rater)
-        marked.setdefault(key, (rating, label, set()))[2].add(rating.event)
-    for rating, label, events in marked.values():
-        said = rating.model_dump(include={"trajectory", "codebook", "code", "rater", "rater_kind"})
-        for event in checker.others(rating):
-            if event not in events:
-                yield checker.rating({**said, "event": event, "label": label})
 
 
 def _mapped(path: Path, mapping: labels.LabelMapping, result: Imported) -> Iterator[Given]:
@@ -271,7 +184,7 @@ def outcomes(store: Store, path: Path) -> Imported:
     """Import outcomes that people gave; a line that does not fit is quarantined with the reason."""
     result = Imported()
     with store.reading() as connection:
-        names = _Names(connection)
+        names = Names(connection)
     known = _given(store)
     fresh = []
     for number, line in _objects(path, result, OUTCOME):
@@ -305,20 +218,11 @@ def _given(store: Store) -> dict[tuple[str, str, str | None], GivenOutcome]:
 
 def exported(store: Store) -> Iterator[str]:
     """Every rating that holds, as the lines `ratings import` reads."""
-    query = (
-        "SELECT r.ledger, r.line FROM current_ratings r ORDER BY codebook, code, rater, trajectory_id, event"
-    )
+    query = "FROM current_ratings ORDER BY codebook, code, rater, trajectory_id, event"
     with store.reading() as connection:
-        wanted = connection.execute(query).fetchall()
-    lines = {
-        (path.name, number): item
-        for path in ledger.files(store.workspace.ratings)
-        for number, (item, _) in enumerate(ledger.ratings(path), start=1)
-    }
-    for place in wanted:
-        item = lines[place]
-        if isinstance(item, Rating):
-            yield item.model_dump_json(exclude_defaults=True) + "\n"
+        held = aside(connection, query)
+    for row in held:
+        yield rows.to_rating(row).model_dump_json(exclude_defaults=True) + "\n"
 
 
 def uncounted(store: Store) -> list[dict[str, Any]]:
@@ -331,12 +235,15 @@ def uncounted(store: Store) -> list[dict[str, Any]]:
         return dictionaries(connection, query)
 
 
-def _append(store: Store, fresh: list[Rating]) -> None:
-    if not fresh:
+def _append(store: Store, fresh: Iterator[list[Rating]]) -> None:
+    """Write down what is new; an import of nothing new makes no file."""
+    first = next(fresh, None)
+    if first is None:
         return
     store.admit_writes()
     with store.workspace.new_ratings() as file:
-        file.append(fresh)
+        for ratings in itertools.chain([first], fresh):
+            file.append(ratings)
     store.sync(lags=True)
 
 
@@ -380,37 +287,3 @@ def _reason(error: Exception) -> str:
     if isinstance(error, ValidationError):
         return "; ".join(f"{'.'.join(map(str, e['loc'])) or 'line'}: {e['msg']}" for e in error.errors())
     return str(error)
-
-
-def _utc(moment: str) -> str:
-    """A time in UTC, with milliseconds; ValueError for one that is none, or that is still to come."""
-    try:
-        parsed = datetime.fromisoformat(moment)
-        parsed = parsed.astimezone(UTC) if parsed.tzinfo else parsed.replace(tzinfo=UTC)
-    except (ValueError, OverflowError) as error:
-        raise ValueError(f"created: expected an ISO 8601 time, got {moment[:40]!r}") from error
-    if parsed > datetime.now(UTC) + AHEAD:
-        raise ValueError(f"created: {moment[:40]!r} is still to come")
-    return parsed.isoformat(timespec="milliseconds")
-
-
-def _key(rating: Rating) -> tuple[object, ...]:
-    return (
-        rating.trajectory,
-        rating.event,
-        rating.codebook,
-        rating.codebook_version,
-        rating.code,
-        rating.rater,
-        rating.repeat,
-    )
-
-
-def _said(rating: Rating) -> tuple[object, ...]:
-    return tuple(getattr(rating, name) for name in PAIR)
-
-
-def _known(connection: duckdb.DuckDBPyConnection) -> dict[tuple[object, ...], tuple[object, ...]]:
-    columns = "trajectory_id, event, codebook, codebook_version, code, rater, repeat, " + ", ".join(PAIR)
-    rows = dictionaries(connection, f"SELECT {columns} FROM current_ratings")
-    return {tuple(row.values())[:7]: tuple(row.values())[7:] for row in rows}

@@ -18,7 +18,9 @@ from ...judges.rules import Rules
 from ...judges.rules.lexical import NAME, VERSION
 from ...schemas import UNCLEAR, Codebook, Verdict
 from ..store import Store, execute, listed, write_out
+from ..store.aside import batches
 from ..store.connection import cores
+from ..store.memory import spill
 from .local import turn, units_of
 from .scope import Say, Scope, Summary
 
@@ -57,7 +59,7 @@ ANSWERED = """
 def judge_dialogue(store: Store, scope: Scope, many: Sequence[Rules], say: Say) -> Summary:
     """Rate with the rules of each codebook."""
     summary = Summary()
-    with turn(store, NAME, summary, say) as ledger, tempfile.TemporaryDirectory(prefix="coaudit-") as folder:
+    with turn(store, NAME, summary, say) as ledger, tempfile.TemporaryDirectory(dir=spill()) as folder:
         for rules in many:
             said = Path(folder) / f"{rules.codebook.name}.parquet"
             summary.already += _write(store, scope.less(summary.rated), rules.codebook, said)
@@ -118,12 +120,8 @@ def _write(store: Store, scope: Scope, book: Codebook, said: Path) -> int:
 
 def _read(said: Path) -> Iterator[pa.RecordBatch]:
     """The file's units, some at a time."""
-    from pyarrow import parquet
-
-    with parquet.ParquetFile(said) as file:
-        for batch in file.iter_batches(AT_ONCE):
-            yield from _parts(batch)
-    said.unlink()
+    for batch in batches(said, AT_ONCE):
+        yield from _parts(batch)
 
 
 def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

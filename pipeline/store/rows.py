@@ -56,6 +56,15 @@ def ratings(many: Sequence[Rating], ledgers: Sequence[str], lines: Sequence[int]
     }
 
 
+def to_rating(row: dict[str, Any]) -> Rating:
+    """A rating back from its row, which was checked when it came in."""
+    said = {name: row[name] for name in _RATING if name in row}
+    said |= {name: json.loads(row[name]) if row[name] else {} for name in ("parameters", "external")}
+    return Rating.model_construct(
+        **{**said, "trajectory": row["trajectory_id"], "cites": tuple(row["cites"] or ())}
+    )
+
+
 def codes(book: Codebook) -> list[Row]:
     """The rows of `codebooks`: one for each code."""
     categories = {category.category: category.name for category in book.categories}

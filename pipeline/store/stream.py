@@ -17,10 +17,11 @@ import duckdb
 
 from ...schemas import Trajectory
 from . import rows
+from .aside import batches
 from .connection import listed, offered
 from .database import Store
 from .garbage import few_collections
-from .memory import write_out
+from .memory import spill, write_out
 
 MEMORY = "128MB"
 """For the queries that sort."""
@@ -70,7 +71,7 @@ def stream(
 
 
 def _passed(store: Store, ids: Sequence[str], most: int, *, states: bool) -> Iterator[list[Trajectory]]:
-    with tempfile.TemporaryDirectory(prefix="coaudit-") as folder:
+    with tempfile.TemporaryDirectory(dir=spill()) as folder:
         with store.reading(synced=True) as connection:
             files = _sorted(connection, ids, Path(folder), states=states)
         read = _read(files)
@@ -132,9 +133,6 @@ def _part(groups: _Groups) -> Callable[[int], list[dict[str, Any]]]:
 
 
 def _groups(path: Path) -> _Groups:
-    from pyarrow import parquet
-
-    with parquet.ParquetFile(path) as file:
-        read = itertools.chain.from_iterable(batch.to_pylist() for batch in file.iter_batches(AT_ONCE))
-        for place, group in itertools.groupby(read, key=itemgetter("place")):
-            yield place, list(group)
+    read = itertools.chain.from_iterable(batch.to_pylist() for batch in batches(path, AT_ONCE))
+    for place, group in itertools.groupby(read, key=itemgetter("place")):
+        yield place, list(group)

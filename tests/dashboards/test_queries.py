@@ -10,7 +10,7 @@ import pytest
 from coaudit.dashboards import queries
 from coaudit.dashboards.drawing import groups
 from coaudit.dashboards.views import process
-from coaudit.pipeline.analyze.metrics import metrics
+from coaudit.pipeline.analyze.metrics import metrics, trajectory_metrics
 from coaudit.pipeline.analyze.process import CODEBOOKS
 from coaudit.pipeline.store import Selection, Store, Workspace
 from tests.pipeline.stores import made, rate, take, verdict
@@ -35,7 +35,7 @@ def test_a_histogram_counts_the_trajectories_of_which_metrics_tells(looked: Path
     store = Store(Workspace(looked), read_only=True)
     for name, rater in (("human_intervention_rate", None), ("initiative_entropy", "rules")):
         rows = queries.distribution(store, Selection(), "condition", name, 0.1, rater)
-        each = metrics(store, per_trajectory=True, rater=rater)
+        each = list(trajectory_metrics(store, rater=rater))
         defined = [row for row in each if row.metric == name and row.value is not None]
         assert sum(row["trajectories"] for row in rows) == len(defined) > 0
 
@@ -44,13 +44,11 @@ def test_a_game_with_several_readings_of_a_measure_counts_once_and_by_its_own(lo
     store = Store(Workspace(looked), read_only=True)
     rows = queries.distribution(store, Selection(), "system", "workload_balance", 0.1)
     each = [
-        row
-        for row in metrics(store, per_trajectory=True)
-        if row.metric == "workload_balance" and row.value is not None
+        row for row in trajectory_metrics(store) if row.metric == "workload_balance" and row.value is not None
     ]
     assert len(each) > len({row.trajectory for row in each}), "some have several"
     own = {row.trajectory for row in each if row.scoring is None}
-    measured = {row.trajectory for row in metrics(store, per_trajectory=True) if row.scoring is None}
+    measured = {row.trajectory for row in trajectory_metrics(store) if row.scoring is None}
     with store.reading() as connection:
         query = "SELECT id FROM trajectories WHERE system = 'coblock'"
         games = {row[0] for row in connection.execute(query).fetchall()}

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from coaudit.pipeline.analyze.metrics import metrics
+from coaudit.pipeline.analyze.metrics import metrics, trajectory_metrics
 from coaudit.pipeline.ingest import imports
 from coaudit.pipeline.ingest.imports import Imported
 from coaudit.pipeline.ingest.measure import save
@@ -74,7 +74,7 @@ def counts(result: Ingested) -> tuple[int, int, int]:
 def document(store: Store, **options: Any) -> str:
     """Everything that is measured, in a form whose bytes can be compared."""
     whole = [row.model_dump() for row in metrics(store, **options)]
-    each = [row.model_dump() for row in metrics(store, per_trajectory=True)]
+    each = [row.model_dump() for row in trajectory_metrics(store)]
     return json.dumps([whole, each])
 
 

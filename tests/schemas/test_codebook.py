@@ -240,6 +240,14 @@ def test_a_version_changes_when_any_text_changes(old: str, new: str) -> None:
     assert polite(old, new).version != polite().version
 
 
+@pytest.mark.parametrize("deep", [False, True])
+def test_a_copy_with_another_text_has_a_version_of_its_own(deep: bool) -> None:
+    book = polite()
+    first = book.version
+    assert book.model_copy(update={"context": "transcript"}, deep=deep).version != first
+    assert book.model_copy(deep=deep).version == first == book.version
+
+
 def test_a_version_does_not_change_with_comments_layout_or_the_order_of_keys() -> None:
     rearranged = codebooks.parse(POLITE_REARRANGED.encode(), "rearranged.toml")
     assert rearranged == polite()

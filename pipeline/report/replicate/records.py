@@ -160,9 +160,8 @@ class Records:
 
     def _each(self, definition: Definition) -> dict[str, list[Metric]]:
         if definition not in self._single:
-            rows = metrics.metrics(
+            rows = metrics.trajectory_metrics(
                 self.store,
-                per_trajectory=True,
                 only=Selection(system=(self.system,)),
                 definition=definition,
                 rater=self.rater,

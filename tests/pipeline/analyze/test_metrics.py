@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from coaudit.pipeline.analyze.metrics import cells, metrics
+from coaudit.pipeline.analyze.metrics import cells, metrics, trajectory_metrics
 from coaudit.pipeline.annotate.draw import Wish, draw
 from coaudit.pipeline.errors import UsageError
 from coaudit.pipeline.ingest.measure import save
@@ -172,7 +172,7 @@ def test_initiative_entropy_is_equation_2_over_the_team(store: Store, tmp_path: 
         log.folder(tmp_path / "logs" / f"env_{number}")
     take(store, tmp_path / "logs")
     assert rate(store, lines).imported == len(lines)
-    each = [m.value for m in metrics(store, per_trajectory=True) if m.metric == "initiative_entropy"]
+    each = [m.value for m in trajectory_metrics(store) if m.metric == "initiative_entropy"]
     assert each == pytest.approx([entropy for *_, entropy in SHARES])
     whole = metric(metrics(store), "initiative_entropy")
     assert whole.value == pytest.approx(sum(entropy for *_, entropy in SHARES) / 9)
@@ -196,7 +196,7 @@ def test_a_silent_party_makes_the_released_entropy_0_whatever_the_labels_are(
     found = metric(metrics(store), "initiative_entropy")
     assert (found.value, found.n, found.missing) == (0.75, 4, 0)
     assert (found.bound_low, found.bound_high, found.answered) == (0.75, 0.75, 0.75)
-    each = {m.native_id: m for m in metrics(store, per_trajectory=True) if m.metric == "initiative_entropy"}
+    each = {m.native_id: m for m in trajectory_metrics(store) if m.metric == "initiative_entropy"}
     assert (each[silent].value, each[silent].reason, each[silent].note) == (0, None, None)
     # On paper it is 0 as soon as somebody takes the initiative, and undefined if nobody does.
     paper = metric(metrics(store, definition="paper"), "initiative_entropy")
@@ -204,7 +204,7 @@ def test_a_silent_party_makes_the_released_entropy_0_whatever_the_labels_are(
     assert (paper.bound_low, paper.bound_high) == (0.75, 1)
     rate_all(store, silent, "initiative", {2: "yes"})
     for definition in ("released", "paper"):
-        rows = metrics(store, per_trajectory=True, definition=definition)
+        rows = list(trajectory_metrics(store, definition=definition))
         (single,) = [m for m in rows if (m.native_id, m.metric) == (silent, "initiative_entropy")]
         assert (single.value, single.answered, single.bound_high) == (0, 0.5, 0)
 
@@ -244,7 +244,7 @@ def test_an_undefined_entropy_is_null_with_the_reason(
     rate_all(store, name, "initiative", labels)
     found = metric(metrics(store, definition="paper"), "initiative_entropy")
     assert (found.value, found.n, found.missing, found.reason) == (None, 0, 1, reason)
-    each = metrics(store, per_trajectory=True, definition="paper")
+    each = list(trajectory_metrics(store, definition="paper"))
     (single,) = [m for m in each if m.metric == "initiative_entropy"]
     assert (single.value, single.reason) == (None, reason)
 
@@ -268,7 +268,7 @@ def test_where_nobody_takes_the_initiative_the_released_entropy_is_0_and_equatio
     assert (paper.definition, paper.n, paper.missing) == ("paper", 5, 2)
     assert paper.value == pytest.approx(0.788, abs=5e-4)
     assert paper.note == "nobody took the initiative in 2 of 7: left out"
-    each = [m for m in metrics(store, per_trajectory=True) if m.metric == "initiative_entropy"]
+    each = [m for m in trajectory_metrics(store) if m.metric == "initiative_entropy"]
     assert [(m.value, m.note) for m in each[:3]] == [(0, "nobody took the initiative")] * 2 + [(0, None)]
 
 
@@ -283,7 +283,7 @@ def test_a_unit_without_an_answer_is_missing_and_bounded(store: Store, study: St
         failed = verdict(name, 5, "initiative", "", error="timed out")
         del failed["label"]
         assert rate(store, [failed]).imported == 1
-    (single,) = [m for m in metrics(store, per_trajectory=True) if m.metric == "initiative_entropy"]
+    (single,) = [m for m in trajectory_metrics(store) if m.metric == "initiative_entropy"]
     assert (single.value, single.reason) == (None, "1 of 4 utterances are not rated")
     found = metric(metrics(store), "initiative_entropy")
     # The user's other message decides: two against none, or two against one.
@@ -374,7 +374,7 @@ def test_a_team_without_a_human_has_neither_confirmations_nor_halts(store: Store
     other = study.add((AGENT, "One?"), (USER, "Two"))
     rate_all(store, other, "confirmation", {2: "yes"})
     rate_all(store, other, "halting", {3: "no"})
-    each = [m for m in metrics(store, per_trajectory=True) if m.native_id == name]
+    each = [m for m in trajectory_metrics(store) if m.native_id == name]
     for measure in ("effective_confirmations", "halting_messages"):
         assert metric(each, measure).reason == "no human in the team"
         assert metric(metrics(store), measure).missing == 1
@@ -393,7 +393,7 @@ def test_logs_without_messages_have_nothing_to_count_whoever_was_rated_elsewhere
     for codebook, seqs in labels.items():
         asked = seqs if rated == "whole" else seqs[:1]
         rate_all(store, name, codebook, dict.fromkeys(asked, "yes"))
-    each = metrics(store, per_trajectory=True)
+    each = list(trajectory_metrics(store))
     for measure in ("initiative_entropy", "effective_confirmations", "halting_messages"):
         cogym, rehac = [m for m in metrics(store, by=["system"]) if m.metric == measure]
         assert cogym.answered == 1 or rated == "in part"
@@ -412,7 +412,7 @@ def test_a_reward_names_its_price_of_a_human_step(store: Store) -> None:
     for penalty, name in prices.items():
         found = metric(metrics(store, penalty=penalty), "reward")
         assert found.definition == name and name in cells(found, str)[1]
-        rows = metrics(store, penalty=penalty, per_trajectory=True)
+        rows = list(trajectory_metrics(store, penalty=penalty))
         assert {m.definition for m in rows if m.metric == "reward"} == {name}
 
 
@@ -502,7 +502,7 @@ def test_the_win_rate_comes_from_preferences(store: Store, study: Study) -> None
     found = metric(metrics(store), "win_rate")
     assert found.value == pytest.approx(2 / 3)
     assert (found.n, found.missing) == (3, 1)
-    each = [m for m in metrics(store, per_trajectory=True) if m.metric == "won"]
+    each = [m for m in trajectory_metrics(store) if m.metric == "won"]
     assert [(m.value, m.reason) for m in each][2:] == [(0, None), (None, "no preference was recorded")]
 
 
@@ -565,7 +565,7 @@ def test_a_group_that_is_none_names_the_choices_and_the_tags(store: Store, study
 
 def test_per_trajectory_a_row_is_the_trajectorys_own(store: Store, study: Study) -> None:
     names = [study.add(score=0.25), study.add(delivered=False, score=0)]
-    each = metrics(store, per_trajectory=True)
+    each = list(trajectory_metrics(store))
     assert [m.native_id for m in each if m.metric == "delivered"] == names
     assert [m.value for m in each if m.metric == "delivered"] == [1, 0]
     assert [(m.value, m.reason) for m in each if m.metric == "task_performance"] == [
@@ -659,7 +659,7 @@ def test_the_shared_sessions_have_the_values_of_their_reference(store: Store, sh
 
 
 def _check(store: Store, reference: dict[str, Any]) -> None:
-    each = [m for m in metrics(store, per_trajectory=True) if m.participant is None]
+    each = [m for m in trajectory_metrics(store) if m.participant is None]
     value = {(m.native_id, m.metric): m.value for m in each if m.scoring is None}
     for name, given in reference["initiative_entropy"].items():
         assert value[name, "initiative_entropy"] == pytest.approx(given["H"], abs=1e-12)
@@ -722,7 +722,7 @@ def test_a_number_on_another_scale_is_missing_with_the_reason_and_never_cut_to_t
     assert (rating.value, rating.n, rating.missing) == (3, 3, 2)
     assert success.value == pytest.approx(2 / 3)
     assert (success.n, success.missing) == (3, 2)
-    each = {(row.native_id, row.metric): row.reason for row in metrics(store, per_trajectory=True)}
+    each = {(row.native_id, row.metric): row.reason for row in trajectory_metrics(store)}
     assert each["r3", "outcome_rating"] == "outcome_rating must be from 1 to 5, got 6.5"
     assert each["r3", "success"] == "success must be from 0 to 1, got 85"
     assert each["r4", "success"] == "success must be a number, got 'yes'"
@@ -769,5 +769,5 @@ def test_the_first_human_message_comes_as_late_as_its_own_time_and_zone_say(
     assert isinstance(session, Trajectory)
     with store.writing() as connection:
         save(store, [session], connection)
-    first = metric(metrics(store, per_trajectory=True), "time_to_first_human_message")
+    first = metric(trajectory_metrics(store), "time_to_first_human_message")
     assert (first.value, first.reason) == (value, reason)

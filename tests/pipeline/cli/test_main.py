@@ -336,7 +336,7 @@ def test_one_is_no_many(
     one_session: Store, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _main(monkeypatch, one_session, "trajectory", "list")
-    assert capsys.readouterr().out.startswith("1 trajectory ")
+    assert capsys.readouterr().out.startswith("1 trajectory\n")
 
 
 def test_nothing_read_is_status_1_with_a_document_and_a_message(tmp_path: Path, coaudit: Coaudit) -> None:
@@ -368,6 +368,10 @@ def one_session(tmp_path_factory: pytest.TempPathFactory) -> Store:
             "a tag 'colour', expected one of system, setting, condition",
         ),
         (["metrics", "--per", "event"], "--per must be trajectory, got 'event'"),
+        (
+            ["metrics", "--per", "trajectory", "--by", "task"],
+            "--per trajectory has a row for each trajectory",
+        ),
         (["metrics", "--rater", "nobody"], "no ratings by rater 'nobody', expected one of none yet"),
         (["compare", "--by", "task", "--rater", "nobody"], "no ratings by rater 'nobody', expected one of"),
         (["trajectory", "show", "none"], "no trajectory 'none'; `coaudit trajectory list` shows"),

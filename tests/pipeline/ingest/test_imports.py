@@ -95,6 +95,53 @@ def test_importing_twice_changes_nothing(store: Store) -> None:
     assert (changed.imported, changed.unchanged) == (1, 0)
 
 
+def test_lines_held_against_the_store_some_at_a_time_say_what_they_say_together(
+    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rate(store, [FULL[1]])
+    again = {**FULL[0], "label": "no"}
+    strange = [
+        {**FULL[0], "event": 99},
+        {**FULL[2], "cites": [98]},
+        {**FULL[0], "codebook": "nothing like it"},
+    ]
+    lines = [FULL[0], FULL[1], *strange[:2], FULL[2], again, again, FULL[3], {**FULL[1], "rater": "ann"}]
+    marks = [verdict(NAME, 2, "initiative", "yes", rater=who) for who in ("bob", "eve")]
+    given = [*(imports.Given("f", number, line) for number, line in enumerate(lines, 1))]
+    given += [imports.Given("m", number, line, rest="no") for number, line in enumerate(marks, 1)]
+    results = []
+    for size in (1, 2, 100):
+        monkeypatch.setattr(imports, "AT_ONCE", size)
+        monkeypatch.setattr(imports, "MARKS", size)
+        own = copied(store, tmp_path / str(size))
+        done = imports.taken(own, given, imports.Imported())
+        kept = [json.loads(line) | {"created": None} for line in imports.exported(own)]
+        results.append((done, kept, len(list(own.workspace.ratings.iterdir()))))
+    assert results[0] == results[1] == results[2]
+    done, kept, files = results[0]
+    assert (done.imported, done.unchanged, done.changed, len(done.contradicted)) == (10, 2, 1, 1)
+    assert [(item.line, item.reason.split(":")[0].split(" is ")[0]) for item in done.quarantined] == [
+        (3, "event 99"),
+        (4, "cites"),
+        (9, "rater_kind"),
+    ]
+    assert [(line["event"], line["label"]) for line in kept if line["rater"] == "eve"] == [
+        (1, "no"),
+        (2, "yes"),
+        (3, "no"),
+    ]
+    assert files == 2
+
+
+def test_what_goes_out_is_what_the_ledger_holds(store: Store) -> None:
+    rate(store, FULL)
+    rate(store, [{**FULL[0], "retracted": True, "label": None}, {**FULL[3], "label": "yes", "seconds": 3}])
+    said = [
+        line for path in ledger.files(store.workspace.ratings) for line in path.read_text().splitlines(True)
+    ]
+    assert sorted(imports.exported(store)) == sorted([*said[1:3], said[4], said[6]])
+
+
 def test_lines_of_one_file_that_contradict_each_other_are_named(
     tmp_path: Path, store: Store, coaudit: Coaudit
 ) -> None:

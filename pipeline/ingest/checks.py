@@ -1,0 +1,287 @@
+"""Ratings from outside, held against the codebooks and units that they are of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+import duckdb
+
+from ...schemas import Codebook, Rating
+from .. import codebooks
+from ..store import Store, ledger, listed
+from ..store.connection import offered
+
+AHEAD = timedelta(minutes=5)
+"""By so much another machine's clock may be ahead of ours."""
+
+
+class Key(NamedTuple):
+    """What one rating answers: the last one of each holds."""
+
+    trajectory: str
+    event: int | None
+    codebook: str
+    codebook_version: str | None
+    code: str
+    rater: str
+    repeat: int
+
+
+class Said(NamedTuple):
+    """What must be the same for an imported rating to say nothing new."""
+
+    rater_version: str | None
+    error_source: str | None
+    rationale: str | None
+    probability: float | None
+    quote: str | None
+    label: str | None
+    error: str | None
+
+
+def key_of(rating: Rating) -> Key:
+    """What a rating answers."""
+    return Key(*(getattr(rating, name) for name in Key._fields))
+
+
+def said_of(rating: Rating) -> Said:
+    """What a rating says."""
+    return Said(*(getattr(rating, name) for name in Said._fields))
+
+
+class Names:
+    """What a line may call a trajectory: its id, or a native_id that is unique."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self.by_name: dict[str, list[str]] = {}
+        pairs = connection.execute("SELECT id, native_id FROM trajectories").fetchall()
+        for key, native in pairs:
+            self.by_name.setdefault(native, []).append(key)
+        self.by_name |= {key: [key] for key, _ in pairs}
+
+    def resolve(self, name: str) -> str:
+        result = self.by_name.get(name, [])
+        if len(result) == 1:
+            return result[0]
+        if result:
+            raise ValueError(
+                f"trajectory {name!r} names {len(result)} trajectories, give one's id: {', '.join(result)}"
+            )
+        raise ValueError(f"no trajectory {name[:80]!r} in the workspace")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A rating that fits its codebook and names a trajectory; whether a unit is there is not known yet."""
+
+    rating: Rating
+    book: Codebook
+    who: Any = None
+    """The participant, in place of an event."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the store holds of what some claims are about."""
+
+    units: dict[tuple[str, str, int | None], str] = field(default_factory=dict)
+    """Trajectory, kind and event of a unit -> its hash."""
+    actors: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Trajectory -> who did anything -> the event that their unit has."""
+    events: dict[str, set[int]] = field(default_factory=dict)
+    """Of trajectories in which a claim cites something."""
+    known: dict[Key, Said] = field(default_factory=dict)
+
+
+class Checker:
+    """Turns a line into a rating that fits a codebook and a unit; ValueError says why it does not."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._own = store.workspace.codebooks
+        self._books: dict[str, Codebook] = {}
+        with store.reading() as connection:
+            self._names = Names(connection)
+            query = "SELECT DISTINCT rater, rater_kind FROM current_ratings"
+            self._kinds: dict[str, str] = dict(connection.execute(query).fetchall())
+
+    def claim(self, line: dict[str, Any]) -> Claim:
+        """A line by itself."""
+        who = line.get("participant")
+        said = {key: value for key, value in line.items() if key != "participant"}
+        if isinstance(name := said.get("rater"), str):
+            said["rater"] = name.strip()
+        given = Rating.model_validate({"rater_kind": "human", **said})
+        book = self._book(given.codebook)
+        code = _code(book, given.code)
+        trajectory = self._names.resolve(given.trajectory)
+        return Claim(given.model_copy(update={"trajectory": trajectory, "code": code}), book, who)
+
+    def facts(self, claims: Sequence[Claim]) -> Facts:
+        """What is known of all these; the store is not kept open."""
+        if not claims:
+            return Facts()
+        ours = listed({claim.rating.trajectory for claim in claims})
+        acting = listed({claim.rating.trajectory for claim in claims if claim.who is not None})
+        citing = listed({claim.rating.trajectory for claim in claims if claim.rating.cites})
+        with self._store.reading(synced=True) as connection:
+            facts = Facts(actors=_actors(connection, acting), events=_events(connection, citing))
+            at = {(claim.rating.trajectory, claim.rating.event) for claim in claims}
+            at |= {(key, event) for key, events in facts.actors.items() for event in events.values()}
+            with offered(connection, "places", _places(at)):
+                facts.units.update(_units(connection, ours))
+                facts.known.update(_known(connection, ours))
+        return facts
+
+    def rating(self, claim: Claim, facts: Facts) -> Rating:
+        """A claim as the rating of a unit that is there."""
+        given, book = claim.rating, claim.book
+        if claim.who is not None:
+            given = given.model_copy(update={"event": _first_event(claim, facts)})
+        unit = facts.units.get((given.trajectory, book.unit, given.event))
+        if unit is None:
+            where = "the whole trajectory" if given.event is None else f"event {given.event}"
+            raise ValueError(f"{where} is no unit of codebook {book.name!r}, which rates each {book.unit}")
+        _check_counts(given, unit, book, facts.events.get(given.trajectory, set()))
+        self._check_kind(given)
+        return given.model_copy(
+            update={
+                "label": None if given.label is None else book.label(given.label),
+                "unit_hash": unit,
+                "codebook_version": book.version,
+                "created": _utc(given.created) if given.created else ledger.now(),
+            }
+        )
+
+    def places(self, ratings: Sequence[Rating]) -> dict[tuple[str, str], list[int | None]]:
+        """The events of all units of these ratings' trajectories and codebooks."""
+        ours = listed({rating.trajectory for rating in ratings})
+        query = f"SELECT trajectory_id, kind, event FROM units WHERE trajectory_id IN ({ours}) ORDER BY ALL"
+        by_kind: dict[tuple[str, str], list[int | None]] = {}
+        with self._store.reading(synced=True) as connection:
+            for trajectory, kind, event in connection.execute(query).fetchall():
+                by_kind.setdefault((trajectory, kind), []).append(event)
+        abouts = {(rating.trajectory, rating.codebook) for rating in ratings}
+        return {
+            (trajectory, name): by_kind.get((trajectory, self._book(name).unit), [])
+            for trajectory, name in abouts
+        }
+
+    def _check_kind(self, given: Rating) -> None:
+        """ValueError where a name is that of a rater of another kind, whose word this would be taken for."""
+        if given.retracted:
+            return
+        kind = self._kinds.setdefault(given.rater, given.rater_kind)
+        if kind != given.rater_kind:
+            other = "give one of them another name, or take its ratings back (`retracted`)"
+            raise ValueError(
+                f"rater_kind: {given.rater!r} is {kind!r} here, got {given.rater_kind!r}; {other}"
+            )
+
+    def _book(self, name: str) -> Codebook:
+        if name not in self._books:
+            try:
+                self._books[name] = codebooks.load(name, self._own)
+            except codebooks.UnknownCodebookError:
+                raise
+            except codebooks.CodebookError as error:
+                raise ValueError(
+                    f"codebook {name!r} cannot be read: `coaudit codebook check FILE` tells why"
+                ) from error
+        return self._books[name]
+
+
+def _places(at: Iterable[tuple[str, int | None]]) -> Any:
+    """An Arrow table of addresses: (trajectory_id, event)."""
+    import pyarrow as pa
+
+    trajectories, events = zip(*at, strict=True)
+    return pa.table({"trajectory_id": pa.array(trajectories, "string"), "event": pa.array(events, "int32")})
+
+
+_AT = "JOIN places p ON p.trajectory_id = t.trajectory_id AND p.event IS NOT DISTINCT FROM t.event"
+
+
+def _units(connection: duckdb.DuckDBPyConnection, ours: str) -> dict[tuple[str, str, int | None], str]:
+    query = f"""
+        SELECT t.trajectory_id, t.kind, t.event, t.hash FROM units t {_AT} WHERE t.trajectory_id IN ({ours})
+    """
+    return {
+        (trajectory, kind, event): unit
+        for trajectory, kind, event, unit in connection.execute(query).fetchall()
+    }
+
+
+def _known(connection: duckdb.DuckDBPyConnection, ours: str) -> dict[Key, Said]:
+    columns = ", ".join(f"t.{name}" for name in ("trajectory_id", *Key._fields[1:], *Said._fields))
+    query = f"SELECT {columns} FROM current_ratings t {_AT} WHERE t.trajectory_id IN ({ours})"
+    split = len(Key._fields)
+    return {Key(*row[:split]): Said(*row[split:]) for row in connection.execute(query).fetchall()}
+
+
+def _actors(connection: duckdb.DuckDBPyConnection, ours: str) -> dict[str, dict[str, int]]:
+    query = f"""
+        SELECT trajectory_id, actor, event FROM units
+        WHERE kind = 'participant' AND trajectory_id IN ({ours}) ORDER BY event
+    """
+    actors: dict[str, dict[str, int]] = {}
+    for trajectory, actor, event in connection.execute(query).fetchall():
+        actors.setdefault(trajectory, {})[actor] = event
+    return actors
+
+
+def _events(connection: duckdb.DuckDBPyConnection, ours: str) -> dict[str, set[int]]:
+    query = f"""
+        SELECT trajectory_id, list(seq) FROM events
+        WHERE NOT live_only AND trajectory_id IN ({ours}) GROUP BY ALL
+    """
+    return {key: set(seqs) for key, seqs in connection.execute(query).fetchall()}
+
+
+def _first_event(claim: Claim, facts: Facts) -> int:
+    """The address of what a participant did; ValueError names those who did anything."""
+    book = claim.book
+    if book.unit != "participant" or claim.rating.event is not None:
+        raise ValueError(f"participant: codebook {book.name!r} rates each {book.unit}, by its event")
+    known = facts.actors.get(claim.rating.trajectory, {})
+    name = str(claim.who).strip()
+    by_case = {actor.casefold(): actor for actor in known}
+    actor = name if name in known else by_case.get(name.casefold())
+    if actor is None:
+        raise ValueError(
+            f"participant: nobody called {name[:80]!r} did anything, expected one of {', '.join(known)}"
+        )
+    return known[actor]
+
+
+def _check_counts(given: Rating, unit: str, book: Codebook, events: set[int]) -> None:
+    """ValueError for what would be stored and never count."""
+    if given.unit_hash not in (None, unit):
+        raise ValueError(f"unit_hash: the unit has changed, it is {unit} now, got {given.unit_hash!r}")
+    if given.codebook_version not in (None, book.version):
+        now = f"codebook {book.name!r} is {book.version} now"
+        raise ValueError(f"codebook_version: {now}, got {given.codebook_version!r}")
+    if strange := [seq for seq in given.cites if seq not in events]:
+        raise ValueError(f"cites: trajectory {given.trajectory} has no event {strange[0]}")
+
+
+def _code(book: Codebook, name: str) -> str:
+    try:
+        return book.code(name).code
+    except KeyError as error:
+        raise ValueError(error.args[0]) from error
+
+
+def _utc(moment: str) -> str:
+    """A time in UTC, with milliseconds; ValueError for one that is none, or that is still to come."""
+    try:
+        parsed = datetime.fromisoformat(moment)
+        parsed = parsed.astimezone(UTC) if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"created: expected an ISO 8601 time, got {moment[:40]!r}") from error
+    if parsed > datetime.now(UTC) + AHEAD:
+        raise ValueError(f"created: {moment[:40]!r} is still to come")
+    return parsed.isoformat(timespec="milliseconds")
