@@ -11,6 +11,8 @@ work, less grows faster.
 from __future__ import annotations
 
 import argparse
+import itertools
+import json
 import subprocess
 import sys
 import tempfile
@@ -26,21 +28,50 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "judge, rules": ("judge",),
     "judge again": ("judge",),
     "judge, detectors": ("judge", "--rater", "detectors"),
+    "ratings out": ("ratings", "export", "--out", "RATINGS"),
+    "ratings in": ("ratings", "import", "LABELS"),
+    "agreement": ("agreement",),
     "metrics": ("metrics", "--by", "condition"),
+    "metrics of each": ("metrics", "--per", "trajectory"),
+    "trajectories": ("trajectory", "list"),
+    "frames": (),
     "report": ("report", "--full"),
     "sample": ("sample", "--codebook", "initiative", "--size", "200"),
     "rebuild": ("rebuild",),
     "export": ("export", "OUT"),
 }
+"""What is run in turn; LABELS are a person's of every fifth unit that the rules rated."""
+FRAMES = """
+import sys, coaudit
+workspace = coaudit.open(sys.argv[1])
+workspace.events(), workspace.ratings(), workspace.metrics(per_trajectory=True)
+"""
+"""All that a workspace has as frames, in Python."""
 
 
 def measured(log: Path, folder: Path) -> dict[str, Run]:
     """Each command on a workspace of its own for this log."""
     runs = {}
+    places = {"LOG": log, **{name: folder / name.lower() for name in ("OUT", "RATINGS", "LABELS")}}
     for name, words in COMMANDS.items():
-        words = tuple({"LOG": str(log), "OUT": str(folder / "export")}.get(word, word) for word in words)
-        runs[name] = Run(OURS, "--workspace", folder / "workspace", *words)
+        if "LABELS" in words:
+            label(places["RATINGS"], places["LABELS"])
+        workspace = folder / "workspace"
+        if words:
+            runs[name] = Run(OURS, "--workspace", workspace, *(places.get(word, word) for word in words))
+        else:
+            runs[name] = Run(FRAMES, workspace)
     return runs
+
+
+def label(ratings: Path, labels: Path) -> None:
+    """A person who says what the rules said, of every fifth unit."""
+    said = ("trajectory", "event", "codebook", "code", "label")
+    with ratings.open(encoding="utf-8") as lines, labels.open("w", encoding="utf-8") as out:
+        for line in itertools.islice(lines, 0, None, 5):
+            rating = json.loads(line)
+            if rating["rater"] == "rules":
+                out.write(json.dumps({**{name: rating[name] for name in said}, "rater": "ann"}) + "\n")
 
 
 def table(kind: str, generator: Path, options: Sequence[tuple[str, ...]]) -> dict[str, float]:

@@ -228,7 +228,8 @@ def _constants(seen: Survey, made: Guess) -> Iterator[str]:
         yield 'results = "next"    # what the environment says after an action is its result'
     if len(made.time_formats) == 1:
         yield f"time_format = {quoted(made.time_formats[0])}    # how times are written (strptime)"
-    yield '# status = "succeeded"       # of a result of which nothing says whether it failed'
+    off = "" if "error" in made.event else "# "
+    yield f'{off}status = "succeeded"       # of a result of which nothing says whether it failed'
 
 
 def _acts(made: Guess) -> bool:
@@ -317,7 +318,11 @@ def _events(seen: Survey, made: Guess) -> Iterator[str]:
             yield f"{_key(role)} = {quoted(path) if isinstance(path, str) else _list(path)}"
     if made.statuses:
         yield from _table("statuses", made.statuses, "how it ended: succeeded, failed or unknown")
-        yield '"*" = "unknown"    # whatever else it says; ingest names it'
+        if "*" not in made.statuses:
+            yield '"*" = "unknown"    # whatever else it says; ingest names it'
+    if "error" in made.event:
+        yield "\n[[results]]    # what went wrong is said; all else succeeded ([constants])"
+        yield f"where = {{ {quoted(str(made.event['error']))} = '~\\S' }}\nstatus = \"failed\""
     if made.speech:
         yield f"\n[[kinds]]\nwhere = {{ {quoted(str(made.event['action']))} = {_list(made.speech)} }}"
         yield 'kind = "message"'

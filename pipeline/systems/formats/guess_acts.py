@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 from . import marks, turns
 from .guess_made import Guess
-from .guess_names import SPEECH, TOOLS, named
+from .guess_names import SPEECH, TOOLS, named, spelled
 from .guess_records import events_of, session_of
 from .guess_text import CALLS, FENCE
 from .paths import Getter, getter, several
@@ -27,6 +27,14 @@ MEANINGS: dict[str, str] = {
 }
 """What is said of how something ended, and nothing else: `no error` and `running` are no words of these."""
 TRUTH = {"true": "succeeded", "false": "failed"}
+FLAWS = ("error", "is_error", "has_error", "failed", "errored")
+"""What a flag is called that is true where something failed; or `error` is a text, and null elsewhere."""
+FLAWED = {"true": "failed", "false": "succeeded"}
+CODES = ("exit_code", "exitcode", "return_code", "returncode", "exit_status")
+"""What the number is called with which a program ends: 0 where nothing failed."""
+EXITS = {"0": "succeeded", "*": "failed"}
+HARMLESS = {"none", "no", "no error", "null", "n/a", "ok", "success", "false", "true", "0", "-"}
+"""Texts of an error that is none, or of which that is not known."""
 EPISODES = {"done", "terminated", "truncated", "is_terminal"}
 """Fields of steps of a game, whose `success` is the game's so far."""
 EARLY = 0.2
@@ -42,15 +50,42 @@ def ended(made: Guess, seen: Survey, inside: str) -> None:
     done = _done(made)
     if not done or (not inside and not made.native_id and len(seen.files) > 1):
         return
+    for names, read in ((ENDINGS, _meanings), (FLAWS, _flaws), (CODES, _codes)):
+        for one in _near(names, done, made, seen, inside):
+            meanings = read(one)
+            if {"succeeded", "failed"} <= set(meanings.values()) and _is_of_actions(one, made, seen, inside):
+                made.event["status"], made.statuses = one.path, meanings
+                return
+    for one in _near(FLAWS[:1], done, made, seen, inside):
+        if _is_error(one) and _is_of_actions(one, made, seen, inside, _failed):
+            made.event["error"] = one.path
+            return
+
+
+def _near(names: tuple[str, ...], done: str, made: Guess, seen: Survey, inside: str) -> list[PathSeen]:
+    """What is called so beside what names an action, or in the event that it is of; no other field's."""
     own = done.rpartition(".")[0]
     near = {own, inside.removesuffix("."), *(f"{inside}{name}" for name in TOOLS)}
-    candidates = [one for one in named(seen.paths, ENDINGS, inside) if one.path.rpartition(".")[0] in near]
-    candidates.sort(key=lambda one: one.path.rpartition(".")[0] != own)
-    for one in candidates:
-        meanings = {} if one.path in made.used else _meanings(one)
-        if {"succeeded", "failed"} <= set(meanings.values()) and _is_of_actions(one, made, seen, inside):
-            made.event["status"], made.statuses = one.path, meanings
-            return
+    there = [one for one in named(seen.paths, names, inside) if one.path.rpartition(".")[0] in near]
+    return sorted(
+        (one for one in there if one.path not in made.used),
+        key=lambda one: one.path.rpartition(".")[0] != own,
+    )
+
+
+def _flaws(one: PathSeen) -> dict[str, str]:
+    return FLAWED if one.only("true or false") and spelled(one.key) in FLAWS else {}
+
+
+def _codes(one: PathSeen) -> dict[str, str]:
+    whole = one.only("number", "text") and all(re.fullmatch(r"-?\d+", value) for value in one.values)
+    return EXITS if whole and "0" in one.values and spelled(one.key) in CODES else {}
+
+
+def _is_error(one: PathSeen) -> bool:
+    """Whether it says what went wrong, and null or nothing elsewhere."""
+    said = {value.strip().lower() for value in one.values}
+    return one.only("text") and spelled(one.key) == FLAWS[0] and not HARMLESS & said
 
 
 def _meanings(one: PathSeen) -> dict[str, str]:
@@ -66,7 +101,24 @@ def _meanings(one: PathSeen) -> dict[str, str]:
     )
 
 
-def _is_of_actions(one: PathSeen, made: Guess, seen: Survey, inside: str) -> bool:
+def _word(value: object, acted: bool) -> str | None:
+    return None if value in (None, "") else str(value)
+
+
+def _failed(value: object, acted: bool) -> str | None:
+    """Of an error: what failed has one."""
+    if value in (None, ""):
+        return "succeeded" if acted else None
+    return "failed"
+
+
+def _is_of_actions(
+    one: PathSeen,
+    made: Guess,
+    seen: Survey,
+    inside: str,
+    said: Callable[[object, bool], str | None] = _word,
+) -> bool:
     """Whether only actions and the environment have it, and it is said of each and not of their session."""
     siblings = {path.removeprefix(inside) for path in seen.paths if path.startswith(inside)}
     if inside and (one.key in seen.paths or EPISODES & siblings):
@@ -76,7 +128,8 @@ def _is_of_actions(one: PathSeen, made: Guess, seen: Survey, inside: str) -> boo
         session = number if inside else session_of(record, made.native_id)
         sessions.setdefault(session, []).append(record)
     told = [
-        list(_words_of_actions(one, made, replace(seen, records=own), inside)) for own in sessions.values()
+        list(_words_of_actions(one, made, replace(seen, records=own), inside, said))
+        for own in sessions.values()
     ]
     if any(None in words for words in told):
         return False
@@ -86,7 +139,9 @@ def _is_of_actions(one: PathSeen, made: Guess, seen: Survey, inside: str) -> boo
     return early > EARLY * len(differ) and len(differ) >= DIFFERING * len(many)
 
 
-def _words_of_actions(one: PathSeen, made: Guess, seen: Survey, inside: str) -> Iterator[str | None]:
+def _words_of_actions(
+    one: PathSeen, made: Guess, seen: Survey, inside: str, said: Callable[[object, bool], str | None]
+) -> Iterator[str | None]:
     """What stands there where something is done, or else where something comes back, right behind an action;
     None where it is of anything else, or of both."""
     around = {role.name for role in made.roles if role.kind == "environment"}
@@ -96,11 +151,12 @@ def _words_of_actions(one: PathSeen, made: Guess, seen: Survey, inside: str) -> 
     kinds = set[bool]()
     for event in events_of(seen, inside.removesuffix("[]."), inside):
         before, acted = acted, bool(acts(event))
-        if (word := ended(event)) in (None, "") or str(acts(event)).lower() in SPEECH:
+        word = said(ended(event), acted)
+        if word is None or str(acts(event)).lower() in SPEECH:
             continue
         came = before and any(str(at(event)) in around for at in speaks)
         kinds.add(acted)
-        yield str(word) if (acted or came) and len(kinds) == 1 else None
+        yield word if (acted or came) and len(kinds) == 1 else None
 
 
 def _done(made: Guess) -> str:

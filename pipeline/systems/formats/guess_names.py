@@ -288,6 +288,12 @@ def named(
     ]
 
 
+def spelled(key: str) -> str:
+    """A key as names are listed here: words in lower case, joined by _."""
+    own = key.rpartition(".")[2]  # a key with dots in it begins with whose it is
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", own).lower().replace("-", "_").replace(" ", "_")
+
+
 def _place(one: PathSeen, inside: str, order: dict[str, int], most: int) -> tuple[int, int] | None:
     """How good a match a path is: where its key stands among the names, or else one of the key's words."""
     if not one.path.startswith(inside) or "[]" in one.path[len(inside) :]:
@@ -295,8 +301,7 @@ def _place(one: PathSeen, inside: str, order: dict[str, int], most: int) -> tupl
     depth = len(re.findall(r"(?<!\\)\.", one.path[len(inside) :]))
     if depth > most:
         return None
-    own = one.key.rpartition(".")[2]  # a key with dots in it begins with whose it is
-    key = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", own).lower().replace("-", "_").replace(" ", "_")
+    key = spelled(one.key)
     if key in order:
         return order[key], depth
     words = [order[word] for word in key.split("_") if word in order and word not in VAGUE]

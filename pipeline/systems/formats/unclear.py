@@ -72,7 +72,7 @@ def unread(path: Path, seen: Survey) -> str:
 
 
 def _who(made: Guess) -> Iterator[str]:
-    """Doubts on who speaks."""
+    """Doubts on who speaks, and on how what was done ended."""
     if made.turns_about:
         yield "no field says who speaks: user and assistant are taken to do so in turn ([constants] role)"
     elif made.constant_role:
@@ -87,6 +87,8 @@ def _who(made: Guess) -> Iterator[str]:
             f"only roles say who these are: {some}; where agents are called user, or people agent, change "
             "[roles]"
         )
+    if "error" in made.event:
+        yield "what has no error is taken to have succeeded ([constants] status)"
     unknown = [role for role in made.roles if not role.known]
     if unknown and not made.bots:
         names = ", ".join(f"{role.name} ({role.kind})" for role in unknown[:NAMED])

@@ -409,7 +409,7 @@ def test_people_whose_words_are_left_out_are_told(tmp_path: Path) -> None:
     assert any("prompt.role says prompter" in line for line in unclear(made.seen, made.made))
 
 
-def steps(session: int, words: tuple[str | bool, ...]) -> list[dict[str, object]]:
+def steps(session: int, words: tuple[object, ...]) -> list[dict[str, object]]:
     """What a person asks, what an agent does, each with how it ended, and what tools say."""
     asked: dict[str, object] = {"role": "human", "actor": "user", "text": f"{said(session)}, please."}
     done: list[dict[str, object]] = [
@@ -457,6 +457,75 @@ def test_how_an_action_ended_is_told_by_words_that_are_all_known(
     assert kinds == {"user": "human", "assistant": "agent"} | tools, (
         "tools by their role, whatever their name"
     )
+
+
+def renamed(events: list[dict[str, object]], name: str) -> list[dict[str, object]]:
+    """The events with their status under another name."""
+    return [{name if key == "status" else key: value for key, value in event.items()} for event in events]
+
+
+FLAWS: list[tuple[str, tuple[object, ...], list[str | None]]] = [
+    ("error", (False, True, False), ["succeeded", "failed", "succeeded"]),
+    ("isError", (False, True, False), ["succeeded", "failed", "succeeded"]),
+    ("failed", (True, False, False), ["failed", "succeeded", "succeeded"]),
+    ("exit_code", (0, 127, 0), ["succeeded", "failed", "succeeded"]),
+    ("exit_code", ("1", "0", "-9"), ["failed", "succeeded", "failed"]),
+    ("error", (None, "No route", None), ["succeeded", "failed", "succeeded"]),
+    ("error", ("", "No route", ""), ["succeeded", "failed", "succeeded"]),
+]
+
+
+@pytest.mark.parametrize("table", [False, True])
+@pytest.mark.parametrize(("name", "said", "statuses"), FLAWS)
+def test_how_an_action_ended_is_told_by_a_flag_an_exit_code_or_an_error(
+    tmp_path: Path, table: bool, name: str, said: tuple[object, ...], statuses: list[str | None]
+) -> None:
+    sessions = [renamed(steps(n, said), name) for n in range(4)]
+    first = drafted(logged(tmp_path / "log.jsonl", sessions, table=table))[0]
+    acts = [event for event in first.events if event.kind == "action"]
+    assert [event.status for event in acts] == statuses
+    if "No route" in said:
+        assert [event.error for event in acts] == [None, "No route", None]
+        made = draft(tmp_path / "log.jsonl")
+        assert "what has no error is taken to have succeeded" in " ".join(unclear(made.seen, made.made))
+
+
+@pytest.mark.parametrize("table", [False, True])
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("no_error", (False, True, False)),
+        ("error_handled", (False, True, False)),
+        ("error_count", (0, 1, 0)),
+        ("exit_code", (0, 0, 0)),
+        ("exit_code", (2, 1, 2)),
+        ("exit_code", ("0", "SIGKILL", "0")),
+        ("error", (False, False, False)),
+        ("error", (False, False, True)),
+        ("error", (None, "none", None)),
+        ("error", (None, "No route", {"code": 3})),
+        ("error", ("No route", "No route", "No route")),
+    ],
+)
+def test_a_flag_or_a_code_that_may_mean_anything_else_is_left_to_a_person(
+    tmp_path: Path, table: bool, name: str, said: tuple[object, ...]
+) -> None:
+    """Its opposite, a number of errors, one value alone, what a session comes to, or words of all kinds."""
+    sessions = [renamed(steps(n, said), name) for n in range(4)]
+    mapping = mapping_of(logged(tmp_path / "log.jsonl", sessions, table=table))
+    assert not {"status", "error"} & set(mapping["event"])
+    assert not {"statuses", "results"} & set(mapping) and "status" not in mapping["constants"]
+
+
+def test_an_error_of_messages_too_is_none_of_actions(tmp_path: Path) -> None:
+    sessions = [
+        [
+            event | {"error": "not heard"} if event["role"] == "human" else event
+            for event in renamed(steps(n, (None, "No route", None)), "error")
+        ]
+        for n in range(4)
+    ]
+    assert "error" not in mapping_of(logged(tmp_path / "log.jsonl", sessions))["event"]
 
 
 @pytest.mark.parametrize("table", [False, True])
