@@ -22,8 +22,9 @@ from ..schemas.trajectory import Setting
 from .errors import SourceError
 from .ingest.ready import ready
 from .ingest.result import Ingested, Progress
-from .store import Store, Workspace, execute
+from .store import Store, Workspace, listed
 from .store.aside import parts
+from .store.connection import frame
 
 if TYPE_CHECKING:
     from .ingest.imports import Imported
@@ -210,9 +211,9 @@ class Audit:
         if not self.workspace.exists():
             return _frame([], schema)
         with self.store.reading() as connection:
-            which = None if trajectory is None else resolve(connection, trajectory)
-            frame: pl.DataFrame = execute(connection, query, [which, which]).pl()
-        return frame.select(pl.col(name).cast(kind) for name, kind in schema.items())
+            which = "true" if trajectory is None else f"t.id = {listed([resolve(connection, trajectory)])}"
+            rows = frame(connection, query.format(which=which))
+        return rows.select(pl.col(name).cast(kind) for name, kind in schema.items())
 
 
 def _frame(rows: Sequence[Mapping[str, Any]], schema: Schema) -> pl.DataFrame:
@@ -251,14 +252,14 @@ _EVENTS = """
     FROM events e
     JOIN trajectories t ON t.id = e.trajectory_id
     LEFT JOIN participants p ON p.trajectory_id = e.trajectory_id AND p.name = e.actor
-    WHERE ?::VARCHAR IS NULL OR e.trajectory_id = ?
+    WHERE {which}
     ORDER BY t.started, t.native_id, t.id, e.seq, e.sub
 """
 _OUTCOMES = """
     SELECT o.trajectory_id AS trajectory, t.native_id, o.name, o.value, o.text, o.baseline, o.reason,
         o.imported
     FROM outcomes o JOIN trajectories t ON t.id = o.trajectory_id
-    WHERE ?::VARCHAR IS NULL OR o.trajectory_id = ?
+    WHERE {which}
     ORDER BY t.started, t.native_id, t.id, o.name
 """
 _RATINGS = """
@@ -266,6 +267,6 @@ _RATINGS = """
         r.unit_kind AS unit, r.code, r.rater, r.rater_kind, r.rater_version, r.label, r.error, r.rationale,
         r.probability, r.cites, r.model, r.created
     FROM counted_ratings r JOIN trajectories t ON t.id = r.trajectory_id
-    WHERE ?::VARCHAR IS NULL OR r.trajectory_id = ?
+    WHERE {which}
     ORDER BY r.codebook, r.code, r.rater, t.started, t.native_id, t.id, r.event
 """

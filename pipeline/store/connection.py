@@ -18,6 +18,7 @@ from ...schemas.no_pandas import without_pandas
 from ..errors import StoreError
 
 if TYPE_CHECKING:
+    import polars as pl
     import pyarrow as pa
 
 Row = Mapping[str, Any]
@@ -187,6 +188,16 @@ def dictionaries(
     cursor = execute(connection, query, parameters)
     names = [column[0] for column in cursor.description]
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+
+def frame(connection: duckdb.DuckDBPyConnection, query: str) -> pl.DataFrame:
+    """The rows of a query as columns, of which no Python object is made.
+
+    It has no parameters: with them, DuckDB collects the rows first, in five times the time.
+    """
+    with without_pandas():
+        rows: pl.DataFrame = connection.sql(query).pl()
+    return rows
 
 
 def cores() -> int:
