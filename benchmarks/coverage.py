@@ -68,10 +68,16 @@ def truth(cells: Ints, probabilities: Floats, labels: int) -> dict[str, float]:
     counts = probabilities[None] * 1e9
     formulas = {
         "percent_agreement": formula.percent_agreement(counts, tally),
-        "cohen_kappa": formula.cohen_kappa(counts, tally, (0, 1), formula.rank_distance(labels, 0)),
-        "cohen_kappa_quadratic": formula.cohen_kappa(counts, tally, (0, 1), formula.rank_distance(labels, 2)),
+        "cohen_kappa": formula.cohen_kappa(
+            counts, tally, (0, 1), formula.distance(np.arange(labels, dtype=float), 0)
+        ),
+        "cohen_kappa_quadratic": formula.cohen_kappa(
+            counts, tally, (0, 1), formula.distance(np.arange(labels, dtype=float), 2)
+        ),
         "fleiss_kappa": formula.fleiss_kappa(counts, tally),
-        "krippendorff_alpha": formula.krippendorff_alpha(counts, tally, formula.rank_distance(labels, 0)),
+        "krippendorff_alpha": formula.krippendorff_alpha(
+            counts, tally, formula.distance(np.arange(labels, dtype=float), 0)
+        ),
         "gwet_ac1": formula.gwet_ac1(counts, tally),
     }
     return {name: float(value[0]) for name, value in formulas.items()}

@@ -42,11 +42,13 @@ class Scale(Setting):
         else:
             self.mean = pattern_probabilities(self.cells, self.base, self.base[None], np.array([KAPPA]))[0]
         tally, counts = Tally.of(self.cells, labels), self.mean[None] * 1e9
-        squares = formula.rank_distance(labels, 2)
+        squares = formula.distance(np.arange(labels, dtype=float), 2)
         ranks = formula.ordinal_distance(counts[0] @ tally.by_label)
         self.truth = {
             "percent_agreement": formula.percent_agreement(counts, tally)[0],
-            "cohen_kappa": formula.cohen_kappa(counts, tally, (0, 1), formula.rank_distance(labels, 0))[0],
+            "cohen_kappa": formula.cohen_kappa(
+                counts, tally, (0, 1), formula.distance(np.arange(labels, dtype=float), 0)
+            )[0],
             "cohen_kappa_quadratic": formula.cohen_kappa(counts, tally, (0, 1), squares)[0],
             "fleiss_kappa": formula.fleiss_kappa(counts, tally)[0],
             "krippendorff_alpha": formula.krippendorff_alpha(counts, tally, ranks)[0],

@@ -57,12 +57,13 @@ def percent_agreement(counts: Floats, tally: Tally) -> Floats:
 
 
 def specific_agreement(counts: Floats, tally: Tally, label: int) -> Floats:
-    """Of the ratings with this label, how many does another rater of the unit share (Fleiss 1981, ch. 13).
+    """Of the pairs of a unit's ratings of which one has this label, in how many has the other, too:
+    Σ n_i(n_i − 1) / Σ n_i(r_i − 1), n_i of a unit's r_i ratings having it (Uebersax 1982).
 
     For two raters and two labels this is 2a/(2a+b+c), the positive (negative) agreement.
     """
-    mentioned = tally.by_label[:, label] / np.maximum(tally.rated, 1) * tally.paired
-    return _over(counts @ tally.agreeing[:, label], counts @ mentioned)
+    given = tally.by_label[:, label]
+    return _over(counts @ (given * (given - 1)), counts @ (given * (tally.rated - 1)))
 
 
 def fleiss_kappa(counts: Floats, tally: Tally) -> Floats:
@@ -109,7 +110,7 @@ def ordinal_distance(values: Floats) -> Floats:
 
 def cohen_kappa(counts: Floats, tally: Tally, pair: tuple[int, int], disagreement: Floats) -> Floats:
     """Cohen (1960, 1968) of two raters, over the units that both rated; `disagreement` (q, q) is 0 on its
-    diagonal: all ones besides for kappa, distances of ranks for the weighted ones."""
+    diagonal: all ones besides for kappa, a `distance` for the weighted ones."""
     return _kappas(counts, tally.cells, [pair], disagreement)[:, 0]
 
 
@@ -141,10 +142,10 @@ def _kappas(counts: Floats, cells: Ints, pairs: list[tuple[int, int]], disagreem
     return kappas
 
 
-def rank_distance(n_labels: int, power: int) -> Floats:
-    """|i − j|^power between the i-th and j-th label: power 0 is unweighted kappa, 1 linear, 2 quadratic."""
-    ranks = np.arange(n_labels, dtype=np.float64)
-    apart = np.abs(ranks[:, None] - ranks)
+def distance(places: Floats, power: int) -> Floats:
+    """|x_i − x_j|^power between labels at the `places` (q,), ranks or values: power 0 is unweighted kappa, 1
+    linear, 2 quadratic (Cohen 1968)."""
+    apart = np.abs(places[:, None] - places)
     return (apart > 0).astype(np.float64) if power == 0 else apart**power
 
 

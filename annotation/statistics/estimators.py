@@ -55,9 +55,7 @@ def difference(audit: Audit, resamples: int, seed: int) -> Estimate:
         return None, Interval(None, None, audit.empty_stratum)
     _, share, of_unit = _strata(audit)
     sums = shares(audit.labels, audit.weights, of_unit, _clusters(audit), share)
-    theta = sums.draws(resamples, np.random.default_rng(seed))
-    value = float(share @ sums.means)
-    return value, _bounded(audit, around(value, _unseen(audit, sums, share, theta)))
+    return _settled(audit, sums, share, resamples, seed)
 
 
 def hajek(audit: Audit, resamples: int, seed: int) -> Estimate:
@@ -76,9 +74,15 @@ def hajek(audit: Audit, resamples: int, seed: int) -> Estimate:
     of_unit, share = index[audit.labelled], held / held.sum()
     prior = np.minimum(1.0, 2 * np.bincount(of_unit, minlength=len(strata)) / len(labels))
     sums = shares(labels, weights, of_unit, _clusters(alone), share, prior)
+    return _settled(audit, sums, share, resamples, seed)
+
+
+def _settled(audit: Audit, sums: Shares, share: Floats, resamples: int, seed: int) -> Estimate:
+    """Σ W_h·ȳ_h with its interval. Where a stratum shows none of a label it may well have none, and half a
+    label is no evidence of one: the lower end takes it at 0, and the upper one at 1 where it shows no other.
+    """
     theta = sums.draws(resamples, np.random.default_rng(seed))
     value = float(share @ sums.means)
-    # Where a stratum shows none of a label it may well have none, and half a label is no evidence of one.
     least = np.where(sums.means[:, None] == 0, 0.0, theta)
     most = np.where(sums.means[:, None] == 1, 1.0, theta)
     low, high = (around(value, _unseen(audit, sums, share, draws)) for draws in (least, most))

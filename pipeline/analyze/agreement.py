@@ -59,6 +59,7 @@ def of_csv(path: Path, labels: Sequence[str], level: str, margins: Margins = "pa
     """Every coefficient for the ratings in a long CSV (unit,rater,label); an empty label is missing.
 
     `labels` are the declared ones in their order; without them those that occur, numbers in ascending order.
+    A label is the same whatever its case, and a number however it is written.
     UsageError for a scale of words without an order.
     """
     if level not in ("nominal", "ordinal", "interval"):
@@ -72,14 +73,17 @@ def of_csv(path: Path, labels: Sequence[str], level: str, margins: Margins = "pa
     if len(declared) < 2:
         number = "1" if declared[0] == "0" else "0"
         declared = (*declared, number if level == "interval" else "(no other label)")
+    places = {_sense(label): place for place, label in enumerate(declared)}
+    if len(places) < len(declared):
+        raise UsageError(f"--labels must be different ones, whatever their case, got {', '.join(declared)}")
     units = {unit: i for i, unit in enumerate(dict.fromkeys(unit for unit, _ in said))}
     raters = tuple(sorted({rater for _, rater in said}))
     matrix = np.full((len(units), len(raters)), MISSING, dtype=np.int64)
     for (unit, rater), (label, line) in said.items():
-        if label and label not in declared:
+        if label and _sense(label) not in places:
             raise SourceError(f"{path}:{line}: label must be one of {', '.join(declared)}, got {label!r}")
         if label:
-            matrix[units[unit], raters.index(rater)] = declared.index(label)
+            matrix[units[unit], raters.index(rater)] = places[_sense(label)]
     ratings = _checked(matrix, declared, raters, level)
     wanted = _wanted(level)
     return [_row(None, path.stem, result) for result in measuring.agreement(ratings, wanted, margins=margins)]
@@ -405,6 +409,7 @@ def _said(path: Path, reader: csv.DictReader[str]) -> dict[tuple[str, str], tupl
         raise SourceError(
             f"{path}:1: columns must be {','.join(COLUMNS)}; {lacking[0]!r} is missing in {','.join(items)}"
         )
+    reader.fieldnames = items
     said: dict[tuple[str, str], tuple[str, int]] = {}
     for row in reader:
         if None in (row["unit"], row["rater"], row["label"]):
@@ -424,10 +429,17 @@ def _wanted(level: str) -> tuple[str, ...]:
 
 
 def _occurring(path: Path, said: dict[tuple[str, str], tuple[str, int]]) -> tuple[str, ...]:
-    labels = sorted({label for label, _ in said.values() if label})
-    if not labels:
+    """The labels that occur, each as it is written shortest."""
+    every = sorted({label for label, _ in said.values() if label}, key=lambda label: (-len(label), label))
+    if not every:
         raise SourceError(f"{path}: no row has a label")
+    labels = sorted({_sense(label): label for label in every}.values())
     return tuple(sorted(labels, key=float) if all(map(_is_number, labels)) else labels)
+
+
+def _sense(label: str) -> str | float:
+    """What a label says, however it is written: 1.0 is 1, and Yes is yes, as in a codebook."""
+    return float(label) if _is_number(label) else label.casefold()
 
 
 def _is_number(label: str) -> bool:

@@ -279,21 +279,26 @@ def _coded(
     store: Store, connection: duckdb.DuckDBPyConnection, by: str, expression: str, rater: str | None
 ) -> Iterator[Question]:
     """Every code of whole trajectories: of a judge corrected by people's labels, where there are any."""
-    query = "SELECT DISTINCT codebook, rater, rater_kind FROM counted_ratings WHERE unit_kind = 'trajectory'"
+    query = """
+        SELECT DISTINCT codebook, code, rater, rater_kind FROM counted_ratings WHERE unit_kind = 'trajectory'
+    """
     who = connection.execute(query).fetchall()
-    labelled = {book for book, name, kind in who if kind == "human" or name == "gold"}
-    books = [book for book in chosen_books(store, sorted(labelled)) if book.binary] if labelled else []
-    people = {book.name for book in books}
-    kinds = {name: kind for _, name, kind in who}
+    labelled = {(book, code) for book, code, name, kind in who if kind == "human" or name == "gold"}
+    names = sorted({book for book, _ in labelled})
+    books = [book for book in chosen_books(store, names) if book.binary] if names else []
+    people = {(book.name, code.code) for book in books for code in book.codes} & labelled
+    kinds = {name: kind for _, _, name, kind in who}
     for question in _raw(store, connection, by, expression):
-        corrects = question.family in people and kinds[question.rater or ""] != "human"
-        alone = question.family in people and rater != question.rater
+        by_people = (question.family, question.name) in people
+        corrects = by_people and kinds[question.rater or ""] != "human"
+        alone = by_people and rater != question.rater
         if rater in (None, question.rater) and not corrects and not alone:
             human = kinds[question.rater or ""] == "human"
             yield replace(question, basis=OWN_LABELS if human else JUDGE_ONLY)
     for book in books:
         for code in rated(connection, book):
-            yield from _labelled(connection, code, by, expression, rater)
+            if (book.name, code.code) in people:
+                yield from _labelled(connection, code, by, expression, rater)
 
 
 def _raw(store: Store, connection: duckdb.DuckDBPyConnection, by: str, expression: str) -> Iterator[Question]:

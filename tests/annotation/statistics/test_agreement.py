@@ -190,6 +190,25 @@ def test_the_mean_of_pairwise_kappas_is_over_the_defined_pairs() -> None:
     assert kappa.value == pytest.approx(sum(defined) / 2)
 
 
+def test_weights_of_an_interval_scale_are_of_its_values_and_of_an_ordinal_one_of_ranks() -> None:
+    said = [[0, 0, 1, 1, 2, 2, 3, 3, 0, 1, 2, 3], [0, 1, 1, 0, 2, 3, 3, 2, 0, 1, 3, 2]]
+    kappas: dict[str, set[float]] = {}
+    for level in ("interval", "ordinal"):
+        scale = ratings(np.array(said).T, ("0", "1", "5", "10"), level=level)
+        for row in agreement(scale, ["cohen_kappa_quadratic", "mean_cohen_kappa_quadratic"], resamples=50):
+            kappas.setdefault(level, set()).add(round(row.value or 0, 5))
+    # Quadratic weights of 0, 1, 5, 10: irrCAC says .72581 (conger); of ranks, scikit-learn says .8.
+    assert kappas == {"interval": {0.72581}, "ordinal": {0.8}}
+
+
+def test_specific_agreement_of_several_raters_weighs_pairs() -> None:
+    matrix = np.array([[0, 0, NAN], [0, 1, 1]])
+    some = Ratings(matrix, ("present", "absent"), ("a", "b", "c"), positive="present")
+    rows = agreement(some, ["positive_agreement", "negative_agreement"], resamples=50)
+    # Present: 2 of the ordered pairs 2·1 + 1·2; absent: 2 of 2·2.
+    assert [row.value for row in rows] == [0.5, 0.5]
+
+
 def test_the_mean_of_kappas_of_few_units_each_has_no_interval() -> None:
     rng = np.random.default_rng(0)
     truth = rng.random((90, 1)) < 0.3
@@ -197,8 +216,15 @@ def test_the_mean_of_kappas_of_few_units_each_has_no_interval() -> None:
     few = np.where(np.argsort(rng.random(whole.shape), axis=1) < 3, whole, NAN)
     row = agreement(ratings(few), ["mean_cohen_kappa"], resamples=200)[0]
     assert row.value is not None and (row.low, row.high) == (None, None)
-    assert row.reason is not None and "of 90 units, and kappas of few lie low" in row.reason
+    assert (
+        row.reason is not None
+        and "of 90 units, 1.34 of them with a rarer label, and kappas of few" in row.reason
+    )
     assert agreement(ratings(few), ["fleiss_kappa"], resamples=200)[0].low is not None
+    unit, rater = np.arange(120)[:, None], np.arange(3)
+    rare = np.where(unit % 3 == rater, NAN, (unit < 12) & ((unit != 4) | (rater != 2)))
+    row = agreement(ratings(rare), ["mean_cohen_kappa"], resamples=200)[0]
+    assert row.reason is not None and "40 of 120 units, 3.83 of them with a rarer label" in row.reason
     for enough in (whole, few[:, :2], whole[:4, :2]):
         assert agreement(ratings(enough), ["mean_cohen_kappa"], resamples=200)[0].low is not None
 

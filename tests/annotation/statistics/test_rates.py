@@ -38,6 +38,16 @@ def test_the_weighted_estimator_equals_post_stratification_where_inclusion_is_ev
     assert rate(Audit(HUMAN, JUDGE, EVEN), "difference").rate == pytest.approx(0.24)
 
 
+def test_a_stratum_without_a_find_may_hold_none_so_that_the_rate_may_be_all_that_was_seen() -> None:
+    human, judge = np.full(200, MISSING), np.repeat([1, 0, UNCLEAR], [10, 174, 16])
+    human[:10], human[20:60], human[-2:] = [1, 1, 1] + [0] * 7, 0, 0
+    inclusion = np.where(np.arange(200) % 2, 0.25, 0.3)
+    inclusion[:10] = 1
+    found = rate(Audit(human, judge, inclusion), "difference")
+    assert found.low == pytest.approx(3 / 200)
+    assert found.high is not None and found.high > 3 / 200
+
+
 def test_rogan_gladen_weighs_sensitivity_and_specificity_by_inclusion() -> None:
     # weights 2 and 8: Se = 16/(16+8), Sp = 72/(72+4); with them the corrected rate is the post-stratified one
     found = rate(Audit(HUMAN, JUDGE, EVEN), "rogan_gladen")

@@ -225,7 +225,9 @@ def test_codes_are_compared_by_corrected_rates_where_people_labelled(tmp_path: P
         ]
         for condition in "ab"
     }
-    code = next(row["code"] for row in rows(store, "SELECT code FROM codebooks WHERE name = 'failures'"))
+    code, other = (
+        row["code"] for row in rows(store, "SELECT code FROM codebooks WHERE name = 'failures' LIMIT 2")
+    )
     judged = [
         verdict(name, None, "failures", "present" if k < 4 + 8 * (arm == "b") else "absent", code=code)
         | {"rater": "judge", "rater_kind": "llm"}
@@ -237,6 +239,10 @@ def test_codes_are_compared_by_corrected_rates_where_people_labelled(tmp_path: P
     assert (raw["first"], raw["second"]) == (0.25, 0.75)
     assert raw["basis"] == "judge only: its errors are not corrected" and raw["p_value"] < 0.05
     assert f"{code} (judge) [judge only: its errors are not corrected]: 0.250 (a)" in raw["statement"]
+    beside = [verdict(name, None, "failures", "absent", code=other) for name in names["a"] + names["b"]]
+    assert rate(store, beside).imported == 2 * size
+    (still,) = compare.compare(store, "condition", metrics=[code])
+    assert still == raw, "people labelled another code"
     labelled = [
         verdict(name, None, "failures", "present" if k < 4 else "absent", code=code, rater_kind="human")
         for own in names.values()
@@ -277,6 +283,26 @@ def test_an_empty_label_in_a_csv_is_missing_and_spaces_are_nothing(tmp_path: Pat
     found = agreement.of_csv(table(tmp_path / "r.csv", text), [], "nominal")
     assert value(found, "percent_agreement") == 1
     assert {(row.raters, row.n_units) for row in found} == {(("ann", "bob"), 2)}
+
+
+@pytest.mark.parametrize("level", ["nominal", "ordinal", "interval"])
+@pytest.mark.parametrize("labels", [[], ["1", "2", "3"]])
+def test_a_number_is_one_label_however_it_is_written(tmp_path: Path, level: str, labels: list[str]) -> None:
+    lines = [f"{unit},ann,{n}\n{unit},bob,{n}.0" for unit, n in enumerate((1, 2, 3, 1))]
+    found = agreement.of_csv(
+        table(tmp_path / "r.csv", "\n".join(["unit, rater, label", *lines])), labels, level
+    )
+    assert {value(found, name) for name in ("percent_agreement", "cohen_kappa", "krippendorff_alpha")} == {1}
+
+
+def test_case_makes_no_other_label(tmp_path: Path) -> None:
+    path = table(tmp_path / "r.csv", "unit,rater,label\n1,ann,Yes\n1,bob,yes\n2,ann,no\n2,bob,NO\n")
+    for labels in ([], ["yes", "no"]):
+        assert value(agreement.of_csv(path, labels, "nominal"), "cohen_kappa") == 1
+    with pytest.raises(
+        UsageError, match="--labels must be different ones, whatever their case, got Yes, yes"
+    ):
+        agreement.of_csv(path, ["Yes", "yes"], "nominal")
 
 
 @pytest.mark.parametrize(("label", "level"), [("y", "nominal"), ("0", "ordinal"), ("0", "interval")])
