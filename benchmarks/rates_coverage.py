@@ -3,7 +3,8 @@
     python benchmarks/rates_coverage.py [--samples 500] [--out PAGE]
 
 Corpora of 2,000 units and a judge of the sensitivity and specificity shown; about n units are drawn for
-people: evenly ("even"), by the judge's label ("by judge"), by that and another code's wishes ("uneven"),
+people: evenly ("even"), by the judge's label ("by judge"), by that and another code's wishes ("uneven"; "unclear" where the
+judge says so of .08 of the units),
 evenly from trajectories of 8 ("clustered", intraclass correlation .2), whole trajectories ("whole"), or
 unevenly from them; a pilot and a second sample by the judge's label ("two samples"); ten of each of twenty
 tasks and no judge ("strata"), or by something that nearly tells the code ("telling strata": .9 of the units
@@ -29,6 +30,7 @@ import numpy as np
 
 from coaudit.annotation.statistics import Audit
 from coaudit.annotation.statistics.annotators import dawid_skene
+from coaudit.annotation.statistics.audit import UNCLEAR
 from coaudit.annotation.statistics.estimators import ESTIMATORS
 from coaudit.annotation.statistics.intervals import MISSING, Floats, Interval, Ints
 from coaudit.annotation.statistics.rates import choose
@@ -42,7 +44,17 @@ AGAIN = 4
 N, SIZE = 2000, 8
 SETTINGS = ((0.02, 0.7, 0.98), (0.05, 0.7, 0.97), (0.05, 0.95, 0.995), (0.2, 0.8, 0.9), (0.5, 0.8, 0.8))
 DESIGNS = (
-    *("even", "by judge", "uneven", "two samples", "clustered", "whole", "clustered uneven", "strata"),
+    *(
+        "even",
+        "by judge",
+        "uneven",
+        "uneven, unclear",
+        "two samples",
+        "clustered",
+        "whole",
+        "clustered uneven",
+        "strata",
+    ),
     *("telling strata", "telling strata, unfinished", "telling strata, of a group"),
 )
 OTHERS = (("even", "ppi"), ("even", "rogan_gladen"), ("even", "human_only"), ("uneven", "hajek"))
@@ -112,6 +124,8 @@ def plain(
 
     def once(seed: int) -> Result:
         truth, judge = corpus(*setting, clustered, rng)
+        if "unclear" in design:
+            judge[rng.random(N) < 0.08] = UNCLEAR
         units, inclusion, strata = drawn(design, truth, judge, n, rng)
         some = rng.random(N) < (0.5 if "of a group" in design else 1)
         audit = Audit(
