@@ -3,13 +3,13 @@
     python benchmarks/rates_coverage.py [--samples 500] [--out PAGE]
 
 Corpora of 2,000 units and a judge of the sensitivity and specificity shown; about n units are drawn for
-people: evenly ("even"), by the judge's label ("by judge"), by that and another code's wishes ("uneven"; "unclear" where the
-judge says so of .08 of the units),
-evenly from trajectories of 8 ("clustered", intraclass correlation .2), whole trajectories ("whole"), or
-unevenly from them; a pilot and a second sample by the judge's label ("two samples"); ten of each of twenty
-tasks and no judge ("strata"), or by something that nearly tells the code ("telling strata": .9 of the units
-that have it lie in one of two), of which .6 are labelled so far ("unfinished"), or of which half is asked
-about ("of a group"). The first table's people see what is so.
+people: evenly ("even"), by the judge's label ("by judge"), by that and another code's wishes ("uneven";
+"unclear" where the judge finds .08 of the units so), evenly from trajectories of 8 ("clustered", intraclass
+correlation .2), whole trajectories ("whole"), or unevenly from them; a pilot and a second sample by the
+judge's label ("two samples"); ten of each of twenty tasks and no judge ("strata"), or by something that
+nearly tells the code ("telling strata": .9 of the units that have it lie in one of two), of which .6 are
+labelled so far ("unfinished"), or of which half is asked about ("of a group"). The first table's people see
+what is so.
 
 In the second table two people of sensitivity .7 and specificity .97 label; of a share of the units
 (overlap) both do, of the others one. The truth is the label that they give on average, 0.7·p + 0.03·(1 −
