@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from ...schemas import Quarantined, Rating
+from ...schemas import Codebook, Quarantined, Rating
 from ...schemas.trajectory import GivenOutcome
 from ..errors import SourceError
 from ..store import Store, dictionaries, ledger, rows
@@ -83,7 +83,7 @@ def taken(store: Store, lines: Iterable[Given], result: Imported) -> Imported:
     intake = _Intake(Checker(store), result)
     said = map(intake.fresh, parts(lines, AT_ONCE))
     left = map(intake.rest, parts(intake.marks(), MARKS))
-    _append(store, filter(None, itertools.chain(said, left)))
+    _append(store, itertools.chain(said, left))
     return result
 
 
@@ -110,8 +110,8 @@ class _Intake:
             if isinstance(rating, Quarantined):
                 self._result.quarantined.append(rating)
                 continue
-            if line.rest is not None:
-                self._mark(rating, line.rest)
+            if line.rest is not None and isinstance(claim, Claim):
+                self._mark(rating, line, claim.book)
             if self._is_new(line, rating, facts):
                 fresh.append(rating)
         self._result.imported += len(fresh)
@@ -130,9 +130,14 @@ class _Intake:
         self._result.changed += there is not None
         return True
 
-    def _mark(self, rating: Rating, rest: str) -> None:
+    def _mark(self, rating: Rating, line: Given, book: Codebook) -> None:
         about = (rating.trajectory, rating.codebook, rating.code, rating.rater)
-        self._marks.setdefault(about, Mark(rating, rest)).events.add(rating.event)
+        if about not in self._marks:
+            try:
+                self._marks[about] = Mark(rating, book.label(line.rest or ""))
+            except ValueError as error:
+                raise SourceError(f"{line.source}: [constants] rest: {error}") from error
+        self._marks[about].events.add(rating.event)
 
     def marks(self) -> Iterator[Mark]:
         """Once all lines are read, what each rater marked of a code in a trajectory."""
@@ -218,11 +223,10 @@ def _given(store: Store) -> dict[tuple[str, str, str | None], GivenOutcome]:
 
 def exported(store: Store) -> Iterator[str]:
     """Every rating that holds, as the lines `ratings import` reads."""
-    query = "FROM current_ratings ORDER BY codebook, code, rater, trajectory_id, event"
+    query = "FROM current_ratings ORDER BY codebook, code, rater, trajectory_id, event, repeat"
     with store.reading() as connection:
         held = aside(connection, query)
-    for row in held:
-        yield rows.to_rating(row).model_dump_json(exclude_defaults=True) + "\n"
+    return (rows.to_rating(row).model_dump_json(exclude_defaults=True) + "\n" for row in held)
 
 
 def uncounted(store: Store) -> list[dict[str, Any]]:
@@ -235,15 +239,15 @@ def uncounted(store: Store) -> list[dict[str, Any]]:
         return dictionaries(connection, query)
 
 
-def _append(store: Store, fresh: Iterator[list[Rating]]) -> None:
-    """Write down what is new; an import of nothing new makes no file."""
-    first = next(fresh, None)
-    if first is None:
+def _append(store: Store, fresh: Iterable[list[Rating]]) -> None:
+    """Write down what is new, all or nothing; an import of nothing new makes no file."""
+    lines = [ledger.line(rating) for some in fresh for rating in some]
+    if not lines:
         return
     store.admit_writes()
     with store.workspace.new_ratings() as file:
-        for ratings in itertools.chain([first], fresh):
-            file.append(ratings)
+        file.write_lines(lines)
+        file.flush()
     store.sync(lags=True)
 
 

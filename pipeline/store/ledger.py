@@ -58,6 +58,11 @@ def append(path: Path, lines: Iterable[str]) -> tuple[int, int]:
         file.close()
 
 
+def line(rating: Rating) -> bytes:
+    """A rating as its ledger has it."""
+    return rating.model_dump_json(exclude_defaults=True).encode("utf-8", "replace")
+
+
 class Ledger:
     """What is noted of one kind: `NAME/*.jsonl`, behind the `NAME.jsonl` that all writers once shared."""
 
@@ -170,10 +175,7 @@ class RatingLedger:
 
     def write(self, ratings: Iterable[Rating]) -> None:
         """Hand ratings to the system: a kill of this process loses none. They count after `flush` only."""
-        lines = (
-            rating.model_dump_json(exclude_defaults=True).encode("utf-8", "replace") for rating in ratings
-        )
-        self.write_lines(lines)
+        self.write_lines(map(line, ratings))
 
     def write_lines(self, lines: Iterable[bytes]) -> None:
         """The same for ratings that are lines of a ledger already."""

@@ -86,12 +86,20 @@ def write_out(connection: duckdb.DuckDBPyConnection, copy: str, memory: str) -> 
     within(memory, run)
 
 
-@cache
 def spill() -> str:
     """This process's own folder for what does not fit in memory; nobody can guess or read it.
 
-    It is locked as long as the process lives, and those that a kill left behind are removed.
+    It is locked as long as the process lives, and those that a kill left behind are removed. Where a cleaner
+    took it away, there is another one.
     """
+    if not Path(own_spill(), LOCK).exists():
+        own_spill.cache_clear()
+    return own_spill()
+
+
+@cache
+def own_spill() -> str:
+    """The same, made once."""
     _remove_left(Path(tempfile.gettempdir()))
     folder = Path(tempfile.mkdtemp(prefix=SPILL))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)

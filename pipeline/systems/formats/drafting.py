@@ -228,7 +228,7 @@ def _constants(seen: Survey, made: Guess) -> Iterator[str]:
         yield 'results = "next"    # what the environment says after an action is its result'
     if len(made.time_formats) == 1:
         yield f"time_format = {quoted(made.time_formats[0])}    # how times are written (strptime)"
-    off = "" if "error" in made.event else "# "
+    off = "" if made.failing else "# "
     yield f'{off}status = "succeeded"       # of a result of which nothing says whether it failed'
 
 
@@ -320,7 +320,7 @@ def _events(seen: Survey, made: Guess) -> Iterator[str]:
         yield from _table("statuses", made.statuses, "how it ended: succeeded, failed or unknown")
         if "*" not in made.statuses:
             yield '"*" = "unknown"    # whatever else it says; ingest names it'
-    if "error" in made.event:
+    if made.failing:
         yield "\n[[results]]    # what went wrong is said; all else succeeded ([constants])"
         yield f"where = {{ {quoted(str(made.event['error']))} = '~\\S' }}\nstatus = \"failed\""
     if made.speech:

@@ -6,6 +6,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from operator import ne
 from typing import Any
 
 from . import marks, turns
@@ -33,13 +34,19 @@ FLAWED = {"true": "failed", "false": "succeeded"}
 CODES = ("exit_code", "exitcode", "return_code", "returncode", "exit_status")
 """What the number is called with which a program ends: 0 where nothing failed."""
 EXITS = {"0": "succeeded", "*": "failed"}
-HARMLESS = {"none", "no", "no error", "null", "n/a", "ok", "success", "false", "true", "0", "-"}
-"""Texts of an error that is none, or of which that is not known."""
+MOST = 255
+"""The greatest exit code; a negative one may stand for none."""
+_HARMLESS = re.compile(
+    r"(none|no|nothing|null|nil|nan|n/?a|undefined|unknown|ok(ay)?|true|false)\W*$|\W*$|.*\b0\W*$|success|warn"
+    r"|(no|0|without)( \w+)? (error|issue|problem|warning|failure|exception)",
+    re.IGNORECASE,
+)
+"""How a text of an error begins that may say that there was none: `no route` says that there was one."""
 EPISODES = {"done", "terminated", "truncated", "is_terminal"}
 """Fields of steps of a game, whose `success` is the game's so far."""
-EARLY = 0.2
-"""In so many of the sessions whose actions end differently they do before the last one, too: else it is what
-the session has come to."""
+BACK = 0.2
+"""In so many of the sessions whose actions end differently what was said comes back: else it is what the
+session has come to."""
 DIFFERING = 0.05
 """In so many sessions actions end differently, else it is how the session ended."""
 
@@ -58,7 +65,7 @@ def ended(made: Guess, seen: Survey, inside: str) -> None:
                 return
     for one in _near(FLAWS[:1], done, made, seen, inside):
         if _is_error(one) and _is_of_actions(one, made, seen, inside, _failed):
-            made.event["error"] = one.path
+            made.event["error"], made.failing = one.path, True
             return
 
 
@@ -78,14 +85,17 @@ def _flaws(one: PathSeen) -> dict[str, str]:
 
 
 def _codes(one: PathSeen) -> dict[str, str]:
-    whole = one.only("number", "text") and all(re.fullmatch(r"-?\d+", value) for value in one.values)
-    return EXITS if whole and "0" in one.values and spelled(one.key) in CODES else {}
+    if one.more or spelled(one.key) not in CODES or not one.only("number", "text"):
+        return {}
+    exits = all(value.isdecimal() and int(value) <= MOST for value in one.values)
+    return EXITS if exits and "0" in one.values else {}
 
 
 def _is_error(one: PathSeen) -> bool:
     """Whether it says what went wrong, and null or nothing elsewhere."""
-    said = {value.strip().lower() for value in one.values}
-    return one.only("text") and spelled(one.key) == FLAWS[0] and not HARMLESS & said
+    if one.more or spelled(one.key) != FLAWS[0] or not one.only("text"):
+        return False
+    return not any(_HARMLESS.match(value.strip()) for value in one.values if value)
 
 
 def _meanings(one: PathSeen) -> dict[str, str]:
@@ -135,8 +145,8 @@ def _is_of_actions(
         return False
     many = [words for words in told if len(words) > 1]
     differ = [words for words in many if len(set(words)) > 1]
-    early = sum(len(set(words[:-1])) > 1 for words in differ)
-    return early > EARLY * len(differ) and len(differ) >= DIFFERING * len(many)
+    back = sum(sum(map(ne, words, words[1:])) > 1 for words in differ)
+    return back > BACK * len(differ) and len(differ) >= DIFFERING * len(many)
 
 
 def _words_of_actions(

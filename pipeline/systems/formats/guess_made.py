@@ -61,6 +61,8 @@ class Guess:
     """Names of which only roles say who they are."""
     statuses: dict[str, str] = field(default_factory=dict)
     """How what was done ended, in the log's words -> what that means."""
+    failing: bool = False
+    """Whether what has an error failed, and all else succeeded."""
     speech: list[str] = field(default_factory=list)
     """Actions that only say something."""
     constant_role: str | None = None

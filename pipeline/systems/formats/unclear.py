@@ -87,8 +87,12 @@ def _who(made: Guess) -> Iterator[str]:
             f"only roles say who these are: {some}; where agents are called user, or people agent, change "
             "[roles]"
         )
-    if "error" in made.event:
-        yield "what has no error is taken to have succeeded ([constants] status)"
+    if made.failing:
+        yield "what has an error is taken to have failed, all else to have succeeded ([[results]])"
+    if "*" in made.statuses:
+        yield f"of {made.event['status']} 0 is taken for success, any other for a failure ([statuses])"
+    elif made.statuses.get("true") == "failed":
+        yield f"{made.event['status']} is taken for a failure of the action that it stands with ([statuses])"
     unknown = [role for role in made.roles if not role.known]
     if unknown and not made.bots:
         names = ", ".join(f"{role.name} ({role.kind})" for role in unknown[:NAMED])

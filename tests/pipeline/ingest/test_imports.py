@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from coaudit.pipeline.analyze.metrics import metrics
@@ -131,6 +133,38 @@ def test_lines_held_against_the_store_some_at_a_time_say_what_they_say_together(
         (3, "no"),
     ]
     assert files == 2
+
+
+def test_a_label_of_the_rest_that_the_codebook_lacks_stops_the_import(store: Store) -> None:
+    given = [imports.Given("labels.csv", 1, FULL[0], rest="fine")]
+    with pytest.raises(SourceError, match=r"labels\.csv: \[constants\] rest: label must be one of yes, no"):
+        imports.taken(store, given, imports.Imported())
+    assert rows(store, "FROM ratings") == []
+
+
+def test_an_import_that_is_cut_short_leaves_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lines() -> Iterator[imports.Given]:
+        yield imports.Given("f", 1, FULL[0])
+        yield imports.Given("f", 2, FULL[1])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(imports, "AT_ONCE", 1)
+    with pytest.raises(KeyboardInterrupt):
+        imports.taken(store, lines(), imports.Imported())
+    assert rows(store, "FROM ratings") == []
+
+
+def test_a_file_is_kept_where_nothing_can_be_exported(
+    tmp_path: Path, store: Store, coaudit: Coaudit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*given: object) -> None:
+        raise duckdb.IOException("No space left on device")
+
+    kept = tmp_path / "ratings.jsonl"
+    kept.write_text("from before")
+    monkeypatch.setattr(imports, "aside", full)
+    coaudit("ratings", "export", "--out", kept, status=1)
+    assert kept.read_text() == "from before"
 
 
 def test_what_goes_out_is_what_the_ledger_holds(store: Store) -> None:
