@@ -95,9 +95,13 @@ class Audit:
 
     @property
     def even_within_strata(self) -> bool:
-        """Whether units with the same judge label were equally likely to be drawn."""
-        drawn, strata = self.drawn_with, self.strata[self.human != MISSING]
-        return drawn is None or all(np.ptp(drawn[strata == stratum]) < 1e-9 for stratum in np.unique(strata))
+        """Whether units with the same judge label were equally likely to be drawn, so far as that is known of
+        them: those that were drawn may be equally likely by chance."""
+        if self.inclusion is None:
+            return True
+        known = self.inclusion > 0  # NaN is not
+        chance, strata = self.inclusion[known], self.strata[known]
+        return all(np.ptp(chance[strata == stratum]) < 1e-9 for stratum in np.unique(strata))
 
     @property
     def empty_stratum(self) -> str | None:

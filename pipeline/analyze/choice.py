@@ -7,6 +7,7 @@ from typing import Any
 
 from ..errors import UsageError
 from ..store import Selection, execute
+from ..store.connection import constant
 from .process import CODEBOOKS as RATED
 
 
@@ -76,18 +77,14 @@ def _complete(connection: Any) -> set[str]:
 def _chosen(raters: dict[str, list[str]], definition: str, penalty: float) -> str:
     """The measures to report, with ReHAC's reward T - λC at the wanted λ among them."""
     pairs = [(metric, rater) for metric, names in raters.items() for rater in names]
-    wanted = ", ".join(f"({_quoted(metric)}, {_quoted(rater)})" for metric, rater in pairs) or "('', '')"
+    wanted = ", ".join(f"({constant(metric)}, {constant(rater)})" for metric, rater in pairs) or "('', '')"
     return f"""
         SELECT m.* FROM measures m
         WHERE (m.rater IS NULL OR (m.metric, m.rater) IN (VALUES {wanted}))
-            AND (m.definition IS NULL OR m.definition = {_quoted(definition)})
+            AND (m.definition IS NULL OR m.definition = {constant(definition)})
         UNION ALL
         SELECT 'reward', trajectory_id, t.value - {float(penalty)!r} * c.value, 1, t.reason,
             NULL, NULL, NULL, 'λ = {float(penalty):g}'
         FROM computed t JOIN computed c USING (trajectory_id)
         WHERE t.metric = 'task_reward' AND c.metric = 'interventions'
     """
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

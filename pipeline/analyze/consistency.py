@@ -37,11 +37,11 @@ def consistency(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Iterat
 
 
 def _rows(book: Codebook, code: str, rater: str, version: str, units: Answers) -> Iterator[Agreement]:
-    times = 1 + max(repeat for given in units.values() for repeat in given)
+    times = max(map(len, units.values()))
     matrix = np.full((len(units), times), MISSING, dtype=np.int64)
     for place, given in enumerate(units.values()):
-        for repeat, label in given.items():
-            matrix[place, repeat] = book.labels.index(label)
+        for column, repeat in enumerate(sorted(given)):  # a log may number them as it likes
+            matrix[place, column] = book.labels.index(given[repeat])
     _, trajectories = np.unique([trajectory for trajectory, _ in units], return_inverse=True)
     asked = Ratings(
         matrix=matrix,

@@ -19,7 +19,7 @@ import duckdb
 
 from ...schemas.url import shown_url
 from ..errors import StoreError
-from .connection import PATIENCE, cores, first_row, quiet
+from .connection import PATIENCE, constant, cores, first_row, quiet
 from .extensions import load
 from .locks import reason, without_password
 
@@ -160,7 +160,7 @@ def _attach_or_make(
     connection: duckdb.DuckDBPyConnection, place: Place, mode: list[str], *, create: bool
 ) -> None:
     """A lake that is there knows where its files lie; a new one is told."""
-    where = [f"DATA_PATH {_quoted(place.data)}"] if place.data else []
+    where = [f"DATA_PATH {constant(place.data)}"] if place.data else []
     if place.data:
         _reach(connection, place.data)
     if _is_there(connection, place, mode):
@@ -169,7 +169,7 @@ def _attach_or_make(
         if not create:
             raise NoLake(f"{place}: no lake there; `coaudit ingest PATH` makes one")
         _reach(connection, place.data or place.otherwise)
-        _attach(connection, place.url, [*(where or [f"DATA_PATH {_quoted(place.otherwise)}"]), *mode])
+        _attach(connection, place.url, [*(where or [f"DATA_PATH {constant(place.otherwise)}"]), *mode])
 
 
 def _look_where_it_lies(
@@ -182,7 +182,7 @@ def _look_where_it_lies(
     """
     lies = _data_path(connection)
     if "://" not in lies and not Path(lies).exists() and Path(place.otherwise).is_dir():
-        where = [f"DATA_PATH {_quoted(place.otherwise)}", "OVERRIDE_DATA_PATH true"]
+        where = [f"DATA_PATH {constant(place.otherwise)}", "OVERRIDE_DATA_PATH true"]
     elif (place.data or lies).rstrip("/") == lies.rstrip("/"):
         return
     connection.execute("DETACH lake")
@@ -229,17 +229,13 @@ _IDENTITY = """
 
 
 def _attach(connection: duckdb.DuckDBPyConnection, url: str, options: list[str]) -> None:
-    connection.execute(f"ATTACH {_quoted(url)} AS lake ({', '.join(options)})")
+    connection.execute(f"ATTACH {constant(url)} AS lake ({', '.join(options)})")
 
 
 def _data_path(connection: duckdb.DuckDBPyConnection) -> str:
     query = "SELECT value FROM __ducklake_metadata_lake.ducklake_metadata WHERE key = 'data_path'"
     rows = connection.execute(query).fetchall()
     return str(rows[0][0]) if rows else ""
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 def _reach(connection: duckdb.DuckDBPyConnection, place: str) -> None:
@@ -262,15 +258,15 @@ def _access() -> list[str]:
     """How S3 is reached, from the environment that its other tools read."""
     given = os.environ.get
     region = given("AWS_REGION") or given("AWS_DEFAULT_REGION") or "us-east-1"
-    options = ["TYPE s3", f"REGION {_quoted(region)}"]
+    options = ["TYPE s3", f"REGION {constant(region)}"]
     for option, variable in (
         ("KEY_ID", "AWS_ACCESS_KEY_ID"),
         ("SECRET", "AWS_SECRET_ACCESS_KEY"),
         ("SESSION_TOKEN", "AWS_SESSION_TOKEN"),
     ):
         if value := given(variable):
-            options.append(f"{option} {_quoted(value)}")
+            options.append(f"{option} {constant(value)}")
     if endpoint := given("AWS_ENDPOINT_URL_S3") or given("AWS_ENDPOINT_URL"):
         scheme, _, host = endpoint.rstrip("/").rpartition("://")
-        options += [f"ENDPOINT {_quoted(host)}", "URL_STYLE 'path'", f"USE_SSL {scheme != 'http'}"]
+        options += [f"ENDPOINT {constant(host)}", "URL_STYLE 'path'", f"USE_SSL {scheme != 'http'}"]
     return options

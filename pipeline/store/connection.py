@@ -158,7 +158,13 @@ def listed(values: Iterable[str]) -> str:
 
     No text: a condition that nothing meets.
     """
-    return ", ".join("'" + value.replace("'", "''") + "'" for value in values) or "NULL"
+    return ", ".join(map(constant, values)) or "NULL"
+
+
+def constant(text: str) -> str:
+    """A text as a query has it; DuckDB reads no query beyond a NUL."""
+    quoted = "'" + text.replace("'", "''") + "'"
+    return "(" + quoted.replace("\0", "' || chr(0) || '") + ")" if "\0" in text else quoted
 
 
 def execute(

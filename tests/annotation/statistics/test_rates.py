@@ -95,6 +95,13 @@ def test_the_estimator_follows_from_the_design_and_says_why(audit: Audit, estima
     assert rate(audit, resamples=50).design == choose(audit)[1]
 
 
+def test_a_design_is_uneven_though_those_drawn_happen_to_be_equally_likely() -> None:
+    inclusion = np.where(HUMAN == MISSING, np.where(np.arange(100) % 2, 0.4, 0.1), EVEN)
+    assert rate(Audit(HUMAN, JUDGE, inclusion)).estimator == "difference"
+    inclusion[HUMAN == MISSING] = np.nan
+    assert rate(Audit(HUMAN, JUDGE, inclusion)).estimator == "post_stratified"
+
+
 def test_without_human_labels_the_judges_rate_stands_uncorrected_beside_a_null() -> None:
     found = rate(Audit(np.full(100, MISSING), JUDGE))
     assert (found.judge_rate, found.rate, found.low) == (0.2, None, None)

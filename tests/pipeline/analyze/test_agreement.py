@@ -13,7 +13,7 @@ import pytest
 
 from coaudit.pipeline import codebooks
 from coaudit.pipeline.analyze import agreement, compare, matrices, rates, validate
-from coaudit.pipeline.analyze.metrics import metrics
+from coaudit.pipeline.analyze.metrics import metrics, trajectory_metrics
 from coaudit.pipeline.analyze.people import lines as people_lines
 from coaudit.pipeline.analyze.people import people as validate_people
 from coaudit.pipeline.errors import SourceError, UsageError
@@ -548,6 +548,28 @@ def test_a_set_with_an_unclear_or_missing_answer_is_left_out_and_not_taken_for_e
     (row,) = people(agreement.of_workspace(store, ["failures"]), "krippendorff_alpha_masi", "ann", "bob")
     assert (row.value, row.n_units) == (1.0, 5)
     assert row.population == "1 sets with an unclear, failed or missing answer left out"
+
+
+def test_a_judge_may_number_its_repeats_and_call_its_versions_as_it_likes(tmp_path: Path) -> None:
+    found = {}
+    for name, last, version in (("plain", 1, "v1"), ("odd", 2**31 - 1, "v'\0\"; --")):
+        store = labelled(tmp_path / name, {"ann": "yyn"})
+        more: dict[str, Any] = {"rater": "judge", "rater_kind": "llm"}
+        lines = [
+            verdict(NAME, seq, "initiative", label, repeat=repeat, rater_version=version, **more)
+            for repeat, said in ((0, ("yes", "no", "no")), (last, ("yes", "no", "yes")))
+            for seq, label in enumerate(said, start=2)
+        ]
+        lines.append(verdict(NAME, 2, "initiative", "no", rater_version="later", **more))
+        assert rate(store, lines).imported == 7
+        own = [
+            row
+            for row in agreement.of_workspace(store)
+            if row.coefficient in ("intra_rater_alpha", "flip_rate")
+        ]
+        found[name] = [(row.coefficient, row.value, row.low, row.n_units) for row in own]
+        assert metrics(store) and list(trajectory_metrics(store)) and rates.rates(store)
+    assert found["plain"] == found["odd"] and found["odd"][1][1] == pytest.approx(1 / 3)
 
 
 @pytest.mark.long
