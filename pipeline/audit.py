@@ -22,7 +22,7 @@ from ..schemas.trajectory import Setting
 from .errors import SourceError
 from .ingest.ready import ready
 from .ingest.result import Ingested, Progress
-from .store import Store, Workspace, listed
+from .store import Store, Workspace, constant
 from .store.aside import parts
 from .store.connection import frame
 
@@ -211,7 +211,7 @@ class Audit:
         if not self.workspace.exists():
             return _frame([], schema)
         with self.store.reading() as connection:
-            which = "true" if trajectory is None else f"t.id = {listed([resolve(connection, trajectory)])}"
+            which = "true" if trajectory is None else f"t.id = {constant(resolve(connection, trajectory))}"
             rows = frame(connection, query.format(which=which))
         return rows.select(pl.col(name).cast(kind) for name, kind in schema.items())
 

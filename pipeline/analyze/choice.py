@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..errors import UsageError
-from ..store import Selection, execute
-from ..store.connection import constant
+from ..store import Selection, constant, execute
 from .process import CODEBOOKS as RATED
 
 

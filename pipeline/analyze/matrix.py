@@ -14,7 +14,7 @@ from ...annotation.statistics.intervals import MISSING, Floats, Ints
 from ...schemas import FIELDS, GOLD, Codebook
 from .. import codebooks
 from ..errors import UsageError
-from ..store import Selection, Store, day_of, execute, tag_path
+from ..store import Selection, Store, constant, day_of, execute, tag_path
 from .designs import Design
 
 DAY = "day"
@@ -205,8 +205,7 @@ def keys_of(connection: duckdb.DuckDBPyConnection, by: Sequence[str]) -> list[tu
         elif name == DAY and name not in tags:
             keys.append((name, day_of("t.started")))
         elif name in tags:
-            path = tag_path(name).replace("'", "''")
-            keys.append((name, f"json_extract_string(t.tags, '{path}')"))
+            keys.append((name, f"json_extract_string(t.tags, {constant(tag_path(name))})"))
         else:
             known = ", ".join([*FIELDS, DAY, *sorted(tags)])
             raise UsageError(f"no trajectory has a field or a tag {name!r}, expected one of {known}")

@@ -128,13 +128,11 @@ class Checker:
         acting = listed({claim.rating.trajectory for claim in claims if claim.who is not None})
         citing = listed({claim.rating.trajectory for claim in claims if claim.rating.cites})
         with self._store.reading(synced=True) as connection:
-            facts = Facts(actors=_actors(connection, acting), events=_events(connection, citing))
+            actors, events = _actors(connection, acting), _events(connection, citing)
             at = {(claim.rating.trajectory, claim.rating.event) for claim in claims}
-            at |= {(key, event) for key, events in facts.actors.items() for event in events.values()}
+            at |= {(key, event) for key, own in actors.items() for event in own.values()}
             with offered(connection, "places", _places(at)):
-                facts.units.update(_units(connection, ours))
-                facts.known.update(_known(connection, ours))
-        return facts
+                return Facts(_units(connection, ours), actors, events, _known(connection, ours))
 
     def rating(self, claim: Claim, facts: Facts) -> Rating:
         """A claim as the rating of a unit that is there."""

@@ -17,7 +17,7 @@ from pydantic_core import to_json
 from ...judges.rules import Rules
 from ...judges.rules.lexical import NAME, VERSION
 from ...schemas import UNCLEAR, Codebook, Verdict
-from ..store import Store, execute, listed, write_out
+from ..store import Store, constant, execute, write_out
 from ..store.aside import batches
 from ..store.connection import cores
 from ..store.memory import spill
@@ -106,7 +106,7 @@ def _write(store: Store, scope: Scope, book: Codebook, said: Path) -> int:
         COPY (
             {ANSWERED if book.unit == "question_reply" else SAID}
             ORDER BY t.started, t.native_id, t.id, u.event {limit}
-        ) TO {listed([str(said)])} (FORMAT parquet, ROW_GROUP_SIZE {AT_ONCE})
+        ) TO {constant(str(said))} (FORMAT parquet, ROW_GROUP_SIZE {AT_ONCE})
     """
     with store.reading(synced=True) as connection:
         execute(connection, f"CREATE OR REPLACE TEMP TABLE wanted AS {units}", parameters)

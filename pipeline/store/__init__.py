@@ -1,6 +1,6 @@
 """The store: ledgers that are kept, tables that are derived from them. It knows no system."""
 
-from .connection import AMONG, Row, delete, dictionaries, execute, first_row, insert, listed, texts
+from .connection import AMONG, Row, constant, delete, dictionaries, execute, first_row, insert, listed, texts
 from .database import Store
 from .memory import write_out
 from .selection import Selection, day_of, tag_path
@@ -12,6 +12,7 @@ __all__ = [
     "Selection",
     "Store",
     "Workspace",
+    "constant",
     "day_of",
     "delete",
     "dictionaries",

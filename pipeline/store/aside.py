@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
 
-from .connection import listed
+from .connection import constant
 from .memory import spill, write_out
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def aside(connection: duckdb.DuckDBPyConnection, query: str) -> Iterator[dict[st
     path = Path(spill(), f"{secrets.token_hex(8)}.parquet")
     write_out(
         connection,
-        f"COPY ({query}) TO {listed([str(path)])} (FORMAT parquet, ROW_GROUP_SIZE {10 * AT_ONCE})",
+        f"COPY ({query}) TO {constant(str(path))} (FORMAT parquet, ROW_GROUP_SIZE {10 * AT_ONCE})",
         MEMORY,
     )
     return (row for batch in batches(path, AT_ONCE) for row in batch.to_pylist())

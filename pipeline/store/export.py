@@ -14,6 +14,7 @@ from ...schemas.event import EventColumns
 from ...schemas.text import FORMULA
 from ..errors import StoreError, UsageError
 from ..units import columns
+from .connection import constant
 from .database import Store
 from .memory import write_out
 from .stream import stream
@@ -116,8 +117,8 @@ def _table(connection: duckdb.DuckDBPyConnection, name: str, path: Path, form: s
     column = _plain if form == "parquet" else _harmless
     described = connection.execute(f"DESCRIBE {name}").fetchall()
     wanted = ", ".join(column(n, kind) for n, kind, *_ in described if n != "hidden")
-    target = str(path).replace("'", "''")
-    write_out(connection, f"COPY (SELECT {wanted} FROM {name}) TO '{target}' (FORMAT {form})", MEMORY)
+    target = constant(str(path))
+    write_out(connection, f"COPY (SELECT {wanted} FROM {name}) TO {target} (FORMAT {form})", MEMORY)
     return path
 
 
@@ -129,6 +130,5 @@ def _harmless(name: str, kind: str) -> str:
     """Text that a spreadsheet would run as a formula gets an apostrophe before it."""
     if kind != "VARCHAR":
         return f'"{name}"'
-    pattern = FORMULA.replace("'", "''")
-    runs = f"""regexp_matches("{name}", '{pattern}')"""
+    runs = f'regexp_matches("{name}", {constant(FORMULA)})'
     return f"""CASE WHEN {runs} THEN '''' || "{name}" ELSE "{name}" END AS "{name}" """

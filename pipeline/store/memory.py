@@ -17,7 +17,7 @@ from typing import TypeVar
 
 import duckdb
 
-from .connection import first_row, is_shared, listed
+from .connection import constant, first_row, is_shared
 
 READER = "500MB"
 """For all connections of a process that only looks, such as the dashboard."""
@@ -55,7 +55,7 @@ def bounded(connection: duckdb.DuckDBPyConnection, memory: str | None) -> None:
     connection.execute(f"SET memory_limit = '{most}'")  # RESET shows the limit of old and keeps this one
     there = first_row(connection, "SELECT current_setting('temp_directory')")
     if there != (spill(),):  # one that has been used stays
-        connection.execute(f"SET temp_directory = {listed([spill()])}")
+        connection.execute(f"SET temp_directory = {constant(spill())}")
 
 
 def release(connection: duckdb.DuckDBPyConnection) -> None:

@@ -18,7 +18,7 @@ import duckdb
 from ...schemas import Trajectory
 from . import rows
 from .aside import batches
-from .connection import listed, offered
+from .connection import constant, offered
 from .database import Store
 from .garbage import few_collections
 from .memory import spill, write_out
@@ -94,7 +94,7 @@ def _sorted(
             continue
         files[name] = folder / f"{name}.parquet"
         ordered = f"{query} ORDER BY place{_ORDER.get(name, '')}"
-        to = f"{listed([str(files[name])])} (FORMAT parquet, ROW_GROUP_SIZE {10 * AT_ONCE})"
+        to = f"{constant(str(files[name]))} (FORMAT parquet, ROW_GROUP_SIZE {10 * AT_ONCE})"
         write_out(connection, f"COPY ({ordered}) TO {to}", MEMORY)
     connection.execute("DROP TABLE wanted")
     return files
