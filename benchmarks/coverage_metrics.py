@@ -24,7 +24,9 @@ from coaudit.annotation.statistics.comparisons import Comparison, contrast, sett
 from coaudit.annotation.statistics.corrected import corrected
 from coaudit.annotation.statistics.estimate import ANY, UNIT, Bounds, Estimate, Totals, estimate, totals
 from coaudit.annotation.statistics.intervals import MISSING, Floats
-from coaudit.pipeline.analyze import process
+from coaudit.pipeline.analyze.counts import BY_SHARE, Counts
+from coaudit.pipeline.analyze.entropy import entropy, expected
+from coaudit.pipeline.analyze.process import events
 
 sys.path.insert(0, str(Path(__file__).parent))
 from tables import LEGEND, explained, mark, put
@@ -77,7 +79,7 @@ WHY = {
     "times, lognormal(1)": "the largest times are not in a small sample: very uneven values are noted",
     "0/1, .1": "two of five exclude a share of .1, which gives them in .08 of samples",
     "effective_confirmations": "few units are rated in few sessions",
-    "initiative_entropy": "unrated units are drawn from what others did, which levels sessions: noted",
+    "initiative_entropy": "unrated units are taken to be like what others did, which levels sessions: noted",
 }
 """Setting -> what makes its intervals too narrow."""
 
@@ -281,7 +283,7 @@ def corrections(samples: int) -> Iterator[tuple[str, ...]]:
             yield (f"{n} units, {labels} labelled, rate {p:g}", *cells)
 
 
-def sessions(rng: Rng, n: int, alike: float) -> process.Counts:
+def sessions(rng: Rng, n: int, alike: float) -> Counts:
     """Sessions of an agent and a person with 1 to 8 utterances each, all rated."""
     units = rng.integers(1, 9, (n, 2)).astype(np.float64)
     chance = np.stack(
@@ -290,7 +292,7 @@ def sessions(rng: Rng, n: int, alike: float) -> process.Counts:
     positives = rng.binomial(units.astype(np.int64), chance).astype(np.float64)
     human = np.tile([False, True], (n, 1))
     member = np.ones((n, 2), dtype=bool)
-    return process.Counts(
+    return Counts(
         units=units,
         answered=units,
         positives=positives,
@@ -301,11 +303,11 @@ def sessions(rng: Rng, n: int, alike: float) -> process.Counts:
         spoken=np.ones(n, dtype=bool),
         clusters=np.arange(n),
         beyond=np.zeros(n, dtype=bool),
-        design=process.BY_SHARE,
+        design=BY_SHARE,
     )
 
 
-def rated_in_part(rng: Rng, whole: process.Counts, share: float, by_session: bool) -> process.Counts:
+def rated_in_part(rng: Rng, whole: Counts, share: float, by_session: bool) -> Counts:
     """The same where only a random share of the units, or of the sessions, has an answer."""
     units, positives = whole.units.astype(np.int64), whole.positives.astype(np.int64)
     if by_session:
@@ -318,16 +320,16 @@ def rated_in_part(rng: Rng, whole: process.Counts, share: float, by_session: boo
     return replace(whole, answered=kept, positives=yes, weighted_answered=kept, weighted_positives=yes)
 
 
-def measured(metric: str, counts: process.Counts) -> Estimate:
+def measured(metric: str, counts: Counts) -> Estimate:
     if metric == "initiative_entropy":
-        return process.entropy(counts, "paper").found
-    return process.events(counts, metric).found
+        return entropy(counts, "paper").found
+    return events(counts, metric).found
 
 
 def incomplete(samples: int) -> Iterator[tuple[str, ...]]:
     """Rows of the fourth table: the mean of infinitely many sessions is the truth."""
     many = sessions(np.random.default_rng(0), 200_000, 0.2)
-    y, x = process.expected(many)
+    y, x = expected(many)
     truths = {
         "effective_confirmations": float(many.positives.sum(1).mean()),
         "initiative_entropy": y.sum() / x.sum(),

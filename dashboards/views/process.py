@@ -10,7 +10,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from ...pipeline.analyze import metrics
-from ...pipeline.analyze.process import CODEBOOKS as RATED
+from ...pipeline.analyze.counts import CODEBOOKS as RATED
 from ...pipeline.report import Number, Table, build
 from ...pipeline.report.names import named
 from ...pipeline.report.tables import figure, of_metric

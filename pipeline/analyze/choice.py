@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import UsageError
 from ..store import Selection, constant, execute
-from .process import CODEBOOKS as RATED
+from .counts import CODEBOOKS as RATED
 
 
 def choose(

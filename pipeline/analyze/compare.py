@@ -24,6 +24,7 @@ from ..errors import UsageError
 from ..store import AMONG, Selection, Store, dictionaries, execute, texts
 from . import process
 from .choice import check_rater
+from .counts import places
 from .matrices import rated
 from .matrix import Rated, chosen_books, keys_of
 from .rates import audit
@@ -259,7 +260,7 @@ def _processed(
 ) -> Iterator[Question]:
     """A process metric of a rater who did not answer every unit."""
     held: dict[str | None, dict[str, Totals]] = {}
-    groups = process.places(connection, keys, instances=instances)
+    groups = places(connection, keys, instances=instances)
     for values, row in process.estimates(connection, metric, rater, groups):
         if row.sample is not None and values[-1] is not None:
             held.setdefault(_system(by, values), {})[str(values[-1])] = row.sample

@@ -18,8 +18,9 @@ from ..store.trajectories import reference_rows
 from ..systems import LIMIT, TimeLimit
 from . import process
 from .choice import choose
+from .counts import CODEBOOKS as RATED
+from .counts import Process, places
 from .matrix import group_name, keys_of
-from .process import CODEBOOKS as RATED
 from .totals import (
     COUNTED,
     HEADS,
@@ -175,7 +176,7 @@ def _grouped(connection: Any, keys: list[tuple[str, str]], wanted: Sequence[str]
         row = _metric(head, dict(zip(names, group.keys, strict=True)), result, missing, group.reason)
         yield row.model_copy(update=_remarks(row, group.silent) or _absences(row, group, sessions))
     yield from _unstated(names, there, {tuple(keys) for _, *keys in sizes}, stated)
-    numbered = process.places(connection, expressions, instances=instances) if raters else []
+    numbered = places(connection, expressions, instances=instances) if raters else []
     for metric, rater, definition in sorted(raters, key=str):
         rows = process.estimates(connection, metric, rater, numbered, definition=definition)
         for values, estimated in rows:
@@ -232,7 +233,7 @@ def _absences(
     return {} if named >= of else {"note": "; ".join(said for said in (row.note, note) if said)}
 
 
-def _estimated(head: Mapping[str, str | None], group: dict[str, Any], row: process.Process) -> Metric:
+def _estimated(head: Mapping[str, str | None], group: dict[str, Any], row: Process) -> Metric:
     """A process metric of a group where some units lack ratings."""
     result = _metric(head, group, row.found, row.missing, None)
     more = {name: getattr(row, name) for name in ("answered", "bound_low", "bound_high", "design")}

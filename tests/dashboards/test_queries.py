@@ -10,8 +10,8 @@ import pytest
 from coaudit.dashboards import queries
 from coaudit.dashboards.drawing import groups
 from coaudit.dashboards.views import process
+from coaudit.pipeline.analyze.counts import CODEBOOKS
 from coaudit.pipeline.analyze.metrics import metrics, trajectory_metrics
-from coaudit.pipeline.analyze.process import CODEBOOKS
 from coaudit.pipeline.store import Selection, Store, Workspace
 from tests.pipeline.stores import made, rate, take, verdict
 from tests.pipeline.systems.cogym.folders import AGENT, USER, Log

@@ -15,7 +15,7 @@ from ....annotation.statistics.estimate import Totals, estimate
 from ....schemas import Metric, Trajectory
 from ...analyze import metrics
 from ...analyze.choice import choose
-from ...analyze.process import CODEBOOKS as RATED
+from ...analyze.counts import CODEBOOKS as RATED
 from ...analyze.totals import clustered, groups
 from ...store import Selection, Store, dictionaries
 from ...systems import OF_ONE

@@ -1,0 +1,202 @@
+"""The units of sessions and their parties, how many of them are answered, and how many positive."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...annotation.statistics.estimate import Estimate, Totals
+from ...annotation.statistics.intervals import Floats, Ints
+from ..store import execute
+from ..store.connection import insert_columns
+from .designs import CREATE_UNITS, OF_UNIT, design, drawings
+from .totals import CLUSTER
+
+CODEBOOKS = {
+    "initiative_entropy": "initiative",
+    "effective_confirmations": "confirmation",
+    "halting_messages": "halting",
+}
+"""Metrics that rest on ratings -> their codebook."""
+EVERY = "every unit rated"
+BY_SAMPLE = "units weighted by the sample's inclusion probability"
+BY_SHARE = "units weighted by the share answered"
+WORDLESS = "no messages"
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """One codebook and rater over sessions (S,) and their parties (S, P): units, answered and positive ones.
+
+    `weighted_answered` and `weighted_positives` are the last two by 1/π, `member` (S, P) tells parties from
+    filling, `human` (S, P) people from agents. `spoken` (S,) are sessions with a message by anybody,
+    `beyond` (S,) those that no sample could take.
+    """
+
+    units: Floats
+    answered: Floats
+    positives: Floats
+    weighted_answered: Floats
+    weighted_positives: Floats
+    member: Bools
+    human: Bools
+    spoken: Bools
+    clusters: NDArray[Any]
+    beyond: Bools
+    design: str
+
+    def where(self, sessions: NDArray[Any]) -> Counts:
+        """The same for some sessions."""
+        own = {name: value[sessions] for name, value in vars(self).items() if name != "design"}
+        return Counts(**own, design=self.design)
+
+
+@dataclass(frozen=True)
+class Process:
+    """A metric of one rater over a group of sessions.
+
+    `answered` is the share of units with an answer; the value of the sessions seen lies in `bound_low` to
+    `bound_high` whatever the others are. `sample` is what `compare` needs, None where there is no value.
+    """
+
+    found: Estimate
+    missing: int
+    answered: float | None
+    bound_low: float | None
+    bound_high: float | None
+    design: str
+    sample: Totals | None = None
+
+
+def places(connection: Any, keys: Sequence[str], *, instances: bool) -> list[tuple[str | None, ...]]:
+    """The groups' key values; the table `places` numbers `selected` trajectories, groups and clusters.
+
+    See `totals.groups` for keys and instances.
+    """
+    cluster = CLUSTER if instances else "hash(t.id)"
+    names = "".join(f", {expression} AS key_{i}" for i, expression in enumerate(keys))
+    columns = [f"key_{i}" for i in range(len(keys))]
+    same = " AND ".join(f"t.{name} IS NOT DISTINCT FROM g.{name}" for name in columns) or "true"
+    connection.execute(
+        "CREATE OR REPLACE TEMP TABLE keyed AS "
+        "SELECT t.id, row_number() OVER (ORDER BY t.id) - 1 AS session, "
+        f"{cluster} AS cluster{names} FROM selected t"
+    )
+    listed = ", ".join(columns) or "0"
+    rows = connection.execute(f"SELECT DISTINCT {listed} FROM keyed ORDER BY ALL").fetchall()
+    connection.execute(
+        "CREATE OR REPLACE TEMP TABLE places AS SELECT t.id, t.session, t.cluster, g.place FROM keyed t "
+        f"JOIN (SELECT row_number() OVER (ORDER BY {listed}) - 1 AS place, * "
+        f"FROM (SELECT DISTINCT {listed} FROM keyed)) g ON {same}"
+    )
+    return [tuple(row) if columns else () for row in rows]
+
+
+_COUNTS = """
+    WITH wanted AS (SELECT ? AS book, ? AS who), reached AS (
+        SELECT DISTINCT trajectory_id FROM rated_units JOIN drawn_with USING (place) WHERE framed
+    ), drawn AS (
+        SELECT c.trajectory_id, c.actor, sum(1 / i.probability) AS answered,
+            coalesce(sum(1 / i.probability) FILTER (c.label = c.positive), 0) AS positives, count(*) AS units
+        FROM counted_ratings c JOIN wanted ON c.codebook = book AND c.rater = who
+        JOIN rated_units u ON u.trajectory_id = c.trajectory_id AND u.event IS NOT DISTINCT FROM c.event
+        JOIN drawn_with i ON i.place = u.place AND NOT isnan(i.probability)
+        WHERE c.label <> 'unclear' AND NOT c.opening
+        GROUP BY ALL
+    )
+    SELECT g.session, p.seat, g.place, g.cluster, p.party = 'human' AS human,
+        p.units, p.answered, p.positives, coalesce(d.answered, 0) AS weighted_answered,
+        p.spoken, EXISTS (FROM drawn_with) AND f.trajectory_id IS NULL AS beyond,
+        coalesce(d.positives, 0) AS weighted_positives, coalesce(d.units, 0) AS drawn
+    FROM processed p JOIN wanted ON p.codebook = book AND p.rater = who
+    JOIN places g ON g.id = p.trajectory_id
+    LEFT JOIN drawn d ON d.trajectory_id = p.trajectory_id AND d.actor = p.participant
+    LEFT JOIN reached f ON f.trajectory_id = p.trajectory_id
+"""
+_ASKED = f"""
+    SELECT DISTINCT u.place FROM counted_ratings r {OF_UNIT}
+    WHERE r.codebook = ? AND r.rater = ? AND NOT r.opening
+"""
+
+
+def _weigh(connection: Any, codebook: str, rater: str) -> None:
+    """Have `drawn_with` hold with what probability the samples that a rater has begun took a unit (nan: they
+    did not), and whether they could; nothing where there is no sample.
+    """
+    execute(connection, CREATE_UNITS, [codebook])
+    ((units,),) = connection.execute("SELECT count(*) FROM rated_units").fetchall()
+    asked = np.zeros(units, dtype=bool)
+    asked[execute(connection, _ASKED, [codebook, rater]).fetchnumpy()["place"]] = True
+    samples = drawings(connection, codebook, units)
+    own = design(samples, asked)
+    connection.execute(
+        "CREATE OR REPLACE TEMP TABLE drawn_with (place INTEGER, probability DOUBLE, framed BOOLEAN)"
+    )
+    columns = {"place": np.arange(units), "probability": own.inclusion, "framed": own.framed}
+    if samples and units:
+        insert_columns(connection, "drawn_with", {name: own.tolist() for name, own in columns.items()})
+
+
+def counted(connection: Any, codebook: str, rater: str) -> tuple[Counts, Ints, NDArray[Any]]:
+    """The counts of every session in `places`, the place of its group, and its number."""
+    _weigh(connection, codebook, rater)
+    rows = execute(connection, _COUNTS, [codebook, rater]).fetchnumpy()
+    # Numbers of sessions that have units; others are in no row.
+    numbers, session = np.unique(rows["session"], return_inverse=True)
+    column = rows["seat"].astype(np.int64)
+    shape = (len(numbers), int(column.max(initial=0)) + 1)
+
+    def wide(name: str) -> Floats:
+        table = np.zeros(shape)
+        table[session, column] = rows[name].astype(np.float64)
+        return table
+
+    answered = wide("answered")
+    sampled = bool((wide("drawn") == answered).all())
+    weighted = ("weighted_answered", "weighted_positives") if sampled else ("answered", "positives")
+    member = np.zeros(shape, dtype=bool)
+    member[session, column] = True
+    place, clusters = np.zeros(shape[0], dtype=np.int64), np.zeros(shape[0], dtype=np.uint64)
+    place[session], clusters[session] = rows["place"], rows["cluster"]
+    beyond, spoken = np.zeros((2, shape[0]), dtype=bool)
+    spoken[session] = rows["spoken"]
+    if sampled:
+        beyond[session] = rows["beyond"]
+        beyond &= wide("units").sum(1) > 0  # a session without units is in no frame
+    counts = Counts(
+        units=wide("units"),
+        answered=answered,
+        positives=wide("positives"),
+        weighted_answered=wide(weighted[0]),
+        weighted_positives=wide(weighted[1]),
+        member=member,
+        human=wide("human") > 0,
+        spoken=spoken,
+        clusters=clusters,
+        beyond=beyond,
+        design=BY_SAMPLE if sampled else BY_SHARE,
+    )
+    return counts, place, numbers
+
+
+def nothing(
+    reason: str, missing: int, share: float | None, bounds: tuple[float | None, float | None], design: str
+) -> Process:
+    """No value, and why."""
+    return Process(Estimate(None, None, None, 0, 0, reason=reason), missing, share, *bounds, design)
+
+
+def shares(counts: Counts) -> tuple[float | None, str]:
+    """The share of units with an answer, and what those stand for."""
+    units, answered = float(counts.units.sum()), float(counts.answered.sum())
+    share = answered / units if units else None
+    if share in (None, 1.0):
+        return share, EVERY
+    beyond = int(counts.beyond.sum())
+    words = f"; {beyond} sessions that no sample could take are taken for such ones" if beyond else ""
+    return share, counts.design + words

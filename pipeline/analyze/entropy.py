@@ -1,0 +1,291 @@
+"""Initiative entropy where not every unit is rated: expected over what the unrated ones may be.
+
+Entropy is no sum, so expanding counts would bias it to 0 (half of two against two often looks like two
+against none). What each party took is its rated positives and, of its unrated units, the beta-binomial that
+the answered units of all sessions tell of that kind of party (moments; Williams 1982). Of Co-Gym's Eq. 2 with
+T initiatives of m parties, c_p by each and none of them silent, the expectation is
+
+    E[H] · ln m = Σ_p E[c_p/T · ln(T/c_p)],
+
+a sum over what a party and all others together may have taken. Of sessions in which somebody has more than
+512 units it is averaged over draws.
+
+The error is the jackknife's over groups of sessions, with everything estimated anew. A session of which
+nothing is rated is missing, unless it is 0 whatever its labels are: as `released` where a party is silent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import reduce
+from itertools import product
+from math import sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from ...annotation.statistics.estimate import estimate, totals
+from ...annotation.statistics.intervals import Floats, Ints
+from .counts import WORDLESS, Bools, Counts, Process, nothing, shares
+from .totals import SILENT, bounds_of
+
+THIN = "few of the sessions' units are rated: too low, and its interval too narrow"
+LEAST_RATED = 0.4
+"""The share of units within sessions below which an entropy is marked as that."""
+MANY = 10
+"""Parties of a team, of which all ways to take what they may are tried."""
+LENGTHS = (32, 128, 512)
+"""Sessions in which nobody may have taken more initiatives are worked on together; of longer ones draws are
+averaged."""
+_AT_ONCE = 2**21
+"""Chances that are held at a time."""
+_DRAWS = 20_000
+_GROUPS = 20
+
+
+def entropy(counts: Counts, definition: str | None = "released") -> Process:
+    """The mean initiative entropy of the sessions with a rated unit and a team of two or more.
+
+    Sessions in which nobody took the initiative count 0 as `released`, and are left out on `paper`. So a
+    silent party, which makes 0 of all else, needs no rating as `released`; on `paper` it does.
+    """
+    released = definition == "released"
+    share, design = shares(counts)
+    if released:
+        counts = _open(counts)
+    team = np.asarray((counts.member.sum(1) > 1) & counts.spoken)
+    bounds = possible(counts.where(team), released)
+    own = counts.where(team & ((counts.answered.sum(1) > 0) | (counts.units.sum(1) == 0)))
+    if reason := _untold(counts, team):
+        return nothing(reason, len(team), share, bounds, design)
+    y, x = _terms(own, released)
+    if not x.sum():
+        return nothing(SILENT, len(team), share, bounds, design)
+    sample = totals(y, x, clusters=own.clusters, bounds=bounds_of("initiative_entropy"))
+    missing = len(team) - int((x > 0).sum())
+    result = estimate(sample, _jackknifed(own, released))
+    if own.answered.sum() < LEAST_RATED * own.units.sum():
+        result = replace(result, note=THIN)
+    return Process(result, missing, share, *bounds, design, sample)
+
+
+def _open(counts: Counts) -> Counts:
+    """Without unrated units that decide nothing: a member of their session surely took no initiative."""
+    idle = (counts.member & (counts.positives + counts.units == counts.answered)).any(1)
+    return replace(counts, units=np.where(idle[:, None], counts.answered, counts.units))
+
+
+def _terms(counts: Counts, released: bool) -> tuple[Floats, Floats]:
+    """(S,) numerators and denominators of the mean."""
+    y, x = expected(counts)
+    return y, np.ones(len(x)) if released else x
+
+
+def _untold(counts: Counts, team: Bools) -> str | None:
+    """Why no entropy can be estimated."""
+    if not team.any():
+        return WORDLESS if (counts.member.sum(1) > 1).any() else "a team of one has no initiative to share"
+    for human, kind in ((True, "human"), (False, "agent")):
+        own = counts.member & (counts.human == human) & team[:, None]
+        if (units := float(counts.units[own].sum())) and not counts.answered[own].sum():
+            return f"none of {units:.0f} utterances of {kind}s is rated"
+    return None
+
+
+def entropies(counts: Floats, member: Bools) -> tuple[Floats, Bools]:
+    """Co-Gym's Eq. 2 of initiatives (..., P), and whether anybody took one; 0 where a member took none."""
+    total = counts.sum(-1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.where(counts > 0, counts * np.log(counts), 0.0).sum(-1)
+        h = (np.log(total) - logs / total) / np.log(member.sum(-1))
+    silent = ((counts == 0) & member).any(-1)
+    return np.where((total > 0) & ~silent, h, 0.0), total > 0
+
+
+class _Posterior(NamedTuple):
+    """(S, P) the beta distribution of each party's share of initiatives among its unrated units."""
+
+    a: Floats
+    b: Floats
+
+    def where(self, sessions: Ints) -> _Posterior:
+        """The same for some sessions."""
+        return _Posterior(self.a[sessions], self.b[sessions])
+
+
+def expected(counts: Counts) -> tuple[Floats, Floats]:
+    """(S,) the entropy expected where it is defined, and the chance that it is, given the units rated."""
+    y, defined = entropies(counts.positives, counts.member)
+    x = defined.astype(np.float64)
+    if (counts.answered == counts.units).all():
+        return y, x
+    posterior = _posterior(counts)
+    for sessions, is_long in _alike(counts):
+        how = _drawn if is_long else _summed
+        y[sessions], x[sessions] = how(counts.where(sessions), posterior.where(sessions))
+    return y, x
+
+
+def _alike(counts: Counts) -> Iterator[tuple[Ints, bool]]:
+    """Sessions with unrated units, some of like lengths at a time, and whether they are long."""
+    most = (counts.positives + counts.units - counts.answered).max(1)
+    unrated = (counts.answered < counts.units).any(1)
+    for place, length in enumerate((*LENGTHS, np.inf)):
+        own = np.flatnonzero(unrated & (np.searchsorted(LENGTHS, most) == place))
+        together = max(1, int(_AT_ONCE // (counts.units.shape[1] * min(length, LENGTHS[-1]))))
+        for start in range(0, len(own), together):
+            yield own[start : start + together], length == np.inf
+
+
+def _posterior(counts: Counts) -> _Posterior:
+    prior = np.ones((2, *counts.units.shape))
+    for human in (False, True):
+        own = counts.member & (counts.human == human)
+        share, mass = _prior(counts, own)
+        prior[:, own] = [[mass * share], [mass * (1 - share)]]
+    return _Posterior(prior[0] + counts.positives, prior[1] + counts.answered - counts.positives)
+
+
+def _summed(counts: Counts, posterior: _Posterior) -> tuple[Floats, Floats]:
+    """(S,) entropy expected and the chance that anybody took an initiative: sums over all that may be."""
+    from scipy import special
+
+    chances = _chances(counts, posterior)
+    nobody = np.where(counts.member, chances[..., 0], 1.0).prod(1)
+    chances[..., 0] = ~counts.member  # a member without any makes it 0, and who is none has none for sure
+    total = np.zeros(len(chances))
+    parties = range(chances.shape[1])
+    for party in parties:
+        others = reduce(_together, [chances[:, other] for other in parties if other != party])
+        took, rest = np.ogrid[: chances.shape[2], : others.shape[1]]
+        share = took / np.maximum(took + rest, 1)
+        total += ((chances[:, party] @ special.entr(share)) * others).sum(1)
+    return total / np.log(counts.member.sum(1)), 1 - nobody
+
+
+def _together(one: Floats, other: Floats) -> Floats:
+    """(S, N + M - 1) chances of the sum of two counts with these chances, (S, N) and (S, M)."""
+    size = one.shape[1] + other.shape[1] - 1
+    return np.fft.irfft(np.fft.rfft(one, size) * np.fft.rfft(other, size), size)
+
+
+def _chances(counts: Counts, posterior: _Posterior) -> Floats:
+    """(S, P, 1 + most) with what chance each party took so many initiatives; parties that are alike once."""
+    from scipy import special
+
+    unrated = counts.units - counts.answered
+    columns = [
+        one.ravel().astype(np.int64) for one in (counts.human, counts.answered, counts.positives, unrated)
+    ]
+    size = int((counts.positives + unrated).max()) + 1
+    codes = np.ravel_multi_index(columns, [int(one.max()) + 1 for one in columns])
+    _, first, of = np.unique(codes, return_index=True, return_inverse=True)
+    positives, n, a, b = (
+        one.ravel()[first, None] for one in (counts.positives, unrated, posterior.a, posterior.b)
+    )
+    further = np.arange(size) - positives
+    k = np.clip(further, 0, n)
+    logs = special.betaln(k + a, n - k + b) - special.betaln(a, b)
+    logs -= special.betaln(k + 1, n - k + 1) + np.log(n + 1)
+    chances = np.where(further == k, np.exp(logs), 0.0)
+    alike: Floats = chances[of].reshape(*unrated.shape, size)
+    return alike
+
+
+def _drawn(counts: Counts, posterior: _Posterior, seed: int = 0) -> tuple[Floats, Floats]:
+    """The same as `_summed`, from draws."""
+    rng = np.random.default_rng(seed)
+    draws = int(np.clip(_DRAWS // len(counts.units), 8, 1000))
+    chance = rng.beta(*posterior, size=(draws, *counts.units.shape))
+    took = counts.positives + rng.binomial((counts.units - counts.answered).astype(np.int64), chance)
+    h, some = entropies(took, np.broadcast_to(counts.member, took.shape))
+    return h.mean(0), some.mean(0)
+
+
+def _prior(counts: Counts, own: Bools) -> tuple[float, float]:
+    """The share of positives among a party's answered units, and the mass of its beta-binomial (Williams)."""
+    weighted = counts.weighted_answered[own].sum()
+    share = (counts.weighted_positives[own].sum() + 0.5) / (weighted + 1)
+    n, k = counts.answered[own], counts.positives[own]
+    n, k = n[n > 0], k[n > 0]
+    total = n.sum()
+    if len(n) < 2 or total <= len(n):
+        return float(share), 2.0
+    own_share = k / n
+    between = float((n * (own_share - k.sum() / total) ** 2).sum()) / (len(n) - 1)
+    within = float((n * own_share * (1 - own_share)).sum()) / (total - len(n))
+    size = (total - (n**2).sum() / total) / (len(n) - 1)
+    spread = between + (size - 1) * within
+    alike = (between - within) / spread if spread > 0 else 0.0
+    return float(share), 1 / float(np.clip(alike, 0.02, 0.9)) - 1
+
+
+def _jackknifed(counts: Counts, released: bool) -> float | None:
+    """The standard error over groups of clusters; None where all units are rated, or one cluster is there."""
+    if bool((counts.answered == counts.units).all()):
+        return None
+    _, cluster = np.unique(counts.clusters, return_inverse=True)
+    number = min(_GROUPS, int(cluster.max(initial=-1)) + 1)
+    if number < 2:
+        return None
+    values = []
+    for group in range(number):
+        y, x = _terms(counts.where(cluster % number != group), released)
+        if x.sum():
+            values.append(y.sum() / x.sum())
+    n = len(values)
+    return sqrt((n - 1) / n * float(((np.array(values) - np.mean(values)) ** 2).sum())) if n > 1 else None
+
+
+def possible(counts: Counts, released: bool = False) -> tuple[float | None, float | None]:
+    """The least and the greatest mean entropy that unrated units allow; None where nobody can have any."""
+    lows, highs, may = extremes(counts)
+    if released and len(may):
+        return float(np.where(counts.positives.sum(1) > 0, lows, 0).mean()), float(highs.mean())
+    sure = counts.positives.sum(1) > 0
+    if not may.any():
+        return None, None
+    held, n = float(highs[sure].sum()), int(sure.sum())
+    for value in np.sort(highs[may & ~sure])[::-1]:  # a session in which nobody did need not count
+        if n and value <= held / n:
+            break
+        held, n = held + float(value), n + 1
+    return float(np.where(sure, lows, 0.0)[may].mean()), held / n
+
+
+def extremes(counts: Counts) -> tuple[Floats, Floats, Bools]:
+    """(S,) the least and the greatest entropy of each session, and whether it can have any."""
+    least, most = counts.positives, counts.positives + counts.units - counts.answered
+    lows = [entropies(corner, counts.member)[0] for corner in _corners(least, most)]
+    return np.min(lows, axis=0), _highest(least, most, counts.member), np.asarray(most.sum(1) > 0)
+
+
+def _corners(least: Floats, most: Floats) -> Iterator[Floats]:
+    """Counts (S, P) at which every party took all that it may have or no more than it surely did.
+
+    Entropy is quasi-concave in counts, so that it is least at one of these. Of more than MANY parties only
+    those at which one took all.
+    """
+    parties = least.shape[1]
+    chosen = product((False, True), repeat=parties) if parties <= MANY else np.eye(parties, dtype=bool)
+    for took in chosen:
+        yield np.where(np.asarray(took), most, least)
+
+
+def _highest(least: Floats, most: Floats, member: Bools) -> Floats:
+    """(S,) the greatest entropy that counts, whole or not, can have: every party as near to one level as it
+    can be.
+
+    Between two of the parties' ends the best level is exp(L/T), T being the sum of the counts c that are held
+    at an end, and L that of c·ln c.
+    """
+    ends = np.sort(np.concatenate([least, most, np.ones((len(least), 1))], axis=1), axis=1)
+    levels = [ends]
+    for level in ((ends[:, 1:] + ends[:, :-1]) / 2).T[:, :, None]:
+        held = np.where((least < level) & (level < most), 0.0, np.clip(level, least, most))
+        logs = np.where(held > 0, held * np.log(np.maximum(held, 1.0)), 0.0).sum(1)
+        levels.append(np.exp(logs / np.maximum(held.sum(1), 1.0))[:, None])
+    tried = [entropies(np.clip(level[:, None], least, most), member)[0] for level in np.hstack(levels).T]
+    best: Floats = np.max(tried, axis=0)
+    return best

@@ -1,0 +1,139 @@
+"""Initiative entropy of sessions that are rated in part: against every completion, and a full rating."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from coaudit.pipeline.analyze import entropy as module
+from coaudit.pipeline.analyze.entropy import entropies, entropy, expected, possible
+
+from .parties import counts
+
+
+@pytest.mark.parametrize(
+    ("units", "answered", "positives", "parties"),
+    [
+        ([7, 9], [3, 4], [2, 0], (False, True)),
+        ([5, 0], [2, 0], [1, 0], (False, True)),
+        ([4, 6, 3], [1, 6, 0], [1, 2, 0], (False, True, True)),
+        ([3, 2, 4, 3], [1, 1, 0, 3], [0, 1, 0, 2], (False, False, True, True)),
+    ],
+)
+def test_an_entropy_is_expected_over_all_that_unrated_units_may_be(
+    units: list[int], answered: list[int], positives: list[int], parties: tuple[bool, ...]
+) -> None:
+    own = counts([units, units], [answered, units], [positives, positives], parties)
+    y, x = expected(own)
+    a, b = (column[0] for column in module._posterior(own))
+    rest = [range(n - m + 1) for n, m in zip(units, answered, strict=True)]
+    chance, h, defined = 0.0, 0.0, 0.0
+    for more in itertools.product(*rest):
+        p = np.prod(
+            [stats.betabinom.pmf(k, len(r) - 1, *ab) for k, r, *ab in zip(more, rest, a, b, strict=True)]
+        )
+        value, there = entropies(np.array([positives]) + more, np.ones((1, len(parties)), dtype=bool))
+        chance, h, defined = chance + p, h + p * value[0], defined + p * there[0]
+    assert chance == pytest.approx(1)
+    assert (y[0], x[0]) == pytest.approx((h, defined))
+    assert (y[1], x[1]) == pytest.approx(
+        (entropies(np.array([positives]), own.member[1:])[0][0], float(sum(positives) > 0))
+    )
+
+
+def test_who_is_no_member_changes_no_entropy() -> None:
+    two = counts([[7, 9]], [[3, 4]], [[2, 1]])
+    wide = counts([[7, 0, 9]], [[3, 0, 4]], [[2, 0, 1]], (False, False, True))
+    filled = replace(wide, member=np.array([[True, False, True]]))
+    assert np.ravel(expected(filled)) == pytest.approx(np.ravel(expected(two)))
+    assert expected(wide)[0] == 0  # a member who said nothing is silent
+
+
+def test_a_long_session_s_entropy_is_the_same_by_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    units = rng.integers(100, 400, (6, 2))
+    answered = rng.binomial(units, 0.1)
+    own = counts(units, answered, rng.binomial(answered, 0.3))
+    summed = expected(own)
+    monkeypatch.setattr(module, "LENGTHS", (2,))
+    drawn = expected(own)
+    assert drawn[0] != pytest.approx(summed[0], abs=1e-9)
+    assert drawn[0] == pytest.approx(summed[0], abs=0.02)
+
+
+def test_sessions_are_worked_on_some_at_a_time_with_the_same_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(4)
+    units = rng.integers(1, 90, (50, 2))
+    answered = rng.binomial(units, 0.5)
+    own = counts(units, answered, rng.binomial(answered, 0.4))
+    whole = expected(own)
+    monkeypatch.setattr(module, "_AT_ONCE", 1)
+    assert np.array(expected(own)) == pytest.approx(np.array(whole))
+
+
+def test_entropy_is_0_where_a_party_is_silent_and_1_where_all_are_even() -> None:
+    table = np.array([[2, 2, 2], [4, 0, 4], [0, 0, 0], [1, 1, 2]], dtype=float)
+    h, defined = entropies(table, np.ones(table.shape, dtype=bool))
+    assert h == pytest.approx([1, 0, 0, 1.5 / np.log2(3)])
+    assert defined.tolist() == [True, True, False, True]
+
+
+def test_the_bounds_of_an_entropy_are_those_of_every_completion() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        answered = rng.integers(0, 3, (1, 2))
+        positives = rng.binomial(answered, 0.6)
+        units = answered + rng.integers(0, 4, (1, 2))
+        low, high = possible(counts(units, answered, positives))
+        rest = (units - answered)[0]
+        every = np.array(
+            [positives[0] + (a, b) for a in range(rest[0] + 1) for b in range(rest[1] + 1)], dtype=float
+        )
+        h, defined = entropies(every, np.ones(every.shape, dtype=bool))
+        if not defined.any():
+            assert (low, high) == (None, None)
+        else:
+            assert low is not None and high is not None
+            assert low <= h[defined].min() + 1e-12 and high == pytest.approx(h[defined].max())
+
+
+@pytest.mark.slow
+def test_half_of_the_ratings_say_of_entropy_what_all_say() -> None:
+    rng = np.random.default_rng(1)
+    found, truth, held = [], [], []
+    for _ in range(40):
+        units = rng.integers(1, 9, (40, 2))
+        chance = rng.beta(2, 2, (40, 2))
+        positives = rng.binomial(units, chance)
+        answered = rng.binomial(units, 0.5)
+        seen = rng.hypergeometric(positives, units - positives, answered)
+        half, whole = (
+            entropy(counts(units, answered, seen), "paper"),
+            entropy(counts(units, units, positives), "paper"),
+        )
+        assert half.found.value is not None and whole.found.value is not None
+        assert half.found.low is not None and half.found.high is not None
+        found.append(half.found.value)
+        truth.append(whole.found.value)
+        held.append(half.found.low <= whole.found.value <= half.found.high)
+    assert np.mean(found) == pytest.approx(np.mean(truth), abs=0.03)
+    assert np.mean(held) > 0.9
+
+
+@pytest.mark.parametrize("parties", [2, 3, 4])
+def test_bounds_hold_whatever_unrated_units_are(parties: int) -> None:
+    rng = np.random.default_rng(parties)
+    member = np.ones((1, parties), dtype=bool)
+    for _ in range(60):
+        least = rng.integers(0, 5, (1, parties)).astype(float)
+        most = least + rng.integers(0, 4, (1, parties)).astype(float)
+        ranges = [range(int(a), int(b) + 1) for a, b in zip(least[0], most[0], strict=True)]
+        counts = np.array(list(itertools.product(*ranges)), dtype=float)
+        values = entropies(counts, np.repeat(member, len(counts), axis=0))[0]
+        low = min(entropies(corner, member)[0][0] for corner in module._corners(least, most))
+        high = module._highest(least, most, member)[0]
+        assert low == pytest.approx(values.min(), abs=1e-9)
+        assert high >= values.max() - 1e-9
+        assert parties > 2 or high == pytest.approx(values.max(), abs=1e-9)
