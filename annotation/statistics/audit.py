@@ -21,10 +21,11 @@ class Audit:
     `human` (N,) is the label from 0 to 1 that people give a unit (the mean of its annotators' labels where
     there are several), UNCLEAR, or MISSING where nobody was asked. `judge` (N,) is 1 for the code, another
     non-negative number for each other label, and UNCLEAR, ERROR or MISSING, each a stratum of its own; None
-    where no judge ran. `inclusion` (N,) are the probabilities with which units were drawn for people (None:
-    equal; those of units not drawn are not looked at), `clusters` (N,) their trajectories where units are
-    smaller, `score` (N,) the judge's probability of 1 where it gives one (for PPI), `design` (N,) the strata
-    that the sample took fixed numbers of, negative where they are not known.
+    where no judge ran. `inclusion` (N,) are the probabilities with which units were drawn for people, or
+    could have been (None: equal; 0 or nan where that is not known of one that was not drawn), `clusters` (N,)
+    their trajectories where units are smaller, `score` (N,) the judge's probability of 1 where it gives one
+    (for PPI), `design` (N,) the strata that the sample took fixed numbers of, negative where they are not
+    known.
     """
 
     human: Floats | Ints

@@ -6,7 +6,7 @@ A rater may have seen the units of some samples alone, so that its design is not
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from math import sqrt
 from typing import Any
 
@@ -52,18 +52,22 @@ class Drawing:
 class Design:
     """The samples that count for somebody's labels, over units (units,).
 
-    `inclusion` is the probability with which one of them took a unit, nan where none did, `strata` numbers
-    those of the design, −1 where it has none, and `framed` says what the samples could take: nothing is known
-    of sessions that came later, or that `sample --where` left out.
+    `inclusion` is the probability with which one of them took a unit, nan where none did, `chance` that with
+    which one could, 0 where it is not known, `strata` numbers those of the design, −1 where it has none, and
+    `framed` says what the samples could take: nothing is known of sessions that came later, or that
+    `sample --where` left out. `begun` tells whether anybody spoke of a unit that they took, these or others.
     """
 
     inclusion: Floats
+    chance: Floats
     strata: Ints
     framed: Bools
+    begun: bool
 
     def where(self, units: Bools) -> Design:
         """The same for some of the units."""
-        return Design(*(getattr(self, field.name)[units] for field in fields(self)))
+        columns = (self.inclusion, self.chance, self.strata, self.framed)
+        return Design(*(column[units] for column in columns), self.begun)
 
 
 def drawings(connection: duckdb.DuckDBPyConnection, codebook: str, units: int) -> list[Drawing]:
@@ -80,7 +84,8 @@ def design(drawings: Sequence[Drawing], asked: Bools, among: Bools | None = None
     begun not at all. That share is taken `among` the units (units,) that could be asked for both.
     """
     n = len(asked)
-    nowhere = Design(np.full(n, np.nan), np.full(n, -1, dtype=np.int64), np.ones(n, dtype=bool))
+    none, everywhere = np.full(n, -1, dtype=np.int64), np.ones(n, dtype=bool)
+    nowhere = Design(np.full(n, np.nan), np.zeros(n), none, everywhere, begun=False)
     if not drawings:
         return nowhere
     shares = [_share(drawings, number, asked, among) for number in range(len(drawings))]
@@ -92,8 +97,10 @@ def design(drawings: Sequence[Drawing], asked: Bools, among: Bools | None = None
     frames = [one.frame for one in begun if one.frame is not None]
     return Design(
         inclusion=np.where(held, 1 - missed, np.nan),
+        chance=1 - missed,
         strata=used[0].strata if len(used) == 1 else nowhere.strata,
         framed=np.any(frames, axis=0) if begun and len(frames) == len(begun) else nowhere.framed,
+        begun=bool((asked & held).any()),
     )
 
 

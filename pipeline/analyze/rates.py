@@ -18,6 +18,7 @@ from ...annotation.statistics.rates import rate
 from ...schemas import GOLD, Rate
 from ..errors import UsageError
 from ..store import Selection, Store
+from .designs import Design
 from .matrices import rated
 from .matrix import Rated, chosen_books, groups
 
@@ -105,7 +106,7 @@ def audit(code: Rated, judge: str | None) -> tuple[Audit, NDArray[np.bool_], str
     # Only units that the judge was asked about are its corpus.
     corpus = np.ones(len(human), dtype=bool) if said is None else said != MISSING
     unasked = int(((human != MISSING) & ~corpus).sum())
-    human, inclusion, assumed = _weighed(human[corpus], code.design.inclusion[corpus])
+    human, inclusion, assumed = _weighed(human[corpus], code.design.where(corpus))
     if unasked:
         assumed += f"; {unasked} labelled units that the judge was not asked about left out"
     reached = code.design.framed[corpus]
@@ -202,19 +203,24 @@ def presence(code: Rated) -> tuple[Floats, str]:
     return human.astype(np.float64), words
 
 
-def _weighed(human: Floats, drawn: Floats) -> tuple[Floats, Floats | None, str]:
-    """The labels that have a design, their inclusion probabilities or none, and what was assumed."""
-    asked, sampled = human != MISSING, ~np.isnan(drawn)
+def _weighed(human: Floats, design: Design) -> tuple[Floats, Floats | None, str]:
+    """The labels that have a design, what is known of the inclusion probabilities, and what was assumed.
+
+    Labels of units that no sample took, beside some of units that one did, are of nobody knows what choice:
+    they count only where they are all there is to label.
+    """
+    asked, drawn = human != MISSING, ~np.isnan(design.inclusion)
     if not asked.any():
         return human, None, ""
-    if not (asked & sampled).any():
-        if not (human >= 0).all():
+    if not (asked & drawn).any():
+        if (human >= 0).all():
+            differ = bool(((human > 0) & (human < 1)).any())
+            return human, None, f"; every unit was labelled{_DIVIDED if differ else ''}"
+        if not design.begun:
             return human, None, f"; {_NO_SAMPLE}"
-        differ = bool(((human > 0) & (human < 1)).any())
-        return human, None, f"; every unit was labelled{_DIVIDED if differ else ''}"
-    beyond = int((asked & ~sampled).sum())
+    beyond = int((asked & ~drawn).sum())
     words = f"; {beyond} labelled units outside the samples left out" if beyond else ""
-    return np.where(sampled, human, MISSING), np.where(sampled, drawn, 1.0), words
+    return np.where(drawn, human, MISSING), np.where(drawn, design.inclusion, design.chance), words
 
 
 _DIVIDED = ", and of what people differ on others may say something else: hence an interval"

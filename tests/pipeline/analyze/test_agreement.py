@@ -940,6 +940,37 @@ def test_a_rate_is_not_of_sessions_that_the_sample_could_not_take(tmp_path: Path
     assert item["classes"][0]["sensitivity"]["value"] == 1
 
 
+@pytest.mark.parametrize(
+    ("others", "estimator"), [(0.5, "post_stratified"), (0.25, "difference"), (None, "post_stratified")]
+)
+def test_a_sample_is_even_by_all_units_that_it_could_take(
+    tmp_path: Path, others: float | None, estimator: str
+) -> None:
+    found = runs(tmp_path, 10)
+    drawn = dict.fromkeys(range(1, 10, 2), 0.5)
+    rest = dict.fromkeys(range(0, 10, 2), others or 0.5)
+    sampled(found, "some", drawn, {**drawn, **rest} if others else None, "first", "trajectory")
+    said(found, "first", {("judge", "late"): "yyyyynnnnn", ("ann", "late"): "–y–y–n–n–n"})
+    (row,) = rates.rates(found, ["first"])
+    assert row.estimator == estimator and row.low is not None
+
+
+@pytest.mark.parametrize(("picked", "rate"), [("yy–", None), ("yyn", 2 / 3)])
+def test_labels_beside_a_sample_count_in_no_group_unless_they_are_of_all_of_it(
+    tmp_path: Path, picked: str, rate: float | None
+) -> None:
+    found = runs(tmp_path, 9, arms=["a"] * 6 + ["b"] * 3)
+    drawn = dict.fromkeys((0, 2, 4), 0.3)
+    sampled(found, "some", drawn, dict.fromkeys(range(9), 0.3), "first", "trajectory")
+    said(found, "first", {("judge", "late"): "yynnyyyyn", ("ann", "late"): f"y–n–n–{picked}"})
+    *_, other = rates.rates(found, ["first"], by=["condition"])
+    assert other.rate == (rate and pytest.approx(rate))
+    words = "; every unit was labelled" if rate else "; 2 labelled units outside the samples left out"
+    assert (other.design or "").endswith(words)
+    (row,) = compare.compare(found, "condition", metrics=["late"])
+    assert (row["second"] is None) == (rate is None)
+
+
 @pytest.mark.long
 def test_sessions_without_a_group_are_a_group_of_their_own_on_peoples_page(tmp_path: Path) -> None:
     found = runs(tmp_path, 8, arms=["x"] * 4 + [None] * 4)

@@ -45,7 +45,8 @@ def test_who_spoke_of_drawn_units_alone_follows_the_samples_and_who_spoke_of_a_p
     drawn = np.zeros(n, dtype=bool)
     drawn[rng.permutation(n)[:100]] = True
     nowhere = np.full(n, -1, dtype=np.int64)
-    own = Design(np.where(drawn, 0.25, np.nan), nowhere, np.ones(n, dtype=bool))
+    everywhere, quarter = np.ones(n, dtype=bool), np.full(n, 0.25)
+    own = Design(np.where(drawn, 0.25, np.nan), quarter, nowhere, everywhere, begun=True)
     each = np.arange(n)
     first = each < n // 2
     assert follows_samples(drawn, own, each)
@@ -53,7 +54,7 @@ def test_who_spoke_of_drawn_units_alone_follows_the_samples_and_who_spoke_of_a_p
     assert not follows_samples(first, own, each)
     assert not follows_samples(np.ones(n, dtype=bool), own, each)
     assert not follows_samples(np.zeros(n, dtype=bool), own, each)
-    whole = Design(np.ones(n), nowhere, np.ones(n, dtype=bool))
+    whole = Design(np.ones(n), np.ones(n), nowhere, everywhere, begun=True)
     assert not follows_samples(first, whole, each), "a sample of all says nothing of who was asked"
 
 
