@@ -29,15 +29,18 @@ _NO_STEPS = ("start", "wait", "control", "note")
 
 
 def opening_query(trajectory: Trajectory) -> int | None:
-    """seq of the message that was in the chat before anything was done, if there is one.
+    """seq of the message that was in the chat before anybody of the team did anything, if there is one.
 
     A message that was logged as an act, with a status or as an action, is none.
     """
     kinds, events = _kinds(trajectory), columns(trajectory)
     for place in range(min(2, len(events))):
+        party = kinds.get(events.actor[place], "environment")
         acted = events.status[place] is not None or events.action[place] is not None
-        if events.kind[place] == "message" and not acted and kinds[events.actor[place]] == "human":
+        if party == "human" and events.kind[place] == "message" and not acted:
             return events.seq[place]
+        if party != "environment":
+            return None
     return None
 
 

@@ -14,7 +14,10 @@ BYTES_PER_TOKEN = 3.6
 _INVISIBLE = re.compile(f"[{INVISIBLE}]")
 FORMULA = "^[\\s\u00a0\u200b\u3000\ufeff]*[=+\\-@\uff1d\uff0b\uff0d\uff20]|^[\\t\\r]"
 """How a cell begins that a spreadsheet may compute (OWASP, CSV injection), full-width signs included."""
+NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+"""A cell that is a number as it stands, which a spreadsheet does not compute."""
 _FORMULA = re.compile(FORMULA)
+_NUMBER = re.compile(NUMBER)
 
 
 def visible(text: str) -> str:
@@ -39,7 +42,7 @@ def counted(number: int, one: str, many: str) -> str:
 
 def inert_cell(text: str) -> str:
     """A cell of a CSV file, with an apostrophe in front where a spreadsheet would compute it."""
-    return f"'{text}" if _FORMULA.match(text) else text
+    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
 
 
 def _escape(match: re.Match[str]) -> str:

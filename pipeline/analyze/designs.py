@@ -66,8 +66,9 @@ class Design:
 
     def where(self, units: Bools) -> Design:
         """The same for some of the units."""
-        columns = (self.inclusion, self.chance, self.strata, self.framed)
-        return Design(*(column[units] for column in columns), self.begun)
+        return Design(
+            self.inclusion[units], self.chance[units], self.strata[units], self.framed[units], self.begun
+        )
 
 
 def drawings(connection: duckdb.DuckDBPyConnection, codebook: str, units: int) -> list[Drawing]:

@@ -244,15 +244,22 @@ def _unrated(connection: Any, keys: list[tuple[str, str]], raters: dict[str, lis
     """A null row, with what to run, for each metric that needs ratings and has none."""
     names = ", ".join(f"{expression} AS key_{i}" for i, (_, expression) in enumerate(keys))
     query = f"""
-        SELECT {names + "," if names else ""} count(*) AS missing FROM selected t
-        WHERE EXISTS (SELECT 1 FROM units u WHERE u.trajectory_id = t.id AND u.kind = 'utterance')
+        SELECT {names + "," if names else ""} count(*) AS missing,
+            list_distinct(flatten(list(kinds))) AS kinds
+        FROM selected t JOIN (
+            SELECT trajectory_id, list(DISTINCT kind) FILTER (NOT opening) AS kinds
+            FROM units GROUP BY trajectory_id HAVING bool_or(kind = 'utterance')
+        ) u ON u.trajectory_id = t.id
         GROUP BY ALL
     """
     rows = [row for row in dictionaries(connection, query) if row["missing"]]
+    rated = dict(connection.execute("SELECT DISTINCT name, unit FROM codebooks").fetchall())
     for metric in (metric for metric, names_ in raters.items() if not names_):
         nothing = Estimate(None, None, None, 0, 0)
-        reason = f"no ratings: run `coaudit judge --codebook {RATED[metric]}`"
         for row in rows:
+            there = rated.get(RATED[metric]) in row["kinds"]
+            todo = f"no ratings: run `coaudit judge --codebook {RATED[metric]}`"
+            reason = todo if there else f"nothing that codebook {RATED[metric]} rates is in these sessions"
             group = {name: row[f"key_{i}"] for i, (name, _) in enumerate(keys)}
             yield _metric({"metric": metric}, group, nothing, row["missing"], reason)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
@@ -94,6 +94,8 @@ class Facts:
     events: dict[str, set[int]] = field(default_factory=dict)
     """Of trajectories in which a claim cites something."""
     known: dict[Key, Said] = field(default_factory=dict)
+    earlier: frozenset[tuple[Key, Said]] = frozenset()
+    """What a version of a judge said where another has spoken since."""
 
 
 class Checker:
@@ -132,7 +134,9 @@ class Checker:
             at = {(claim.rating.trajectory, claim.rating.event) for claim in claims}
             at |= {(key, event) for key, own in actors.items() for event in own.values()}
             with offered(connection, "places", _places(at)):
-                return Facts(_units(connection, ours), actors, events, _known(connection, ours))
+                known = dict(_said(connection, ours, "current_ratings"))
+                earlier = frozenset(_said(connection, ours, "earlier_ratings"))
+                return Facts(_units(connection, ours), actors, events, known, earlier)
 
     def rating(self, claim: Claim, facts: Facts) -> Rating:
         """A claim as the rating of a unit that is there."""
@@ -213,11 +217,12 @@ def _units(connection: duckdb.DuckDBPyConnection, ours: str) -> dict[tuple[str, 
     }
 
 
-def _known(connection: duckdb.DuckDBPyConnection, ours: str) -> dict[Key, Said]:
+def _said(connection: duckdb.DuckDBPyConnection, ours: str, view: str) -> Iterator[tuple[Key, Said]]:
     columns = ", ".join(f"t.{name}" for name in ("trajectory_id", *Key._fields[1:], *Said._fields))
-    query = f"SELECT {columns} FROM current_ratings t {_AT} WHERE t.trajectory_id IN ({ours})"
+    query = f"SELECT {columns} FROM {view} t {_AT} WHERE t.trajectory_id IN ({ours})"
     split = len(Key._fields)
-    return {Key(*row[:split]): Said(*row[split:]) for row in connection.execute(query).fetchall()}
+    for row in connection.execute(query).fetchall():
+        yield Key(*row[:split]), Said(*row[split:])
 
 
 def _actors(connection: duckdb.DuckDBPyConnection, ours: str) -> dict[str, dict[str, int]]:

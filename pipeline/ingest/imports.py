@@ -120,8 +120,11 @@ class _Intake:
     def _is_new(self, line: Given, rating: Rating, facts: Facts) -> bool:
         key, said = key_of(rating), said_of(rating)
         before = self._said.get(key)
+        if before is None and (key, said) in facts.earlier:
+            self._result.unchanged += 1
+            return False
         self._said[key] = (line.line, said)
-        if before and before[1].label != rating.label:
+        if before and before[1].label != said.label and before[1].rater_version == said.rater_version:
             self._result.contradicted.append(_contradiction(line, rating, before[0], before[1].label))
         there = before[1] if before else facts.known.get(key)
         if there == said:
@@ -222,8 +225,12 @@ def _given(store: Store) -> dict[tuple[str, str, str | None], GivenOutcome]:
 
 
 def exported(store: Store) -> Iterator[str]:
-    """Every rating that holds, as the lines `ratings import` reads."""
-    query = "FROM current_ratings ORDER BY codebook, code, rater, trajectory_id, event, repeat"
+    """Every rating that holds, as the lines `ratings import` reads; what earlier versions of a judge said of
+    a unit stands before its last word."""
+    query = """
+        FROM (FROM current_ratings UNION ALL BY NAME FROM earlier_ratings)
+        ORDER BY codebook, code, rater, trajectory_id, event, repeat, ledger, line
+    """
     with store.reading() as connection:
         held = aside(connection, query)
     return (rows.to_rating(row).model_dump_json(exclude_defaults=True) + "\n" for row in held)

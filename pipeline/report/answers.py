@@ -25,12 +25,15 @@ FEWEST = 5
 ARMS, MODES, CODES = 10, 5, 5
 """So many stand here; the full report has all."""
 HEADLINES: dict[str, tuple[str, ...]] = {
-    "Reached the goal": ("delivery_rate", "success_rate", "exact_match"),
+    "Reached the goal": ("success_rate", "exact_match", "delivery_rate"),
     "Steps by people": ("human_intervention_rate",),
     "Failed steps": ("error_rate",),
 }
-"""Column -> the metrics that it may be, the first that an arm has."""
+"""Column -> the metrics that it may be, the first of which an arm of the system has a value."""
+GOALS = HEADLINES["Reached the goal"]
+DELIVERED = "Where no success is logged, a run that delivered reached the goal."
 SHARES = frozenset(name for names in HEADLINES.values() for name in names)
+Arm = dict[str, Metric]
 UNFILTERED = "This is of all trajectories, whatever the filters leave out."
 UNFIT = "No trajectory fits the filters."
 SUBSTANTIAL = 0.6
@@ -50,7 +53,7 @@ def teamwork(store: Store, only: Selection | None = None) -> Answer:
     """How the team worked, arm by arm."""
     question = "How did the team work?"
     rows = metrics.metrics(store, by=ARM, only=only)
-    arms: dict[tuple[str, str], dict[str, Metric]] = {}
+    arms: dict[tuple[str, str], Arm] = {}
     for row in rows:
         if row.metric in SHARES and row.participant is None and row.group:
             key = (row.group["system"] or "–", row.group["condition"] or "–")
@@ -59,20 +62,20 @@ def teamwork(store: Store, only: Selection | None = None) -> Answer:
         return Answer(question, *_unmeasured(store, only))
     sizes = {arm: max(row.n + row.missing for row in own.values()) for arm, own in arms.items()}
     shown = sorted(sorted(arms, key=lambda arm: -sizes[arm])[:ARMS])
+    goals = {system: _goal([own for (name, _), own in arms.items() if name == system]) for system, _ in arms}
     table = Table(
         name="teamwork",
         title=question,
-        caption="Shares with their 95 % intervals.",
+        caption=f"Shares with their 95 % intervals.{f' {DELIVERED}' if GOALS[-1] in goals.values() else ''}",
         columns=("System", "Condition", "Runs", *HEADLINES),
-        rows=tuple((*arm, count(sizes[arm]), *_headlines(arms[arm])) for arm in shown),
+        rows=tuple((*arm, count(sizes[arm]), *_headlines(arms[arm], goals[arm[0]])) for arm in shown),
         heads=2,
     )
     left = len(arms) - len(shown)
     more: tuple[str, ...] = (f"{len(arms)} arms ran; the {ARMS} with most runs stand here.",) if left else ()
-    goals = HEADLINES["Reached the goal"]
-    if not any(own.get(name) for own in arms.values() for name in goals):
+    if not any(own.get(name) for own in arms.values() for name in GOALS):
         more += ("No log says whether the goal was reached; coaudit outcomes import FILE adds it.",)
-    return Answer(question, (*_extremes(arms), *more), table, "coaudit metrics --by system,condition")
+    return Answer(question, (*_extremes(arms, goals), *more), table, "coaudit metrics --by system,condition")
 
 
 def _unmeasured(store: Store, only: Selection | None) -> tuple[tuple[str], None, str]:
@@ -87,18 +90,25 @@ def _unmeasured(store: Store, only: Selection | None) -> tuple[tuple[str], None,
     return ("No trajectory is here yet.",), None, "coaudit ingest PATH"
 
 
-def _headlines(own: dict[str, Metric]) -> Iterable[Cell]:
+def _goal(arms: Sequence[Arm]) -> str:
+    """The metric that says of each of a system's arms how often it reached the goal."""
+    there = {name for own in arms for name, row in own.items() if row.value is not None}
+    return next((name for name in GOALS if name in there), GOALS[-1])
+
+
+def _headlines(own: Arm, goal: str) -> Iterable[Cell]:
     for names in HEADLINES.values():
-        row = next((own[name] for name in names if name in own), None)
+        row = own.get(goal if names is GOALS else names[0])
         yield "" if row is None else replace(of_metric(row), percent=True)
 
 
-def _extremes(arms: dict[tuple[str, str], dict[str, Metric]]) -> tuple[str, ...]:
+def _extremes(arms: dict[tuple[str, str], Arm], goals: dict[str, str]) -> tuple[str, ...]:
     """Who reached the goal most and least often, of a system's arms that are large enough for an interval."""
     sentences = []
-    for system in sorted({arm[0] for arm in arms}):
+    for system, goal in sorted(goals.items()):
+        did = "delivered" if goal == GOALS[-1] else "reached the goal"
         reached = [
-            (next(iter(_headlines(own))), condition)
+            (next(iter(_headlines(own, goal))), condition)
             for (name, condition), own in arms.items()
             if name == system
         ]
@@ -107,7 +117,7 @@ def _extremes(arms: dict[tuple[str, str], dict[str, Metric]]) -> tuple[str, ...]
             (low, worst), *_, (high, best) = sorted(told, key=lambda one: (one[0].value or 0, one[1]))
             if low.value != high.value:
                 first, last = best + _level(high, told), worst + _level(low, told)
-                said = f"{first} reached the goal most often, {_said(high)}; {last} least, {_said(low)}."
+                said = f"{first} {did} most often, {_said(high)}; {last} least, {_said(low)}."
                 apart = (low.high or 0) < (high.low or 0)
                 sentences.append(f"{system}: {said}{'' if apart else ' Their intervals overlap.'}")
     return tuple(sentences)

@@ -161,7 +161,7 @@ def words(
         "instance are a cluster. Where units lack ratings, the rated ones stand for them.",
         "Tests are studentised permutations, paired in the instances that both groups ran.",
         "Initiative entropy is H = −Σ pᵢ log_N pᵢ over the N members of the team, the environment never "
-        "being one; it is 0 where a party is silent and undefined where nobody takes the initiative.",
+        "being one; it is 0 where a party is silent, and where nobody takes the initiative.",
         *((*METHODS, *_estimators(corrected)) if people else ()),
         *(f"Left out: {row['n']:,} ratings, because {row['reason']}." for row in left_out),
         *(f"Not read: {row['n']:,} lines or files ({row['reason'][:160]})." for row in bad),
@@ -183,7 +183,7 @@ _RATERS = """
         list_sort(list_distinct(list(seed)))::VARCHAR[] AS seeds,
         count(label) FILTER (WHERE repeat = 0) AS answers, count(error) FILTER (WHERE repeat = 0) AS errors,
         max(repeat) AS repeats
-    FROM current_ratings GROUP BY rater ORDER BY kind, rater
+    FROM (FROM current_ratings UNION ALL BY NAME FROM earlier_ratings) GROUP BY rater ORDER BY kind, rater
 """
 
 

@@ -25,7 +25,7 @@ Row = Mapping[str, Any]
 """A row of a table, by column name."""
 Reading = Callable[[], AbstractContextManager[duckdb.DuckDBPyConnection]]
 """Opens a connection that reads."""
-VERSION = 13
+VERSION = 14
 """Of the tables; a database of another version is rebuilt, one from a newer coaudit is refused."""
 PATIENCE = 30.0
 """Seconds that an open is retried while another process writes."""

@@ -11,7 +11,7 @@ from pydantic_core import to_jsonable_python
 from ...schemas import Event
 from ...schemas.base import compact_json
 from ...schemas.event import EventColumns
-from ...schemas.text import FORMULA
+from ...schemas.text import FORMULA, NUMBER
 from ..errors import StoreError, UsageError
 from ..units import columns
 from .connection import constant
@@ -130,5 +130,6 @@ def _harmless(name: str, kind: str) -> str:
     """Text that a spreadsheet would run as a formula gets an apostrophe before it."""
     if kind != "VARCHAR":
         return f'"{name}"'
-    runs = f'regexp_matches("{name}", {constant(FORMULA)})'
+    runs = f'''regexp_matches("{name}", {constant(FORMULA)})
+        AND NOT regexp_full_match("{name}", {constant(NUMBER)})'''
     return f"""CASE WHEN {runs} THEN '''' || "{name}" ELSE "{name}" END AS "{name}" """

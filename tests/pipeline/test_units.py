@@ -44,6 +44,14 @@ def test_a_persons_first_message_is_an_utterance_where_it_was_an_act_in_the_game
         assert opening_query(log) == opening
 
 
+def test_what_a_person_answers_first_is_no_opening_query() -> None:
+    asks = Event(seq=0, actor="human", kind="message", text="To Ulm.")
+    greets = Event(seq=0, actor="agent", kind="message", text="Hello, how can I help?")
+    for first, opening in ((asks, 0), (greets, None)):
+        log = team().model_copy(update={"events": (first, asks.model_copy(update={"seq": 1}))})
+        assert opening_query(log) == opening
+
+
 @pytest.mark.parametrize("text", ["By train?", "坐火车去吗？", "بالقطار؟"])
 def test_a_question_may_end_with_the_mark_of_its_script(text: str) -> None:
     log = team(("human", "To Ulm."), ("agent", text), ("human", "OK."))

@@ -96,12 +96,15 @@ UNION ALL
 SELECT 'won', trajectory_id, preferred.value, coalesce(preferred.reason, 'no preference was recorded'), NULL
 FROM wide WHERE system = 'cogym' OR preferred IS NOT NULL
 UNION ALL
--- Numbers under any other name, as they are. Those that a system itself logs stand in its own metrics.
+-- Numbers under any other name, as they are. Those that a reader makes of a system's log stand in its own metrics.
 SELECT 'outcome:' || o.name, o.trajectory_id, avg(o.found.value),
     coalesce(any_value(o.found.reason), 'the log has no number'), NULL
 FROM outcome_values o JOIN trajectories t ON t.id = o.trajectory_id
 WHERE o.found.text IS NULL AND (o.found.value IS NOT NULL OR o.found.reason IS NOT NULL)
-    AND (o.imported OR t.system NOT IN ('cogym', 'rehac', 'overcooked', 'coblock'))
+    AND (o.imported OR (t.system, o.name) NOT IN (
+        ('rehac', 'em'), ('rehac', 'f1'), ('rehac', 'task_reward'), ('rehac', 'finished'),
+        ('overcooked', 'score'), ('overcooked', 'last_timestep'), ('overcooked', 'dialogues')
+    ))
     AND o.name NOT IN (
         'delivered', 'task_performance', 'outcome_rating', 'satisfaction', 'communication_rating', 'success',
         'preferred'

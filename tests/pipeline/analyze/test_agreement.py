@@ -17,6 +17,7 @@ from coaudit.pipeline.analyze.metrics import metrics, trajectory_metrics
 from coaudit.pipeline.analyze.people import lines as people_lines
 from coaudit.pipeline.analyze.people import people as validate_people
 from coaudit.pipeline.errors import SourceError, UsageError
+from coaudit.pipeline.ingest import imports
 from coaudit.pipeline.ingest.rebuild import rebuild
 from coaudit.pipeline.report import trust
 from coaudit.pipeline.store import Selection, Store, samples
@@ -626,6 +627,24 @@ def test_versions_of_a_judge_are_never_mixed_under_its_name(tmp_path: Path) -> N
     assert {row.judge: row.n_judged for row in rates.rates(store)} == {"judge": 8, "judge (v2)": 6}
     rebuild(store)
     assert {row.judge: row.n_judged for row in rates.rates(store)} == {"judge": 8, "judge (v2)": 6}
+
+
+@pytest.mark.long
+def test_versions_of_a_judge_go_out_and_come_back(tmp_path: Path) -> None:
+    store, other = runs(tmp_path / "one", 10), runs(tmp_path / "other", 10)
+    said(store, "first", {("ann", "late"): "yyyyynnnnn"})
+    for version, letters in (("v1", "yyyynynnnn"), ("v2", "–––yyn––––"), ("v3", "––––yn––––")):
+        said(store, "first", {("judge", "late"): letters}, version)
+    path = tmp_path / "ratings.jsonl"
+    path.write_text("".join(imports.exported(store)))
+    assert imports.ratings(other, path).imported == 25
+    query = """
+        SELECT r.rater, r.label, r.is_last, t.native_id
+        FROM counted_ratings r JOIN trajectories t ON t.id = r.trajectory_id ORDER BY ALL
+    """
+    assert rows(other, query) == rows(store, query)
+    assert [r.model_dump() for r in rates.rates(other)] == [r.model_dump() for r in rates.rates(store)]
+    assert imports.ratings(other, path).imported == 0
 
 
 @pytest.mark.long

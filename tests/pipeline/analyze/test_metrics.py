@@ -20,8 +20,8 @@ from coaudit.pipeline.ingest.rebuild import rebuild
 from coaudit.pipeline.ingest.run import preview
 from coaudit.pipeline.store import Store, trajectories
 from coaudit.pipeline.systems import ReadOptions
-from coaudit.schemas import Trajectory
-from tests.pipeline.stores import give, made, metric, rate, take, verdict
+from coaudit.schemas import Event, Outcome, Participant, Trajectory
+from tests.pipeline.stores import give, holding, made, metric, rate, take, verdict
 from tests.pipeline.systems.cogym.folders import AGENT, BEGAN, USER, Log, performance
 from tests.shared import ROOT
 
@@ -427,6 +427,34 @@ def test_what_needs_ratings_and_has_none_says_what_to_run(store: Store, study: S
         row = metric(found, measure)
         assert (row.value, row.n, row.missing) == (None, 0, 1)
         assert row.reason == f"no ratings: run `coaudit judge --codebook {codebook}`"
+
+
+def test_what_no_session_has_a_unit_of_is_not_to_be_judged(store: Store, study: Study) -> None:
+    study.add((AGENT, "One."), (USER, "Two"))
+    row = metric(metrics(store), "effective_confirmations")
+    assert (row.value, row.missing) == (None, 1)
+    assert row.reason == "nothing that codebook confirmation rates is in these sessions"
+
+
+@pytest.mark.parametrize(
+    ("name", "system", "n"), [("mood", "cogym", 1), ("mood", "rehac", 1), ("em", "rehac", 0)]
+)
+def test_an_outcome_of_one_s_own_is_a_metric_of_any_system(
+    tmp_path: Path, name: str, system: str, n: int
+) -> None:
+    team = (Participant(name="Ann", kind="human"), Participant(name="Bot", kind="agent"))
+    events = (Event(seq=0, actor="Ann", kind="message", text="Please"),)
+    one = Trajectory(
+        id="a",
+        native_id="a",
+        source="log",
+        system=system,
+        participants=team,
+        events=events,
+        outcomes=(Outcome(name=name, value=3.5),),
+    )
+    own = [row for row in metrics(holding(tmp_path / "own", [one])) if row.metric == f"outcome:{name}"]
+    assert [row.value for row in own] == [3.5] * n
 
 
 @pytest.mark.long

@@ -73,7 +73,7 @@ def test_the_answers_hold_the_numbers_of_metrics_and_rates(store: Store) -> None
     for arm, row in delivered.items():
         cell = reached[str(arm)]
         assert isinstance(cell, Number) and (cell.value, cell.low) == (row.value, row.low)
-    assert work.sentences[0].startswith("cogym: good reached the goal most often, 100 %")
+    assert work.sentences[0].startswith("cogym: good delivered most often, 100 %")
     assert "overlap" not in work.sentences[0]
     (own,) = [row for row in rates.rates(store) if row.code == CODE and row.judge == "bot"]
     (line,) = [line for line in trust.table.rows if line[0] == CODE]
@@ -361,10 +361,22 @@ def test_a_filter_that_leaves_no_rated_session_is_told_from_a_workspace_without_
     assert told.sentences == ("No failure is rated in what the filters leave.",) and not told.further
 
 
+def test_an_arm_that_delivered_is_not_said_to_have_reached_the_goal_that_it_failed(tmp_path: Path) -> None:
+    def ran(arm: str, number: int, success: float) -> Trajectory:
+        outcome = Outcome(name="success", value=success)
+        given = run(arm, number, 1.0 - success)
+        return given.model_copy(update={"system": "own", "outcomes": (*given.outcomes, outcome)})
+
+    runs = [ran(arm, n, float(arm == "good")) for arm in ("good", "bad") for n in range(20)]
+    runs += [run("lone", n, 1).model_copy(update={"system": "own"}) for n in range(20)]
+    told = answers.teamwork(holding(tmp_path / "workspace", runs))
+    assert told.sentences[0].startswith("own: good reached the goal most often, 100 %")
+    assert told.table is not None and "delivered" not in (told.table.caption or "")
+    cells = {row[1]: row[3] for row in told.table.rows}
+    assert isinstance(cells["lone"], Number) and cells["lone"].value is None
+
+
 def test_arms_that_reached_the_goal_as_often_are_counted_beside_the_one_that_is_named(tmp_path: Path) -> None:
     runs = [run(arm, n, float(arm != "bad")) for arm in ("good", "fine", "bad") for n in range(20)]
     said = answers.teamwork(holding(tmp_path / "workspace", runs)).sentences[0]
-    assert (
-        said.startswith("cogym: good and 1 other reached the goal most often, 100 %")
-        and "; bad least" in said
-    )
+    assert said.startswith("cogym: good and 1 other delivered most often, 100 %") and "; bad least" in said
