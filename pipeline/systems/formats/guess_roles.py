@@ -105,10 +105,11 @@ def roles_of(names: Iterable[tuple[str, int]]) -> list[Role]:
     roles = [role_of(name, count) for name, count in names]
     unknown = [role for role in roles if not role.known]
     bots = [role for role in roles if role.known and BOTS & _words(role.name)]
-    if len(roles) == 2 and len(unknown) == 1 and bots:
-        # Beside a chat bot stands a human; beside an agent of a team mostly another agent.
-        return [*bots, Role(unknown[0].name, "human", False, unknown[0].count)]
-    if len(roles) == 2 and len(unknown) == 2:
+    known = [role for role in roles if role.known and role.kind != "environment"]
+    if unknown and known == bots and len(bots) == 1:
+        # Beside one chat bot stand people; beside an agent of a team mostly other agents.
+        roles = [Role(r.name, "human", False, r.count) if r in unknown else r for r in roles]
+    elif len(roles) == 2 and len(unknown) == 2:
         first, second = roles
         return [Role(first.name, "human", False, first.count), second]
     kinds = [role.kind for role in roles]

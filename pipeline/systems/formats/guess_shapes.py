@@ -26,7 +26,7 @@ from .guess_names import (
 )
 from .guess_records import events_of, items_in, repeats, value_at
 from .guess_roles import Role, role_of, roles_of
-from .guess_text import FENCED, PATTERNS, SPEAKERS, fenced, pattern_of, speakers
+from .guess_text import FENCED, PATTERNS, SPEAKERS, fenced, pattern_of, speakers, timed
 from .paths import expression, getter, several
 from .survey import PathSeen, Survey
 from .turns import is_texts
@@ -163,6 +163,7 @@ def of_text(made: Guess, seen: Survey) -> bool:
         return _of_pages(made, seen)
     _, one, pattern = best
     _of_marks(made, one.path, pattern, speakers(one.texts, pattern))
+    timed(made, one.texts, pattern)
     return True
 
 

@@ -7,9 +7,18 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
+from .guess_made import Guess
+from .guess_names import time_formats
+from .mapped_values import seconds_of
 from .paths import expression
 
-_NAME = r"[A-Za-z][\w.'/-]*(?: [A-Z][\w.'/-]*){0,3}(?: ?\([^)\n]{1,40}\))?"
+_NAME = r"[^\W\d_][\w.'’/-]*(?: [^\W\d_a-z][\w.'’/-]*){0,3}(?: ?\([^)\n]{1,40}\))?"
+"""A word or several, of which the others begin with a capital or have no ASCII letter for one."""
+UNTIMED = (
+    r"^\[[^\]\n]{5,40}\][ \t]+(?P<speaker>" + _NAME + r")[ \t]*[:>][ \t]*",
+    r"^\[?\(?\d\d?:\d\d(?::\d\d)?(?: ?[AP]M)?\)?\]?(?: -)?[ \t]+(?P<speaker>" + _NAME + r")[ \t]*[:>][ \t]*",
+)
+"""Marks with a clock or something else before the name, of which no time comes."""
 PATTERNS = (
     r"^(?:\d+[ \t]*\n)?(?:\d\d:)?\d\d:\d\d[.,]\d{3} --> [^\n]*\n(?:<v )?(?P<speaker>"
     + _NAME
@@ -17,16 +26,14 @@ PATTERNS = (
     r"^<\|(?:im_start\|>)?(?P<speaker>[a-z_]+)(?:\|>)?[ \t]*\n?",
     r"^(?:#{1,6}|\*\*|\[)[ \t]*(?P<speaker>" + _NAME + r")(?:\*\*|\])?[ \t]*:(?:\*\*)?[ \t]*",
     r"^#{1,6}[ \t]+(?P<speaker>" + _NAME + r")[ \t]*$",
-    r"^\[[^\]\n]{5,40}\][ \t]+(?P<speaker>" + _NAME + r")[ \t]*[:>][ \t]*",
     r"^\[?(?P<time>\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?\S*?)\]?(?: -|,|\|)?[ \t]+(?P<speaker>"
     + _NAME
     + r")[ \t]*[:>][ \t]*",
-    r"^\[?\d{1,4}[/.-]\d\d?[/.-]\d{2,4},? \d\d?:\d\d(?::\d\d)?(?:\s?[APap][Mm])?\]?(?: [-–])? (?P<speaker>"
-    + _NAME
-    + r")[ \t]*:[ \t]*",
-    r"^\[?\(?\d\d?:\d\d(?::\d\d)?(?: ?[AP]M)?\)?\]?(?: -)?[ \t]+(?P<speaker>" + _NAME + r")[ \t]*[:>][ \t]*",
+    r"^\[?(?P<time>\d{1,4}[/.-]\d\d?[/.-]\d{2,4},? \d\d?:\d\d(?::\d\d)?(?:\s?[APap][Mm])?)\]?(?: [-–])? "
+    r"(?P<speaker>" + _NAME + r")[ \t]*:[ \t]*",
+    *UNTIMED,
     r"^(?P<speaker>" + _NAME + r") \((?:to|->|→) [^)\n]*\)[ \t]*:[ \t]*",
-    r"^[ \t]*(?P<speaker>" + _NAME + r")[ \t]*:(?:[ \t]+|[ \t]*$)",
+    r"^[ \t]*(?P<speaker>" + _NAME + r")[ \t]*(?::(?:[ \t]+|[ \t]*$)|：[ \t]*)",
     r"^-{5,}[ \t]*(?P<speaker>" + _NAME + r")[ \t]*-{5,}[ \t]*$",
     r"^={3,}[ \t]*(?P<speaker>" + _NAME + r")[ \t]*={3,}[ \t]*$",
 )
@@ -71,5 +78,20 @@ def fenced(texts: Sequence[str]) -> str | None:
 
 def speakers(texts: Sequence[str], pattern: str) -> Counter[str]:
     """Name -> turns that begin with it."""
+    return Counter(_marked(texts, pattern, "speaker"))
+
+
+def timed(made: Guess, texts: Sequence[str], pattern: str) -> None:
+    """Have the times with which turns begin read, where they are ISO 8601 or written in one known way."""
+    said = _marked(texts, pattern, "time") if "(?P<time>" in pattern else []
+    iso = all(seconds_of(text) is not None for text in said)
+    formats = [] if iso else time_formats(said)
+    if formats:
+        made.timed, made.time_formats = f"{made.at}[].time", formats
+    if said and (iso or len(formats) == 1):
+        made.event["time"] = f"{made.at}[].time"
+
+
+def _marked(texts: Sequence[str], pattern: str, name: str) -> list[str]:
     compiled = expression(pattern)
-    return Counter(match["speaker"] for text in texts for match in compiled.finditer(text))
+    return [match[name] for text in texts for match in compiled.finditer(text)]

@@ -12,6 +12,7 @@ from . import turns
 from .guess_made import Guess
 from .guess_names import ASIDE, named
 from .guess_roles import role_of
+from .guess_text import UNTIMED
 from .paths import several
 from .survey import PathSeen, Survey
 
@@ -41,6 +42,8 @@ def unclear(seen: Survey, made: Guess) -> Iterator[str]:
             "no field holds times that can be read: give [event] time (ISO 8601, or seconds since 1970; else "
             "[constants] time_format)"
         )
+    if set(UNTIMED) & set(made.patterns):
+        yield "what turns begin with is no day with a time that can be read, so they have none"
     if len(made.time_formats) > 1:
         first, second = made.time_formats[:2]
         yield (

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from coaudit.pipeline.ingest.run import preview
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.systems.formats.drafting import draft
@@ -12,6 +14,7 @@ from coaudit.pipeline.systems.formats.guess import guess
 from coaudit.pipeline.systems.formats.numbered import gathered, stem_in
 from coaudit.pipeline.systems.formats.sides import sides_in
 from coaudit.pipeline.systems.formats.survey import survey
+from coaudit.pipeline.systems.formats.unclear import unclear
 from coaudit.schemas import Action, Trajectory
 from tests.pipeline.systems.formats.files import brief, one, written
 from tests.pipeline.systems.formats.shapes import as_json, as_lines, said
@@ -409,3 +412,49 @@ def test_a_call_that_is_all_of_a_text_is_the_agents(tmp_path: Path) -> None:
     assert [e.action for e in first.events if e.action] == [
         Action(name="ls", arguments={"at": "."}, raw=None),
     ]
+
+
+@pytest.mark.parametrize(
+    ("lines", "times"),
+    [
+        (["Änne: Guten Morgen", "Олег: Да", "Änne: Zwölf Uhr?", "Bot: 好的", "Олег: Хорошо"], [None] * 5),
+        (["小明：你好", "机器人：你好", "小明：订票", "机器人：好的"], [None] * 4),
+        (
+            [
+                "[12.05.23, 14:03:11] Änne: Plan",
+                "[12.05.23, 14:03:40] Олег: Да",
+                "[13.05.23, 9:04:02] Bot: ok",
+            ],
+            ["2023-05-12T14:03:11", "2023-05-12T14:03:40", "2023-05-13T09:04:02"],
+        ),
+        (
+            ["2024-05-12 14:03 Ada: Hi", "2024-05-12 14:04 Bot: Yes", "2024-05-12 14:05 Ada: Fine"],
+            ["2024-05-12 14:03", "2024-05-12 14:04", "2024-05-12 14:05"],
+        ),
+    ],
+)
+def test_turns_of_a_text_are_told_by_names_in_any_script_and_have_their_times(
+    tmp_path: Path, lines: list[str], times: list[str | None]
+) -> None:
+    path = tmp_path / "chat.txt"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    (session,) = drafted(path)
+    assert [event.time for event in session.events] == times
+    assert all(event.actor in line for event, line in zip(session.events, lines, strict=True))
+    assert all(line.endswith(event.text or "?") for event, line in zip(session.events, lines, strict=True))
+
+
+def test_a_clock_without_a_day_is_no_time_and_the_draft_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "chat.txt"
+    path.write_text("[14:03] Ada: Hi\n[14:04] Bot: Yes\n[14:05] Ada: Fine\n[14:06] Bot: Good\n")
+    made = draft(path)
+    assert "time" not in made.made.event
+    assert any("no day with a time" in line for line in unclear(made.seen, made.made))
+
+
+def test_beside_one_chat_bot_stand_people(tmp_path: Path) -> None:
+    said = [("Ada", "Hi"), ("Ben", "Hello"), ("HelpBot", "What now?"), ("Ada", "A room"), ("Ben", "Yes")]
+    rows = [{"session": f"s{n}", "speaker": who, "text": what} for n in range(3) for who, what in said]
+    sessions = drafted(written(tmp_path / "chat.jsonl", *rows))
+    kinds = {one.name: one.kind for one in sessions[0].participants}
+    assert kinds == {"Ada": "human", "Ben": "human", "HelpBot": "agent"}
