@@ -50,7 +50,9 @@ def fields_of(seen: Survey, inside: str) -> dict[str, str | list[str]]:
     sides: tuple[tuple[str, tuple[str, ...]], ...] = (("input", INPUTS), ("output", OUTPUTS))
     for field, names in sides:
         some = [
-            one for one in named(seen.paths, names, inside, DEEP) if one.key.lower() not in ("", kind.key)
+            one
+            for one in named(seen.paths, names, inside, DEEP)
+            if one.key.lower() not in ("", kind.key) and not _counts(one, names)
         ]
         outer = [one for one in some if not any(one.path.startswith(f"{o.path}.") for o in some)]
         if not outer:
@@ -103,6 +105,11 @@ def _others() -> Others:
     yield "model", MODELS, lambda one: one.only("text")
     for field, names in TOKENS:
         yield field, names, lambda one: one.only("number")
+
+
+def _counts(one: PathSeen, names: tuple[str, ...]) -> bool:
+    """Whether it counts what went in or came out, as `prompt_tokens` does, and is none of the names."""
+    return one.only("number") and one.key.lower() not in names
 
 
 def _tells(one: PathSeen) -> bool:

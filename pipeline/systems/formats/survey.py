@@ -285,7 +285,9 @@ def _look(paths: dict[str, PathSeen], value: Any, path: str, depth: int) -> None
         return
     if isinstance(value, dict):
         columns = turns.columns_of(value) if path else {}
-        if (columns and max(map(len, columns.values())) > 1) or (path and dialects.thread(value)):
+        if (columns and max(map(len, columns.values())) > 1) or (
+            path and (dialects.thread(value) or turns.branch(value))
+        ):
             _look_into_list(paths, turns.listed(value), path, depth)
             return
         for key, inside in value.items():

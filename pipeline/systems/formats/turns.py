@@ -6,7 +6,7 @@ import re
 from ast import literal_eval
 from collections.abc import Callable, Iterator
 from itertools import chain, pairwise, zip_longest
-from typing import Any
+from typing import Any, TypeGuard
 
 from ..base import without_halves
 from . import dialects
@@ -81,12 +81,47 @@ def listed(value: Any) -> Any:
     item by item."""
     if isinstance(value, dict) and (columns := columns_of(value)):
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    if isinstance(value, dict) and (thread := dialects.thread(value)):
+    if isinstance(value, dict) and (thread := dialects.thread(value) or branch(value)):
         return thread
     if isinstance(value, list):
         value = _flat(_longest(value))
         return [item if type(item) is dict else as_event(place, item) for place, item in enumerate(value)]
     return value
+
+
+def branch(root: dict[str, Any]) -> list[Any]:
+    """The turns of a tree of answers from its root on: of rival ones those to which most was said, the first
+    where it was as much. Empty where an object is no such tree."""
+    key = _answers(root)
+    return [] if key is None else _down(root, key)
+
+
+def has_rivals(root: Any) -> bool:
+    """Whether a tree of answers has any that `branch` leaves out."""
+    key = _answers(root) if isinstance(root, dict) else None
+    return key is not None and any(len(_replies(one, key)) > 1 for one in _all_turns(root, key))
+
+
+def _answers(root: dict[str, Any]) -> str | None:
+    """Under which key a tree has its answers."""
+    keys = (key for key in root if (many := _replies(root, key)) and all(key in one for one in many))
+    return next(keys, None) if isinstance(root.get("role"), str) else None
+
+
+def _replies(turn: dict[str, Any], key: str) -> list[dict[str, Any]]:
+    many = turn.get(key)
+    return many if _are_turns(many) else []
+
+
+def _all_turns(turn: dict[str, Any], key: str) -> Iterator[dict[str, Any]]:
+    yield turn
+    for one in _replies(turn, key):
+        yield from _all_turns(one, key)
+
+
+def _down(turn: dict[str, Any], key: str) -> list[Any]:
+    ways = [_down(one, key) for one in _replies(turn, key)]
+    return [{name: one for name, one in turn.items() if name != key}, *max(ways, key=len, default=[])]
 
 
 def _flat(value: list[Any]) -> list[Any]:
@@ -112,7 +147,7 @@ def _parted(item: Any) -> tuple[Any, list[list[Any]]]:
         return (None, [item]) if _are_turns(item) else (item, [])
     if not isinstance(item, dict):
         return item, []
-    inner = {key: one for key, one in item.items() if isinstance(one, list) and _are_turns(one)}
+    inner = {key: one for key, one in item.items() if _are_turns(one)}
     if not inner:
         return item, []
     rest = {key: one for key, one in item.items() if key not in inner}
@@ -122,8 +157,12 @@ def _parted(item: Any) -> tuple[Any, list[list[Any]]]:
     return (None, list(inner.values())) if numbers else (item, [])
 
 
-def _are_turns(value: list[Any]) -> bool:
-    return bool(value) and all(isinstance(one, dict) and isinstance(one.get("role"), str) for one in value)
+def _are_turns(value: Any) -> TypeGuard[list[dict[str, Any]]]:
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(one, dict) and isinstance(one.get("role"), str) for one in value)
+    )
 
 
 def _longest(value: list[Any]) -> list[Any]:

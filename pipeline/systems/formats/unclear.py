@@ -11,6 +11,7 @@ from ..base import walk
 from . import turns
 from .guess_made import Guess
 from .guess_names import ASIDE, named
+from .guess_records import value_at
 from .guess_roles import role_of
 from .guess_text import UNTIMED
 from .paths import several
@@ -52,6 +53,11 @@ def unclear(seen: Survey, made: Guess) -> Iterator[str]:
         )
     if made.spans and "start" not in made.spans:
         yield "no field says when a run began, so they stand in the log's order: give [spans] start"
+    if any(turns.has_rivals(value_at(record, made.at or "")) for record in seen.records):
+        yield (
+            f"{made.at} has rival answers: the way to which most was said is read, the first where it was as "
+            "much, and the others are left out"
+        )
     yield from _aside(seen, made)
     missing = _without(seen, made)
     if missing:

@@ -402,7 +402,7 @@ def test_a_participant_with_whom_both_sides_speak_is_the_session(tmp_path: Path)
 
 def test_people_whose_words_are_left_out_are_told(tmp_path: Path) -> None:
     log = tmp_path / "trees.jsonl"
-    replies = [{"text": f"It goes at {n} o'clock.", "role": "assistant", "replies": []} for n in (1, 2)]
+    replies = [{"text": f"It goes at {n} o'clock.", "role": "assistant"} for n in (1, 2)]
     prompt = {"text": "When does it go?", "role": "prompter", "replies": replies}
     log.write_text("".join(f"{json.dumps({'tree': f't{n}', 'prompt': prompt})}\n" for n in range(4)))
     made = draft(log)
@@ -763,3 +763,14 @@ def test_speakers_are_no_sessions_and_who_is_told_by_a_role_is_said(tmp_path: Pa
     told = draft(logged(tmp_path / "told.jsonl", sessions))
     doubts = " ".join(unclear(told.seen, told.made))
     assert "only roles say who these are: tom, kim, lena (human); Pepper (agent)" in doubts
+
+
+def test_tokens_are_no_words_of_a_run(tmp_path: Path) -> None:
+    path = LOGS["traced_runs"](tmp_path)
+    runs = [json.loads(line) for line in path.read_text().splitlines()]
+    counted = [
+        {**run, "outputs": run.get("outputs"), "prompt_tokens": 20, "completion_tokens": 10} for run in runs
+    ]
+    made = draft(as_lines(tmp_path / "counted" / "runs.jsonl", counted)).made.spans
+    assert (made["output"], made["output_tokens"]) == ("outputs", "completion_tokens")
+    assert (made["input"], made["input_tokens"]) == ("inputs", "prompt_tokens")

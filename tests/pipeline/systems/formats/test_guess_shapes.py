@@ -458,3 +458,23 @@ def test_beside_one_chat_bot_stand_people(tmp_path: Path) -> None:
     sessions = drafted(written(tmp_path / "chat.jsonl", *rows))
     kinds = {one.name: one.kind for one in sessions[0].participants}
     assert kinds == {"Ada": "human", "Ben": "human", "HelpBot": "agent"}
+
+
+def test_a_tree_of_answers_is_read_from_its_root_along_the_way_to_which_most_was_said(tmp_path: Path) -> None:
+    def turn(role: str, text: str, *replies: dict[str, object]) -> dict[str, object]:
+        return {"role": role, "text": text, "tags": [], "replies": list(replies)}
+
+    short = turn("assistant", "Ask somebody else.")
+    long = turn("assistant", said(1), turn("prompter", said(2), turn("assistant", said(3))))
+    trees = [{"tree": f"t{n}", "prompt": turn("prompter", f"{n} {said(0)}", short, long)} for n in range(3)]
+    path = as_json(tmp_path / "trees.json", trees)
+    first = drafted(path)[0]
+    assert [(event.actor, event.text) for event in first.events] == [
+        *(("prompter", f"0 {said(0)}"), ("assistant", said(1)), ("prompter", said(2)), ("assistant", said(3)))
+    ]
+    made = draft(path)
+    assert [line for line in unclear(made.seen, made.made) if "rival answers" in line]
+    for tree in trees:
+        tree["prompt"] = turn("prompter", said(0), long)
+    made = draft(as_json(tmp_path / "alone" / "trees.json", trees))
+    assert not [line for line in unclear(made.seen, made.made) if "rival answers" in line]
