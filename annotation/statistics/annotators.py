@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from .audit import Audit
-from .intervals import MISSING, Floats, Interval, Ints, around, cluster_weights
+from .intervals import MISSING, Floats, Interval, Ints, around, resampled, weighed
 
 Bools = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
 FEWEST_RATERS = 3
@@ -42,10 +42,10 @@ def dawid_skene(
         return None, Interval(None, None, audit.empty_stratum or "a judge label that nobody checked")
     weights = np.ones(int(rated.sum())) if audit.inclusion is None else 1 / audit.inclusion[rated]
     cells, of_row = np.unique(np.column_stack([of_unit[rated], given]), axis=0, return_inverse=True)
-    rows = np.zeros((1, len(given))) + weights / weights.mean()
+    table = (weights / weights.mean())[:, None] * np.eye(len(cells))[of_row.ravel()]
     clusters = audit.clusters[rated] if audit.clusters is not None and audit.clustered else None
-    draws = rows * _chances(len(given), clusters, resamples, seed)
-    counts = np.concatenate([rows, draws]) @ np.eye(len(cells))[of_row.ravel()]
+    draws = _draws(table, clusters, resamples, np.random.default_rng(seed))
+    counts = np.concatenate([table.sum(0, keepdims=True), draws])
     present, sound = fit(counts, cells[:, 1:], cells[:, 0])
     if not sound[0]:
         return None, Interval(None, None, "an annotator no better than chance")
@@ -85,13 +85,14 @@ def _mean(counts: Floats, present: Floats, cells: Bools) -> Floats:
     return held
 
 
-def _chances(units: int, clusters: Ints | None, resamples: int, seed: int) -> Floats:
-    """(resamples, units) random weights with mean 1, the same within a trajectory."""
+def _draws(table: Floats, clusters: Ints | None, resamples: int, rng: np.random.Generator) -> Floats:
+    """(resamples, P) sums over a table (units, P), with random weights, the same within a trajectory."""
     if clusters is None:
-        return np.random.default_rng(seed).standard_exponential((resamples, units))
+        return weighed(table, 1.0, resamples, rng)
     _, codes = np.unique(clusters, return_inverse=True)
-    drawn: Floats = cluster_weights(np.bincount(codes).astype(np.float64), resamples, seed)[:, codes]
-    return drawn
+    together = np.zeros((int(codes.max()) + 1, table.shape[1]))
+    np.add.at(together, codes, table)
+    return resampled(together, resamples, rng)
 
 
 def _unidentified(audit: Audit, given: Ints, with_judge: bool) -> str | None:

@@ -10,7 +10,6 @@ agree, a plain resample can only agree too, and covers a kappa of .6 in a third 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from math import sqrt
 from typing import Any, NamedTuple
 
@@ -23,6 +22,7 @@ Ints = NDArray[np.int64]
 Z = 1.959963984540054  # the normal's .975 quantile
 PRIOR_MASS = 2.0  # in units; two raters with two labels get 1/2 in each of their four cells
 _UNSEEN_CELLS = 256  # about so many unseen patterns stand for all of them
+_ROWS = 2_000  # whose weights are held at a time
 _ANYHOW = 4.0  # units with dissent that is as far apart as may be, beside those of the sample
 MISSING = -1
 
@@ -80,24 +80,31 @@ def around(value: float, draws: Floats) -> Interval:
     return Interval(min(float(low), value), max(float(high), value), None, undefined)
 
 
-def cluster_weights(sizes: Floats, resamples: int, seed: int) -> Floats:
-    """Random weights (resamples, clusters) with mean 1: the Bayesian bootstrap of clusters, for few of them.
+def resampled(table: Floats, resamples: int, rng: np.random.Generator) -> Floats:
+    """(resamples, P) sums over the rows of a table (clusters, P): the Bayesian bootstrap of clusters, for few
+    of them.
 
     Exponential weights give the variance with a divisor of C + 1 and normal tails. These have the divisor
     C − 1 and the tails' width of a t with (Σm)²/Σm² − 1 degrees of freedom, m being the clusters' sizes.
     """
-    n = len(sizes)
+    sizes, n = table.sum(1), len(table)
     effective = float(sizes.sum() ** 2 / (sizes**2).sum())
     shape = (n - 1) / (n + 1) * (Z / student(max(effective - 1, 1.0))) ** 2
-    return _gammas(shape, resamples, n, seed)
+    return weighed(table, shape, resamples, rng)
 
 
-@lru_cache(maxsize=4)
-def _gammas(shape: float, resamples: int, n: int, seed: int) -> Floats:
-    """All codes of a corpus have the same clusters: draw for them once."""
-    weights = np.random.default_rng(seed).standard_gamma(shape, size=(resamples, n)) / shape
-    weights.flags.writeable = False
-    return weights
+def weighed(table: Floats, shape: float, resamples: int, rng: np.random.Generator) -> Floats:
+    """(resamples, P) sums over the rows of a table, each with gamma weights of this shape and mean 1.
+
+    Rows that are alike are drawn as one: a sum of gammas is a gamma of the sum of their shapes.
+    """
+    rows, alike = np.unique(table, axis=0, return_counts=True)
+    sums = np.zeros((resamples, table.shape[1]))
+    for start in range(0, len(rows), _ROWS):
+        some = slice(start, start + _ROWS)
+        shapes = shape * alike[some]
+        sums += rng.standard_gamma(shapes, size=(resamples, len(shapes))) / shape @ rows[some]
+    return sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +136,7 @@ class Patterns:
         else:
             draws = rng.standard_gamma(self._prior, size=(resamples, len(self.cells)))
             draws *= _design_effect(self._by_cluster) * self._scales
-            draws += cluster_weights(self._by_cluster.sum(1), resamples, seed) @ self._by_cluster
+            draws += resampled(self._by_cluster, resamples, rng)
         with np.errstate(invalid="ignore"):  # 0/0 is nan, and counted as undefined
             draws *= self.counts.sum() / draws.sum(1, keepdims=True)
         return draws
