@@ -52,7 +52,7 @@ def answers(store: Store, only: Selection | None = None) -> tuple[Answer, Answer
 def teamwork(store: Store, only: Selection | None = None) -> Answer:
     """How the team worked, arm by arm."""
     question = "How did the team work?"
-    rows = metrics.metrics(store, by=ARM, only=only)
+    rows = metrics.metrics(store, by=ARM, names=sorted(SHARES), only=only)
     arms: dict[tuple[str, str], Arm] = {}
     for row in rows:
         if row.metric in SHARES and row.participant is None and row.group:
