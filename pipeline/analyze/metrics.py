@@ -15,7 +15,7 @@ from ..errors import UsageError
 from ..store import AMONG, Selection, Store, dictionaries, execute, insert, rows, texts
 from ..store.aside import aside
 from ..store.trajectories import reference_rows
-from ..systems import LIMIT, TimeLimit
+from ..systems import LIMIT, OF_ONE, TimeLimit
 from . import process
 from .choice import choose
 from .counts import CODEBOOKS as RATED
@@ -85,7 +85,8 @@ def metrics(
         raters = _choose(store, connection, **basis)
         if names is not None:
             raters = {metric: who for metric, who in raters.items() if metric in names}
-        rows = [*_grouped(connection, keys, names), *_unrated(connection, keys, raters)]
+        of_one = None if names is None else [OF_ONE.get(name, name) for name in names]
+        rows = [*_grouped(connection, keys, of_one), *_unrated(connection, keys, raters)]
     return sorted(rows, key=_order)
 
 

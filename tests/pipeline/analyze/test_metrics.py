@@ -573,6 +573,15 @@ def test_rows_come_by_any_group_and_any_tag(store: Store, study: Study) -> None:
             assert [(m.value, m.n) for m in found] == [(1, 2), (0, 1)]
 
 
+def test_some_metrics_are_what_they_are_among_all(store: Store, study: Study) -> None:
+    study.add(condition="a")
+    study.add(condition="b", delivered=False)
+    names = ["delivery_rate", "initiative_entropy"]
+    every = [m for m in metrics(store, by=["condition"]) if m.metric in names]
+    assert metrics(store, by=["condition"], names=names) == every
+    assert {m.metric for m in every} == set(names)
+
+
 def test_several_groups_are_crossed(store: Store, study: Study) -> None:
     study.add(condition="a", options={"setting": "real"})
     study.add(condition="b", options={"setting": "simulated"})
