@@ -21,7 +21,7 @@ from pydantic_core import from_json
 
 from ....schemas import JsonValue, Quarantined, Trajectory
 from ..base import ReadOptions, Span, expect, field, json_file, json_lines, parsed, sheltered
-from . import contents, conversation, mapped_values, responses, turns
+from . import contents, conversation, dialects, mapped_values, responses, turns
 from .conversation import Answer, Call, Said, Talk
 from .rules import rules
 
@@ -111,7 +111,7 @@ def message(given: JsonValue) -> Said:
         said.answers = [Answer(_result(content), _id(item, "tool_call_id"), _failed(item))]
         return said
     if content is not None and not isinstance(content, (str, list)):
-        raise ValueError(f"content: expected a text or a list of parts, got {type(content).__name__}")
+        content = [*dialects.parts(content)]
     refusal = item.get("refusal")
     said.text = contents.plain(_spoken(content)) or (refusal if isinstance(refusal, str) else None)
     for asked in [*_calls(item), *_blocks(content, "tool_use")]:

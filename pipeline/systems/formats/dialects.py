@@ -11,7 +11,9 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
+from .contents import UNSAID
 from .guess_roles import role_of
+from .mapped_values import spoken
 
 ROLES = {
     **{name: name for name in ("system", "developer", "user", "assistant", "tool", "function")},
@@ -57,8 +59,16 @@ def messages(item: Any) -> list[Message] | None:
     kept = {key: item[key] for key in ("function_call", "tool_call_id") if key in item}
     if role in ("tool", "function"):
         return [{**head, **kept, "content": said}]
-    runs = list(_runs(itertools.chain(_blocks(said), _asked(item))))
+    # An object of the environment's, under a name of the log's own, is its state and nobody's word.
+    spoken_of = _blocks if name and role == OF_KIND["environment"] else parts
+    runs = list(_runs(itertools.chain(spoken_of(said), _asked(item))))
     return [{**head, **kept, "content": run} for run in runs] or [{**head, **kept, "content": ""}]
+
+
+def parts(content: Any) -> list[Message]:
+    """A content as texts, calls and answers; an object that is none of these and no reasoning as its JSON."""
+    made = list(_blocks(content))
+    return [{"type": "text", "text": spoken(content)}] if not made and _is_data(content) else made
 
 
 def is_plain(item: Message) -> bool:
@@ -160,6 +170,15 @@ def _blocks(said: Any) -> Iterator[Message]:
             yield from _blocks(part)
     elif isinstance(said, dict):
         yield from _part(said)
+    elif said is not None:
+        yield {"type": "text", "text": spoken(said)}
+
+
+def _is_data(content: Any) -> bool:
+    """Whether it is an object with something in it, and neither a list of parts nor reasoning."""
+    if not isinstance(content, dict) or not content or isinstance(content.get("parts"), list):
+        return False
+    return content.get("type", content.get("content_type")) not in UNSAID
 
 
 def _part(part: Message) -> Iterator[Message]:
