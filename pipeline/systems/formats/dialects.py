@@ -13,7 +13,7 @@ from typing import Any
 
 from .contents import UNSAID
 from .guess_roles import role_of
-from .mapped_values import spoken
+from .mapped_values import seconds_of, spoken
 
 ROLES = {
     **{name: name for name in ("system", "developer", "user", "assistant", "tool", "function")},
@@ -26,6 +26,8 @@ ROLES = {
 OF_KIND = {"agent": "assistant", "human": "user", "environment": "system"}
 SPEAKERS = ("role", "author", "sender", "source", "from")
 CONTENTS = ("content", "parts", "text", "message")
+LEFT = "current_node"
+"""Where an object with a tree of messages says at which of them it was left."""
 TIMES = ("timestamp", "created_at", "created", "create_time", "createdAt")
 CALLS = ("functionCall", "function_call", "toolInvocation", "toolUse", "toolCall", "tool_call")
 ANSWERS = ("functionResponse", "function_response", "toolResult", "tool_result")
@@ -82,8 +84,9 @@ def is_plain(item: Message) -> bool:
     return isinstance(item.get("role"), str) and "content" in item and usual and texts
 
 
-def thread(value: dict[str, Any]) -> list[Any]:
-    """The messages of an object that has them by name, of a tree the branch that was written last.
+def thread(value: dict[str, Any], left: Any = None) -> list[Any]:
+    """The messages of an object that has them by name, of a tree one branch: that to the node at which it was
+    `left`, else the one that was written last.
 
     Empty where it is no such object: then most of its values are no messages.
     """
@@ -95,11 +98,27 @@ def thread(value: dict[str, Any]) -> list[Any]:
         return []
     if not all("parent" in one for one in nodes):
         return spoken
-    branch, key = list[Any](), next(reversed(value))
-    while key in value and len(branch) <= len(value):
+    branch = list[Any]()
+    key = left if isinstance(left, str) and left in value else _last_leaf(value)
+    while isinstance(key, str) and key in value and len(branch) <= len(value):
         branch.append(value[key])
         key = value[key]["parent"]
     return [one for one in reversed(branch) if messages(one)]
+
+
+def _last_leaf(nodes: dict[str, Any]) -> str:
+    """The node under which there is none that has the latest time, of several and without times the last."""
+    parents = {one["parent"] for one in nodes.values() if isinstance(one["parent"], str)}
+    leaves = [key for key in nodes if key not in parents] or [*nodes]
+    return max(reversed(leaves), key=lambda key: _seconds(nodes[key]))
+
+
+def _seconds(node: Message) -> float:
+    """When a node of a tree was written; before all others where it does not say."""
+    inside = node.get("message")
+    given = first_said({**(inside if isinstance(inside, dict) else {}), **node}, TIMES)
+    seconds = seconds_of(given)
+    return float("-inf") if seconds is None else seconds
 
 
 def _unwrapped(item: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 from ..base import without_halves
 from . import dialects
 from .mapping import Turns
-from .paths import expression, getter, several, unpacked
+from .paths import expression, getter, several, unpacked, value_beside
 
 TWICE = 2
 """Turns that a pattern must find before it is taken for the one that fits."""
@@ -38,6 +38,8 @@ def events_in(record: dict[str, Any], at: str, turns: Turns | None) -> Any:
             return list(marked(value, turns))
         if isinstance(value, str):
             return list(cut(value, turns))
+    if isinstance(value, dict):
+        return listed(value, value_beside(record, at, dialects.LEFT))
     return listed(value)
 
 
@@ -76,12 +78,12 @@ def oldest_first(many: list[Any], seconds: Callable[[dict[str, Any]], float | No
     return many[::-1] if falling and len(set(times)) >= THREE else many
 
 
-def listed(value: Any) -> Any:
+def listed(value: Any, left: Any = None) -> Any:
     """A list's items as objects: texts and pairs under names of their own, an object of equally long lists
-    item by item."""
+    item by item, of a tree the branch to the node at which it was `left`."""
     if isinstance(value, dict) and (columns := columns_of(value)):
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    if isinstance(value, dict) and (thread := dialects.thread(value)):
+    if isinstance(value, dict) and (thread := dialects.thread(value, left)):
         return thread
     if isinstance(value, list):
         value = _flat(_longest(value))

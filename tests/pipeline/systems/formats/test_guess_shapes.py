@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from coaudit.pipeline.ingest.run import preview
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.systems.formats.drafting import draft
@@ -409,3 +411,39 @@ def test_a_call_that_is_all_of_a_text_is_the_agents(tmp_path: Path) -> None:
     assert [e.action for e in first.events if e.action] == [
         Action(name="ls", arguments={"at": "."}, raw=None),
     ]
+
+
+@pytest.mark.parametrize("order", ["written", "backwards", "given_up_last"])
+@pytest.mark.parametrize("left", ["c", None])
+def test_of_a_tree_the_branch_is_read_at_which_it_was_left_whatever_the_order_of_its_keys(
+    tmp_path: Path, order: str, left: str | None
+) -> None:
+    told = [("a", "r", "user", "Hi"), ("old", "a", "assistant", "What?"), ("b", "a", "assistant", "Hello.")]
+    told.append(("c", "b", "user", "Bye"))
+    nodes: dict[str, object] = {"r": {"message": None, "parent": None}}
+    for n, (name, parent, role, text) in enumerate(told):
+        message = {"author": {"role": role}, "create_time": 1.7e9 + n, "content": {"parts": [text]}}
+        nodes[name] = {"message": message, "parent": parent}
+    orders = {
+        "written": [*nodes],
+        "backwards": [*reversed(nodes)],
+        "given_up_last": ["r", "a", "b", "c", "old"],
+    }
+    tree = {name: nodes[name] for name in orders[order]}
+    chats = [{"id": f"c{n}", "chat": {"tree": tree, "current_node": left}} for n in range(2)]
+    first = drafted(as_json(tmp_path / "chats.json", chats))[0]
+    assert [e.text for e in first.events] == ["Hi", "Hello.", "Bye"]
+
+
+def test_a_tree_that_was_left_at_an_earlier_branch_is_read_to_there(tmp_path: Path) -> None:
+    def node(parent: str | None, role: str, text: str, at: int) -> dict[str, object]:
+        message = {"author": {"role": role}, "create_time": 1.7e9 + at, "content": {"parts": [text]}}
+        return {"message": message, "parent": parent}
+
+    tree = {"a": node(None, "user", "Hi", 0), "b": node("a", "assistant", "Hello.", 1)}
+    chats = [
+        {"id": f"c{n}", "tree": {**tree, "new": node("a", "assistant", "What?", 2)}, "current_node": "b"}
+        for n in range(2)
+    ]
+    first = drafted(as_json(tmp_path / "chats.json", chats))[0]
+    assert [e.text for e in first.events] == ["Hi", "Hello."]
