@@ -23,6 +23,14 @@ ROLES = {
     "bot": "assistant",
     "agent": "assistant",
 }
+LANGCHAIN = {
+    "human": "user",
+    "ai": "assistant",
+    "system": "system",
+    "tool": "tool",
+    "AIMessageChunk": "assistant",
+}
+"""What LangChain calls a message -> its role."""
 OF_KIND = {"agent": "assistant", "human": "user", "environment": "system"}
 SPEAKERS = ("role", "author", "sender", "source", "from")
 CONTENTS = ("content", "parts", "text", "message")
@@ -31,6 +39,7 @@ LEFT = "current_node"
 TIMES = ("timestamp", "created_at", "created", "create_time", "createdAt")
 CALLS = ("functionCall", "function_call", "toolInvocation", "toolUse", "toolCall", "tool_call")
 ANSWERS = ("functionResponse", "function_response", "toolResult", "tool_result")
+KEPT = ("function_call", "tool_call_id", "status", "is_error")
 NAMES, ARGUMENTS = (
     ("name", "toolName", "tool_name", "function_name"),
     ("args", "arguments", "input", "parameters"),
@@ -58,13 +67,21 @@ def messages(item: Any) -> list[Message] | None:
     if is_plain(item):
         return [item]
     head = {"role": role, "name": item.get("name") or name, "timestamp": first_said(item, TIMES)}
-    kept = {key: item[key] for key in ("function_call", "tool_call_id") if key in item}
+    kept = {key: item[key] for key in KEPT if key in item}
     if role in ("tool", "function"):
         return [{**head, **kept, "content": said}]
     # An object of the environment's, under a name of the log's own, is its state and nobody's word.
     spoken_of = _blocks if name and role == OF_KIND["environment"] else parts
     runs = list(_runs(itertools.chain(spoken_of(said), _asked(item))))
     return [{**head, **kept, "content": run} for run in runs] or [{**head, **kept, "content": ""}]
+
+
+def of_langchain(item: Message) -> Message:
+    """A message that says by its `type` whose it is, as LangChain's do, its fields maybe under `data`."""
+    role, data = LANGCHAIN.get(str(item.get("type"))), item.get("data")
+    if role is None or "role" in item:
+        return item
+    return {**(data if isinstance(data, dict) else item), "role": role, "type": "message"}
 
 
 def parts(content: Any) -> list[Message]:
@@ -126,10 +143,13 @@ def _unwrapped(item: Any) -> Any:
         named = item.get("id")
         kind = str(named[-1] if isinstance(named, list) and named else "").partition("Message")[0].lower()
         return {**built, "role": ROLES.get(str(built.get("type") or kind), "assistant")}
-    inside = item.get("message") if isinstance(item, dict) else None
-    if not isinstance(inside, dict) or _speaker(inside)[0] is None:
+    if not isinstance(item, dict):
         return item
-    return {**{key: item[key] for key in TIMES if key in item}, **inside}
+    inside = item.get("message")
+    if isinstance(inside, dict) and _speaker(inside)[0] is not None:
+        return {**{key: item[key] for key in TIMES if key in item}, **inside}
+    told = of_langchain(item) if _speaker(item)[0] is None else item
+    return told if "content" in told or "tool_calls" in told else item
 
 
 def _speaker(item: Message) -> tuple[str | None, str | None]:

@@ -68,7 +68,7 @@ def of_list(made: Guess, seen: Survey, path: str) -> None:
         chat
         and roles
         and known > 0.95 * sum(roles.values.values())
-        and not _telling_names(seen, inside)
+        and not _telling_names(seen, inside, roles)
         and not _calls_aside(seen, inside)
     ):
         made.shape = "messages"
@@ -125,12 +125,10 @@ def _as_texts(seen: Survey, path: str) -> bool:
     return any(one.count >= items_in(seen, path) for one in texts) and f"{inside}tool_calls" not in seen.paths
 
 
-def _telling_names(seen: Survey, inside: str) -> bool:
+def _telling_names(seen: Survey, inside: str, role: PathSeen) -> bool:
     """Whether messages have names that tell more than their roles, which are then a framework's matter."""
-    names, roles = names_and_roles(seen, inside, f"{inside}name", f"{inside}role")
-    return (
-        len(names) > len(roles) and "tool" not in roles and sum(names.values()) > 0.6 * _count(seen, inside)
-    )
+    names, roles = names_and_roles(seen, inside, f"{inside}name", role.path)
+    return len(names) > len(roles) and "tool" not in roles and sum(names.values()) > 0.6 * role.count
 
 
 def _calls_aside(seen: Survey, inside: str) -> bool:
@@ -143,11 +141,6 @@ def _calls_aside(seen: Survey, inside: str) -> bool:
         role_of(str(event.get("role"))).kind == "agent" and any(at(event) for at in done)
         for event in (events_of(seen, inside.removesuffix("[]."), inside) if done else ())
     )
-
-
-def _count(seen: Survey, inside: str) -> int:
-    one = seen.paths.get(f"{inside}role")
-    return one.count if one else 0
 
 
 def of_text(made: Guess, seen: Survey) -> bool:

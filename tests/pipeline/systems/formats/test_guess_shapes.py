@@ -447,3 +447,24 @@ def test_a_tree_that_was_left_at_an_earlier_branch_is_read_to_there(tmp_path: Pa
     ]
     first = drafted(as_json(tmp_path / "chats.json", chats))[0]
     assert [e.text for e in first.events] == ["Hi", "Hello."]
+
+
+def test_named_agents_of_langchain_make_calls_that_fail(tmp_path: Path) -> None:
+    call = {"name": "search", "args": {"q": "Ulm"}, "id": "c1", "type": "tool_call"}
+    block = {"type": "tool_use", "id": "c1", "name": "search", "input": {"q": "Ulm"}}
+    for content in ("", [{"type": "text", "text": said(1)}, block]):
+        messages = [
+            {"type": "human", "content": said(0), "name": None},
+            {"type": "ai", "content": content, "name": "planner", "tool_calls": [call]},
+            {"type": "tool", "content": "rate limited", "name": "search", "tool_call_id": "c1"}
+            | {"status": "error"},
+            {"type": "ai", "content": said(2), "name": "critic", "tool_calls": []},
+        ]
+        path = as_json(tmp_path / "state.json", {"values": {"messages": messages}})
+        (found,) = drafted(path)
+        people = [("user", "human"), ("planner", "agent"), ("critic", "agent")]
+        assert [(p.name, p.kind) for p in found.participants] == people
+        (action,) = [event for event in found.events if event.action]
+        assert (action.actor, action.action) == ("planner", Action(name="search", arguments={"q": "Ulm"}))
+        assert (action.status, action.error) == ("failed", "rate limited")
+        assert [e.text for e in found.events if e.text] == [said(0), *[said(1)][: bool(content)], said(2)]
