@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 from . import dialects, guess_acts, guess_calls, guess_spans
-from .guess_events import is_spoken_with, names_and_roles, of_events
+from .guess_events import is_spoken_with, named_with, names_and_roles, of_events, stands_with_several
 from .guess_made import Guess
 from .guess_names import (
     CHAT,
@@ -25,7 +26,7 @@ from .guess_names import (
     named,
 )
 from .guess_records import events_of, items_in, repeats, value_at
-from .guess_roles import Role, role_of, roles_of
+from .guess_roles import Role, otherwise, role_of, roles_of, several_users
 from .guess_text import FENCED, PATTERNS, SPEAKERS, fenced, pattern_of, speakers
 from .paths import expression, getter, several
 from .survey import PathSeen, Survey
@@ -69,6 +70,7 @@ def of_list(made: Guess, seen: Survey, path: str) -> None:
         and roles
         and known > 0.95 * sum(roles.values.values())
         and not _telling_names(seen, inside, roles)
+        and not _turned_round(seen, inside, roles)
         and not _calls_aside(seen, inside)
     ):
         made.shape = "messages"
@@ -78,6 +80,9 @@ def of_list(made: Guess, seen: Survey, path: str) -> None:
         of_events(made, seen, inside)
         guess_acts.ended(made, seen, inside)
     if made.shape == "messages":
+        made.renamed = otherwise(_said_by(seen, path))
+        users = several_users(_said_by(seen, path))
+        made.told = {who: "human" for who in users if who not in made.renamed}
         guess_calls.of_messages(made, seen)
         if made.reply and roles is not None:
             made.roles = roles_of([*roles.values.items(), ("assistant", 0)])
@@ -129,6 +134,20 @@ def _telling_names(seen: Survey, inside: str, role: PathSeen) -> bool:
     """Whether messages have names that tell more than their roles, which are then a framework's matter."""
     names, roles = names_and_roles(seen, inside, f"{inside}name", role.path)
     return len(names) > len(roles) and "tool" not in roles and sum(names.values()) > 0.6 * role.count
+
+
+def _turned_round(seen: Survey, inside: str, role: PathSeen) -> bool:
+    """Whether names say otherwise than roles of whom they are, where nothing but texts would be lost."""
+    named = otherwise(named_with(seen, inside, f"{inside}name", role.path))
+    return bool(named) and "tool" not in role.values and f"{inside}tool_calls" not in seen.paths
+
+
+def _said_by(seen: Survey, path: str) -> Iterator[tuple[int, str, str]]:
+    """Of each message of a list its record, its name ("" for none) and its role."""
+    for number, record in enumerate(seen.records):
+        for item in events_of(replace(seen, records=[record]), path, f"{path}[]."):
+            for one in dialects.messages(item) or [item]:
+                yield number, str(one.get("name") or ""), str(one.get("role"))
 
 
 def _calls_aside(seen: Survey, inside: str) -> bool:
@@ -245,6 +264,8 @@ def of_table(made: Guess, seen: Survey) -> bool:
     role = made.event.get("role")
     used = {one for path in made.event.values() for one in several(path)}
     sessions = [one for one in named(seen.paths, SESSION) if one.path not in used and repeats(one, seen)]
+    if isinstance(role, str):  # else who speaks is called so
+        sessions = [one for one in sessions if one.key != "name" or stands_with_several(one, role, seen)]
     if not sessions and isinstance(role, str):
         whose = [one for one in named(seen.paths, SUBJECTS, depth=0) if one.path not in used]
         sessions = [one for one in whose if repeats(one, seen) and is_spoken_with(one, role, seen)]
