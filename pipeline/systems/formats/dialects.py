@@ -41,8 +41,8 @@ CALLS = ("functionCall", "function_call", "toolInvocation", "toolUse", "toolCall
 ANSWERS = ("functionResponse", "function_response", "toolResult", "tool_result")
 KEPT = ("function_call", "tool_call_id", "status", "is_error")
 NAMES, ARGUMENTS = (
-    ("name", "toolName", "tool_name", "function_name"),
-    ("args", "arguments", "input", "parameters"),
+    ("name", "toolName", "tool_name", "function_name", "toolId"),
+    ("args", "arguments", "input", "parameters", "invocationMessage"),
 )
 RESULTS = ("response", "result", "output", "content")
 IDS = ("id", "toolCallId", "toolUseId", "call_id", "tool_call_id", "source_call_id")
@@ -61,6 +61,8 @@ def messages(item: Any) -> list[Message] | None:
     role, name = _speaker(item)
     if role is None and isinstance(item.get("tool_calls"), list):
         return _step(item)
+    if is_exchange(item):
+        return _exchange(item)
     said = next((item[key] for key in CONTENTS if item.get(key) is not None), None)
     if role is None or (said is None and not ("tool_calls" in item or "function_call" in item)):
         return None
@@ -99,6 +101,14 @@ def is_plain(item: Message) -> bool:
     )
     usual = content is None or isinstance(content, (str, list))
     return isinstance(item.get("role"), str) and "content" in item and usual and texts
+
+
+def is_exchange(item: Message) -> bool:
+    """Whether it is a request with a text, and the parts of what came back, as editors keep it."""
+    asked, back = item.get("message"), item.get("response")
+    if not isinstance(asked, dict) or not isinstance(asked.get("text"), str) or not isinstance(back, list):
+        return False
+    return _speaker(item)[0] is None and all(isinstance(part, (str, dict)) for part in back)
 
 
 def thread(value: dict[str, Any], left: Any = None) -> list[Any]:
@@ -173,6 +183,20 @@ def _step(item: Message) -> list[Message]:
     return [{"role": "assistant", "content": [*text, *calls, *answer], "timestamp": first_said(item, TIMES)}]
 
 
+def _exchange(item: Message) -> list[Message]:
+    """What was asked, and the answer under the agent's name; pieces of a text that stand together are one."""
+    agent = item.get("agent")
+    name = agent.get("name") if isinstance(agent, dict) else agent
+    blocks = list[Message]()
+    for block in _blocks(item["response"]):
+        if blocks and block["type"] == blocks[-1]["type"] == "text":
+            blocks[-1] = {"type": "text", "text": blocks[-1]["text"] + block["text"]}
+        else:
+            blocks.append(block)
+    asked = {"role": "user", "content": parts(item["message"]), "timestamp": first_said(item, TIMES)}
+    return [asked, *({"role": "assistant", "name": name, "content": run} for run in _runs(iter(blocks)))]
+
+
 def _asked(item: Message) -> Iterator[Message]:
     """The calls that stand beside what is said, and what came back where that does, too."""
     calls = item.get("tool_calls")
@@ -222,18 +246,27 @@ def _is_data(content: Any) -> bool:
 
 def _part(part: Message) -> Iterator[Message]:
     text = part.get("text")
+    kind = part.get("kind")
     if part.get("type") in ("tool_use", "tool_result", "thinking", "reasoning"):
         yield part
+    elif kind in UNSAID:
+        yield {"type": "reasoning"}
     elif isinstance(text, dict) and isinstance(text.get("value"), str):
         yield {"type": "text", "text": text["value"]}
     elif isinstance(text, str):
         yield {"type": "text", "text": text}
+    elif isinstance(part.get("value"), str):
+        yield {"type": "text", "text": part["value"]}
+    elif isinstance(kind, str) and isinstance(inside := part.get(kind), dict) and "name" in inside:
+        yield {"type": "text", "text": str(inside["name"])}
     elif isinstance(part.get("parts"), list):
         yield from _blocks(part["parts"])
     elif call := next((part[key] for key in CALLS if isinstance(part.get(key), dict)), None):
         yield from _called(call)
     elif answer := next((part[key] for key in ANSWERS if isinstance(part.get(key), dict)), None):
         yield _answer(answer)
+    elif "toolId" in part and first_said(part, IDS):
+        yield from _called(part)
     elif str(part.get("type")).startswith("tool-") and first_said(part, IDS):
         yield from _called({"name": str(part["type"])[len("tool-") :], **part})
     elif "arguments" in part or "input" in part:

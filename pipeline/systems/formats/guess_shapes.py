@@ -118,7 +118,8 @@ def in_dialect(seen: Survey, path: str) -> Counter[str]:
     told = [dialects.messages(item) for item in items]
     other = sum(not dialects.is_plain(item) for item in items)
     spoken = [one for many in told for one in many or []]
-    if not items or not all(told) or not other or _as_texts(seen, path):
+    alone = len(spoken) <= len(items)
+    if not items or not all(told) or not other or (alone and _as_texts(seen, path)):
         return Counter()
     return Counter(one["role"] for one in spoken)
 

@@ -468,3 +468,37 @@ def test_named_agents_of_langchain_make_calls_that_fail(tmp_path: Path) -> None:
         assert (action.actor, action.action) == ("planner", Action(name="search", arguments={"q": "Ulm"}))
         assert (action.status, action.error) == ("failed", "rate limited")
         assert [e.text for e in found.events if e.text] == [said(0), *[said(1)][: bool(content)], said(2)]
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_request_with_the_parts_of_its_answer_is_a_turn_of_each(tmp_path: Path, count: int) -> None:
+    """As an editor exports a chat: what came back are pieces of a text, names of files, and calls."""
+    called = {"kind": "toolInvocationSerialized", "toolId": "read_file", "toolCallId": "t1"}
+    back = [
+        {"kind": "thinking", "value": "Which list?"},
+        {"value": "Look into ", "supportThemeIcons": False},
+        {"kind": "inlineReference", "inlineReference": {"name": "a.py"}},
+        {"value": "."},
+        {**called, "invocationMessage": {"value": "Reading a.py"}},
+        {"value": "Done."},
+    ]
+    requests = [
+        {
+            "requestId": f"r{n}",
+            "message": {"text": said(n), "parts": [{"kind": "text", "text": said(n)}]},
+            "response": back,
+            "agent": {"id": "editor.default", "name": "Helper"},
+            "timestamp": 1716200000000 + n,
+        }
+        for n in range(count)
+    ]
+    path = as_json(tmp_path / "chat.json", {"requesterUsername": "ada", "requests": requests})
+    (found,) = drafted(path)
+    assert [(p.name, p.kind) for p in found.participants] == [("user", "human"), ("Helper", "agent")]
+    assert brief(found.events[:4]) == [
+        ("user", "message", said(0)),
+        ("Helper", "message", "Look into a.py."),
+        ("Helper", "action", "read_file"),
+        ("Helper", "message", "Done."),
+    ]
+    assert len(found.events) == 4 * count
