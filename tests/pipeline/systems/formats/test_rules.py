@@ -244,3 +244,21 @@ def test_ingest_says_where_names_of_a_chat_say_otherwise_than_its_roles(
     for begin, names in zip(beginnings, told, strict=True):
         notes = [note for note in result.remarks.notes() if note.startswith(begin)]
         assert len(notes) == (names is not None) and all(str(names) in note for note in notes)
+
+
+def test_what_a_scaffold_says_of_where_it_runs_is_neither_a_humans_nor_a_result(tmp_path: Path) -> None:
+    where = "<environment_context>\n  <cwd>/p</cwd>\n</environment_context>"
+    quoted = f"What is {where}?"
+    users: list[dict[str, object]] = [
+        {"role": "user", "content": text} for text in (where, "Go.", where, quoted)
+    ]
+    messages = [*users[:2], asked("a", "")[0], *users[2:]]
+    found = one("chat", written(tmp_path / "a.jsonl", {"messages": messages}))
+    assert brief(found.events) == [
+        ("environment", "start", where),
+        ("user", "message", "Go."),
+        ("assistant", "action", "look"),
+        ("environment", "note", where),
+        ("user", "message", quoted),
+    ]
+    assert found.events[2].status is None and not found.events[2].states
