@@ -56,7 +56,8 @@ def marked(texts: list[str], turns: Turns) -> Iterator[dict[str, Any]]:
         match = next((match for one in patterns if (match := one.match(text))), None)
         if match is not None:
             groups = _groups(match, turns)
-        yield {**groups, "text": (text if match is None else text[match.end() :]).strip()}
+        said = text.strip() if match is None else _untagged(match[0], text[match.end() :].strip())
+        yield {**groups, "text": said}
 
 
 def oldest_first(many: list[Any], seconds: Callable[[dict[str, Any]], float | None]) -> list[Any]:
@@ -154,8 +155,14 @@ def cut(text: str, turns: Turns) -> Iterator[dict[str, Any]]:
         return
     ends = [match.start() for match in matches[1:]] + [len(text)]
     for match, end in zip(matches, ends, strict=True):
-        said = text[match.end() : end].strip()
+        said = _untagged(match[0], text[match.end() : end].strip())
         yield {**_groups(match, turns), "text": match["text"] if "text" in pattern.groupindex else said}
+
+
+def _untagged(begun: str, said: str) -> str:
+    """What was said without the end of a tag with which its mark ends, as captions have: `<v Ada>…</v>`."""
+    tag = re.search(r"<(\w+)\b[^<>]*>\s*\Z", begun)
+    return said.removesuffix(f"</{tag[1]}>").rstrip() if tag else said
 
 
 def _patterns(turns: Turns) -> list[re.Pattern[str]]:

@@ -502,3 +502,15 @@ def test_a_request_with_the_parts_of_its_answer_is_a_turn_of_each(tmp_path: Path
         ("Helper", "message", "Done."),
     ]
     assert len(found.events) == 4 * count
+
+
+def test_the_end_of_a_caption_s_tag_is_nothing_that_was_said(tmp_path: Path) -> None:
+    cues = [
+        f"{n + 1}\n00:00:0{n}.000 --> 00:00:0{n}.900\n<v {('Ada', 'Bot')[n % 2]}>Say <b>{n}</b></v>"
+        for n in range(4)
+    ]
+    path = tmp_path / "call.vtt"
+    path.write_text("WEBVTT\n\n" + "\n\n".join(cues) + "\n", encoding="utf-8")
+    (found,) = drafted(path)
+    said_ = [event.text for event in found.events if event.kind == "message"]
+    assert said_ == [f"Say <b>{n}</b>" for n in range(4)]
