@@ -255,16 +255,16 @@ def _part(part: Message) -> Iterator[Message]:
         yield {"type": "text", "text": text["value"]}
     elif isinstance(text, str):
         yield {"type": "text", "text": text}
-    elif isinstance(part.get("value"), str):
-        yield {"type": "text", "text": part["value"]}
-    elif isinstance(kind, str) and isinstance(inside := part.get(kind), dict) and "name" in inside:
-        yield {"type": "text", "text": str(inside["name"])}
     elif isinstance(part.get("parts"), list):
         yield from _blocks(part["parts"])
     elif call := next((part[key] for key in CALLS if isinstance(part.get(key), dict)), None):
         yield from _called(call)
     elif answer := next((part[key] for key in ANSWERS if isinstance(part.get(key), dict)), None):
         yield _answer(answer)
+    elif isinstance(part.get("value"), str):
+        yield {"type": "text", "text": part["value"]}
+    elif isinstance(kind, str) and isinstance(inside := part.get(kind), dict) and "name" in inside:
+        yield {"type": "text", "text": str(inside["name"])}
     elif "toolId" in part and first_said(part, IDS):
         yield from _called(part)
     elif str(part.get("type")).startswith("tool-") and first_said(part, IDS):

@@ -480,6 +480,7 @@ def test_a_request_with_the_parts_of_its_answer_is_a_turn_of_each(tmp_path: Path
         {"kind": "inlineReference", "inlineReference": {"name": "a.py"}},
         {"value": "."},
         {**called, "invocationMessage": {"value": "Reading a.py"}},
+        {"kind": "functionCall", "functionCall": {"name": "write_file", "args": {}}},
         {"value": "Done."},
     ]
     requests = [
@@ -499,9 +500,9 @@ def test_a_request_with_the_parts_of_its_answer_is_a_turn_of_each(tmp_path: Path
         ("user", "message", said(0)),
         ("Helper", "message", "Look into a.py."),
         ("Helper", "action", "read_file"),
-        ("Helper", "message", "Done."),
+        ("Helper", "action", "write_file"),
     ]
-    assert len(found.events) == 4 * count
+    assert (found.events[4].text, len(found.events)) == ("Done.", 5 * count)
 
 
 def test_the_end_of_a_caption_s_tag_is_nothing_that_was_said(tmp_path: Path) -> None:
