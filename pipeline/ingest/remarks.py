@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from ...schemas import JsonValue, Trajectory
 from ...schemas.text import shortened
-from ..systems.formats import marks
+from ...schemas.trajectory import ParticipantKind
+from ..systems.formats import chat, marks
+from ..systems.formats.guess_roles import otherwise
 from ..units import columns
 
 NAMES = 4
@@ -35,6 +37,10 @@ class Remarks:
     """Times that are no ISO 8601."""
     undated_as: str = ""
     """The first of them."""
+    renamed: Counter[str] = field(default_factory=Counter)
+    """Who is of another kind by their name than by their role in a chat, with the latter -> chats."""
+    unanswered: Counter[str] = field(default_factory=Counter)
+    """Who is among several people of a chat in which no agent is -> chats."""
 
     @classmethod
     def of(cls, trajectory: Trajectory) -> Remarks:
@@ -49,6 +55,8 @@ class Remarks:
         events = columns(trajectory)
         for name, count in Counter(events.actor).items():
             self.spoken.setdefault(kinds[name], Counter())[name] += count
+        if trajectory.system == chat.SYSTEM:
+            self._roles(kinds)
         texts = [text for kind, text in zip(events.kind, events.text, strict=True) if kind == "message"]
         self.messages += len(texts)
         self.wordless += len(texts) - sum(map(bool, texts))
@@ -74,6 +82,8 @@ class Remarks:
         self.timed += other.timed
         self.undated += other.undated
         self.undated_as = self.undated_as or other.undated_as
+        self.renamed += other.renamed
+        self.unanswered += other.unanswered
 
     def drop(self, other: Remarks) -> None:
         """Take out what was counted of a trajectory that another version replaces."""
@@ -86,6 +96,17 @@ class Remarks:
         self.alike -= other.alike
         self.timed -= other.timed
         self.undated -= other.undated
+        self.renamed -= other.renamed
+        self.unanswered -= other.unanswered
+
+    def _roles(self, kinds: Mapping[str, ParticipantKind]) -> None:
+        """Count whom the roles of a chat may have taken for what they are not."""
+        roles = {"human": "user", "agent": "assistant", "environment": "tool"}
+        wrong = otherwise((None, name, roles[kind]) for name, kind in kinds.items())
+        self.renamed.update(f"{name} ({kinds[name]})" for name in wrong)
+        people = [name for name, kind in kinds.items() if kind == "human"]
+        if len(people) > 1 and "agent" not in kinds.values():
+            self.unanswered.update(people)
 
     def _result(self, status: str | None, state: JsonValue) -> None:
         self.answered += 1
@@ -97,6 +118,16 @@ class Remarks:
         """The sentences for a person; none where nothing was stored."""
         if self.spoken:
             yield "participants: " + "; ".join(self._kind(kind) for kind in sorted(self.spoken, reverse=True))
+        if self.renamed:
+            yield (
+                f"names say otherwise than roles who these are: {_some(self.renamed)}. [[roles]] of a "
+                "mapping (--map) says it; `coaudit map` drafts one"
+            )
+        if self.unanswered:
+            yield (
+                f"the role of a user covers several names, and no agent speaks: {_some(self.unanswered)}. "
+                "Where some of them are agents, [[roles]] of a mapping (--map) says so"
+            )
         if self.messages and self.wordless == self.messages:
             yield (
                 f"none of the {self.messages} messages has a text: rules and judges see blanks. `text` of a "
@@ -118,12 +149,16 @@ class Remarks:
             )
 
     def _kind(self, kind: str) -> str:
-        named = self.spoken[kind].most_common(NAMES)
-        more = len(self.spoken[kind]) - len(named)
         events = sum(self.spoken[kind].values())
-        shown = [shortened(" ".join(name.split()), NAME) for name, _ in named]
-        names = ", ".join(shown) + (f" and {more} more" if more else "")
-        return f"{kind} {names} ({events} event{'s' * (events != 1)})"
+        return f"{kind} {_some(self.spoken[kind])} ({events} event{'s' * (events != 1)})"
+
+
+def _some(counts: Counter[str]) -> str:
+    """The names that come most often, and how many more there are."""
+    named = counts.most_common(NAMES)
+    more = len(counts) - len(named)
+    shown = [shortened(" ".join(name.split()), NAME) for name, _ in named]
+    return ", ".join(shown) + (f" and {more} more" if more else "")
 
 
 def _undated(times: Sequence[str]) -> list[str]:

@@ -21,7 +21,7 @@ from pydantic_core import from_json
 
 from ....schemas import JsonValue, Quarantined, Trajectory
 from ..base import ReadOptions, Span, expect, field, json_file, json_lines, parsed, sheltered
-from . import contents, conversation, mapped_values, responses, turns
+from . import contents, conversation, dialects, mapped_values, responses, turns
 from .conversation import Answer, Call, Said, Talk
 from .rules import rules
 
@@ -29,14 +29,6 @@ SYSTEM = "chat"
 LOOK = 64 * 1024
 """Bytes that are enough to recognise a file."""
 IDS = ("id", "conversation_id", "session_id", "thread_id")
-LANGCHAIN = {
-    "human": "user",
-    "ai": "assistant",
-    "system": "system",
-    "tool": "tool",
-    "AIMessageChunk": "assistant",
-}
-"""What LangChain calls a message -> its role."""
 _ROLE = re.compile(r'"role"\s*:\s*"(?:system|developer|user|assistant|tool)"')
 
 
@@ -99,7 +91,7 @@ def _is_message(given: JsonValue) -> bool:
 
 def message(given: JsonValue) -> Said:
     """One message of the API; ValueError names the field that is not as it should be."""
-    item = _of_langchain(expect(given, dict, "message"))
+    item = dialects.of_langchain(expect(given, dict, "message"))
     time = moment(_time_of(item))
     if called := responses.said_in(item):
         called.time = time
@@ -111,10 +103,10 @@ def message(given: JsonValue) -> Said:
         said.answers = [Answer(_result(content), _id(item, "tool_call_id"), _failed(item))]
         return said
     if content is not None and not isinstance(content, (str, list)):
-        raise ValueError(f"content: expected a text or a list of parts, got {type(content).__name__}")
+        content = [*dialects.parts(content)]
     refusal = item.get("refusal")
     said.text = contents.plain(_spoken(content)) or (refusal if isinstance(refusal, str) else None)
-    for asked in [*_calls(item), *_blocks(content, "tool_use")]:
+    for asked in _asked(item, content):
         try:
             said.calls.append(_call(asked))
         except ValueError as error:
@@ -139,7 +131,7 @@ def other_kind(item: Any) -> str | None:
     """The type of an item among messages that is neither one nor a call, such as `reasoning`; None for what
     should be read."""
     kind = item.get("type") if isinstance(item, dict) and "role" not in item else None
-    if not isinstance(kind, str) or kind == "message" or kind in LANGCHAIN:
+    if not isinstance(kind, str) or kind == "message" or kind in dialects.LANGCHAIN:
         return None
     calls = kind.endswith((responses.CALL, responses.OUTPUT))
     return None if calls or ("content" in item and kind not in contents.UNSAID) else kind
@@ -151,15 +143,6 @@ def passed_over(others: Mapping[str, int], source: str, line: int | None, at: st
         if kind not in contents.UNSAID:
             reason = f"{at}: no messages, and passed over: {count} of type {kind!r}"
             yield Quarantined(source=source, line=line, reason=reason)
-
-
-def _of_langchain(item: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """A message that says by its `type` whose it is, as LangChain's do, its fields maybe under `data`."""
-    role = LANGCHAIN.get(str(item.get("type")))
-    if role is None or "role" in item:
-        return item
-    data = item.get("data")
-    return {**(data if isinstance(data, dict) else item), "role": role, "type": "message"}
 
 
 def moment(value: JsonValue) -> str | None:
@@ -249,6 +232,14 @@ def _count(told: Talk, usage: JsonValue) -> None:
         counts = [next((usage[key] for key in keys if key in usage), None) for keys in names]
         prompt, completion = (c if isinstance(c, int) else None for c in counts)
         told.used(agents[0], prompt, completion)
+
+
+def _asked(item: dict[str, JsonValue], content: JsonValue) -> Iterator[JsonValue]:
+    """The calls beside a content and those in it, which LangChain has as both."""
+    calls = _calls(item)
+    known = {call.get("id") for call in calls if isinstance(call, dict) and isinstance(call.get("id"), str)}
+    yield from calls
+    yield from (block for block in _blocks(content, "tool_use") if _id(block, "id") not in known)
 
 
 def _calls(item: dict[str, JsonValue]) -> list[JsonValue]:

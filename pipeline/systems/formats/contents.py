@@ -5,7 +5,7 @@ from __future__ import annotations
 from ....schemas import JsonValue
 from ..base import json_value
 
-UNSAID = ("reasoning", "thinking")
+UNSAID = ("reasoning", "thinking", "thoughts")
 """Parts that nobody else sees."""
 _TEXTS = ("text", "input_text", "output_text", "refusal")
 

@@ -21,6 +21,7 @@ from ....schemas.trajectory import ParticipantKind, Setting
 from ..base import ReadOptions, folder_of
 from .contents import arguments, plain
 from .marks import error as error_of
+from .marks import surroundings
 from .rules import Rules
 
 ENVIRONMENT = "environment"
@@ -211,7 +212,8 @@ class Talk:
     def _surroundings(self, said: Said, name: str) -> None:
         if said.text is None:
             return
-        if self.rules.mapping.role_table.get(said.role) != "environment":
+        known = self.rules.mapping.role_table.get(said.role)
+        if known != "environment" and not surroundings(said.text):
             # Under another role it is what came of a command, and answers a call that still waits for it.
             self.answered(Answer(said.text), said.time, name)
             return

@@ -11,7 +11,9 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
+from .contents import UNSAID
 from .guess_roles import role_of
+from .mapped_values import seconds_of, spoken
 
 ROLES = {
     **{name: name for name in ("system", "developer", "user", "assistant", "tool", "function")},
@@ -21,15 +23,26 @@ ROLES = {
     "bot": "assistant",
     "agent": "assistant",
 }
+LANGCHAIN = {
+    "human": "user",
+    "ai": "assistant",
+    "system": "system",
+    "tool": "tool",
+    "AIMessageChunk": "assistant",
+}
+"""What LangChain calls a message -> its role."""
 OF_KIND = {"agent": "assistant", "human": "user", "environment": "system"}
 SPEAKERS = ("role", "author", "sender", "source", "from")
 CONTENTS = ("content", "parts", "text", "message")
+LEFT = "current_node"
+"""Where an object with a tree of messages says at which of them it was left."""
 TIMES = ("timestamp", "created_at", "created", "create_time", "createdAt")
 CALLS = ("functionCall", "function_call", "toolInvocation", "toolUse", "toolCall", "tool_call")
 ANSWERS = ("functionResponse", "function_response", "toolResult", "tool_result")
+KEPT = ("function_call", "tool_call_id", "status", "is_error")
 NAMES, ARGUMENTS = (
-    ("name", "toolName", "tool_name", "function_name"),
-    ("args", "arguments", "input", "parameters"),
+    ("name", "toolName", "tool_name", "function_name", "toolId"),
+    ("args", "arguments", "input", "parameters", "invocationMessage"),
 )
 RESULTS = ("response", "result", "output", "content")
 IDS = ("id", "toolCallId", "toolUseId", "call_id", "tool_call_id", "source_call_id")
@@ -48,17 +61,35 @@ def messages(item: Any) -> list[Message] | None:
     role, name = _speaker(item)
     if role is None and isinstance(item.get("tool_calls"), list):
         return _step(item)
+    if is_exchange(item):
+        return _exchange(item)
     said = next((item[key] for key in CONTENTS if item.get(key) is not None), None)
     if role is None or (said is None and not ("tool_calls" in item or "function_call" in item)):
         return None
     if is_plain(item):
         return [item]
     head = {"role": role, "name": item.get("name") or name, "timestamp": first_said(item, TIMES)}
-    kept = {key: item[key] for key in ("function_call", "tool_call_id") if key in item}
+    kept = {key: item[key] for key in KEPT if key in item}
     if role in ("tool", "function"):
         return [{**head, **kept, "content": said}]
-    runs = list(_runs(itertools.chain(_blocks(said), _asked(item))))
+    # An object of the environment's, under a name of the log's own, is its state and nobody's word.
+    spoken_of = _blocks if name and role == OF_KIND["environment"] else parts
+    runs = list(_runs(itertools.chain(spoken_of(said), _asked(item))))
     return [{**head, **kept, "content": run} for run in runs] or [{**head, **kept, "content": ""}]
+
+
+def of_langchain(item: Message) -> Message:
+    """A message that says by its `type` whose it is, as LangChain's do, its fields maybe under `data`."""
+    role, data = LANGCHAIN.get(str(item.get("type"))), item.get("data")
+    if role is None or "role" in item:
+        return item
+    return {**(data if isinstance(data, dict) else item), "role": role, "type": "message"}
+
+
+def parts(content: Any) -> list[Message]:
+    """A content as texts, calls and answers; an object that is none of these and no reasoning as its JSON."""
+    made = list(_blocks(content))
+    return [{"type": "text", "text": spoken(content)}] if not made and _is_data(content) else made
 
 
 def is_plain(item: Message) -> bool:
@@ -72,8 +103,17 @@ def is_plain(item: Message) -> bool:
     return isinstance(item.get("role"), str) and "content" in item and usual and texts
 
 
-def thread(value: dict[str, Any]) -> list[Any]:
-    """The messages of an object that has them by name, of a tree the branch that was written last.
+def is_exchange(item: Message) -> bool:
+    """Whether it is a request with a text, and the parts of what came back, as editors keep it."""
+    asked, back = item.get("message"), item.get("response")
+    if not isinstance(asked, dict) or not isinstance(asked.get("text"), str) or not isinstance(back, list):
+        return False
+    return _speaker(item)[0] is None and all(isinstance(part, (str, dict)) for part in back)
+
+
+def thread(value: dict[str, Any], left: Any = None) -> list[Any]:
+    """The messages of an object that has them by name, of a tree one branch: that to the node at which it was
+    `left`, else the one that was written last.
 
     Empty where it is no such object: then most of its values are no messages.
     """
@@ -85,11 +125,27 @@ def thread(value: dict[str, Any]) -> list[Any]:
         return []
     if not all("parent" in one for one in nodes):
         return spoken
-    branch, key = list[Any](), next(reversed(value))
-    while key in value and len(branch) <= len(value):
+    branch = list[Any]()
+    key = left if isinstance(left, str) and left in value else _last_leaf(value)
+    while isinstance(key, str) and key in value and len(branch) <= len(value):
         branch.append(value[key])
         key = value[key]["parent"]
     return [one for one in reversed(branch) if messages(one)]
+
+
+def _last_leaf(nodes: dict[str, Any]) -> str:
+    """The node under which there is none that has the latest time, of several and without times the last."""
+    parents = {one["parent"] for one in nodes.values() if isinstance(one["parent"], str)}
+    leaves = [key for key in nodes if key not in parents] or [*nodes]
+    return max(reversed(leaves), key=lambda key: _seconds(nodes[key]))
+
+
+def _seconds(node: Message) -> float:
+    """When a node of a tree was written; before all others where it does not say."""
+    inside = node.get("message")
+    given = first_said({**(inside if isinstance(inside, dict) else {}), **node}, TIMES)
+    seconds = seconds_of(given)
+    return float("-inf") if seconds is None else seconds
 
 
 def _unwrapped(item: Any) -> Any:
@@ -97,10 +153,13 @@ def _unwrapped(item: Any) -> Any:
         named = item.get("id")
         kind = str(named[-1] if isinstance(named, list) and named else "").partition("Message")[0].lower()
         return {**built, "role": ROLES.get(str(built.get("type") or kind), "assistant")}
-    inside = item.get("message") if isinstance(item, dict) else None
-    if not isinstance(inside, dict) or _speaker(inside)[0] is None:
+    if not isinstance(item, dict):
         return item
-    return {**{key: item[key] for key in TIMES if key in item}, **inside}
+    inside = item.get("message")
+    if isinstance(inside, dict) and _speaker(inside)[0] is not None:
+        return {**{key: item[key] for key in TIMES if key in item}, **inside}
+    told = of_langchain(item) if _speaker(item)[0] is None else item
+    return told if "content" in told or "tool_calls" in told else item
 
 
 def _speaker(item: Message) -> tuple[str | None, str | None]:
@@ -122,6 +181,20 @@ def _step(item: Message) -> list[Message]:
     seen = first_said(item, SEEN)
     answer = [] if seen is None or not calls else [{"type": "tool_result", "content": seen}]
     return [{"role": "assistant", "content": [*text, *calls, *answer], "timestamp": first_said(item, TIMES)}]
+
+
+def _exchange(item: Message) -> list[Message]:
+    """What was asked, and the answer under the agent's name; pieces of a text that stand together are one."""
+    agent = item.get("agent")
+    name = agent.get("name") if isinstance(agent, dict) else agent
+    blocks = list[Message]()
+    for block in _blocks(item["response"]):
+        if blocks and block["type"] == blocks[-1]["type"] == "text":
+            blocks[-1] = {"type": "text", "text": blocks[-1]["text"] + block["text"]}
+        else:
+            blocks.append(block)
+    asked = {"role": "user", "content": parts(item["message"]), "timestamp": first_said(item, TIMES)}
+    return [asked, *({"role": "assistant", "name": name, "content": run} for run in _runs(iter(blocks)))]
 
 
 def _asked(item: Message) -> Iterator[Message]:
@@ -160,12 +233,24 @@ def _blocks(said: Any) -> Iterator[Message]:
             yield from _blocks(part)
     elif isinstance(said, dict):
         yield from _part(said)
+    elif said is not None:
+        yield {"type": "text", "text": spoken(said)}
+
+
+def _is_data(content: Any) -> bool:
+    """Whether it is an object with something in it, and neither a list of parts nor reasoning."""
+    if not isinstance(content, dict) or not content or isinstance(content.get("parts"), list):
+        return False
+    return content.get("type", content.get("content_type")) not in UNSAID
 
 
 def _part(part: Message) -> Iterator[Message]:
     text = part.get("text")
+    kind = part.get("kind")
     if part.get("type") in ("tool_use", "tool_result", "thinking", "reasoning"):
         yield part
+    elif kind in UNSAID:
+        yield {"type": "reasoning"}
     elif isinstance(text, dict) and isinstance(text.get("value"), str):
         yield {"type": "text", "text": text["value"]}
     elif isinstance(text, str):
@@ -176,6 +261,12 @@ def _part(part: Message) -> Iterator[Message]:
         yield from _called(call)
     elif answer := next((part[key] for key in ANSWERS if isinstance(part.get(key), dict)), None):
         yield _answer(answer)
+    elif isinstance(part.get("value"), str):
+        yield {"type": "text", "text": part["value"]}
+    elif isinstance(kind, str) and isinstance(inside := part.get(kind), dict) and "name" in inside:
+        yield {"type": "text", "text": str(inside["name"])}
+    elif "toolId" in part and first_said(part, IDS):
+        yield from _called(part)
     elif str(part.get("type")).startswith("tool-") and first_said(part, IDS):
         yield from _called({"name": str(part["type"])[len("tool-") :], **part})
     elif "arguments" in part or "input" in part:

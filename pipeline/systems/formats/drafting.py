@@ -374,6 +374,11 @@ def _roles(made: Guess) -> Iterator[str]:
         yield "\n# a call of a tool is the agent's who made it"
         yield from _each_role(made)
         return
+    if made.shape == "messages" and made.renamed:
+        yield "\n# names say otherwise than their roles"
+        for who, kind in made.renamed.items():
+            yield f'[[roles]]\nwhere = {{ name = {quoted(who)} }}\nkind = "{kind}"'
+        return
     told = [role for role in made.roles if made.shape != "messages" or not role.shipped]
     if not told or made.turns_about:
         return

@@ -86,7 +86,8 @@ def _lists(seen: Survey) -> list[tuple[float, str]]:
         if length >= 1.5 and guess_spans.fields_of(seen, inside):
             scored.append((8.0 + min(length, 20) / 20, path))
             continue
-        if length >= 1.5 and in_dialect(seen, path):
+        told = in_dialect(seen, path)
+        if told and max(length, told.total() / len(seen.records)) >= 1.5:
             scored.append((9.0 + min(length, 20) / 20, path))
             continue
         parts = f"{inside}role" in seen.paths and f"{inside}content[].text" in seen.paths

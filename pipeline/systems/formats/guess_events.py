@@ -38,7 +38,7 @@ from .guess_names import (
     time_formats,
 )
 from .guess_records import events_of, items_in, repeats, value_at
-from .guess_roles import Role, is_call, role_of, roles_of
+from .guess_roles import Role, is_call, otherwise, role_of, roles_of
 from .paths import getter
 from .survey import PathSeen, Survey
 
@@ -248,7 +248,12 @@ def _beside(made: Guess, seen: Survey, action: PathSeen) -> None:
 def _named_roles(made: Guess, seen: Survey, inside: str, role: PathSeen) -> None:
     """Who speaks: by their role or, where it tells more, by their name."""
     candidates = named(seen.paths, NAMES["actor"], inside)
-    candidates = [one for one in candidates if one is not role and is_speaker(one)]
+    candidates = [one for one in candidates if one is not role]
+    candidates = [
+        one
+        for one in candidates
+        if is_speaker(one) or otherwise(named_with(seen, inside, one.path, role.path))
+    ]
     candidates = [one for one in candidates if parent_of(one) not in TOOLS]
     candidates = [one for one in candidates if not _is_with(seen, inside, one.path, role.path)]
     name = first_one([one for one in candidates if inside or not is_spoken_with(one, role.path, seen)])
@@ -257,10 +262,17 @@ def _named_roles(made: Guess, seen: Survey, inside: str, role: PathSeen) -> None
     if name is not None:
         names, roles = names_and_roles(seen, inside, name.path, role.path)
         beside = _beside_names(seen, inside, name.path, role.path)
-        if len(names) > len(roles) and not all(_agrees(role_of(who), beside.get(who)) for who in names):
+        wrong = otherwise(named_with(seen, inside, name.path, role.path))
+        beside = {who: kind for who, kind in beside.items() if who not in wrong}
+        if wrong or (
+            len(names) > len(roles) and not all(_agrees(role_of(who), beside.get(who)) for who in names)
+        ):
             made.event["role"] = [name.path, role.path]
             values = names + _unnamed(seen, inside, name.path, role.path)
             kinds = beside
+            made.renamed = {
+                who: role_of(who).kind for who in names if who not in kinds and role_of(who).known
+            }
         elif len(names) > 1:  # who they are, their roles tell: of names that come later, too
             made.event["actor"] = [name.path, role.path]
             made.told = {who: beside[who] for who in names} if len(names) > len(roles) else {}
@@ -283,8 +295,11 @@ def _named_roles(made: Guess, seen: Survey, inside: str, role: PathSeen) -> None
 def is_spoken_with(one: PathSeen, role: str, seen: Survey) -> bool:
     """Whether a column of a table is of people, and beside most of them stand several speakers: with them,
     and not only by them, is spoken."""
-    if one not in named(seen.paths, SUBJECTS, depth=0):
-        return False
+    return one in named(seen.paths, SUBJECTS, depth=0) and stands_with_several(one, role, seen)
+
+
+def stands_with_several(one: PathSeen, role: str, seen: Survey) -> bool:
+    """Whether several speakers stand beside most values of a column of a table."""
     beside: dict[str, set[str]] = {}
     for record in seen.records:
         if (who := value_at(record, one.path)) and (speaker := value_at(record, role)):
@@ -345,7 +360,7 @@ def _beside_names(seen: Survey, inside: str, name: str, role: str) -> dict[str, 
     """
     roles: dict[str, set[str]] = {}
     users: dict[object, set[str]] = {}
-    for session, who, what in _named_with(seen, inside, name, role):
+    for session, who, what in named_with(seen, inside, name, role):
         roles.setdefault(who, set()).add(what)
         if what == "user":
             users.setdefault(session, set()).add(who)
@@ -364,7 +379,7 @@ def _is_with(seen: Survey, inside: str, name: str, role: str) -> bool:
     """Whether a name is of who is spoken with: one a session, beside humans and agents alike."""
     names: dict[object, set[str]] = {}
     kinds: dict[object, set[str]] = {}
-    for session, who, what in _named_with(seen, inside, name, role):
+    for session, who, what in named_with(seen, inside, name, role):
         names.setdefault(session, set()).add(who)
         kinds.setdefault(session, set()).add(role_of(what).kind)
     both = sum({"human", "agent"} <= own for own in kinds.values())
@@ -372,7 +387,7 @@ def _is_with(seen: Survey, inside: str, name: str, role: str) -> bool:
     return both > MOST * len(kinds) and alone > ALONE * len(names)
 
 
-def _named_with(seen: Survey, inside: str, name: str, role: str) -> Iterator[tuple[object, str, str]]:
+def named_with(seen: Survey, inside: str, name: str, role: str) -> Iterator[tuple[object, str, str]]:
     """Of each event with a name its session, the name and the role."""
     at_name, at_role = (getter(path.removeprefix(inside)) for path in (name, role))
     ids = [] if inside else named(seen.paths, (*SESSION, *SUBJECTS), depth=0)

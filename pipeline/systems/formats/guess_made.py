@@ -59,6 +59,8 @@ class Guess:
     """Whether that is a flag, true of bots."""
     told: dict[str, ParticipantKind] = field(default_factory=dict)
     """Names of which only roles say who they are."""
+    renamed: dict[str, ParticipantKind] = field(default_factory=dict)
+    """Names that say who they are, where roles say otherwise or the same of several."""
     statuses: dict[str, str] = field(default_factory=dict)
     """How what was done ended, in the log's words -> what that means."""
     failing: bool = False

@@ -21,6 +21,7 @@ _WORDS: tuple[tuple[ParticipantKind, tuple[str, ...]], ...] = (
     ("human", ("user", "human", "prompter", "interviewer", "interviewee", "respondent", "subject")),
     ("human", ("moderator", "customer", "client", "patient", "student", "learner", "seeker", "caller")),
     ("human", ("person", "participant", "worker", "crowdworker", "annotator", "you", "visitor", "guest")),
+    ("human", ("admin",)),
     ("human", ("turker", "turkers", "mturk")),
     ("human", ("nutzer", "nutzerin", "benutzer", "benutzerin", "teilnehmer", "teilnehmerin", "mensch")),
     ("human", ("utilisateur", "utilisatrice", "usuario", "usuaria", "usuário", "utente", "gebruiker")),
@@ -117,3 +118,34 @@ def roles_of(names: Iterable[tuple[str, int]]) -> list[Role]:
         # Of a dialogue of two, where the system is who answers.
         roles = [Role(r.name, "agent", True, r.count) if r.name.lower() == "system" else r for r in roles]
     return sorted(roles, key=lambda role: (_ORDER.index(role.kind), role.name))
+
+
+def otherwise(said: Iterable[tuple[object, str, str]]) -> dict[str, ParticipantKind]:
+    """Names that say of whose they are otherwise than their roles in a chat do, with what they say.
+
+    Of each message its session, its name ("" for none) and its role. Where `user` stands beside several
+    names, frameworks call agents so; people are under the role of agents only where agents are under theirs,
+    for a `tutor` may be a model.
+    """
+    roles: dict[str, set[ParticipantKind | None]] = {}
+    users: dict[object, set[str]] = {}
+    for session, who, what in said:
+        kind = ROLES.get(what.lower())
+        roles.setdefault(who, set()).add(kind)
+        if kind == "human":
+            users.setdefault(session, set()).add(who)
+    known = {who: role_of(who).kind for who in roles if who and role_of(who).known}
+    bots = {who for who, kind in known.items() if (kind, roles[who]) == ("agent", {"human"})}
+    people = {who for who, kind in known.items() if (kind, roles[who]) == ("human", {"agent"})}
+    if not bots or not (people or any(len(names) > 1 for names in users.values())):
+        return {}
+    return {who: kind for who, kind in known.items() if who in bots | people}
+
+
+def several_users(said: Iterable[tuple[object, str, str]]) -> list[str]:
+    """The names of people in a chat of whom there are several in one session, by their role."""
+    users: dict[object, list[str]] = {}
+    for session, who, what in said:
+        if who and ROLES.get(what.lower()) == "human" and who not in users.setdefault(session, []):
+            users[session].append(who)
+    return list(dict.fromkeys(who for names in users.values() if len(names) > 1 for who in names))

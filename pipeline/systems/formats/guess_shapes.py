@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 from . import dialects, guess_acts, guess_calls, guess_spans
-from .guess_events import is_spoken_with, names_and_roles, of_events
+from .guess_events import is_spoken_with, named_with, names_and_roles, of_events, stands_with_several
 from .guess_made import Guess
 from .guess_names import (
     CHAT,
@@ -25,7 +26,7 @@ from .guess_names import (
     named,
 )
 from .guess_records import events_of, items_in, repeats, value_at
-from .guess_roles import Role, role_of, roles_of
+from .guess_roles import Role, otherwise, role_of, roles_of, several_users
 from .guess_text import FENCED, PATTERNS, SPEAKERS, fenced, pattern_of, speakers, timed
 from .paths import expression, getter, several
 from .survey import PathSeen, Survey
@@ -68,7 +69,8 @@ def of_list(made: Guess, seen: Survey, path: str) -> None:
         chat
         and roles
         and known > 0.95 * sum(roles.values.values())
-        and not _telling_names(seen, inside)
+        and not _telling_names(seen, inside, roles)
+        and not _turned_round(seen, inside, roles)
         and not _calls_aside(seen, inside)
     ):
         made.shape = "messages"
@@ -78,6 +80,9 @@ def of_list(made: Guess, seen: Survey, path: str) -> None:
         of_events(made, seen, inside)
         guess_acts.ended(made, seen, inside)
     if made.shape == "messages":
+        made.renamed = otherwise(_said_by(seen, path))
+        users = several_users(_said_by(seen, path))
+        made.told = {who: "human" for who in users if who not in made.renamed}
         guess_calls.of_messages(made, seen)
         if made.reply and roles is not None:
             made.roles = roles_of([*roles.values.items(), ("assistant", 0)])
@@ -113,7 +118,8 @@ def in_dialect(seen: Survey, path: str) -> Counter[str]:
     told = [dialects.messages(item) for item in items]
     other = sum(not dialects.is_plain(item) for item in items)
     spoken = [one for many in told for one in many or []]
-    if not items or not all(told) or not other or _as_texts(seen, path):
+    alone = len(spoken) <= len(items)
+    if not items or not all(told) or not other or (alone and _as_texts(seen, path)):
         return Counter()
     return Counter(one["role"] for one in spoken)
 
@@ -125,12 +131,24 @@ def _as_texts(seen: Survey, path: str) -> bool:
     return any(one.count >= items_in(seen, path) for one in texts) and f"{inside}tool_calls" not in seen.paths
 
 
-def _telling_names(seen: Survey, inside: str) -> bool:
+def _telling_names(seen: Survey, inside: str, role: PathSeen) -> bool:
     """Whether messages have names that tell more than their roles, which are then a framework's matter."""
-    names, roles = names_and_roles(seen, inside, f"{inside}name", f"{inside}role")
-    return (
-        len(names) > len(roles) and "tool" not in roles and sum(names.values()) > 0.6 * _count(seen, inside)
-    )
+    names, roles = names_and_roles(seen, inside, f"{inside}name", role.path)
+    return len(names) > len(roles) and "tool" not in roles and sum(names.values()) > 0.6 * role.count
+
+
+def _turned_round(seen: Survey, inside: str, role: PathSeen) -> bool:
+    """Whether names say otherwise than roles of whom they are, where nothing but texts would be lost."""
+    named = otherwise(named_with(seen, inside, f"{inside}name", role.path))
+    return bool(named) and "tool" not in role.values and f"{inside}tool_calls" not in seen.paths
+
+
+def _said_by(seen: Survey, path: str) -> Iterator[tuple[int, str, str]]:
+    """Of each message of a list its record, its name ("" for none) and its role."""
+    for number, record in enumerate(seen.records):
+        for item in events_of(replace(seen, records=[record]), path, f"{path}[]."):
+            for one in dialects.messages(item) or [item]:
+                yield number, str(one.get("name") or ""), str(one.get("role"))
 
 
 def _calls_aside(seen: Survey, inside: str) -> bool:
@@ -143,11 +161,6 @@ def _calls_aside(seen: Survey, inside: str) -> bool:
         role_of(str(event.get("role"))).kind == "agent" and any(at(event) for at in done)
         for event in (events_of(seen, inside.removesuffix("[]."), inside) if done else ())
     )
-
-
-def _count(seen: Survey, inside: str) -> int:
-    one = seen.paths.get(f"{inside}role")
-    return one.count if one else 0
 
 
 def of_text(made: Guess, seen: Survey) -> bool:
@@ -253,6 +266,8 @@ def of_table(made: Guess, seen: Survey) -> bool:
     role = made.event.get("role")
     used = {one for path in made.event.values() for one in several(path)}
     sessions = [one for one in named(seen.paths, SESSION) if one.path not in used and repeats(one, seen)]
+    if isinstance(role, str):  # else who speaks is called so
+        sessions = [one for one in sessions if one.key != "name" or stands_with_several(one, role, seen)]
     if not sessions and isinstance(role, str):
         whose = [one for one in named(seen.paths, SUBJECTS, depth=0) if one.path not in used]
         sessions = [one for one in whose if repeats(one, seen) and is_spoken_with(one, role, seen)]

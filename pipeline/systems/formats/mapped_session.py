@@ -229,7 +229,7 @@ class MappedSession:
         how = self.sessions
         if how.mapping.constants.results != "next" or kind not in (None, "note"):
             return False
-        if not (self.events and text):
+        if not (self.events and text) or marks.surroundings(text):
             return False
         last = Row(*self.events[-1])
         if last.kind != "action" or last.states or last.status:

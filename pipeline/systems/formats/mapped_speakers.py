@@ -34,7 +34,7 @@ class Speakers:
         lasting = type(actor) is str and type(role) is str and actor != ""
         if lasting and logged in self.plain:
             kind = self.plain[logged]
-            if kind != "human" or not (type(text) is str and marks.observed(text)):
+            if kind != "human" or not (type(text) is str and marks.scaffolded(text)):
                 return actor, kind
         constant = how.mapping.constants.role
         if isinstance(constant, list):
@@ -48,7 +48,7 @@ class Speakers:
         if not is_name(actor):
             raise ValueError(f"actor: expected a name, got {named(actor)}")
         name, kind = how.stripped(str(actor)), self._kind(role)
-        if kind == "human" and type(text) is str and marks.observed(text):
+        if kind == "human" and type(text) is str and marks.scaffolded(text):
             return self.known(name, "environment"), "environment"
         if how.mapping.role_rules:
             return self.known(name, kind), kind

@@ -47,6 +47,7 @@ _OBSERVED = re.compile(
     r"|\[\w+(?: for '[^\n]*')?\] Result:"  # Cline, Roo Code
     r"|(?:New|Current) [Tt]erminal (?:[Oo]utput|[Ss]creen|[Ss]tate):)"  # Terminus
 )
+_SURROUNDINGS = re.compile(r"\s*<(environment_context|environment_details)>.*</\1>\s*", re.DOTALL)
 
 
 def status(content: JsonValue) -> Status | None:
@@ -77,6 +78,16 @@ def alike(content: JsonValue) -> bool:
 def observed(text: str) -> bool:
     """Whether a turn under the role of a user is what a scaffold puts there: the output of a command."""
     return _OBSERVED.match(text) is not None
+
+
+def surroundings(text: str) -> bool:
+    """Whether a turn under the role of a user is nothing but what a scaffold says of where it runs."""
+    return _SURROUNDINGS.fullmatch(text) is not None
+
+
+def scaffolded(text: str) -> bool:
+    """Whether a scaffold, and no person, put a turn under the role of a user."""
+    return observed(text) or surroundings(text)
 
 
 def _parsed(content: JsonValue) -> JsonValue:

@@ -88,6 +88,13 @@ def getter(path: str | None) -> Getter:
     return get
 
 
+def value_beside(value: Any, path: str, key: str) -> Any:
+    """What stands under a key in the object that has what is at a path."""
+    above = re.match(r"(?s)(?:(.*)(?<!\\)\.)?", path)
+    holder = getter(above[1])(value) if above and above[1] else value
+    return holder.get(key) if isinstance(holder, dict) else None
+
+
 def values_at(path: str | None) -> Column:
     """`getter` for many objects at once, which takes half as long for each."""
     if path is None:

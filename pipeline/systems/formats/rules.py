@@ -30,7 +30,7 @@ class Rules:
         if role not in known:
             raise ValueError(f"unknown role {role[:80]!r}, expected one of {', '.join(known)}")
         said = message.get("content")
-        if known[role] == "human" and isinstance(said, str) and marks.observed(said):
+        if known[role] == "human" and isinstance(said, str) and marks.scaffolded(said):
             return "environment", None
         return known[role], None
 

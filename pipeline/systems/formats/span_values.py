@@ -6,7 +6,6 @@ from typing import Any
 
 from ....schemas import canonical_json
 from . import dialects, turns
-from .chat import LANGCHAIN
 
 DEPTH = 6
 TEXTS = (
@@ -57,13 +56,6 @@ def _messages(value: Any, depth: int) -> list[Message]:
 
 def _message(value: Any) -> list[Message] | None:
     """One message as those of a chat API; None for what is none."""
-    if (
-        isinstance(value, dict)
-        and value.get("type") in LANGCHAIN
-        and "role" not in value
-        and "kwargs" not in value
-    ):
-        return [value] if "content" in value or "data" in value else None
     return dialects.messages(value) if isinstance(value, dict) else None
 
 

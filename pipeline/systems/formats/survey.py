@@ -237,6 +237,8 @@ def _container(path: Path) -> str | None:
         if not isinstance(items, list) or len(items) < CONTAINER:
             continue
         objects = [one for one in items if isinstance(one, dict)]
+        if all(map(dialects.is_exchange, objects)):
+            continue
         nested = sum(any(_is_list_of_turns(inner) for inner in _inside(one)) for one in objects)
         if len(objects) == len(items) and nested > len(items) / 2:
             best = max(best or (0, ""), (len(items), escaped(key)))

@@ -11,7 +11,7 @@ from typing import Any, TypeGuard
 from ..base import without_halves
 from . import dialects
 from .mapping import Turns
-from .paths import expression, getter, several, unpacked
+from .paths import expression, getter, several, unpacked, value_beside
 
 TWICE = 2
 """Turns that a pattern must find before it is taken for the one that fits."""
@@ -38,6 +38,8 @@ def events_in(record: dict[str, Any], at: str, turns: Turns | None) -> Any:
             return list(marked(value, turns))
         if isinstance(value, str):
             return list(cut(value, turns))
+    if isinstance(value, dict):
+        return listed(value, value_beside(record, at, dialects.LEFT))
     return listed(value)
 
 
@@ -54,7 +56,8 @@ def marked(texts: list[str], turns: Turns) -> Iterator[dict[str, Any]]:
         match = next((match for one in patterns if (match := one.match(text))), None)
         if match is not None:
             groups = _groups(match, turns)
-        yield {**groups, "text": (text if match is None else text[match.end() :]).strip()}
+        said = text.strip() if match is None else _untagged(match[0], text[match.end() :].strip())
+        yield {**groups, "text": said}
 
 
 def oldest_first(many: list[Any], seconds: Callable[[dict[str, Any]], float | None]) -> list[Any]:
@@ -76,12 +79,12 @@ def oldest_first(many: list[Any], seconds: Callable[[dict[str, Any]], float | No
     return many[::-1] if falling and len(set(times)) >= THREE else many
 
 
-def listed(value: Any) -> Any:
+def listed(value: Any, left: Any = None) -> Any:
     """A list's items as objects: texts and pairs under names of their own, an object of equally long lists
-    item by item."""
+    item by item, of a tree the branch to the node at which it was `left`."""
     if isinstance(value, dict) and (columns := columns_of(value)):
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    if isinstance(value, dict) and (thread := dialects.thread(value) or branch(value)):
+    if isinstance(value, dict) and (thread := dialects.thread(value, left) or branch(value)):
         return thread
     if isinstance(value, list):
         value = _flat(_longest(value))
@@ -191,8 +194,14 @@ def cut(text: str, turns: Turns) -> Iterator[dict[str, Any]]:
         return
     ends = [match.start() for match in matches[1:]] + [len(text)]
     for match, end in zip(matches, ends, strict=True):
-        said = text[match.end() : end].strip()
+        said = _untagged(match[0], text[match.end() : end].strip())
         yield {**_groups(match, turns), "text": match["text"] if "text" in pattern.groupindex else said}
+
+
+def _untagged(begun: str, said: str) -> str:
+    """What was said without the end of a tag with which its mark ends, as captions have: `<v Ada>…</v>`."""
+    tag = re.search(r"<(\w+)\b[^<>]*>\s*\Z", begun)
+    return said.removesuffix(f"</{tag[1]}>").rstrip() if tag else said
 
 
 def _patterns(turns: Turns) -> list[re.Pattern[str]]:

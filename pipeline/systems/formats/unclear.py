@@ -87,14 +87,14 @@ def _who(made: Guess) -> Iterator[str]:
     elif made.constant_role:
         yield f"no field says who acts: all is put down to {made.constant_role} ([constants] role)"
     if made.told:
-        groups = (
-            (kind, [who for who, own in made.told.items() if own == kind])
-            for kind in get_args(ParticipantKind)
-        )
-        some = "; ".join(f"{', '.join(many[:NAMED])} ({kind})" for kind, many in groups if many)
         yield (
-            f"only roles say who these are: {some}; where agents are called user, or people agent, change "
-            "[roles]"
+            f"only roles say who these are: {_by_kind(made.told)}; where agents are called user, or people "
+            "agent, change [roles]"
+        )
+    if made.renamed:
+        yield (
+            f"roles say otherwise of these, or the same of several, so their names say who they are: "
+            f"{_by_kind(made.renamed)}; change [roles]"
         )
     if made.failing:
         yield "what has an error is taken to have failed, all else to have succeeded ([[results]])"
@@ -107,6 +107,12 @@ def _who(made: Guess) -> Iterator[str]:
         names = ", ".join(f"{role.name} ({role.kind})" for role in unknown[:NAMED])
         more = f" and {len(unknown) - NAMED} more" if len(unknown) > NAMED else ""
         yield f"nothing says what these are, so it is a guess: {names}{more}; change them in [roles]"
+
+
+def _by_kind(told: dict[str, ParticipantKind]) -> str:
+    """Some names of each kind."""
+    groups = ((kind, [who for who, own in told.items() if own == kind]) for kind in get_args(ParticipantKind))
+    return "; ".join(f"{', '.join(many[:NAMED])} ({kind})" for kind, many in groups if many)
 
 
 def _unheard(seen: Survey, made: Guess) -> Iterator[str]:

@@ -116,6 +116,28 @@ def test_a_message_keeps_its_place_whatever_its_timestamp_is(
     assert [event.time for event in found.events] == [time, None, None]
 
 
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [(404, "404"), (0, "0"), (2.5, "2.5"), (False, "false"), ({"answer": 5}, '{"answer":5}')],
+)
+@pytest.mark.parametrize(
+    ("system", "options"), [("chat", {}), ("mapped", {"map": '[messages]\nat = "messages"'})]
+)
+def test_a_content_that_is_a_number_or_an_object_is_said_as_its_json(
+    tmp_path: Path, system: str, options: dict[str, str], content: object, text: str
+) -> None:
+    messages = [{"role": "user", "content": "How many?"}, {"role": "assistant", "content": content}]
+    found = one(system, written(tmp_path / "a.jsonl", {"messages": messages}), **options)
+    assert brief(found.events) == [("user", "message", "How many?"), ("assistant", "message", text)]
+
+
+def test_reasoning_that_is_all_of_a_content_is_nothing_said(tmp_path: Path) -> None:
+    thoughts = {"content_type": "thoughts", "thoughts": [{"summary": "Look it up."}]}
+    messages = [{"role": "user", "content": "How many?"}, {"role": "assistant", "content": thoughts}]
+    found = one("chat", written(tmp_path / "a.jsonl", {"messages": messages}))
+    assert brief(found.events) == [("user", "message", "How many?")]
+
+
 def test_a_call_without_a_name_costs_itself_and_no_other_of_its_message(tmp_path: Path) -> None:
     nameless = {"id": "c0", "type": "function", "function": {"arguments": "{}"}}
     asked = {"role": "assistant", "content": "I look.", "tool_calls": [nameless, CALL]}

@@ -774,3 +774,63 @@ def test_tokens_are_no_words_of_a_run(tmp_path: Path) -> None:
     made = draft(as_lines(tmp_path / "counted" / "runs.jsonl", counted)).made.spans
     assert (made["output"], made["output_tokens"]) == ("outputs", "completion_tokens")
     assert (made["input"], made["input_tokens"]) == ("inputs", "prompt_tokens")
+
+
+def doubts_of(path: Path) -> str:
+    made = draft(path)
+    return " ".join(unclear(made.seen, made.made))
+
+
+def test_names_that_say_otherwise_than_roles_say_who_people_and_agents_are(tmp_path: Path) -> None:
+    """As AutoGen keeps a chat of two: whoever began it is the assistant."""
+    told = [
+        ("assistant", "User_proxy", said(0)),
+        ("user", "Coder", "```python\nprint(1)\n```"),
+        ("assistant", "User_proxy", "exitcode: 1 (execution failed)\nCode output: NameError"),
+        ("user", "Coder", "```python\nprint(2)\n```"),
+        ("assistant", "User_proxy", "exitcode: 0 (execution succeeded)\nCode output: 2"),
+    ]
+    history = [{"role": role, "name": name, "content": text} for role, name, text in told]
+    path = as_json(tmp_path / "chats.json", [{"chat_id": n, "chat_history": history} for n in range(2)])
+    first = drafted(path)[0]
+    kinds = {person.name: person.kind for person in first.participants}
+    assert (kinds["User_proxy"], kinds["Coder"]) == ("human", "agent")
+    assert brief(first.events) == [
+        ("User_proxy", "message", said(0)),
+        ("Coder", "action", "python"),
+        ("Coder", "action", "python"),
+    ]
+    assert [event.status for event in first.events] == [None, "failed", "succeeded"]
+    assert "their names say who they are: User_proxy (human); Coder (agent)" in doubts_of(path)
+
+
+def test_of_one_list_in_which_all_are_users_speakers_are_no_sessions(tmp_path: Path) -> None:
+    for names in (
+        "Admin Engineer Critic Planner Engineer Critic Planner",
+        "Admin Coder Critic Ada Coder Ada",
+    ):
+        messages = [
+            {"content": said(n), "role": "user", "name": name} for n, name in enumerate(names.split())
+        ]
+        path = as_json(tmp_path / "group.json", messages)
+        (found,) = drafted(path)
+        kinds = {person.name: person.kind for person in found.participants}
+        assert (kinds["Admin"], kinds["Critic"], len(kinds)) == ("human", "agent", 4)
+        assert "Admin (human)" in doubts_of(path)
+
+
+def test_agents_that_messages_with_calls_have_as_users_are_agents_by_name(tmp_path: Path) -> None:
+    call = {"name": "search", "args": {"q": "Ulm"}, "id": "c1"}
+    messages = [
+        {"type": "human", "content": said(0)},
+        {"type": "ai", "content": "", "tool_calls": [call]},
+        {"type": "tool", "content": "Ulm is a town.", "tool_call_id": "c1"},
+        {"type": "human", "name": "Researcher", "content": said(1)},
+        {"type": "human", "name": "Ada", "content": said(2)},
+    ]
+    path = as_lines(tmp_path / "state.jsonl", [{"id": f"t{n}", "messages": messages} for n in range(2)])
+    first = drafted(path)[0]
+    kinds = {person.name: person.kind for person in first.participants}
+    assert kinds == {"user": "human", "assistant": "agent", "Researcher": "agent", "Ada": "human"}
+    assert "their names say who they are: Researcher (agent)" in doubts_of(path)
+    assert "only roles say who these are: Ada (human)" in doubts_of(path)

@@ -478,3 +478,107 @@ def test_a_tree_of_answers_is_read_from_its_root_along_the_way_to_which_most_was
         tree["prompt"] = turn("prompter", said(0), long)
     made = draft(as_json(tmp_path / "alone" / "trees.json", trees))
     assert not [line for line in unclear(made.seen, made.made) if "rival answers" in line]
+
+
+@pytest.mark.parametrize("order", ["written", "backwards", "given_up_last"])
+@pytest.mark.parametrize("left", ["c", None])
+def test_of_a_tree_the_branch_is_read_at_which_it_was_left_whatever_the_order_of_its_keys(
+    tmp_path: Path, order: str, left: str | None
+) -> None:
+    told = [("a", "r", "user", "Hi"), ("old", "a", "assistant", "What?"), ("b", "a", "assistant", "Hello.")]
+    told.append(("c", "b", "user", "Bye"))
+    nodes: dict[str, object] = {"r": {"message": None, "parent": None}}
+    for n, (name, parent, role, text) in enumerate(told):
+        message = {"author": {"role": role}, "create_time": 1.7e9 + n, "content": {"parts": [text]}}
+        nodes[name] = {"message": message, "parent": parent}
+    orders = {
+        "written": [*nodes],
+        "backwards": [*reversed(nodes)],
+        "given_up_last": ["r", "a", "b", "c", "old"],
+    }
+    tree = {name: nodes[name] for name in orders[order]}
+    chats = [{"id": f"c{n}", "chat": {"tree": tree, "current_node": left}} for n in range(2)]
+    first = drafted(as_json(tmp_path / "chats.json", chats))[0]
+    assert [e.text for e in first.events] == ["Hi", "Hello.", "Bye"]
+
+
+def test_a_tree_that_was_left_at_an_earlier_branch_is_read_to_there(tmp_path: Path) -> None:
+    def node(parent: str | None, role: str, text: str, at: int) -> dict[str, object]:
+        message = {"author": {"role": role}, "create_time": 1.7e9 + at, "content": {"parts": [text]}}
+        return {"message": message, "parent": parent}
+
+    tree = {"a": node(None, "user", "Hi", 0), "b": node("a", "assistant", "Hello.", 1)}
+    chats = [
+        {"id": f"c{n}", "tree": {**tree, "new": node("a", "assistant", "What?", 2)}, "current_node": "b"}
+        for n in range(2)
+    ]
+    first = drafted(as_json(tmp_path / "chats.json", chats))[0]
+    assert [e.text for e in first.events] == ["Hi", "Hello."]
+
+
+def test_named_agents_of_langchain_make_calls_that_fail(tmp_path: Path) -> None:
+    call = {"name": "search", "args": {"q": "Ulm"}, "id": "c1", "type": "tool_call"}
+    block = {"type": "tool_use", "id": "c1", "name": "search", "input": {"q": "Ulm"}}
+    for content in ("", [{"type": "text", "text": said(1)}, block]):
+        messages = [
+            {"type": "human", "content": said(0), "name": None},
+            {"type": "ai", "content": content, "name": "planner", "tool_calls": [call]},
+            {"type": "tool", "content": "rate limited", "name": "search", "tool_call_id": "c1"}
+            | {"status": "error"},
+            {"type": "ai", "content": said(2), "name": "critic", "tool_calls": []},
+        ]
+        path = as_json(tmp_path / "state.json", {"values": {"messages": messages}})
+        (found,) = drafted(path)
+        people = [("user", "human"), ("planner", "agent"), ("critic", "agent")]
+        assert [(p.name, p.kind) for p in found.participants] == people
+        (action,) = [event for event in found.events if event.action]
+        assert (action.actor, action.action) == ("planner", Action(name="search", arguments={"q": "Ulm"}))
+        assert (action.status, action.error) == ("failed", "rate limited")
+        assert [e.text for e in found.events if e.text] == [said(0), *[said(1)][: bool(content)], said(2)]
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_request_with_the_parts_of_its_answer_is_a_turn_of_each(tmp_path: Path, count: int) -> None:
+    """As an editor exports a chat: what came back are pieces of a text, names of files, and calls."""
+    called = {"kind": "toolInvocationSerialized", "toolId": "read_file", "toolCallId": "t1"}
+    back = [
+        {"kind": "thinking", "value": "Which list?"},
+        {"value": "Look into ", "supportThemeIcons": False},
+        {"kind": "inlineReference", "inlineReference": {"name": "a.py"}},
+        {"value": "."},
+        {**called, "invocationMessage": {"value": "Reading a.py"}},
+        {"kind": "functionCall", "functionCall": {"name": "write_file", "args": {}}},
+        {"value": "Done."},
+    ]
+    requests = [
+        {
+            "requestId": f"r{n}",
+            "message": {"text": said(n), "parts": [{"kind": "text", "text": said(n)}]},
+            "response": back,
+            "agent": {"id": "editor.default", "name": "Helper"},
+            "timestamp": 1716200000000 + n,
+        }
+        for n in range(count)
+    ]
+    path = as_json(tmp_path / "chat.json", {"requesterUsername": "ada", "requests": requests})
+    (found,) = drafted(path)
+    assert [(p.name, p.kind) for p in found.participants] == [("user", "human"), ("Helper", "agent")]
+    assert brief(found.events[:4]) == [
+        ("user", "message", said(0)),
+        ("Helper", "message", "Look into a.py."),
+        ("Helper", "action", "read_file"),
+        ("Helper", "action", "write_file"),
+    ]
+    assert (found.events[4].text, len(found.events)) == ("Done.", 5 * count)
+
+
+def test_the_end_of_a_caption_s_tag_is_nothing_that_was_said(tmp_path: Path) -> None:
+    cues = [
+        f"{n + 1}\n00:00:0{n}.000 --> 00:00:0{n}.900\n<v {('Ada', 'Bot')[n % 2]}>Say <b>{n}</b></v>"
+        for n in range(4)
+    ]
+    path = tmp_path / "call.vtt"
+    path.write_text("WEBVTT\n\n" + "\n\n".join(cues) + "\n", encoding="utf-8")
+    (found,) = drafted(path)
+    said_ = [event.text for event in found.events if event.kind == "message"]
+    assert said_ == [f"Say <b>{n}</b>" for n in range(4)]

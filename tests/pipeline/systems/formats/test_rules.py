@@ -222,3 +222,43 @@ def test_ingest_says_whom_it_met_as_what_and_what_reads_like_an_error(tmp_path: 
         "participants: human user (1 event); environment environment (1 event); agent assistant (1 event)"
     )
     assert "1 of 1 results say neither success nor failure (1 of them read like errors)" in unknown
+
+
+@pytest.mark.parametrize(
+    ("speakers", "told"),
+    [
+        ([("assistant", "User_proxy"), ("user", "Coder")], ["User_proxy (agent), Coder (human)", None]),
+        ([("user", "Ada"), ("user", "Critic")], ["Critic (human)", "Ada, Critic"]),
+        ([("user", "Ada"), ("user", "Bo")], [None, "Ada, Bo"]),
+        ([("user", "Ada"), ("assistant", "Tutor")], [None, None]),
+        ([("user", "Claude"), ("assistant", "Bot")], [None, None]),
+    ],
+)
+def test_ingest_says_where_names_of_a_chat_say_otherwise_than_its_roles(
+    tmp_path: Path, speakers: list[tuple[str, str]], told: list[str | None]
+) -> None:
+    messages = [{"role": role, "name": name, "content": f"I am {name}."} for role, name in speakers]
+    path = written(tmp_path / "a.jsonl", {"id": "s", "messages": messages})
+    result = ingesting.ingest(Store(Workspace(tmp_path / "w")), [path], ReadOptions())
+    beginnings = ("names say otherwise than roles who these are: ", "the role of a user covers several names")
+    for begin, names in zip(beginnings, told, strict=True):
+        notes = [note for note in result.remarks.notes() if note.startswith(begin)]
+        assert len(notes) == (names is not None) and all(str(names) in note for note in notes)
+
+
+def test_what_a_scaffold_says_of_where_it_runs_is_neither_a_humans_nor_a_result(tmp_path: Path) -> None:
+    where = "<environment_context>\n  <cwd>/p</cwd>\n</environment_context>"
+    quoted = f"What is {where}?"
+    users: list[dict[str, object]] = [
+        {"role": "user", "content": text} for text in (where, "Go.", where, quoted)
+    ]
+    messages = [*users[:2], asked("a", "")[0], *users[2:]]
+    found = one("chat", written(tmp_path / "a.jsonl", {"messages": messages}))
+    assert brief(found.events) == [
+        ("environment", "start", where),
+        ("user", "message", "Go."),
+        ("assistant", "action", "look"),
+        ("environment", "note", where),
+        ("user", "message", quoted),
+    ]
+    assert found.events[2].status is None and not found.events[2].states
