@@ -112,7 +112,7 @@ def of_events(made: Guess, seen: Survey, inside: str) -> None:
             made.speech = [name for name in done if name.lower() in SPEECH]
             if "arguments" not in made.event:
                 take("arguments", named(paths, NAMES["arguments"], inside))
-            made.came = _came(seen, inside, role.path, str(made.event["action"]))
+            made.came = _came(made, seen, inside, role.path)
             _of_calls(made, seen, inside, role.path)
     times = named(paths, NAMES["time"], inside)
     if not take("time", [one for one in times if is_time(one)]):
@@ -157,16 +157,20 @@ def _of_calls(made: Guess, seen: Survey, inside: str, role: str) -> None:
     made.roles = [replace(one, kind="agent") if one.name in made.calling else one for one in made.roles]
 
 
-def _came(seen: Survey, inside: str, role: str, action: str) -> str | None:
-    """A label that results have, and no event in which something is done; who acts bears both."""
+def _came(made: Guess, seen: Survey, inside: str, role: str) -> str | None:
+    """A label that results have, and no event in which something is done; who acts, or the environment,
+    bears them."""
+    action = str(made.event["action"])
     done, who = (getter(path.removeprefix(inside)) for path in (action, role))
     events = list(events_of(seen, inside.removesuffix("[]."), inside))
     acting = _acting(seen, inside, role, action)
+    around = {one.name for one in made.roles if one.kind == "environment"}
     for one in named(seen.paths, LABELS_OF_RESULTS, inside, depth=0):
         at = getter(one.path.removeprefix(inside))
         labelled = [event for event in events if at(event) is not None]
         apart = not any(done(event) is not None for event in labelled)
-        if is_label(one) and one.only("text") and apart and {str(who(one)) for one in labelled} <= acting:
+        bearing = {str(who(event)) for event in labelled} - around
+        if is_label(one) and one.only("text") and apart and bearing and bearing <= acting:
             return one.path
     return None
 

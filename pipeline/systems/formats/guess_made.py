@@ -61,6 +61,8 @@ class Guess:
     """Names of which only roles say who they are."""
     statuses: dict[str, str] = field(default_factory=dict)
     """How what was done ended, in the log's words -> what that means."""
+    acted: list[str] = field(default_factory=list)
+    """Paths of what only actions have, of which it is not certain that it says how they ended."""
     failing: bool = False
     """Whether what has an error failed, and all else succeeded."""
     speech: list[str] = field(default_factory=list)

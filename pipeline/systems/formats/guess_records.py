@@ -41,9 +41,13 @@ def distinct(seen: Survey) -> list[dict[str, Any]]:
     return list(different.values())
 
 
-def session_of(record: object, ids: Sequence[str]) -> tuple[str, ...]:
-    """What tells the session of a record that is an event."""
-    return tuple(str(value_at(record, path)) for path in ids)
+def sessions_of(seen: Survey, ids: Sequence[str]) -> list[list[dict[str, Any]]]:
+    """The records that are events, session by session; of those without an id, a file is one."""
+    sessions: dict[tuple[object, ...], list[dict[str, Any]]] = {}
+    for record, file in zip(seen.records, seen.origins, strict=True):
+        session = tuple(str(value_at(record, path)) for path in ids) or (file,)
+        sessions.setdefault(session, []).append(record)
+    return list(sessions.values())
 
 
 def value_at(record: object, path: str) -> object:

@@ -10,6 +10,7 @@ from ....schemas.trajectory import ParticipantKind
 from ..base import walk
 from . import turns
 from .guess_made import Guess
+from .guess_meanings import is_answer
 from .guess_names import ASIDE, named
 from .guess_roles import role_of
 from .paths import several
@@ -89,15 +90,34 @@ def _who(made: Guess) -> Iterator[str]:
         )
     if made.failing:
         yield "what has an error is taken to have failed, all else to have succeeded ([[results]])"
-    if "*" in made.statuses:
-        yield f"of {made.event['status']} 0 is taken for success, any other for a failure ([statuses])"
-    elif made.statuses.get("true") == "failed":
-        yield f"{made.event['status']} is taken for a failure of the action that it stands with ([statuses])"
+    yield from _ended(made)
     unknown = [role for role in made.roles if not role.known]
     if unknown and not made.bots:
         names = ", ".join(f"{role.name} ({role.kind})" for role in unknown[:NAMED])
         more = f" and {len(unknown) - NAMED} more" if len(unknown) > NAMED else ""
         yield f"nothing says what these are, so it is a guess: {names}{more}; change them in [roles]"
+
+
+def _ended(made: Guess) -> Iterator[str]:
+    """Doubts on what says how actions ended."""
+    status = made.event.get("status")
+    if "*" in made.statuses:
+        yield f"of {status} 0 is taken for success, any other for a failure ([statuses])"
+    elif any(map(is_answer, made.statuses)):
+        yield f"of {status} 200 to 399 are taken for success, 400 and above for failures ([statuses])"
+    elif made.statuses.get("true") == "failed":
+        yield f"{status} is taken for a failure of the action that it stands with ([statuses])"
+    elif status in made.acted:
+        yield (
+            f"{status} stands with actions alone, so it is taken for how each of them ended ([statuses]); if "
+            "it is the session's, make it one of [outcomes]"
+        )
+    for path in made.acted:
+        if path != status:
+            yield (
+                f"{path} stands with actions alone, so it is no outcome of a session; if it says how each "
+                f'of them ended, which is open: [event] status = "{path}", with its words in [statuses]'
+            )
 
 
 def _unheard(seen: Survey, made: Guess) -> Iterator[str]:
