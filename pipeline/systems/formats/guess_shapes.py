@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from dataclasses import replace
 from typing import Any
 
 from . import dialects, guess_acts, guess_calls, guess_spans
@@ -24,7 +23,7 @@ from .guess_names import (
     is_tool_name,
     named,
 )
-from .guess_records import events_of, items_in, repeats, value_at
+from .guess_records import events_of, having, items_in, repeats, value_at
 from .guess_roles import Role, role_of, roles_of
 from .guess_text import FENCED, PATTERNS, SPEAKERS, fenced, pattern_of, speakers
 from .paths import expression, getter, several
@@ -225,7 +224,7 @@ def of_messages(made: Guess, seen: Survey) -> bool:
         if content.kinds["list"] or f"{inside}tool_calls" in seen.paths or "tool" in role.values:
             made.shape, made.at, made.each = "messages", inside.removesuffix(".") or None, True
             made.roles = roles_of(role.values.items())
-            said = replace(seen, records=[r for r in seen.records if value_at(r, role.path) is not None])
+            said = having(role.path, seen)
             sessions = [one for one in named(seen.paths, SESSION, depth=0) if repeats(one, said)]
             made.native_id = [sessions[0].path] if sessions else []
             return True

@@ -172,6 +172,24 @@ def test_the_session_of_messages_is_named_where_other_records_have_none(tmp_path
     assert first.native_id == "s1"
 
 
+def test_a_number_that_each_file_begins_anew_is_its_events_and_a_file_is_a_session(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    begins = [
+        {"id": 0, "speaker": "user", "text": said(0)},
+        {"id": 1, "speaker": "assistant", "text": said(1)},
+    ]
+    ends = [{"id": 2, "speaker": "user", "text": said(2)}, {"id": 5, "speaker": "assistant", "text": said(3)}]
+    as_lines(tmp_path / "runs" / "a.jsonl", begins)
+    as_lines(tmp_path / "runs" / "b.jsonl", begins + ends)
+    as_lines(tmp_path / "runs" / "c.jsonl", ends)
+    assert sorted(len(run.events) for run in drafted(tmp_path / "runs")) == [2, 2, 4]
+    (tmp_path / "days").mkdir()
+    for day, ids in (("1", (7, 9, 7, 9)), ("2", (9, 3, 3, 9))):
+        lines = [{"id": n, "speaker": "user", "text": f"{said(n % 4)} {day}.{k}"} for k, n in enumerate(ids)]
+        as_lines(tmp_path / "days" / f"{day}.jsonl", lines)
+    assert {run.native_id for run in drafted(tmp_path / "days")} == {"7", "9", "3"}, "its id tells a session"
+
+
 def test_a_list_with_the_latest_first_is_read_from_its_end(tmp_path: Path) -> None:
     def spoken(role: str, n: int) -> dict[str, object]:
         part = {"type": "text", "text": said(n)}
