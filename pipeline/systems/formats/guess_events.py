@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 from ....schemas.trajectory import ParticipantKind
@@ -37,9 +39,10 @@ from .guess_names import (
     parent_of,
     time_formats,
 )
-from .guess_records import events_of, items_in, repeats, value_at
+from .guess_records import events_of, items_in, repeats, sessions_of, value_at
 from .guess_roles import Role, is_call, role_of, roles_of
-from .paths import getter
+from .mapped_values import iso_of, seconds_of
+from .paths import getter, several
 from .survey import PathSeen, Survey
 
 MOST = 0.5
@@ -50,6 +53,10 @@ AROUND = {"tool", "tools", "function", "environment", "env"}
 """Roles of what people and agents act upon, whatever its name."""
 ALONE = 0.9
 """In so many sessions with one name, others may come for a hand-over."""
+ALL = 0.95
+"""A field that fewer events have does not number them."""
+FALLING = 0.1
+"""More times than that fall where numbers rise that are no numbers of events."""
 FEW = 6
 """So many different values may say how far a task is."""
 Take = Callable[[str, list[PathSeen]], PathSeen | None]
@@ -117,8 +124,41 @@ def of_events(made: Guess, seen: Survey, inside: str) -> None:
     times = named(paths, NAMES["time"], inside)
     if not take("time", [one for one in times if is_time(one)]):
         _of_times(made, times, seen, inside)
-    if not inside:
-        take("seq", [one for one in named(paths, NAMES["seq"], inside) if is_seq(one)])
+
+
+def of_numbers(made: Guess, seen: Survey) -> None:
+    """The field that numbers the events of a table: nearly all of them, no two of a session alike, and in the
+    order of their times."""
+    speaks = [getter(path) for path in several(made.event.get("role"))]
+    spoken = sum(any(at(record) is not None for at in speaks) for record in seen.records)
+    least = ALL * (spoken or len(seen.records))
+    taken = made.used | {*made.native_id}
+    for one in named(seen.paths, NAMES["seq"]):
+        free = one.path not in taken and one.kinds["number"] >= least
+        if free and is_seq(one) and _is_in_order(one.path, made, seen):
+            made.event["seq"] = one.path
+            return
+
+
+def _is_in_order(path: str, made: Guess, seen: Survey) -> bool:
+    """Whether each number is one event's of a session, and where numbers rise, times hardly ever fall."""
+    number, when = getter(path), getter(str(made.event["time"])) if "time" in made.event else None
+    rises = falls = 0
+    for records in sessions_of(seen, made.native_id):
+        own = {repr(record): record for record in records if number(record) is not None}.values()
+        if len({number(record) for record in own}) < len(own):
+            return False
+        times = [_seconds(when(record), made) for record in sorted(own, key=number)] if when else []
+        pairs = [(a, b) for a, b in pairwise(times) if a is not None and b is not None]
+        rises += len(pairs)
+        falls += sum(a > b for a, b in pairs)
+    return falls <= FALLING * rises
+
+
+def _seconds(value: object, made: Guess) -> float | None:
+    with suppress(ValueError):  # a time that cannot be read tells nothing of the order
+        return seconds_of(iso_of(value, made.time_formats[0]) if made.time_formats else value)
+    return None
 
 
 def _of_times(made: Guess, times: list[PathSeen], seen: Survey, inside: str) -> None:

@@ -8,7 +8,7 @@ from collections import Counter
 from typing import Any
 
 from . import dialects, guess_acts, guess_calls, guess_spans
-from .guess_events import is_spoken_with, names_and_roles, of_events
+from .guess_events import is_spoken_with, names_and_roles, of_events, of_numbers
 from .guess_made import Guess
 from .guess_names import (
     CHAT,
@@ -256,6 +256,7 @@ def of_table(made: Guess, seen: Survey) -> bool:
         sessions = [one for one in whose if repeats(one, seen) and is_spoken_with(one, role, seen)]
     made.native_id = [sessions[0].path] if sessions else []
     made.at = None
+    of_numbers(made, seen)
     guess_acts.ended(made, seen, "")
     made.tags = _constant(seen, made.native_id, used)
     return role is not None or made.constant_role is not None

@@ -190,6 +190,31 @@ def test_a_number_that_each_file_begins_anew_is_its_events_and_a_file_is_a_sessi
     assert {run.native_id for run in drafted(tmp_path / "days")} == {"7", "9", "3"}, "its id tells a session"
 
 
+def test_a_number_orders_events_where_nearly_all_have_it_once_and_times_agree(tmp_path: Path) -> None:
+    def seq(*numbers: int | None, down: bool = False) -> str | None:
+        lines = [
+            {
+                "session": f"s{n}",
+                "speaker": ("user", "assistant")[turn % 2],
+                "text": f"{said(turn)} {turn}",
+                "time": 1.7e9 + 60 * (-turn if down else turn),
+                "turn": turn // 2,
+                "range": {"index": number},
+            }
+            for n in range(3)
+            for turn, number in enumerate(numbers)
+        ]
+        made = draft(as_lines(tmp_path / "log.jsonl", lines)).made
+        assert sum(len(run.events) for run in drafted(tmp_path / "log.jsonl")) == len(lines)
+        return str(made.event["seq"]) if "seq" in made.event else None
+
+    assert seq(0, 1, 2, 3, 5, 8) == "range.index"
+    assert seq(0, None, None, 3, 5, None) is None, "most have none"
+    assert seq(0, 1, 2, 2, 3, 4) is None, "two of a session have one number"
+    assert seq(4, 1, 5, 0, 2, 3) is None, "times say another order"
+    assert seq(0, 1, 2, 3, 4, 5, down=True) is None, "the latest stands first"
+
+
 def test_a_list_with_the_latest_first_is_read_from_its_end(tmp_path: Path) -> None:
     def spoken(role: str, n: int) -> dict[str, object]:
         part = {"type": "text", "text": said(n)}
