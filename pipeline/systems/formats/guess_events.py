@@ -40,8 +40,9 @@ from .guess_names import (
     time_formats,
 )
 from .guess_records import events_of, items_in, repeats, sessions_of, value_at
-from .guess_roles import Role, is_call, role_of, roles_of
+from .guess_roles import BOTS, Role, is_call, role_of, roles_of
 from .mapped_values import iso_of, seconds_of
+from .mapping import ROLES
 from .paths import getter, several
 from .survey import PathSeen, Survey
 
@@ -53,6 +54,10 @@ AROUND = {"tool", "tools", "function", "environment", "env"}
 """Roles of what people and agents act upon, whatever its name."""
 ALONE = 0.9
 """In so many sessions with one name, others may come for a hand-over."""
+NEARLY = 0.9
+"""What events are called may say who acts, where fewer of them have another field that does."""
+PLAIN = {*ROLES, *BOTS}
+"""What events are called that are somebody's, and nothing else."""
 ALL = 0.95
 """A field that fewer events have does not number them."""
 FALLING = 0.1
@@ -88,9 +93,10 @@ def of_events(made: Guess, seen: Survey, inside: str) -> None:
     speakers_ = [one for one in who if one not in names or one.key.lower() in SPEAKERS]
     speakers_ = [one for one in speakers_ if one.key != "type" or len(one.values) > 1 or len(speakers_) == 1]
     chosen = [one for one in speakers_ if not is_number(one)] or _parties(seen, inside)
-    if not chosen or chosen[0].count < MOST * total:
-        chosen = _typed(seen, inside, total) or chosen
-    role = take("role", chosen)
+    typed = list[PathSeen]()
+    if not chosen or chosen[0].count < NEARLY * total:
+        typed = _typed(seen, inside, max(MOST * total, chosen[0].count if chosen else 0))
+    role = take("role", typed or chosen)
     text = [one for one in named(paths, NAMES["text"], inside) if is_said(one) and one not in lines]
     text = [one for one in text if parent_of(one) not in {*TOOLS, *NAMES["result"]}] or (
         [] if actions else text
@@ -104,8 +110,11 @@ def of_events(made: Guess, seen: Survey, inside: str) -> None:
             made.turns_about = True
             made.roles = roles_of((side, 0) for side in ("user", "assistant"))
     else:
-        _named_roles(made, seen, inside, role)
-        take("action", names)
+        called = _of_types(seen, inside, role, text) if typed else []
+        _named_roles(made, seen, inside, role, called)
+        if typed and any(one.known for one in made.roles):
+            made.roles = [one if one.known else replace(one, kind="environment") for one in made.roles]
+        take("action", [*names, *called])
         first = take("text", text or _sentences(seen, inside))
         if first and "action" not in made.event:
             _of_texts(made, seen, inside, role.path, first.path)
@@ -187,12 +196,13 @@ def _acting(seen: Survey, inside: str, role: str, action: str) -> set[str]:
 
 
 def _of_calls(made: Guess, seen: Survey, inside: str, role: str) -> None:
-    """Events that are called `tool_call` and do something are the agent's own."""
+    """Events that are called `tool_call` or `action` and do something are the agent's own."""
     acting = _acting(seen, inside, role, str(made.event["action"]))
     made.calling = [
         one.name
         for one in made.roles
-        if one.kind == "environment" and one.name in acting and is_call(one.name)
+        if one.name in acting
+        and (is_call(one.name) if one.kind == "environment" else one.name.lower() in TOOLS)
     ]
     made.roles = [replace(one, kind="agent") if one.name in made.calling else one for one in made.roles]
 
@@ -222,15 +232,31 @@ def _sentences(seen: Survey, inside: str) -> list[PathSeen]:
     return sorted((one for one in own if not SECRET.search(one.key)), key=lambda one: -one.mean_length)
 
 
-def _typed(seen: Survey, inside: str, total: int) -> list[PathSeen]:
-    """What nearly all events are called, where that says of each whose it is: `user_message`, `tool_call`."""
+def _typed(seen: Survey, inside: str, least: float) -> list[PathSeen]:
+    """What more events than that are called, where it says of each whose it is (`user_message`, `tool_call`),
+    or is plainly who speaks and else what happened: `user`, `bot`, `slot`."""
     fits = list[PathSeen]()
     for one in named(seen.paths, TYPES, inside, depth=0):
-        kinds = {role_of(name) for name in one.values}
-        sides = {role.kind for role in kinds if role.known}
-        if one.only("text") and one.count > MOST * total and all(role.known for role in kinds):
+        kinds = [role_of(name) for name in one.values]
+        known = [role for role in kinds if role.known]
+        plain = [role for role in known if role.name.lower() in PLAIN]
+        if one.only("text") and not one.more and one.count > least:
+            sides = {role.kind for role in (known if len(known) == len(kinds) else plain)}
             fits += [one] if {"human", "agent"} <= sides else []
     return fits
+
+
+def _of_types(seen: Survey, inside: str, role: PathSeen, text: list[PathSeen]) -> list[PathSeen]:
+    """The name of what was done, where events are called `action` or the like, and none has a name in which
+    somebody speaks."""
+    one = seen.paths.get(f"{inside}name")
+    if one is None or not text or not is_tool_name(one):
+        return []
+    done, said = (getter(path.removeprefix(inside)) for path in (one.path, text[0].path))
+    events = events_of(seen, inside.removesuffix("[]."), inside)
+    spoken = any(done(event) and said(event) for event in events)
+    acts = any(who.lower() in TOOLS or is_call(who) for who in _acting(seen, inside, role.path, one.path))
+    return [one] if acts and not spoken else []
 
 
 def _parties(seen: Survey, inside: str) -> list[PathSeen]:
@@ -289,9 +315,9 @@ def _beside(made: Guess, seen: Survey, action: PathSeen) -> None:
             made.event["arguments"] = sorted(beside)
 
 
-def _named_roles(made: Guess, seen: Survey, inside: str, role: PathSeen) -> None:
-    """Who speaks: by their role or, where it tells more, by their name."""
-    candidates = named(seen.paths, NAMES["actor"], inside)
+def _named_roles(made: Guess, seen: Survey, inside: str, role: PathSeen, done: list[PathSeen]) -> None:
+    """Who speaks: by their role or, where it tells more, by their name, that of nothing that was done."""
+    candidates = [one for one in named(seen.paths, NAMES["actor"], inside) if one not in done]
     candidates = [one for one in candidates if one is not role and is_speaker(one)]
     candidates = [one for one in candidates if parent_of(one) not in TOOLS]
     candidates = [one for one in candidates if not _is_with(seen, inside, one.path, role.path)]

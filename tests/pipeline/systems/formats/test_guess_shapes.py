@@ -305,6 +305,32 @@ def test_a_field_that_few_events_have_is_not_who_speaks(tmp_path: Path) -> None:
     ]
 
 
+def test_a_name_that_half_of_the_events_have_is_that_of_what_was_done(tmp_path: Path) -> None:
+    trackers = [
+        {
+            "sender": f"u{n}",
+            "events": [
+                {"event": "action", "name": "listen"},
+                {"event": "user", "text": f"{said(n)}, please."},
+                {"event": "action", "name": "utter_day"},
+                {"event": "bot", "text": said(n + 1)},
+                *([{"event": "slot", "name": "day"}] if n == 2 else []),
+            ],
+        }
+        for n in range(3)
+    ]
+    runs = drafted(as_json(tmp_path / "tracker.json", trackers))
+    assert brief(runs[0].events) == [
+        ("bot", "action", "listen"),
+        ("user", "message", f"{said(0)}, please."),
+        ("bot", "action", "utter_day"),
+        ("bot", "message", said(1)),
+    ]
+    assert {(p.name, p.kind) for p in runs[2].participants} == {
+        *(("bot", "agent"), ("user", "human"), ("slot", "environment")),
+    }
+
+
 def test_what_an_event_is_called_is_nobodys_name_where_another_field_has_one(tmp_path: Path) -> None:
     for kind in ("event", "event_type", "kind"):
         names = ("message", "edit", "message", "message")
