@@ -28,6 +28,8 @@ READERS: tuple[tuple[tuple[str, ...], Callable[[PathSeen], dict[str, str]]], ...
     (ANSWERS, guess_meanings.answers),
 )
 """What a field may be called that says how something ended, and what its values mean."""
+FAILED = {"succeeded": "succeeded", "failed": "failed"}
+"""What is said of actions by an error that stands with them, or by none."""
 NAMED = (*ENDINGS, *FLAWS, *CODES, *ANSWERS)
 FEW = 30
 """So many different values may say how something ended."""
@@ -60,11 +62,13 @@ def ended(made: Guess, seen: Survey, inside: str) -> None:
             told = _told(one, made, seen, inside)
             sure = _comes_back(told)
             if sure or (read is not guess_meanings.words and _may_be(told, meanings, made, seen, inside)):
+                made.event = {name: path for name, path in made.event.items() if path != one.path}
                 made.event["status"], made.statuses = one.path, meanings
                 made.acted = [] if sure else [one.path]
                 return
     for one in _near(FLAWS[:1], done, made, seen, inside):
-        if guess_meanings.is_error(one) and _comes_back(_told(one, made, seen, inside, _failed)):
+        told = _told(one, made, seen, inside, _failed) if guess_meanings.is_error(one) else []
+        if _comes_back(told) or _may_be(told, FAILED, made, seen, inside):
             made.event["error"], made.failing = one.path, True
             return
     for one in _near(NAMED, done, made, seen, inside):
@@ -95,7 +99,7 @@ def _near(names: tuple[str, ...], done: str, made: Guess, seen: Survey, inside: 
     near = {own, inside.removesuffix("."), *(f"{inside}{name}" for name in TOOLS)}
     there = [one for one in named(seen.paths, names, inside) if one.path.rpartition(".")[0] in near]
     return sorted(
-        (one for one in there if one.path not in made.used),
+        (one for one in there if one.path not in made.used - {made.event.get("error")}),
         key=lambda one: one.path.rpartition(".")[0] != own,
     )
 

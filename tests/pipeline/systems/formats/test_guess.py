@@ -624,6 +624,26 @@ def test_an_error_of_steps_that_say_none_makes_no_failure(tmp_path: Path) -> Non
     assert {event.status for run in runs for event in run.events} == {None}
 
 
+@pytest.mark.parametrize("none", [None, ""])
+def test_an_error_of_steps_fails_the_step_that_it_stands_with(tmp_path: Path, none: str | None) -> None:
+    runs = [
+        {
+            "goal": f"{said(n)}, please.",
+            "trajectory": [
+                {"action_type": name, "observation": f"page {turn} of {n}", "error": word}
+                for turn, (name, word) in enumerate(
+                    zip(("click", "type") * 2, (none, "Element not found", none, none), strict=True)
+                )
+            ],
+        }
+        for n in range(3)
+    ]
+    first = drafted(as_json(tmp_path / "runs.json", runs))[0]
+    acts = [event for event in first.events if event.kind == "action"]
+    assert [event.status for event in acts] == ["succeeded", "failed", "succeeded", "succeeded"]
+    assert [event.error or None for event in acts] == [None, "Element not found", None, None]
+
+
 def test_an_error_of_messages_too_is_none_of_actions(tmp_path: Path) -> None:
     sessions = [
         [
