@@ -17,6 +17,7 @@ from .guess_names import (
     BOTS_ARE,
     BOTS_HAVE,
     CALLED,
+    GROUPS,
     NAMES,
     PEOPLE,
     SECRET,
@@ -37,9 +38,10 @@ from .guess_names import (
     is_tool_name,
     named,
     parent_of,
+    spelled,
     time_formats,
 )
-from .guess_records import events_of, items_in, repeats, sessions_of, value_at
+from .guess_records import events_of, in_blocks, items_in, repeats, sessions_of, value_at
 from .guess_roles import BOTS, Role, is_call, role_of, roles_of
 from .mapped_values import iso_of, seconds_of
 from .mapping import ROLES
@@ -133,6 +135,62 @@ def of_events(made: Guess, seen: Survey, inside: str) -> None:
     times = named(paths, NAMES["time"], inside)
     if not take("time", [one for one in times if is_time(one)]):
         _of_times(made, times, seen, inside)
+    if "time" not in made.event and not made.timed:
+        _of_moments(made, seen, inside, total)
+
+
+def _of_moments(made: Guess, seen: Survey, inside: str, total: int) -> None:
+    """A field of any name in which nearly all events have times, each no earlier than the one before."""
+    for one in seen.paths.values():
+        own = one.path.startswith(inside) and not re.search(r"\[\]|(?<!\\)\.", one.path[len(inside) :])
+        full = one.kinds["text"] + one.kinds["number"] >= NEARLY * total and one.only("text", "number")
+        many = one.more or len(one.values) > 0.5 * total > 1
+        names = SECRET.search(one.key) or spelled(one.key) in NAMES["id"] or spelled(one.key).endswith("_id")
+        if names or not (own and full and many) or one.path in made.used:
+            continue
+        at = getter(one.path.removeprefix(inside))
+        texts = [at(event) for event in events_of(seen, inside.removesuffix("[]."), inside)]
+        formats = [] if is_time(one) else time_formats(texts)
+        if not (is_time(one) or formats) or not _is_rising(one.path, formats, seen, inside):
+            continue
+        made.by_values["time"] = one.path
+        if formats:
+            made.timed, made.time_formats = one.path, formats
+        if len(formats) < 2:
+            made.event["time"] = one.path
+        return
+
+
+def _is_rising(path: str, formats: list[str], seen: Survey, inside: str) -> bool:
+    """Whether times hardly ever fall from event to event of a file or list."""
+    at = getter(path.removeprefix(inside))
+    lists = [
+        replace(seen, records=own)
+        for own in ([[r] for r in seen.records] if inside else sessions_of(seen, ()))
+    ]
+    every = [
+        [_seconds(at(event), formats) for event in events_of(one, inside.removesuffix("[]."), inside)]
+        for one in lists
+    ]
+    rises, falls = map(sum, zip(*(_steps(times) for times in every), strict=True))
+    return bool(rises) and falls <= FALLING * rises
+
+
+def _steps(times: list[float | None]) -> tuple[int, int]:
+    """Steps from time to time, and those of them that fall."""
+    pairs = [(a, b) for a, b in pairwise(times) if a is not None and b is not None]
+    return len(pairs), sum(a > b for a, b in pairs)
+
+
+def of_groups(made: Guess, seen: Survey) -> list[PathSeen]:
+    """What groups of records are called that follow each other, where several speak in most: sessions."""
+    role = made.event.get("role")
+    some = [one for one in named(seen.paths, GROUPS, depth=0) if spelled(one.key) in GROUPS]
+    some = [one for one in some if one.path not in made.used and repeats(one, seen) and in_blocks(one, seen)]
+    some = [one for one in some if not isinstance(role, str) or _several_speak(one, role, seen)]
+    if some:
+        made.by_values["native_id"] = some[0].path
+    return some[:1]
 
 
 def of_numbers(made: Guess, seen: Survey) -> None:
@@ -157,16 +215,17 @@ def _is_in_order(path: str, made: Guess, seen: Survey) -> bool:
         own = {repr(record): record for record in records if number(record) is not None}.values()
         if len({number(record) for record in own}) < len(own):
             return False
-        times = [_seconds(when(record), made) for record in sorted(own, key=number)] if when else []
-        pairs = [(a, b) for a, b in pairwise(times) if a is not None and b is not None]
-        rises += len(pairs)
-        falls += sum(a > b for a, b in pairs)
+        times = (
+            [_seconds(when(record), made.time_formats) for record in sorted(own, key=number)] if when else []
+        )
+        more, fall = _steps(times)
+        rises, falls = rises + more, falls + fall
     return falls <= FALLING * rises
 
 
-def _seconds(value: object, made: Guess) -> float | None:
+def _seconds(value: object, formats: list[str]) -> float | None:
     with suppress(ValueError):  # a time that cannot be read tells nothing of the order
-        return seconds_of(iso_of(value, made.time_formats[0]) if made.time_formats else value)
+        return seconds_of(iso_of(value, formats[0]) if formats else value)
     return None
 
 
@@ -353,8 +412,11 @@ def _named_roles(made: Guess, seen: Survey, inside: str, role: PathSeen, done: l
 def is_spoken_with(one: PathSeen, role: str, seen: Survey) -> bool:
     """Whether a column of a table is of people, and beside most of them stand several speakers: with them,
     and not only by them, is spoken."""
-    if one not in named(seen.paths, SUBJECTS, depth=0):
-        return False
+    return one in named(seen.paths, SUBJECTS, depth=0) and _several_speak(one, role, seen)
+
+
+def _several_speak(one: PathSeen, role: str, seen: Survey) -> bool:
+    """Whether beside most of its values stand several speakers."""
     beside: dict[str, set[str]] = {}
     for record in seen.records:
         if (who := value_at(record, one.path)) and (speaker := value_at(record, role)):

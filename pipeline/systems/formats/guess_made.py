@@ -43,6 +43,8 @@ class Guess:
     """Path and values of records that only say that something begins."""
     observed: str | None = None
     """How a user's turn begins that a scaffold fills with the output of a command."""
+    by_values: dict[str, str] = field(default_factory=dict)
+    """Field of the mapping -> its path, where not its name tells it but what stands there."""
     nameless: bool = False
     """Whether columns were told by what stands in them, for their names say nothing."""
     time_formats: list[str] = field(default_factory=list)

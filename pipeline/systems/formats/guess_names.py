@@ -195,6 +195,11 @@ SUBJECTS = (
     *("prolific_pid", "prolific_id", "student_id", "user_id", "userid", "worker_id"),
 )
 """Whose session it is, where nothing else tells sessions apart."""
+GROUPS = (
+    *("group_id", "team_id", "room_id", "pair_id", "dyad_id", "trial_id", "match_id", "meeting_id"),
+    *("channel_id", "team", "room", "pair", "dyad", "triad", "trial", "match", "meeting", "channel"),
+)
+"""Whose or which session it may be, where nothing else tells sessions apart."""
 CALLED = ("user", "user_id", "username", "user_name", "bot_name", "name")
 """Where people and bots have their names or ids."""
 BOTS_ARE = ("is_bot", "bot", "is_agent", "is_ai", "automated")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import compress, pairwise
+from itertools import compress, groupby, pairwise
 from typing import Any
 
 from . import turns
@@ -43,6 +43,12 @@ def _counts(one: PathSeen, seen: Survey) -> bool:
     return all(
         isinstance(a, int) and isinstance(b, int) and a < b for own in numbers for a, b in pairwise(own)
     )
+
+
+def in_blocks(one: PathSeen, seen: Survey) -> bool:
+    """Whether several values stand there, each in records that follow each other."""
+    values = [value_at(record, one.path) for record in seen.records]
+    return len([value for value, _ in groupby(values)]) == len(set(map(str, values))) > 1
 
 
 def having(path: str, seen: Survey) -> Survey:

@@ -8,7 +8,7 @@ from collections import Counter
 from typing import Any
 
 from . import dialects, guess_acts, guess_calls, guess_spans
-from .guess_events import is_spoken_with, names_and_roles, of_events, of_numbers
+from .guess_events import is_spoken_with, names_and_roles, of_events, of_groups, of_numbers
 from .guess_made import Guess
 from .guess_names import (
     CHAT,
@@ -254,6 +254,7 @@ def of_table(made: Guess, seen: Survey) -> bool:
     if not sessions and isinstance(role, str):
         whose = [one for one in named(seen.paths, SUBJECTS, depth=0) if one.path not in used]
         sessions = [one for one in whose if repeats(one, seen) and is_spoken_with(one, role, seen)]
+    sessions = sessions or of_groups(made, seen)
     made.native_id = [sessions[0].path] if sessions else []
     made.at = None
     of_numbers(made, seen)

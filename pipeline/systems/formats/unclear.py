@@ -11,7 +11,8 @@ from ..base import walk
 from . import turns
 from .guess_made import Guess
 from .guess_meanings import is_answer
-from .guess_names import ASIDE, named
+from .guess_names import ASIDE, GROUPS, is_label, named, spelled
+from .guess_records import in_blocks, repeats
 from .guess_roles import role_of
 from .paths import several
 from .survey import PathSeen, Survey
@@ -36,7 +37,11 @@ def unclear(seen: Survey, made: Guess) -> Iterator[str]:
     yield from _who(made)
     yield from _unheard(seen, made)
     if made.shape in ("table", "spans") and made.each | (made.shape == "table") and not made.native_id:
-        yield "no field tells sessions apart, so a file is one: give [trajectory] native_id if one does"
+        yield _whole(seen, made)
+    if made.native_id and (group := made.by_values.get("native_id")) == made.native_id[0]:
+        yield f"{group} is taken for the session, for its values come in blocks ([trajectory] native_id)"
+    if "time" in made.event and (when := made.by_values.get("time")) == made.event["time"]:
+        yield f"{when} is taken for the time, for it holds times in their order ([event] time)"
     if made.shape in ("list", "table") and "time" not in made.event and not made.timed:
         yield (
             "no field holds times that can be read: give [event] time (ISO 8601, or seconds since 1970; else "
@@ -118,6 +123,23 @@ def _ended(made: Guess) -> Iterator[str]:
                 f"{path} stands with actions alone, so it is no outcome of a session; if it says how each "
                 f'of them ended, which is open: [event] status = "{path}", with its words in [statuses]'
             )
+
+
+def _whole(seen: Survey, made: Guess) -> str:
+    """That a file is taken for a session, and which field may tell of several."""
+    least = "no field tells sessions apart, so a file is one: give [trajectory] native_id if one does"
+    used = {*made.used, *made.head.values(), *made.outcomes.values(), *made.secrets}
+    some = [one for path, one in seen.paths.items() if "[]" not in path and path not in used]
+    groups = [
+        one
+        for one in some
+        if (is_label(one) or spelled(one.key) in GROUPS)
+        and one.only("text", "number")
+        and repeats(one, seen)
+        and (in_blocks(one, seen) or (spelled(one.key) in GROUPS and len(one.values) > 1))
+    ]
+    best = max(groups, key=lambda one: (spelled(one.key) in GROUPS, len(one.values)), default=None)
+    return least if best is None else f"{least}; {best.path} may ({len(best.values)}{'+' * best.more} values)"
 
 
 def _unheard(seen: Survey, made: Guess) -> Iterator[str]:

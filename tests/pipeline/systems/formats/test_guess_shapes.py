@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from coaudit.pipeline.ingest.run import preview
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.systems.formats.drafting import draft
@@ -12,6 +14,7 @@ from coaudit.pipeline.systems.formats.guess import guess
 from coaudit.pipeline.systems.formats.numbered import gathered, stem_in
 from coaudit.pipeline.systems.formats.sides import sides_in
 from coaudit.pipeline.systems.formats.survey import survey
+from coaudit.pipeline.systems.formats.unclear import unclear
 from coaudit.schemas import Action, Trajectory
 from tests.pipeline.systems.formats.files import brief, one, written
 from tests.pipeline.systems.formats.shapes import as_json, as_lines, said
@@ -213,6 +216,45 @@ def test_a_number_orders_events_where_nearly_all_have_it_once_and_times_agree(tm
     assert seq(0, 1, 2, 2, 3, 4) is None, "two of a session have one number"
     assert seq(4, 1, 5, 0, 2, 3) is None, "times say another order"
     assert seq(0, 1, 2, 3, 4, 5, down=True) is None, "the latest stands first"
+
+
+@pytest.mark.parametrize(
+    ("name", "times"),
+    [
+        ("epoch_ms", [1_700_000_000_000 + 1000 * n for n in range(8)]),
+        ("zeit", [f"13.03.2024 14:0{n}" for n in range(8)]),
+        ("moment", [f"2026-01-02T10:00:0{n}" for n in range(8)]),
+    ],
+)
+def test_times_and_sessions_under_names_that_do_not_tell_are_told_by_their_values(
+    tmp_path: Path, name: str, times: list[object]
+) -> None:
+    def rows(groups: str, key: str = "room_id") -> list[dict[str, object]]:
+        return [
+            {
+                key: group,
+                "speaker": ("Ada", "HelperBot")[n % 2],
+                "message": f"{said(n % 4)} {n}",
+                name: times[n],
+            }
+            for n, group in enumerate(groups)
+        ]
+
+    path = as_lines(tmp_path / "log.jsonl", rows("aaaabbbb"))
+    first, second = drafted(path)
+    assert len(first.events) == len(second.events) == 4
+    assert all(event.time is not None for event in (*first.events, *second.events))
+    made = draft(path)
+    doubts = " ".join(unclear(made.seen, made.made))
+    assert "room_id is taken for the session" in doubts and f"{name} is taken for the time" in doubts
+    assert "no field" not in doubts
+    for groups, key in (("abababab", "team"), ("aaaabbbb", "phase")):
+        made = draft(as_lines(tmp_path / f"{key}.jsonl", rows(groups, key)))
+        assert made.made.native_id == [], "sides of one session, or parts of it"
+        assert f"if one does; {key} may (2 values)" in " ".join(unclear(made.seen, made.made))
+    times.reverse()
+    made = draft(as_lines(tmp_path / "falling.jsonl", rows("aaaabbbb")))
+    assert "time" not in made.made.event, "no clock runs backwards"
 
 
 def test_a_list_with_the_latest_first_is_read_from_its_end(tmp_path: Path) -> None:
