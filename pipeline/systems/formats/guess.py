@@ -8,6 +8,7 @@ from typing import Any
 from . import guess_calls, guess_spans
 from .guess_acts import is_of_actions
 from .guess_columns import of_columns
+from .guess_events import parties
 from .guess_made import Guess
 from .guess_names import (
     DONE,
@@ -93,6 +94,8 @@ def _lists(seen: Survey) -> list[tuple[float, str]]:
         parts = f"{inside}role" in seen.paths and f"{inside}content[].text" in seen.paths
         text = parts or any(is_said(p) for p in named(seen.paths, NAMES["text"], inside))
         role = any(is_speaker(p) for p in named(seen.paths, NAMES["role"], inside))
+        if not (text or role) and parties(seen, inside):
+            text = role = True
         acts = named(seen.paths, NAMES["action"], inside)
         done = bool(acts) + 2 * bool(acts and named(seen.paths, NAMES["result"], inside))
         done = max(done, 3 * (f"{inside}tool_calls" in seen.paths))

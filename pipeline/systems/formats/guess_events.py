@@ -33,6 +33,7 @@ from .guess_names import (
     is_said,
     is_sentence,
     is_seq,
+    is_sides,
     is_speaker,
     is_time,
     is_tool_name,
@@ -62,7 +63,7 @@ PLAIN = {*ROLES, *BOTS}
 """What events are called that are somebody's, and nothing else."""
 ALL = 0.95
 """A field that fewer events have does not number them."""
-FALLING = 0.1
+FALLING = 0.2
 """More times than that fall where numbers rise that are no numbers of events."""
 FEW = 6
 """So many different values may say how far a task is."""
@@ -94,7 +95,9 @@ def of_events(made: Guess, seen: Survey, inside: str) -> None:
     who.sort(key=lambda one: (one.count < MOST * total, parent_of(one) not in SPEAKERS))
     speakers_ = [one for one in who if one not in names or one.key.lower() in SPEAKERS]
     speakers_ = [one for one in speakers_ if one.key != "type" or len(one.values) > 1 or len(speakers_) == 1]
-    chosen = [one for one in speakers_ if not is_number(one)] or _parties(seen, inside)
+    chosen = (
+        [one for one in speakers_ if not is_number(one)] or _parties(seen, inside) or parties(seen, inside)
+    )
     typed = list[PathSeen]()
     if not chosen or chosen[0].count < NEARLY * total:
         typed = _typed(seen, inside, max(MOST * total, chosen[0].count if chosen else 0))
@@ -324,6 +327,14 @@ def _parties(seen: Survey, inside: str) -> list[PathSeen]:
     few = [one for one in ids if one.only("text") and not one.more and 2 <= len(one.values) <= FEW]
     most = 0.6 * len(seen.records)
     return [one for one in few if sum(_come_again(one, seen, r, inside) for r in seen.records) > most]
+
+
+def parties(seen: Survey, inside: str) -> list[PathSeen]:
+    """Fields of any name in which nothing stands but names of people and agents, beside what they say."""
+    if not inside or not _sentences(seen, inside):
+        return []
+    own = (one for one in seen.paths.values() if one.path.startswith(inside) and is_sides(one))
+    return [one for one in own if not re.search(r"\[\]|(?<!\\)\.", one.path[len(inside) :])]
 
 
 def _come_again(one: PathSeen, seen: Survey, record: dict[str, Any], inside: str) -> bool:

@@ -11,7 +11,7 @@ from ..base import walk
 from . import turns
 from .guess_made import Guess
 from .guess_meanings import is_answer
-from .guess_names import ASIDE, GROUPS, is_label, named, spelled
+from .guess_names import ASIDE, GROUPS, is_label, is_sentence, is_sides, named, spelled
 from .guess_records import in_blocks, repeats
 from .guess_roles import role_of
 from .paths import several
@@ -19,7 +19,7 @@ from .survey import PathSeen, Survey
 
 NAMED = 8
 LONG = 40
-"""Characters on average from which on a text may be what somebody said."""
+"""Characters on average from which on a text may be what somebody said, if it is none of many sentences."""
 
 
 def unclear(seen: Survey, made: Guess) -> Iterator[str]:
@@ -181,17 +181,20 @@ def _nothing(seen: Survey) -> Iterator[str]:
     texts = sorted((one for one in seen.paths.values() if _is_text(one)), key=lambda one: -one.characters)
     for one in texts[:3]:
         at = one.path.rpartition("[].")[0]
+        known = [
+            who.path for who in seen.paths.values() if who.path.rpartition("[].")[0] == at and is_sides(who)
+        ]
         if "[]" in at:
-            yield f"{one.path} holds long texts two lists deep, which no path reaches: cut the records first"
+            yield f"{one.path} holds texts two lists deep, which no path reaches: cut the records first"
         else:
-            who = f"{at}[].…" if at else "…"
+            who = known[0] if known else f"{at}[].…" if at else "…"
             yield f'if {one.path} is what somebody said: [event] text = "{one.path}", role = "{who}"'
     if not texts:
         yield "no path holds texts: are these labels or measures of sessions that lie elsewhere?"
 
 
 def _is_text(one: PathSeen) -> bool:
-    return one.kinds["text"] > 0 and one.mean_length >= LONG
+    return one.kinds["text"] > 0 and (one.mean_length >= LONG or (one.count > 1 and is_sentence(one)))
 
 
 def _without(seen: Survey, made: Guess) -> int:

@@ -257,6 +257,26 @@ def test_times_and_sessions_under_names_that_do_not_tell_are_told_by_their_value
     assert "time" not in made.made.event, "no clock runs backwards"
 
 
+def test_sentences_without_spaces_are_what_was_said_whatever_their_field_is_called(tmp_path: Path) -> None:
+    words = ("请帮我预订火车票", "好的,您要去哪里呢", "我想去北京看看", "已经为您订好了")
+    talks = [
+        {"对话": [{"角色": ("用户", "助手")[n % 2], "内容": f"{text}{k}"} for n, text in enumerate(words)]}
+        for k in range(3)
+    ]
+    first = drafted(as_json(tmp_path / "talks.json", talks))[0]
+    assert brief(first.events)[:2] == [
+        ("用户", "message", "请帮我预订火车票0"),
+        ("助手", "message", "好的,您要去哪里呢0"),
+    ]
+    assert [(p.name, p.kind) for p in first.participants] == [("用户", "human"), ("助手", "agent")]
+    alone = [{"n": k, "内容": f"{text}{k}"} for k in range(3) for text in words]
+    made = draft(as_lines(tmp_path / "alone.jsonl", alone))
+    assert made.made.shape == "nothing"
+    assert "if 内容 is what somebody said" in " ".join(unclear(made.seen, made.made))
+    codes = [{"log": [{"by": "user", "x": f"A{k}{n}"} for n in range(3)]} for k in range(3)]
+    assert draft(as_json(tmp_path / "codes.json", codes)).made.shape == "nothing", "codes are no sentences"
+
+
 def test_a_list_with_the_latest_first_is_read_from_its_end(tmp_path: Path) -> None:
     def spoken(role: str, n: int) -> dict[str, object]:
         part = {"type": "text", "text": said(n)}
