@@ -6,7 +6,9 @@ import re
 from typing import Any
 
 from . import guess_calls, guess_spans
+from .guess_acts import is_of_actions
 from .guess_columns import of_columns
+from .guess_events import parties
 from .guess_made import Guess
 from .guess_names import (
     DONE,
@@ -30,7 +32,7 @@ from .guess_names import (
     named,
     verdicts,
 )
-from .guess_records import distinct, repeats, session_of, value_at
+from .guess_records import distinct, repeats, sessions_of, value_at
 from .guess_shapes import in_dialect, of_list, of_messages, of_pairs, of_spans, of_table, of_text
 from .mapped_paths import PLACES
 from .responses import is_exchange
@@ -93,6 +95,8 @@ def _lists(seen: Survey) -> list[tuple[float, str]]:
         parts = f"{inside}role" in seen.paths and f"{inside}content[].text" in seen.paths
         text = parts or any(is_said(p) for p in named(seen.paths, NAMES["text"], inside))
         role = any(is_speaker(p) for p in named(seen.paths, NAMES["role"], inside))
+        if not (text or role) and parties(seen, inside):
+            text = role = True
         acts = named(seen.paths, NAMES["action"], inside)
         done = bool(acts) + 2 * bool(acts and named(seen.paths, NAMES["result"], inside))
         done = max(done, 3 * (f"{inside}tool_calls" in seen.paths))
@@ -165,6 +169,9 @@ def _of_session(made: Guess, seen: Survey) -> None:
             for name, path in made.outcomes.items()
             if _is_outcome(name, seen.paths[path]) and _steady(path, made, seen, but_last=True)
         }
+        of_actions = {path for path in made.outcomes.values() if is_of_actions(seen.paths[path], made, seen)}
+        made.outcomes = {name: path for name, path in made.outcomes.items() if path not in of_actions}
+        made.acted += sorted(of_actions - {*made.acted})
 
 
 def _is_outcome(name: str, one: PathSeen) -> bool:
@@ -176,12 +183,11 @@ def _steady(path: str, made: Guess, seen: Survey, *, but_last: bool = False) -> 
     """Whether a field says the same in all records of a session, or in all but the last one."""
     if made.shape != "table" and not made.each:
         return True
-    said: dict[tuple[str, ...], list[str]] = {}
-    for record in seen.records:
-        session = session_of(record, made.native_id)
-        if (value := value_at(record, path)) is not None:
-            said.setdefault(session, []).append(str(value))
-    return all(len(set(values[: -1 if but_last else None])) <= 1 for values in said.values())
+    for records in sessions_of(seen, made.native_id):
+        said = [str(value) for record in records if (value := value_at(record, path)) is not None]
+        if len(set(said[: -1 if but_last else None])) > 1:
+            return False
+    return True
 
 
 def _ask(made: Guess, heads: dict[str, PathSeen]) -> None:

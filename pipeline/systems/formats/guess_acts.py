@@ -4,44 +4,35 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from operator import ne
+from math import comb, prod
+from operator import itemgetter, ne
 from typing import Any
 
-from . import marks, turns
+from . import guess_meanings, marks, turns
 from .guess_made import Guess
-from .guess_names import SPEECH, TOOLS, named, spelled
-from .guess_records import events_of, session_of
+from .guess_meanings import ANSWERS, CODES, ENDINGS, FLAWS
+from .guess_names import SPEECH, TOOLS, is_label, named
+from .guess_records import events_of, sessions_of
 from .guess_text import CALLS, FENCE
 from .paths import Getter, getter, several
 from .survey import PathSeen, Survey
 
-ENDINGS = ("status", "outcome", "state", "success", "ok", "result")
-"""What a field is called that says how something ended."""
-MEANINGS: dict[str, str] = {
-    **dict.fromkeys(("ok", "okay", "success", "successful", "succeeded"), "succeeded"),
-    **dict.fromkeys(("completed", "done", "passed"), "succeeded"),
-    **dict.fromkeys(("error", "errored", "fail", "failed", "failure", "exception"), "failed"),
-    **dict.fromkeys(("timeout", "timed out", "crashed", "aborted", "invalid"), "failed"),
-    **dict.fromkeys(("skipped", "cancelled", "canceled", "unknown", "n a", "partial"), "unknown"),
-}
-"""What is said of how something ended, and nothing else: `no error` and `running` are no words of these."""
-TRUTH = {"true": "succeeded", "false": "failed"}
-FLAWS = ("error", "is_error", "has_error", "failed", "errored")
-"""What a flag is called that is true where something failed; or `error` is a text, and null elsewhere."""
-FLAWED = {"true": "failed", "false": "succeeded"}
-CODES = ("exit_code", "exitcode", "return_code", "returncode", "exit_status")
-"""What the number is called with which a program ends: 0 where nothing failed."""
-EXITS = {"0": "succeeded", "*": "failed"}
-MOST = 255
-"""The greatest exit code; a negative one may stand for none."""
-_HARMLESS = re.compile(
-    r"(none|no|nothing|null|nil|nan|n/?a|undefined|unknown|ok(ay)?|true|false)\W*$|\W*$|.*\b0\W*$|success|warn"
-    r"|(no|0|without)( \w+)? (error|issue|problem|warning|failure|exception)",
-    re.IGNORECASE,
+READERS: tuple[tuple[tuple[str, ...], Callable[[PathSeen], dict[str, str]]], ...] = (
+    (ENDINGS, guess_meanings.words),
+    (ENDINGS, guess_meanings.flags),
+    (FLAWS, guess_meanings.flaws),
+    (CODES, guess_meanings.codes),
+    (ANSWERS, guess_meanings.answers),
 )
-"""How a text of an error begins that may say that there was none: `no route` says that there was one."""
+"""What a field may be called that says how something ended, and what its values mean."""
+FAILED = {"succeeded": "succeeded", "failed": "failed"}
+"""What is said of actions by an error that stands with them, or by none."""
+NAMED = (*ENDINGS, *FLAWS, *CODES, *ANSWERS)
+FEW = 30
+"""So many different values may say how something ended."""
 EPISODES = {"done", "terminated", "truncated", "is_terminal"}
 """Fields of steps of a game, whose `success` is the game's so far."""
 BACK = 0.2
@@ -49,24 +40,57 @@ BACK = 0.2
 session has come to."""
 DIFFERING = 0.05
 """In so many sessions actions end differently, else it is how the session ended."""
+CHANCE = 0.05
+"""What turns only one way, and would by chance as seldom as that, is what the session has come to."""
+SEVERAL = 1.5
+"""What is said of so many actions a session that has it, is theirs."""
+NEARLY = 0.8
+"""So is what is said of so many of all actions."""
 
 
 def ended(made: Guess, seen: Survey, inside: str) -> None:
-    """How what was done ended, where a field says so of actions, or of what came back, in words that are all
-    known, and of nothing else."""
+    """How what was done ended, where a field says so of actions, or of what came back, in words, flags or
+    codes that are all known, and of nothing else; flags and codes also where nothing speaks against it."""
     done = _done(made)
-    if not done or (not inside and not made.native_id and len(seen.files) > 1):
+    if not done:
         return
-    for names, read in ((ENDINGS, _meanings), (FLAWS, _flaws), (CODES, _codes)):
+    for names, read in READERS:
         for one in _near(names, done, made, seen, inside):
             meanings = read(one)
-            if {"succeeded", "failed"} <= set(meanings.values()) and _is_of_actions(one, made, seen, inside):
+            if not {"succeeded", "failed"} <= set(meanings.values()):
+                continue
+            told = _told(one, made, seen, inside)
+            sure = _comes_back(told)
+            if sure or (read is not guess_meanings.words and _may_be(told, meanings, made, seen, inside)):
+                made.event = {name: path for name, path in made.event.items() if path != one.path}
                 made.event["status"], made.statuses = one.path, meanings
+                made.acted = [] if sure else [one.path]
                 return
     for one in _near(FLAWS[:1], done, made, seen, inside):
-        if _is_error(one) and _is_of_actions(one, made, seen, inside, _failed):
+        told = _told(one, made, seen, inside, _failed) if guess_meanings.is_error(one) else []
+        if _comes_back(told) or _may_be(told, FAILED, made, seen, inside):
             made.event["error"], made.failing = one.path, True
             return
+    for one in _near(NAMED, done, made, seen, inside):
+        few = (
+            is_label(one)
+            and len(one.values) <= FEW
+            and not (one.kinds["text"] and "error" in one.key.lower())
+        )
+        if few and any(_told(one, made, seen, inside)):
+            made.acted.append(one.path)
+
+
+def is_of_actions(one: PathSeen, made: Guess, seen: Survey) -> bool:
+    """Whether actions alone have it of all that happens, and several of a session or nearly all: that is no
+    outcome of the session."""
+    if not _done(made):
+        return False
+    told = _told(one, made, seen, "")
+    acts = sum(map(_acts(made, ""), seen.records))
+    said = sum(map(len, told))
+    often = said > SEVERAL * sum(map(bool, told)) or said > NEARLY * acts
+    return bool(said) and often and _is_mixed(made, seen, "")
 
 
 def _near(names: tuple[str, ...], done: str, made: Guess, seen: Survey, inside: str) -> list[PathSeen]:
@@ -75,39 +99,8 @@ def _near(names: tuple[str, ...], done: str, made: Guess, seen: Survey, inside: 
     near = {own, inside.removesuffix("."), *(f"{inside}{name}" for name in TOOLS)}
     there = [one for one in named(seen.paths, names, inside) if one.path.rpartition(".")[0] in near]
     return sorted(
-        (one for one in there if one.path not in made.used),
+        (one for one in there if one.path not in made.used - {made.event.get("error")}),
         key=lambda one: one.path.rpartition(".")[0] != own,
-    )
-
-
-def _flaws(one: PathSeen) -> dict[str, str]:
-    return FLAWED if one.only("true or false") and spelled(one.key) in FLAWS else {}
-
-
-def _codes(one: PathSeen) -> dict[str, str]:
-    if one.more or spelled(one.key) not in CODES or not one.only("number", "text"):
-        return {}
-    exits = all(value.isdecimal() and int(value) <= MOST for value in one.values)
-    return EXITS if exits and "0" in one.values else {}
-
-
-def _is_error(one: PathSeen) -> bool:
-    """Whether it says what went wrong, and null or nothing elsewhere."""
-    if one.more or spelled(one.key) != FLAWS[0] or not one.only("text"):
-        return False
-    return not any(_HARMLESS.match(value.strip()) for value in one.values if value)
-
-
-def _meanings(one: PathSeen) -> dict[str, str]:
-    """Word -> what it means; none where one of them means nothing that is known."""
-    truths = one.only("true or false")
-    if one.more or not (truths or one.only("text")):
-        return {}
-    said = {value.lower() if truths else value for value in one.values}
-    known = TRUTH if truths else MEANINGS
-    meanings = {value: known.get(" ".join(re.findall(r"[a-z]+", value.lower()))) for value in sorted(said)}
-    return (
-        {value: meaning for value, meaning in meanings.items() if meaning} if all(meanings.values()) else {}
     )
 
 
@@ -122,31 +115,70 @@ def _failed(value: object, acted: bool) -> str | None:
     return "failed"
 
 
-def _is_of_actions(
+def _told(
     one: PathSeen,
     made: Guess,
     seen: Survey,
     inside: str,
     said: Callable[[object, bool], str | None] = _word,
-) -> bool:
-    """Whether only actions and the environment have it, and it is said of each and not of their session."""
+) -> list[list[str]]:
+    """What it says of actions, session by session; nothing where anything else than they and the environment
+    has it, the session has it as well, or it is of a game so far."""
     siblings = {path.removeprefix(inside) for path in seen.paths if path.startswith(inside)}
     if inside and (one.key in seen.paths or EPISODES & siblings):
-        return False
-    sessions: dict[object, list[dict[str, Any]]] = {}
-    for number, record in enumerate(seen.records):
-        session = number if inside else session_of(record, made.native_id)
-        sessions.setdefault(session, []).append(record)
-    told = [
-        list(_words_of_actions(one, made, replace(seen, records=own), inside, said))
-        for own in sessions.values()
-    ]
-    if any(None in words for words in told):
-        return False
+        return []
+    sessions = [[record] for record in seen.records] if inside else sessions_of(seen, made.native_id)
+    told = list[list[str]]()
+    for own in sessions:
+        words = list(_words_of_actions(one, made, replace(seen, records=own), inside, said))
+        told.append([word for word in words if word is not None])
+        if None in words:
+            return []
+    return told
+
+
+def _comes_back(told: list[list[str]]) -> bool:
+    """Whether what was said of an action is said again after something else, and not seldom: that is no
+    state of the session."""
     many = [words for words in told if len(words) > 1]
     differ = [words for words in many if len(set(words)) > 1]
-    back = sum(sum(map(ne, words, words[1:])) > 1 for words in differ)
+    back = sum(_changes(words) > 1 for words in differ)
     return back > BACK * len(differ) and len(differ) >= DIFFERING * len(many)
+
+
+def _changes(words: list[str]) -> int:
+    return sum(map(ne, words, words[1:]))
+
+
+def _may_be(told: list[list[str]], meanings: dict[str, str], made: Guess, seen: Survey, inside: str) -> bool:
+    """Whether nothing says that a flag or code is of the session: other events have none, it is no game's,
+    and it neither is the same throughout sessions nor turns only one way oftener than by chance."""
+    if (
+        not any(told)
+        or not _is_mixed(made, seen, inside)
+        or EPISODES & {one.key for one in seen.paths.values()}
+    ):
+        return False
+    meant = [
+        [meanings.get(word.lower(), meanings.get(word, meanings.get("*", ""))) for word in words]
+        for words in told
+    ]
+    many = [words for words in meant if len(words) > 1]
+    differ = [words for words in many if len(set(words)) > 1]
+    ways = Counter(words[0] for words in differ if _changes(words) == 1)
+    way, most = max(ways.items(), key=itemgetter(1), default=("", 0))
+    one_way = [words for words in differ if _changes(words) == 1 and words[0] == way]
+    chance = 2 * prod(1 / comb(len(words), words.count(way)) for words in one_way)
+    sticks = most > (1 - BACK) * len(differ) and chance < CHANCE
+    return not sticks and len(differ) >= DIFFERING * len(many) and bool(differ or not many)
+
+
+def _is_mixed(made: Guess, seen: Survey, inside: str) -> bool:
+    """Whether some events are neither actions nor what the environment says."""
+    acts, around = _acts(made, inside), _around(made, inside)
+    return any(
+        not acts(event) and not around(event) for event in events_of(seen, inside.removesuffix("[]."), inside)
+    )
 
 
 def _words_of_actions(
@@ -154,19 +186,33 @@ def _words_of_actions(
 ) -> Iterator[str | None]:
     """What stands there where something is done, or else where something comes back, right behind an action;
     None where it is of anything else, or of both."""
-    around = {role.name for role in made.roles if role.kind == "environment"}
-    ended, acts = (getter(path.removeprefix(inside)) for path in (one.path, _done(made)))
-    speaks = [getter(path.removeprefix(inside)) for path in several(made.event.get("role"))]
+    ended, done = (getter(path.removeprefix(inside)) for path in (one.path, _done(made)))
+    around = _around(made, inside)
     acted = False
     kinds = set[bool]()
     for event in events_of(seen, inside.removesuffix("[]."), inside):
-        before, acted = acted, bool(acts(event))
+        before, acted = acted, bool(done(event))
         word = said(ended(event), acted)
-        if word is None or str(acts(event)).lower() in SPEECH:
+        if word is None or str(done(event)).lower() in SPEECH:
             continue
-        came = before and any(str(at(event)) in around for at in speaks)
         kinds.add(acted)
-        yield word if (acted or came) and len(kinds) == 1 else None
+        yield word if (acted or (before and around(event))) and len(kinds) == 1 else None
+
+
+def _acts(made: Guess, inside: str) -> Callable[[dict[str, Any]], bool]:
+    """Whether something is done in an event, more than something is said."""
+    done = getter(_done(made).removeprefix(inside))
+    return lambda event: bool(done(event)) and str(done(event)).lower() not in SPEECH
+
+
+def _around(made: Guess, inside: str) -> Callable[[dict[str, Any]], bool]:
+    """Whether an event is the environment's, or says what came of an action."""
+    names = {role.name for role in made.roles if role.kind == "environment"}
+    speaks = [getter(path.removeprefix(inside)) for path in several(made.event.get("role"))]
+    came = getter(made.came.removeprefix(inside)) if made.came else None
+    return lambda event: (
+        any(str(at(event)) in names for at in speaks) or bool(came and came(event) is not None)
+    )
 
 
 def _done(made: Guess) -> str:

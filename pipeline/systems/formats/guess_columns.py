@@ -9,7 +9,7 @@ from typing import Any
 from .guess_events import FEW
 from .guess_made import Guess
 from .guess_names import first_one, is_label, is_time, time_formats
-from .guess_records import repeats, value_at
+from .guess_records import in_blocks, repeats, value_at
 from .guess_roles import role_of, roles_of
 from .survey import PathSeen, Survey
 
@@ -31,7 +31,7 @@ def of_columns(made: Guess, seen: Survey) -> bool:
     if said is None or len(seen.records) < LEAST:
         return False
     others = [one for one in columns if one not in times and one is not said]
-    blocks = [one for one in others if repeats(one, seen) and _is_in_blocks(one, seen)]
+    blocks = [one for one in others if repeats(one, seen) and in_blocks(one, seen)]
     session = max(blocks, key=lambda one: (one.only("text"), len(one.values)), default=None)
     who = [one for one in others if one not in blocks and one.only("text") and is_label(one)]
     who = [one for one in who if 2 <= len(one.values) <= FEW and _turns(one, session, seen) >= TURNS]
@@ -62,11 +62,6 @@ def _length(one: PathSeen) -> float:
 def _is_said(one: PathSeen) -> bool:
     different = one.more or len(one.values) > 0.5 * one.count
     return set(one.kinds) <= {"text", "null"} and different and one.mean_length >= SAID
-
-
-def _is_in_blocks(one: PathSeen, seen: Survey) -> bool:
-    values = [value_at(record, one.path) for record in seen.records]
-    return len([value for value, _ in itertools.groupby(values)]) == len(set(map(str, values))) > 1
 
 
 def _turns(one: PathSeen, session: PathSeen | None, seen: Survey) -> float:

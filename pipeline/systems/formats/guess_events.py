@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 from ....schemas.trajectory import ParticipantKind
@@ -15,6 +17,7 @@ from .guess_names import (
     BOTS_ARE,
     BOTS_HAVE,
     CALLED,
+    GROUPS,
     NAMES,
     PEOPLE,
     SECRET,
@@ -30,16 +33,20 @@ from .guess_names import (
     is_said,
     is_sentence,
     is_seq,
+    is_sides,
     is_speaker,
     is_time,
     is_tool_name,
     named,
     parent_of,
+    spelled,
     time_formats,
 )
-from .guess_records import events_of, items_in, repeats, value_at
-from .guess_roles import Role, is_call, otherwise, role_of, roles_of
-from .paths import getter
+from .guess_records import events_of, in_blocks, items_in, repeats, sessions_of, value_at
+from .guess_roles import BOTS, Role, is_call, otherwise, role_of, roles_of
+from .mapped_values import iso_of, seconds_of
+from .mapping import ROLES
+from .paths import getter, several
 from .survey import PathSeen, Survey
 
 MOST = 0.5
@@ -50,6 +57,14 @@ AROUND = {"tool", "tools", "function", "environment", "env"}
 """Roles of what people and agents act upon, whatever its name."""
 ALONE = 0.9
 """In so many sessions with one name, others may come for a hand-over."""
+NEARLY = 0.9
+"""What events are called may say who acts, where fewer of them have another field that does."""
+PLAIN = {*ROLES, *BOTS}
+"""What events are called that are somebody's, and nothing else."""
+ALL = 0.95
+"""A field that fewer events have does not number them."""
+FALLING = 0.2
+"""More times than that fall where numbers rise that are no numbers of events."""
 FEW = 6
 """So many different values may say how far a task is."""
 Take = Callable[[str, list[PathSeen]], PathSeen | None]
@@ -80,10 +95,13 @@ def of_events(made: Guess, seen: Survey, inside: str) -> None:
     who.sort(key=lambda one: (one.count < MOST * total, parent_of(one) not in SPEAKERS))
     speakers_ = [one for one in who if one not in names or one.key.lower() in SPEAKERS]
     speakers_ = [one for one in speakers_ if one.key != "type" or len(one.values) > 1 or len(speakers_) == 1]
-    chosen = [one for one in speakers_ if not is_number(one)] or _parties(seen, inside)
-    if not chosen or chosen[0].count < MOST * total:
-        chosen = _typed(seen, inside, total) or chosen
-    role = take("role", chosen)
+    chosen = (
+        [one for one in speakers_ if not is_number(one)] or _parties(seen, inside) or parties(seen, inside)
+    )
+    typed = list[PathSeen]()
+    if not chosen or chosen[0].count < NEARLY * total:
+        typed = _typed(seen, inside, max(MOST * total, chosen[0].count if chosen else 0))
+    role = take("role", typed or chosen)
     text = [one for one in named(paths, NAMES["text"], inside) if is_said(one) and one not in lines]
     text = [one for one in text if parent_of(one) not in {*TOOLS, *NAMES["result"]}] or (
         [] if actions else text
@@ -97,8 +115,11 @@ def of_events(made: Guess, seen: Survey, inside: str) -> None:
             made.turns_about = True
             made.roles = roles_of((side, 0) for side in ("user", "assistant"))
     else:
-        _named_roles(made, seen, inside, role)
-        take("action", names)
+        called = _of_types(seen, inside, role, text) if typed else []
+        _named_roles(made, seen, inside, role, called)
+        if typed and any(one.known for one in made.roles):
+            made.roles = [one if one.known else replace(one, kind="environment") for one in made.roles]
+        take("action", [*names, *called])
         first = take("text", text or _sentences(seen, inside))
         if first and "action" not in made.event:
             _of_texts(made, seen, inside, role.path, first.path)
@@ -112,13 +133,103 @@ def of_events(made: Guess, seen: Survey, inside: str) -> None:
             made.speech = [name for name in done if name.lower() in SPEECH]
             if "arguments" not in made.event:
                 take("arguments", named(paths, NAMES["arguments"], inside))
-            made.came = _came(seen, inside, role.path, str(made.event["action"]))
+            made.came = _came(made, seen, inside, role.path)
             _of_calls(made, seen, inside, role.path)
     times = named(paths, NAMES["time"], inside)
     if not take("time", [one for one in times if is_time(one)]):
         _of_times(made, times, seen, inside)
-    if not inside:
-        take("seq", [one for one in named(paths, NAMES["seq"], inside) if is_seq(one)])
+    if "time" not in made.event and not made.timed:
+        _of_moments(made, seen, inside, total)
+
+
+def _of_moments(made: Guess, seen: Survey, inside: str, total: int) -> None:
+    """A field of any name in which nearly all events have times, each no earlier than the one before."""
+    for one in seen.paths.values():
+        own = one.path.startswith(inside) and not re.search(r"\[\]|(?<!\\)\.", one.path[len(inside) :])
+        full = one.kinds["text"] + one.kinds["number"] >= NEARLY * total and one.only("text", "number")
+        many = one.more or len(one.values) > 0.5 * total > 1
+        names = SECRET.search(one.key) or spelled(one.key) in NAMES["id"] or spelled(one.key).endswith("_id")
+        if names or not (own and full and many) or one.path in made.used:
+            continue
+        at = getter(one.path.removeprefix(inside))
+        texts = [at(event) for event in events_of(seen, inside.removesuffix("[]."), inside)]
+        formats = [] if is_time(one) else time_formats(texts)
+        if not (is_time(one) or formats) or not _is_rising(one.path, formats, seen, inside):
+            continue
+        made.by_values["time"] = one.path
+        if formats:
+            made.timed, made.time_formats = one.path, formats
+        if len(formats) < 2:
+            made.event["time"] = one.path
+        return
+
+
+def _is_rising(path: str, formats: list[str], seen: Survey, inside: str) -> bool:
+    """Whether times hardly ever fall from event to event of a file or list."""
+    at = getter(path.removeprefix(inside))
+    lists = [
+        replace(seen, records=own)
+        for own in ([[r] for r in seen.records] if inside else sessions_of(seen, ()))
+    ]
+    every = [
+        [_seconds(at(event), formats) for event in events_of(one, inside.removesuffix("[]."), inside)]
+        for one in lists
+    ]
+    rises, falls = map(sum, zip(*(_steps(times) for times in every), strict=True))
+    return bool(rises) and falls <= FALLING * rises
+
+
+def _steps(times: list[float | None]) -> tuple[int, int]:
+    """Steps from time to time, and those of them that fall."""
+    pairs = [(a, b) for a, b in pairwise(times) if a is not None and b is not None]
+    return len(pairs), sum(a > b for a, b in pairs)
+
+
+def of_groups(made: Guess, seen: Survey) -> list[PathSeen]:
+    """What groups of records are called that follow each other, where several speak in most: sessions."""
+    role = made.event.get("role")
+    some = [one for one in named(seen.paths, GROUPS, depth=0) if spelled(one.key) in GROUPS]
+    some = [one for one in some if one.path not in made.used and repeats(one, seen) and in_blocks(one, seen)]
+    some = [one for one in some if not isinstance(role, str) or stands_with_several(one, role, seen)]
+    if some:
+        made.by_values["native_id"] = some[0].path
+    return some[:1]
+
+
+def of_numbers(made: Guess, seen: Survey) -> None:
+    """The field that numbers the events of a table: nearly all of them, no two of a session alike, and in the
+    order of their times."""
+    speaks = [getter(path) for path in several(made.event.get("role"))]
+    spoken = sum(any(at(record) is not None for at in speaks) for record in seen.records)
+    least = ALL * (spoken or len(seen.records))
+    taken = made.used | {*made.native_id}
+    for one in named(seen.paths, NAMES["seq"]):
+        free = one.path not in taken and one.kinds["number"] >= least
+        if free and is_seq(one) and _is_in_order(one.path, made, seen):
+            made.event["seq"] = one.path
+            return
+
+
+def _is_in_order(path: str, made: Guess, seen: Survey) -> bool:
+    """Whether each number is one event's of a session, and where numbers rise, times hardly ever fall."""
+    number, when = getter(path), getter(str(made.event["time"])) if "time" in made.event else None
+    rises = falls = 0
+    for records in sessions_of(seen, made.native_id):
+        own = {repr(record): record for record in records if number(record) is not None}.values()
+        if len({number(record) for record in own}) < len(own):
+            return False
+        times = (
+            [_seconds(when(record), made.time_formats) for record in sorted(own, key=number)] if when else []
+        )
+        more, fall = _steps(times)
+        rises, falls = rises + more, falls + fall
+    return falls <= FALLING * rises
+
+
+def _seconds(value: object, formats: list[str]) -> float | None:
+    with suppress(ValueError):  # a time that cannot be read tells nothing of the order
+        return seconds_of(iso_of(value, formats[0]) if formats else value)
+    return None
 
 
 def _of_times(made: Guess, times: list[PathSeen], seen: Survey, inside: str) -> None:
@@ -147,26 +258,31 @@ def _acting(seen: Survey, inside: str, role: str, action: str) -> set[str]:
 
 
 def _of_calls(made: Guess, seen: Survey, inside: str, role: str) -> None:
-    """Events that are called `tool_call` and do something are the agent's own."""
+    """Events that are called `tool_call` or `action` and do something are the agent's own."""
     acting = _acting(seen, inside, role, str(made.event["action"]))
     made.calling = [
         one.name
         for one in made.roles
-        if one.kind == "environment" and one.name in acting and is_call(one.name)
+        if one.name in acting
+        and (is_call(one.name) if one.kind == "environment" else one.name.lower() in TOOLS)
     ]
     made.roles = [replace(one, kind="agent") if one.name in made.calling else one for one in made.roles]
 
 
-def _came(seen: Survey, inside: str, role: str, action: str) -> str | None:
-    """A label that results have, and no event in which something is done; who acts bears both."""
+def _came(made: Guess, seen: Survey, inside: str, role: str) -> str | None:
+    """A label that results have, and no event in which something is done; who acts, or the environment,
+    bears them."""
+    action = str(made.event["action"])
     done, who = (getter(path.removeprefix(inside)) for path in (action, role))
     events = list(events_of(seen, inside.removesuffix("[]."), inside))
     acting = _acting(seen, inside, role, action)
+    around = {one.name for one in made.roles if one.kind == "environment"}
     for one in named(seen.paths, LABELS_OF_RESULTS, inside, depth=0):
         at = getter(one.path.removeprefix(inside))
         labelled = [event for event in events if at(event) is not None]
         apart = not any(done(event) is not None for event in labelled)
-        if is_label(one) and one.only("text") and apart and {str(who(one)) for one in labelled} <= acting:
+        bearing = {str(who(event)) for event in labelled} - around
+        if is_label(one) and one.only("text") and apart and bearing and bearing <= acting:
             return one.path
     return None
 
@@ -178,15 +294,31 @@ def _sentences(seen: Survey, inside: str) -> list[PathSeen]:
     return sorted((one for one in own if not SECRET.search(one.key)), key=lambda one: -one.mean_length)
 
 
-def _typed(seen: Survey, inside: str, total: int) -> list[PathSeen]:
-    """What nearly all events are called, where that says of each whose it is: `user_message`, `tool_call`."""
+def _typed(seen: Survey, inside: str, least: float) -> list[PathSeen]:
+    """What more events than that are called, where it says of each whose it is (`user_message`, `tool_call`),
+    or is plainly who speaks and else what happened: `user`, `bot`, `slot`."""
     fits = list[PathSeen]()
     for one in named(seen.paths, TYPES, inside, depth=0):
-        kinds = {role_of(name) for name in one.values}
-        sides = {role.kind for role in kinds if role.known}
-        if one.only("text") and one.count > MOST * total and all(role.known for role in kinds):
+        kinds = [role_of(name) for name in one.values]
+        known = [role for role in kinds if role.known]
+        plain = [role for role in known if role.name.lower() in PLAIN]
+        if one.only("text") and not one.more and one.count > least:
+            sides = {role.kind for role in (known if len(known) == len(kinds) else plain)}
             fits += [one] if {"human", "agent"} <= sides else []
     return fits
+
+
+def _of_types(seen: Survey, inside: str, role: PathSeen, text: list[PathSeen]) -> list[PathSeen]:
+    """The name of what was done, where events are called `action` or the like, and none has a name in which
+    somebody speaks."""
+    one = seen.paths.get(f"{inside}name")
+    if one is None or not text or not is_tool_name(one):
+        return []
+    done, said = (getter(path.removeprefix(inside)) for path in (one.path, text[0].path))
+    events = events_of(seen, inside.removesuffix("[]."), inside)
+    spoken = any(done(event) and said(event) for event in events)
+    acts = any(who.lower() in TOOLS or is_call(who) for who in _acting(seen, inside, role.path, one.path))
+    return [one] if acts and not spoken else []
 
 
 def _parties(seen: Survey, inside: str) -> list[PathSeen]:
@@ -195,6 +327,14 @@ def _parties(seen: Survey, inside: str) -> list[PathSeen]:
     few = [one for one in ids if one.only("text") and not one.more and 2 <= len(one.values) <= FEW]
     most = 0.6 * len(seen.records)
     return [one for one in few if sum(_come_again(one, seen, r, inside) for r in seen.records) > most]
+
+
+def parties(seen: Survey, inside: str) -> list[PathSeen]:
+    """Fields of any name in which nothing stands but names of people and agents, beside what they say."""
+    if not inside or not _sentences(seen, inside):
+        return []
+    own = (one for one in seen.paths.values() if one.path.startswith(inside) and is_sides(one))
+    return [one for one in own if not re.search(r"\[\]|(?<!\\)\.", one.path[len(inside) :])]
 
 
 def _come_again(one: PathSeen, seen: Survey, record: dict[str, Any], inside: str) -> bool:
@@ -245,14 +385,13 @@ def _beside(made: Guess, seen: Survey, action: PathSeen) -> None:
             made.event["arguments"] = sorted(beside)
 
 
-def _named_roles(made: Guess, seen: Survey, inside: str, role: PathSeen) -> None:
-    """Who speaks: by their role or, where it tells more, by their name."""
-    candidates = named(seen.paths, NAMES["actor"], inside)
-    candidates = [one for one in candidates if one is not role]
+def _named_roles(made: Guess, seen: Survey, inside: str, role: PathSeen, done: list[PathSeen]) -> None:
+    """Who speaks: by their role or, where it tells more, by their name, that of nothing that was done."""
+    candidates = [one for one in named(seen.paths, NAMES["actor"], inside) if one not in done]
     candidates = [
         one
         for one in candidates
-        if is_speaker(one) or otherwise(named_with(seen, inside, one.path, role.path))
+        if one is not role and (is_speaker(one) or otherwise(named_with(seen, inside, one.path, role.path)))
     ]
     candidates = [one for one in candidates if parent_of(one) not in TOOLS]
     candidates = [one for one in candidates if not _is_with(seen, inside, one.path, role.path)]

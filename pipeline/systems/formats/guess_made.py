@@ -43,6 +43,8 @@ class Guess:
     """Path and values of records that only say that something begins."""
     observed: str | None = None
     """How a user's turn begins that a scaffold fills with the output of a command."""
+    by_values: dict[str, str] = field(default_factory=dict)
+    """Field of the mapping -> its path, where not its name tells it but what stands there."""
     nameless: bool = False
     """Whether columns were told by what stands in them, for their names say nothing."""
     time_formats: list[str] = field(default_factory=list)
@@ -63,6 +65,8 @@ class Guess:
     """Names that say who they are, where roles say otherwise or the same of several."""
     statuses: dict[str, str] = field(default_factory=dict)
     """How what was done ended, in the log's words -> what that means."""
+    acted: list[str] = field(default_factory=list)
+    """Paths of what only actions have, of which it is not certain that it says how they ended."""
     failing: bool = False
     """Whether what has an error failed, and all else succeeded."""
     speech: list[str] = field(default_factory=list)

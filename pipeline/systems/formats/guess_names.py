@@ -195,6 +195,11 @@ SUBJECTS = (
     *("prolific_pid", "prolific_id", "student_id", "user_id", "userid", "worker_id"),
 )
 """Whose session it is, where nothing else tells sessions apart."""
+GROUPS = (
+    *("group_id", "team_id", "room_id", "pair_id", "dyad_id", "trial_id", "match_id", "meeting_id"),
+    *("channel_id", "team", "room", "pair", "dyad", "triad", "trial", "match", "meeting", "channel"),
+)
+"""Whose or which session it may be, where nothing else tells sessions apart."""
 CALLED = ("user", "user_id", "username", "user_name", "bot_name", "name")
 """Where people and bots have their names or ids."""
 BOTS_ARE = ("is_bot", "bot", "is_agent", "is_ai", "automated")
@@ -262,6 +267,8 @@ CLOCKS = ("%H:%M:%S", "%H:%M", "%H:%M:%S.%f", "%I:%M:%S %p", "%I:%M %p")
 SAID = {"text", "content", "message", "utterance", "value", "body", "msg", "say"}
 """Names of what is said, whatever stands there."""
 CHAT = {"system", "developer", "user", "assistant", "tool", "function", "human", "ai"}
+_UNSPACED = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
+"""Signs of Thai, Japanese and Chinese, which have no spaces between words of some two signs."""
 SHORTEST = 40
 """Characters of a speaker's name, on average."""
 PAIRS = (
@@ -317,9 +324,16 @@ def is_said(one: PathSeen) -> bool:
 def is_sentence(one: PathSeen) -> bool:
     """Texts of several words that are nearly all different, whatever they stand under."""
     texts = [text for text in one.texts if text]
-    words = sum(len(text.split()) > 2 for text in texts)
+    words = sum(len(text.split()) + len(_UNSPACED.findall(text)) / 2 > 2 for text in texts)
     different = one.more or len(one.values) > 0.5 * one.count
     return bool(texts) and set(one.kinds) <= {"text", "null"} and different and words > 0.6 * len(texts)
+
+
+def is_sides(one: PathSeen) -> bool:
+    """Names that are all known, of people and of agents."""
+    roles = [role_of(value) for value in one.values if value]
+    known = all(role.known for role in roles) and not one.more and one.only("text")
+    return known and {"human", "agent"} <= {role.kind for role in roles}
 
 
 def parent_of(one: PathSeen) -> str:

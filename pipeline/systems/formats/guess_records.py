@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import compress, groupby, pairwise
 from typing import Any
 
 from . import turns
+from .guess_names import NAMES, spelled
 from .survey import PathSeen, Survey
 
 
@@ -23,8 +26,36 @@ def items_in(seen: Survey, path: str) -> int:
 
 def repeats(one: PathSeen, seen: Survey) -> bool:
     """Whether several records are of one session, and there are several, or all are of one."""
+    if spelled(one.key) in NAMES["id"] and _counts(one, seen):
+        return False
     return (one.count >= 0.9 * len(seen.records) and not one.more and len(one.values) < 0.7 * one.count) or (
         one.more and rows_per(one, seen) > 1.3
+    )
+
+
+def _counts(one: PathSeen, seen: Survey) -> bool:
+    """Whether it only rises from record to record of each file: a number of events that each file begins
+    anew."""
+    files = sessions_of(seen, ())
+    if not one.only("number") or len(files) < 2 or len(files) == len(seen.records):
+        return False
+    numbers = ([value_at(record, one.path) for record in records] for records in files)
+    return all(
+        isinstance(a, int) and isinstance(b, int) and a < b for own in numbers for a, b in pairwise(own)
+    )
+
+
+def in_blocks(one: PathSeen, seen: Survey) -> bool:
+    """Whether several values stand there, each in records that follow each other."""
+    values = [value_at(record, one.path) for record in seen.records]
+    return len([value for value, _ in groupby(values)]) == len(set(map(str, values))) > 1
+
+
+def having(path: str, seen: Survey) -> Survey:
+    """The survey of only those records that have something at a path."""
+    there = [value_at(record, path) is not None for record in seen.records]
+    return replace(
+        seen, records=list(compress(seen.records, there)), origins=list(compress(seen.origins, there))
     )
 
 
@@ -41,9 +72,13 @@ def distinct(seen: Survey) -> list[dict[str, Any]]:
     return list(different.values())
 
 
-def session_of(record: object, ids: Sequence[str]) -> tuple[str, ...]:
-    """What tells the session of a record that is an event."""
-    return tuple(str(value_at(record, path)) for path in ids)
+def sessions_of(seen: Survey, ids: Sequence[str]) -> list[list[dict[str, Any]]]:
+    """The records that are events, session by session; of those without an id, a file is one."""
+    sessions: dict[tuple[object, ...], list[dict[str, Any]]] = {}
+    for record, file in zip(seen.records, seen.origins, strict=True):
+        session = tuple(str(value_at(record, path)) for path in ids) or (file,)
+        sessions.setdefault(session, []).append(record)
+    return list(sessions.values())
 
 
 def value_at(record: object, path: str) -> object:

@@ -10,7 +10,15 @@ from dataclasses import replace
 from typing import Any
 
 from . import dialects, guess_acts, guess_calls, guess_spans
-from .guess_events import is_spoken_with, named_with, names_and_roles, of_events, stands_with_several
+from .guess_events import (
+    is_spoken_with,
+    named_with,
+    names_and_roles,
+    of_events,
+    of_groups,
+    of_numbers,
+    stands_with_several,
+)
 from .guess_made import Guess
 from .guess_names import (
     CHAT,
@@ -25,7 +33,7 @@ from .guess_names import (
     is_tool_name,
     named,
 )
-from .guess_records import events_of, items_in, repeats, value_at
+from .guess_records import events_of, having, items_in, repeats, value_at
 from .guess_roles import Role, otherwise, role_of, roles_of, several_users
 from .guess_text import FENCED, PATTERNS, SPEAKERS, fenced, pattern_of, speakers, timed
 from .paths import expression, getter, several
@@ -239,7 +247,7 @@ def of_messages(made: Guess, seen: Survey) -> bool:
         if content.kinds["list"] or f"{inside}tool_calls" in seen.paths or "tool" in role.values:
             made.shape, made.at, made.each = "messages", inside.removesuffix(".") or None, True
             made.roles = roles_of(role.values.items())
-            said = replace(seen, records=[r for r in seen.records if value_at(r, role.path) is not None])
+            said = having(role.path, seen)
             sessions = [one for one in named(seen.paths, SESSION, depth=0) if repeats(one, said)]
             made.native_id = [sessions[0].path] if sessions else []
             return True
@@ -271,8 +279,10 @@ def of_table(made: Guess, seen: Survey) -> bool:
     if not sessions and isinstance(role, str):
         whose = [one for one in named(seen.paths, SUBJECTS, depth=0) if one.path not in used]
         sessions = [one for one in whose if repeats(one, seen) and is_spoken_with(one, role, seen)]
+    sessions = sessions or of_groups(made, seen)
     made.native_id = [sessions[0].path] if sessions else []
     made.at = None
+    of_numbers(made, seen)
     guess_acts.ended(made, seen, "")
     made.tags = _constant(seen, made.native_id, used)
     return role is not None or made.constant_role is not None

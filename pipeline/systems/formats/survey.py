@@ -95,6 +95,8 @@ class Survey:
     numbered: str | None = None
     """What the names of turns begin with that have numbers."""
     records: list[dict[str, Any]] = field(default_factory=list)
+    origins: list[int] = field(default_factory=list)
+    """Of each record, which of the files it is of."""
     per_file: bool = False
     """Whether each file is one record."""
     paths: dict[str, PathSeen] = field(default_factory=dict)
@@ -122,21 +124,20 @@ def survey(root: Path) -> Survey:
         seen.sessions = _container(seen.files[0])
     seen.encoding = _encoding(seen.files) if chosen[0] in ("csv", "text", "json", "jsonl") else None
     given = Input(format=seen.format, sessions=seen.sessions, encoding=seen.encoding)  # type: ignore[arg-type]
-    counts = []
-    for path in seen.files:
+    for number, path in enumerate(seen.files):
         some = list(itertools.islice(_records(path, given, seen), max(1, RECORDS // len(seen.files))))
-        counts.append(len(some))
         seen.records += some
+        seen.origins += [number] * len(some)
     whole = chosen[0] in ("json", "text")
-    seen.per_file = whole and set(counts) <= {0, 1} and seen.sessions is None
+    seen.per_file = whole and len(set(seen.origins)) == len(seen.origins) and seen.sessions is None
     seen.numbered = stem = stem_in(seen.records)
     if stem:
         seen.records = [gathered(record, stem) for record in seen.records]
     seen.sides = sides_in(seen.records)
     if seen.sides:
-        seen.records = [
-            one for n, record in enumerate(seen.records, 1) for one in apart(record, seen.sides or [], n)
-        ]
+        cut = [list(apart(record, seen.sides, n)) for n, record in enumerate(seen.records, 1)]
+        seen.origins = [file for file, many in zip(seen.origins, cut, strict=True) for _ in many]
+        seen.records = list(itertools.chain(*cut))
     for record in seen.records:
         _look(seen.paths, record, "", 0)
     _drop_names(seen.paths)

@@ -10,8 +10,9 @@ from ....schemas.trajectory import ParticipantKind
 from ..base import walk
 from . import turns
 from .guess_made import Guess
-from .guess_names import ASIDE, named
-from .guess_records import value_at
+from .guess_meanings import is_answer
+from .guess_names import ASIDE, GROUPS, is_label, is_sentence, is_sides, named, spelled
+from .guess_records import in_blocks, repeats, value_at
 from .guess_roles import role_of
 from .guess_text import UNTIMED
 from .paths import several
@@ -19,7 +20,7 @@ from .survey import PathSeen, Survey
 
 NAMED = 8
 LONG = 40
-"""Characters on average from which on a text may be what somebody said."""
+"""Characters on average from which on a text may be what somebody said, if it is none of many sentences."""
 
 
 def unclear(seen: Survey, made: Guess) -> Iterator[str]:
@@ -37,7 +38,11 @@ def unclear(seen: Survey, made: Guess) -> Iterator[str]:
     yield from _who(made)
     yield from _unheard(seen, made)
     if made.shape in ("table", "spans") and made.each | (made.shape == "table") and not made.native_id:
-        yield "no field tells sessions apart, so a file is one: give [trajectory] native_id if one does"
+        yield _whole(seen, made)
+    if made.native_id and (group := made.by_values.get("native_id")) == made.native_id[0]:
+        yield f"{group} is taken for the session, for its values come in blocks ([trajectory] native_id)"
+    if "time" in made.event and (when := made.by_values.get("time")) == made.event["time"]:
+        yield f"{when} is taken for the time, for it holds times in their order ([event] time)"
     if made.shape in ("list", "table") and "time" not in made.event and not made.timed:
         yield (
             "no field holds times that can be read: give [event] time (ISO 8601, or seconds since 1970; else "
@@ -98,10 +103,7 @@ def _who(made: Guess) -> Iterator[str]:
         )
     if made.failing:
         yield "what has an error is taken to have failed, all else to have succeeded ([[results]])"
-    if "*" in made.statuses:
-        yield f"of {made.event['status']} 0 is taken for success, any other for a failure ([statuses])"
-    elif made.statuses.get("true") == "failed":
-        yield f"{made.event['status']} is taken for a failure of the action that it stands with ([statuses])"
+    yield from _ended(made)
     unknown = [role for role in made.roles if not role.known]
     if unknown and not made.bots:
         names = ", ".join(f"{role.name} ({role.kind})" for role in unknown[:NAMED])
@@ -113,6 +115,45 @@ def _by_kind(told: dict[str, ParticipantKind]) -> str:
     """Some names of each kind."""
     groups = ((kind, [who for who, own in told.items() if own == kind]) for kind in get_args(ParticipantKind))
     return "; ".join(f"{', '.join(many[:NAMED])} ({kind})" for kind, many in groups if many)
+
+
+def _ended(made: Guess) -> Iterator[str]:
+    """Doubts on what says how actions ended."""
+    status = made.event.get("status")
+    if "*" in made.statuses:
+        yield f"of {status} 0 is taken for success, any other for a failure ([statuses])"
+    elif any(map(is_answer, made.statuses)):
+        yield f"of {status} 200 to 399 are taken for success, 400 and above for failures ([statuses])"
+    elif made.statuses.get("true") == "failed":
+        yield f"{status} is taken for a failure of the action that it stands with ([statuses])"
+    elif status in made.acted:
+        yield (
+            f"{status} stands with actions alone, so it is taken for how each of them ended ([statuses]); if "
+            "it is the session's, make it one of [outcomes]"
+        )
+    for path in made.acted:
+        if path != status:
+            yield (
+                f"{path} stands with actions alone, so it is no outcome of a session; if it says how each "
+                f'of them ended, which is open: [event] status = "{path}", with its words in [statuses]'
+            )
+
+
+def _whole(seen: Survey, made: Guess) -> str:
+    """That a file is taken for a session, and which field may tell of several."""
+    least = "no field tells sessions apart, so a file is one: give [trajectory] native_id if one does"
+    used = {*made.used, *made.head.values(), *made.outcomes.values(), *made.secrets}
+    some = [one for path, one in seen.paths.items() if "[]" not in path and path not in used]
+    groups = [
+        one
+        for one in some
+        if (is_label(one) or spelled(one.key) in GROUPS)
+        and one.only("text", "number")
+        and repeats(one, seen)
+        and (in_blocks(one, seen) or (spelled(one.key) in GROUPS and len(one.values) > 1))
+    ]
+    best = max(groups, key=lambda one: (spelled(one.key) in GROUPS, len(one.values)), default=None)
+    return least if best is None else f"{least}; {best.path} may ({len(best.values)}{'+' * best.more} values)"
 
 
 def _unheard(seen: Survey, made: Guess) -> Iterator[str]:
@@ -154,17 +195,20 @@ def _nothing(seen: Survey) -> Iterator[str]:
     texts = sorted((one for one in seen.paths.values() if _is_text(one)), key=lambda one: -one.characters)
     for one in texts[:3]:
         at = one.path.rpartition("[].")[0]
+        known = [
+            who.path for who in seen.paths.values() if who.path.rpartition("[].")[0] == at and is_sides(who)
+        ]
         if "[]" in at:
-            yield f"{one.path} holds long texts two lists deep, which no path reaches: cut the records first"
+            yield f"{one.path} holds texts two lists deep, which no path reaches: cut the records first"
         else:
-            who = f"{at}[].…" if at else "…"
+            who = known[0] if known else f"{at}[].…" if at else "…"
             yield f'if {one.path} is what somebody said: [event] text = "{one.path}", role = "{who}"'
     if not texts:
         yield "no path holds texts: are these labels or measures of sessions that lie elsewhere?"
 
 
 def _is_text(one: PathSeen) -> bool:
-    return one.kinds["text"] > 0 and one.mean_length >= LONG
+    return one.kinds["text"] > 0 and (one.mean_length >= LONG or (one.count > 1 and is_sentence(one)))
 
 
 def _without(seen: Survey, made: Guess) -> int:

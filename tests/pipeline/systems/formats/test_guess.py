@@ -530,6 +530,83 @@ def test_a_flag_or_a_code_that_may_mean_anything_else_is_left_to_a_person(
     assert not {"statuses", "results"} & set(mapping) and "status" not in mapping["constants"]
 
 
+FEW: list[tuple[str, list[tuple[object, ...]], str]] = [
+    ("exit_code", [(2, 0), (0, 1), (0, 0), (1, 2)], "FS SF SS FF"),
+    ("exit_code", [(0,), (3,), (0,)], "S F S"),
+    ("success", [(False, True), (True, False), (True, True)], "FS SF SS"),
+    ("success", [(0, 1), (1, 0), (1, 1)], "FS SF SS"),
+    ("ok", [("FALSE", "TRUE"), ("TRUE", "FALSE"), ("TRUE", "TRUE")], "FS SF SS"),
+    ("is_error", [(True, False), (False, True), (False, False)], "FS SF SS"),
+    ("status_code", [(200, 404), (500, 302), (204, 200)], "SF FS SS"),
+    ("httpStatus", [(200, 404, 200)], "SFS"),
+]
+
+
+@pytest.mark.parametrize("table", [False, True])
+@pytest.mark.parametrize(("name", "said", "statuses"), FEW)
+def test_a_flag_or_a_code_of_actions_alone_is_theirs_however_few_a_session_has(
+    tmp_path: Path, table: bool, name: str, said: list[tuple[object, ...]], statuses: str
+) -> None:
+    sessions = [renamed(steps(n, words), name) for n, words in enumerate(said)]
+    runs = drafted(logged(tmp_path / "log.jsonl", sessions, table=table))
+    acts = [[event.status for event in run.events if event.kind == "action"] for run in runs]
+    assert acts == [[{"S": "succeeded", "F": "failed"}[c] for c in own] for own in statuses.split()]
+    assert not any(outcome.name == "success" for run in runs for outcome in run.outcomes)
+    made = draft(tmp_path / "log.jsonl")
+    assert any("is taken for" in doubt or "are taken for" in doubt for doubt in unclear(made.seen, made.made))
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("success", [(False, True)] * 8),
+        ("success", [(False, False), (True, True), (False, False)]),
+        ("outcome", [("success", "success"), ("failure", "success")]),
+        ("status", [("accepted", "rejected"), ("accepted", "accepted")]),
+        ("exit_code", [(0, -1), (0, 0), (-1, 0)]),
+        ("exit_code", [(0, 0), (0, 0)]),
+    ],
+)
+def test_what_actions_alone_have_is_no_outcome_and_told_where_it_is_not_certain(
+    tmp_path: Path, name: str, said: list[tuple[object, ...]]
+) -> None:
+    """What turns only one way, is the same throughout a session, or may mean anything."""
+    sessions = [renamed(steps(n, words), name) for n, words in enumerate(said)]
+    made = draft(logged(tmp_path / "log.jsonl", sessions, table=True))
+    mapping = tomllib.loads(made.text)
+    assert "outcomes" not in mapping and "status" not in mapping["event"]
+    assert any(
+        doubt.startswith(f"{name} stands with actions alone") for doubt in unclear(made.seen, made.made)
+    )
+
+
+def test_what_only_the_last_action_of_a_session_has_is_its_outcome(tmp_path: Path) -> None:
+    sessions = [renamed(steps(n, (None, None, n % 2)), "reward") for n in range(4)]
+    path = logged(tmp_path / "log.jsonl", sessions, table=True)
+    assert mapping_of(path)["outcomes"] == {"reward": "reward", "success": "reward"}
+
+
+def test_a_flag_of_what_came_back_under_the_agents_name_is_the_action_s(tmp_path: Path) -> None:
+    """And what the environment says of itself stands beside that."""
+    done = [
+        {"source": "agent", "action": "run", "args": {"command": command}, "content": f"I call {command}."}
+        for command in ("ls", "pytest")
+    ]
+    came = [
+        {"source": "agent", "observation": "run", "content": f"It says {said(turn)}.", "success": turn == 0}
+        for turn in range(2)
+    ]
+    events = [
+        {"source": "user", "content": f"{said(2)}, please."},
+        {"source": "environment", "observation": "state_changed", "content": "The agent runs."},
+        *(event for pair in zip(done, came, strict=True) for event in pair),
+        {"source": "agent", "content": "That is all that there is."},
+    ]
+    (run,) = drafted(as_lines(tmp_path / "log.jsonl", events))
+    assert [event.status for event in run.events if event.kind == "action"] == ["succeeded", "failed"]
+    assert run.outcomes == ()
+
+
 def test_an_error_of_steps_that_say_none_makes_no_failure(tmp_path: Path) -> None:
     steps_ = [
         {
@@ -545,6 +622,26 @@ def test_an_error_of_steps_that_say_none_makes_no_failure(tmp_path: Path) -> Non
     ]
     runs = drafted(as_lines(tmp_path / "log.jsonl", steps_))
     assert {event.status for run in runs for event in run.events} == {None}
+
+
+@pytest.mark.parametrize("none", [None, ""])
+def test_an_error_of_steps_fails_the_step_that_it_stands_with(tmp_path: Path, none: str | None) -> None:
+    runs = [
+        {
+            "goal": f"{said(n)}, please.",
+            "trajectory": [
+                {"action_type": name, "observation": f"page {turn} of {n}", "error": word}
+                for turn, (name, word) in enumerate(
+                    zip(("click", "type") * 2, (none, "Element not found", none, none), strict=True)
+                )
+            ],
+        }
+        for n in range(3)
+    ]
+    first = drafted(as_json(tmp_path / "runs.json", runs))[0]
+    acts = [event for event in first.events if event.kind == "action"]
+    assert [event.status for event in acts] == ["succeeded", "failed", "succeeded", "succeeded"]
+    assert [event.error or None for event in acts] == [None, "Element not found", None, None]
 
 
 def test_an_error_of_messages_too_is_none_of_actions(tmp_path: Path) -> None:

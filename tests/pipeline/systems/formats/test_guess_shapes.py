@@ -175,6 +175,108 @@ def test_the_session_of_messages_is_named_where_other_records_have_none(tmp_path
     assert first.native_id == "s1"
 
 
+def test_a_number_that_each_file_begins_anew_is_its_events_and_a_file_is_a_session(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    begins = [
+        {"id": 0, "speaker": "user", "text": said(0)},
+        {"id": 1, "speaker": "assistant", "text": said(1)},
+    ]
+    ends = [{"id": 2, "speaker": "user", "text": said(2)}, {"id": 5, "speaker": "assistant", "text": said(3)}]
+    as_lines(tmp_path / "runs" / "a.jsonl", begins)
+    as_lines(tmp_path / "runs" / "b.jsonl", begins + ends)
+    as_lines(tmp_path / "runs" / "c.jsonl", ends)
+    assert sorted(len(run.events) for run in drafted(tmp_path / "runs")) == [2, 2, 4]
+    (tmp_path / "days").mkdir()
+    for day, ids in (("1", (7, 9, 7, 9)), ("2", (9, 3, 3, 9))):
+        lines = [{"id": n, "speaker": "user", "text": f"{said(n % 4)} {day}.{k}"} for k, n in enumerate(ids)]
+        as_lines(tmp_path / "days" / f"{day}.jsonl", lines)
+    assert {run.native_id for run in drafted(tmp_path / "days")} == {"7", "9", "3"}, "its id tells a session"
+
+
+def test_a_number_orders_events_where_nearly_all_have_it_once_and_times_agree(tmp_path: Path) -> None:
+    def seq(*numbers: int | None, down: bool = False) -> str | None:
+        lines = [
+            {
+                "session": f"s{n}",
+                "speaker": ("user", "assistant")[turn % 2],
+                "text": f"{said(turn)} {turn}",
+                "time": 1.7e9 + 60 * (-turn if down else turn),
+                "turn": turn // 2,
+                "range": {"index": number},
+            }
+            for n in range(3)
+            for turn, number in enumerate(numbers)
+        ]
+        made = draft(as_lines(tmp_path / "log.jsonl", lines)).made
+        assert sum(len(run.events) for run in drafted(tmp_path / "log.jsonl")) == len(lines)
+        return str(made.event["seq"]) if "seq" in made.event else None
+
+    assert seq(0, 1, 2, 3, 5, 8) == "range.index"
+    assert seq(0, None, None, 3, 5, None) is None, "most have none"
+    assert seq(0, 1, 2, 2, 3, 4) is None, "two of a session have one number"
+    assert seq(4, 1, 5, 0, 2, 3) is None, "times say another order"
+    assert seq(0, 1, 2, 3, 4, 5, down=True) is None, "the latest stands first"
+
+
+@pytest.mark.parametrize(
+    ("name", "times"),
+    [
+        ("epoch_ms", [1_700_000_000_000 + 1000 * n for n in range(8)]),
+        ("zeit", [f"13.03.2024 14:0{n}" for n in range(8)]),
+        ("moment", [f"2026-01-02T10:00:0{n}" for n in range(8)]),
+    ],
+)
+def test_times_and_sessions_under_names_that_do_not_tell_are_told_by_their_values(
+    tmp_path: Path, name: str, times: list[object]
+) -> None:
+    def rows(groups: str, key: str = "room_id") -> list[dict[str, object]]:
+        return [
+            {
+                key: group,
+                "speaker": ("Ada", "HelperBot")[n % 2],
+                "message": f"{said(n % 4)} {n}",
+                name: times[n],
+            }
+            for n, group in enumerate(groups)
+        ]
+
+    path = as_lines(tmp_path / "log.jsonl", rows("aaaabbbb"))
+    first, second = drafted(path)
+    assert len(first.events) == len(second.events) == 4
+    assert all(event.time is not None for event in (*first.events, *second.events))
+    made = draft(path)
+    doubts = " ".join(unclear(made.seen, made.made))
+    assert "room_id is taken for the session" in doubts and f"{name} is taken for the time" in doubts
+    assert "no field" not in doubts
+    for groups, key in (("abababab", "team"), ("aaaabbbb", "phase")):
+        made = draft(as_lines(tmp_path / f"{key}.jsonl", rows(groups, key)))
+        assert made.made.native_id == [], "sides of one session, or parts of it"
+        assert f"if one does; {key} may (2 values)" in " ".join(unclear(made.seen, made.made))
+    times.reverse()
+    made = draft(as_lines(tmp_path / "falling.jsonl", rows("aaaabbbb")))
+    assert "time" not in made.made.event, "no clock runs backwards"
+
+
+def test_sentences_without_spaces_are_what_was_said_whatever_their_field_is_called(tmp_path: Path) -> None:
+    words = ("请帮我预订火车票", "好的,您要去哪里呢", "我想去北京看看", "已经为您订好了")
+    talks = [
+        {"对话": [{"角色": ("用户", "助手")[n % 2], "内容": f"{text}{k}"} for n, text in enumerate(words)]}
+        for k in range(3)
+    ]
+    first = drafted(as_json(tmp_path / "talks.json", talks))[0]
+    assert brief(first.events)[:2] == [
+        ("用户", "message", "请帮我预订火车票0"),
+        ("助手", "message", "好的,您要去哪里呢0"),
+    ]
+    assert [(p.name, p.kind) for p in first.participants] == [("用户", "human"), ("助手", "agent")]
+    alone = [{"n": k, "内容": f"{text}{k}"} for k in range(3) for text in words]
+    made = draft(as_lines(tmp_path / "alone.jsonl", alone))
+    assert made.made.shape == "nothing"
+    assert "if 内容 is what somebody said" in " ".join(unclear(made.seen, made.made))
+    codes = [{"log": [{"by": "user", "x": f"A{k}{n}"} for n in range(3)]} for k in range(3)]
+    assert draft(as_json(tmp_path / "codes.json", codes)).made.shape == "nothing", "codes are no sentences"
+
+
 def test_a_list_with_the_latest_first_is_read_from_its_end(tmp_path: Path) -> None:
     def spoken(role: str, n: int) -> dict[str, object]:
         part = {"type": "text", "text": said(n)}
@@ -263,6 +365,32 @@ def test_a_field_that_few_events_have_is_not_who_speaks(tmp_path: Path) -> None:
         ("user_message", "message", said(0)),
         ("agent_message", "message", said(1)),
     ]
+
+
+def test_a_name_that_half_of_the_events_have_is_that_of_what_was_done(tmp_path: Path) -> None:
+    trackers = [
+        {
+            "sender": f"u{n}",
+            "events": [
+                {"event": "action", "name": "listen"},
+                {"event": "user", "text": f"{said(n)}, please."},
+                {"event": "action", "name": "utter_day"},
+                {"event": "bot", "text": said(n + 1)},
+                *([{"event": "slot", "name": "day"}] if n == 2 else []),
+            ],
+        }
+        for n in range(3)
+    ]
+    runs = drafted(as_json(tmp_path / "tracker.json", trackers))
+    assert brief(runs[0].events) == [
+        ("bot", "action", "listen"),
+        ("user", "message", f"{said(0)}, please."),
+        ("bot", "action", "utter_day"),
+        ("bot", "message", said(1)),
+    ]
+    assert {(p.name, p.kind) for p in runs[2].participants} == {
+        *(("bot", "agent"), ("user", "human"), ("slot", "environment")),
+    }
 
 
 def test_what_an_event_is_called_is_nobodys_name_where_another_field_has_one(tmp_path: Path) -> None:
