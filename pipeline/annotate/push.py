@@ -237,14 +237,19 @@ def _judgments(store: Store, book: Codebook, judge: str) -> dict[tuple[str, int 
     return said
 
 
-def export(store: Store, sample: Sample, folder: Path, context: str = "transcript") -> list[Path]:
-    """Files for people without a server of ours: tasks, configuration and instruction per codebook."""
+def export(
+    store: Store, sample: Sample, folder: Path, context: str = "transcript"
+) -> tuple[list[Path], list[str]]:
+    """Files for people without a server of ours: tasks, configuration and instruction per codebook; and in
+    words the units that are no longer what was drawn."""
     check_context(context)
     folder.mkdir(parents=True, exist_ok=True)
-    written = []
+    written: list[Path] = []
+    lacking: list[str] = []
     for name in sample.design.codebooks:
         book, units = book_of(sample, name, store.workspace)
-        tasks, _ = tasks_of(store, sample, book, units, context)
+        tasks, left_out = tasks_of(store, sample, book, units, context)
+        lacking += left_out
         keep_codebook(store.workspace, book)
         stem = f"{sample.design.name}.{book.name}"
         for suffix, text in (
@@ -255,4 +260,4 @@ def export(store: Store, sample: Sample, folder: Path, context: str = "transcrip
             path = folder / f"{stem}.{suffix}"
             path.write_text(text, encoding="utf-8")
             written.append(path)
-    return written
+    return written, lacking

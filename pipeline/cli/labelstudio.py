@@ -187,9 +187,11 @@ def export(
 ) -> None:
     """Write tasks, configuration and instruction as files, for a Label Studio that we can't reach."""
     workspace_store = store(ctx)
-    for path in annotating.export(
-        workspace_store, samples.load(workspace_store.workspace, sample), folder, context
-    ):
+    chosen = samples.load(workspace_store.workspace, sample)
+    paths, left_out = annotating.export(workspace_store, chosen, folder, context)
+    for text in left_out:
+        say(f"left out: {text}")
+    for path in paths:
         tell(str(path))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -126,3 +127,17 @@ def test_a_title_that_is_too_long_ends_with_a_word() -> None:
     mark = Mark(sample="s", codebook="failures", version="v", context="", config="c", annotator="1")
     told = project.title(sample, book, mark)
     assert told == "pilot · Failure modes of agents in … · annotator 1"
+
+
+def test_an_export_says_which_units_are_no_longer_what_was_drawn(store: Store, tmp_path: Path) -> None:
+    sample = draw.draw(store, draw.Wish(("initiative",), "pilot", size=20))
+    first = sample.units[0]
+    with store.writing() as connection:
+        place = [first.trajectory, first.event]
+        connection.execute("UPDATE events SET text = 'x' WHERE trajectory_id = ? AND seq = ?", place)
+    paths, left_out = push.export(store, sample, tmp_path / "out")
+    tasks = json.loads(next(path for path in paths if path.suffix == ".json").read_text())
+    assert len(tasks) == 19
+    assert left_out == [
+        f"trajectory {first.trajectory}, event {first.event}: changed since the sample was drawn"
+    ]
