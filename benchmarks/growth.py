@@ -40,7 +40,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "rebuild": ("rebuild",),
     "export": ("export", "OUT"),
 }
-"""What is run in turn; LABELS are a person's of every fifth unit that the rules rated."""
+"""What is run in turn; LABELS are two people's of every fifth unit that the rules rated."""
 FRAMES = """
 import sys, coaudit
 workspace = coaudit.open(sys.argv[1])
@@ -65,13 +65,16 @@ def measured(log: Path, folder: Path) -> dict[str, Run]:
 
 
 def label(ratings: Path, labels: Path) -> None:
-    """A person who says what the rules said, of every fifth unit."""
-    said = ("trajectory", "event", "codebook", "code", "label")
+    """Two people who speak of every fifth unit: one says what the rules said, the other mostly."""
+    about = ("trajectory", "event", "codebook", "code")
     with ratings.open(encoding="utf-8") as lines, labels.open("w", encoding="utf-8") as out:
-        for line in itertools.islice(lines, 0, None, 5):
+        for number, line in enumerate(itertools.islice(lines, 0, None, 5)):
             rating = json.loads(line)
             if rating["rater"] == "rules":
-                out.write(json.dumps({**{name: rating[name] for name in said}, "rater": "ann"}) + "\n")
+                place, said = {name: rating[name] for name in about}, rating["label"]
+                other = "no" if said == "yes" else "yes"
+                for rater, given in (("ann", said), ("bob", said if number % 8 else other)):
+                    out.write(json.dumps({**place, "rater": rater, "label": given}) + "\n")
 
 
 def table(kind: str, generator: Path, options: Sequence[tuple[str, ...]]) -> dict[str, float]:
