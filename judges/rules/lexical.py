@@ -148,7 +148,8 @@ def halts(texts: pa.StringArray) -> list[bool]:
     import pyarrow.compute as pc
 
     own, of = sentences(texts)
-    return _among(len(texts), of, pc.and_not(_has(own, words.HALT), _has(own, words.NO_HALT)))
+    told = _has(own, words.HALT)
+    return _among(len(texts), of, pc.and_not(told, _has_of(own, told, words.NO_HALT)))
 
 
 def sentences(texts: pa.StringArray) -> tuple[pa.StringArray, pa.IntegerArray]:
@@ -190,13 +191,15 @@ def _steers(sentences: pa.StringArray) -> pa.BooleanArray:
 
     rest = pc.utf8_trim(pc.replace_substring_regex(sentences, f"(?i){words.OPENERS}", ""), " ,.!")
     reasons = _has(rest, words.REASON)
-    status = pc.and_not(_has(rest, f"^{words.STATUS}"), reasons)
+    status = _has_of(rest, pc.invert(reasons), f"^{words.STATUS}")
     idle = pc.or_(status, _any_of(rest, f"^{words.COURTESY}$", f"^{words.REPEATS}", "^$"))
     asks = pc.match_substring(rest, "?")
-    demands = pc.or_(reasons, _has(rest, words.REQUEST))
-    concrete = pc.if_else(asks, pc.invert(_has(rest, words.OPEN_CALL)), _has(rest, words.INFORMS))
+    demands = pc.or_(reasons, _has_of(rest, pc.invert(pc.or_(reasons, idle)), words.REQUEST))
+    says = pc.and_not(pc.invert(pc.or_(demands, asks)), idle)
+    wonders = pc.and_not(asks, idle)
+    concrete = pc.and_not(wonders, _has_of(rest, wonders, words.OPEN_CALL))
+    open_still = pc.or_(concrete, _has_of(rest, says, words.INFORMS))
     needed = pc.if_else(asks, 1, 2)
-    open_still = pc.and_(pc.and_not(concrete, idle), pc.or_(asks, pc.invert(demands)))
     result = pc.and_not(pc.and_not(demands, asks), idle)
     enough = [
         _says(text, least)
@@ -223,6 +226,13 @@ def _has(texts: pa.StringArray, pattern: str) -> pa.BooleanArray:
     import pyarrow.compute as pc
 
     return pc.match_substring_regex(texts, pattern, ignore_case=True)
+
+
+def _has_of(texts: pa.StringArray, among: pa.BooleanArray, pattern: str) -> pa.BooleanArray:
+    """Which of some of the texts have a pattern: to look for one takes longer than to leave a text out."""
+    import pyarrow.compute as pc
+
+    return pc.replace_with_mask(among, among, _has(texts.filter(among), pattern))
 
 
 def _any_of(texts: pa.StringArray, *patterns: str) -> pa.BooleanArray:
