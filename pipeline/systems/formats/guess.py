@@ -30,6 +30,8 @@ from .guess_names import (
     is_said,
     is_speaker,
     named,
+    parent_of,
+    spelled,
     verdicts,
 )
 from .guess_records import distinct, repeats, sessions_of, value_at
@@ -274,6 +276,8 @@ def _ids(heads: dict[str, PathSeen], seen: Survey) -> list[str]:
     names = (*SESSION, "index", "idx", "number")
     everywhere = [one for one in heads.values() if one.count == len(seen.records)]
     candidates = [one for one in named(heads, names) if one.only("text", "number") and one in everywhere]
+    if len(records) == 1:
+        candidates = [one for one in candidates if not _is_of_another(one)]
     for one in candidates:
         if _tell_apart([one.path], records) and (one.mean_length <= 100):
             return [one.path]
@@ -287,6 +291,12 @@ def _ids(heads: dict[str, PathSeen], seen: Survey) -> list[str]:
         if _tell_apart(chosen, records):
             return chosen
     return []
+
+
+def _is_of_another(one: PathSeen) -> bool:
+    """Whether an id may be that of an object within the record: one record alone does not tell."""
+    within = "." in one.path and spelled(parent_of(one)) not in SESSION
+    return within and spelled(one.key) in (*NAMES["id"], "name")
 
 
 def _tell_apart(paths: list[str], records: list[dict[str, Any]]) -> bool:

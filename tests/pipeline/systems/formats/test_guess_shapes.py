@@ -710,3 +710,12 @@ def test_the_end_of_a_caption_s_tag_is_nothing_that_was_said(tmp_path: Path) -> 
     (found,) = drafted(path)
     said_ = [event.text for event in found.events if event.kind == "message"]
     assert said_ == [f"Say <b>{n}</b>" for n in range(4)]
+
+
+def test_an_id_of_an_object_in_the_only_record_is_no_sessions(tmp_path: Path) -> None:
+    turns = [{"role": ("user", "assistant")[n % 2], "content": said(n)} for n in range(4)]
+    path = as_json(tmp_path / "chat.json", {"icon": {"id": "bot"}, "server": {"name": "Lab"}, "log": turns})
+    assert "native_id" not in draft(path).made.head
+    assert not draft(path).made.native_id
+    path = as_json(tmp_path / "other.json", {"session": {"id": "s1"}, "log": turns})
+    assert draft(path).made.native_id == ["session.id"]
