@@ -104,8 +104,14 @@ class Score:
         return float(self.task_reward.sum()) / held if held > 0 else None
 
     @property
+    def called(self) -> float | None:
+        """C: human steps an episode."""
+        held = float(self.weight.sum())
+        return float(self.human.sum()) / held if held > 0 else None
+
+    @property
     def rate(self) -> float | None:
-        """Human steps of all steps, pooled."""
+        """The share of human steps of all steps, pooled."""
         taken = float(self.steps.sum())
         return float(self.human.sum()) / taken if taken > 0 else None
 

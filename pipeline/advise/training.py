@@ -149,6 +149,7 @@ def _report(choice: Choice) -> dict[str, Any]:
             "kind": trial.candidate.kind,
             "chosen": name == choice.chosen,
             "reward": trial.score.mean(choice.penalty),
+            "human_steps": trial.score.called,
             "human_intervention_rate": trial.score.rate,
             "effective": trial.score.effective,
             **estimate_document("difference", trial.gain),
