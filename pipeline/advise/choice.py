@@ -28,7 +28,7 @@ from .learners import (
 )
 from .policies import BASELINES, Kind, Policy, rules
 from .scores import LEAST_KNOWN, Bench, Score
-from .trees import Forest
+from .trees import Forest, folds
 
 FOLDS = 5
 REPEATS = 3
@@ -143,15 +143,15 @@ def choose(
     they are worth from a fold's own questions alone.
     """
     many = candidates(seen, cap, sampled=on.behaviour is not None)
-    folds = _folds(on.woods, seed)
-    scores = _tried(on, seen, many, folds, penalty, seed, report)
+    parts = _folds(on.woods, seed)
+    scores = _tried(on, seen, many, parts, penalty, seed, report)
     trials = {name: _trial(many[name], score, scores[REFERENCE], penalty) for name, score in scores.items()}
     chosen = best(trials)
     plain = best({name: trial for name, trial in trials.items() if not trial.candidate.question})
     oracle = None
     if on.behaviour is None:
         oracle = on.score(on.woods.oracle(penalty)).minus(scores[REFERENCE], penalty).value
-    return Choice(penalty, trials, chosen, plain, _procedure(many, scores, folds[0], penalty), oracle)
+    return Choice(penalty, trials, chosen, plain, _procedure(many, scores, parts[0], penalty), oracle)
 
 
 def best(trials: Mapping[str, Trial]) -> str:
@@ -168,33 +168,30 @@ def _trial(candidate: Candidate, score: Score, reference: Score, penalty: float)
 
 
 def _folds(woods: Forest, seed: int) -> list[Ints]:
-    """The fold of each question (Q,), for each repetition; what goes together stays together."""
-    _, cluster = np.unique(np.asarray(woods.clusters), return_inverse=True)
-    number = int(cluster.max()) + 1
+    """The fold of each question (Q,), for each repetition."""
     draw = np.random.default_rng(seed)
-    repeats = REPEATS if len(woods.states) <= FEW else 1
-    return [(draw.permutation(number) % min(FOLDS, number))[cluster] for _ in range(repeats)]
+    return [folds(woods, FOLDS, draw) for _ in range(REPEATS if len(woods.states) <= FEW else 1)]
 
 
 def _tried(
     on: Bench,
     seen: Seen,
     many: Mapping[str, Candidate],
-    folds: Sequence[Ints],
+    repetitions: Sequence[Ints],
     penalty: float,
     seed: int,
     report: Callable[[str, int, int], None],
 ) -> dict[str, Score]:
     """The score of each candidate on questions that were held out, averaged over repetitions."""
     parts: dict[str, list[Score]] = {name: [] for name in many}
-    rounds = [(fold, number) for fold in folds for number in np.unique(fold)]
+    fixed = {n: on.score(one.policy.chance(seen)) for n, one in many.items() if one.policy is not None}
+    rounds = [(fold, number) for fold in repetitions for number in np.unique(fold)]
     for done, (fold, number) in enumerate(rounds):
         held = fold == number
         lesson = Lesson(on.woods, seen, ~held[on.woods.tree], penalty, seed, on.behaviour)
         for name, candidate in many.items():
-            policy = candidate.on(lesson)
-            score = on.score(policy.chance(seen))
-            parts[name].append(score.of(held / len(folds)))
+            score = fixed[name] if name in fixed else on.score(candidate.on(lesson).chance(seen))
+            parts[name].append(score.of(held / len(repetitions)))
         report("cross-validation", done + 1, len(rounds))
     return {name: _sum(scores) for name, scores in parts.items()}
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from ...schemas import Trajectory
 from ..errors import UsageError
 from .advisor import Advisor, Trained
+from .behaviour import LEAST_CHANCE
 from .choice import REFERENCE
-from .features import Seen, View
+from .features import Seen, View, view
 from .fingerprints import already_seen
 from .policies import BASELINES, Policy, rules
-from .scores import LEAST_KNOWN, Bench, Score, bench
+from .scores import LEAST_KNOWN, SURE, UNSEEN, WEIGHTED, Bench, Score, bench, is_sampled
 from .states import Episode, State, episodes
 from .training import estimate_document
 from .trees import counts, forest
@@ -39,7 +42,8 @@ def evaluate(
         notes.append(f"{left_out} trajectories have no outcome or no step and are left out")
     woods = forest(kept)
     seen = advisor.view.see(woods.states)
-    on = bench(woods, seen)
+    # Who acted here may hang on words that training never saw.
+    on = bench(woods, view(woods.states).see(woods.states) if is_sampled(woods) else seen)
     trained, note = advisor.at(penalty)
     at = trained.penalty if penalty is None else penalty
     asks = not any(state.question for state in woods.states)
@@ -53,6 +57,7 @@ def evaluate(
     scores = {name: (kind, on.score(policy.chance(seen))) for name, (kind, policy) in policies.items()}
     notes += _unknown({name: score.effective for name, (_, score) in scores.items() if on.thin(score)})
     scores = {name: (kind, on.known(score)) for name, (kind, score) in scores.items()}
+    notes += _weights(on, {name: scores[name][1] for name in dict.fromkeys((*BASELINES, chosen))})
     if on.behaviour is None:
         scores[ORACLE] = ("oracle", on.score(woods.oracle(at)))
     rows = [_row(name, kind, score, scores, at, cap, chosen) for name, (kind, score) in scores.items()]
@@ -106,7 +111,8 @@ def _gaps(states: Sequence[State], view: View, number: Mapping[str, int], *, sam
     if longer:
         notes.append(f"{longer} states lie beyond the {view.cap} steps that training episodes took at most")
     if sampled:
-        notes.append("one choice in nearly every state: weighted by importance, and no oracle is known")
+        notes.append(f"one choice in nearly every state: {WEIGHTED}, and no oracle is known")
+        notes.append(UNSEEN)
     elif number["one_choice"]:
         notes.append(
             f"{number['one_choice']} states, in {number['incomplete_questions']} questions, have one choice "
@@ -124,6 +130,27 @@ def _unknown(thin: Mapping[str, float]) -> list[str]:
         f"no value where a policy's choices were logged in what amounts to fewer than {LEAST_KNOWN} "
         f"questions: {shown}{more}"
     ]
+
+
+def _weights(on: Bench, scores: Mapping[str, Score]) -> list[str]:
+    """Where importance weights are extreme, so that few questions speak for many."""
+    if on.behaviour is None:
+        return []
+    notes = []
+    certain = int((np.abs(on.behaviour - 0.5) >= 0.5 - LEAST_CHANCE - 1e-9).sum())
+    if certain:
+        notes.append(
+            f"who acts was all but certain in {certain} of {len(on.behaviour)} states: the other's chance is "
+            f"taken to be {LEAST_CHANCE:g}, and what they would have done there is hardly known"
+        )
+    few = {name: score.effective for name, score in scores.items() if 0 < score.effective < SURE}
+    if few:
+        shown = ", ".join(f"{name} ({known:.0f})" for name, known in few.items())
+        notes.append(
+            f"extreme weights: of {len(on.woods.roots)} questions what amounts to fewer than {SURE} tells of "
+            f"{shown}; the intervals may be too narrow"
+        )
+    return notes
 
 
 def _policies(trained: Trained, cap: int) -> dict[str, tuple[str, Policy]]:
@@ -150,11 +177,13 @@ def _row(
         "chosen": name == chosen,
         "lambda": penalty,
         "task_reward": score.task,
+        "human_steps": score.called,
         "human_intervention_rate": score.rate,
         "reward": result.value,
         "low": result.low,
         "high": result.high,
         "n": result.clusters,
+        "effective": score.effective,
         **estimate_document("difference", apart),
     }
 
@@ -188,6 +217,7 @@ def _point(name: str, penalty: float, score: Score, trained: float) -> dict[str,
         "policy": name,
         "lambda": penalty,
         "task_reward": score.task,
+        "human_steps": score.called,
         "human_intervention_rate": score.rate,
         "reward": score.mean(penalty),
         **({"trained": trained} if name == "chosen" else {}),

@@ -96,7 +96,7 @@ def residuals(lesson: Lesson, behaviour: Floats) -> tuple[Floats, Floats]:
     returns = (woods.earned - lesson.penalty * woods.human).sum(axis=1) / np.maximum(number, 1)
     acted = woods.leaves[:, 1] / np.maximum(number, 1)
     rows = np.flatnonzero(lesson.rows & (number > 0))
-    mean, scale = _standard(lesson.seen.process[rows])
+    mean, scale = standard(lesson.seen.process[rows])
     table = standardised(lesson.seen.process, mean, scale)
     expected = Ridge(alpha=30.0).fit(table[rows], returns[rows], number[rows]).predict(table)
     apart = acted - behaviour
@@ -112,7 +112,7 @@ def ridge(strength: float, blocks: Sequence[str] = ()) -> Fit:
         from sklearn.linear_model import Ridge
 
         rows = np.flatnonzero(weight > 0)
-        mean, scale = _standard(lesson.seen.process[rows])
+        mean, scale = standard(lesson.seen.process[rows])
         table = standardised(lesson.seen.process[rows], mean, scale)
         there = [block for block in blocks if getattr(lesson.seen, block) is not None]
         # A word's weight is at most 1; three times that makes words as dear as a standardised number.
@@ -140,7 +140,7 @@ def boosted(
         from sklearn.ensemble import GradientBoostingRegressor
 
         rows = _some(weight, lesson.seed)
-        chosen = telling(lesson.seen, rows, target, weight, words)
+        chosen = telling(lesson.seen.last, rows, target, weight, words)
         table = dense(lesson.seen, chosen)[rows]
         model = GradientBoostingRegressor(
             n_estimators=trees,
@@ -166,17 +166,22 @@ def _some(weight: Floats, seed: int) -> Ints:
     return np.sort(np.random.default_rng(seed).choice(rows, MOST, replace=False))
 
 
-def telling(seen: Seen, rows: Ints, target: Floats, weight: Floats, most: int) -> Ints:
-    """The words of the last step that go most with the target (their places), by weighted covariance."""
-    if seen.last is None or not most:
+def telling(words: Any, rows: Ints, target: Floats, weight: Floats, most: int, least: float = 0.0) -> Ints:
+    """The words (N, W) that go most with the target (their places), by weighted covariance.
+
+    At most so many, and none by less than `least` standard errors.
+    """
+    if words is None or not most:
         return np.zeros(0, dtype=np.int64)
-    words = seen.last[rows]
+    own = words[rows]
     share = weight[rows] / weight[rows].sum()
-    centred = (target[rows] - share @ target[rows]) * share
-    together = np.asarray(words.T @ centred).ravel()
-    spread = np.sqrt(np.asarray(words.multiply(words).T @ share**2).ravel())
+    apart = target[rows] - share @ target[rows]
+    together = np.asarray(own.T @ (apart * share)).ravel()
+    spread = np.sqrt(np.asarray(own.multiply(own).T @ share**2).ravel())
     strength = np.abs(together) / np.maximum(spread, 1e-12)
-    return np.sort(np.argsort(-strength, kind="stable")[:most]).astype(np.int64)
+    best = np.argsort(-strength, kind="stable")[:most]
+    enough = strength[best] >= least * np.sqrt(share @ apart**2)
+    return np.sort(best[enough]).astype(np.int64)
 
 
 def _arrays(model: Any, chosen: Ints, rate: float) -> Boosted:
@@ -200,7 +205,7 @@ def _arrays(model: Any, chosen: Ints, rate: float) -> Boosted:
     )
 
 
-def _standard(table: Floats) -> tuple[Floats, Floats]:
+def standard(table: Floats) -> tuple[Floats, Floats]:
     spread = table.std(axis=0)
     return table.mean(axis=0), np.where(spread > 1e-9, spread, 1.0)
 
@@ -231,7 +236,7 @@ def gradient(
     def learn(lesson: Lesson) -> Policy:
         rows = np.flatnonzero(lesson.choices)
         value, *numbers = (column[rows] for column in advantages(lesson))
-        mean, scale = _standard(lesson.seen.process[rows])
+        mean, scale = standard(lesson.seen.process[rows])
         table = np.column_stack([np.ones(len(rows)), standardised(lesson.seen.process[rows], mean, scale)])
         theta: Floats = np.zeros(table.shape[1])
         first: Floats = np.zeros(len(theta))
@@ -271,7 +276,7 @@ def imitation(strength: float = 10.0) -> Learner:
 
         rows = np.flatnonzero(lesson.choices)
         better = advantages(lesson)[0][rows] > 1e-12
-        mean, scale = _standard(lesson.seen.process[rows])
+        mean, scale = standard(lesson.seen.process[rows])
         if better.all() or not better.any():
             return Linear(mean, scale, np.zeros(len(mean)), {}, 1.0 if better.all() else -1.0)
         model = LogisticRegression(C=strength / len(rows), max_iter=1000)

@@ -2,7 +2,9 @@
 
 Where both choices are recorded in (nearly) every state, a policy's expected reward is exact. Where
 trajectories were merely logged, an episode counts by how much likelier the policy takes its choices than
-who logged it did (self-normalised importance sampling, over whole episodes).
+who logged it did (self-normalised importance sampling, over whole episodes), and what that leaves uneven
+between questions is made up for by a regression on their words (doubly robust; Robins, Rotnitzky and Zhao
+1994, Dudík et al. 2011): right where either who acted or what a question earns is told rightly.
 """
 
 from __future__ import annotations
@@ -13,19 +15,36 @@ from functools import cached_property
 
 import numpy as np
 
-from ...annotation.statistics.estimate import ANY, Bounds, Estimate, Totals, difference, estimate, totals
+from ...annotation.statistics.estimate import (
+    ANY,
+    Bounds,
+    Estimate,
+    Moments,
+    Totals,
+    concluded,
+    difference,
+    estimate,
+    totals,
+)
 from ...annotation.statistics.intervals import Floats
+from .behaviour import Opening, behaviour, openings
 from .features import Seen
-from .policies import standardised
 from .states import HUMAN
 from .trees import Forest
 
 SAMPLED = 0.2
 """With a smaller share of states that saw both choices, the data are samples and no trees."""
-LEAST_CHANCE = 0.05
-"""Nobody's choice is taken to be rarer than that."""
 LEAST_KNOWN = 8
 """Questions of even weight that must tell of a policy, and of agent-only: on samples few take its choices."""
+SURE = 50
+"""Questions of even weight from which on intervals hold the truth as often as they say."""
+WEIGHTED = "weighted by importance, with who acted as course, words and question tell"
+UNSEEN = (
+    "reasons to step in that these do not show, or that too few questions show to be learnt, bias every "
+    "value, and no interval covers that"
+)
+STRENGTH = 10.0
+"""Of the penalty on what a question's words say it earns."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,11 +56,13 @@ class Score:
     human: Floats
     steps: Floats
     clusters: Sequence[str]
+    followed: Floats
+    """How much of it was logged with the policy's choices: on trees its weight."""
 
     @property
     def parts(self) -> Floats:
-        """The four as one table (4, Q)."""
-        return np.stack([self.weight, self.task_reward, self.human, self.steps])
+        """All of them as one table (5, Q)."""
+        return np.stack([self.weight, self.task_reward, self.human, self.steps, self.followed])
 
     def of(self, questions: Floats) -> Score:
         """The same with each question's weight multiplied; 0 leaves it out."""
@@ -66,14 +87,15 @@ class Score:
 
     def estimate(self, penalty: float, cap: int) -> Estimate:
         """The expected reward with its interval."""
-        return estimate(self.totals(penalty, (min(0.0, -penalty * cap), 1.0)))
+        return _estimate(self.totals(penalty, (min(0.0, -penalty * cap), 1.0)), self.effective)
 
     def minus(self, other: Score, penalty: float) -> Estimate:
         """The paired difference of rewards."""
         if not np.array_equal(self.weight, other.weight):
             return difference(self.totals(penalty), other.totals(penalty))
         apart = self.reward(penalty) - other.reward(penalty)
-        return estimate(totals(apart, self.weight, clusters=np.asarray(self.clusters)))
+        sample = totals(apart, self.weight, clusters=np.asarray(self.clusters))
+        return _estimate(sample, min(self.effective, other.effective))
 
     @property
     def task(self) -> float | None:
@@ -82,22 +104,48 @@ class Score:
         return float(self.task_reward.sum()) / held if held > 0 else None
 
     @property
+    def called(self) -> float | None:
+        """C: human steps an episode."""
+        held = float(self.weight.sum())
+        return float(self.human.sum()) / held if held > 0 else None
+
+    @property
     def rate(self) -> float | None:
-        """Human steps of all steps, pooled."""
+        """The share of human steps of all steps, pooled."""
         taken = float(self.steps.sum())
         return float(self.human.sum()) / taken if taken > 0 else None
 
     @property
     def effective(self) -> float:
-        """(Σw)²/Σw²: so many questions of even weight tell as much."""
-        squares = float((self.weight**2).sum())
-        return float(self.weight.sum()) ** 2 / squares if squares else 0.0
+        """(Σw)²/Σw² of what was followed: so many questions of even weight tell as much."""
+        squares = float((self.followed**2).sum())
+        return float(self.followed.sum()) ** 2 / squares if squares else 0.0
+
+
+def _estimate(sample: Totals, effective: float) -> Estimate:
+    """An estimate that is as sure as `effective` questions of even weight can be."""
+    whole = estimate(sample)
+    if whole.value is None or whole.error is None or effective >= sample.independent - 1e-9:
+        return whole
+    return concluded(
+        Moments(
+            value=whole.value,
+            error=whole.error,
+            df=max(1.0, effective - 1),
+            n=whole.n,
+            clusters=max(1, int(effective)),
+            size=effective,
+            yes_no=False,
+            plain=False,
+            bounds=sample.bounds,
+        )
+    )
 
 
 def score_of(parts: Floats, clusters: Sequence[str]) -> Score:
-    """A score from its four parts (4, Q)."""
-    weight, earned, human, steps = parts
-    return Score(weight, earned, human, steps, clusters)
+    """A score from its parts: four (4, Q), or five where what was followed is not the weight."""
+    weight, earned, human, steps = parts[:4]
+    return Score(weight, earned, human, steps, clusters, parts[4] if len(parts) > 4 else weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,13 +155,15 @@ class Bench:
     woods: Forest
     behaviour: Floats | None = None
     """The chance (N,) that a person acted, where the data are samples."""
+    openings: Sequence[Opening] = ()
+    """By what questions' values are told apart, where the data are samples."""
 
     def score(self, human: Floats) -> Score:
         """What the policy that calls a person with chance `human` (N,) earns."""
         if self.behaviour is None:
             value = self.woods.worth(human).of_question
             return score_of(np.vstack([np.ones(len(value)), value.T]), self.woods.clusters)
-        return self._weighted(human, self.behaviour)
+        return self._robust(self._weighted(human, self.behaviour))
 
     def thin(self, score: Score) -> bool:
         """Whether too few logged episodes took the policy's choices; never of trees, which hold them all."""
@@ -127,7 +177,41 @@ class Bench:
         """
         return score.of(np.zeros(len(score.weight))) if self.thin(score) else score
 
-    def _weighted(self, human: Floats, behaviour: Floats) -> Score:
+    def _robust(self, sums: Floats) -> Score:
+        """What each question should earn, and how much more those did whose choices were the policy's.
+
+        V = Σ(m + δ + w/w̄ (y - m - δ))/n: what is said of each, moved so that the weighted rest is 0. A rest
+        counts as without its question, 1/(1 - w/Σw) as much (jackknife), and what all that adds is taken off.
+        """
+        followed, number = sums[:, 0], self.woods.leaves[self.woods.roots].sum(axis=1)
+        total = float(followed.sum())
+        if not total:
+            return score_of(np.zeros((5, len(number))), self.woods.clusters)
+        own = sums[:, 1:] / np.where(followed > 0, followed, 1.0)[:, None]
+        said = self._said(own, followed)
+        said = said + followed @ (own - said) / total
+        scale = followed / np.maximum(1 - followed / total, 0.5) / total
+        rest = scale[:, None] * (own - said)
+        values = number[:, None] * (said - rest.sum(axis=0)) + number.sum() * rest
+        return score_of(np.vstack([number, values.T, followed]), self.woods.clusters)
+
+    def _said(self, own: Floats, followed: Floats) -> Floats:
+        """What the words of each question (Q, 3) say of it, by other questions; weighted ridge regression."""
+        said = np.zeros(own.shape)
+        for opening in self.openings:
+            weight = np.where(opening.held, 0.0, followed)
+            if not weight.any():
+                continue
+            share = weight / weight[weight > 0].mean()
+            centre = share @ opening.table / share.sum()
+            table, mean = opening.table - centre, share @ own / share.sum()
+            square = (table * share[:, None]).T @ table + STRENGTH * np.eye(table.shape[1])
+            slope = np.linalg.solve(square, (table * share[:, None]).T @ (own - mean))
+            said[opening.held] = mean + table[opening.held] @ slope
+        return said
+
+    def _weighted(self, human: Floats, behaviour: Floats) -> Floats:
+        """Of each question (Q, 4): the weight of its episodes, and their weighted earnings, people, steps."""
         woods, count = self.woods, len(self.woods.roots)
         ratio = np.zeros(len(woods.states))
         ratio[woods.roots] = 1.0
@@ -147,7 +231,7 @@ class Bench:
             people = self.people[last] + by_human[ends]
             values = np.column_stack([np.ones(len(last)), woods.reward[edges][ends], people, steps])
             np.add.at(sums, woods.tree[last], weight[ends, None] * values)
-        return score_of(sums.T, woods.clusters)
+        return sums
 
     @cached_property
     def people(self) -> Floats:
@@ -161,22 +245,7 @@ def is_sampled(woods: Forest) -> bool:
 
 
 def bench(woods: Forest, seen: Seen) -> Bench:
-    """Trees as they are; samples with the chance of a person as it was, by logistic regression."""
-    return Bench(woods, behaviour(woods, seen) if is_sampled(woods) else None)
-
-
-def behaviour(woods: Forest, seen: Seen) -> Floats:
-    """How likely a person acted in each state (N,), from the course so far."""
-    from sklearn.linear_model import LogisticRegression
-
-    spread = seen.process.std(axis=0)
-    table = standardised(seen.process, seen.process.mean(axis=0), np.where(spread > 1e-9, spread, 1.0))
-    number = woods.leaves
-    design = np.vstack([table, table])
-    acted = np.repeat([0, 1], len(table))
-    weight = np.concatenate([number[:, 0], number[:, 1]])
-    model = LogisticRegression(C=0.1, max_iter=2000).fit(
-        design[weight > 0], acted[weight > 0], weight[weight > 0]
-    )
-    chance = np.clip(model.predict_proba(table)[:, 1], LEAST_CHANCE, 1 - LEAST_CHANCE)
-    return np.asarray(chance, dtype=np.float64)
+    """Trees as they are; samples with who acted, and what questions earned, as their features tell."""
+    if not is_sampled(woods):
+        return Bench(woods)
+    return Bench(woods, behaviour(woods, seen), openings(woods, seen))

@@ -14,6 +14,7 @@ from ...schemas import Event, Trajectory
 from ...schemas.trajectory import recorded
 from ..errors import CoauditError
 from ..systems.rehac.dilemmas import observation
+from ..units import opening_query
 
 OUTCOMES = ("task_reward", "task_performance", "success", "delivered")
 """What came of a trajectory, between 0 and 1; the first that most trajectories have is taken."""
@@ -74,12 +75,16 @@ class Episode:
 
 
 def steps(trajectory: Trajectory) -> tuple[Step, ...]:
-    """The steps of agents and people, in order; what only live traffic knows is none."""
+    """The steps of agents and people, in order, without the opening query and what only live traffic told."""
     kinds = {p.name: p.kind for p in trajectory.participants}
+    opening = opening_query(trajectory)
     return tuple(
         _step(trajectory, event, human=kinds[event.actor] == "human")
         for event in trajectory.events
-        if kinds.get(event.actor) in ("agent", "human") and event.kind not in _UNDONE and not event.live_only
+        if kinds.get(event.actor) in ("agent", "human")
+        and event.kind not in _UNDONE
+        and not event.live_only
+        and event.seq != opening
     )
 
 
@@ -93,8 +98,11 @@ def _step(trajectory: Trajectory, event: Event, *, human: bool) -> Step:
 
 
 def question(trajectory: Trajectory) -> str:
-    """The text of its start; empty where the log holds none."""
-    return next((e.text or "" for e in trajectory.events if e.kind == "start"), "").strip()
+    """The texts of its start and of its opening query; empty where the log holds none."""
+    start = next((e.text or "" for e in trajectory.events if e.kind == "start"), "").strip()
+    opening = opening_query(trajectory)
+    asked = next((e.text or "" for e in trajectory.events if e.seq == opening), "").strip()
+    return "\n".join(filter(None, (start, asked)))
 
 
 def state(trajectory: Trajectory) -> State:

@@ -19,7 +19,7 @@ from .features import Seen, view
 from .fingerprints import fingerprints
 from .learners import Lesson, ridge, taught
 from .policies import Model, Policy, uses
-from .scores import LEAST_KNOWN, Bench, bench
+from .scores import LEAST_KNOWN, UNSEEN, WEIGHTED, Bench, bench
 from .states import Episode, episodes
 from .trees import Forest, counts, forest
 
@@ -149,6 +149,7 @@ def _report(choice: Choice) -> dict[str, Any]:
             "kind": trial.candidate.kind,
             "chosen": name == choice.chosen,
             "reward": trial.score.mean(choice.penalty),
+            "human_steps": trial.score.called,
             "human_intervention_rate": trial.score.rate,
             "effective": trial.score.effective,
             **estimate_document("difference", trial.gain),
@@ -201,9 +202,10 @@ def _notes(about: Mapping[str, Any]) -> list[str]:
         notes.append(f"{about['without_outcome']} trajectories have no outcome or no step and taught nothing")
     if about["sampled"]:
         notes.append(
-            "hardly a state saw both choices: learnt from returns as they were logged, and tried by "
-            "importance weighting; a policy whose choices were never logged has no value"
+            f"hardly a state saw both choices: learnt from returns as they were logged, and {WEIGHTED}; a "
+            "policy whose choices were never logged has no value"
         )
+        notes.append(UNSEEN)
     elif about["one_choice"]:
         notes.append(
             f"{about['one_choice']} states, in {about['incomplete_questions']} questions, have one choice "

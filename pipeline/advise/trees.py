@@ -226,6 +226,13 @@ class _Growing:
         )
 
 
+def folds(woods: Forest, number: int, draw: np.random.Generator) -> Ints:
+    """The fold of each question (Q,), `number` of them at most; what goes together stays together."""
+    _, cluster = np.unique(np.asarray(woods.clusters), return_inverse=True)
+    count = int(cluster.max()) + 1
+    return np.asarray((draw.permutation(count) % min(number, count))[cluster])
+
+
 def played_out(paths: Sequence[Episode]) -> tuple[list[Episode], int]:
     """The paths of questions of which each choice was played out once, and how many questions are left out.
 

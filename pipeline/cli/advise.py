@@ -22,6 +22,8 @@ advise_app = typer.Typer(
 app.add_typer(advise_app, name="advise")
 
 PENALTY = 0.08
+_HUMAN = ("human steps (C)", "share of steps")
+"""Human steps an episode, and of all steps."""
 PAPER, TABLE, DATASETS = "rehac", "Table 5", "datasets"
 Outcome = Annotated[
     str | None,
@@ -87,12 +89,13 @@ def _learnt(row: Mapping[str, Any]) -> None:
 
     known = [one for one in row["candidates"] if one["chosen"] or one["effective"] >= LEAST_KNOWN - 1e-9]
     shown = sorted(known, key=lambda one: (not one["chosen"], -(one["difference"] or 0.0)))
-    columns = ["policy", "kind", "reward", "human steps", "gain", "error"]
+    columns = ["policy", "kind", "reward", *_HUMAN, "gain", "error"]
     rows = [
         [
             ("→ " if one["chosen"] else "  ") + one["policy"],
             one["kind"],
             number(one["reward"]),
+            number(one["human_steps"], 2),
             number(one["human_intervention_rate"], 2),
             number(one["difference"]),
             number(one["difference_error"]),
@@ -142,12 +145,13 @@ def evaluate(
 
 
 def _evaluated(document: Mapping[str, Any]) -> None:
-    columns = ["policy", "kind", "reward", "human", "gain over agent-only"]
+    columns = ["policy", "kind", "reward", *_HUMAN, "gain over agent-only"]
     rows = [
         [
             ("→ " if row["chosen"] else "  ") + row["policy"],
             row["kind"],
             _bounded(row, "reward", "low", "high"),
+            number(row["human_steps"], 2),
             number(row["human_intervention_rate"], 2),
             _bounded(row, "difference", "difference_low", "difference_high"),
         ]
@@ -169,7 +173,7 @@ def _evaluated(document: Mapping[str, Any]) -> None:
             for one in document["table_5"]
         ]
         table("Table 5 of the paper, per cent: published beside these questions", names, lines)
-    names = ["λ", "policy", "task reward", "human steps", "reward"]
+    names = ["λ", "policy", "task reward (T)", *_HUMAN, "reward (T - λC)"]
     points = [
         [f"{p['lambda']:g}", p["policy"], *(number(p[k], 4) for k in _POINT)]
         for p in document["curve"]
@@ -188,7 +192,7 @@ def _bounded(row: Mapping[str, Any], name: str, low: str, high: str) -> str:
 
 
 _TABLE = ("human_intervention_rate", "task_reward", "reward")
-_POINT = ("task_reward", "human_intervention_rate", "reward")
+_POINT = ("task_reward", "human_steps", "human_intervention_rate", "reward")
 _ROWS = {"Agent-only": "agent-only", "Human-only": "human-only", "Random": "random", "IL": "imitation"}
 
 

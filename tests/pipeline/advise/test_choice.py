@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from coaudit.pipeline.advise.behaviour import behaviour
 from coaudit.pipeline.advise.choice import REFERENCE, Candidate, Trial, _trial, best
+from coaudit.pipeline.advise.evaluation import _weights
+from coaudit.pipeline.advise.features import view
 from coaudit.pipeline.advise.policies import NEVER
-from coaudit.pipeline.advise.scores import Bench, Score, is_sampled, score_of
+from coaudit.pipeline.advise.scores import Bench, Score, bench, is_sampled, score_of
 from coaudit.pipeline.advise.states import Episode
 from coaudit.pipeline.advise.trees import Forest, forest
 from tests.pipeline.advise.test_trees import episode
@@ -109,3 +115,64 @@ def test_a_policy_that_hardly_any_episode_followed_has_no_value_on_samples() -> 
     assert on.known(never) is never
     exact = Bench(woods)
     assert not exact.thin(always) and exact.known(always) is always, "of a tree nothing is unknown"
+
+
+def confounded(count: int, odds: Mapping[str, float], seed: int = 5) -> list[Episode]:
+    """One path of two steps a question: a person is called by `odds`, and helps where the question is hard.
+
+    Agents alone earn .2 where it is hard and .8 where it is easy.
+    """
+    draw = np.random.default_rng(seed)
+    paths = []
+    for number in range(count):
+        kind = ("hard", "easy")[number % 2]
+        bits = "".join(str(int(draw.random() < odds[kind])) for _ in range(2))
+        chance = 0.2 + 0.35 * bits.count("1") if kind == "hard" else 0.8
+        path = episode(bits, float(draw.random() < chance), f"q{number}", ["a", "b"])
+        paths.append(replace(path, text=f"question {number}, a {kind} one"))
+    return paths
+
+
+@pytest.mark.parametrize(("hard", "easy"), [(0.45, 0.45), (0.75, 0.25)])
+def test_that_people_step_in_where_the_question_says_it_is_hard_does_not_flatter_agents(
+    hard: float, easy: float
+) -> None:
+    """Agent-only is worth .5, human-only gains .15 at λ = .1; weighted by the course alone .74 and -.05."""
+    woods = forest(confounded(800, {"hard": hard, "easy": easy}))
+    on = bench(woods, view(woods.states).see(woods.states))
+    never, always = (on.score(np.full(len(woods.states), chance)) for chance in (0.0, 1.0))
+    result, gain = never.estimate(0.1, 2), always.minus(never, 0.1)
+    assert result.low is not None and result.high is not None
+    assert gain.low is not None and gain.high is not None
+    assert result.low < 0.5 < result.high < 0.62
+    assert 0 < gain.low < 0.15 < gain.high
+
+
+def test_who_acted_is_told_by_other_questions() -> None:
+    """Of words that say nothing no question learns its own choice."""
+    woods = forest(confounded(200, {"hard": 0.5, "easy": 0.5}))
+    chance = behaviour(woods, view(woods.states).see(woods.states))
+    acted = woods.leaves[:, 1] / woods.leaves.sum(axis=1)
+    assert np.abs(np.corrcoef(chance, acted)[0, 1]) < 0.2
+    assert np.abs(chance - 0.5).max() < 0.2
+
+
+def test_of_one_kind_of_actor_and_of_one_question_nothing_fails() -> None:
+    for count, odds in ((30, 0.0), (1, 0.5)):
+        woods = forest(confounded(count, {"hard": odds, "easy": odds}))
+        on = bench(woods, view(woods.states).see(woods.states))
+        assert on.score(np.ones(len(woods.states))).effective <= 1
+
+
+def test_extreme_weights_are_said() -> None:
+    woods = forest(confounded(100, {"hard": 0.75, "easy": 0.25}))
+    on = bench(woods, view(woods.states).see(woods.states))
+    never = on.score(np.zeros(len(woods.states)))
+    (note,) = _weights(on, {REFERENCE: never})
+    assert note.startswith(
+        "extreme weights: of 100 questions what amounts to fewer than 50 tells of agent-only"
+    )
+    assert _weights(on, {"coin": score([0.5] * 50)}) == []
+    sure = replace(on, behaviour=np.full(len(woods.states), 0.05))
+    assert _weights(sure, {})[0].startswith("who acts was all but certain in 200 of 200 states")
+    assert _weights(Bench(woods), {REFERENCE: never}) == []

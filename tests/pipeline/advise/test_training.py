@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from coaudit.pipeline.advise import advice, advisor, evaluation, sources, training
+from coaudit.pipeline.advise import advice, advisor, evaluation, sources, states, training
 from coaudit.pipeline.advise.advisor import Advisor
 from coaudit.pipeline.advise.evaluation import evaluate
 from coaudit.pipeline.advise.policies import Rule
@@ -217,6 +217,38 @@ def lines(path: Path, bits: list[str], earned: float | None = 1.0) -> Path:
             rows.append(json.dumps(row | ({} if earned is None else {"f1": earned})))
     path.write_text("\n".join(rows), encoding="utf-8")
     return path
+
+
+def asked(path: Path, ways: Mapping[str, float], start: str = "") -> Path:
+    """A person asks, then each of `ways` takes the only step and earns so much, of twelve questions."""
+    rows: list[dict[str, Any]] = []
+    people = [{"name": name, "kind": name} for name in ("human", "agent", "environment")]
+    for number in range(12):
+        for who, earned in ways.items():
+            name = f"{number}-{who}"
+            rows.append({"type": "trajectory", "native_id": name, "task": "qa", "instance": str(number)})
+            rows[-1]["participants"] = people
+            event = {"type": "event", "trajectory": name}
+            if start:
+                rows.append(event | {"actor": "environment", "kind": "start", "text": start})
+            rows.append(event | {"actor": "human", "kind": "message", "text": f"How deep is lake {number}?"})
+            rows.append(event | {"actor": who, "kind": "action", "action": {"name": "answer"}})
+            rows.append({"type": "outcome", "trajectory": name, "name": "task_reward", "value": earned})
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    return path
+
+
+def test_what_a_person_asks_first_is_the_question_and_no_step_to_pay_for(tmp_path: Path) -> None:
+    rows = read(asked(tmp_path / "a.jsonl", {"agent": 0.5, "human": 0.9}))
+    assert {len(states.steps(row)) for row in rows} == {1}
+    assert states.question(rows[0]) == "How deep is lake 0?"
+    told = read(asked(tmp_path / "b.jsonl", {"agent": 0.5}, "Lakes of the north."))
+    assert states.state(told[0]).question == "Lakes of the north.\nHow deep is lake 0?"
+    document = evaluate(games.advisor(), rows)
+    found = {row["policy"]: row for row in document["rows"]}
+    agent, human = found["agent-only"], found["human-only"]
+    assert (agent["reward"], agent["human_intervention_rate"]) == (0.5, 0)
+    assert (human["reward"], human["human_intervention_rate"]) == (pytest.approx(0.82), 1)
 
 
 def test_one_kind_of_actor_teaches_nothing_and_is_said_to(tmp_path: Path) -> None:

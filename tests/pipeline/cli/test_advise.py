@@ -46,6 +46,25 @@ def test_evaluate_prints_one_document_with_exactly_one_chosen_row(
 
 
 @pytest.mark.slow
+def test_in_each_row_the_reward_is_the_task_reward_less_the_price_of_the_human_steps(
+    coaudit: Coaudit, policy: Path, tmp_path: Path
+) -> None:
+    """The share of human steps stood under "human steps", so that no row added up."""
+    tree = games.write(tmp_path / "tree.jsonl", games.tree(games.stuck, 12, 4, seed=1))
+    done = coaudit("advise", "evaluate", "--policy", str(policy), "--tree", str(tree), "--json")
+    document = json.loads(done.out)
+    for row in [*document["rows"], *document["curve"]]:
+        assert row["reward"] == pytest.approx(row["task_reward"] - row["lambda"] * row["human_steps"])
+    shown = coaudit("advise", "evaluate", "--policy", str(policy), "--tree", str(tree)).out
+    head, *points = shown[shown.index("Reward and interventions over") :].splitlines()[1:]
+    assert "human steps (C)" in head and "share of steps" in head
+    for line in filter(None, points[:9]):
+        penalty, *_, task, steps, share, reward = line.split()
+        assert float(reward) == pytest.approx(float(task) - float(penalty) * float(steps), abs=2e-4)
+        assert float(share) <= 1
+
+
+@pytest.mark.slow
 def test_table_5_has_the_published_figures_beside_those_of_the_published_tree(
     coaudit: Coaudit, policy: Path
 ) -> None:
