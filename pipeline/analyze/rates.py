@@ -213,7 +213,9 @@ def _weighed(human: Floats, design: Design) -> tuple[Floats, Floats | None, str]
     if not asked.any():
         return human, None, ""
     if not (asked & drawn).any():
-        if (human >= 0).all():
+        if asked.all():
+            if not (human >= 0).all():
+                return human, None, "; every unit was asked about"
             differ = bool(((human > 0) & (human < 1)).any())
             return human, None, f"; every unit was labelled{_DIVIDED if differ else ''}"
         if not design.begun:

@@ -33,6 +33,7 @@ def test_what_a_terminal_obeys_is_shown_and_nothing_is_lost(text: str) -> None:
         "\r=1",
         "+1+1",
         "-1+cmd",
+        f"-{100_000 * '1'}x",
         "-1\n",
         "--1",
         "@SUM(A1)",

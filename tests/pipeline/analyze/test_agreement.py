@@ -974,9 +974,16 @@ def test_a_sample_is_even_by_all_units_that_it_could_take(
     assert row.estimator == estimator and row.low is not None
 
 
-@pytest.mark.parametrize(("picked", "rate"), [("yy–", None), ("yyn", 2 / 3)])
+@pytest.mark.parametrize(
+    ("picked", "rate", "words"),
+    [
+        ("yy–", None, "2 labelled units outside the samples left out"),
+        ("yyn", 2 / 3, "every unit was labelled"),
+        ("yuy", 1.0, "every unit was asked about"),
+    ],
+)
 def test_labels_beside_a_sample_count_in_no_group_unless_they_are_of_all_of_it(
-    tmp_path: Path, picked: str, rate: float | None
+    tmp_path: Path, picked: str, rate: float | None, words: str
 ) -> None:
     found = runs(tmp_path, 9, arms=["a"] * 6 + ["b"] * 3)
     drawn = dict.fromkeys((0, 2, 4), 0.3)
@@ -984,8 +991,7 @@ def test_labels_beside_a_sample_count_in_no_group_unless_they_are_of_all_of_it(
     said(found, "first", {("judge", "late"): "yynnyyyyn", ("ann", "late"): f"y–n–n–{picked}"})
     *_, other = rates.rates(found, ["first"], by=["condition"])
     assert other.rate == (rate and pytest.approx(rate))
-    words = "; every unit was labelled" if rate else "; 2 labelled units outside the samples left out"
-    assert (other.design or "").endswith(words)
+    assert (other.design or "").endswith(f"; {words}")
     (row,) = compare.compare(found, "condition", metrics=["late"])
     assert (row["second"] is None) == (rate is None)
 
