@@ -14,7 +14,7 @@ from typing import Any
 from . import guess_meanings, marks, turns
 from .guess_made import Guess
 from .guess_meanings import ANSWERS, CODES, ENDINGS, FLAWS
-from .guess_names import SPEECH, TOOLS, is_label, named
+from .guess_names import SPEECH, TOOLS, is_label, named, spelled
 from .guess_records import events_of, sessions_of
 from .guess_text import CALLS, FENCE
 from .paths import Getter, getter, several
@@ -61,7 +61,10 @@ def ended(made: Guess, seen: Survey, inside: str) -> None:
                 continue
             told = _told(one, made, seen, inside)
             sure = _comes_back(told)
-            if sure or (read is not guess_meanings.words and _may_be(told, meanings, made, seen, inside)):
+            flags = read is guess_meanings.flags
+            if sure or (
+                read is not guess_meanings.words and _may_be(told, meanings, made, seen, inside, flags=flags)
+            ):
                 made.event = {name: path for name, path in made.event.items() if path != one.path}
                 made.event["status"], made.statuses = one.path, meanings
                 made.acted = [] if sure else [one.path]
@@ -82,14 +85,15 @@ def ended(made: Guess, seen: Survey, inside: str) -> None:
 
 
 def is_of_actions(one: PathSeen, made: Guess, seen: Survey) -> bool:
-    """Whether actions alone have it of all that happens, and several of a session or nearly all: that is no
-    outcome of the session."""
+    """Whether actions alone have it of all that happens, and several of a session, or nearly all where it is
+    no flag of success: that is no outcome of the session."""
     if not _done(made):
         return False
     told = _told(one, made, seen, "")
     acts = sum(map(_acts(made, ""), seen.records))
     said = sum(map(len, told))
-    often = said > SEVERAL * sum(map(bool, told)) or said > NEARLY * acts
+    flag = spelled(one.key) in guess_meanings.FLAGS
+    often = said > SEVERAL * sum(map(bool, told)) or (said > NEARLY * acts and not flag)
     return bool(said) and often and _is_mixed(made, seen, "")
 
 
@@ -150,9 +154,18 @@ def _changes(words: list[str]) -> int:
     return sum(map(ne, words, words[1:]))
 
 
-def _may_be(told: list[list[str]], meanings: dict[str, str], made: Guess, seen: Survey, inside: str) -> bool:
+def _may_be(
+    told: list[list[str]],
+    meanings: dict[str, str],
+    made: Guess,
+    seen: Survey,
+    inside: str,
+    *,
+    flags: bool = False,
+) -> bool:
     """Whether nothing says that a flag or code is of the session: other events have none, it is no game's,
-    and it neither is the same throughout sessions nor turns only one way oftener than by chance."""
+    and it neither is the same throughout sessions nor turns only one way oftener than by chance. A flag of
+    success that stands once a session is the session's."""
     if (
         not any(told)
         or not _is_mixed(made, seen, inside)
@@ -170,7 +183,7 @@ def _may_be(told: list[list[str]], meanings: dict[str, str], made: Guess, seen: 
     one_way = [words for words in differ if _changes(words) == 1 and words[0] == way]
     chance = 2 * prod(1 / comb(len(words), words.count(way)) for words in one_way)
     sticks = most > (1 - BACK) * len(differ) and chance < CHANCE
-    return not sticks and len(differ) >= DIFFERING * len(many) and bool(differ or not many)
+    return not sticks and len(differ) >= DIFFERING * len(many) and bool(differ or not (many or flags))
 
 
 def _is_mixed(made: Guess, seen: Survey, inside: str) -> bool:

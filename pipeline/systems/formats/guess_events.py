@@ -20,6 +20,7 @@ from .guess_names import (
     GROUPS,
     NAMES,
     PEOPLE,
+    PLACES,
     SECRET,
     SESSION,
     SPEAKERS,
@@ -61,7 +62,7 @@ NEARLY = 0.9
 """What events are called may say who acts, where fewer of them have another field that does."""
 PLAIN = {*ROLES, *BOTS}
 """What events are called that are somebody's, and nothing else."""
-ALL = 0.95
+ALL = 0.9
 """A field that fewer events have does not number them."""
 FALLING = 0.2
 """More times than that fall where numbers rise that are no numbers of events."""
@@ -118,7 +119,10 @@ def of_events(made: Guess, seen: Survey, inside: str) -> None:
         called = _of_types(seen, inside, role, text) if typed else []
         _named_roles(made, seen, inside, role, called)
         if typed and any(one.known for one in made.roles):
-            made.roles = [one if one.known else replace(one, kind="environment") for one in made.roles]
+            made.roles = [
+                one if one.known or one.name not in role.values else replace(one, kind="environment")
+                for one in made.roles
+            ]
         take("action", [*names, *called])
         first = take("text", text or _sentences(seen, inside))
         if first and "action" not in made.event:
@@ -188,7 +192,7 @@ def _steps(times: list[float | None]) -> tuple[int, int]:
 def of_groups(made: Guess, seen: Survey) -> list[PathSeen]:
     """What groups of records are called that follow each other, where several speak in most: sessions."""
     role = made.event.get("role")
-    some = [one for one in named(seen.paths, GROUPS, depth=0) if spelled(one.key) in GROUPS]
+    some = [one for one in named(seen.paths, GROUPS, depth=0) if spelled(one.key) in {*GROUPS} - {*PLACES}]
     some = [one for one in some if one.path not in made.used and repeats(one, seen) and in_blocks(one, seen)]
     some = [one for one in some if not isinstance(role, str) or stands_with_several(one, role, seen)]
     if some:

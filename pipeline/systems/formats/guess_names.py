@@ -200,6 +200,8 @@ GROUPS = (
     *("channel_id", "team", "room", "pair", "dyad", "triad", "trial", "match", "meeting", "channel"),
 )
 """Whose or which session it may be, where nothing else tells sessions apart."""
+PLACES = ("room", "team", "channel")
+"""Those that may also be where somebody is at the time, or on whose side."""
 CALLED = ("user", "user_id", "username", "user_name", "bot_name", "name")
 """Where people and bots have their names or ids."""
 BOTS_ARE = ("is_bot", "bot", "is_agent", "is_ai", "automated")

@@ -73,10 +73,10 @@ def distinct(seen: Survey) -> list[dict[str, Any]]:
 
 
 def sessions_of(seen: Survey, ids: Sequence[str]) -> list[list[dict[str, Any]]]:
-    """The records that are events, session by session; of those without an id, a file is one."""
+    """The records that are events, session by session: those of one id in a file, or all of a file."""
     sessions: dict[tuple[object, ...], list[dict[str, Any]]] = {}
     for record, file in zip(seen.records, seen.origins, strict=True):
-        session = tuple(str(value_at(record, path)) for path in ids) or (file,)
+        session = (file, *(str(value_at(record, path)) for path in ids))
         sessions.setdefault(session, []).append(record)
     return list(sessions.values())
 

@@ -53,6 +53,8 @@ BOTS = {
     "robot",
 }
 """Words of names of agents that people talk with."""
+_PERSON = re.compile(r"[^\W\d_a-z][^_]*$")
+"""How people are called: with a capital, or in a script that has none."""
 _ORDER = ("agent", "environment", "human")
 
 
@@ -107,7 +109,9 @@ def roles_of(names: Iterable[tuple[str, int]]) -> list[Role]:
     unknown = [role for role in roles if not role.known]
     bots = [role for role in roles if role.known and BOTS & _words(role.name)]
     known = [role for role in roles if role.known and role.kind != "environment"]
-    if unknown and known == bots and len(bots) == 1:
+    people = len(unknown) == 1 and len(roles) == 2
+    people = people or (all(_PERSON.match(role.name) for role in unknown) and "bot" in str(bots).lower())
+    if unknown and known == bots and len(bots) == 1 and people:
         # Beside one chat bot stand people; beside an agent of a team mostly other agents.
         roles = [Role(r.name, "human", False, r.count) if r in unknown else r for r in roles]
     elif len(roles) == 2 and len(unknown) == 2:

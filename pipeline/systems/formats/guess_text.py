@@ -33,7 +33,8 @@ PATTERNS = (
     r"(?P<speaker>" + _NAME + r")[ \t]*:[ \t]*",
     *UNTIMED,
     r"^(?P<speaker>" + _NAME + r") \((?:to|->|→) [^)\n]*\)[ \t]*:[ \t]*",
-    r"^[ \t]*(?P<speaker>" + _NAME + r")[ \t]*(?::(?:[ \t]+|[ \t]*$)|：[ \t]*)",
+    r"^[ \t]*(?P<speaker>" + _NAME + r")[ \t]*:(?:[ \t]+|[ \t]*$)",
+    r"^[ \t]*(?P<speaker>" + _NAME + r")[ \t]*：[ \t]*",
     r"^-{5,}[ \t]*(?P<speaker>" + _NAME + r")[ \t]*-{5,}[ \t]*$",
     r"^={3,}[ \t]*(?P<speaker>" + _NAME + r")[ \t]*={3,}[ \t]*$",
 )

@@ -108,7 +108,15 @@ def has_rivals(root: Any) -> bool:
 def _answers(root: dict[str, Any]) -> str | None:
     """Under which key a tree has its answers."""
     keys = (key for key in root if (many := _replies(root, key)) and all(key in one for one in many))
-    return next(keys, None) if isinstance(root.get("role"), str) else None
+    if not isinstance(root.get("role"), str):
+        return None
+    return next((key for key in keys if all(_are_rivals(one, key) for one in _all_turns(root, key))), None)
+
+
+def _are_rivals(turn: dict[str, Any], key: str) -> bool:
+    """Whether the answers to a turn are somebody else's and of one role: others may all have been done."""
+    roles = {one["role"] for one in _replies(turn, key)}
+    return len(roles) < 2 and turn["role"] not in roles
 
 
 def _replies(turn: dict[str, Any], key: str) -> list[dict[str, Any]]:

@@ -132,7 +132,12 @@ def _ended(made: Guess) -> Iterator[str]:
             "it is the session's, make it one of [outcomes]"
         )
     for path in made.acted:
-        if path != status:
+        if path in made.outcomes.values():
+            yield (
+                f"{path} stands with one action of a session, so it is taken for what the session came to; "
+                f'if it says how that action ended: [event] status = "{path}", with its words in [statuses]'
+            )
+        elif path != status:
             yield (
                 f"{path} stands with actions alone, so it is no outcome of a session; if it says how each "
                 f'of them ended, which is open: [event] status = "{path}", with its words in [statuses]'

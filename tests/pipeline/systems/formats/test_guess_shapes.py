@@ -719,3 +719,67 @@ def test_an_id_of_an_object_in_the_only_record_is_no_sessions(tmp_path: Path) ->
     assert not draft(path).made.native_id
     path = as_json(tmp_path / "other.json", {"session": {"id": "s1"}, "log": turns})
     assert draft(path).made.native_id == ["session.id"]
+
+
+def _steps(session: str, *acts: dict[str, object]) -> list[dict[str, object]]:
+    """A request, actions in turn, and thanks, a line each."""
+    asked = {"session": session, "speaker": "user", "text": said(0)}
+    thanked = {"session": session, "speaker": "user", "text": said(2)}
+    done = [{"session": session, "speaker": "assistant", **act} for act in acts]
+    return [{**asked}, *done, {**thanked}]
+
+
+def test_a_flag_on_the_last_action_is_what_the_session_came_to_and_the_draft_says_so(tmp_path: Path) -> None:
+    rows = [
+        row
+        for n in range(12)
+        for row in _steps(
+            f"s{n}", {"action": "look"}, {"action": "edit"}, {"action": "submit", "success": n % 2 == 0}
+        )
+    ]
+    made = draft(written(tmp_path / "log.jsonl", *rows))
+    assert made.made.outcomes == {"success": "success"} and "status" not in made.made.event
+    assert any("taken for what the session came to" in line for line in unclear(made.seen, made.made))
+
+
+def test_sessions_of_one_name_in_two_files_are_ordered_each_by_its_own_numbers(tmp_path: Path) -> None:
+    for name in "ab":
+        turns = [
+            {
+                "session_id": n // 6 + 1,
+                "turn": n % 6,
+                "speaker": ("user", "bot")[n % 2],
+                "text": f"{name}{n} ok",
+            }
+            for n in range(12)
+        ]
+        written(tmp_path / f"{name}.jsonl", *reversed(turns))
+    assert draft(tmp_path).made.event["seq"] == "turn"
+    for session in drafted(tmp_path):
+        assert [event.seq for event in session.events] == [0, 1, 2, 3, 4, 5]
+
+
+def test_what_a_team_did_below_its_manager_are_no_rival_answers(tmp_path: Path) -> None:
+    workers = [{"role": who, "text": said(n), "children": []} for n, who in enumerate(("coder", "tester"))]
+    runs = [
+        {"run": f"r{n}", "root": {"role": "manager", "text": said(3), "children": workers}} for n in range(3)
+    ]
+    first = drafted(as_json(tmp_path / "runs.json", runs))[0]
+    assert [event.actor for event in first.events] == ["coder", "tester"]
+
+
+def test_tools_beside_a_bot_are_no_people_and_where_somebody_is_no_session(tmp_path: Path) -> None:
+    turns = [("Bot", "kitchen"), ("search_api", "kitchen"), ("db", "hall"), ("Bot", "hall"), ("db", "hall")]
+    rows = [{"speaker": who, "room": room, "text": said(n)} for n, (who, room) in enumerate(turns)]
+    (found,) = drafted(written(tmp_path / "log.jsonl", *rows))
+    assert {one.kind for one in found.participants} == {"agent"}
+
+
+def test_lines_with_another_colon_in_an_answer_are_no_turns(tmp_path: Path) -> None:
+    path = tmp_path / "chat.txt"
+    path.write_text(
+        "User: When?\nAssistant: So:\n时间：早上\n价格：十\nUser: Fine.\nAssistant: 时间：晚上\n",
+        encoding="utf-8",
+    )
+    (session,) = drafted(path)
+    assert [event.actor for event in session.events] == ["User", "Assistant", "User", "Assistant"]
