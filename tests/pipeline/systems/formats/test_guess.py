@@ -873,6 +873,26 @@ def test_tokens_are_no_words_of_a_run(tmp_path: Path) -> None:
     assert (made["input"], made["input_tokens"]) == ("inputs", "prompt_tokens")
 
 
+@pytest.mark.parametrize("holder", ["usage", "usageDetails", "latency"])
+def test_counts_under_the_names_of_words_are_no_words_of_a_run_without_an_answer(
+    tmp_path: Path, holder: str
+) -> None:
+    def run(number: int, kind: str, answer: str | None) -> dict[str, object]:
+        asking = [{"role": "user", "content": said(number)}]
+        counts = {"input": 9, "output": 7 + number}
+        return {"id": f"{kind}{number}", "kind": kind, "input": asking, "output": answer, holder: counts}
+
+    answers = [None, said(5)]
+    sessions = [
+        {"id": f"s{n}", "runs": [run(n, "llm", text), run(n, "chain", None)]}
+        for n, text in enumerate(answers)
+    ]
+    path = as_json(tmp_path / "runs.json", sessions)
+    made = draft(path).made.spans
+    assert (made["input"], made["output"]) == ("runs[].input", "runs[].output")
+    assert [[e.text for e in one.events] for one in drafted(path)] == [[said(0)], [said(1), said(5)]]
+
+
 def doubts_of(path: Path) -> str:
     made = draft(path)
     return " ".join(unclear(made.seen, made.made))
