@@ -51,9 +51,10 @@ def told(
 ) -> Iterator[Trajectory | Quarantined]:
     """The conversation of a list of spans; one that cannot be read is quarantined."""
     assert sessions.mapping.spans is not None
-    how = _Paths(sessions.mapping.spans)
+    chosen = sessions.chosen(many)
+    how = _Paths(sessions.mapping.spans, chosen)
     spans = []
-    for place, given in enumerate(sessions.chosen(many)):
+    for place, given in enumerate(chosen):
         try:
             spans.append(how.span(place, given))
         except (ValueError, TypeError, AttributeError, OverflowError) as error:
@@ -71,7 +72,7 @@ def told(
 class _Paths:
     """The mapping's paths made into functions."""
 
-    def __init__(self, spans: Spans) -> None:
+    def __init__(self, spans: Spans, many: list[Any]) -> None:
         inside = f"{spans.at}[]." if spans.at else ""
 
         def at(path: str | list[str] | None) -> Getter:
@@ -83,6 +84,7 @@ class _Paths:
         self.input, self.output, self.model = at(spans.input), at(spans.output), at(spans.model)
         self.error, self.status = at(spans.error), at(spans.status)
         self.tokens = at(spans.input_tokens), at(spans.output_tokens)
+        self.flat = any(isinstance(given, dict) and self._asks(given) for given in many)
 
     def span(self, place: int, given: Any) -> Span:
         """One record as a span; ValueError where it is none."""
@@ -107,10 +109,19 @@ class _Paths:
         )
 
     def _kind(self, given: dict[str, Any], *, root: bool) -> Kind:
+        kind = self._logged(given)
+        # What holds all others speaks where no model call in it does, and none stands beside it.
+        return "agent" if root and kind == "other" and not self.flat else kind
+
+    def _logged(self, given: dict[str, Any]) -> Kind:
+        """What the log says that a span is."""
         said = self.kind(given)
-        kind = self.kinds.get(str(said)) or kind_of(said)
-        # What holds all others speaks where no model call in it does.
-        return "agent" if root and kind == "other" else kind
+        return self.kinds.get(str(said)) or kind_of(said)
+
+    def _asks(self, given: dict[str, Any]) -> bool:
+        """Whether a span is a model call with words in no other span."""
+        outermost = self.parent(given) is None and self._logged(given) == "model"
+        return outermost and bool(self.input(given))
 
     def _attributes(self, given: dict[str, Any], kind: Kind) -> Iterator[tuple[str, Any]]:
         """What the span says, in the words of the GenAI conventions."""
@@ -121,7 +132,7 @@ class _Paths:
             yield "gen_ai.tool.call.arguments", arguments_in(self.input(given))
             yield "gen_ai.tool.call.result", _result(self.output(given))
         elif kind != "other":
-            if kind == "agent" and name and self._is_agent(given):
+            if kind == "agent" and name and self._logged(given) == kind:
                 yield "gen_ai.agent.name", str(name)
             asked = messages_in(self.input(given), "user")
             said = messages_in(self.output(given), "assistant")
@@ -132,11 +143,6 @@ class _Paths:
         for side, at in zip(("input", "output"), self.tokens, strict=True):
             if isinstance(count := at(given), int):
                 yield f"gen_ai.usage.{side}_tokens", count
-
-    def _is_agent(self, given: dict[str, Any]) -> bool:
-        """Whether the log calls it an agent, and not only we its outermost part."""
-        said = self.kind(given)
-        return (self.kinds.get(str(said)) or kind_of(said)) == "agent"
 
 
 def _nanoseconds(moment: Any, place: int) -> int:

@@ -438,6 +438,22 @@ def test_spans_are_filtered_as_events_are(tmp_path: Path) -> None:
     assert [event.text for event in found.events if event.actor == "user"] == ["Go 1."]
 
 
+@pytest.mark.parametrize("beside", [True, False])
+def test_an_outermost_run_asks_for_a_person_where_no_model_call_stands_beside_it(
+    tmp_path: Path, beside: bool
+) -> None:
+    search: dict[str, Any] = {"kind": "span", "in": {"query": "trains"}, "out": ["p. 4"]}
+    model: dict[str, Any] = {"kind": "llm", "in": "When is the train?", "out": "At 9."}
+    how = '[spans]\nat = "s"\nkind = "s[].kind"\ninput = "s[].in"\noutput = "s[].out"\n'
+    path = written(tmp_path / "a.jsonl", {"s": [search, model] if beside else [search]})
+    (found,), _ = read("mapped", path, map=how + '[spans.kinds]\nspan = "other"\n')
+    told = ["When is the train?", "At 9."] if beside else ["trains", "p. 4"]
+    assert [(event.actor, event.text) for event in found.events] == [
+        ("user", told[0]),
+        ("assistant", told[1]),
+    ]
+
+
 def test_rules_that_messages_have_no_use_for_are_refused_where_they_are_new(
     coaudit: Coaudit, tmp_path: Path
 ) -> None:
