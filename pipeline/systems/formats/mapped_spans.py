@@ -84,7 +84,10 @@ class _Paths:
         self.input, self.output, self.model = at(spans.input), at(spans.output), at(spans.model)
         self.error, self.status = at(spans.error), at(spans.status)
         self.tokens = at(spans.input_tokens), at(spans.output_tokens)
-        self.flat = any(isinstance(given, dict) and self._asks(given) for given in many)
+        objects = [given for given in many if isinstance(given, dict)]
+        known = {str(self.id(given)): given for given in objects if self.id(given) is not None}
+        self.wrappers = {self._model_around(given, known) for given in objects} - {None}
+        self.flat = any(self._asks(given) for given in objects)
 
     def span(self, place: int, given: Any) -> Span:
         """One record as a span; ValueError where it is none."""
@@ -110,6 +113,8 @@ class _Paths:
 
     def _kind(self, given: dict[str, Any], *, root: bool) -> Kind:
         kind = self._logged(given)
+        if kind == "model" and self._passes(given):
+            return "agent"
         # What holds all others speaks where no model call in it does, and none stands beside it.
         return "agent" if root and kind == "other" and not self.flat else kind
 
@@ -120,8 +125,25 @@ class _Paths:
 
     def _asks(self, given: dict[str, Any]) -> bool:
         """Whether a span is a model call with words in no other span."""
-        outermost = self.parent(given) is None and self._logged(given) == "model"
-        return outermost and bool(self.input(given))
+        model = self._logged(given) == "model" and not self._passes(given)
+        return model and self.parent(given) is None and bool(self.input(given))
+
+    def _passes(self, given: dict[str, Any]) -> bool:
+        """Whether what is called a model holds models and only passes their words on."""
+        return self.id(given) is not None and str(self.id(given)) in self.wrappers
+
+    def _model_around(self, given: dict[str, Any], known: dict[str, dict[str, Any]]) -> str | None:
+        """Id of the nearest model around a model; one around a tool asked for it and is none of these."""
+        if self._logged(given) != "model":
+            return None
+        passed, place = {str(self.id(given))}, str(self.parent(given))
+        while place in known and place not in passed:
+            passed.add(place)
+            kind = self._logged(known[place])
+            if kind in ("model", "tool"):
+                return place if kind == "model" else None
+            place = str(self.parent(known[place]))
+        return None
 
     def _attributes(self, given: dict[str, Any], kind: Kind) -> Iterator[tuple[str, Any]]:
         """What the span says, in the words of the GenAI conventions."""
