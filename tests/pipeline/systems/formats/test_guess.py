@@ -343,9 +343,8 @@ def captions(folder: Path) -> Path:
         ),
         (
             captions,
-            [("environment", "environment"), ("Ada Lovelace", "human"), ("Coach", "agent")],
+            [("Ada Lovelace", "human"), ("Coach", "agent")],
             [
-                ("environment", "note", "WEBVTT"),
                 ("Ada Lovelace", "message", said(0)),
                 ("Coach", "message", said(1)),
             ],

@@ -712,6 +712,40 @@ def test_the_end_of_a_caption_s_tag_is_nothing_that_was_said(tmp_path: Path) -> 
     assert said_ == [f"Say <b>{n}</b>" for n in range(4)]
 
 
+def test_captions_say_neither_their_header_nor_notes_ids_and_times_and_a_cue_without_a_name_goes_on(
+    tmp_path: Path,
+) -> None:
+    shown = [
+        "<v Ada>First.</v>",
+        "Then.",
+        "<v Bot>Yes.</v>",
+        "<v Ada>So\nbe it.</v>",
+        "<v.loud Bot>Done.</v>",
+    ]
+    cues = [f"9f-{n}/a b\n00:00:0{n}.000 --> 00:00:0{n}.900\n{text}" for n, text in enumerate(shown)]
+    blocks = ["WEBVTT - a call\nKind: captions", "NOTE language: en", *cues[:3], "NOTE\nno word", *cues[3:]]
+    path = tmp_path / "call.vtt"
+    path.write_text("\n\n".join(blocks) + "\n", encoding="utf-8")
+    (found,) = drafted(path)
+    assert [(event.actor, event.text) for event in found.events] == [
+        ("Ada", "First.\nThen."),
+        ("Bot", "Yes."),
+        ("Ada", "So\nbe it."),
+        ("Bot", "Done."),
+    ]
+    assert "environment" not in {person.kind for person in found.participants}
+
+
+def test_what_is_no_cue_of_captions_is_kept(tmp_path: Path) -> None:
+    cues = [f"00:0{n}.000 --> 00:0{n}.900\n{('Ada', 'Bot')[n % 2]}: Part {n}." for n in range(4)]
+    blocks = ["Before.", "WEBVTT", *cues, "A line.", "3\n00:09.000 --> 00:09.900\nAnother."]
+    path = tmp_path / "call.vtt"
+    path.write_text("\n\n".join(blocks) + "\n", encoding="utf-8")
+    (found,) = drafted(path)
+    told = [event.text for event in found.events]
+    assert told == ["Before.", "Part 0.", "Part 1.", "Part 2.", "Part 3.\n\nA line.\nAnother."]
+
+
 def test_an_id_of_an_object_in_the_only_record_is_no_sessions(tmp_path: Path) -> None:
     turns = [{"role": ("user", "assistant")[n % 2], "content": said(n)} for n in range(4)]
     path = as_json(tmp_path / "chat.json", {"icon": {"id": "bot"}, "server": {"name": "Lab"}, "log": turns})
