@@ -458,15 +458,15 @@ def test_times_of_any_country_are_read_and_doubtful_ones_told(tmp_path: Path) ->
         assert [event.time for event in drafted(path)[0].events] == [None, None]
 
 
-def test_messages_that_may_be_no_part_of_the_talk_are_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize("flag", ["isSidechain", "isCompactSummary"])
+def test_messages_that_may_be_no_part_of_the_talk_are_told(tmp_path: Path, flag: str) -> None:
     part = [{"type": "text", "text": said(0)}]
-    rows = [{"message": {"role": "user", "content": part}, "isSidechain": n == 0, "n": n} for n in range(3)]
+    rows = [{"message": {"role": "user", "content": part}, flag: n == 0, "n": n} for n in range(3)]
     path = as_lines(tmp_path / "a.jsonl", rows)
     text = draft(path).text
-    line = 'skip = [{ "isSidechain" = true }]'
+    line = f'skip = [{{ "{flag}" = true }}]'
     assert (
-        f"isSidechain is true of 1: if they are no part of the talk, leave them out with [filter] {line}"
-        in text
+        f"{flag} is true of 1: if they are no part of the talk, leave them out with [filter] {line}" in text
     )
     (session,) = preview([path], ReadOptions(map=f"{text}\n[filter]\n{line}\n"), "mapped")
     assert isinstance(session, Trajectory) and len(session.events) == 2
