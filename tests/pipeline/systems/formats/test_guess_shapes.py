@@ -159,6 +159,31 @@ def test_all_items_that_came_back_are_the_reply(tmp_path: Path) -> None:
     assert brief(alone.events) == [("user", "message", said(0)), *answer]
 
 
+def test_a_reply_in_parts_is_found_where_a_response_has_several_to_choose_from(tmp_path: Path) -> None:
+    def message(role: str, *parts: object) -> dict[str, object]:
+        return {"role": role, "parts": parts}
+
+    call = {"functionCall": {"name": "look", "args": {"n": 1}}}
+    asked = [message("user", {"text": said(0)})]
+    later = [
+        *asked,
+        message("model", call),
+        message("user", {"functionResponse": {"response": {"ok": True}}}),
+    ]
+    rows = [
+        {"sent": json.dumps({"contents": sent}), "back": json.dumps({"candidates": [{"content": back}]})}
+        for sent, back in ((asked, message("model", call)), (later, message("model", {"text": said(1)})))
+    ]
+    path = as_lines(tmp_path / "calls.jsonl", rows)
+    assert draft(path).made.reply == "back.candidates[0].content"
+    (session,) = drafted(path)
+    assert brief(session.events) == [
+        ("user", "message", said(0)),
+        ("assistant", "action", "look"),
+        ("assistant", "message", said(1)),
+    ]
+
+
 def test_a_name_of_a_role_makes_a_field_the_speakers_though_none_comes_again(tmp_path: Path) -> None:
     names = ("user", "writer", "critic")
     log = [{"source": who, "content": said(n), "type": "TextMessage"} for n, who in enumerate(names)]
