@@ -725,6 +725,46 @@ def test_a_request_with_the_parts_of_its_answer_is_a_turn_of_each(tmp_path: Path
     assert (found.events[4].text, len(found.events)) == ("Done.", 5 * count)
 
 
+def test_messages_that_say_by_their_type_who_speaks_keep_their_calls_and_how_they_ended(
+    tmp_path: Path,
+) -> None:
+    def call(name: str, status: str, response: dict[str, object] | None) -> dict[str, object]:
+        back = [{"functionResponse": {"id": name, "name": name, "response": response}}]
+        return {"id": name, "name": name, "args": {"n": 1}, "status": status, "result": response and back}
+
+    calls = [
+        call("look", "success", {"output": "a.txt"}),
+        call("open", "error", {"error": "denied"}),
+        call("save", "error", None),
+        call("stop", "cancelled", {"output": "cancelled"}),
+    ]
+    told: list[tuple[str, str, dict[str, object]]] = [
+        ("user", said(0), {}),
+        ("gemini", said(1), {"thoughts": [{"subject": "Plan"}], "toolCalls": calls}),
+        ("info", said(2), {}),
+        ("gemini", "", {"toolCalls": calls[:1]}),
+        ("user", said(3), {}),
+    ]
+    messages = [
+        {"id": str(n), "timestamp": f"2026-01-01T09:0{n}:00Z", "type": who, "content": text, **more}
+        for n, (who, text, more) in enumerate(told)
+    ]
+    path = as_json(tmp_path / "session.json", {"sessionId": "s1", "messages": messages})
+    (session,) = drafted(path)
+    assert brief(session.events) == [
+        ("user", "message", said(0)),
+        ("assistant", "message", said(1)),
+        *(("assistant", "action", name) for name in ("look", "open", "save", "stop")),
+        ("environment", "note", said(2)),
+        ("assistant", "action", "look"),
+        ("user", "message", said(3)),
+    ]
+    actions = [event for event in session.events if event.action is not None]
+    assert [event.status for event in actions] == ["succeeded", "failed", "failed", None, "succeeded"]
+    assert actions[1].error == "denied"
+    assert session.states[actions[0].states["public"]] == {"observation": {"output": "a.txt"}}
+
+
 def test_the_end_of_a_caption_s_tag_is_nothing_that_was_said(tmp_path: Path) -> None:
     cues = [
         f"{n + 1}\n00:00:0{n}.000 --> 00:00:0{n}.900\n<v {('Ada', 'Bot')[n % 2]}>Say <b>{n}</b></v>"
