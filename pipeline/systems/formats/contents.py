@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....schemas import JsonValue
+from ....schemas import JsonValue, canonical_json
 from ..base import json_value
 
 UNSAID = ("reasoning", "thinking", "thoughts")
@@ -24,7 +24,8 @@ def arguments(given: JsonValue) -> tuple[dict[str, JsonValue], str | None]:
 
 
 def plain(content: JsonValue) -> str:
-    """The text of a content: itself, its text parts one below the other, `[type]` for any other part."""
+    """The text of a content: itself, its text parts one below the other, `[type]` for any other part, of an
+    object that names no type and no text its JSON."""
     if content is None:
         return ""
     if isinstance(content, list):
@@ -38,4 +39,6 @@ def _part(part: JsonValue) -> str:
         return part if isinstance(part, str) else str(part)
     kind = str(part.get("type", "text"))
     text = part.get(kind) if kind == "refusal" else part.get("text", part.get("content"))
-    return text if kind in _TEXTS and isinstance(text, str) else f"[{kind}]"
+    if kind in _TEXTS and isinstance(text, str):
+        return text
+    return f"[{kind}]" if "type" in part else canonical_json(part)

@@ -31,12 +31,20 @@ LANGCHAIN = {
     "AIMessageChunk": "assistant",
 }
 """What LangChain calls a message -> its role."""
+GEMINI = {
+    "user": "user",
+    "gemini": "assistant",
+    **dict.fromkeys(("info", "warning", "error"), "system"),
+}
+"""What Gemini's command line calls a message, which has an id and a time -> its role."""
 OF_KIND = {"agent": "assistant", "human": "user", "environment": "system"}
 SPEAKERS = ("role", "author", "sender", "source", "from")
 CONTENTS = ("content", "parts", "text", "message")
 LEFT = "current_node"
 """Where an object with a tree of messages says at which of them it was left."""
 TIMES = ("timestamp", "created_at", "created", "create_time", "createdAt")
+CALLED = ("tool_calls", "toolCalls")
+"""Where calls stand beside what is said."""
 CALLS = ("functionCall", "function_call", "toolInvocation", "toolUse", "toolCall", "tool_call")
 ANSWERS = ("functionResponse", "function_response", "toolResult", "tool_result")
 KEPT = ("function_call", "tool_call_id", "status", "is_error")
@@ -86,6 +94,12 @@ def of_langchain(item: Message) -> Message:
     return {**(data if isinstance(data, dict) else item), "role": role, "type": "message"}
 
 
+def _of_gemini(item: Message) -> Message:
+    """A message that says by its `type` whose it is, as Gemini's command line keeps them."""
+    role = GEMINI.get(str(item.get("type"))) if {"id", "timestamp", "content"} <= item.keys() else None
+    return item if role is None or "role" in item else {**item, "role": role}
+
+
 def parts(content: Any) -> list[Message]:
     """A content as texts, calls and answers; an object that is none of these and no reasoning as its JSON."""
     made = list(_blocks(content))
@@ -99,7 +113,7 @@ def is_plain(item: Message) -> bool:
     texts = all(
         isinstance(one, dict) and isinstance(one.get("text", ""), str) and "type" in one for one in blocks
     )
-    usual = content is None or isinstance(content, (str, list))
+    usual = (content is None or isinstance(content, (str, list))) and not item.get("toolCalls")
     return isinstance(item.get("role"), str) and "content" in item and usual and texts
 
 
@@ -158,7 +172,7 @@ def _unwrapped(item: Any) -> Any:
     inside = item.get("message")
     if isinstance(inside, dict) and _speaker(inside)[0] is not None:
         return {**{key: item[key] for key in TIMES if key in item}, **inside}
-    told = of_langchain(item) if _speaker(item)[0] is None else item
+    told = _of_gemini(of_langchain(item)) if _speaker(item)[0] is None else item
     return told if "content" in told or "tool_calls" in told else item
 
 
@@ -202,6 +216,8 @@ def _asked(item: Message) -> Iterator[Message]:
     calls = item.get("tool_calls")
     made = [call for one in calls for call in _call(one)] if isinstance(calls, list) else []
     yield from made
+    answered = item.get("toolCalls")
+    yield from (part for one in answered for part in _both(one)) if isinstance(answered, list) else ()
     seen = first_said(item, SEEN)
     results = seen.get("results", seen) if isinstance(seen, dict) else seen
     if not made or results is None:
@@ -278,11 +294,15 @@ def _part(part: Message) -> Iterator[Message]:
 
 
 def _call(item: Any) -> Iterator[Message]:
-    """A call, its function maybe in an object of its own."""
+    """A call without what came back."""
+    yield from (one for one in _both(item) if one["type"] == "tool_use")
+
+
+def _both(item: Any) -> Iterator[Message]:
+    """A call, its function maybe in an object of its own, and the answer where it stands in the call."""
     if isinstance(item, dict):
         function = item.get("function")
-        inside = {**function, "id": item.get("id")} if isinstance(function, dict) else item
-        yield from (one for one in _called(inside) if one["type"] == "tool_use")
+        yield from _called({**function, "id": item.get("id")} if isinstance(function, dict) else item)
 
 
 def _called(call: Message) -> Iterator[Message]:
@@ -291,8 +311,17 @@ def _called(call: Message) -> Iterator[Message]:
     if not isinstance(name, str):
         return
     yield {"type": "tool_use", "id": mark, "name": name, "input": first_said(call, ARGUMENTS)}
-    if (result := first_said(call, RESULTS)) is not None:
-        yield {"type": "tool_result", "tool_use_id": mark, "content": result}
+    result, status = first_said(call, RESULTS), call.get("status")
+    if result is not None or status in ("error", "success"):
+        yield {"type": "tool_result", "tool_use_id": mark, "content": _came(result), "status": status}
+
+
+def _came(result: Any) -> Any:
+    """What came back of a call; of an answer as the only part of it what that holds."""
+    if not isinstance(result, list) or len(result) != 1 or not isinstance(only := result[0], dict):
+        return result
+    inside = next((only[key] for key in ANSWERS if isinstance(only.get(key), dict)), None)
+    return result if inside is None else _answer(inside)["content"]
 
 
 def _answer(answer: Message) -> Message:

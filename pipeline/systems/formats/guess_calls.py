@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import growing, turns
+from . import dialects, growing, turns
 from .guess_made import Guess
 from .guess_names import is_said, named
 from .mapped_messages import reply_in
@@ -36,10 +36,10 @@ def reply(seen: Survey, at: str) -> str | None:
         role = seen.paths.get(f"{parent}.role")
         apart = parent and parent != at and not path.startswith(f"{at}[") and parent.count("[]") < 2
         if (
-            one.key == "content"
+            one.key in ("content", "parts")
             and role
             and apart
-            and set(role.values) == {"assistant"}
+            and {dialects.ROLES.get(name.lower()) for name in role.values} == {"assistant"}
             and one.count >= most
         ):
             items = parent if parent.endswith("[]") and f"{parent}.type" in seen.paths else ""

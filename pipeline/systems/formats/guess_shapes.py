@@ -136,7 +136,8 @@ def _as_texts(seen: Survey, path: str) -> bool:
     """Whether all that is said in a list is a plain text under a name that is read as one."""
     inside = f"{path}[]."
     texts = [one for one in named(seen.paths, NAMES["text"], inside) if is_said(one) and one.only("text")]
-    return any(one.count >= items_in(seen, path) for one in texts) and f"{inside}tool_calls" not in seen.paths
+    called = any(f"{inside}{key}" in seen.paths for key in dialects.CALLED)
+    return not called and any(one.count >= items_in(seen, path) for one in texts)
 
 
 def _telling_names(seen: Survey, inside: str, role: PathSeen) -> bool:

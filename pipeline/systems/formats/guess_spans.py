@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from .guess_names import first_one, is_time, named
+from .guess_names import first_one, is_time, named, spelled
 from .mapped_spans import FAILED, SUCCEEDED, kind_of, words
 from .paths import several
 from .survey import PathSeen, Survey
@@ -38,6 +38,8 @@ TOKENS = (
     ("input_tokens", ("input_tokens", "prompt_tokens")),
     ("output_tokens", ("output_tokens", "completion_tokens")),
 )
+COUNTED = {"usage", "token", "tokens"}
+"""Words in the names of objects that hold counts of what went in and came out."""
 DEEP = 3
 
 
@@ -50,10 +52,9 @@ def fields_of(seen: Survey, inside: str) -> dict[str, str | list[str]]:
     sides: tuple[tuple[str, tuple[str, ...]], ...] = (("input", INPUTS), ("output", OUTPUTS))
     for field, names in sides:
         some = [
-            one
-            for one in named(seen.paths, names, inside, DEEP)
-            if one.key.lower() not in ("", kind.key) and not _counts(one, names)
+            one for one in named(seen.paths, names, inside, DEEP) if one.key.lower() not in ("", kind.key)
         ]
+        some = [one for one in some if not _counts(one, names, some)]
         outer = [one for one in some if not any(one.path.startswith(f"{o.path}.") for o in some)]
         if not outer:
             return {}
@@ -107,9 +108,15 @@ def _others() -> Others:
         yield field, names, lambda one: one.only("number")
 
 
-def _counts(one: PathSeen, names: tuple[str, ...]) -> bool:
-    """Whether it counts what went in or came out, as `prompt_tokens` does, and is none of the names."""
-    return one.only("number") and one.key.lower() not in names
+def _counts(one: PathSeen, names: tuple[str, ...], others: list[PathSeen]) -> bool:
+    """Whether it counts what went in or came out: numbers under a longer name, as `prompt_tokens` has them,
+    in an object of counts, or where another path of the same name holds more than numbers."""
+    if not one.only("number"):
+        return False
+    holder = spelled(one.path.rpartition(".")[0]).split("_")
+    rivals = (other for other in others if other.key.lower() == one.key.lower())
+    told = any(set(other.kinds) - {"number", "null"} for other in rivals)
+    return told or one.key.lower() not in names or not COUNTED.isdisjoint(holder)
 
 
 def _tells(one: PathSeen) -> bool:

@@ -20,9 +20,8 @@ UNTIMED = (
 )
 """Marks with a clock or something else before the name, of which no time comes."""
 PATTERNS = (
-    r"^(?:\d+[ \t]*\n)?(?:\d\d:)?\d\d:\d\d[.,]\d{3} --> [^\n]*\n(?:<v )?(?P<speaker>"
-    + _NAME
-    + r")(?:>|:)[ \t]*",
+    r"^(?:(?:\d+|(?<=\n\n)[^\n]+)[ \t]*\n)?(?:\d+:)?\d\d:\d\d[.,]\d{3} --> [^\n]*\n"
+    r"(?:<v(?:\.[\w.]+)? )?(?P<speaker>" + _NAME + r")(?:>|:)[ \t]*",
     r"^<\|(?:im_start\|>)?(?P<speaker>[a-z_]+)(?:\|>)?[ \t]*\n?",
     r"^(?:#{1,6}|\*\*|\[)[ \t]*(?P<speaker>" + _NAME + r")(?:\*\*|\])?[ \t]*:(?:\*\*)?[ \t]*",
     r"^#{1,6}[ \t]+(?P<speaker>" + _NAME + r")[ \t]*$",

@@ -51,9 +51,10 @@ def told(
 ) -> Iterator[Trajectory | Quarantined]:
     """The conversation of a list of spans; one that cannot be read is quarantined."""
     assert sessions.mapping.spans is not None
-    how = _Paths(sessions.mapping.spans)
+    chosen = sessions.chosen(many)
+    how = _Paths(sessions.mapping.spans, chosen)
     spans = []
-    for place, given in enumerate(sessions.chosen(many)):
+    for place, given in enumerate(chosen):
         try:
             spans.append(how.span(place, given))
         except (ValueError, TypeError, AttributeError, OverflowError) as error:
@@ -71,7 +72,7 @@ def told(
 class _Paths:
     """The mapping's paths made into functions."""
 
-    def __init__(self, spans: Spans) -> None:
+    def __init__(self, spans: Spans, many: list[Any]) -> None:
         inside = f"{spans.at}[]." if spans.at else ""
 
         def at(path: str | list[str] | None) -> Getter:
@@ -83,6 +84,10 @@ class _Paths:
         self.input, self.output, self.model = at(spans.input), at(spans.output), at(spans.model)
         self.error, self.status = at(spans.error), at(spans.status)
         self.tokens = at(spans.input_tokens), at(spans.output_tokens)
+        objects = [given for given in many if isinstance(given, dict)]
+        known = {str(self.id(given)): given for given in objects if self.id(given) is not None}
+        self.wrappers = {self._model_around(given, known) for given in objects} - {None}
+        self.flat = any(self._asks(given) for given in objects)
 
     def span(self, place: int, given: Any) -> Span:
         """One record as a span; ValueError where it is none."""
@@ -107,10 +112,38 @@ class _Paths:
         )
 
     def _kind(self, given: dict[str, Any], *, root: bool) -> Kind:
+        kind = self._logged(given)
+        if kind == "model" and self._passes(given):
+            return "agent"
+        # What holds all others speaks where no model call in it does, and none stands beside it.
+        return "agent" if root and kind == "other" and not self.flat else kind
+
+    def _logged(self, given: dict[str, Any]) -> Kind:
+        """What the log says that a span is."""
         said = self.kind(given)
-        kind = self.kinds.get(str(said)) or kind_of(said)
-        # What holds all others speaks where no model call in it does.
-        return "agent" if root and kind == "other" else kind
+        return self.kinds.get(str(said)) or kind_of(said)
+
+    def _asks(self, given: dict[str, Any]) -> bool:
+        """Whether a span is a model call with words in no other span."""
+        model = self._logged(given) == "model" and not self._passes(given)
+        return model and self.parent(given) is None and bool(self.input(given))
+
+    def _passes(self, given: dict[str, Any]) -> bool:
+        """Whether what is called a model holds models and only passes their words on."""
+        return self.id(given) is not None and str(self.id(given)) in self.wrappers
+
+    def _model_around(self, given: dict[str, Any], known: dict[str, dict[str, Any]]) -> str | None:
+        """Id of the nearest model around a model; one around a tool asked for it and is none of these."""
+        if self._logged(given) != "model":
+            return None
+        passed, place = {str(self.id(given))}, str(self.parent(given))
+        while place in known and place not in passed:
+            passed.add(place)
+            kind = self._logged(known[place])
+            if kind in ("model", "tool"):
+                return place if kind == "model" else None
+            place = str(self.parent(known[place]))
+        return None
 
     def _attributes(self, given: dict[str, Any], kind: Kind) -> Iterator[tuple[str, Any]]:
         """What the span says, in the words of the GenAI conventions."""
@@ -121,7 +154,7 @@ class _Paths:
             yield "gen_ai.tool.call.arguments", arguments_in(self.input(given))
             yield "gen_ai.tool.call.result", _result(self.output(given))
         elif kind != "other":
-            if kind == "agent" and name and self._is_agent(given):
+            if kind == "agent" and name and self._logged(given) == kind:
                 yield "gen_ai.agent.name", str(name)
             asked = messages_in(self.input(given), "user")
             said = messages_in(self.output(given), "assistant")
@@ -132,11 +165,6 @@ class _Paths:
         for side, at in zip(("input", "output"), self.tokens, strict=True):
             if isinstance(count := at(given), int):
                 yield f"gen_ai.usage.{side}_tokens", count
-
-    def _is_agent(self, given: dict[str, Any]) -> bool:
-        """Whether the log calls it an agent, and not only we its outermost part."""
-        said = self.kind(given)
-        return (self.kinds.get(str(said)) or kind_of(said)) == "agent"
 
 
 def _nanoseconds(moment: Any, place: int) -> int:

@@ -21,6 +21,10 @@ CLOCKS = 10.0
 """Seconds by which clocks may be apart."""
 ERA = 1e8
 """Seconds since 1970 below which a number is no time of a log, but counts something."""
+_CUE = re.compile(r"^(?:\d+[ \t]*\n)?(?:\d+:)?\d\d:\d\d[.,]\d{3}[ \t]+-->[^\n]*\n?", re.MULTILINE)
+"""The line with which captions say when a cue is shown, with a number above it; it may be another id."""
+_NOTE = re.compile(r"\s*(?:WEBVTT|NOTE|STYLE|REGION)(?:\s|$)")
+"""How blocks of captions begin that are no cues."""
 SIDES = ("first", "second")
 """Whose turn a text in a plain list of texts is, under `turn`."""
 
@@ -196,14 +200,34 @@ def cut(text: str, turns: Turns) -> Iterator[dict[str, Any]]:
     fitting = [(pattern, list(pattern.finditer(text))) for pattern in patterns]
     pattern, matches = next((one for one in fitting if len(one[1]) >= TWICE), fitting[0])
     before = text[: matches[0].start()] if matches else text
+    captions = bool(matches) and _CUE.search(matches[0][0]) is not None
+    if captions:
+        before = _cued(before)
     if before.strip():
         yield {**dict.fromkeys(pattern.groupindex, turns.first), "text": before.strip()}
     if not matches:
         return
     ends = [match.start() for match in matches[1:]] + [len(text)]
     for match, end in zip(matches, ends, strict=True):
-        said = _untagged(match[0], text[match.end() : end].strip())
+        said, others = text[match.end() : end].strip(), ""
+        if captions:
+            said, _, others = said.partition("\n\n")
+        said = (_untagged(match[0], _CUE.sub("", said)) + _cued(others)).strip()
         yield {**_groups(match, turns), "text": match["text"] if "text" in pattern.groupindex else said}
+
+
+def _cued(text: str) -> str:
+    """What captions say, a blank line before what has no time, without ids, times, the header and notes."""
+    said = ""
+    for block in text.split("\n\n"):
+        time = _CUE.search(block)
+        above = (block[: time.start()] if time else block).strip()
+        is_id = time is not None and "\n" not in above
+        if above and not is_id and not _NOTE.match(block):
+            said += f"\n\n{above}"
+        if time and (shown := _CUE.sub("", block[time.start() :]).strip()):
+            said += f"\n{shown}"
+    return said
 
 
 def _untagged(begun: str, said: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from coaudit.pipeline.systems.formats import chat
-from tests.pipeline.systems.formats.files import brief, one, read, written
+from tests.pipeline.systems.formats.files import asked, brief, one, read, written
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "search", "arguments": '{"q": "Ulm"}'}}
 MESSAGES: list[dict[str, object]] = [
@@ -129,6 +129,24 @@ def test_a_content_that_is_a_number_or_an_object_is_said_as_its_json(
     messages = [{"role": "user", "content": "How many?"}, {"role": "assistant", "content": content}]
     found = one(system, written(tmp_path / "a.jsonl", {"messages": messages}), **options)
     assert brief(found.events) == [("user", "message", "How many?"), ("assistant", "message", text)]
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_an_object_without_a_type_is_its_json_in_a_note_and_in_a_list_of_parts(
+    tmp_path: Path, alone: bool
+) -> None:
+    given = {"tool": "map", "found": ["Ulm", 3]}
+    note = {"role": "tool", "content": given if alone else [given]}
+    parts = {"role": "assistant", "content": [{"type": "text", "text": "Here:"}, given, {"type": "image"}]}
+    found = one("chat", written(tmp_path / "a.jsonl", {"messages": [note, parts]}))
+    shown = '{"found":["Ulm",3],"tool":"map"}'
+    assert [event.text for event in found.events] == [shown, f"Here:\n{shown}\n[image]"]
+
+
+def test_a_call_failed_where_an_object_in_the_list_that_came_back_says_so(tmp_path: Path) -> None:
+    messages = asked("c1", [{"error": "no such town", "page": 1}])
+    (event,) = one("chat", written(tmp_path / "a.jsonl", {"messages": messages})).events
+    assert (event.status, event.error) == ("failed", "no such town")
 
 
 def test_reasoning_that_is_all_of_a_content_is_nothing_said(tmp_path: Path) -> None:

@@ -343,9 +343,8 @@ def captions(folder: Path) -> Path:
         ),
         (
             captions,
-            [("environment", "environment"), ("Ada Lovelace", "human"), ("Coach", "agent")],
+            [("Ada Lovelace", "human"), ("Coach", "agent")],
             [
-                ("environment", "note", "WEBVTT"),
                 ("Ada Lovelace", "message", said(0)),
                 ("Coach", "message", said(1)),
             ],
@@ -871,6 +870,26 @@ def test_tokens_are_no_words_of_a_run(tmp_path: Path) -> None:
     made = draft(as_lines(tmp_path / "counted" / "runs.jsonl", counted)).made.spans
     assert (made["output"], made["output_tokens"]) == ("outputs", "completion_tokens")
     assert (made["input"], made["input_tokens"]) == ("inputs", "prompt_tokens")
+
+
+@pytest.mark.parametrize("holder", ["usage", "usageDetails", "latency"])
+def test_counts_under_the_names_of_words_are_no_words_of_a_run_without_an_answer(
+    tmp_path: Path, holder: str
+) -> None:
+    def run(number: int, kind: str, answer: str | None) -> dict[str, object]:
+        asking = [{"role": "user", "content": said(number)}]
+        counts = {"input": 9, "output": 7 + number}
+        return {"id": f"{kind}{number}", "kind": kind, "input": asking, "output": answer, holder: counts}
+
+    answers = [None, said(5)]
+    sessions = [
+        {"id": f"s{n}", "runs": [run(n, "llm", text), run(n, "chain", None)]}
+        for n, text in enumerate(answers)
+    ]
+    path = as_json(tmp_path / "runs.json", sessions)
+    made = draft(path).made.spans
+    assert (made["input"], made["output"]) == ("runs[].input", "runs[].output")
+    assert [[e.text for e in one.events] for one in drafted(path)] == [[said(0)], [said(1), said(5)]]
 
 
 def doubts_of(path: Path) -> str:

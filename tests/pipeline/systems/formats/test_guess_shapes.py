@@ -159,6 +159,31 @@ def test_all_items_that_came_back_are_the_reply(tmp_path: Path) -> None:
     assert brief(alone.events) == [("user", "message", said(0)), *answer]
 
 
+def test_a_reply_in_parts_is_found_where_a_response_has_several_to_choose_from(tmp_path: Path) -> None:
+    def message(role: str, *parts: object) -> dict[str, object]:
+        return {"role": role, "parts": parts}
+
+    call = {"functionCall": {"name": "look", "args": {"n": 1}}}
+    asked = [message("user", {"text": said(0)})]
+    later = [
+        *asked,
+        message("model", call),
+        message("user", {"functionResponse": {"response": {"ok": True}}}),
+    ]
+    rows = [
+        {"sent": json.dumps({"contents": sent}), "back": json.dumps({"candidates": [{"content": back}]})}
+        for sent, back in ((asked, message("model", call)), (later, message("model", {"text": said(1)})))
+    ]
+    path = as_lines(tmp_path / "calls.jsonl", rows)
+    assert draft(path).made.reply == "back.candidates[0].content"
+    (session,) = drafted(path)
+    assert brief(session.events) == [
+        ("user", "message", said(0)),
+        ("assistant", "action", "look"),
+        ("assistant", "message", said(1)),
+    ]
+
+
 def test_a_name_of_a_role_makes_a_field_the_speakers_though_none_comes_again(tmp_path: Path) -> None:
     names = ("user", "writer", "critic")
     log = [{"source": who, "content": said(n), "type": "TextMessage"} for n, who in enumerate(names)]
@@ -458,15 +483,15 @@ def test_times_of_any_country_are_read_and_doubtful_ones_told(tmp_path: Path) ->
         assert [event.time for event in drafted(path)[0].events] == [None, None]
 
 
-def test_messages_that_may_be_no_part_of_the_talk_are_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize("flag", ["isSidechain", "isCompactSummary"])
+def test_messages_that_may_be_no_part_of_the_talk_are_told(tmp_path: Path, flag: str) -> None:
     part = [{"type": "text", "text": said(0)}]
-    rows = [{"message": {"role": "user", "content": part}, "isSidechain": n == 0, "n": n} for n in range(3)]
+    rows = [{"message": {"role": "user", "content": part}, flag: n == 0, "n": n} for n in range(3)]
     path = as_lines(tmp_path / "a.jsonl", rows)
     text = draft(path).text
-    line = 'skip = [{ "isSidechain" = true }]'
+    line = f'skip = [{{ "{flag}" = true }}]'
     assert (
-        f"isSidechain is true of 1: if they are no part of the talk, leave them out with [filter] {line}"
-        in text
+        f"{flag} is true of 1: if they are no part of the talk, leave them out with [filter] {line}" in text
     )
     (session,) = preview([path], ReadOptions(map=f"{text}\n[filter]\n{line}\n"), "mapped")
     assert isinstance(session, Trajectory) and len(session.events) == 2
@@ -700,6 +725,46 @@ def test_a_request_with_the_parts_of_its_answer_is_a_turn_of_each(tmp_path: Path
     assert (found.events[4].text, len(found.events)) == ("Done.", 5 * count)
 
 
+def test_messages_that_say_by_their_type_who_speaks_keep_their_calls_and_how_they_ended(
+    tmp_path: Path,
+) -> None:
+    def call(name: str, status: str, response: dict[str, object] | None) -> dict[str, object]:
+        back = [{"functionResponse": {"id": name, "name": name, "response": response}}]
+        return {"id": name, "name": name, "args": {"n": 1}, "status": status, "result": response and back}
+
+    calls = [
+        call("look", "success", {"output": "a.txt"}),
+        call("open", "error", {"error": "denied"}),
+        call("save", "error", None),
+        call("stop", "cancelled", {"output": "cancelled"}),
+    ]
+    told: list[tuple[str, str, dict[str, object]]] = [
+        ("user", said(0), {}),
+        ("gemini", said(1), {"thoughts": [{"subject": "Plan"}], "toolCalls": calls}),
+        ("info", said(2), {}),
+        ("gemini", "", {"toolCalls": calls[:1]}),
+        ("user", said(3), {}),
+    ]
+    messages = [
+        {"id": str(n), "timestamp": f"2026-01-01T09:0{n}:00Z", "type": who, "content": text, **more}
+        for n, (who, text, more) in enumerate(told)
+    ]
+    path = as_json(tmp_path / "session.json", {"sessionId": "s1", "messages": messages})
+    (session,) = drafted(path)
+    assert brief(session.events) == [
+        ("user", "message", said(0)),
+        ("assistant", "message", said(1)),
+        *(("assistant", "action", name) for name in ("look", "open", "save", "stop")),
+        ("environment", "note", said(2)),
+        ("assistant", "action", "look"),
+        ("user", "message", said(3)),
+    ]
+    actions = [event for event in session.events if event.action is not None]
+    assert [event.status for event in actions] == ["succeeded", "failed", "failed", None, "succeeded"]
+    assert actions[1].error == "denied"
+    assert session.states[actions[0].states["public"]] == {"observation": {"output": "a.txt"}}
+
+
 def test_the_end_of_a_caption_s_tag_is_nothing_that_was_said(tmp_path: Path) -> None:
     cues = [
         f"{n + 1}\n00:00:0{n}.000 --> 00:00:0{n}.900\n<v {('Ada', 'Bot')[n % 2]}>Say <b>{n}</b></v>"
@@ -710,6 +775,40 @@ def test_the_end_of_a_caption_s_tag_is_nothing_that_was_said(tmp_path: Path) -> 
     (found,) = drafted(path)
     said_ = [event.text for event in found.events if event.kind == "message"]
     assert said_ == [f"Say <b>{n}</b>" for n in range(4)]
+
+
+def test_captions_say_neither_their_header_nor_notes_ids_and_times_and_a_cue_without_a_name_goes_on(
+    tmp_path: Path,
+) -> None:
+    shown = [
+        "<v Ada>First.</v>",
+        "Then.",
+        "<v Bot>Yes.</v>",
+        "<v Ada>So\nbe it.</v>",
+        "<v.loud Bot>Done.</v>",
+    ]
+    cues = [f"9f-{n}/a b\n00:00:0{n}.000 --> 00:00:0{n}.900\n{text}" for n, text in enumerate(shown)]
+    blocks = ["WEBVTT - a call\nKind: captions", "NOTE language: en", *cues[:3], "NOTE\nno word", *cues[3:]]
+    path = tmp_path / "call.vtt"
+    path.write_text("\n\n".join(blocks) + "\n", encoding="utf-8")
+    (found,) = drafted(path)
+    assert [(event.actor, event.text) for event in found.events] == [
+        ("Ada", "First.\nThen."),
+        ("Bot", "Yes."),
+        ("Ada", "So\nbe it."),
+        ("Bot", "Done."),
+    ]
+    assert "environment" not in {person.kind for person in found.participants}
+
+
+def test_what_is_no_cue_of_captions_is_kept(tmp_path: Path) -> None:
+    cues = [f"00:0{n}.000 --> 00:0{n}.900\n{('Ada', 'Bot')[n % 2]}: Part {n}." for n in range(4)]
+    blocks = ["Before.", "WEBVTT", *cues, "A line.", "3\n00:09.000 --> 00:09.900\nAnother."]
+    path = tmp_path / "call.vtt"
+    path.write_text("\n\n".join(blocks) + "\n", encoding="utf-8")
+    (found,) = drafted(path)
+    told = [event.text for event in found.events]
+    assert told == ["Before.", "Part 0.", "Part 1.", "Part 2.", "Part 3.\n\nA line.\nAnother."]
 
 
 def test_an_id_of_an_object_in_the_only_record_is_no_sessions(tmp_path: Path) -> None:

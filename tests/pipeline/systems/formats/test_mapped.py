@@ -438,6 +438,46 @@ def test_spans_are_filtered_as_events_are(tmp_path: Path) -> None:
     assert [event.text for event in found.events if event.actor == "user"] == ["Go 1."]
 
 
+@pytest.mark.parametrize("beside", [True, False])
+def test_an_outermost_run_asks_for_a_person_where_no_model_call_stands_beside_it(
+    tmp_path: Path, beside: bool
+) -> None:
+    search: dict[str, Any] = {"kind": "span", "in": {"query": "trains"}, "out": ["p. 4"]}
+    model: dict[str, Any] = {"kind": "llm", "in": "When is the train?", "out": "At 9."}
+    how = '[spans]\nat = "s"\nkind = "s[].kind"\ninput = "s[].in"\noutput = "s[].out"\n'
+    path = written(tmp_path / "a.jsonl", {"s": [search, model] if beside else [search]})
+    (found,), _ = read("mapped", path, map=how + '[spans.kinds]\nspan = "other"\n')
+    told = ["When is the train?", "At 9."] if beside else ["trains", "p. 4"]
+    assert [(event.actor, event.text) for event in found.events] == [
+        ("user", told[0]),
+        ("assistant", told[1]),
+    ]
+
+
+def test_what_is_called_a_model_and_holds_models_says_nothing_and_one_that_called_a_tool_does(
+    tmp_path: Path,
+) -> None:
+    def run(name: str, parent: str | None, kind: str, asked: str, told: str) -> dict[str, Any]:
+        return {"id": name, "parent": parent, "kind": kind, "in": asked, "out": told}
+
+    spans = [
+        run("a", None, "Bot.chat", "When is the train?", "At 9."),
+        run("b", "a", "Bot.answer", "When is the train?", "At 9."),
+        run("c", "b", "api.chat.create", "The person asks: when is the train?", "It is at 9."),
+        run("d", "c", "tool", "trains", "p. 4"),
+        run("e", "d", "api.chat.create", "Shorten p. 4.", "9 h"),
+    ]
+    fields = ("id", "parent", "kind", "in", "out")
+    names = ("id", "parent", "kind", "input", "output")
+    paths = "".join(f'{name} = "s[].{field}"\n' for name, field in zip(names, fields, strict=True))
+    path = written(tmp_path / "a.jsonl", {"s": spans})
+    (found,), wrong = read("mapped", path, map=f'[spans]\nat = "s"\n{paths}')
+    assert ([event.text for event in found.events if event.kind == "message"], wrong) == (
+        ["The person asks: when is the train?", "It is at 9.", "Shorten p. 4.", "9 h"],
+        [],
+    )
+
+
 def test_rules_that_messages_have_no_use_for_are_refused_where_they_are_new(
     coaudit: Coaudit, tmp_path: Path
 ) -> None:
