@@ -931,3 +931,13 @@ def test_agents_that_messages_with_calls_have_as_users_are_agents_by_name(tmp_pa
     assert kinds == {"user": "human", "assistant": "agent", "Researcher": "agent", "Ada": "human"}
     assert "their names say who they are: Researcher (agent)" in doubts_of(path)
     assert "only roles say who these are: Ada (human)" in doubts_of(path)
+
+
+def test_an_object_that_bears_a_session_s_name_is_no_key_of_one(tmp_path: Path) -> None:
+    records = [
+        {"from": {"id": who, "name": name, "role": role}, "conversation": {"id": f"c{n}"}, "text": said(n)}
+        for n in range(2)
+        for who, name, role in (("u1", "Ada", "user"), ("b1", "Pepper", "bot"))
+    ]
+    event = mapping_of(as_json(tmp_path / "log.json", records))["event"]
+    assert (event["role"], event["actor"]) == ("from.role", ["from.name", "from.role"])
