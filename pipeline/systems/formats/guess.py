@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from operator import itemgetter
 from typing import Any
 
 from . import guess_calls, guess_spans
 from .guess_acts import is_of_actions
 from .guess_columns import of_columns
-from .guess_events import parties
+from .guess_events import parties, session_ids
 from .guess_made import Guess
 from .guess_names import (
     DONE,
@@ -34,7 +35,7 @@ from .guess_names import (
     spelled,
     verdicts,
 )
-from .guess_records import distinct, repeats, sessions_of, value_at
+from .guess_records import distinct, sessions_of, value_at
 from .guess_shapes import in_dialect, of_list, of_messages, of_pairs, of_spans, of_table, of_text
 from .mapped_paths import PLACES
 from .responses import is_exchange
@@ -45,6 +46,8 @@ SCORES = {"scores", "metrics", "evaluation", "outcomes", "feedback", "feedback_s
 """Objects that hold outcomes."""
 LABELS = 30
 """More different values than that are no groups."""
+RARE = 0.5
+"""A list that fewer records have is not what they are, if who speaks and the session stand in each."""
 
 
 def guess(seen: Survey) -> Guess:
@@ -53,9 +56,11 @@ def guess(seen: Survey) -> Guess:
     if of_spans(made, seen):
         _of_session(made, seen)
         return made
-    lists = sorted(_lists(seen), key=lambda one: -one[0])
-    if lists and lists[0][0] > 0:
-        of_list(made, seen, lists[0][1])
+    score, path = max(_lists(seen), key=itemgetter(0), default=(0.0, ""))
+    if score > 0 and len(seen.paths[path].lengths) < RARE * len(seen.records) and _is_table(seen):
+        score = 0.0
+    if score > 0:
+        of_list(made, seen, path)
     elif of_messages(made, seen) or (_is_table(seen) and of_table(made, seen)):
         pass
     elif seen.format == "text":
@@ -68,10 +73,11 @@ def guess(seen: Survey) -> Guess:
 
 
 def _is_table(seen: Survey) -> bool:
-    """Whether records have a speaker and a session that comes again."""
+    """Whether records have a speaker, a text and a session that comes again."""
     most = 0.9 * len(seen.records)
-    speakers = any(is_speaker(one) and one.count > most for one in named(seen.paths, NAMES["role"]))
-    return speakers and any(repeats(one, seen) for one in named(seen.paths, SESSION, depth=0))
+    said = any(is_said(one) for one in named(seen.paths, NAMES["text"]))
+    speakers = [one for one in named(seen.paths, NAMES["role"]) if is_speaker(one) and one.count > most]
+    return said and any(session_ids(seen, one.path) for one in speakers)
 
 
 def _lists(seen: Survey) -> list[tuple[float, str]]:

@@ -17,6 +17,7 @@ from .guess_names import (
     BOTS_ARE,
     BOTS_HAVE,
     CALLED,
+    CHAT,
     GROUPS,
     NAMES,
     PEOPLE,
@@ -67,6 +68,8 @@ FALLING = 0.2
 """More times than that fall where numbers rise that are no numbers of events."""
 FEW = 6
 """So many different values may say how far a task is."""
+OWN = {*NAMES["id"], "key", "hash", "name"}
+"""What the ids of anything are called: whose they are, says the object that they lie in."""
 Take = Callable[[str, list[PathSeen]], PathSeen | None]
 """Notes the first candidate that is not taken yet as a field of `[event]`."""
 
@@ -395,6 +398,8 @@ def _named_roles(made: Guess, seen: Survey, inside: str, role: PathSeen, done: l
     ]
     candidates = [one for one in candidates if parent_of(one) not in TOOLS]
     candidates = [one for one in candidates if not _is_with(seen, inside, one.path, role.path)]
+    if parent_of(role) in (*SPEAKERS, *PEOPLE):
+        candidates.sort(key=lambda one: one.path.rpartition(".")[0] != role.path.rpartition(".")[0])
     name = first_one([one for one in candidates if inside or not is_spoken_with(one, role.path, seen)])
     values: Counter[str] = Counter(dict(role.values))
     kinds: dict[str, ParticipantKind] = {}
@@ -437,13 +442,30 @@ def is_spoken_with(one: PathSeen, role: str, seen: Survey) -> bool:
     return one in named(seen.paths, SUBJECTS, depth=0) and stands_with_several(one, role, seen)
 
 
-def stands_with_several(one: PathSeen, role: str, seen: Survey) -> bool:
+def session_ids(seen: Survey, role: str | list[str] | None, depth: int = 1) -> list[PathSeen]:
+    """Fields of a table that say which session a record is of, the likeliest first: no id of who speaks."""
+    some = [one for one in named(seen.paths, SESSION, depth=depth) if repeats(one, seen)]
+    some = [one for one in some if not any(_is_speakers(one, path, seen) for path in several(role)[:1])]
+    return sorted(some, key=lambda one: spelled(one.key) in OWN and spelled(parent_of(one)) not in SESSION)
+
+
+def _is_speakers(one: PathSeen, role: str, seen: Survey) -> bool:
+    """Whether an id is of who speaks: it lies in the object that says who does, or one speaker alone stands
+    beside each of its values."""
+    if spelled(one.key) not in OWN:
+        return False
+    within = role.rpartition(".")[0]
+    alone = len(seen.paths[role].values) > 1 and not stands_with_several(one, role, seen, most=0)
+    return (within != "" and one.path.rpartition(".")[0] == within) or alone
+
+
+def stands_with_several(one: PathSeen, role: str, seen: Survey, most: float = 0.6) -> bool:
     """Whether several speakers stand beside most values of a column of a table."""
     beside: dict[str, set[str]] = {}
     for record in seen.records:
         if (who := value_at(record, one.path)) and (speaker := value_at(record, role)):
             beside.setdefault(str(who), set()).add(str(speaker))
-    return sum(len(speakers) > 1 for speakers in beside.values()) > 0.6 * len(beside)
+    return sum(len(speakers) > 1 for speakers in beside.values()) > most * len(beside)
 
 
 def _two_sides(roles: list[Role]) -> bool:
@@ -494,8 +516,8 @@ def _as_told(role: Role, kind: ParticipantKind | None) -> Role:
 def _beside_names(seen: Survey, inside: str, name: str, role: str) -> dict[str, ParticipantKind]:
     """Names beside which roles of one kind stand, with that kind.
 
-    `user` tells nothing where it stands beside several names of a session: frameworks call all agents so
-    that a model hears. Of the environment is only what bears the role of a tool.
+    `user` tells nothing where it stands beside several names of a session and all roles are a chat API's:
+    frameworks call all agents so that a model hears. Of the environment is only what bears a tool's role.
     """
     roles: dict[str, set[str]] = {}
     users: dict[object, set[str]] = {}
@@ -503,7 +525,8 @@ def _beside_names(seen: Survey, inside: str, name: str, role: str) -> dict[str, 
         roles.setdefault(who, set()).add(what)
         if what == "user":
             users.setdefault(session, set()).add(who)
-    vague = {"user"} if any(len(names) > 1 for names in users.values()) else set[str]()
+    of_api = set().union(*roles.values()) <= {*CHAT, "none"}
+    vague = {"user"} if of_api and any(len(names) > 1 for names in users.values()) else set[str]()
     kinds: dict[str, ParticipantKind] = {}
     for who, own in roles.items():
         told = {one.kind for one in map(role_of, own - vague) if one.known}

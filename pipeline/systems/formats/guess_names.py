@@ -28,7 +28,10 @@ NAMES: dict[str, tuple[str, ...]] = {
         *("participant", "agent", "agent_name", "user_type", "speaker_id", "interlocutor", "from_id"),
         *("by", "turn", "type", "agent_role", "username", "user", "0", "name"),
     ),
-    "actor": ("name", "agent", "agent_name", "actor", "speaker_name", "author_name", "sender", "participant"),
+    "actor": (
+        *("name", "agent", "agent_name", "actor", "speaker_name", "author_name", "sender", "participant"),
+        "login",
+    ),
     "text": (
         *(
             "text",
@@ -198,6 +201,7 @@ SUBJECTS = (
 GROUPS = (
     *("group_id", "team_id", "room_id", "pair_id", "dyad_id", "trial_id", "match_id", "meeting_id"),
     *("channel_id", "team", "room", "pair", "dyad", "triad", "trial", "match", "meeting", "channel"),
+    *("issue_url", "pull_request_url", "issue_id", "ticket_id", "issue_number", "issue", "ticket"),
 )
 """Whose or which session it may be, where nothing else tells sessions apart."""
 CALLED = ("user", "user_id", "username", "user_name", "bot_name", "name")

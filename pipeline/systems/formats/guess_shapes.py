@@ -17,6 +17,7 @@ from .guess_events import (
     of_events,
     of_groups,
     of_numbers,
+    session_ids,
     stands_with_several,
 )
 from .guess_made import Guess
@@ -273,7 +274,7 @@ def of_table(made: Guess, seen: Survey) -> bool:
     made.shape = "table"
     role = made.event.get("role")
     used = {one for path in made.event.values() for one in several(path)}
-    sessions = [one for one in named(seen.paths, SESSION) if one.path not in used and repeats(one, seen)]
+    sessions = [one for one in session_ids(seen, role) if one.path not in used]
     if isinstance(role, str):  # else who speaks is called so
         sessions = [one for one in sessions if one.key != "name" or stands_with_several(one, role, seen)]
     if not sessions and isinstance(role, str):

@@ -933,11 +933,47 @@ def test_agents_that_messages_with_calls_have_as_users_are_agents_by_name(tmp_pa
     assert "only roles say who these are: Ada (human)" in doubts_of(path)
 
 
-def test_an_object_that_bears_a_session_s_name_is_no_key_of_one(tmp_path: Path) -> None:
-    records = [
+def bot_records() -> list[dict[str, Any]]:
+    """One message each of two conversations, whose id lies in an object."""
+    return [
         {"from": {"id": who, "name": name, "role": role}, "conversation": {"id": f"c{n}"}, "text": said(n)}
         for n in range(2)
         for who, name, role in (("u1", "Ada", "user"), ("b1", "Pepper", "bot"))
     ]
-    event = mapping_of(as_json(tmp_path / "log.json", records))["event"]
+
+
+def test_an_object_that_bears_a_session_s_name_is_no_key_of_one(tmp_path: Path) -> None:
+    event = mapping_of(as_json(tmp_path / "log.json", bot_records()))["event"]
     assert (event["role"], event["actor"]) == ("from.role", ["from.name", "from.role"])
+
+
+def test_an_id_of_a_conversation_is_the_session_and_none_of_who_speaks_or_hears(tmp_path: Path) -> None:
+    records = [one | {"recipient": {"id": f"to {one['from']['id']}"}} for one in bot_records()]
+    records[1]["suggested"] = {
+        "actions": [{"type": "press", "value": "Yes"}, {"type": "press", "value": "No"}]
+    }
+    records = [one | {"name": "typing"} if n == 3 else one for n, one in enumerate(records)]
+    mapping = mapping_of(as_json(tmp_path / "log.json", records))
+    assert mapping["trajectory"]["native_id"] == "conversation.id"
+    assert (mapping["event"]["text"], mapping["event"]["actor"][0]) == ("text", "from.name")
+
+
+@pytest.mark.parametrize("nested", [True, False])
+def test_an_id_of_who_speaks_is_no_session_and_people_are_told_by_the_kind_of_their_account(
+    tmp_path: Path, nested: bool
+) -> None:
+    people = (("tom", 1, "User"), ("pepper", 2, "Bot"), ("kim", 3, "User"), ("tom", 1, "User"))
+    records = [
+        ({"user": {"login": who, "id": own, "type": kind}} if nested else {"uid": own, "author": who})
+        | {"issue_url": f"https://example.org/issues/{n}", "body": said(4 * n + turn)}
+        for n in range(3)
+        for turn, (who, own, kind) in enumerate(people)
+    ]
+    file = as_json(tmp_path / "log.json", records)
+    assert mapping_of(file)["trajectory"]["native_id"] == "issue_url"
+    if nested:
+        assert {(one.name, one.kind) for one in drafted(file)[0].participants} == {
+            ("tom", "human"),
+            ("kim", "human"),
+            ("pepper", "agent"),
+        }
