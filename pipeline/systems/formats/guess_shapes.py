@@ -33,6 +33,7 @@ from .guess_names import (
     is_speaker,
     is_tool_name,
     named,
+    spelled,
 )
 from .guess_records import events_of, having, items_in, repeats, value_at
 from .guess_roles import Role, otherwise, role_of, roles_of, several_users
@@ -45,6 +46,11 @@ MARKED = 0.8
 """So many texts of a list must say who speaks."""
 DIALECT = 200
 """So many messages are looked at to tell how they are written."""
+UTTERED = {
+    *("message", "msg", "text", "utterance", "turn", "query", "question", "input", "prompt", "request"),
+    *("response", "answer", "reply", "output"),
+}
+"""What is said, in names that say by whom: `user_message`."""
 
 
 def of_spans(made: Guess, seen: Survey) -> bool:
@@ -213,6 +219,9 @@ def of_pairs(made: Guess, seen: Survey) -> bool:
         said = first_one([one for one in named(seen.paths, names) if one.kinds["text"] > 0 and is_said(one)])
         if said is not None:
             made.fields[role] = said.path
+    if not rounds and not {"user", "assistant"} <= set(made.fields):
+        system = {role: path for role, path in made.fields.items() if role == "system"}
+        made.fields = {**system, **_asked(seen)}
     if not rounds and (table or not {"user", "assistant"} <= set(made.fields)):
         made.fields = {}
         return False
@@ -220,6 +229,20 @@ def of_pairs(made: Guess, seen: Survey) -> bool:
     made.event = {"role": "turns[].role", "text": "turns[].text"}
     made.roles = roles_of((role, len(seen.records)) for role in made.fields)
     return True
+
+
+def _asked(seen: Survey) -> dict[str, str]:
+    """The one field of what a person said and the one of what an agent did, by names such as `user_message`
+    and `bot_response`; else none."""
+    found = list[tuple[str, str]]()
+    for path, one in seen.paths.items():
+        who, _, what = spelled(path).partition("_")
+        role = role_of(who)
+        if what in UTTERED and role.known and one.kinds["text"] and is_said(one):
+            found.append((role.kind, path))
+    kinds = sorted(kind for kind, _ in found)
+    said = dict(found)
+    return {"user": said["human"], "assistant": said["agent"]} if kinds == ["agent", "human"] else {}
 
 
 def _rounds(seen: Survey) -> dict[str, str | list[str]]:

@@ -9,9 +9,21 @@ from typing import get_args
 from ....schemas.trajectory import ParticipantKind
 from ..base import walk
 from . import turns
+from .guess_events import OWN
 from .guess_made import Guess
 from .guess_meanings import is_answer
-from .guess_names import ASIDE, GROUPS, is_label, is_sentence, is_sides, named, spelled
+from .guess_names import (
+    ASIDE,
+    GROUPS,
+    HEAD,
+    SESSION,
+    first_one,
+    is_label,
+    is_sentence,
+    is_sides,
+    named,
+    spelled,
+)
 from .guess_records import in_blocks, repeats, value_at
 from .guess_roles import role_of
 from .guess_text import UNTIMED
@@ -43,6 +55,12 @@ def unclear(seen: Survey, made: Guess) -> Iterator[str]:
         yield f"{group} is taken for the session, for its values come in blocks ([trajectory] native_id)"
     if "time" in made.event and (when := made.by_values.get("time")) == made.event["time"]:
         yield f"{when} is taken for the time, for it holds times in their order ([event] time)"
+    if (session := of_rows(seen, made)) is not None:
+        yield (
+            f"{session.path} repeats, while each row is read as a session of its own, without a time: rows "
+            "with a question and its answer are not joined; cut them into one row a message, each with who "
+            "says it, to have one session of them"
+        )
     if made.shape in ("list", "table") and "time" not in made.event and not made.timed:
         yield (
             "no field holds times that can be read: give [event] time (ISO 8601, or seconds since 1970; else "
@@ -70,6 +88,15 @@ def unclear(seen: Survey, made: Guess) -> Iterator[str]:
             f"{missing} of {len(seen.records)} records have nothing at {made.at} and are quarantined: other "
             "records than sessions, or sessions of another shape"
         )
+
+
+def of_rows(seen: Survey, made: Guess) -> PathSeen | None:
+    """What says of which session a row is that has a question and its answer, where several are of one."""
+    if made.shape != "pairs":
+        return None
+    some = [one for one in named(seen.paths, SESSION, depth=0) if spelled(one.key) in SESSION]
+    some = [one for one in some if spelled(one.key) not in (*OWN, *HEAD["instance"], "sample_id")]
+    return first_one([one for one in some if repeats(one, seen)])
 
 
 def unread(path: Path, seen: Survey) -> str:

@@ -977,3 +977,18 @@ def test_an_id_of_who_speaks_is_no_session_and_people_are_told_by_the_kind_of_th
             ("kim", "human"),
             ("pepper", "agent"),
         }
+
+
+@pytest.mark.parametrize(("asked", "told"), [("question", "answer"), ("user_message", "bot_response")])
+def test_rows_of_one_session_that_are_read_as_sessions_are_told(
+    tmp_path: Path, asked: str, told: str
+) -> None:
+    rows = [
+        {"session_id": f"s{n}", asked: said(n + m), told: said(n + m + 1)} for n in range(4) for m in (0, 2)
+    ]
+    made = draft(as_lines(tmp_path / "log.jsonl", rows))
+    mapping = tomllib.loads(made.text)
+    assert list(mapping["turns"]["fields"].items()) == [("user", asked), ("assistant", told)]
+    assert [one for one in unclear(made.seen, made.made) if one.startswith("session_id repeats")]
+    alone = draft(as_lines(tmp_path / "other.jsonl", rows[::2]))
+    assert not [one for one in unclear(alone.seen, alone.made) if "repeats" in one]
