@@ -95,7 +95,14 @@ def of_events(made: Guess, seen: Survey, inside: str) -> None:
         one for one in named(paths, NAMES["role"], inside) if is_speaker(one) and parent_of(one) not in TOOLS
     ]
     total = items_in(seen, inside.removesuffix("[].")) if inside else len(seen.records)
-    who.sort(key=lambda one: (one.count < MOST * total, parent_of(one) not in SPEAKERS))
+    sides = max((one.count for one in who if is_sides(one)), default=0)
+    who.sort(
+        key=lambda one: (
+            one.count < MOST * total,
+            len(one.values) == 1 and sides >= one.count,
+            parent_of(one) not in SPEAKERS,
+        )
+    )
     speakers_ = [one for one in who if one not in names or one.key.lower() in SPEAKERS]
     speakers_ = [one for one in speakers_ if one.key != "type" or len(one.values) > 1 or len(speakers_) == 1]
     chosen = (

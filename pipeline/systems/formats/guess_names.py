@@ -30,7 +30,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     ),
     "actor": (
         *("name", "agent", "agent_name", "actor", "speaker_name", "author_name", "sender", "participant"),
-        "login",
+        *("login", "role_name"),
     ),
     "text": (
         *(

@@ -30,6 +30,7 @@ from .guess_names import (
     first_one,
     is_label,
     is_said,
+    is_sides,
     is_speaker,
     is_tool_name,
     named,
@@ -87,6 +88,7 @@ def of_list(made: Guess, seen: Survey, path: str) -> None:
         and not _telling_names(seen, inside, roles)
         and not _turned_round(seen, inside, roles)
         and not _calls_aside(seen, inside)
+        and not _is_told_beside(seen, inside, roles)
     ):
         made.shape = "messages"
         made.roles = roles_of(roles.values.items())
@@ -156,6 +158,14 @@ def _turned_round(seen: Survey, inside: str, role: PathSeen) -> bool:
     """Whether names say otherwise than roles of whom they are, where nothing but texts would be lost."""
     named = otherwise(named_with(seen, inside, f"{inside}name", role.path))
     return bool(named) and "tool" not in role.values and f"{inside}tool_calls" not in seen.paths
+
+
+def _is_told_beside(seen: Survey, inside: str, role: PathSeen) -> bool:
+    """Whether all have the same role, and a field beside it tells people from agents, where nothing but texts
+    would be lost."""
+    beside = [one for one in named(seen.paths, NAMES["role"], inside, depth=0) if is_sides(one)]
+    plain = f"{inside}tool_calls" not in seen.paths
+    return plain and len(role.values) == 1 and any(one.count >= role.count for one in beside)
 
 
 def _said_by(seen: Survey, path: str) -> Iterator[tuple[int, str, str]]:

@@ -992,3 +992,22 @@ def test_rows_of_one_session_that_are_read_as_sessions_are_told(
     assert [one for one in unclear(made.seen, made.made) if one.startswith("session_id repeats")]
     alone = draft(as_lines(tmp_path / "other.jsonl", rows[::2]))
     assert not [one for one in unclear(alone.seen, alone.made) if "repeats" in one]
+
+
+def test_who_speaks_is_told_by_a_field_beside_a_role_that_all_have(tmp_path: Path) -> None:
+    people = (("Buyer", "USER"), ("Clerk", "ASSISTANT")) * 2
+    records = [
+        {"id": n}
+        | {
+            f"message_{turn}": {
+                "role_name": who,
+                "role_type": kind,
+                "role": "user",
+                "content": said(n + turn),
+            }
+            for turn, (who, kind) in enumerate(people, 1)
+        }
+        for n in range(3)
+    ]
+    first = drafted(as_lines(tmp_path / "log.jsonl", records))[0]
+    assert [(one.name, one.kind) for one in first.participants] == [("Buyer", "human"), ("Clerk", "agent")]
