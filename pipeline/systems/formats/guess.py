@@ -44,6 +44,8 @@ from .turns import SIDES
 
 SCORES = {"scores", "metrics", "evaluation", "outcomes", "feedback", "feedback_stats"}
 """Objects that hold outcomes."""
+RATINGS = {"rating", "ratings", "score", "scores"}
+"""What the names of objects end in that hold ratings: `conversation_rating`."""
 LABELS = 30
 """More different values than that are no groups."""
 RARE = 0.5
@@ -141,7 +143,7 @@ def _of_session(made: Guess, seen: Survey) -> None:
     for name, names in HEAD.items():
         deep = 3 if name == "agent_model" else 1
         some = [one for one in named(heads, names, depth=deep) if one.path not in made.head.values()]
-        some = [one for one in some if not SAYS.search(one.key)]
+        some = [one for one in some if not SAYS.search(one.key) and _is_called(one, name)]
         one = first_one([one for one in some if is_head(one, name)])
         if one is not None and not _steady(one.path, made, seen):
             continue
@@ -180,6 +182,16 @@ def _of_session(made: Guess, seen: Survey) -> None:
         of_actions = {path for path in made.outcomes.values() if is_of_actions(seen.paths[path], made, seen)}
         made.outcomes = {name: path for name, path in made.outcomes.items() if path not in of_actions}
         made.acted += sorted(of_actions - {*made.acted})
+
+
+def _is_called(one: PathSeen, head: str) -> bool:
+    """Whether a key ends in a name of that head or its id, and lies in no object of ratings: `agent_1` is
+    another thing than `agent`."""
+    key = spelled(one.key)
+    names = {end for name in HEAD[head] for end in (name, f"{name}_id")}
+    others = HEAD["instance"] if head != "instance" else ()
+    rated = _is_scored(one.path) or spelled(one.path.rpartition(".")[0]).rpartition("_")[2] in RATINGS
+    return f"_{key}".endswith(tuple(f"_{name}" for name in names)) and key not in others and not rated
 
 
 def _is_outcome(name: str, one: PathSeen) -> bool:

@@ -1011,3 +1011,23 @@ def test_who_speaks_is_told_by_a_field_beside_a_role_that_all_have(tmp_path: Pat
     ]
     first = drafted(as_lines(tmp_path / "log.jsonl", records))[0]
     assert [(one.name, one.kind) for one in first.participants] == [("Buyer", "human"), ("Clerk", "agent")]
+
+
+@pytest.mark.parametrize(
+    ("beside", "name", "path"),
+    [
+        ({"rating": {"agent_1": "Good", "agent_2": "Poor"}}, "agent", None),
+        ({"talkRating": {"agent": "Good"}}, "agent", None),
+        ({"agent_1": "Good"}, "agent", None),
+        ({"task_completion": "1"}, "task", None),
+        ({"lead_agent": "rover"}, "agent", "lead_agent"),
+        ({"agentId": "rover"}, "agent", "agentId"),
+        ({"task_id": "t1"}, "instance", "task_id"),
+    ],
+)
+def test_what_is_said_once_stands_under_its_own_name_and_in_no_object_of_ratings(
+    tmp_path: Path, beside: dict[str, object], name: str, path: str | None
+) -> None:
+    talk = [{"speaker": f"agent_{n % 2 + 1}", "text": said(n)} for n in range(4)]
+    records = [{"session": f"s{n}", "turns": talk, **beside} for n in range(3)]
+    assert mapping_of(as_lines(tmp_path / "log.jsonl", records))["trajectory"].get(name) == path
