@@ -21,6 +21,7 @@ from .guess_names import (
     GROUPS,
     NAMES,
     PEOPLE,
+    PLAYERS,
     SECRET,
     SESSION,
     SPEAKERS,
@@ -108,6 +109,8 @@ def of_events(made: Guess, seen: Survey, inside: str) -> None:
     chosen = (
         [one for one in speakers_ if not is_number(one)] or _parties(seen, inside) or parties(seen, inside)
     )
+    players = _players(seen, inside, total)
+    chosen = chosen or players
     typed = list[PathSeen]()
     if not chosen or chosen[0].count < NEARLY * total:
         typed = _typed(seen, inside, max(MOST * total, chosen[0].count if chosen else 0))
@@ -130,6 +133,8 @@ def of_events(made: Guess, seen: Survey, inside: str) -> None:
         if typed and any(one.known for one in made.roles):
             made.roles = [one if one.known else replace(one, kind="environment") for one in made.roles]
         take("action", [*names, *called])
+        if role in players and not text:
+            _of_moves(made, seen, inside, take)
         first = take("text", text or _sentences(seen, inside))
         if first and "action" not in made.event:
             _of_texts(made, seen, inside, role.path, first.path)
@@ -347,6 +352,18 @@ def parties(seen: Survey, inside: str) -> list[PathSeen]:
     return [one for one in own if not re.search(r"\[\]|(?<!\\)\.", one.path[len(inside) :])]
 
 
+def _players(seen: Survey, inside: str, total: int) -> list[PathSeen]:
+    """Fields such as `player` or `driver` of nearly all events, in which somebody is plainly a person or an
+    agent."""
+    some = [one for one in named(seen.paths, PLAYERS, inside, depth=0) if spelled(one.key) in PLAYERS]
+    some = [one for one in some if one.only("text") and is_speaker(one) and one.count >= NEARLY * total]
+    return [
+        one
+        for one in some
+        if any(role.known and role.kind != "environment" for role in map(role_of, one.values))
+    ]
+
+
 def _come_again(one: PathSeen, seen: Survey, record: dict[str, Any], inside: str) -> bool:
     at = getter(one.path.removeprefix(inside))
     events = events_of(replace(seen, records=[record]), inside.removesuffix("[]."), inside)
@@ -384,6 +401,14 @@ def _of_steps(
         take("command", lines)
     take("result", named(seen.paths, NAMES["result"], inside))
     take("error", [one for one in named(seen.paths, NAMES["error"], inside) if one.only("text")])
+
+
+def _of_moves(made: Guess, seen: Survey, inside: str, take: Take) -> None:
+    """What players and drivers did, if only what events are called says it, and what came of it."""
+    happened = [one for one in named(seen.paths, TYPES, inside, depth=0) if is_tool_name(one)]
+    if "action" not in made.event and (move := take("action", happened)):
+        made.by_values["action"] = move.path
+    take("result", named(seen.paths, NAMES["result"], inside))
 
 
 def _beside(made: Guess, seen: Survey, action: PathSeen) -> None:

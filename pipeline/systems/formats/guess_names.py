@@ -206,6 +206,20 @@ GROUPS = (
 """Whose or which session it may be, where nothing else tells sessions apart."""
 CALLED = ("user", "user_id", "username", "user_name", "bot_name", "name")
 """Where people and bots have their names or ids."""
+PLAYERS = (
+    *(
+        "player",
+        "player_type",
+        "driver",
+        "pilot",
+        "operator",
+        "controller",
+        "control_source",
+        "controlled_by",
+    ),
+    *("actor_type", "performed_by", "initiator"),
+)
+"""Who acts, where a value of it is plainly a person or an agent."""
 BOTS_ARE = ("is_bot", "bot", "is_agent", "is_ai", "automated")
 """What is true of messages of bots."""
 BOTS_HAVE = ("bot_id", "bot_profile", "bot_name", "app_id")

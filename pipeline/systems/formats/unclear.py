@@ -53,6 +53,8 @@ def unclear(seen: Survey, made: Guess) -> Iterator[str]:
         yield _whole(seen, made)
     if made.native_id and (group := made.by_values.get("native_id")) == made.native_id[0]:
         yield f"{group} is taken for the session, for its values come in blocks ([trajectory] native_id)"
+    if "action" in made.event and (done := made.by_values.get("action")) == made.event["action"]:
+        yield f"{done} is taken for what was done, for nothing else says it ([event] action)"
     if "time" in made.event and (when := made.by_values.get("time")) == made.event["time"]:
         yield f"{when} is taken for the time, for it holds times in their order ([event] time)"
     if (session := of_rows(seen, made)) is not None:

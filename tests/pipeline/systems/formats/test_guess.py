@@ -1031,3 +1031,30 @@ def test_what_is_said_once_stands_under_its_own_name_and_in_no_object_of_ratings
     talk = [{"speaker": f"agent_{n % 2 + 1}", "text": said(n)} for n in range(4)]
     records = [{"session": f"s{n}", "turns": talk, **beside} for n in range(3)]
     assert mapping_of(as_lines(tmp_path / "log.jsonl", records))["trajectory"].get(name) == path
+
+
+@pytest.mark.parametrize(
+    ("who", "people", "did"),
+    [
+        ("player", ("human", "AI_bot"), "action_type"),
+        ("driver", ("human", "autonomy"), "event"),
+        ("control_source", ("operator", "robot"), "event"),
+    ],
+)
+def test_who_plays_or_drives_acts_where_it_is_plainly_a_person_or_an_agent(
+    tmp_path: Path, who: str, people: tuple[str, str], did: str
+) -> None:
+    records = [
+        {"run": f"r{n}", who: people[turn % 2], did: ("turn", "brake", "wait")[turn % 3], "speed": turn}
+        for n in range(3)
+        for turn in range(6)
+    ]
+    file = as_lines(tmp_path / "log.jsonl", records)
+    first = drafted(file)[0]
+    assert {(one.name, one.kind) for one in first.participants} == {
+        (people[0], "human"),
+        (people[1], "agent"),
+    }
+    assert {event.kind for event in first.events} == {"action"}
+    made = draft(file)
+    assert any("taken for what was done" in one for one in unclear(made.seen, made.made)) is (did == "event")
