@@ -16,12 +16,16 @@ from .guess_names import (
     ASIDE,
     GROUPS,
     HEAD,
+    NAMES,
+    SAID,
     SESSION,
+    SPEAKERS,
     first_one,
     is_label,
     is_sentence,
     is_sides,
     named,
+    parent_of,
     spelled,
 )
 from .guess_records import in_blocks, repeats, value_at
@@ -187,10 +191,9 @@ def _whole(seen: Survey, made: Guess) -> str:
 
 def _unheard(seen: Survey, made: Guess) -> Iterator[str]:
     """People whose words stand elsewhere than the events, as the first message of a tree does."""
-    if made.shape not in ("list", "table") or {role.kind for role in made.roles} != {"agent"}:
-        return
     used = {one for path in made.event.values() for one in several(path)}
-    for path, one in seen.paths.items():
+    alone = made.shape in ("list", "table") and {role.kind for role in made.roles} == {"agent"}
+    for path, one in seen.paths.items() if alone else ():
         people = [name for name in one.values if role_of(name).known and role_of(name).kind == "human"]
         if one.key == "role" and people and path not in used:
             yield (
@@ -198,6 +201,32 @@ def _unheard(seen: Survey, made: Guess) -> Iterator[str]:
                 "left out; records of one message each can be read whole"
             )
             return
+    opening = _opening(seen, made) if made.shape in ("list", "messages") else None
+    if opening is not None:
+        text, who = opening
+        yield (
+            f"{text} is said by a person ({who}) beside {made.at}, and left out: [trajectory] request = "
+            f'"{text}" has it as what the user says first'
+        )
+
+
+def _opening(seen: Survey, made: Guess) -> tuple[str, str] | None:
+    """A text beside the list of events, and what says that a person wrote it."""
+    heads = {path: one for path, one in seen.paths.items() if "[]" not in path}
+    used = {*made.used, *made.head.values()}
+    for path, one in heads.items():
+        signs = one.key.lower() in SPEAKERS or parent_of(one) in SPEAKERS
+        roles = [role_of(name) for name in one.values if name]
+        if not signs or not roles or not all(role.known and role.kind == "human" for role in roles):
+            continue
+        above = path.rpartition(".")[0]
+        above = above.rpartition(".")[0] if parent_of(one) in SPEAKERS else above
+        inside = f"{above}." if above else ""
+        said = [text for text in named(heads, NAMES["text"], inside, depth=0) if text.path not in used]
+        said = [text for text in said if text.only("text") and text.key.lower() in SAID]
+        if said:
+            return said[0].path, path
+    return None
 
 
 def _aside(seen: Survey, made: Guess) -> Iterator[str]:

@@ -1058,3 +1058,30 @@ def test_who_plays_or_drives_acts_where_it_is_plainly_a_person_or_an_agent(
     assert {event.kind for event in first.events} == {"action"}
     made = draft(file)
     assert any("taken for what was done" in one for one in unclear(made.seen, made.made)) is (did == "event")
+
+
+def tickets(kinds: tuple[str, ...] = ("comment", "assignment", "comment", "close")) -> list[dict[str, Any]]:
+    """Talks of help desks: what the customer wrote first stands beside the list of the answers."""
+    return [
+        {
+            "id": f"t{n}",
+            "source": {"body": said(n), "author": {"type": "user", "name": "Kim"}},
+            "parts": [
+                {
+                    "part_type": kind,
+                    "body": said(n + turn) if kind == "comment" else None,
+                    "author": {"type": ("bot", "admin")[turn // 2], "name": ("Pepper", "Tom")[turn // 2]},
+                }
+                for turn, kind in enumerate(kinds)
+            ],
+        }
+        for n in range(3)
+    ]
+
+
+def test_what_a_person_says_beside_the_list_of_what_is_said_is_told(tmp_path: Path) -> None:
+    made = draft(as_json(tmp_path / "log.json", tickets()))
+    assert any('[trajectory] request = "source.body"' in one for one in unclear(made.seen, made.made))
+    others = [one | {"source": {"body": "x", "author": {"type": "bot"}}} for one in tickets()]
+    made = draft(as_json(tmp_path / "other.json", others))
+    assert not any("request" in one for one in unclear(made.seen, made.made))
