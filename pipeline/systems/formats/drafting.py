@@ -329,7 +329,7 @@ def _events(seen: Survey, made: Guess) -> Iterator[str]:
         yield 'kind = "message"'
     if made.notes:
         path, values = made.notes
-        yield "\n[[kinds]]    # these only say that something begins"
+        yield "\n[[kinds]]    # nobody says anything in these"
         yield f"where = {{ {quoted(path)} = {_list(values)} }}"
         yield 'kind = "note"'
     if made.strip:

@@ -54,6 +54,8 @@ from .survey import PathSeen, Survey
 MOST = 0.5
 """A field that fewer events have is not who speaks, if another may be."""
 TYPES = ("event", "event_type", "kind", "type")
+KINDS = {"type", "subtype", "kind", "event"}
+"""What the names of fields end in that say of what kind an event is."""
 LABELS_OF_RESULTS = ("observation", "observation_type", "result_type")
 AROUND = {"tool", "tools", "function", "environment", "env"}
 """Roles of what people and agents act upon, whatever its name."""
@@ -141,8 +143,9 @@ def of_events(made: Guess, seen: Survey, inside: str) -> None:
         elif first:
             rest = [one for one in text if one.path not in taken]
             made.event["text"] = [first.path, *(one.path for one in rest[:1])] if rest else first.path
-        if first and "action" not in made.event and not inside:
-            _instead(made, seen, first, taken)
+        if first and "action" not in made.event:
+            begun = not inside and _instead(made, seen, first, taken)
+            _silent(made, seen, inside, first, begun)
         if "action" in made.event:
             done = seen.paths[str(made.event["action"])].values
             made.speech = [name for name in done if name.lower() in SPEECH]
@@ -371,20 +374,30 @@ def _come_again(one: PathSeen, seen: Survey, record: dict[str, Any], inside: str
     return 1 < len(there) < there.total()
 
 
-def _instead(made: Guess, seen: Survey, text: PathSeen, taken: set[str]) -> None:
-    """What stands where records have no text, such as the task that is begun: a note, if a field tells it."""
-    empty = [record for record in seen.records if value_at(record, text.path) in (None, "")]
+def _instead(made: Guess, seen: Survey, text: PathSeen, taken: set[str]) -> bool:
+    """Note what stands where records have no text, such as the task that is begun; whether it does."""
+    empty = any(value_at(record, text.path) in (None, "") for record in seen.records)
     other = [one for one in named(seen.paths, BEGUN) if one.path not in taken and is_said(one)]
-    if not empty or not other:
-        return
-    made.event["text"] = [text.path, other[0].path]
-    for path, one in seen.paths.items():
-        few = one.only("text") and is_label(one) and len(one.values) <= FEW
-        if path in taken or "[]" in path or not few or is_time(one):
+    if empty and other:
+        made.event["text"] = [text.path, other[0].path]
+    return empty and bool(other)
+
+
+def _silent(made: Guess, seen: Survey, inside: str, text: PathSeen, begun: bool) -> None:
+    """Events without a text are notes, where a field that says of what kind they are, or any where another
+    text says what is begun, says of them what it says of no other, and that is no call."""
+    events = list(events_of(seen, inside.removesuffix("[]."), inside))
+    said = getter(text.path.removeprefix(inside))
+    empty = [event for event in events if said(event) in (None, "")]
+    others = [event for event in events if said(event) not in (None, "")]
+    for path, one in seen.paths.items() if empty else ():
+        own = path.startswith(inside) and "[]" not in path[len(inside) :] and path not in made.used
+        own = own and (begun or spelled(one.key).rpartition("_")[2] in KINDS)
+        if not own or not one.only("text") or not is_label(one) or len(one.values) > FEW or is_time(one):
             continue
-        without = {str(value_at(record, path)) for record in empty}
-        others = {str(value_at(record, path)) for record in seen.records if record not in empty}
-        if without and not without & others:
+        at = getter(path.removeprefix(inside))
+        without, spoken = ({str(at(event)) for event in many} for many in (empty, others))
+        if not without & {*spoken, *TOOLS, "None"}:
             made.notes = path, sorted(without)
             return
 

@@ -1085,3 +1085,12 @@ def test_what_a_person_says_beside_the_list_of_what_is_said_is_told(tmp_path: Pa
     others = [one | {"source": {"body": "x", "author": {"type": "bot"}}} for one in tickets()]
     made = draft(as_json(tmp_path / "other.json", others))
     assert not any("request" in one for one in unclear(made.seen, made.made))
+
+
+@pytest.mark.parametrize("kinds", [("comment", "assignment", "comment", "close"), ("comment", "command") * 2])
+def test_what_is_of_a_kind_that_has_no_text_is_a_note_and_no_message(
+    tmp_path: Path, kinds: tuple[str, ...]
+) -> None:
+    first = drafted(as_json(tmp_path / "log.json", tickets(kinds)))[0]
+    quiet = "message" if "command" in kinds else "note"
+    assert [event.kind for event in first.events] == ["message", quiet] * 2, "a command may be done"
