@@ -204,9 +204,10 @@ def _unheard(seen: Survey, made: Guess) -> Iterator[str]:
     opening = _opening(seen, made) if made.shape in ("list", "messages") else None
     if opening is not None:
         text, who = opening
+        how = f': [trajectory] request = "{text}" has it as what the user says first'
         yield (
-            f"{text} is said by a person ({who}) beside {made.at}, and left out: [trajectory] request = "
-            f'"{text}" has it as what the user says first'
+            f"{text} is said by a person ({who}) beside {made.at}, and left out"
+            f"{how if made.shape == 'list' else ''}"
         )
 
 

@@ -1082,6 +1082,13 @@ def tickets(kinds: tuple[str, ...] = ("comment", "assignment", "comment", "close
 def test_what_a_person_says_beside_the_list_of_what_is_said_is_told(tmp_path: Path) -> None:
     made = draft(as_json(tmp_path / "log.json", tickets()))
     assert any('[trajectory] request = "source.body"' in one for one in unclear(made.seen, made.made))
+    chats = [
+        one | {"parts": [{"role": "assistant", "content": said(n)}] * 2} for n, one in enumerate(tickets())
+    ]
+    told = draft(as_json(tmp_path / "chats.json", chats))
+    assert [
+        one for one in unclear(told.seen, told.made) if one.startswith("source.body") and "request" not in one
+    ]
     others = [one | {"source": {"body": "x", "author": {"type": "bot"}}} for one in tickets()]
     made = draft(as_json(tmp_path / "other.json", others))
     assert not any("request" in one for one in unclear(made.seen, made.made))
