@@ -19,7 +19,7 @@ from .guess_text import CALLS
 from .mapped_spans import kind_of
 from .paths import several
 from .survey import PathSeen, Survey, common_end, survey
-from .unclear import unclear
+from .unclear import of_rows, unclear
 
 SHOWN = 60
 """So many paths are listed."""
@@ -249,12 +249,13 @@ def _head(seen: Survey, made: Guess) -> Iterator[str]:
     elif made.native_id:
         yield f"native_id = {_list(made.native_id)}    # together they tell the records apart"
     elif not seen.per_file:
-        what = (
+        what = "sessions" if of_rows(seen, made) is None else "rows"
+        how = (
             "the whole file is one session"
             if made.shape == "table" or made.each
             else "sessions are named by file and number"
         )
-        yield f"# native_id = …    # no field tells sessions apart; {what}"
+        yield f"# native_id = …    # no field tells {what} apart; {how}"
     for name, path in made.head.items():
         yield f"{name} = {_path(seen, path)}"
     for path in made.secrets:
@@ -328,7 +329,7 @@ def _events(seen: Survey, made: Guess) -> Iterator[str]:
         yield 'kind = "message"'
     if made.notes:
         path, values = made.notes
-        yield "\n[[kinds]]    # these only say that something begins"
+        yield "\n[[kinds]]    # nobody says anything in these"
         yield f"where = {{ {quoted(path)} = {_list(values)} }}"
         yield 'kind = "note"'
     if made.strip:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from operator import itemgetter
 from typing import Any
 
 from . import guess_calls, guess_spans
 from .guess_acts import is_of_actions
 from .guess_columns import of_columns
-from .guess_events import parties
+from .guess_events import parties, session_ids
 from .guess_made import Guess
 from .guess_names import (
     DONE,
@@ -34,7 +35,7 @@ from .guess_names import (
     spelled,
     verdicts,
 )
-from .guess_records import distinct, repeats, sessions_of, value_at
+from .guess_records import distinct, sessions_of, value_at
 from .guess_shapes import in_dialect, of_list, of_messages, of_pairs, of_spans, of_table, of_text
 from .mapped_paths import PLACES
 from .responses import is_exchange
@@ -43,8 +44,12 @@ from .turns import SIDES
 
 SCORES = {"scores", "metrics", "evaluation", "outcomes", "feedback", "feedback_stats"}
 """Objects that hold outcomes."""
+RATINGS = {"rating", "ratings", "score", "scores"}
+"""What the names of objects end in that hold ratings: `conversation_rating`."""
 LABELS = 30
 """More different values than that are no groups."""
+RARE = 0.5
+"""A list that fewer records have is not what they are, if who speaks and the session stand in each."""
 
 
 def guess(seen: Survey) -> Guess:
@@ -53,9 +58,11 @@ def guess(seen: Survey) -> Guess:
     if of_spans(made, seen):
         _of_session(made, seen)
         return made
-    lists = sorted(_lists(seen), key=lambda one: -one[0])
-    if lists and lists[0][0] > 0:
-        of_list(made, seen, lists[0][1])
+    score, path = max(_lists(seen), key=itemgetter(0), default=(0.0, ""))
+    if score > 0 and len(seen.paths[path].lengths) < RARE * len(seen.records) and _is_table(seen):
+        score = 0.0
+    if score > 0:
+        of_list(made, seen, path)
     elif of_messages(made, seen) or (_is_table(seen) and of_table(made, seen)):
         pass
     elif seen.format == "text":
@@ -68,10 +75,11 @@ def guess(seen: Survey) -> Guess:
 
 
 def _is_table(seen: Survey) -> bool:
-    """Whether records have a speaker and a session that comes again."""
+    """Whether records have a speaker, a text and a session that comes again."""
     most = 0.9 * len(seen.records)
-    speakers = any(is_speaker(one) and one.count > most for one in named(seen.paths, NAMES["role"]))
-    return speakers and any(repeats(one, seen) for one in named(seen.paths, SESSION, depth=0))
+    said = any(is_said(one) for one in named(seen.paths, NAMES["text"]))
+    speakers = [one for one in named(seen.paths, NAMES["role"]) if is_speaker(one) and one.count > most]
+    return said and any(session_ids(seen, one.path) for one in speakers)
 
 
 def _lists(seen: Survey) -> list[tuple[float, str]]:
@@ -135,7 +143,7 @@ def _of_session(made: Guess, seen: Survey) -> None:
     for name, names in HEAD.items():
         deep = 3 if name == "agent_model" else 1
         some = [one for one in named(heads, names, depth=deep) if one.path not in made.head.values()]
-        some = [one for one in some if not SAYS.search(one.key)]
+        some = [one for one in some if not SAYS.search(one.key) and _is_called(one, name)]
         one = first_one([one for one in some if is_head(one, name)])
         if one is not None and not _steady(one.path, made, seen):
             continue
@@ -174,6 +182,16 @@ def _of_session(made: Guess, seen: Survey) -> None:
         of_actions = {path for path in made.outcomes.values() if is_of_actions(seen.paths[path], made, seen)}
         made.outcomes = {name: path for name, path in made.outcomes.items() if path not in of_actions}
         made.acted += sorted(of_actions - {*made.acted})
+
+
+def _is_called(one: PathSeen, head: str) -> bool:
+    """Whether a key ends in a name of that head or its id, and lies in no object of ratings: `agent_1` is
+    another thing than `agent`."""
+    key = spelled(one.key)
+    names = {end for name in HEAD[head] for end in (name, f"{name}_id")}
+    others = HEAD["instance"] if head != "instance" else ()
+    rated = _is_scored(one.path) or spelled(one.path.rpartition(".")[0]).rpartition("_")[2] in RATINGS
+    return f"_{key}".endswith(tuple(f"_{name}" for name in names)) and key not in others and not rated
 
 
 def _is_outcome(name: str, one: PathSeen) -> bool:

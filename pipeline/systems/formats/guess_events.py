@@ -17,10 +17,12 @@ from .guess_names import (
     BOTS_ARE,
     BOTS_HAVE,
     CALLED,
+    CHAT,
     GROUPS,
     NAMES,
     PEOPLE,
     PLACES,
+    PLAYERS,
     SECRET,
     SESSION,
     SPEAKERS,
@@ -53,6 +55,8 @@ from .survey import PathSeen, Survey
 MOST = 0.5
 """A field that fewer events have is not who speaks, if another may be."""
 TYPES = ("event", "event_type", "kind", "type")
+KINDS = {"type", "subtype", "kind", "event"}
+"""What the names of fields end in that say of what kind an event is."""
 LABELS_OF_RESULTS = ("observation", "observation_type", "result_type")
 AROUND = {"tool", "tools", "function", "environment", "env"}
 """Roles of what people and agents act upon, whatever its name."""
@@ -68,6 +72,8 @@ FALLING = 0.2
 """More times than that fall where numbers rise that are no numbers of events."""
 FEW = 6
 """So many different values may say how far a task is."""
+OWN = {*NAMES["id"], "key", "hash", "name"}
+"""What the ids of anything are called: whose they are, says the object that they lie in."""
 Take = Callable[[str, list[PathSeen]], PathSeen | None]
 """Notes the first candidate that is not taken yet as a field of `[event]`."""
 
@@ -93,12 +99,21 @@ def of_events(made: Guess, seen: Survey, inside: str) -> None:
         one for one in named(paths, NAMES["role"], inside) if is_speaker(one) and parent_of(one) not in TOOLS
     ]
     total = items_in(seen, inside.removesuffix("[].")) if inside else len(seen.records)
-    who.sort(key=lambda one: (one.count < MOST * total, parent_of(one) not in SPEAKERS))
+    sides = max((one.count for one in who if is_sides(one)), default=0)
+    who.sort(
+        key=lambda one: (
+            one.count < MOST * total,
+            len(one.values) == 1 and sides >= one.count,
+            parent_of(one) not in SPEAKERS,
+        )
+    )
     speakers_ = [one for one in who if one not in names or one.key.lower() in SPEAKERS]
     speakers_ = [one for one in speakers_ if one.key != "type" or len(one.values) > 1 or len(speakers_) == 1]
     chosen = (
         [one for one in speakers_ if not is_number(one)] or _parties(seen, inside) or parties(seen, inside)
     )
+    players = _players(seen, inside, total)
+    chosen = chosen or players
     typed = list[PathSeen]()
     if not chosen or chosen[0].count < NEARLY * total:
         typed = _typed(seen, inside, max(MOST * total, chosen[0].count if chosen else 0))
@@ -124,14 +139,17 @@ def of_events(made: Guess, seen: Survey, inside: str) -> None:
                 for one in made.roles
             ]
         take("action", [*names, *called])
+        if role in players and not text:
+            _of_moves(made, seen, inside, take)
         first = take("text", text or _sentences(seen, inside))
         if first and "action" not in made.event:
             _of_texts(made, seen, inside, role.path, first.path)
         elif first:
             rest = [one for one in text if one.path not in taken]
             made.event["text"] = [first.path, *(one.path for one in rest[:1])] if rest else first.path
-        if first and "action" not in made.event and not inside:
-            _instead(made, seen, first, taken)
+        if first and "action" not in made.event:
+            begun = not inside and _instead(made, seen, first, taken)
+            _silent(made, seen, inside, first, begun)
         if "action" in made.event:
             done = seen.paths[str(made.event["action"])].values
             made.speech = [name for name in done if name.lower() in SPEECH]
@@ -341,6 +359,18 @@ def parties(seen: Survey, inside: str) -> list[PathSeen]:
     return [one for one in own if not re.search(r"\[\]|(?<!\\)\.", one.path[len(inside) :])]
 
 
+def _players(seen: Survey, inside: str, total: int) -> list[PathSeen]:
+    """Fields such as `player` or `driver` of nearly all events, in which somebody is plainly a person or an
+    agent."""
+    some = [one for one in named(seen.paths, PLAYERS, inside, depth=0) if spelled(one.key) in PLAYERS]
+    some = [one for one in some if one.only("text") and is_speaker(one) and one.count >= NEARLY * total]
+    return [
+        one
+        for one in some
+        if any(role.known and role.kind != "environment" for role in map(role_of, one.values))
+    ]
+
+
 def _come_again(one: PathSeen, seen: Survey, record: dict[str, Any], inside: str) -> bool:
     at = getter(one.path.removeprefix(inside))
     events = events_of(replace(seen, records=[record]), inside.removesuffix("[]."), inside)
@@ -348,20 +378,30 @@ def _come_again(one: PathSeen, seen: Survey, record: dict[str, Any], inside: str
     return 1 < len(there) < there.total()
 
 
-def _instead(made: Guess, seen: Survey, text: PathSeen, taken: set[str]) -> None:
-    """What stands where records have no text, such as the task that is begun: a note, if a field tells it."""
-    empty = [record for record in seen.records if value_at(record, text.path) in (None, "")]
+def _instead(made: Guess, seen: Survey, text: PathSeen, taken: set[str]) -> bool:
+    """Note what stands where records have no text, such as the task that is begun; whether it does."""
+    empty = any(value_at(record, text.path) in (None, "") for record in seen.records)
     other = [one for one in named(seen.paths, BEGUN) if one.path not in taken and is_said(one)]
-    if not empty or not other:
-        return
-    made.event["text"] = [text.path, other[0].path]
-    for path, one in seen.paths.items():
-        few = one.only("text") and is_label(one) and len(one.values) <= FEW
-        if path in taken or "[]" in path or not few or is_time(one):
+    if empty and other:
+        made.event["text"] = [text.path, other[0].path]
+    return empty and bool(other)
+
+
+def _silent(made: Guess, seen: Survey, inside: str, text: PathSeen, begun: bool) -> None:
+    """Events without a text are notes, where a field that says of what kind they are, or any where another
+    text says what is begun, says of them what it says of no other, and that is no call."""
+    events = list(events_of(seen, inside.removesuffix("[]."), inside))
+    said = getter(text.path.removeprefix(inside))
+    empty = [event for event in events if said(event) in (None, "")]
+    others = [event for event in events if said(event) not in (None, "")]
+    for path, one in seen.paths.items() if empty else ():
+        own = path.startswith(inside) and "[]" not in path[len(inside) :] and path not in made.used
+        own = own and (begun or spelled(one.key).rpartition("_")[2] in KINDS)
+        if not own or not one.only("text") or not is_label(one) or len(one.values) > FEW or is_time(one):
             continue
-        without = {str(value_at(record, path)) for record in empty}
-        others = {str(value_at(record, path)) for record in seen.records if record not in empty}
-        if without and not without & others:
+        at = getter(path.removeprefix(inside))
+        without, spoken = ({str(at(event)) for event in many} for many in (empty, others))
+        if not without & {*spoken, *TOOLS, "None"}:
             made.notes = path, sorted(without)
             return
 
@@ -378,6 +418,14 @@ def _of_steps(
         take("command", lines)
     take("result", named(seen.paths, NAMES["result"], inside))
     take("error", [one for one in named(seen.paths, NAMES["error"], inside) if one.only("text")])
+
+
+def _of_moves(made: Guess, seen: Survey, inside: str, take: Take) -> None:
+    """What players and drivers did, if only what events are called says it, and what came of it."""
+    happened = [one for one in named(seen.paths, TYPES, inside, depth=0) if is_tool_name(one)]
+    if "action" not in made.event and (move := take("action", happened)):
+        made.by_values["action"] = move.path
+    take("result", named(seen.paths, NAMES["result"], inside))
 
 
 def _beside(made: Guess, seen: Survey, action: PathSeen) -> None:
@@ -399,6 +447,8 @@ def _named_roles(made: Guess, seen: Survey, inside: str, role: PathSeen, done: l
     ]
     candidates = [one for one in candidates if parent_of(one) not in TOOLS]
     candidates = [one for one in candidates if not _is_with(seen, inside, one.path, role.path)]
+    if parent_of(role) in (*SPEAKERS, *PEOPLE):
+        candidates.sort(key=lambda one: one.path.rpartition(".")[0] != role.path.rpartition(".")[0])
     name = first_one([one for one in candidates if inside or not is_spoken_with(one, role.path, seen)])
     values: Counter[str] = Counter(dict(role.values))
     kinds: dict[str, ParticipantKind] = {}
@@ -441,13 +491,30 @@ def is_spoken_with(one: PathSeen, role: str, seen: Survey) -> bool:
     return one in named(seen.paths, SUBJECTS, depth=0) and stands_with_several(one, role, seen)
 
 
-def stands_with_several(one: PathSeen, role: str, seen: Survey) -> bool:
+def session_ids(seen: Survey, role: str | list[str] | None, depth: int = 1) -> list[PathSeen]:
+    """Fields of a table that say which session a record is of, the likeliest first: no id of who speaks."""
+    some = [one for one in named(seen.paths, SESSION, depth=depth) if repeats(one, seen)]
+    some = [one for one in some if not any(_is_speakers(one, path, seen) for path in several(role)[:1])]
+    return sorted(some, key=lambda one: spelled(one.key) in OWN and spelled(parent_of(one)) not in SESSION)
+
+
+def _is_speakers(one: PathSeen, role: str, seen: Survey) -> bool:
+    """Whether an id is of who speaks: it lies in the object that says who does, or one speaker alone stands
+    beside each of its values."""
+    if spelled(one.key) not in OWN:
+        return False
+    within = role.rpartition(".")[0]
+    alone = len(seen.paths[role].values) > 1 and not stands_with_several(one, role, seen, most=0)
+    return (within != "" and one.path.rpartition(".")[0] == within) or alone
+
+
+def stands_with_several(one: PathSeen, role: str, seen: Survey, most: float = 0.6) -> bool:
     """Whether several speakers stand beside most values of a column of a table."""
     beside: dict[str, set[str]] = {}
     for record in seen.records:
         if (who := value_at(record, one.path)) and (speaker := value_at(record, role)):
             beside.setdefault(str(who), set()).add(str(speaker))
-    return sum(len(speakers) > 1 for speakers in beside.values()) > 0.6 * len(beside)
+    return sum(len(speakers) > 1 for speakers in beside.values()) > most * len(beside)
 
 
 def _two_sides(roles: list[Role]) -> bool:
@@ -498,8 +565,8 @@ def _as_told(role: Role, kind: ParticipantKind | None) -> Role:
 def _beside_names(seen: Survey, inside: str, name: str, role: str) -> dict[str, ParticipantKind]:
     """Names beside which roles of one kind stand, with that kind.
 
-    `user` tells nothing where it stands beside several names of a session: frameworks call all agents so
-    that a model hears. Of the environment is only what bears the role of a tool.
+    `user` tells nothing where it stands beside several names of a session and all roles are a chat API's:
+    frameworks call all agents so that a model hears. Of the environment is only what bears a tool's role.
     """
     roles: dict[str, set[str]] = {}
     users: dict[object, set[str]] = {}
@@ -507,7 +574,8 @@ def _beside_names(seen: Survey, inside: str, name: str, role: str) -> dict[str, 
         roles.setdefault(who, set()).add(what)
         if what == "user":
             users.setdefault(session, set()).add(who)
-    vague = {"user"} if any(len(names) > 1 for names in users.values()) else set[str]()
+    of_api = set().union(*roles.values()) <= {*CHAT, "none"}
+    vague = {"user"} if of_api and any(len(names) > 1 for names in users.values()) else set[str]()
     kinds: dict[str, ParticipantKind] = {}
     for who, own in roles.items():
         told = {one.kind for one in map(role_of, own - vague) if one.known}

@@ -28,7 +28,10 @@ NAMES: dict[str, tuple[str, ...]] = {
         *("participant", "agent", "agent_name", "user_type", "speaker_id", "interlocutor", "from_id"),
         *("by", "turn", "type", "agent_role", "username", "user", "0", "name"),
     ),
-    "actor": ("name", "agent", "agent_name", "actor", "speaker_name", "author_name", "sender", "participant"),
+    "actor": (
+        *("name", "agent", "agent_name", "actor", "speaker_name", "author_name", "sender", "participant"),
+        *("login", "role_name"),
+    ),
     "text": (
         *(
             "text",
@@ -198,12 +201,27 @@ SUBJECTS = (
 GROUPS = (
     *("group_id", "team_id", "room_id", "pair_id", "dyad_id", "trial_id", "match_id", "meeting_id"),
     *("channel_id", "team", "room", "pair", "dyad", "triad", "trial", "match", "meeting", "channel"),
+    *("issue_url", "pull_request_url", "issue_id", "ticket_id", "issue_number", "issue", "ticket"),
 )
 """Whose or which session it may be, where nothing else tells sessions apart."""
 PLACES = ("room", "team", "channel")
 """Those that may also be where somebody is at the time, or on whose side."""
 CALLED = ("user", "user_id", "username", "user_name", "bot_name", "name")
 """Where people and bots have their names or ids."""
+PLAYERS = (
+    *(
+        "player",
+        "player_type",
+        "driver",
+        "pilot",
+        "operator",
+        "controller",
+        "control_source",
+        "controlled_by",
+    ),
+    *("actor_type", "performed_by", "initiator"),
+)
+"""Who acts, where a value of it is plainly a person or an agent."""
 BOTS_ARE = ("is_bot", "bot", "is_agent", "is_ai", "automated")
 """What is true of messages of bots."""
 BOTS_HAVE = ("bot_id", "bot_profile", "bot_name", "app_id")

@@ -25,7 +25,10 @@ def items_in(seen: Survey, path: str) -> int:
 
 
 def repeats(one: PathSeen, seen: Survey) -> bool:
-    """Whether several records are of one session, and there are several, or all are of one."""
+    """Whether several records are of one session, and there are several, or all are of one: by a value that
+    names it, as no object or list does."""
+    if not one.only("text", "number", "true or false"):
+        return False
     if spelled(one.key) in NAMES["id"] and _counts(one, seen):
         return False
     return (one.count >= 0.9 * len(seen.records) and not one.more and len(one.values) < 0.7 * one.count) or (

@@ -17,6 +17,7 @@ from .guess_events import (
     of_events,
     of_groups,
     of_numbers,
+    session_ids,
     stands_with_several,
 )
 from .guess_made import Guess
@@ -29,9 +30,11 @@ from .guess_names import (
     first_one,
     is_label,
     is_said,
+    is_sides,
     is_speaker,
     is_tool_name,
     named,
+    spelled,
 )
 from .guess_records import events_of, having, items_in, repeats, value_at
 from .guess_roles import Role, otherwise, role_of, roles_of, several_users
@@ -44,6 +47,11 @@ MARKED = 0.8
 """So many texts of a list must say who speaks."""
 DIALECT = 200
 """So many messages are looked at to tell how they are written."""
+UTTERED = {
+    *("message", "msg", "text", "utterance", "turn", "query", "question", "input", "prompt", "request"),
+    *("response", "answer", "reply", "output"),
+}
+"""What is said, in names that say by whom: `user_message`."""
 
 
 def of_spans(made: Guess, seen: Survey) -> bool:
@@ -80,6 +88,7 @@ def of_list(made: Guess, seen: Survey, path: str) -> None:
         and not _telling_names(seen, inside, roles)
         and not _turned_round(seen, inside, roles)
         and not _calls_aside(seen, inside)
+        and not _is_told_beside(seen, inside, roles)
     ):
         made.shape = "messages"
         made.roles = roles_of(roles.values.items())
@@ -152,6 +161,14 @@ def _turned_round(seen: Survey, inside: str, role: PathSeen) -> bool:
     return bool(named) and "tool" not in role.values and f"{inside}tool_calls" not in seen.paths
 
 
+def _is_told_beside(seen: Survey, inside: str, role: PathSeen) -> bool:
+    """Whether all have the same role, and a field beside it tells people from agents, where nothing but texts
+    would be lost."""
+    beside = [one for one in named(seen.paths, NAMES["role"], inside, depth=0) if is_sides(one)]
+    plain = f"{inside}tool_calls" not in seen.paths
+    return plain and len(role.values) == 1 and any(one.count >= role.count for one in beside)
+
+
 def _said_by(seen: Survey, path: str) -> Iterator[tuple[int, str, str]]:
     """Of each message of a list its record, its name ("" for none) and its role."""
     for number, record in enumerate(seen.records):
@@ -213,6 +230,9 @@ def of_pairs(made: Guess, seen: Survey) -> bool:
         said = first_one([one for one in named(seen.paths, names) if one.kinds["text"] > 0 and is_said(one)])
         if said is not None:
             made.fields[role] = said.path
+    if not rounds and not {"user", "assistant"} <= set(made.fields):
+        system = {role: path for role, path in made.fields.items() if role == "system"}
+        made.fields = {**system, **_asked(seen)}
     if not rounds and (table or not {"user", "assistant"} <= set(made.fields)):
         made.fields = {}
         return False
@@ -220,6 +240,20 @@ def of_pairs(made: Guess, seen: Survey) -> bool:
     made.event = {"role": "turns[].role", "text": "turns[].text"}
     made.roles = roles_of((role, len(seen.records)) for role in made.fields)
     return True
+
+
+def _asked(seen: Survey) -> dict[str, str]:
+    """The one field of what a person said and the one of what an agent did, by names such as `user_message`
+    and `bot_response`; else none."""
+    found = list[tuple[str, str]]()
+    for path, one in seen.paths.items():
+        who, _, what = spelled(path).partition("_")
+        role = role_of(who)
+        if what in UTTERED and role.known and one.kinds["text"] and is_said(one):
+            found.append((role.kind, path))
+    kinds = sorted(kind for kind, _ in found)
+    said = dict(found)
+    return {"user": said["human"], "assistant": said["agent"]} if kinds == ["agent", "human"] else {}
 
 
 def _rounds(seen: Survey) -> dict[str, str | list[str]]:
@@ -274,7 +308,7 @@ def of_table(made: Guess, seen: Survey) -> bool:
     made.shape = "table"
     role = made.event.get("role")
     used = {one for path in made.event.values() for one in several(path)}
-    sessions = [one for one in named(seen.paths, SESSION) if one.path not in used and repeats(one, seen)]
+    sessions = [one for one in session_ids(seen, role) if one.path not in used]
     if isinstance(role, str):  # else who speaks is called so
         sessions = [one for one in sessions if one.key != "name" or stands_with_several(one, role, seen)]
     if not sessions and isinstance(role, str):

@@ -9,9 +9,25 @@ from typing import get_args
 from ....schemas.trajectory import ParticipantKind
 from ..base import walk
 from . import turns
+from .guess_events import OWN
 from .guess_made import Guess
 from .guess_meanings import is_answer
-from .guess_names import ASIDE, GROUPS, is_label, is_sentence, is_sides, named, spelled
+from .guess_names import (
+    ASIDE,
+    GROUPS,
+    HEAD,
+    NAMES,
+    SAID,
+    SESSION,
+    SPEAKERS,
+    first_one,
+    is_label,
+    is_sentence,
+    is_sides,
+    named,
+    parent_of,
+    spelled,
+)
 from .guess_records import in_blocks, repeats, value_at
 from .guess_roles import role_of
 from .guess_text import UNTIMED
@@ -41,8 +57,16 @@ def unclear(seen: Survey, made: Guess) -> Iterator[str]:
         yield _whole(seen, made)
     if made.native_id and (group := made.by_values.get("native_id")) == made.native_id[0]:
         yield f"{group} is taken for the session, for its values come in blocks ([trajectory] native_id)"
+    if "action" in made.event and (done := made.by_values.get("action")) == made.event["action"]:
+        yield f"{done} is taken for what was done, for nothing else says it ([event] action)"
     if "time" in made.event and (when := made.by_values.get("time")) == made.event["time"]:
         yield f"{when} is taken for the time, for it holds times in their order ([event] time)"
+    if (session := of_rows(seen, made)) is not None:
+        yield (
+            f"{session.path} repeats, while each row is read as a session of its own, without a time: rows "
+            "with a question and its answer are not joined; cut them into one row a message, each with who "
+            "says it, to have one session of them"
+        )
     if made.shape in ("list", "table") and "time" not in made.event and not made.timed:
         yield (
             "no field holds times that can be read: give [event] time (ISO 8601, or seconds since 1970; else "
@@ -70,6 +94,15 @@ def unclear(seen: Survey, made: Guess) -> Iterator[str]:
             f"{missing} of {len(seen.records)} records have nothing at {made.at} and are quarantined: other "
             "records than sessions, or sessions of another shape"
         )
+
+
+def of_rows(seen: Survey, made: Guess) -> PathSeen | None:
+    """What says of which session a row is that has a question and its answer, where several are of one."""
+    if made.shape != "pairs":
+        return None
+    some = [one for one in named(seen.paths, SESSION, depth=0) if spelled(one.key) in SESSION]
+    some = [one for one in some if spelled(one.key) not in (*OWN, *HEAD["instance"], "sample_id")]
+    return first_one([one for one in some if repeats(one, seen)])
 
 
 def unread(path: Path, seen: Survey) -> str:
@@ -163,10 +196,9 @@ def _whole(seen: Survey, made: Guess) -> str:
 
 def _unheard(seen: Survey, made: Guess) -> Iterator[str]:
     """People whose words stand elsewhere than the events, as the first message of a tree does."""
-    if made.shape not in ("list", "table") or {role.kind for role in made.roles} != {"agent"}:
-        return
     used = {one for path in made.event.values() for one in several(path)}
-    for path, one in seen.paths.items():
+    alone = made.shape in ("list", "table") and {role.kind for role in made.roles} == {"agent"}
+    for path, one in seen.paths.items() if alone else ():
         people = [name for name in one.values if role_of(name).known and role_of(name).kind == "human"]
         if one.key == "role" and people and path not in used:
             yield (
@@ -174,6 +206,33 @@ def _unheard(seen: Survey, made: Guess) -> Iterator[str]:
                 "left out; records of one message each can be read whole"
             )
             return
+    opening = _opening(seen, made) if made.shape in ("list", "messages") else None
+    if opening is not None:
+        text, who = opening
+        how = f': [trajectory] request = "{text}" has it as what the user says first'
+        yield (
+            f"{text} is said by a person ({who}) beside {made.at}, and left out"
+            f"{how if made.shape == 'list' else ''}"
+        )
+
+
+def _opening(seen: Survey, made: Guess) -> tuple[str, str] | None:
+    """A text beside the list of events, and what says that a person wrote it."""
+    heads = {path: one for path, one in seen.paths.items() if "[]" not in path}
+    used = {*made.used, *made.head.values()}
+    for path, one in heads.items():
+        signs = one.key.lower() in SPEAKERS or parent_of(one) in SPEAKERS
+        roles = [role_of(name) for name in one.values if name]
+        if not signs or not roles or not all(role.known and role.kind == "human" for role in roles):
+            continue
+        above = path.rpartition(".")[0]
+        above = above.rpartition(".")[0] if parent_of(one) in SPEAKERS else above
+        inside = f"{above}." if above else ""
+        said = [text for text in named(heads, NAMES["text"], inside, depth=0) if text.path not in used]
+        said = [text for text in said if text.only("text") and text.key.lower() in SAID]
+        if said:
+            return said[0].path, path
+    return None
 
 
 def _aside(seen: Survey, made: Guess) -> Iterator[str]:

@@ -950,3 +950,173 @@ def test_agents_that_messages_with_calls_have_as_users_are_agents_by_name(tmp_pa
     assert kinds == {"user": "human", "assistant": "agent", "Researcher": "agent", "Ada": "human"}
     assert "their names say who they are: Researcher (agent)" in doubts_of(path)
     assert "only roles say who these are: Ada (human)" in doubts_of(path)
+
+
+def bot_records() -> list[dict[str, Any]]:
+    """One message each of two conversations, whose id lies in an object."""
+    return [
+        {"from": {"id": who, "name": name, "role": role}, "conversation": {"id": f"c{n}"}, "text": said(n)}
+        for n in range(2)
+        for who, name, role in (("u1", "Ada", "user"), ("b1", "Pepper", "bot"))
+    ]
+
+
+def test_an_object_that_bears_a_session_s_name_is_no_key_of_one(tmp_path: Path) -> None:
+    event = mapping_of(as_json(tmp_path / "log.json", bot_records()))["event"]
+    assert (event["role"], event["actor"]) == ("from.role", ["from.name", "from.role"])
+
+
+def test_an_id_of_a_conversation_is_the_session_and_none_of_who_speaks_or_hears(tmp_path: Path) -> None:
+    records = [one | {"recipient": {"id": f"to {one['from']['id']}"}} for one in bot_records()]
+    records[1]["suggested"] = {
+        "actions": [{"type": "press", "value": "Yes"}, {"type": "press", "value": "No"}]
+    }
+    records = [one | {"name": "typing"} if n == 3 else one for n, one in enumerate(records)]
+    mapping = mapping_of(as_json(tmp_path / "log.json", records))
+    assert mapping["trajectory"]["native_id"] == "conversation.id"
+    assert (mapping["event"]["text"], mapping["event"]["actor"][0]) == ("text", "from.name")
+
+
+@pytest.mark.parametrize("nested", [True, False])
+def test_an_id_of_who_speaks_is_no_session_and_people_are_told_by_the_kind_of_their_account(
+    tmp_path: Path, nested: bool
+) -> None:
+    people = (("tom", 1, "User"), ("pepper", 2, "Bot"), ("kim", 3, "User"), ("tom", 1, "User"))
+    records = [
+        ({"user": {"login": who, "id": own, "type": kind}} if nested else {"uid": own, "author": who})
+        | {"issue_url": f"https://example.org/issues/{n}", "body": said(4 * n + turn)}
+        for n in range(3)
+        for turn, (who, own, kind) in enumerate(people)
+    ]
+    file = as_json(tmp_path / "log.json", records)
+    assert mapping_of(file)["trajectory"]["native_id"] == "issue_url"
+    if nested:
+        assert {(one.name, one.kind) for one in drafted(file)[0].participants} == {
+            ("tom", "human"),
+            ("kim", "human"),
+            ("pepper", "agent"),
+        }
+
+
+@pytest.mark.parametrize(("asked", "told"), [("question", "answer"), ("user_message", "bot_response")])
+def test_rows_of_one_session_that_are_read_as_sessions_are_told(
+    tmp_path: Path, asked: str, told: str
+) -> None:
+    rows = [
+        {"session_id": f"s{n}", asked: said(n + m), told: said(n + m + 1)} for n in range(4) for m in (0, 2)
+    ]
+    made = draft(as_lines(tmp_path / "log.jsonl", rows))
+    mapping = tomllib.loads(made.text)
+    assert list(mapping["turns"]["fields"].items()) == [("user", asked), ("assistant", told)]
+    assert [one for one in unclear(made.seen, made.made) if one.startswith("session_id repeats")]
+    alone = draft(as_lines(tmp_path / "other.jsonl", rows[::2]))
+    assert not [one for one in unclear(alone.seen, alone.made) if "repeats" in one]
+
+
+def test_who_speaks_is_told_by_a_field_beside_a_role_that_all_have(tmp_path: Path) -> None:
+    people = (("Buyer", "USER"), ("Clerk", "ASSISTANT")) * 2
+    records = [
+        {"id": n}
+        | {
+            f"message_{turn}": {
+                "role_name": who,
+                "role_type": kind,
+                "role": "user",
+                "content": said(n + turn),
+            }
+            for turn, (who, kind) in enumerate(people, 1)
+        }
+        for n in range(3)
+    ]
+    first = drafted(as_lines(tmp_path / "log.jsonl", records))[0]
+    assert [(one.name, one.kind) for one in first.participants] == [("Buyer", "human"), ("Clerk", "agent")]
+
+
+@pytest.mark.parametrize(
+    ("beside", "name", "path"),
+    [
+        ({"rating": {"agent_1": "Good", "agent_2": "Poor"}}, "agent", None),
+        ({"talkRating": {"agent": "Good"}}, "agent", None),
+        ({"agent_1": "Good"}, "agent", None),
+        ({"task_completion": "1"}, "task", None),
+        ({"lead_agent": "rover"}, "agent", "lead_agent"),
+        ({"agentId": "rover"}, "agent", "agentId"),
+        ({"task_id": "t1"}, "instance", "task_id"),
+    ],
+)
+def test_what_is_said_once_stands_under_its_own_name_and_in_no_object_of_ratings(
+    tmp_path: Path, beside: dict[str, object], name: str, path: str | None
+) -> None:
+    talk = [{"speaker": f"agent_{n % 2 + 1}", "text": said(n)} for n in range(4)]
+    records = [{"session": f"s{n}", "turns": talk, **beside} for n in range(3)]
+    assert mapping_of(as_lines(tmp_path / "log.jsonl", records))["trajectory"].get(name) == path
+
+
+@pytest.mark.parametrize(
+    ("who", "people", "did"),
+    [
+        ("player", ("human", "AI_bot"), "action_type"),
+        ("driver", ("human", "autonomy"), "event"),
+        ("control_source", ("operator", "robot"), "event"),
+    ],
+)
+def test_who_plays_or_drives_acts_where_it_is_plainly_a_person_or_an_agent(
+    tmp_path: Path, who: str, people: tuple[str, str], did: str
+) -> None:
+    records = [
+        {"run": f"r{n}", who: people[turn % 2], did: ("turn", "brake", "wait")[turn % 3], "speed": turn}
+        for n in range(3)
+        for turn in range(6)
+    ]
+    file = as_lines(tmp_path / "log.jsonl", records)
+    first = drafted(file)[0]
+    assert {(one.name, one.kind) for one in first.participants} == {
+        (people[0], "human"),
+        (people[1], "agent"),
+    }
+    assert {event.kind for event in first.events} == {"action"}
+    made = draft(file)
+    assert any("taken for what was done" in one for one in unclear(made.seen, made.made)) is (did == "event")
+
+
+def tickets(kinds: tuple[str, ...] = ("comment", "assignment", "comment", "close")) -> list[dict[str, Any]]:
+    """Talks of help desks: what the customer wrote first stands beside the list of the answers."""
+    return [
+        {
+            "id": f"t{n}",
+            "source": {"body": said(n), "author": {"type": "user", "name": "Kim"}},
+            "parts": [
+                {
+                    "part_type": kind,
+                    "body": said(n + turn) if kind == "comment" else None,
+                    "author": {"type": ("bot", "admin")[turn // 2], "name": ("Pepper", "Tom")[turn // 2]},
+                }
+                for turn, kind in enumerate(kinds)
+            ],
+        }
+        for n in range(3)
+    ]
+
+
+def test_what_a_person_says_beside_the_list_of_what_is_said_is_told(tmp_path: Path) -> None:
+    made = draft(as_json(tmp_path / "log.json", tickets()))
+    assert any('[trajectory] request = "source.body"' in one for one in unclear(made.seen, made.made))
+    chats = [
+        one | {"parts": [{"role": "assistant", "content": said(n)}] * 2} for n, one in enumerate(tickets())
+    ]
+    told = draft(as_json(tmp_path / "chats.json", chats))
+    assert [
+        one for one in unclear(told.seen, told.made) if one.startswith("source.body") and "request" not in one
+    ]
+    others = [one | {"source": {"body": "x", "author": {"type": "bot"}}} for one in tickets()]
+    made = draft(as_json(tmp_path / "other.json", others))
+    assert not any("request" in one for one in unclear(made.seen, made.made))
+
+
+@pytest.mark.parametrize("kinds", [("comment", "assignment", "comment", "close"), ("comment", "command") * 2])
+def test_what_is_of_a_kind_that_has_no_text_is_a_note_and_no_message(
+    tmp_path: Path, kinds: tuple[str, ...]
+) -> None:
+    first = drafted(as_json(tmp_path / "log.json", tickets(kinds)))[0]
+    quiet = "message" if "command" in kinds else "note"
+    assert [event.kind for event in first.events] == ["message", quiet] * 2, "a command may be done"
