@@ -9,7 +9,6 @@ from typing import Any
 from . import guess_calls, guess_spans
 from .guess_acts import is_of_actions
 from .guess_columns import of_columns
-from .guess_events import parties, session_ids
 from .guess_made import Guess
 from .guess_names import (
     DONE,
@@ -36,7 +35,9 @@ from .guess_names import (
     verdicts,
 )
 from .guess_records import distinct, sessions_of, value_at
+from .guess_sessions import session_ids
 from .guess_shapes import in_dialect, of_list, of_messages, of_pairs, of_spans, of_table, of_text
+from .guess_speakers import parties
 from .mapped_paths import PLACES
 from .responses import is_exchange
 from .survey import PathSeen, Survey

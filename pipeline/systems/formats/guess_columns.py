@@ -6,11 +6,11 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-from .guess_events import FEW
 from .guess_made import Guess
 from .guess_names import first_one, is_label, is_time, time_formats
 from .guess_records import in_blocks, repeats, value_at
 from .guess_roles import role_of, roles_of
+from .guess_speakers import FEW
 from .survey import PathSeen, Survey
 
 LEAST = 4

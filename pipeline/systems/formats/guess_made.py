@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
 from ....schemas.trajectory import ParticipantKind
 from .guess_roles import Role
 from .paths import several
+from .survey import PathSeen
 
 Shape = Literal["messages", "spans", "list", "pairs", "text", "table", "nothing"]
+Take = Callable[[str, list[PathSeen]], PathSeen | None]
+"""Notes the first candidate that is not taken yet as a field of `[event]`."""
 
 
 @dataclass

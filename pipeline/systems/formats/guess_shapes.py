@@ -10,16 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from . import dialects, guess_acts, guess_calls, guess_spans
-from .guess_events import (
-    is_spoken_with,
-    named_with,
-    names_and_roles,
-    of_events,
-    of_groups,
-    of_numbers,
-    session_ids,
-    stands_with_several,
-)
+from .guess_events import of_events
 from .guess_made import Guess
 from .guess_names import (
     CHAT,
@@ -38,7 +29,10 @@ from .guess_names import (
 )
 from .guess_records import events_of, having, items_in, repeats, value_at
 from .guess_roles import Role, otherwise, role_of, roles_of, several_users
+from .guess_sessions import is_spoken_with, of_groups, session_ids, stands_with_several
+from .guess_speakers import named_with, names_and_roles
 from .guess_text import FENCED, PATTERNS, SPEAKERS, fenced, pattern_of, speakers, timed
+from .guess_times import of_numbers
 from .paths import expression, getter, several
 from .survey import PathSeen, Survey
 from .turns import is_texts

@@ -9,7 +9,6 @@ from typing import get_args
 from ....schemas.trajectory import ParticipantKind
 from ..base import walk
 from . import turns
-from .guess_events import OWN
 from .guess_made import Guess
 from .guess_meanings import is_answer
 from .guess_names import (
@@ -30,6 +29,7 @@ from .guess_names import (
 )
 from .guess_records import in_blocks, repeats, value_at
 from .guess_roles import role_of
+from .guess_sessions import OWN
 from .guess_text import UNTIMED
 from .paths import several
 from .survey import PathSeen, Survey

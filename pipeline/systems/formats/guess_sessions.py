@@ -1,0 +1,64 @@
+"""Which field of a table says of which session a record is."""
+
+from __future__ import annotations
+
+from .guess_made import Guess
+from .guess_names import (
+    GROUPS,
+    NAMES,
+    PLACES,
+    SESSION,
+    SUBJECTS,
+    named,
+    parent_of,
+    spelled,
+)
+from .guess_records import in_blocks, repeats, value_at
+from .paths import several
+from .survey import PathSeen, Survey
+
+OWN = {*NAMES["id"], "key", "hash", "name"}
+"""What the ids of anything are called: whose they are, says the object that they lie in."""
+
+
+def session_ids(seen: Survey, role: str | list[str] | None, depth: int = 1) -> list[PathSeen]:
+    """Fields of a table that say which session a record is of, the likeliest first: no id of who speaks."""
+    some = [one for one in named(seen.paths, SESSION, depth=depth) if repeats(one, seen)]
+    some = [one for one in some if not any(_is_speakers(one, path, seen) for path in several(role)[:1])]
+    return sorted(some, key=lambda one: spelled(one.key) in OWN and spelled(parent_of(one)) not in SESSION)
+
+
+def of_groups(made: Guess, seen: Survey) -> list[PathSeen]:
+    """What groups of records are called that follow each other, where several speak in most: sessions."""
+    role = made.event.get("role")
+    some = [one for one in named(seen.paths, GROUPS, depth=0) if spelled(one.key) in {*GROUPS} - {*PLACES}]
+    some = [one for one in some if one.path not in made.used and repeats(one, seen) and in_blocks(one, seen)]
+    some = [one for one in some if not isinstance(role, str) or stands_with_several(one, role, seen)]
+    if some:
+        made.by_values["native_id"] = some[0].path
+    return some[:1]
+
+
+def is_spoken_with(one: PathSeen, role: str, seen: Survey) -> bool:
+    """Whether a column of a table is of people, and beside most of them stand several speakers: with them,
+    and not only by them, is spoken."""
+    return one in named(seen.paths, SUBJECTS, depth=0) and stands_with_several(one, role, seen)
+
+
+def stands_with_several(one: PathSeen, role: str, seen: Survey, most: float = 0.6) -> bool:
+    """Whether several speakers stand beside most values of a column of a table."""
+    beside: dict[str, set[str]] = {}
+    for record in seen.records:
+        if (who := value_at(record, one.path)) and (speaker := value_at(record, role)):
+            beside.setdefault(str(who), set()).add(str(speaker))
+    return sum(len(speakers) > 1 for speakers in beside.values()) > most * len(beside)
+
+
+def _is_speakers(one: PathSeen, role: str, seen: Survey) -> bool:
+    """Whether an id is of who speaks: it lies in the object that says who does, or one speaker alone stands
+    beside each of its values."""
+    if spelled(one.key) not in OWN:
+        return False
+    within = role.rpartition(".")[0]
+    alone = len(seen.paths[role].values) > 1 and not stands_with_several(one, role, seen, most=0)
+    return (within != "" and one.path.rpartition(".")[0] == within) or alone
