@@ -41,6 +41,8 @@ TOKENS = (
 COUNTED = {"usage", "token", "tokens"}
 """Words in the names of objects that hold counts of what went in and came out."""
 DEEP = 3
+MOST = 0.8
+"""So many records say of which trace they are: its own head, which some logs have, does not."""
 
 
 def fields_of(seen: Survey, inside: str) -> dict[str, str | list[str]]:
@@ -76,7 +78,7 @@ def fields_of(seen: Survey, inside: str) -> dict[str, str | list[str]]:
 def traces(seen: Survey, spans: dict[str, str | list[str]]) -> list[str]:
     """The path of what spans of one session share, where several spans are a record each."""
     for one in named(seen.paths, TRACES, depth=1):
-        several = one.count >= 0.9 * len(seen.records) and one.only("text", "number")
+        several = one.count >= MOST * len(seen.records) and one.only("text", "number")
         if several and one.path not in (spans.get("id"), spans.get("parent")):
             return [one.path]
     return []

@@ -1120,3 +1120,11 @@ def test_what_is_of_a_kind_that_has_no_text_is_a_note_and_no_message(
     first = drafted(as_json(tmp_path / "log.json", tickets(kinds)))[0]
     quiet = "message" if "command" in kinds else "note"
     assert [event.kind for event in first.events] == ["message", quiet] * 2, "a command may be done"
+
+
+def test_heads_of_traces_make_no_one_session_of_all(tmp_path: Path) -> None:
+    runs = [json.loads(line) for line in LOGS["traced_runs"](tmp_path).read_text().splitlines()]
+    trace = draft(tmp_path / "runs.jsonl").made.native_id
+    heads = [{"object": "trace", "id": f"t{n}", "workflow_name": "All"} for n in range(2)]
+    path = as_lines(tmp_path / "headed" / "runs.jsonl", [*heads, *runs])
+    assert draft(path).made.native_id == trace != []
