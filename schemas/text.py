@@ -14,7 +14,7 @@ BYTES_PER_TOKEN = 3.6
 _INVISIBLE = re.compile(f"[{INVISIBLE}]")
 FORMULA = "^[\\s\u00a0\u200b\u3000\ufeff]*[=+\\-@\uff1d\uff0b\uff0d\uff20]|^[\\t\\r]"
 """How a cell begins that a spreadsheet may compute (OWASP, CSV injection), full-width signs included."""
-NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+NUMBER = r"-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 """A cell that is a number as it stands, which a spreadsheet does not compute."""
 _FORMULA = re.compile(FORMULA)
 _NUMBER = re.compile(NUMBER)
