@@ -228,7 +228,7 @@ def exported(store: Store) -> Iterator[str]:
     """Every rating that holds, as the lines `ratings import` reads; what earlier versions of a judge said of
     a unit stands before its last word."""
     query = """
-        FROM (FROM current_ratings UNION ALL BY NAME FROM earlier_ratings)
+        SELECT * EXCLUDE (is_last) FROM held_ratings
         ORDER BY codebook, code, rater, trajectory_id, event, repeat, ledger, line
     """
     with store.reading() as connection:

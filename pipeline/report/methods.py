@@ -183,7 +183,7 @@ _RATERS = """
         list_sort(list_distinct(list(seed)))::VARCHAR[] AS seeds,
         count(label) FILTER (WHERE repeat = 0) AS answers, count(error) FILTER (WHERE repeat = 0) AS errors,
         max(repeat) AS repeats
-    FROM (FROM current_ratings UNION ALL BY NAME FROM earlier_ratings) GROUP BY rater ORDER BY kind, rater
+    FROM held_ratings GROUP BY rater ORDER BY kind, rater
 """
 
 

@@ -27,5 +27,5 @@ SELECT codebook, codebook_version, rater, any_value(rater_kind) AS rater_kind,
     count(DISTINCT trajectory_id) AS trajectories,
     sum(prompt_tokens) AS prompt_tokens, sum(cached_tokens) AS cached_tokens,
     sum(completion_tokens) AS completion_tokens, sum(cost_usd) AS cost_usd, sum(seconds) AS seconds
-FROM (FROM current_ratings UNION ALL BY NAME FROM earlier_ratings)
+FROM held_ratings
 GROUP BY codebook, codebook_version, rater;

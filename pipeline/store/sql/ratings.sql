@@ -38,6 +38,10 @@ FROM (
 WHERE place > 1 AND own_place = 1 AND NOT retracted AND rater_kind <> 'human'
     AND (taken_back IS NULL OR (ledger, line) > taken_back);
 
+-- All that holds: what raters said last, and what earlier versions of judges said.
+CREATE OR REPLACE VIEW held_ratings AS
+SELECT *, true AS is_last FROM current_ratings UNION ALL BY NAME SELECT *, false AS is_last FROM earlier_ratings;
+
 -- The trajectories that a codebook is not for.
 CREATE OR REPLACE VIEW out_of_scope AS
 SELECT DISTINCT s.codebook, t.id AS trajectory_id
@@ -58,7 +62,7 @@ ANTI JOIN out_of_scope o ON o.codebook = b.codebook AND o.trajectory_id = u.traj
 -- word of each version of a rater, of which one is the rater's (`is_last`).
 CREATE OR REPLACE VIEW answered_ratings AS
 SELECT r.*, u.actor, u.opening, b.positive, b.unit AS unit_kind, b.category
-FROM (SELECT *, true AS is_last FROM current_ratings UNION ALL SELECT *, false FROM earlier_ratings) r
+FROM held_ratings r
 JOIN codebooks b ON b.name = r.codebook AND b.version = r.codebook_version AND b.code = r.code
 JOIN units u
     ON u.trajectory_id = r.trajectory_id AND u.kind = b.unit

@@ -110,7 +110,9 @@ def roles_of(names: Iterable[tuple[str, int]]) -> list[Role]:
     bots = [role for role in roles if role.known and BOTS & _words(role.name)]
     known = [role for role in roles if role.known and role.kind != "environment"]
     people = len(unknown) == 1 and len(roles) == 2
-    people = people or (all(_PERSON.match(role.name) for role in unknown) and "bot" in str(bots).lower())
+    people = people or (
+        all(_PERSON.match(role.name) for role in unknown) and any("bot" in role.name.lower() for role in bots)
+    )
     if unknown and known == bots and len(bots) == 1 and people:
         # Beside one chat bot stand people; beside an agent of a team mostly other agents.
         roles = [Role(r.name, "human", False, r.count) if r in unknown else r for r in roles]

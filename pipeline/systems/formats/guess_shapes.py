@@ -91,9 +91,9 @@ def of_list(made: Guess, seen: Survey, path: str) -> None:
         of_events(made, seen, inside)
         guess_acts.ended(made, seen, inside)
     if made.shape == "messages":
-        made.renamed = otherwise(_said_by(seen, path))
-        users = several_users(_said_by(seen, path))
-        made.told = {who: "human" for who in users if who not in made.renamed}
+        spoken = list(_said_by(seen, path))
+        made.renamed = otherwise(spoken)
+        made.told = {who: "human" for who in several_users(spoken) if who not in made.renamed}
         guess_calls.of_messages(made, seen)
         if made.reply and roles is not None:
             made.roles = roles_of([*roles.values.items(), ("assistant", 0)])
