@@ -79,7 +79,7 @@ def annotate(store: Store, running: Running, sample: samples.Sample, project: in
     """The same tasks once more with an annotation each, in place of the empty ones."""
     running.api("POST", "/api/dm/actions", params={"id": "delete_tasks", "project": project}, json=EVERYTHING)
     book = codebooks.load("initiative")
-    tasks, _ = push.tasks_of(store, sample, book, sample.units)
+    tasks = [task for task in push.tasks_of(store, sample, book, sample.units) if not isinstance(task, str)]
     for start in range(0, len(tasks), 250):
         some = [{**task, "annotations": [GIVEN]} for task in tasks[start : start + 250]]
         running.api("POST", f"/api/projects/{project}/import", json=some)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from ...annotation.labelstudio import Server, answers, client
 from ...annotation.labelstudio import config as label_config
@@ -15,16 +17,17 @@ from ...annotation.labelstudio import tasks as labelstudio_tasks
 from ...schemas import Codebook, Rating, Trajectory
 from ...schemas.unit import unit_hash
 from ..errors import CoauditError, UsageError
-from ..store import Store, dictionaries
+from ..store import Store, dictionaries, disk
 from ..store.samples import Drawn, Sample
+from ..store.stream import stream
 from ..units import spans
 from . import draw
 from .assign import adjudicates, assigned
 from .dispute import answers_given
 from .project import Mark, book_of, check_context, keep_codebook, mark_of, project_of, reported, subject
 
-CHUNK = 50
-"""Trajectories in memory at once."""
+AT_ONCE = 2_000
+"""Events that are in memory at a time, unless a single trajectory has more."""
 Progress = Callable[[str, int, int], None]
 
 
@@ -100,7 +103,9 @@ def _push(
     book, units = book_of(sample, name, store.workspace)
     if not units:
         raise CoauditError(f"sample {sample.design.name!r} has no unit for codebook {name!r}")
-    tasks, left_out = tasks_of(store, sample, book, units, context, judge)
+    asked = list(tasks_of(store, sample, book, units, context, judge))
+    tasks = [task for task in asked if not isinstance(task, str)]
+    left_out = [reason for reason in asked if isinstance(reason, str)]
     config = label_config.label_config(book, adjudication=adjudicates(sample))
     client.check_config(config, [p["result"] for t in tasks for p in t.get("predictions", ())])
     keep_codebook(store.workspace, book)
@@ -172,30 +177,34 @@ def tasks_of(
     units: Sequence[Drawn],
     context: str = "transcript",
     judge: str | None = None,
-) -> tuple[list[dict[str, Any]], list[str]]:
-    """The tasks of a sample's units, and in words the units that are no longer what was drawn."""
-    ids = list(dict.fromkeys(unit.trajectory for unit in units))
+) -> Iterator[dict[str, Any] | str]:
+    """The task of each unit in their order; in words, where a unit is no longer what was drawn."""
     said = _judgments(store, book, judge) if judge else {}
     disputed = answers_given(store, book) if adjudicates(sample) else {}
-    by_place: dict[tuple[str, int | None], dict[str, Any]] = {}
-    left_out: list[str] = []
-    for start in range(0, len(ids), CHUNK):
-        chunk = set(ids[start : start + CHUNK])
-        with store.reading() as connection:
-            loaded = {t.id: t for t in store.load(connection, sorted(chunk), states=True)}
-        for unit in (unit for unit in units if unit.trajectory in chunk):
-            task = _task(sample, book, unit, loaded.get(unit.trajectory), context)
-            if isinstance(task, str):
-                left_out.append(task)
-                continue
+    for unit, trajectory in _with_trajectories(store, units):
+        task = _task(sample, book, unit, trajectory, context)
+        if not isinstance(task, str):
             place = (unit.trajectory, unit.event)
             if adjudicates(sample):
                 task["data"][label_config.GIVEN] = disputed.get(place, [])
             if judge and place in said:
                 task["predictions"] = [_prediction(book, said[place], task, judge)]
-            by_place[place] = task
-    order = [(unit.trajectory, unit.event) for unit in units]
-    return [by_place[place] for place in order if place in by_place], left_out
+        yield task
+
+
+def _with_trajectories(store: Store, units: Sequence[Drawn]) -> Iterator[tuple[Drawn, Trajectory | None]]:
+    """Each unit with the trajectory that it is of; None for one that the store has no more."""
+    with store.reading() as connection:
+        sizes = dict(connection.execute("SELECT id, n_events FROM trajectories").fetchall())
+    ids = [key for key, _ in itertools.groupby(unit.trajectory for unit in units) if key in sizes]
+    loaded = itertools.chain.from_iterable(
+        stream(store, [(key, sizes[key]) for key in ids], AT_ONCE, states=True)
+    )
+    ahead = next(loaded, None)
+    for key, own in itertools.groupby(units, attrgetter("trajectory")):
+        trajectory = ahead if ahead is not None and ahead.id == key else None
+        yield from ((unit, trajectory) for unit in own)
+        ahead = ahead if trajectory is None else next(loaded, None)
 
 
 def _task(
@@ -248,16 +257,27 @@ def export(
     lacking: list[str] = []
     for name in sample.design.codebooks:
         book, units = book_of(sample, name, store.workspace)
-        tasks, left_out = tasks_of(store, sample, book, units, context)
-        lacking += left_out
         keep_codebook(store.workspace, book)
         stem = f"{sample.design.name}.{book.name}"
-        for suffix, text in (
-            ("tasks.json", json.dumps(tasks, ensure_ascii=False, indent=1)),
-            ("config.xml", label_config.label_config(book, adjudication=adjudicates(sample))),
-            ("instruction.html", label_config.instruction(book)),
-        ):
-            path = folder / f"{stem}.{suffix}"
-            path.write_text(text, encoding="utf-8")
-            written.append(path)
+        tasks = folder / f"{stem}.tasks.json"
+        with disk.whole(tasks) as file:
+            lacking += _write(tasks_of(store, sample, book, units, context), file)
+        config, instruction = folder / f"{stem}.config.xml", folder / f"{stem}.instruction.html"
+        config.write_text(label_config.label_config(book, adjudication=adjudicates(sample)), "utf-8")
+        instruction.write_text(label_config.instruction(book), "utf-8")
+        written += [tasks, config, instruction]
     return written, lacking
+
+
+def _write(tasks: Iterable[dict[str, Any] | str], file: TextIO) -> list[str]:
+    """Write tasks as a list of JSON, one a line; returns what is said in their place."""
+    lacking: list[str] = []
+    before = "[\n"
+    for task in tasks:
+        if isinstance(task, str):
+            lacking.append(task)
+            continue
+        file.write(before + json.dumps(task, ensure_ascii=False))
+        before = ",\n"
+    file.write("[]\n" if before == "[\n" else "\n]\n")
+    return lacking

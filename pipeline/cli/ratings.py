@@ -9,6 +9,7 @@ import typer
 
 from ..errors import SourceError
 from ..ingest import imports, labels
+from ..store import disk
 from .console import Json, emit_rows, store, table
 from .outcomes import report_import
 
@@ -68,5 +69,5 @@ def export_ratings(
     if out is None:
         sys.stdout.writelines(lines)
     else:
-        with out.open("w", encoding="utf-8") as file:
+        with disk.whole(out) as file:
             file.writelines(lines)

@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TextIO
 
 from ..errors import WriteError
 
@@ -108,17 +109,43 @@ def _size(entry: os.DirEntry[str]) -> int:
 
 def put(path: Path, content: bytes) -> None:
     """Write a whole file in place of what was there: afterwards it is there whole, or as it was."""
-    aside = path.with_name(f".{path.name}.{own()}.part")
-    try:
-        file = AppendOnly(aside)
+    with _aside(path) as part:
+        file = AppendOnly(part)
         try:
             file.write(content)
             file.sync()
         finally:
             file.close()
-        rename(aside, path)
+
+
+@contextmanager
+def whole(path: Path) -> Iterator[TextIO]:
+    """A text file for what is too long to be held: it takes the place of what was there once it is whole.
+
+    What is no file, such as a pipe, is written to as it is. OSError where there is no room or no folder.
+    """
+    if path.exists() and not path.is_file():
+        with path.open("w", encoding="utf-8") as file:
+            yield file
+        return
+    target = path.resolve()  # a link stays one
+    with _aside(target) as part, part.open("w", encoding="utf-8") as file:
+        if target.exists():
+            shutil.copymode(target, part)
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextmanager
+def _aside(path: Path) -> Iterator[Path]:
+    """A file beside another one whose name it takes in the end, or which is removed where that fails."""
+    part = path.with_name(f".{path.name}.{own()}.part")
+    try:
+        yield part
+        rename(part, path)
     except BaseException:
-        aside.unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
         raise
 
 

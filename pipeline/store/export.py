@@ -14,6 +14,7 @@ from ...schemas.event import EventColumns
 from ...schemas.text import FORMULA, NUMBER
 from ..errors import StoreError, UsageError
 from ..units import columns
+from . import disk
 from .connection import constant
 from .database import Store
 from .memory import write_out
@@ -108,7 +109,7 @@ def _line(kind: str, rest: dict[str, object]) -> str:
 
 def _trajectories(store: Store, out: Path, hidden: bool) -> Path:
     out.parent.mkdir(parents=True, exist_ok=True)
-    with out.open("w", encoding="utf-8") as file:
+    with disk.whole(out) as file:
         file.writelines(lines(store, hidden=hidden))
     return out
 

@@ -141,3 +141,15 @@ def test_an_export_says_which_units_are_no_longer_what_was_drawn(store: Store, t
     assert left_out == [
         f"trajectory {first.trajectory}, event {first.event}: changed since the sample was drawn"
     ]
+
+
+def test_an_export_asks_in_the_order_in_which_units_were_drawn(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(push, "AT_ONCE", 3)  # events: fewer than one trajectory has
+    sample = draw.draw(store, draw.Wish(("initiative",), "pilot", size=20))
+    paths, _ = push.export(store, sample, tmp_path / "out")
+    tasks = json.loads(next(path for path in paths if path.suffix == ".json").read_text())
+    book = codebooks.load("initiative")
+    drawn = [project.subject(sample, unit, book.version).key for unit in sample.units]
+    assert [task["data"]["coaudit_key"] for task in tasks] == drawn

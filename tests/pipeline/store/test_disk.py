@@ -115,6 +115,34 @@ def test_a_whole_file_is_there_as_it_was_or_as_it_is_to_be(
     assert [p.name for p in tmp_path.iterdir()] == ["sample.jsonl"]
 
 
+def test_an_export_that_is_interrupted_leaves_what_was_there(tmp_path: Path) -> None:
+    path, link = tmp_path / "ratings.jsonl", tmp_path / "link.jsonl"
+    path.write_text("before")
+    path.chmod(0o600)
+    link.symlink_to(path)
+    with pytest.raises(KeyboardInterrupt), disk.whole(link) as file:
+        file.write("half of")
+        raise KeyboardInterrupt
+    assert path.read_text() == "before"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["link.jsonl", "ratings.jsonl"]
+    with disk.whole(link) as file:
+        file.write("after")
+    assert link.is_symlink() and path.read_text() == "after"
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_an_export_into_a_pipe_leaves_the_pipe(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        with disk.whole(pipe) as file:
+            file.write("a line")
+        assert os.read(reader, 100) == b"a line" and pipe.is_fifo()
+    finally:
+        os.close(reader)
+
+
 def test_what_a_workspace_holds_is_its_owners_alone(tmp_path: Path) -> None:
     from coaudit.pipeline.store import Store, Workspace
 
