@@ -12,6 +12,7 @@ else of the messages as they were logged, whatever rules make of them.
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -82,8 +83,10 @@ class Talk:
     tokens: dict[str, dict[str, int]] = field(default_factory=dict)
     calls: dict[str, int] = field(default_factory=dict)
     """Call id -> place of its event."""
-    asked_last: int = 0
-    """Place of the first of the calls that were asked for last: what names no call answers one of these."""
+    waiting: dict[str, int] = field(default_factory=dict)
+    """Those of them that nothing answered yet, in the order of their places."""
+    latest: deque[str] = field(default_factory=deque)
+    """The calls that were asked for last: what names no call answers the first of these that waits."""
 
     def take(self, said: Said) -> None:
         """Add a message; ValueError for an unknown role, and for a spoilt call once the rest is in."""
@@ -96,7 +99,7 @@ class Talk:
             if said.text:
                 self._add(actor, "message", said.time, text=said.text)
             if said.calls and not (len(self.messages) > 1 and self.messages[-2].calls):
-                self.asked_last = len(self.events)
+                self.latest.clear()
             for call in said.calls:
                 self._call(actor, call, said.time)
         for answer in said.answers:
@@ -125,23 +128,20 @@ class Talk:
         """Note what a tool said after the call that it answers, with the first answer standing."""
         state: JsonValue = {"observation": answer.content}
         hashed = content_hash(state)
-        place = self._asked(answer.call)
-        if place is None:
+        asked = self._asked(answer.call)
+        if asked is None:
             self.states[hashed] = state
             verdict = self._verdict(answer, None)
             failed = verdict if verdict["status"] == "failed" else {}
             actor = self.known(by, "environment")
             self._add(actor, "note", time, text=plain(answer.content), states={"public": hashed}, **failed)
-        elif self.is_open(place):
+        elif asked in self.waiting:
+            place = self.waiting.pop(asked)
             self.states[hashed] = state
             event = self.events[place]
             verdict = self._verdict(answer, event.action.name if event.action else None)
             update = {**verdict, "states": {"public": hashed}}
             self.events[place] = event.model_copy(update=update)
-
-    def is_open(self, place: int) -> bool:
-        """Whether a call still waits for its answer."""
-        return self.events[place].status is None and not self.events[place].states
 
     def _verdict(self, answer: Answer, tool: str | None) -> dict[str, str | None]:
         """Status and error of an answer: as the log has them, else as a rule says, else unknown."""
@@ -228,14 +228,20 @@ class Talk:
         parsed, raw = arguments(call.arguments)
         failed = {"status": "failed", "error": call.parse_error} if call.parse_error else {}
         self._add(actor, "action", time, action=Action(name=call.name, arguments=parsed, raw=raw), **failed)
-        self.calls[call.id or f"#{len(self.events)}"] = len(self.events) - 1
+        name = call.id or f"#{len(self.events)}"
+        self.calls[name] = len(self.events) - 1
+        self.latest.append(name)
+        self.waiting.pop(name, None)
+        if not failed:
+            self.waiting[name] = self.calls[name]
 
-    def _asked(self, call: str | None) -> int | None:
-        """Place of the call that an answer is to; without an id, the first open one of the last ones."""
+    def _asked(self, call: str | None) -> str | None:
+        """The call that an answer is to; without an id, the first of the last ones that still waits."""
         if call is not None:
-            return self.calls.get(call)
-        last = (place for place in self.calls.values() if place >= self.asked_last)
-        return next((place for place in last if self.is_open(place)), None)
+            return call if call in self.calls else None
+        while self.latest and self.latest[0] not in self.waiting:
+            self.latest.popleft()
+        return self.latest[0] if self.latest else None
 
     def _add(self, actor: str, kind: Any, time: str | None, **rest: Any) -> None:
         self.events.append(Event(seq=len(self.events), actor=actor, kind=kind, time=time, **rest))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any, NamedTuple
@@ -22,7 +22,7 @@ from ....schemas.trajectory import ParticipantKind, number_in
 from . import contents, marks
 from .mapped_paths import HEAD, Fields, MappedSessions
 from .mapped_speakers import Speakers
-from .mapped_values import moment, named, spoken, tag, texted
+from .mapped_values import frozen, moment, named, spoken, tag, texted
 from .paths import Getter, unpacked
 
 USER = "user"
@@ -65,8 +65,8 @@ class MappedSession:
     """Of each event its place in the log's list and its line."""
     states: dict[str, JsonValue] = field(default_factory=dict)
     wrong: list[Quarantined] = field(default_factory=list)
-    came: dict[Any, list[dict[str, Any]]] = field(default_factory=dict)
-    """Events by their id or number."""
+    came: dict[Any, set[Hashable]] = field(default_factory=dict)
+    """Events, frozen, by their id, number or time: most sessions that ask have none of these."""
     numbers: set[int] = field(default_factory=set)
     """The logged numbers of events: units are addressed by them."""
     others: Counter[str] = field(default_factory=Counter)
@@ -156,16 +156,14 @@ class MappedSession:
         how = self.sessions
         if isinstance(key, (list, dict)):
             raise ValueError(f"expected a text or a number as its id, got {named(key)}")
-        earlier = self.came.get(key)
-        if earlier is None:
-            self.came[key] = [event]
-            return False
-        if event in earlier:
+        earlier = self.came.setdefault(key, set())
+        same = frozen(event)
+        if same in earlier:
             self.again += key is None and how.mapping.event.time is None
             return True
-        if (how.id or how.seq) and key is not None:
+        if earlier and (how.id or how.seq) and key is not None:
             raise ValueError(f"another event came before with the same id or number {key!r}")
-        earlier.append(event)
+        earlier.add(same)
         return False
 
     def _take(self, event: dict[str, Any], line: int | None, fields: Fields) -> None:

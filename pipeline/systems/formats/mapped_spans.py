@@ -86,7 +86,7 @@ class _Paths:
         self.tokens = at(spans.input_tokens), at(spans.output_tokens)
         objects = [given for given in many if isinstance(given, dict)]
         known = {str(self.id(given)): given for given in objects if self.id(given) is not None}
-        self.wrappers = {self._model_around(given, known) for given in objects} - {None}
+        self.wrappers = self._wrappers(objects, known)
         self.flat = any(self._asks(given) for given in objects)
 
     def span(self, place: int, given: Any) -> Span:
@@ -132,18 +132,28 @@ class _Paths:
         """Whether what is called a model holds models and only passes their words on."""
         return self.id(given) is not None and str(self.id(given)) in self.wrappers
 
-    def _model_around(self, given: dict[str, Any], known: dict[str, dict[str, Any]]) -> str | None:
-        """Id of the nearest model around a model; one around a tool asked for it and is none of these."""
-        if self._logged(given) != "model":
-            return None
-        passed, place = {str(self.id(given))}, str(self.parent(given))
-        while place in known and place not in passed:
-            passed.add(place)
-            kind = self._logged(known[place])
-            if kind in ("model", "tool"):
-                return place if kind == "model" else None
-            place = str(self.parent(known[place]))
-        return None
+    def _wrappers(self, objects: list[dict[str, Any]], known: dict[str, dict[str, Any]]) -> set[str]:
+        """Ids of the models that are nearest around another one; one around a tool asked for it and is none
+        of these."""
+        nearest: dict[str, str | None] = {}
+        """Id -> the model there or nearest around it; None where that is a tool, or there is none."""
+        wrappers = set[str]()
+        for given in objects:
+            if self._logged(given) != "model":
+                continue
+            passed, place = list[str](), str(self.parent(given))
+            while place in known and place not in nearest:
+                kind = self._logged(known[place])
+                nearest[place] = place if kind == "model" else None
+                if kind in ("model", "tool"):
+                    break
+                passed.append(place)
+                place = str(self.parent(known[place]))
+            model = nearest.get(place)
+            nearest.update(dict.fromkeys(passed, model))
+            if model is not None and model != str(self.id(given)):
+                wrappers.add(model)
+        return wrappers
 
     def _attributes(self, given: dict[str, Any], kind: Kind) -> Iterator[tuple[str, Any]]:
         """What the span says, in the words of the GenAI conventions."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Hashable
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -75,6 +76,18 @@ def iso_of(value: Any, written: str) -> Any:
     if seconds_of(value.strip()) is not None:
         return value.strip()
     raise ValueError(f"time: {value[:40]!r} is not written as {written!r}")
+
+
+def frozen(value: Any) -> Hashable:
+    """What is equal of two values that are, and can be looked up among many."""
+    if isinstance(value, list):
+        return tuple(map(frozen, value))
+    if not isinstance(value, dict):
+        return value  # type: ignore[no-any-return]
+    try:
+        return frozenset(value.items())
+    except TypeError:  # a list or an object in it
+        return frozenset((key, frozen(one)) for key, one in value.items())
 
 
 def named(value: Any) -> str:

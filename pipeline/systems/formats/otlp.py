@@ -16,7 +16,8 @@ of one trace may be anywhere in it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -28,12 +29,14 @@ from . import otlp_protobuf
 from .contents import plain
 from .conversation import Answer, Call, Said, Talk
 from .mapping import ROLES
-from .otlp_spans import Span, moment_of, objects_of, spans_of, value_of
+from .otlp_spans import Span, moment_of, nest, objects_of, spans_of, value_of
 from .rules import Rules, rules
 
 SYSTEM = "otlp"
 LOOK = 64 * 1024
 MODEL_CALLS = ("chat", "generate_content", "text_completion")
+UNREADABLE = (ValueError, TypeError, AttributeError, KeyError, OverflowError)
+"""What is raised for messages that are not as they should be."""
 
 
 def recognises(path: Path) -> bool:
@@ -72,7 +75,7 @@ def conversations(
             yield item
         else:
             spans.setdefault((item.trace, item.id), item)
-    _nest(spans)
+    nest(spans)
     seen = False
     for name, many in _conversations(spans.values()).items():
         conversation = Conversation(str(path), rules(options.map), system)
@@ -92,15 +95,9 @@ def conversation(spans: Iterable[Span], source: str, how: Rules, system: str) ->
     known: dict[tuple[str, str], Span] = {}
     for span in spans:
         known.setdefault((span.trace, span.id), span)
-    _nest(known)
+    nest(known)
     made.take_all(list(known.values()))
     return made
-
-
-def _nest(spans: dict[tuple[str, str], Span]) -> None:
-    """Note the spans around each."""
-    for span in spans.values():
-        span.above = _above(span, spans)
 
 
 def _nothing(spans: list[Span]) -> str:
@@ -138,20 +135,21 @@ class Conversation:
 
     def take_all(self, spans: list[Span]) -> None:
         """Add all spans in order of their start."""
+        speak = _with_speaking(spans)
         for span in sorted(spans, key=lambda span: (span.start, -span.end)):
-            self.take(span, spans)
+            self.take(span, is_heard=id(span) not in speak)
 
-    def take(self, span: Span, others: list[Span]) -> None:
-        """Add what a span says; what cannot be read is noted with the span's id."""
+    def take(self, span: Span, *, is_heard: bool) -> None:
+        """Add what a span says, an agent's where it `is_heard`; what cannot be read is noted with its id."""
         if span.service and span.service not in self.services:
             self.services.append(span.service)
         before = len(self.talk.events)
         try:
             if span.operation == "execute_tool":
                 self.places[span.id] = self._tool(span)
-            elif _speaks(span, others):
+            elif span.operation in MODEL_CALLS or (span.operation == "invoke_agent" and is_heard):
                 self._model_call(span)
-        except (ValueError, TypeError, AttributeError, KeyError, OverflowError) as error:
+        except UNREADABLE as error:
             self.wrong.append(Quarantined(source=self.source, reason=f"span {span.id}: {error}"))
         for event in self.talk.events[before:]:
             if self.talk.kinds.get(event.actor) == "agent":
@@ -161,10 +159,13 @@ class Conversation:
         """Span -> the agent's event that came of it, of one in it, or of the one before it."""
         last = next((e.seq for e in self.talk.events if self.talk.kinds.get(e.actor) == "agent"), None)
         ordered = sorted(spans, key=lambda span: (span.start, -span.end))
-        for span in reversed(ordered):
-            if span.id in self.places:
-                for above in span.above:
-                    self.places[above.id] = min(self.places.get(above.id, 2**31), self.places[span.id])
+        nested: dict[int, Span] = {}
+        for span in spans:
+            _add_with_outer(nested, span)
+        for span in sorted(nested.values(), key=lambda span: -span.depth):
+            if span.id in self.places and span.around is not None:
+                outer = span.around.id
+                self.places[outer] = min(self.places.get(outer, 2**31), self.places[span.id])
         for span in ordered:
             last = self.places.get(span.id, last)
             if last is not None:
@@ -201,7 +202,7 @@ class Conversation:
         """Whether an answer to no named call says what a tool's own span said already."""
         if not said.answers or any(answer.call is not None for answer in said.answers):
             return False
-        if any(self.talk.is_open(place) for place in self.talk.calls.values()):
+        if self.talk.waiting:
             return False
         known = [
             plain(state.get("observation")).strip()
@@ -256,20 +257,11 @@ class Conversation:
         """The id of the call that a tool span carries out, as the talk knows it."""
         if call is not None:
             return call if call in self.talk.calls else None
-        for known, place in self.talk.calls.items():
-            event = self.talk.events[place]
-            if self.talk.is_open(place) and event.action and event.action.name == name:
+        for known, place in self.talk.waiting.items():
+            action = self.talk.events[place].action
+            if action is not None and action.name == name:
                 return known
         return None
-
-
-def _above(span: Span, spans: dict[tuple[str, str], Span]) -> list[Span]:
-    items: list[Span] = []
-    parent = span.parent
-    while parent and (one := spans.get((span.trace, parent))) and one not in items and one is not span:
-        items.append(one)
-        parent = one.parent
-    return items
 
 
 def _conversations(spans: Any) -> dict[str, list[Span]]:
@@ -281,11 +273,8 @@ def _conversations(spans: Any) -> dict[str, list[Span]]:
             named.setdefault(span.trace, set()).add(str(span.attributes[key]))
     by_name: dict[str, list[Span]] = {}
     for span in spans:
-        own = span.attributes.get(key) or next(
-            (s.attributes[key] for s in span.above if s.attributes.get(key)), None
-        )
         only = named.get(span.trace, set())
-        name = str(own) if own else next(iter(only)) if len(only) == 1 else span.trace
+        name = span.conversation or (next(iter(only)) if len(only) == 1 else span.trace)
         by_name.setdefault(name, []).append(span)
     return by_name
 
@@ -295,12 +284,24 @@ def _answers(said: Said) -> bool:
     return ROLES.get(said.role) == "agent" or bool(said.answers)
 
 
-def _speaks(span: Span, others: list[Span]) -> bool:
-    """Whether a span's messages count: a model call's, or an agent's where no model call below has any."""
-    if span.operation != "invoke_agent":
-        return span.operation in MODEL_CALLS
-    below = (one for one in others if any(span is above for above in one.above))
-    return not any(one.operation in MODEL_CALLS and one.said_any() for one in below)
+def _with_speaking(spans: list[Span]) -> Container[int]:
+    """The `id` of each span in which a model call has messages: an agent's own count where none does."""
+    speak: dict[int, Span] = {}
+    for span in spans:
+        if span.around is None or id(span.around) in speak:
+            continue
+        with suppress(*UNREADABLE):  # it is told when it is taken
+            if span.operation in MODEL_CALLS and span.said_any():
+                _add_with_outer(speak, span.around)
+    return speak
+
+
+def _add_with_outer(known: dict[int, Span], span: Span) -> None:
+    """Add a span and those that it is in, by `id`."""
+    one: Span | None = span
+    while one is not None and id(one) not in known:
+        known[id(one)] = one
+        one = one.around
 
 
 def _tokens(span: Span, name: str, old: str) -> int | None:

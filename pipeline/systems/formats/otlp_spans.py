@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,6 +20,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _INDEXED = re.compile(r"gen_ai\.(prompt|completion)\.(\d+)\.(.+)")
 _MESSAGE = re.compile(r"gen_ai\.(system|user|assistant|tool)\.message")
 _WRONG = (TypeError, ValueError, OverflowError)
+AGENTS = 64
+"""So many names of agents in each other are told apart."""
 
 
 @dataclass
@@ -38,8 +40,14 @@ class Span:
     service: str | None
     tells: bool = True
     """Whether a tool's span without a failure says that it succeeded."""
-    above: list[Span] = field(default_factory=list)
-    """The spans around it, the nearest first."""
+    around: Span | None = None
+    """The span that it is in."""
+    depth: int = 0
+    """How many it is in."""
+    agents: list[str] = field(default_factory=list)
+    """Names of the agents at work, the innermost first."""
+    conversation: str | None = None
+    """That it is of, as it or the nearest one around it says."""
 
     @property
     def operation(self) -> str:
@@ -48,11 +56,13 @@ class Span:
             return "chat"
         return str(named or "")
 
-    @property
-    def agents(self) -> list[str]:
-        """Names of the agents at work, the innermost first."""
-        named = [span.attributes.get("gen_ai.agent.name") for span in (self, *self.above)]
-        return list(dict.fromkeys(str(name) for name in named if name))
+    def enter(self, around: Span | None) -> None:
+        """Note the span that it is in, which has entered its own."""
+        own, of = self.attributes.get("gen_ai.agent.name"), self.attributes.get("gen_ai.conversation.id")
+        self.around, self.depth = around, around.depth + 1 if around else 0
+        outer = around.agents if around else []
+        self.agents = list(dict.fromkeys([str(own), *outer]))[:AGENTS] if own else outer
+        self.conversation = str(of) if of else around.conversation if around else None
 
     def said_any(self) -> bool:
         """Whether the span carries messages."""
@@ -103,6 +113,22 @@ class Span:
                     for n in sorted(calls, key=int)
                 ]
             yield chat.message(body)
+
+
+def nest(spans: Mapping[tuple[str, str], Span]) -> None:
+    """Have spans, by trace and id, enter the ones that they are in. A circle is opened somewhere."""
+    nested: set[int] = set()
+    for span in spans.values():
+        chain: dict[int, Span] = {}
+        one: Span | None = span
+        while one is not None and id(one) not in nested and id(one) not in chain:
+            chain[id(one)] = one
+            one = spans.get((one.trace, one.parent)) if one.parent else None
+        around = one if one is not None and id(one) in nested else None
+        for inner in reversed(chain.values()):
+            inner.enter(around)
+            around = inner
+        nested.update(chain)
 
 
 def objects_of(path: Path) -> Iterator[tuple[int | None, JsonValue | Quarantined]]:

@@ -329,6 +329,19 @@ def test_what_is_left_out_as_said_twice_is_counted_where_nothing_tells_when(tmp_
     assert read("mapped", timed, map=f'{mapping}time = "at"\n')[1] == []
 
 
+def test_objects_and_lists_in_an_event_are_held_against_those_of_others(tmp_path: Path) -> None:
+    mapping = '[event]\nrole = "role"\ntext = "text"\naction = "do"\narguments = "given"\n'
+    given: list[object] = [{"at": [1, 2]}, {"at": [2, 1]}, {"at": [1.0, 2]}, {}]
+    done = [{"role": "agent", "do": "go", "given": one} for one in given]
+    found, wrong = read("mapped", written(tmp_path / "a.jsonl", *done), map=mapping)
+    assert [event.action and event.action.arguments for event in found[0].events] == [
+        {"at": [1, 2]},
+        {"at": [2, 1]},
+        {},
+    ]
+    assert "1 events that say the same" in wrong[0].reason
+
+
 def test_any_other_status_may_be_given_a_meaning(tmp_path: Path) -> None:
     odd = {**SESSION, "log": [*EVENTS[:3], event(3, "guide", "Bot", name="book", result="maybe")]}
     path = written(tmp_path / "a.jsonl", odd)

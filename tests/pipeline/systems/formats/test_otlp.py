@@ -197,3 +197,27 @@ def test_half_a_character_in_the_json_of_an_attribute_costs_no_message(tmp_path:
     call = span(1, "chat", input__messages=json.dumps(asked), output__messages=json.dumps([SAYS]))
     found = one("otlp", written(tmp_path / "a.jsonl", traced(call)))
     assert brief(found.events) == [("user", "message", "Cut \ufffd"), ("assistant", "message", "It rains.")]
+
+
+def test_spans_in_a_circle_and_spans_in_each_other_as_many_as_there_are_are_read(tmp_path: Path) -> None:
+    many = [span(n, "invoke_agent", agent__name=f"a{n}") | {"parentSpanId": f"s{n - 1}"} for n in range(4000)]
+    many[0]["parentSpanId"] = "s3999"
+    asks = {"input__messages": json.dumps([USER]), "output__messages": json.dumps([SAYS])}
+    many.append(span(4000, "chat", **asks) | {"parentSpanId": "s3999"})
+    trajectory = one("otlp", written(tmp_path / "log.jsonl", traced(*many)))
+    assert brief(trajectory.events) == [
+        ("a3998", "message", "Weather in Paris?"),
+        ("a3999", "message", "It rains."),
+    ]
+
+
+def test_an_agents_own_words_count_where_no_model_call_in_it_has_any(tmp_path: Path) -> None:
+    said = {"input__messages": json.dumps([USER]), "output__messages": json.dumps([SAYS])}
+    agent, silent = span(1, "invoke_agent", agent__name="guide", **said), span(2, "chat")
+    silent["parentSpanId"] = "s1"
+    trajectory = one("otlp", written(tmp_path / "silent.jsonl", traced(agent, silent)))
+    assert [event.text for event in trajectory.events] == ["Weather in Paris?", "It rains."]
+    unreadable = span(3, "chat", input__messages=json.dumps("no list")) | {"parentSpanId": "s1"}
+    (trajectory,), wrong = read("otlp", written(tmp_path / "wrong.jsonl", traced(agent, unreadable)))
+    assert len(trajectory.events) == 2
+    assert [item.reason.partition(":")[0] for item in wrong] == ["span s3"]
