@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -206,7 +207,12 @@ def _span(given: Any, service: Any, source: str, line: int | None) -> Span | Qua
 
 def _either(given: Any, key: str) -> Any:
     """A field in lowerCamelCase, as OTLP wants it, or in the snake_case that some write."""
-    return given.get(key, given.get(re.sub("([A-Z])", r"_\1", key).lower()))
+    return given[key] if key in given else given.get(_snake_case(key))
+
+
+@cache
+def _snake_case(key: str) -> str:
+    return re.sub("([A-Z])", r"_\1", key).lower()
 
 
 def _part(given: Any, key: str, kind: type[T]) -> T:
