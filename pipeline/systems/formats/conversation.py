@@ -21,8 +21,8 @@ from ....schemas import Action, Event, JsonValue, Outcome, Participant, Trajecto
 from ....schemas.trajectory import ParticipantKind, Setting
 from ..base import ReadOptions, folder_of
 from .contents import arguments, plain
+from .marks import Veto, surroundings, veto
 from .marks import error as error_of
-from .marks import surroundings
 from .rules import Rules
 
 ENVIRONMENT = "environment"
@@ -137,11 +137,22 @@ class Talk:
             self._add(actor, "note", time, text=plain(answer.content), states={"public": hashed}, **failed)
         elif asked in self.waiting:
             place = self.waiting.pop(asked)
+            if (refused := veto(answer.content)) is not None:
+                self._refused(refused, time)
+                return
             self.states[hashed] = state
             event = self.events[place]
             verdict = self._verdict(answer, event.action.name if event.action else None)
             update = {**verdict, "states": {"public": hashed}}
             self.events[place] = event.model_copy(update=update)
+
+    def _refused(self, refused: Veto, time: str | None) -> None:
+        """Note that a person did not let a call run, which has no status and no result then."""
+        humans = (event.actor for event in reversed(self.events) if self.kinds.get(event.actor) == "human")
+        actor = next(humans, None) or self.known("user", "human")
+        self._add(actor, "confirm_reject", time)
+        if refused.said:
+            self._add(actor, "message", time, text=refused.said)
 
     def _verdict(self, answer: Answer, tool: str | None) -> dict[str, str | None]:
         """Status and error of an answer: as the log has them, else as a rule says, else unknown."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from ....schemas import JsonValue
 from . import contents
@@ -47,6 +47,20 @@ _OBSERVED = re.compile(
     r"|\[\w+(?: for '[^\n]*')?\] Result:"  # Cline, Roo Code
     r"|(?:New|Current) [Tt]erminal (?:[Oo]utput|[Ss]creen|[Ss]tate):)"  # Terminus
 )
+_VETO = re.compile(
+    r"\s*(?:\[[^\]\n]{0,200}\]\s*(?:(?:result|reason):\s*)?|(?:error|failed):\s*)?(?:"
+    # Claude Code; Gemini CLI; Cline, Roo Code, LangChain
+    r"(?:the )?user (?:does(?:n[\u2019']t| not) want to (?:proceed with this tool use|take this action)"
+    r"|did(?:n[\u2019']t| not) (?:allow|approve|permit)\b"
+    r"|(?:has )?(?:denied|rejected|declined|refused) (?:this |the |your )?"
+    r"(?:operation|tool|action|command|edit|execution|permission)\b)"
+    r"|(?:the )?(?:exec(?:ution)?|tool|action|command|operation|edit|patch)\b[\w ]{0,30}?"
+    r"\b(?:rejected|denied|declined|refused) by (?:the )?user\b)",
+    re.IGNORECASE,
+)
+_SAID_TO_IT = re.compile(
+    r"\bthe user said:(?P<a>.*)|<feedback>(?P<b>.*?)</feedback>|\bwith reason:(?P<c>.*)", re.DOTALL
+)
 _SURROUNDINGS = re.compile(r"\s*<(environment_context|environment_details)>.*</\1>\s*", re.DOTALL)
 
 
@@ -67,6 +81,23 @@ def error(content: JsonValue) -> str | None:
     parsed = _parsed(content)
     result = parsed.get("error") if isinstance(parsed, dict) else None
     return result if isinstance(result, str) and result else None
+
+
+class Veto(NamedTuple):
+    """A person kept a tool from running."""
+
+    said: str | None
+    """What they said to it, where that is logged."""
+
+
+def veto(content: JsonValue) -> Veto | None:
+    """Of a result that says nothing but that a person did not let the tool run."""
+    text = error(content) or contents.plain(content)
+    if not _VETO.match(text[:LOOK]):
+        return None
+    said = _SAID_TO_IT.search(text)
+    words = next((one.strip() for one in said.groups() if one is not None), "") if said else ""
+    return Veto(words or None)
 
 
 def alike(content: JsonValue) -> bool:

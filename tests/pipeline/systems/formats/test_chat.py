@@ -45,6 +45,51 @@ def test_roles_become_participants_and_tool_calls_actions_with_what_the_tool_sai
     assert (found.native_id, found.agent_model) == ("s1", "m")
 
 
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("The user doesn't want to proceed with this tool use. STOP what you are doing.", None),
+        (
+            "The user doesn't want to proceed with this tool use. The tool use was rejected. "
+            "To tell you how to proceed, the user said:\nUse the map.",
+            "Use the map.",
+        ),
+        ("[book for 'Ulm'] Result:\nThe user denied this operation.", None),
+        ("The user denied this operation and said:\n<feedback>\nNot Ulm.\n</feedback>", "Not Ulm."),
+        ({"error": "[Operation Cancelled] Reason: User did not allow tool call"}, None),
+        ("User rejected the tool call for `book` with reason: too dear", "too dear"),
+        ("Error: command rejected by user", None),
+    ],
+)
+def test_a_tool_that_a_person_did_not_let_run_is_no_failure_of_the_agents(
+    tmp_path: Path, answer: object, said: str | None
+) -> None:
+    chat = [{"role": "user", "name": "Ada", "content": "To Ulm."}, *asked("c1", answer, is_error=True)]
+    found = one("chat", written(tmp_path / "a.jsonl", {"id": "s1", "messages": chat}))
+    assert brief(found.events) == [
+        ("Ada", "message", "To Ulm."),
+        ("assistant", "action", "look"),
+        ("Ada", "confirm_reject", None),
+        *([("Ada", "message", said)] if said else []),
+    ]
+    assert (found.events[1].status, found.events[1].states) == (None, {})
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Error: permission to use the map has been denied by the policy",
+        "User declined the request for a refund",
+        "The user rejected our last offer, tool use goes on",
+        "Booked. The user denied this operation before.",
+    ],
+)
+def test_a_result_that_tells_of_a_refusal_is_a_result(tmp_path: Path, answer: str) -> None:
+    found = one("chat", written(tmp_path / "a.jsonl", {"id": "s1", "messages": asked("c1", answer)}))
+    assert [event.kind for event in found.events] == ["action"]
+    assert found.events[0].states
+
+
 @pytest.mark.parametrize("name", ["list.json", "object.json", "lists.json"])
 def test_a_json_file_holds_a_list_of_messages_an_object_with_one_or_a_list_of_those(
     tmp_path: Path, name: str
