@@ -11,7 +11,7 @@ import hashlib
 import math
 import secrets
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -28,6 +28,10 @@ FEWEST = 8
 FORMAT = 1
 WORDS: dict[str, Any] = {"ngram_range": (1, 2), "sublinear_tf": True, "token_pattern": r"\w+|\?|!"}
 """How texts are cut into words."""
+TERMS = 50_000
+"""The most frequent terms are looked at, so many."""
+ANY = "word"
+"""A term at least, where no text has any."""
 
 
 @dataclass(frozen=True)
@@ -91,8 +95,73 @@ def learn(codebook: Codebook, code: str, examples: Sequence[Example]) -> tuple[A
     if len(examples) < FEWEST:
         reason = f"{len(examples)} labelled units, at least {FEWEST} are needed"
         return None, about(None, reason, learnt=False)
-    kappa, why = _validated(examples, len(groups))
-    return _fit(examples), about(kappa, why, learnt=True)
+    lesson = Lesson.of(examples)
+    kappa, why = _validated(lesson, [example.group for example in examples])
+    return lesson.fitted(range(len(examples))), about(kappa, why, learnt=True)
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """Examples as numbers, counted once however many models learn from some of them."""
+
+    terms: list[str]
+    counts: Any
+    """Sparse, examples by terms: how often each stands in the text."""
+    process: Any
+    """The fitted DictVectorizer of all process features."""
+    features: Any
+    """Sparse, examples by what `process` gives."""
+    labels: list[str]
+
+    @classmethod
+    def of(cls, examples: Sequence[Example]) -> Lesson:
+        """Of all examples."""
+        from sklearn.feature_extraction import DictVectorizer
+        from sklearn.feature_extraction.text import CountVectorizer
+
+        cut = {name: value for name, value in WORDS.items() if name != "sublinear_tf"}
+        words = CountVectorizer(**cut).fit([example.seen.text for example in examples] + [ANY])
+        process = DictVectorizer()
+        return cls(
+            [str(term) for term in words.get_feature_names_out()],
+            words.transform(example.seen.text for example in examples),
+            process,
+            process.fit_transform([example.seen.process for example in examples]),
+            [example.label for example in examples],
+        )
+
+    def fitted(self, rows: Sequence[int]) -> dict[str, Any]:
+        """A model of these examples."""
+        return self._learnt(rows)[0]
+
+    def answers(self, rows: Sequence[int], others: Sequence[int]) -> list[str]:
+        """What a model of some examples says of others."""
+        names = {self.labels[row] for row in rows}
+        if len(names) < 2:
+            return [*names] * len(others)
+        model, table = self._learnt(rows)
+        return [label for label, _ in _said(model["linear"], table(others))]
+
+    def _learnt(self, rows: Sequence[int]) -> tuple[dict[str, Any], Callable[[Sequence[int]], Any]]:
+        """A model, and what makes rows of numbers of examples for it."""
+        import numpy as np
+        from scipy.sparse import hstack
+        from sklearn.feature_extraction.text import TfidfTransformer, TfidfVectorizer
+        from sklearn.linear_model import LogisticRegression
+
+        often = np.asarray(self.counts[rows].sum(axis=0)).ravel()
+        kept = np.sort(np.argsort(-often, kind="stable")[:TERMS])
+        kept = kept[often[kept] > 0] if often.any() else kept[:1]  # a vocabulary must not be empty
+        weight = TfidfTransformer(sublinear_tf=WORDS["sublinear_tf"]).fit(self.counts[rows][:, kept])
+
+        def table(some: Sequence[int]) -> Any:
+            return hstack([weight.transform(self.counts[some][:, kept]), self.features[some]]).tocsr()
+
+        words = TfidfVectorizer(**WORDS, vocabulary={self.terms[place]: n for n, place in enumerate(kept)})
+        words.idf_ = weight.idf_
+        linear = LogisticRegression(class_weight="balanced", max_iter=5000, C=4.0, solver="newton-cg")
+        linear.fit(table(rows), [self.labels[row] for row in rows])
+        return {"words": words, "process": self.process, "linear": linear}, table
 
 
 def save(path: Path, codebook: Codebook, models: dict[str, Any], learnt: Sequence[Learnt]) -> None:
@@ -174,53 +243,34 @@ def _places(vocabulary: dict[Any, Any]) -> dict[str, int]:
 
 def predict(model: Any, seen: Sequence[Features]) -> list[tuple[str, float]]:
     """The most probable label of each, with its probability."""
-    rows = model["linear"].predict_proba(_matrix(model, seen))
-    names = [str(name) for name in model["linear"].classes_]
-    best = [max(range(len(names)), key=row.__getitem__) for row in rows]
-    return [(names[i], float(row[i])) for i, row in zip(best, rows, strict=True)]
-
-
-def _fit(examples: Sequence[Example]) -> Any:
-    from sklearn.feature_extraction import DictVectorizer
-    from sklearn.feature_extraction.text import TfidfVectorizer
-    from sklearn.linear_model import LogisticRegression
-
-    texts = [example.seen.text or " " for example in examples]
-    words = TfidfVectorizer(**WORDS, max_features=50_000)
-    words.fit([*texts, "word"])  # one word at least, since a vocabulary must not be empty
-    process = DictVectorizer().fit([example.seen.process for example in examples])
-    model = {"words": words, "process": process}
-    linear = LogisticRegression(class_weight="balanced", max_iter=5000, C=4.0)
-    linear.fit(_matrix(model, [e.seen for e in examples]), [e.label for e in examples])
-    return {**model, "linear": linear}
-
-
-def _matrix(model: Any, seen: Sequence[Features]) -> Any:
     from scipy.sparse import hstack
 
-    words = model["words"].transform([features.text or " " for features in seen])
+    words = model["words"].transform([features.text for features in seen])
     process = model["process"].transform([features.process for features in seen])
-    return hstack([words, process]).tocsr()
+    return _said(model["linear"], hstack([words, process]).tocsr())
 
 
-def _validated(examples: Sequence[Example], groups: int) -> tuple[float | None, str | None]:
+def _said(linear: Any, table: Any) -> list[tuple[str, float]]:
+    """The most probable label of each row, with its probability."""
+    chances = linear.predict_proba(table)
+    best = chances.argmax(axis=1)
+    return [
+        (str(linear.classes_[place]), float(row[place])) for place, row in zip(best, chances, strict=True)
+    ]
+
+
+def _validated(lesson: Lesson, groups: Sequence[str]) -> tuple[float | None, str | None]:
     """Cohen's kappa of predictions for trajectories that the model had not seen."""
-    if groups < 2:
+    if len(set(groups)) < 2:
         return None, "one trajectory only, nothing can be held out"
     from sklearn.model_selection import GroupKFold
 
-    folds = GroupKFold(n_splits=min(FOLDS, groups))
-    said: list[str] = [""] * len(examples)
-    for train, test in folds.split(examples, groups=[e.group for e in examples]):
-        seen = [examples[i] for i in train]
-        names = Counter(example.label for example in seen)
-        if len(names) < 2:
-            answers = [(names.most_common(1)[0][0], 1.0)] * len(test)
-        else:
-            answers = predict(_fit(seen), [examples[i].seen for i in test])
-        for i, (label, _) in zip(test, answers, strict=True):
-            said[i] = label
-    return _kappa([e.label for e in examples], said)
+    folds = GroupKFold(n_splits=min(FOLDS, len(set(groups))))
+    said: list[str] = [""] * len(groups)
+    for rows, others in folds.split(said, groups=groups):
+        for row, label in zip(others, lesson.answers(rows, others), strict=True):
+            said[row] = label
+    return _kappa(lesson.labels, said)
 
 
 def _kappa(one: Sequence[str], other: Sequence[str]) -> tuple[float | None, str | None]:
