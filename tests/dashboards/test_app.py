@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+import numpy as np
 import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from coaudit.annotation.statistics.confusion import confusion
 from coaudit.dashboards import cache, prefetch, queries, sidebar, triage
 from coaudit.dashboards.drawing import figures, groups, lists, markup, scripts
 from coaudit.dashboards.drawing.figures import records, to_csv
@@ -496,6 +498,29 @@ def test_a_confusion_of_one_unit_is_told_of_one(monkeypatch: pytest.MonkeyPatch)
         "n = 1 unit with both; 1 error of the judge",
         "n = 1,200 units with both; 0 errors of the judge",
     ]
+
+
+def test_a_confusion_has_what_people_said_as_rows_and_what_the_judge_said_as_columns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    votes = np.array([[1, 0], [1, 0], [1, 0], [0.5, 0.5]])  # three say yes; of one unit people say both
+    confused = confusion(np.array([0, 1, 1, 1]), votes, ("yes", "no"))
+    code = {"confusion": {"labels": confused.labels, "counts": confused.counts.tolist()}}
+    drawn: list[Table] = []
+    monkeypatch.setattr(figures, "table", lambda table, **_: drawn.append(table))
+    agreement._confusion(code | {"n_both": 4, "n_errors": 0})
+    cells = {
+        (column, f"People: {row[0]}"): cell.note
+        for row in drawn[0].rows
+        for column, cell in zip(drawn[0].columns, row, strict=True)
+        if isinstance(cell, Number)
+    }
+    assert cells == {
+        ("Judge: yes", "People: yes"): "n = 1",
+        ("Judge: no", "People: yes"): "n = 2.5",
+        ("Judge: yes", "People: no"): "n = 0",
+        ("Judge: no", "People: no"): "n = 0.5",
+    }
 
 
 def test_of_hundreds_of_pairs_of_raters_those_with_most_units_are_drawn(
