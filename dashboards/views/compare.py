@@ -194,7 +194,7 @@ def _read(metric: str) -> tuple[str, str]:
 
 def measured(rows: Sequence[Row], by: str) -> Table:
     """Process and outcome metrics."""
-    lines = []
+    lines: list[tuple[Cell, ...]] = []
     for row in _sorted(rows):
         name, scoring = _read(row["metric"])
         share, order = name in PERCENT, _order(name, row["rater"])
@@ -204,7 +204,7 @@ def measured(rows: Sequence[Row], by: str) -> Table:
             for group, v in values
         )
         said = named(name, scoring or None)
-        lines.append((said, row["rater"] or "", *cells, _difference(row, order, percent=share), _p(row)))
+        lines.append((said, _rated_by(row), *cells, _difference(row, order, percent=share), _p(row)))
     return Table(
         name="compared_metrics",
         title="Process and outcome",
@@ -215,6 +215,12 @@ def measured(rows: Sequence[Row], by: str) -> Table:
         heads=2,
         empty="Nothing is measured in both.",
     )
+
+
+def _rated_by(row: Row) -> str:
+    """Whose ratings a metric rests on; of who answered some units alone, that it is estimated from those."""
+    estimated = "" if row["basis"] == compare.MEASURED else str(row["basis"])
+    return ", ".join(filter(None, (row["rater"], estimated)))
 
 
 def _order(metric: str, rater: str | None) -> tuple[tuple[str, str], ...]:

@@ -190,6 +190,7 @@ def test_a_against_b_has_all_codes_and_metrics_and_leads_to_the_sessions(here: P
 def test_a_compared_rate_is_a_percentage_and_leads_to_sessions_by_what_is_behind_it() -> None:
     row = {"by": "condition", "groups": ["a", "b"], "rater": None, "reason": None, "effect": 0.5, "n": 8}
     row |= {"first": 0.75, "second": 0.25, "low": None, "high": None, "p_value": 0.1, "p_adjusted": 0.1}
+    row["basis"] = compare.MEASURED
     names = ("success_rate", "outcome:a/b", "collab_score/automatic", "initiative_entropy")
     table = view.measured([row | {"metric": name} for name in names], "condition")
     shown = {str(line[0]): line[2] for line in table.rows}
@@ -204,9 +205,20 @@ def test_a_compared_rate_is_a_percentage_and_leads_to_sessions_by_what_is_behind
     assert {name for name, percent in percents.items() if percent} == {"Success rate"}, "as on other pages"
 
 
+def test_a_compared_metric_of_who_answered_some_units_alone_says_so() -> None:
+    row: dict[str, Any] = {"metric": "halting_messages", "by": "condition", "groups": ["a", "b"], "n": 60}
+    row |= {"first": 1.2, "second": 1.0, "effect": 0.2, "low": -0.7, "high": 1.1, "reason": None}
+    row |= {"p_value": 0.7, "p_adjusted": None}
+    some = row | {"rater": "ann", "basis": "estimated from the units rated"}
+    every = row | {"rater": "rules", "basis": compare.MEASURED}
+    table = view.measured([some, every, every | {"rater": None}], "condition")
+    assert [line[1] for line in table.rows] == ["ann, estimated from the units rated", "rules", ""]
+
+
 def test_a_compared_metric_leads_to_a_list_that_has_it_by_the_rater_it_is_of() -> None:
     row = {"by": "condition", "groups": ["a", "b"], "reason": None, "effect": 0.5, "n": 8}
     row |= {"first": 0.75, "second": 0.25, "low": None, "high": None, "p_value": 0.1, "p_adjusted": 0.1}
+    row["basis"] = compare.MEASURED
     asked = [("halting_messages", "ann"), ("messages of human", None), ("outcome:use of human", None)]
     rows = [row | {"metric": name, "rater": rater} for name, rater in asked]
     cells = {str(line[0]): line[2] for line in view.measured(rows, "condition").rows}
