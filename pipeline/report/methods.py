@@ -7,33 +7,42 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...schemas import Rate
-from ..store import Selection, Store, day_of, dictionaries
+from ..store import Selection, Store, day_of, dictionaries, execute
 from . import progress
 from .tables import Number, Table, count
 from .trust import METHODS
 
 
 def facts(store: Store, only: Selection | None = None) -> tuple[tuple[str, str], ...]:
-    """Label and value of what is in the workspace, its span of time and its age."""
+    """Label and value of what is in the workspace, its span of time and its age; the ratings that count.
+
+    Of a selection what its trajectories have alone: sources, and what could not be read, are of the whole.
+    """
     wanted, values = (only or Selection()).where()
     query = f"""
         SELECT count(*) AS trajectories, coalesce(sum(n_events), 0)::BIGINT AS events,
             min({day_of("started")}) AS first, max({day_of("ended")}) AS last
         FROM trajectories t WHERE {wanted}
     """
+    rated = f"""
+        SELECT count(*) FROM counted_ratings c JOIN trajectories t ON t.id = c.trajectory_id WHERE {wanted}
+    """
     with store.reading() as connection:
         rows = dictionaries(connection, query, values)[0]
-        ratings = connection.execute(
-            "SELECT count(*) FROM ratings WHERE NOT retracted AND repeat = 0"
-        ).fetchall()[0][0]
+        ratings = execute(connection, rated, values).fetchall()[0][0]
         sources = connection.execute("SELECT count(*), max(ingested) FROM sources").fetchall()[0]
         bad = connection.execute("SELECT count(*) FROM quarantine").fetchall()[0][0]
-    return (
+    selected = (
         ("Trajectories", f"{rows['trajectories']:,}"),
         ("Events", f"{rows['events']:,}"),
         ("Ratings", f"{ratings:,}"),
         ("Sessions from", rows["first"] or "–"),
         ("to", rows["last"] or "–"),
+    )
+    if only:
+        return selected
+    return (
+        *selected,
         ("Sources", f"{sources[0]:,}"),
         ("Last ingested", (sources[1] or "–")[:16].replace("T", " ")),
         ("Quarantined lines", f"{bad:,}"),

@@ -70,6 +70,14 @@ def test_every_prompt_is_listed_behind_the_methods(tmp_path: Path) -> None:
     assert [(row[1], row[4]) for row in table.rows] == [(c, f"hash{c}") for c in ("C.1", "C.2", "C.3", "C.4")]
 
 
+def test_facts_have_the_ratings_that_count_of_the_trajectories_that_are_selected(tmp_path: Path) -> None:
+    store = audited(tmp_path)
+    rate(store, [verdict("s0", None, "failures", "absent", code="C.1", rater="eva")])  # she thinks again
+    whole, some = dict(methods.facts(store)), dict(methods.facts(store, Selection(system=("rehac",))))
+    assert (whole["Ratings"], some["Ratings"]) == ("13", "4")
+    assert "Sources" in whole and "Sources" not in some
+
+
 @pytest.mark.long
 def test_the_estimators_that_are_named_are_those_of_the_rates(tmp_path: Path) -> None:
     store = audited(tmp_path)
