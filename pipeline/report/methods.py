@@ -128,8 +128,9 @@ def prompts(store: Store) -> Table:
     """Every prompt that a judge was asked with, by its hash, with the sampling parameters."""
     query = """
         SELECT codebook, code, rater, coalesce(model, '–') AS model, prompt_hash,
-            coalesce(nullif(parameters, '{}'), '–') AS parameters, count(*) AS answers
-        FROM current_ratings WHERE prompt_hash IS NOT NULL GROUP BY ALL ORDER BY ALL
+            coalesce(nullif(parameters, '{}'), '–') AS parameters,
+            count(label) FILTER (WHERE repeat = 0) AS answers
+        FROM held_ratings WHERE prompt_hash IS NOT NULL GROUP BY ALL ORDER BY ALL
     """
     with store.reading() as connection:
         rows = dictionaries(connection, query)
