@@ -253,6 +253,7 @@ def test_a_judges_failure_rates_stand_beside_what_peoples_labels_make_of_them(
         if share.rater == "sample-labeller-a":
             cell = whole[share.code]
             assert isinstance(cell, Number) and (cell.value, cell.n) == (share.rate, share.n)
+    assert "Not corrected by people's labels: what they make of it stands under" in table.caption
     by_people = modes.failures(audited, only, rater="ann", by=("condition",))
     assert not any(cell.corrected for row in by_people.rows for cell in row if isinstance(cell, Number))
 
