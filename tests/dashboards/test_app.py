@@ -220,6 +220,7 @@ def test_a_compared_metric_leads_to_a_list_that_has_it_by_the_rater_it_is_of() -
     row |= {"first": 0.75, "second": 0.25, "low": None, "high": None, "p_value": 0.1, "p_adjusted": 0.1}
     row["basis"] = compare.MEASURED
     asked = [("halting_messages", "ann"), ("messages of human", None), ("outcome:use of human", None)]
+    asked += [("tes of agent", None)]
     rows = [row | {"metric": name, "rater": rater} for name, rater in asked]
     cells = {str(line[0]): line[2] for line in view.measured(rows, "condition").rows}
     places = {name: dict(cell.of) for name, cell in cells.items() if isinstance(cell, Number)}
@@ -228,6 +229,7 @@ def test_a_compared_metric_leads_to_a_list_that_has_it_by_the_rater_it_is_of() -
         "Halting messages (CA−)": own | {"sort": "halting_messages", "found_by": "ann"},
         "Messages of human": own,
         "Outcome: use of human": own | {"sort": "outcome:use of human"},
+        "Trajectory efficiency (TES) of agent": own,
     }, "a session has no one number of its people"
 
 
