@@ -216,7 +216,7 @@ def _course(only: Selection) -> None:
                 opacity=alt.Opacity(
                     "what:N",
                     title="Kind",
-                    scale=alt.Scale(domain=["action", "message", "wait"], range=[1, 0.6, 0.3]),
+                    scale=alt.Scale(domain=["action", "message", "note", "wait"], range=[1, 0.7, 0.45, 0.25]),
                     legend=alt.Legend(orient="top", **GREY),
                 ),
                 tooltip=["part:O", "party:N", "what:N", "events:Q"],
