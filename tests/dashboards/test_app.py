@@ -25,7 +25,7 @@ from coaudit.dashboards import cache, prefetch, queries, sidebar, triage
 from coaudit.dashboards.drawing import figures, groups, lists, markup, scripts
 from coaudit.dashboards.drawing.figures import records, to_csv
 from coaudit.dashboards.drawing.palette import REST, colour, columns
-from coaudit.dashboards.views import agreement, efficiency
+from coaudit.dashboards.views import agreement, efficiency, process
 from coaudit.dashboards.views import compare as view
 from coaudit.pipeline.advise import advisor
 from coaudit.pipeline.analyze import compare, metrics
@@ -500,6 +500,16 @@ def test_a_group_that_is_called_like_a_code_is_told_as_a_group() -> None:
     turned = Table("t", "", "", ("Group", "C", "C.1"), (("C", cell, cell),))
     html = markup.grid(turned, lambda cell: None, titles)
     assert 'title="C Communication (any), C: 50 %"' in html and 'class="total"' not in html
+
+
+def test_of_a_metric_without_units_no_share_is_said_to_be_rated(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [
+        Metric(metric="initiative_entropy", group={}, rater="rules", value=0.0, n=5, answered=1.0),
+        Metric(metric="halting_messages", group={}, value=None, n=0, missing=5, reason="no human"),
+    ]
+    monkeypatch.setattr(process, "ask", lambda *_, **__: rows)
+    said = process._coverage(Selection(), "rules")
+    assert said == " Ratings by rules; of each metric's units are rated: Initiative entropy (H_init) 100 %."
 
 
 def test_a_confusion_of_one_unit_is_told_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
