@@ -99,7 +99,7 @@ def course(store: Store, only: Selection) -> Rows:
     """Who acts when: events in each tenth of a session, by kind of party and of event."""
     query = f"""
         SELECT least({PARTS - 1}, e.seq * {PARTS} // greatest(1, t.n_events)) + 1 AS part, p.kind AS party,
-            CASE WHEN e.kind IN ('message', 'wait') THEN e.kind ELSE 'action' END AS what,
+            CASE WHEN e.kind IN ('message', 'note', 'wait') THEN e.kind ELSE 'action' END AS what,
             count(*) AS events
         FROM events e JOIN trajectories t ON t.id = e.trajectory_id
         JOIN participants p ON p.trajectory_id = e.trajectory_id AND p.name = e.actor

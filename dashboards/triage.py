@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 from typing import Any
 
+from ..pipeline.report.answers import GOALS
 from ..pipeline.store import Selection, Store, dictionaries, execute
+from ..pipeline.systems import OF_ONE
 
 Rows = list[dict[str, Any]]
 WORDS = 3
@@ -21,6 +23,8 @@ ORDERS = {
     "longest": ("events", "DESC"),
 }
 """What a list can be sorted by -> what of a trajectory that is, and which comes first."""
+_REACHED = [OF_ONE.get(name, name) for name in GOALS]
+"""What says whether a trajectory reached its goal: the first of these that it has, as on the overview."""
 _OF = {
     "found": """
         SELECT trajectory_id, count(DISTINCT codebook || chr(31) || code) AS value FROM counted_ratings
@@ -28,11 +32,10 @@ _OF = {
             ON b.name = codebook AND b.code = counted_ratings.code
         WHERE unit_kind = 'trajectory' AND label = positive GROUP BY ALL
     """,
-    "outcome": """
-        SELECT trajectory_id, coalesce(max(value) FILTER (metric = 'delivered'),
-            max(value) FILTER (metric = 'success'), max(value) FILTER (metric = 'exact_match')) AS value
-        FROM measures WHERE metric IN ('delivered', 'success', 'exact_match') AND participant IS NULL
-        GROUP BY ALL
+    "outcome": f"""
+        SELECT trajectory_id,
+            coalesce({", ".join(f"max(value) FILTER (metric = '{name}')" for name in _REACHED)}) AS value
+        FROM measures WHERE list_contains({_REACHED}, metric) AND participant IS NULL GROUP BY ALL
     """,
     "differ": """
         SELECT trajectory_id, count(*) AS value FROM (

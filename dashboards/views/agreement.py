@@ -168,10 +168,11 @@ def _confusion(code: dict[str, Any]) -> None:
         name="confusion",
         title="Confusion",
         caption=f"n = {both:,} unit{'s' * (both != 1)} with both; {errors:,} error{'s' * (errors != 1)} "
-        "of the judge. Weighted by design where the sample was not drawn evenly.",
-        columns=("Judge", *(f"People: {label}" for label in labels)),
+        "of the judge. Units as they were labelled, whatever their weights; one that people label "
+        "differently counts in part for each of their labels.",
+        columns=("People", *(f"Judge: {label}" for label in labels)),
         rows=tuple(
-            (label, *(Number(n / total, n=round(n), percent=True) for n in row))
+            (label, *(Number(n / total, n=n, percent=True) for n in row))
             for label, row in zip(labels, counts, strict=True)
         ),
         shaded=True,

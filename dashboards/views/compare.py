@@ -186,25 +186,28 @@ def _coded(
     return (metric, name or said, rater, *cells, _difference(row, found, percent=share), _p(row))
 
 
-def _read(metric: str) -> tuple[str, str]:
-    """A compared metric's name and scoring; an outcome's name may hold anything."""
-    name, _, scoring = metric.partition("/")
-    return (metric, "") if metric.startswith(OUTCOME) else (name, scoring)
+def _read(metric: str) -> tuple[str, str, str]:
+    """A compared metric's name, its scoring and whose it is; an outcome's name may hold anything."""
+    if metric.startswith(OUTCOME):
+        return metric, "", ""
+    party = next((party for party in PARTIES if metric.endswith(party)), "")
+    name, _, scoring = metric.removesuffix(party).partition("/")
+    return name, scoring, party.removeprefix(" of ")
 
 
 def measured(rows: Sequence[Row], by: str) -> Table:
     """Process and outcome metrics."""
-    lines = []
+    lines: list[tuple[Cell, ...]] = []
     for row in _sorted(rows):
-        name, scoring = _read(row["metric"])
-        share, order = name in PERCENT, _order(name, row["rater"])
+        name, scoring, party = _read(row["metric"])
+        share, order = name in PERCENT, () if party else _order(name, row["rater"])
         values = zip(row["groups"], (row["first"], row["second"]), strict=True)
         cells = (
             Number(v, percent=share, reason=row["reason"], of=(place(by, group), *order))
             for group, v in values
         )
-        said = named(name, scoring or None)
-        lines.append((said, row["rater"] or "", *cells, _difference(row, order, percent=share), _p(row)))
+        said = named(name, scoring or None, party or None)
+        lines.append((said, _rated_by(row), *cells, _difference(row, order, percent=share), _p(row)))
     return Table(
         name="compared_metrics",
         title="Process and outcome",
@@ -217,10 +220,14 @@ def measured(rows: Sequence[Row], by: str) -> Table:
     )
 
 
+def _rated_by(row: Row) -> str:
+    """Whose ratings a metric rests on; of who answered some units alone, that it is estimated from those."""
+    estimated = "" if row["basis"] == compare.MEASURED else str(row["basis"])
+    return ", ".join(filter(None, (row["rater"], estimated)))
+
+
 def _order(metric: str, rater: str | None) -> tuple[tuple[str, str], ...]:
-    """What lists sessions by a metric; nothing for one of a kind of party, which a session may have twice."""
-    if metric.endswith(PARTIES) and not metric.startswith(OUTCOME):
-        return ()
+    """What lists sessions by a metric; not by one of a kind of party, which a session may have twice."""
     return (("sort", OF_ONE.get(metric, metric)), *((("found_by", rater),) if rater else ()))
 
 

@@ -9,6 +9,7 @@ import streamlit as st
 
 from ...pipeline.analyze import metrics
 from ...pipeline.report import interventions
+from ...pipeline.report.names import named
 from ...pipeline.store import Selection
 from ...schemas import Metric
 from .. import queries
@@ -182,7 +183,7 @@ def _without_days(rows: list[Metric]) -> None:
     shown = [
         {
             **_group(row),
-            "measure": f"{row.metric}, {row.participant or 'team'}",
+            "measure": named(row.metric, row.scoring, row.participant),
             "value": row.value,
             "low": row.low,
             "high": row.high,

@@ -79,13 +79,13 @@ def _rater(place: DeltaGenerator, only: Selection) -> str | None:
 
 
 def _coverage(only: Selection, rater: str | None) -> str:
-    """Who rated, and how much of what each process metric rests on."""
+    """Who rated, and how much of what each process metric that they rated rests on."""
     if rater is None:
         return ""
     rows = ask(metrics.metrics, only=only, rater=rater, names=tuple(RATED))
     shares = {row.metric: row.answered or 0.0 for row in rows if row.rater == rater}
-    said = ", ".join(f"{named(metric)} {100 * shares.get(metric, 0.0):.0f} %" for metric in RATED)
-    return f" Ratings by {rater}; of each metric's units are rated: {said}."
+    said = ", ".join(f"{named(metric)} {100 * shares[metric]:.0f} %" for metric in RATED if metric in shares)
+    return f" Ratings by {rater}; of each metric's units are rated: {said}." if said else ""
 
 
 def _by_group(only: Selection, by: str, rater: str | None, shown: list[str]) -> None:
@@ -216,7 +216,7 @@ def _course(only: Selection) -> None:
                 opacity=alt.Opacity(
                     "what:N",
                     title="Kind",
-                    scale=alt.Scale(domain=["action", "message", "wait"], range=[1, 0.6, 0.3]),
+                    scale=alt.Scale(domain=["action", "message", "note", "wait"], range=[1, 0.7, 0.45, 0.25]),
                     legend=alt.Legend(orient="top", **GREY),
                 ),
                 tooltip=["part:O", "party:N", "what:N", "events:Q"],

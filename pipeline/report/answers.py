@@ -302,7 +302,8 @@ def _judgement(
         and not row.low <= row.judge_rate <= row.high
     ]
     if off:
-        named = ", ".join(sorted({code for code, _ in off})[:3])
+        codes = sorted({code for code, _ in off})
+        named = ", ".join(codes[:3]) + (" …" if len(codes) > 3 else "")
         whose = "its own" if len(judges) == 1 else "a judge's own"
         sentences.append(
             f"On {len(off)} {whose} rate lies outside the corrected interval ({named}): do not print it."

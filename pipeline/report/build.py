@@ -229,7 +229,11 @@ def _group(row: Metric, *names: str) -> tuple[str, ...]:
 
 def _rated_by(rows: Sequence[Metric]) -> str:
     raters = sorted({f"{row.metric} by {row.rater}" for row in rows if row.rater})
-    return f"Ratings: {', '.join(raters)}." if raters else "No ratings yet: `coaudit judge`."
+    if not raters:
+        return "No ratings yet: `coaudit judge`."
+    partly = any(row.rater and row.answered is not None and row.answered < 1 for row in rows)
+    estimated = " Where not every unit is rated, those that are stand for the others." if partly else ""
+    return f"Ratings: {', '.join(raters)}.{estimated}"
 
 
 def document(report: Report) -> dict[str, Any]:

@@ -7,33 +7,42 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...schemas import Rate
-from ..store import Selection, Store, day_of, dictionaries
+from ..store import Selection, Store, day_of, dictionaries, execute
 from . import progress
 from .tables import Number, Table, count
 from .trust import METHODS
 
 
 def facts(store: Store, only: Selection | None = None) -> tuple[tuple[str, str], ...]:
-    """Label and value of what is in the workspace, its span of time and its age."""
+    """Label and value of what is in the workspace, its span of time and its age; the ratings that count.
+
+    Of a selection what its trajectories have alone: sources, and what could not be read, are of the whole.
+    """
     wanted, values = (only or Selection()).where()
     query = f"""
         SELECT count(*) AS trajectories, coalesce(sum(n_events), 0)::BIGINT AS events,
             min({day_of("started")}) AS first, max({day_of("ended")}) AS last
         FROM trajectories t WHERE {wanted}
     """
+    rated = f"""
+        SELECT count(*) FROM counted_ratings c JOIN trajectories t ON t.id = c.trajectory_id WHERE {wanted}
+    """
     with store.reading() as connection:
         rows = dictionaries(connection, query, values)[0]
-        ratings = connection.execute(
-            "SELECT count(*) FROM ratings WHERE NOT retracted AND repeat = 0"
-        ).fetchall()[0][0]
+        ratings = execute(connection, rated, values).fetchall()[0][0]
         sources = connection.execute("SELECT count(*), max(ingested) FROM sources").fetchall()[0]
         bad = connection.execute("SELECT count(*) FROM quarantine").fetchall()[0][0]
-    return (
+    selected = (
         ("Trajectories", f"{rows['trajectories']:,}"),
         ("Events", f"{rows['events']:,}"),
         ("Ratings", f"{ratings:,}"),
         ("Sessions from", rows["first"] or "–"),
         ("to", rows["last"] or "–"),
+    )
+    if only:
+        return selected
+    return (
+        *selected,
         ("Sources", f"{sources[0]:,}"),
         ("Last ingested", (sources[1] or "–")[:16].replace("T", " ")),
         ("Quarantined lines", f"{bad:,}"),
@@ -119,8 +128,9 @@ def prompts(store: Store) -> Table:
     """Every prompt that a judge was asked with, by its hash, with the sampling parameters."""
     query = """
         SELECT codebook, code, rater, coalesce(model, '–') AS model, prompt_hash,
-            coalesce(nullif(parameters, '{}'), '–') AS parameters, count(*) AS answers
-        FROM current_ratings WHERE prompt_hash IS NOT NULL GROUP BY ALL ORDER BY ALL
+            coalesce(nullif(parameters, '{}'), '–') AS parameters,
+            count(label) FILTER (WHERE repeat = 0) AS answers
+        FROM held_ratings WHERE prompt_hash IS NOT NULL GROUP BY ALL ORDER BY ALL
     """
     with store.reading() as connection:
         rows = dictionaries(connection, query)

@@ -59,13 +59,14 @@ def failures(
             for row in rows
         ]
     others = [w["rater"] for w in who if w["rater"] != rater]
+    elsewhere = ": what they make of it stands under “Corrected rates”" if corrected else ""
     beside = f" Also rated by {', '.join(others)}: the page Failures shows each." if others else ""
     return Table(
         name="failures",
         title="Failure modes (Co-Gym, table 4)",
         caption=f"Share of trajectories in which {rater} found the mode, with its 95 % interval. A "
         "category is the union of its modes, not their sum, of trajectories with an answer to each. "
-        f"{'Corrected' if corrected else 'Not corrected'} by people's labels.{beside}",
+        f"Not corrected by people's labels{elsewhere}.{beside}",
         columns=("Code", "Failure mode", "Usual source", *(" · ".join(group) or whole for group in groups)),
         rows=tuple(lines),
         heads=3,

@@ -25,7 +25,8 @@ class Number:
     value: float | None
     low: float | None = None
     high: float | None = None
-    n: int | None = None
+    n: float | None = None
+    """How many; of units that count in part no whole number."""
     missing: int = 0
     reason: str | None = None
     percent: bool = False
@@ -65,7 +66,7 @@ class Number:
             return ""
         if self.value is None:
             return self.reason or ""
-        count = f"n = {self.n:,}" if self.n is not None else ""
+        count = f"n = {figure(self.n, whole=True)}" if self.n is not None else ""
         lacking = f"{self.missing:,} missing" if self.missing else ""
         words = ", ".join(part for part in (self.interval, count, lacking) if part)
         return f"{words}; {self.corrected._correction}" if self.corrected else words

@@ -15,15 +15,17 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+import numpy as np
 import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from coaudit.annotation.statistics.confusion import confusion
 from coaudit.dashboards import cache, prefetch, queries, sidebar, triage
 from coaudit.dashboards.drawing import figures, groups, lists, markup, scripts
 from coaudit.dashboards.drawing.figures import records, to_csv
 from coaudit.dashboards.drawing.palette import REST, colour, columns
-from coaudit.dashboards.views import agreement, efficiency
+from coaudit.dashboards.views import agreement, efficiency, process
 from coaudit.dashboards.views import compare as view
 from coaudit.pipeline.advise import advisor
 from coaudit.pipeline.analyze import compare, metrics
@@ -188,6 +190,7 @@ def test_a_against_b_has_all_codes_and_metrics_and_leads_to_the_sessions(here: P
 def test_a_compared_rate_is_a_percentage_and_leads_to_sessions_by_what_is_behind_it() -> None:
     row = {"by": "condition", "groups": ["a", "b"], "rater": None, "reason": None, "effect": 0.5, "n": 8}
     row |= {"first": 0.75, "second": 0.25, "low": None, "high": None, "p_value": 0.1, "p_adjusted": 0.1}
+    row["basis"] = compare.MEASURED
     names = ("success_rate", "outcome:a/b", "collab_score/automatic", "initiative_entropy")
     table = view.measured([row | {"metric": name} for name in names], "condition")
     shown = {str(line[0]): line[2] for line in table.rows}
@@ -202,10 +205,22 @@ def test_a_compared_rate_is_a_percentage_and_leads_to_sessions_by_what_is_behind
     assert {name for name, percent in percents.items() if percent} == {"Success rate"}, "as on other pages"
 
 
+def test_a_compared_metric_of_who_answered_some_units_alone_says_so() -> None:
+    row: dict[str, Any] = {"metric": "halting_messages", "by": "condition", "groups": ["a", "b"], "n": 60}
+    row |= {"first": 1.2, "second": 1.0, "effect": 0.2, "low": -0.7, "high": 1.1, "reason": None}
+    row |= {"p_value": 0.7, "p_adjusted": None}
+    some = row | {"rater": "ann", "basis": "estimated from the units rated"}
+    every = row | {"rater": "rules", "basis": compare.MEASURED}
+    table = view.measured([some, every, every | {"rater": None}], "condition")
+    assert [line[1] for line in table.rows] == ["ann, estimated from the units rated", "rules", ""]
+
+
 def test_a_compared_metric_leads_to_a_list_that_has_it_by_the_rater_it_is_of() -> None:
     row = {"by": "condition", "groups": ["a", "b"], "reason": None, "effect": 0.5, "n": 8}
     row |= {"first": 0.75, "second": 0.25, "low": None, "high": None, "p_value": 0.1, "p_adjusted": 0.1}
+    row["basis"] = compare.MEASURED
     asked = [("halting_messages", "ann"), ("messages of human", None), ("outcome:use of human", None)]
+    asked += [("tes of agent", None)]
     rows = [row | {"metric": name, "rater": rater} for name, rater in asked]
     cells = {str(line[0]): line[2] for line in view.measured(rows, "condition").rows}
     places = {name: dict(cell.of) for name, cell in cells.items() if isinstance(cell, Number)}
@@ -214,6 +229,7 @@ def test_a_compared_metric_leads_to_a_list_that_has_it_by_the_rater_it_is_of() -
         "Halting messages (CA−)": own | {"sort": "halting_messages", "found_by": "ann"},
         "Messages of human": own,
         "Outcome: use of human": own | {"sort": "outcome:use of human"},
+        "Trajectory efficiency (TES) of agent": own,
     }, "a session has no one number of its people"
 
 
@@ -486,6 +502,16 @@ def test_a_group_that_is_called_like_a_code_is_told_as_a_group() -> None:
     assert 'title="C Communication (any), C: 50 %"' in html and 'class="total"' not in html
 
 
+def test_of_a_metric_without_units_no_share_is_said_to_be_rated(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [
+        Metric(metric="initiative_entropy", group={}, rater="rules", value=0.0, n=5, answered=1.0),
+        Metric(metric="halting_messages", group={}, value=None, n=0, missing=5, reason="no human"),
+    ]
+    monkeypatch.setattr(process, "ask", lambda *_, **__: rows)
+    said = process._coverage(Selection(), "rules")
+    assert said == " Ratings by rules; of each metric's units are rated: Initiative entropy (H_init) 100 %."
+
+
 def test_a_confusion_of_one_unit_is_told_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[Table] = []
     monkeypatch.setattr(figures, "table", lambda table, **_: drawn.append(table))
@@ -496,6 +522,29 @@ def test_a_confusion_of_one_unit_is_told_of_one(monkeypatch: pytest.MonkeyPatch)
         "n = 1 unit with both; 1 error of the judge",
         "n = 1,200 units with both; 0 errors of the judge",
     ]
+
+
+def test_a_confusion_has_what_people_said_as_rows_and_what_the_judge_said_as_columns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    votes = np.array([[1, 0], [1, 0], [1, 0], [0.5, 0.5]])  # three say yes; of one unit people say both
+    confused = confusion(np.array([0, 1, 1, 1]), votes, ("yes", "no"))
+    code = {"confusion": {"labels": confused.labels, "counts": confused.counts.tolist()}}
+    drawn: list[Table] = []
+    monkeypatch.setattr(figures, "table", lambda table, **_: drawn.append(table))
+    agreement._confusion(code | {"n_both": 4, "n_errors": 0})
+    cells = {
+        (column, f"People: {row[0]}"): cell.note
+        for row in drawn[0].rows
+        for column, cell in zip(drawn[0].columns, row, strict=True)
+        if isinstance(cell, Number)
+    }
+    assert cells == {
+        ("Judge: yes", "People: yes"): "n = 1",
+        ("Judge: no", "People: yes"): "n = 2.5",
+        ("Judge: yes", "People: no"): "n = 0",
+        ("Judge: no", "People: no"): "n = 0.5",
+    }
 
 
 def test_of_hundreds_of_pairs_of_raters_those_with_most_units_are_drawn(

@@ -115,6 +115,12 @@ def test_every_page_fits_breaks_no_rule_of_accessibility_and_asks_nothing_of_the
     assert broken == []
 
 
+def test_a_word_longer_than_a_line_is_broken_in_sentences(app: str, page: Any) -> None:
+    _open(page, app)
+    page.evaluate("document.querySelector('.ca p.said').textContent = 'Donaudampfschifffahrt'.repeat(30)")
+    assert page.evaluate(WIDE) == []
+
+
 def test_charts_stand_one_below_the_other_where_two_would_be_too_narrow(app: str, page: Any) -> None:
     page.set_viewport_size({"width": 800, "height": 1000})
     _open(page, app + "/process")

@@ -13,7 +13,8 @@ from coaudit.dashboards.views import process
 from coaudit.pipeline.analyze.counts import CODEBOOKS
 from coaudit.pipeline.analyze.metrics import metrics, trajectory_metrics
 from coaudit.pipeline.store import Selection, Store, Workspace
-from tests.pipeline.stores import made, rate, take, verdict
+from coaudit.schemas import Action, Event, Participant, Trajectory
+from tests.pipeline.stores import holding, made, rate, take, verdict
 from tests.pipeline.systems.cogym.folders import AGENT, USER, Log
 
 pytestmark = pytest.mark.slow
@@ -107,6 +108,23 @@ def test_a_session_without_a_time_has_no_day(tmp_path: Path) -> None:
     take(store, path)
     assert {row.group["day"] for row in metrics(store, by=("day",)) if row.group} == {None}
     assert queries.over_days(store, Selection(), ("events",)) == []
+
+
+def test_a_note_is_no_action_of_who_acts_when(tmp_path: Path) -> None:
+    events = (
+        Event(seq=0, actor="Bot", kind="message", text="I plan."),
+        Event(seq=1, actor="Bot", kind="note", text="pickup(egg)"),
+        Event(seq=2, actor="Bot", kind="note", text="cook(pot)"),
+        Event(seq=3, actor="Bot", kind="action", action=Action(name="pickup")),
+        Event(seq=4, actor="Bot", kind="finish"),
+    )
+    team = (Participant(name="Bot", kind="agent"),)
+    run = Trajectory(id="s", native_id="s", source="log", system="lab", participants=team, events=events)
+    rows = queries.course(holding(tmp_path / "workspace", [run]), Selection())
+    shown: dict[str, int] = defaultdict(int)
+    for row in rows:
+        shown[row["what"]] += row["events"]
+    assert shown == {"message": 1, "note": 2, "action": 2}, "a step is an action or the finish"
 
 
 def test_a_tenth_of_a_session_without_a_confirmation_is_drawn_as_none() -> None:

@@ -10,6 +10,7 @@ from coaudit.dashboards import triage
 from coaudit.dashboards.drawing import lists
 from coaudit.dashboards.triage import Present
 from coaudit.pipeline import codebooks
+from coaudit.pipeline.report import Number, answers
 from coaudit.pipeline.store import Selection, Store
 from coaudit.schemas import Action, Event, Outcome, Participant, Trajectory
 from tests.pipeline.stores import holding, rate, verdict
@@ -67,6 +68,16 @@ def ids(store: Store, **wish: object) -> list[str]:
 
 
 @pytest.mark.long
+def test_a_run_that_delivered_and_failed_did_not_reach_its_goal(tmp_path: Path) -> None:
+    outcomes = (Outcome(name="delivered", value=1), Outcome(name="success", value=0))
+    both = run("aa", "Done.", None).model_copy(update={"system": "lab", "outcomes": outcomes})
+    store = holding(tmp_path / "workspace", [both])
+    (row,), _ = triage.listed(store, Selection())
+    answer = answers.teamwork(store)
+    assert answer.table and isinstance(reached := answer.table.rows[0][3], Number)
+    assert (row["outcome"], reached.value) == (0, 0), "as the overview has it"
+
+
 def test_sessions_are_sorted_by_what_is_wrong_and_what_is_unknown_comes_last(store: Store) -> None:
     assert ids(store, order="most findings") == ["bb", "cc", "aa"]
     assert ids(store, order="worst outcome") == ["bb", "aa", "cc"]

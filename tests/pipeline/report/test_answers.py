@@ -15,7 +15,7 @@ from coaudit.pipeline.report import answers, methods, modes
 from coaudit.pipeline.report.tables import Answer, Number, plain
 from coaudit.pipeline.report.text import brief
 from coaudit.pipeline.store import Selection, Store
-from coaudit.schemas import Event, Outcome, Participant, Trajectory
+from coaudit.schemas import Event, Outcome, Participant, Rate, Trajectory
 from tests.conftest import Coaudit
 from tests.pipeline.stores import holding, rate, verdict
 
@@ -84,6 +84,18 @@ def test_the_answers_hold_the_numbers_of_metrics_and_rates(store: Store) -> None
     assert answers.UNFILTERED not in trust.sentences
     filtered = answers.answers(store, Selection(condition=("good",)))[2]
     assert filtered.sentences == (*trust.sentences, answers.UNFILTERED)
+
+
+def test_where_more_rates_are_off_than_are_named_that_is_told() -> None:
+    off = Rate(codebook="failures", code="", judge="bot", judge_rate=0.9, rate=0.2, low=0.1, high=0.3,
+               estimator=None, design=None, n_human=9, n_judged=9)  # fmt: skip
+
+    def said(many: int) -> str:
+        corrected = {(f"C.{n}", "bot"): off for n in range(many)}
+        return answers._judgement({}, corrected, list(corrected))[-1]
+
+    assert "On 3 its own rate lies outside the corrected interval (C.0, C.1, C.2):" in said(3)
+    assert "On 5 its own rate lies outside the corrected interval (C.0, C.1, C.2 …):" in said(5)
 
 
 def test_where_it_failed_names_the_mode_on_which_two_arms_are_most_apart(tmp_path: Path) -> None:

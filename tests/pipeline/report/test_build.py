@@ -124,6 +124,13 @@ def test_a_table_shows_one_rater_and_says_what_they_did_not_rate() -> None:
         ("effective_confirmations", None, 0, "not rated by rules"),
         ("effective_confirmations", None, 0, "not rated by rules"),
     ]
+    estimated = [row("halting_messages", "rules", 9).model_copy(update={"answered": 0.4})]
+    group = {"system": "cogym", "setting": "simulated", "condition": "a", "task": "t", "agent_model": "m"}
+    captions = [
+        build.simulated([one.model_copy(update={"group": group}) for one in some], {}).caption
+        for some in (rows[3:4], estimated)
+    ]
+    assert [caption.endswith("those that are stand for the others.") for caption in captions] == [False, True]
     assert build.best_rater([*rows, row("halting_messages", "gold", 1)]) == "gold"
     assert build.best_rater(rows[:1]) is None
 
@@ -253,6 +260,7 @@ def test_a_judges_failure_rates_stand_beside_what_peoples_labels_make_of_them(
         if share.rater == "sample-labeller-a":
             cell = whole[share.code]
             assert isinstance(cell, Number) and (cell.value, cell.n) == (share.rate, share.n)
+    assert "Not corrected by people's labels: what they make of it stands under" in table.caption
     by_people = modes.failures(audited, only, rater="ann", by=("condition",))
     assert not any(cell.corrected for row in by_people.rows for cell in row if isinstance(cell, Number))
 

@@ -125,7 +125,7 @@ def _everything() -> Report:
     tables = (narrow, wide, replace(narrow, name="behind", title="Looked up", appendix=True))
     assert figure
     report = Report("now", "here", (), tables, ("Prose.",), (), (figure,), (one,))
-    answer = Answer("How did it go?", ("Well.",), narrow, "coaudit report")
+    answer = Answer("How did it go?", (f"Well in {'Donaudampfschifffahrt' * 20}.",), narrow, "coaudit report")
     return replace(report, answers=(answer,))
 
 

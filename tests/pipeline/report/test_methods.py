@@ -9,6 +9,7 @@ import pytest
 from coaudit.pipeline.analyze import rates
 from coaudit.pipeline.analyze.metrics import metrics
 from coaudit.pipeline.report import methods, progress
+from coaudit.pipeline.report.tables import count
 from coaudit.pipeline.store import Selection, Store
 from coaudit.schemas import Event, Participant, Trajectory
 from tests.pipeline.stores import holding, rate, verdict
@@ -68,6 +69,28 @@ def test_every_prompt_is_listed_behind_the_methods(tmp_path: Path) -> None:
     table = methods.prompts(audited(tmp_path))
     assert table.appendix
     assert [(row[1], row[4]) for row in table.rows] == [(c, f"hash{c}") for c in ("C.1", "C.2", "C.3", "C.4")]
+
+
+def test_prompts_of_every_version_of_a_judge_are_listed_with_the_answers_that_its_provenance_has(
+    tmp_path: Path,
+) -> None:
+    store = audited(tmp_path)
+    again = {"code": "C.1", "rater": "m", "rater_kind": "llm", "rater_version": "v8", "prompt_hash": "new"}
+    lines = [verdict("s0", None, "failures", "present", **again)]
+    lines += [verdict("s1", None, "failures", "", **again) | {"label": None, "error": "no answer"}]
+    rate(store, lines)
+    given = {row[4]: row[-1] for row in methods.prompts(store).rows if row[1] == "C.1"}
+    assert given == {"hashC.1": count(3), "new": count(1)}
+    (judge,) = [row for row in methods.judged(store).rows if row[2] == "m"]
+    assert (judge[7], judge[8]) == (count(13), count(1))
+
+
+def test_facts_have_the_ratings_that_count_of_the_trajectories_that_are_selected(tmp_path: Path) -> None:
+    store = audited(tmp_path)
+    rate(store, [verdict("s0", None, "failures", "absent", code="C.1", rater="eva")])  # she thinks again
+    whole, some = dict(methods.facts(store)), dict(methods.facts(store, Selection(system=("rehac",))))
+    assert (whole["Ratings"], some["Ratings"]) == ("13", "4")
+    assert "Sources" in whole and "Sources" not in some
 
 
 @pytest.mark.long
