@@ -243,10 +243,23 @@ def test_half_a_character_is_replaced_where_an_error_is_read(endpoint: Endpoint)
         ask(endpoint, "openai/judge")
 
 
-def test_an_empty_answer_is_asked_for_again(endpoint: Endpoint) -> None:
-    endpoint.answer = lambda _: ""
+def test_an_answer_for_which_nothing_was_generated_is_asked_for_again(endpoint: Endpoint) -> None:
+    endpoint.answer = lambda _: web.json_response(document(""))
     with pytest.raises(Transient, match="empty"):
         ask(endpoint, "openai/judge")
+
+
+@pytest.mark.parametrize(
+    ("finish", "tokens"), [("content_filter", 0), ("length", 64), ("tool_calls", 9), ("stop", 5)]
+)
+def test_an_answer_without_words_is_one_and_what_it_took_is_read(
+    endpoint: Endpoint, finish: str, tokens: int
+) -> None:
+    usage = {"prompt_tokens": 90, "completion_tokens": tokens}
+    choice = {"message": {"content": None, "reasoning_content": "Let me see"}, "finish_reason": finish}
+    endpoint.answer = lambda _: web.json_response({"choices": [choice], "usage": usage})
+    reply = ask(endpoint, "openai/judge")
+    assert (reply.text, reply.finish, reply.prompt_tokens) == ("", finish, 90)
 
 
 def test_an_answer_that_does_not_come_in_time_is_asked_for_again(endpoint: Endpoint) -> None:
