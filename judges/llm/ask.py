@@ -76,11 +76,15 @@ class Budget:
         return amount
 
     def settle(self, reserved: float, reply: Reply | None) -> float | None:
-        """The cost of a request that has ended, None where the model has no price."""
+        """The cost of a request that has ended, None where the model has no price.
+
+        An answer that does not say what it took counts as the most that it may have.
+        """
         self.reserved -= reserved
         if reply is None or self.price is None:
             return None
-        cost = self.price.of(reply.prompt_tokens, reply.cached_tokens, reply.completion_tokens)
+        told = self.price.of(reply.prompt_tokens, reply.cached_tokens, reply.completion_tokens)
+        cost = told if reply.prompt_tokens else reserved
         self.cost += cost
         return cost
 

@@ -171,6 +171,14 @@ def test_a_budget_of_money_is_kept_before_it_is_passed() -> None:
     assert budget.reserved == pytest.approx(0)
 
 
+def test_an_answer_that_does_not_say_what_it_took_counts_as_the_most_that_it_may_have() -> None:
+    budget = Budget(max_cost=1.0, price=Price(1e-4, 5e-5, 1e-3))
+
+    reserved = budget.reserve(100, 64)
+    assert budget.settle(reserved, Reply("yes")) == reserved
+    assert (budget.cost, budget.reserved) == (pytest.approx(100 * 1e-4 + 64 * 1e-3), 0)
+
+
 @pytest.mark.long
 def test_a_run_that_is_being_ended_does_not_wait_for_a_busy_endpoint() -> None:
     stopping: list[bool] = []
