@@ -167,6 +167,11 @@ def unknown_model(content: bytes) -> bool:
     return bool(_NO_MODEL.search(content.decode("utf-8", "replace")))
 
 
+def out_of_credit(status: int | None, said: str) -> bool:
+    """Whether an error says that nothing is answered until somebody pays."""
+    return status == 402 or "insufficient_quota" in said
+
+
 def rejection(status: int, content: bytes, said: str) -> JudgeError:
     """Why a question was rejected for good."""
     text = content.decode("utf-8", "replace")
