@@ -191,7 +191,7 @@ def _share(token: Token, label: str, labels: Sequence[str]) -> float | None:
 
 def _object(text: str) -> dict[str, Any]:
     try:
-        value = json.loads(text)
+        value = json.loads(text, object_pairs_hook=_once)
         if "\\u" in text:  # an escape may be half of a character, which no ledger can hold
             value = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
     except (ValueError, RecursionError) as error:
@@ -200,6 +200,16 @@ def _object(text: str) -> dict[str, Any]:
         raise BadAnswer(f"it is not JSON ({error}): {text[:80]!r}") from error
     if not isinstance(value, dict):
         raise BadAnswer(f"it must be a JSON object, got {text[:80]!r}")
+    return value
+
+
+def _once(items: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object; BadAnswer where it has a key twice, of which a parser keeps the last without a word."""
+    value = dict(items)
+    if len(value) < len(items):
+        keys = [key for key, _ in items]
+        twice = next(key for key in value if keys.count(key) > 1)
+        raise BadAnswer(f"it has the key {twice[:40]!r} twice")
     return value
 
 

@@ -75,6 +75,19 @@ def test_an_answer_outside_the_codebook_is_malformed_and_never_a_no(text: str) -
         label(text)
 
 
+@pytest.mark.parametrize("text", ['{"answer": "yes", "answer": "no"}', '{"answer": "no", "answer": "no"}'])
+def test_an_answer_that_is_given_twice_is_malformed_and_not_the_last_one(text: str) -> None:
+    with pytest.raises(BadAnswer, match="it has the key 'answer' twice"):
+        label(text)
+
+
+def test_a_code_that_is_found_twice_is_malformed() -> None:
+    absent = json.dumps({code.code: {"answer": "absent"} for code in FAILURES.codes})
+    present = '{"C.1": {"answer": "present", "events": [1], "quote": ""}, '
+    with pytest.raises(BadAnswer, match=r"it has the key 'C\.1' twice"):
+        Findings(FAILURES).parse(Reply(present + absent[1:]), LOG.events)
+
+
 def test_an_answer_that_was_cut_off_is_malformed() -> None:
     with pytest.raises(BadAnswer, match="cut off"):
         label("no", finish="length")
