@@ -12,7 +12,7 @@ from typing import Any, cast, get_args
 from ...schemas import Codebook, Event, Verdict
 from ...schemas.codebook import ErrorSource
 from ..clients import Reply
-from ..clients.protocol import BadAnswer, Form, Refused, Token
+from ..clients.protocol import BadAnswer, CutOff, Form, Refused, Token
 from .quoting import occurs
 
 _THOUGHT = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
@@ -39,7 +39,7 @@ def words(reply: Reply) -> str:
     if len(text) >= 2 * len(_FENCE) and text.startswith(_FENCE) and text.endswith(_FENCE):
         text = text[len(_FENCE) : -len(_FENCE)].removeprefix("json").strip()
     if reply.finish == "length":
-        raise BadAnswer(f"it was cut off after {reply.completion_tokens} tokens: {text[:80]!r}")
+        raise CutOff(f"it was cut off after {reply.completion_tokens} tokens: {text[:80]!r}")
     if not text:
         raise BadAnswer("it is empty")
     return text

@@ -16,6 +16,7 @@ from ..clients import Complete, Question, Reply
 from ..clients.protocol import (
     BadAnswer,
     ContextTooSmall,
+    CutOff,
     Fatal,
     Overloaded,
     Refused,
@@ -28,6 +29,11 @@ from .context import Context
 from .judge import Case, LLMJudge, Piece
 from .limits import Limiter
 from .prices import Price
+
+LONGEST_ANSWER = 8192
+"""Tokens that an answer may take, a model's thoughts before it included."""
+GROWTH = 4
+"""How many times as many one gets as the one that was cut off."""
 
 
 class Stopped(JudgeError):
@@ -158,6 +164,7 @@ class Asker:
 
     async def _piece(self, piece: Piece, outcome: Outcome) -> list[Verdict]:
         question = piece.question
+        most = question.form.max_tokens
         reason = ""
         try:
             for _ in range(self.patience.malformed + 1):
@@ -166,7 +173,10 @@ class Asker:
                     return self.judge.parse(reply, piece)
                 except BadAnswer as error:
                     reason = str(error)
-                    question = piece.question.again(reply.text, reason)
+                    if isinstance(error, CutOff):
+                        wanted = max(most, min(GROWTH * most, LONGEST_ANSWER))
+                        most = self.context.answer(piece.question, wanted)
+                    question = piece.question.again(reply.text, reason, most)
         except (Refused, Rejected, Transient) as error:
             return self._failed(str(error))
         return self._failed(f"no usable answer in {self.patience.malformed + 1} attempts; the last: {reason}")
