@@ -15,7 +15,8 @@ from ..clients import Reply
 from ..clients.protocol import BadAnswer, CutOff, Form, Refused, Token
 from .quoting import occurs
 
-_THOUGHT = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
+_THOUGHT = re.compile(r"\A(?:\s*<think>|(?!\s*[{`])).*?</think>", re.DOTALL)
+"""Chat templates that begin the thought themselves leave its end alone in the text."""
 _FENCE = "```"
 _REFUSAL = re.compile(
     r"\A\W*(?:i(?:'|’)?m (?:very )?sorry|i am sorry|sorry,|i (?:cannot|can(?:'|’)t|won(?:'|’)t|am unable|"

@@ -40,7 +40,11 @@ def findings(**said: object) -> dict[str, Verdict]:
 
 
 @pytest.mark.parametrize(
-    "text", ["yes", " YES\n", "Yes.", '"yes"', '{"answer": "Yes"}', "<think>no</think>yes"]
+    "text",
+    [
+        *("yes", " YES\n", "Yes.", '"yes"', '{"answer": "Yes"}'),
+        *("<think>no</think>yes", "It says no.\n</think>\n\nyes"),
+    ],
 )
 def test_a_label_counts_whatever_its_case_and_surroundings(text: str) -> None:
     assert label(text) == "yes"
@@ -135,6 +139,14 @@ def test_a_finding_keeps_its_events_quote_and_source() -> None:
     said = {"answer": "present", "events": [1, "[3]"], "quote": "all is BOOKED. See you", "source": "model"}
     found = findings(C_5=said)["C.5"]
     assert (found.label, found.cites, found.error_source) == ("present", (1, 3), "model")
+
+
+def test_the_end_of_a_thought_in_a_quotation_ends_none() -> None:
+    log = team(("human", "Stop at </think>, please."))
+    found = {"answer": "present", "events": [log.events[-1].seq], "quote": "Stop at </think>", "source": ""}
+    absent = {code.code: {"answer": "absent"} for code in FAILURES.codes}
+    reply = Reply(json.dumps({**absent, "C.1": found}))
+    assert Findings(FAILURES).parse(reply, log.events)[0].label == "present"
 
 
 def test_a_quotation_may_skip_with_dots_and_straighten_quotation_marks() -> None:
