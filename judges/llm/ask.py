@@ -212,6 +212,8 @@ class Asker:
             await asyncio.sleep(min(left, 0.5))
 
     async def _once(self, question: Question) -> tuple[Reply, float | None]:
+        while pause := self.limiter.pause:
+            await self._sleep(pause)
         async with self.limiter:
             if self.stopping():
                 raise Stopped("the run is being ended")

@@ -22,7 +22,7 @@ from coaudit.judges.clients.protocol import (
 from coaudit.judges.llm import Asker, Budget, Case, LLMJudge, Patience
 from coaudit.judges.llm.ask import Outcome, OutOfBudget, Stopped
 from coaudit.judges.llm.context import Context
-from coaudit.judges.llm.limits import Limiter
+from coaudit.judges.llm.limits import FEWEST, Limiter
 from coaudit.judges.llm.prices import Price
 from coaudit.pipeline import codebooks
 from coaudit.pipeline.units import cut
@@ -227,6 +227,26 @@ def test_a_run_that_is_being_ended_does_not_wait_for_a_busy_endpoint() -> None:
         asked = asyncio.create_task(
             asker(script, stopping=stop).ask(Case(next(cut(log, codebooks.load("initiative"))), "mark"))
         )
+        await asyncio.sleep(0.05)
+        stopping.append(True)
+        await asked
+
+    with pytest.raises(Stopped):
+        asyncio.run(run())
+    assert time.monotonic() - began < 5
+
+
+def test_a_run_that_is_being_ended_does_not_wait_for_a_busy_endpoint_that_it_left_alone() -> None:
+    stopping: list[bool] = []
+    asking = asker(Script("yes"), stopping=lambda: bool(stopping))
+    for _ in range(FEWEST):
+        asking.limiter.overloaded(30.0)
+    assert 29 < asking.limiter.pause <= 30
+    began = time.monotonic()
+
+    async def run() -> None:
+        log = team(("human", "Please add a chart."))
+        asked = asyncio.create_task(asking.ask(Case(next(cut(log, codebooks.load("initiative"))), "mark")))
         await asyncio.sleep(0.05)
         stopping.append(True)
         await asked
