@@ -30,8 +30,8 @@ from .judge import Case, LLMJudge, Piece
 from .limits import Limiter
 from .prices import Price
 
-LONGEST_ANSWER = 8192
-"""Tokens that an answer may take, a model's thoughts before it included."""
+LONGEST_ANSWER = 4096
+"""Tokens that one that was cut off gets, the thoughts before it included: no chat model allows fewer."""
 GROWTH = 4
 """How many times as many one gets as the one that was cut off."""
 

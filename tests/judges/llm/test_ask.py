@@ -112,8 +112,8 @@ def test_an_answer_that_was_cut_off_is_asked_again_with_room_for_the_thoughts_be
 def test_an_answer_that_finds_no_end_is_an_error_and_its_room_has_one() -> None:
     asked: list[int] = []
     (verdict,) = ask(thinker(1_000_000, asked)).verdicts
-    assert asked == [64, 256, 1024, 4096, 8192, 8192]
-    assert "cut off after 8192 tokens" in str(verdict.error)
+    assert asked == [64, 256, 1024, 4096, 4096, 4096]
+    assert "cut off after 4096 tokens" in str(verdict.error)
 
 
 def test_an_answer_gets_no_more_room_than_the_context_has_beside_its_question() -> None:
