@@ -24,6 +24,8 @@ _NO_MODEL = re.compile(
 )
 _STRICT = ("choice", "schema", "object", "plain")
 """How an answer is held to its form, the strictest first."""
+_WORDLESS = ("content_filter", "length", "tool_calls")
+"""Why a model stopped that may have said nothing in words."""
 
 
 @dataclass(frozen=True)
@@ -97,8 +99,9 @@ class Dialect:
 
 
 def reply(content: bytes | str, blot: Blot) -> Reply:
-    """What a 200 says; Transient where its body is empty or no answer of this protocol.
+    """What a 200 says; Transient where its body is no answer of this protocol, or nothing was generated.
 
+    A model that said nothing and stopped for a reason has answered, and what that took is to be counted.
     What stands beside the text may be of any kind: what it should not be is as if it were not there.
     """
     try:
@@ -119,7 +122,7 @@ def reply(content: bytes | str, blot: Blot) -> Reply:
     except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         shown = blot(content if isinstance(content, str) else content.decode("utf-8", "replace"))[:80]
         raise Transient(f"the body of the answer is broken: {blot(repr(error))[:200]}, {shown!r}") from error
-    if not result.text and not result.refusal:
+    if not (result.text or result.refusal or result.completion_tokens or result.finish in _WORDLESS):
         raise Transient("the answer is empty")
     return result
 
@@ -162,6 +165,11 @@ def whole(value: Any) -> int | None:
 def unknown_model(content: bytes) -> bool:
     """Whether an error says that there is no such model."""
     return bool(_NO_MODEL.search(content.decode("utf-8", "replace")))
+
+
+def out_of_credit(status: int | None, said: str) -> bool:
+    """Whether an error says that nothing is answered until somebody pays."""
+    return status == 402 or "insufficient_quota" in said
 
 
 def rejection(status: int, content: bytes, said: str) -> JudgeError:

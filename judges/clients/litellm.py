@@ -137,6 +137,7 @@ class LiteLLMClient:
     def _meaning(self, error: Exception) -> JudgeError:
         kinds = self._litellm.exceptions
         said = self._blotted(str(error))[:400]
+        status = getattr(error, "status_code", None)
         if isinstance(error, kinds.ContextWindowExceededError):
             limit = re.search(r"context length (?:is|of)\D{0,8}(\d+)", said)
             return ContextTooSmall(said, int(limit[1]) if limit else None)
@@ -144,8 +145,10 @@ class LiteLLMClient:
             return Refused(f"the endpoint's content policy refused: {said}")
         if isinstance(error, kinds.NotFoundError):
             return UnknownModel(f"{self.model}: {said}")
-        if isinstance(error, kinds.AuthenticationError | kinds.PermissionDeniedError) or _KEYLESS in said:
+        if status in (401, 403) or _KEYLESS in said:
             return Fatal(f"{self.model}: {said}")
+        if dialect.out_of_credit(status, said):
+            return Fatal(f"{self.model}: the account is out of credit: {said}")
         if isinstance(error, kinds.RateLimitError):
             return Overloaded(said, _retry_after(error))
         if isinstance(error, kinds.Timeout):

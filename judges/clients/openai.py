@@ -160,9 +160,9 @@ class OpenAIClient:
 
     def _failure(self, status: int, headers: Mapping[str, str], content: bytes) -> Exception:
         said = dialect.message(content, self.endpoint.blotted)
+        if dialect.out_of_credit(status, said):
+            return Fatal(f"{self.endpoint.shown}: the account is out of credit: {said}")
         if status == 429:
-            if "insufficient_quota" in said:
-                return Fatal(f"{self.endpoint.shown}: the account is out of credit: {said}")
             return Overloaded(f"status 429: {said}", retry_after(headers.get("Retry-After")))
         if status >= 500 or status in (408, 409, 425):
             return Overloaded(f"status {status}: {said}", retry_after(headers.get("Retry-After")))

@@ -7,7 +7,7 @@ one small tree of exceptions that says what the asker can do about it.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from ..errors import JudgeError
@@ -45,13 +45,13 @@ class Question:
     messages: tuple[Message, ...]
     form: Form
 
-    def again(self, answer: str, reason: str) -> Question:
+    def again(self, answer: str, reason: str, max_tokens: int) -> Question:
         """The same question, after an answer that could not be used, with the reason."""
         complaint = (
             f"This answer cannot be used: {reason}. Answer again in exactly the form that was asked for."
         )
         more = (Message("assistant", answer[:2000] or "(empty)"), Message("user", complaint))
-        return Question((*self.messages, *more), self.form)
+        return Question((*self.messages, *more), replace(self.form, max_tokens=max_tokens))
 
 
 @dataclass(frozen=True)
@@ -136,6 +136,10 @@ class UnknownModel(Fatal):
 
 class BadAnswer(JudgeError):
     """An answer outside the form; asked again with this reason."""
+
+
+class CutOff(BadAnswer):
+    """An answer, or the thoughts before it, that took all the tokens it had; asked again with more."""
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,11 @@ from typing import Any, cast, get_args
 from ...schemas import Codebook, Event, Verdict
 from ...schemas.codebook import ErrorSource
 from ..clients import Reply
-from ..clients.protocol import BadAnswer, Form, Refused, Token
+from ..clients.protocol import BadAnswer, CutOff, Form, Refused, Token
 from .quoting import occurs
 
-_THOUGHT = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
+_THOUGHT = re.compile(r"\A(?:\s*<think>|(?!\s*[{`])).*?</think>", re.DOTALL)
+"""Chat templates that begin the thought themselves leave its end alone in the text."""
 _FENCE = "```"
 _REFUSAL = re.compile(
     r"\A\W*(?:i(?:'|’)?m (?:very )?sorry|i am sorry|sorry,|i (?:cannot|can(?:'|’)t|won(?:'|’)t|am unable|"
@@ -39,7 +40,7 @@ def words(reply: Reply) -> str:
     if len(text) >= 2 * len(_FENCE) and text.startswith(_FENCE) and text.endswith(_FENCE):
         text = text[len(_FENCE) : -len(_FENCE)].removeprefix("json").strip()
     if reply.finish == "length":
-        raise BadAnswer(f"it was cut off after {reply.completion_tokens} tokens: {text[:80]!r}")
+        raise CutOff(f"it was cut off after {reply.completion_tokens} tokens: {text[:80]!r}")
     if not text:
         raise BadAnswer("it is empty")
     return text
@@ -191,7 +192,7 @@ def _share(token: Token, label: str, labels: Sequence[str]) -> float | None:
 
 def _object(text: str) -> dict[str, Any]:
     try:
-        value = json.loads(text)
+        value = json.loads(text, object_pairs_hook=_once)
         if "\\u" in text:  # an escape may be half of a character, which no ledger can hold
             value = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
     except (ValueError, RecursionError) as error:
@@ -200,6 +201,16 @@ def _object(text: str) -> dict[str, Any]:
         raise BadAnswer(f"it is not JSON ({error}): {text[:80]!r}") from error
     if not isinstance(value, dict):
         raise BadAnswer(f"it must be a JSON object, got {text[:80]!r}")
+    return value
+
+
+def _once(items: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object; BadAnswer where it has a key twice, of which a parser keeps the last without a word."""
+    value = dict(items)
+    if len(value) < len(items):
+        keys = [key for key, _ in items]
+        twice = next(key for key in value if keys.count(key) > 1)
+        raise BadAnswer(f"it has the key {twice[:40]!r} twice")
     return value
 
 

@@ -16,6 +16,7 @@ from ..clients import Complete, Question, Reply
 from ..clients.protocol import (
     BadAnswer,
     ContextTooSmall,
+    CutOff,
     Fatal,
     Overloaded,
     Refused,
@@ -28,6 +29,11 @@ from .context import Context
 from .judge import Case, LLMJudge, Piece
 from .limits import Limiter
 from .prices import Price
+
+LONGEST_ANSWER = 4096
+"""Tokens that one that was cut off gets, the thoughts before it included: no chat model allows fewer."""
+GROWTH = 4
+"""How many times as many one gets as the one that was cut off."""
 
 
 class Stopped(JudgeError):
@@ -76,11 +82,15 @@ class Budget:
         return amount
 
     def settle(self, reserved: float, reply: Reply | None) -> float | None:
-        """The cost of a request that has ended, None where the model has no price."""
+        """The cost of a request that has ended, None where the model has no price.
+
+        An answer that does not say what it took counts as the most that it may have.
+        """
         self.reserved -= reserved
         if reply is None or self.price is None:
             return None
-        cost = self.price.of(reply.prompt_tokens, reply.cached_tokens, reply.completion_tokens)
+        told = self.price.of(reply.prompt_tokens, reply.cached_tokens, reply.completion_tokens)
+        cost = told if reply.prompt_tokens else reserved
         self.cost += cost
         return cost
 
@@ -154,6 +164,7 @@ class Asker:
 
     async def _piece(self, piece: Piece, outcome: Outcome) -> list[Verdict]:
         question = piece.question
+        most = question.form.max_tokens
         reason = ""
         try:
             for _ in range(self.patience.malformed + 1):
@@ -162,7 +173,10 @@ class Asker:
                     return self.judge.parse(reply, piece)
                 except BadAnswer as error:
                     reason = str(error)
-                    question = piece.question.again(reply.text, reason)
+                    if isinstance(error, CutOff):
+                        wanted = max(most, min(GROWTH * most, LONGEST_ANSWER))
+                        most = self.context.answer(piece.question, wanted)
+                    question = piece.question.again(reply.text, reason, most)
         except (Refused, Rejected, Transient) as error:
             return self._failed(str(error))
         return self._failed(f"no usable answer in {self.patience.malformed + 1} attempts; the last: {reason}")
@@ -198,6 +212,8 @@ class Asker:
             await asyncio.sleep(min(left, 0.5))
 
     async def _once(self, question: Question) -> tuple[Reply, float | None]:
+        while pause := self.limiter.pause:
+            await self._sleep(pause)
         async with self.limiter:
             if self.stopping():
                 raise Stopped("the run is being ended")

@@ -43,6 +43,11 @@ class Context:
         assert self.limit is not None
         return int(self.limit * self.safety) - self.tokens(question)
 
+    def answer(self, question: Question, wanted: int) -> int:
+        """Tokens that the answer to a question may take, of those that are wanted."""
+        least = question.form.max_tokens
+        return wanted if self.limit is None else max(least, min(wanted, least + self.room(question)))
+
     def learn(self, question: Question, limit: int | None) -> None:
         """Take in that a question was too long, and what the endpoint said of its limit."""
         if limit is not None and (self.limit is None or limit < self.limit):

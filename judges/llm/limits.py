@@ -32,9 +32,12 @@ class Limiter:
         self._slow_start = True
         self._resume = 0.0
 
+    @property
+    def pause(self) -> float:
+        """Seconds for which the endpoint wants to be left alone, by whoever comes for a place."""
+        return max(0.0, self._resume - time.monotonic())
+
     async def __aenter__(self) -> None:
-        while (pause := self._resume - time.monotonic()) > 0:
-            await asyncio.sleep(pause)
         if self.in_flight < int(self.places):
             self.in_flight += 1
             return

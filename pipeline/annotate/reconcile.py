@@ -96,6 +96,7 @@ class Pulling:
         self._tell_shown(touched)
         keep_raw(self.store.workspace.received, self.server, touched)
         self._check_units(subjects, touched)
+        self._check_codebook(touched)
         listed = {(task.id, task.created_at) for task in touched}
         fresh = list(self._fresh(wanted, known, lambda at: self._is_there(at, held, listed, alive)))
         live = {key: before for key, before in known.items() if not self._stays(before, held)}
@@ -290,6 +291,16 @@ class Pulling:
                     f"trajectory {subject.trajectory}{where} is gone or has changed since it was sampled: "
                     "its annotations are kept and not counted"
                 )
+
+    def _check_codebook(self, touched: Sequence[Listed]) -> None:
+        query = "SELECT DISTINCT version FROM codebooks WHERE name = ?"
+        with self.store.reading() as connection:
+            now = [version for (version,) in execute(connection, query, [self.book.name]).fetchall()]
+        if now and self.book.version not in now and any(task.annotations for task in touched):
+            self._report(
+                f"codebook {self.book.name!r} has changed since it was pushed ({self.book.version}, now "
+                f"{now[0]}): its annotations are kept and not counted"
+            )
 
     def _rater(self, annotation: dict[str, Any]) -> str:
         return f"ls:{name(self.users, annotation.get('completed_by'))}"

@@ -266,7 +266,7 @@ class Listener:
         self.recorder.close()
 
     def _quarantine(self, bad: Quarantined, place: Place) -> None:
-        self.sink.quarantine(bad.source, [bad], anew=False)
+        self.sink.quarantine(str(self.stream.absolute()), [bad], anew=False)
         self._refused.append(place)
 
     def _placed(self, place: Place) -> None:

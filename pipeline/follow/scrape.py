@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from ...judges import JudgeError
 from ...schemas.url import shown_url, without_secrets
 from ..errors import UsageError, WriteError
 from ..ingest.serving import row
@@ -24,7 +25,6 @@ from ..store import Workspace, insert
 from .sink import Sink
 
 TIMEOUT = 5.0
-LONGEST = 16 * 2**20
 
 
 class Scraper:
@@ -54,15 +54,17 @@ class Scraper:
     async def _scrape(self, session: Any) -> dict[str, Any]:
         import aiohttp
 
+        from ...judges.clients.http import body_of
+
         scrape: dict[str, Any] = {"time": time.time(), "url": shown_url(self.url)}
         try:
             async with session.get(self.url, allow_redirects=False) as answer:
                 answer.raise_for_status()
-                text = (await answer.content.read(LONGEST)).decode("utf-8", "replace")
+                text = (await body_of(answer)).decode("utf-8", "replace")
             scrape["text"] = "\n".join(line for line in text.splitlines() if line.startswith("vllm:"))
             if not scrape["text"]:
                 scrape["error"] = "no vllm: metrics in the answer"
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        except (aiohttp.ClientError, TimeoutError, OSError, JudgeError) as error:
             scrape["error"] = without_secrets(str(error), self.url) or type(error).__name__
         return scrape
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -46,7 +47,9 @@ class Changes:
     trajectories: dict[str, tuple[Trajectory, ReadOptions]] = field(default_factory=dict)
     sources: dict[str, Source] = field(default_factory=dict)
     quarantined: dict[str, list[Quarantined]] = field(default_factory=dict)
-    """By source; in place of what was quarantined of it before."""
+    """By source, what could not be read of it."""
+    anew: set[str] = field(default_factory=set)
+    """Sources of which that is all, in place of what was quarantined of them before."""
     replaced: list[str] = field(default_factory=list)
     """Ids that turned out to be another trajectory's."""
     heard: str | None = None
@@ -69,7 +72,8 @@ class Sink:
         self._lock = threading.Lock()
         self._rest_until = 0.0
         self._derive_at = math.inf
-        self.quarantined = 0
+        self._refused: Counter[str] = Counter()
+        """By source, how much of it could not be read."""
         self.new: set[str] = set()
         """Ids that the last transaction stored for the first time."""
 
@@ -93,11 +97,18 @@ class Sink:
     def quarantine(self, source: str, items: Iterable[Quarantined], *, anew: bool) -> None:
         """What could not be read of a source; `anew`: in place of what was said of it before."""
         with self._lock:
-            kept = [] if anew else self._changes.quarantined.get(source, [])
             fresh = list(items)
-            self.quarantined += len(fresh)
-            if items := [*kept, *fresh]:
-                self._changes.quarantined[source] = items
+            if anew:
+                self._changes.anew.add(source)
+                self._changes.quarantined[source] = []
+                self._refused[source] = 0
+            self._changes.quarantined.setdefault(source, []).extend(fresh)
+            self._refused[source] += len(fresh)
+
+    @property
+    def quarantined(self) -> int:
+        """How much of what was followed could not be read."""
+        return self._refused.total()
 
     def replace(self, wrong: str) -> None:
         """Forget a trajectory that turned out to be another one."""
@@ -173,7 +184,7 @@ class Sink:
             sources = list(changes.sources.values())
             keep(self.store, connection, sources, sources)
             self._noted |= {source.path: source for source in sources}
-            self._quarantine(connection, changes.quarantined)
+            self._quarantine(connection, changes)
             for work in changes.more:
                 work(connection)
             due = time.monotonic() >= self._derive_at
@@ -209,12 +220,13 @@ class Sink:
         return fresh
 
     @staticmethod
-    def _quarantine(connection: duckdb.DuckDBPyConnection, rows: dict[str, list[Quarantined]]) -> None:
-        for items in rows.values():
+    def _quarantine(connection: duckdb.DuckDBPyConnection, changes: Changes) -> None:
+        delete(connection, "quarantine", "read_from", sorted(changes.anew))
+        for source, items in changes.quarantined.items():
             for item in items:
                 execute(
                     connection,
                     "DELETE FROM quarantine WHERE source = ? AND line IS NOT DISTINCT FROM ?",
                     [item.source, item.line],
                 )
-            insert(connection, "quarantine", [q.model_dump() for q in items])
+            insert(connection, "quarantine", [{**q.model_dump(), "read_from": source} for q in items])

@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ...judges import jury
-from ...schemas import GOLD, Codebook, Maker, Rating, content_hash
+from ...schemas import GOLD, Codebook, Maker, Rating, Verdict, content_hash
 from ...schemas.rating import RaterKind
 from ..errors import UsageError
 from ..store import AMONG, Store, dictionaries, execute, texts
 from .scope import Scope, Summary
 
 NAME = "jury"
+LAPSED = f"fewer than {jury.FEWEST} members still have a label"
+"""Of a jury that had come to one."""
 
 
 @dataclass
@@ -75,18 +77,22 @@ def _rated(store: Store, book: Codebook, members: Sequence[str], maker: Maker, t
     for pair, (same, n) in jury.agreement(list(said.values())).items():
         old = tried.agreement.get(pair, (0, 0))
         tried.agreement[pair] = (old[0] + same, old[1] + n)
-    fresh, rated, already = [], set(), set()
-    for key, votes in said.items():
-        verdict = jury.verdict(key[3], votes, book.answers)
+    fresh, rated, already, lapsed = [], set(), set(), set()
+    for key in {**said, **before}:
+        verdict = jury.verdict(key[3], said.get(key, {}), book.answers)
+        version, label = before.get(key, (None, None))
         if verdict is None:
-            continue
-        if before.get(key) == (maker.version, verdict.label):
+            if version == maker.version:
+                lapsed.add(key[:2])
+                fresh.append(maker.rating_at(key[:3], Verdict(key[3], error=LAPSED)))
+        elif (version, label) == (maker.version, verdict.label):
             already.add(key[:2])
         else:
             rated.add(key[:2])
             fresh.append(maker.rating_at(key[:3], verdict))
     tried.summary.rated += len(rated)
     tried.summary.already += len(already - rated)
+    tried.summary.errors += len(lapsed - rated)
     return fresh
 
 

@@ -29,6 +29,8 @@ SYSTEM = "chat"
 LOOK = 64 * 1024
 """Bytes that are enough to recognise a file."""
 IDS = ("id", "conversation_id", "session_id", "thread_id")
+_HALF = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+"""Half of a character, alone or beside its other half."""
 _ROLE = re.compile(r'"role"\s*:\s*"(?:system|developer|user|assistant|tool)"')
 
 
@@ -80,7 +82,8 @@ def _begun(head: bytes) -> JsonValue:
     if not isinstance(line, Quarantined):
         return line
     with suppress(ValueError):
-        return cast("JsonValue", from_json(head, allow_partial="trailing-strings"))
+        whole = _HALF.sub(rb"\\ufffd", head)
+        return cast("JsonValue", from_json(whole, allow_partial="trailing-strings"))
     return None
 
 

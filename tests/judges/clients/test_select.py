@@ -130,6 +130,7 @@ def test_log_probabilities_usage_and_the_answering_model_are_read(endpoint: Endp
         (400, "bad request", Rejected),
         (404, "The model `judge` does not exist", UnknownModel),
         (429, "insufficient_quota", Fatal),
+        (402, "Insufficient Balance", Fatal),
         (302, "the endpoint redirects", Fatal),
     ],
 )
@@ -243,10 +244,23 @@ def test_half_a_character_is_replaced_where_an_error_is_read(endpoint: Endpoint)
         ask(endpoint, "openai/judge")
 
 
-def test_an_empty_answer_is_asked_for_again(endpoint: Endpoint) -> None:
-    endpoint.answer = lambda _: ""
+def test_an_answer_for_which_nothing_was_generated_is_asked_for_again(endpoint: Endpoint) -> None:
+    endpoint.answer = lambda _: web.json_response(document(""))
     with pytest.raises(Transient, match="empty"):
         ask(endpoint, "openai/judge")
+
+
+@pytest.mark.parametrize(
+    ("finish", "tokens"), [("content_filter", 0), ("length", 64), ("tool_calls", 9), ("stop", 5)]
+)
+def test_an_answer_without_words_is_one_and_what_it_took_is_read(
+    endpoint: Endpoint, finish: str, tokens: int
+) -> None:
+    usage = {"prompt_tokens": 90, "completion_tokens": tokens}
+    choice = {"message": {"content": None, "reasoning_content": "Let me see"}, "finish_reason": finish}
+    endpoint.answer = lambda _: web.json_response({"choices": [choice], "usage": usage})
+    reply = ask(endpoint, "openai/judge")
+    assert (reply.text, reply.finish, reply.prompt_tokens) == ("", finish, 90)
 
 
 def test_an_answer_that_does_not_come_in_time_is_asked_for_again(endpoint: Endpoint) -> None:
@@ -342,6 +356,25 @@ def test_other_providers_are_asked_through_litellm(
     with pytest.raises(Fatal) as refused:
         ask(endpoint, "litellm_proxy/judge")
     assert "sk-proxy-secret" not in str(refused.value)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("status", "text", "meaning"),
+    [
+        (403, "not for you", "not for you"),
+        (402, "Insufficient Balance", "the account is out of credit"),
+        (429, "insufficient_quota", "the account is out of credit"),
+    ],
+)
+def test_who_is_not_let_in_or_cannot_pay_is_told_at_once_by_other_providers_too(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch, status: int, text: str, meaning: str
+) -> None:
+    monkeypatch.setenv("LITELLM_PROXY_API_KEY", "sk-proxy-secret")
+    endpoint.answer = lambda _: web.json_response({"error": {"message": text}}, status=status)
+    with pytest.raises(Fatal, match=meaning):
+        ask(endpoint, "litellm_proxy/judge")
 
 
 @pytest.mark.slow

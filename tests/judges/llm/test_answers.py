@@ -40,7 +40,11 @@ def findings(**said: object) -> dict[str, Verdict]:
 
 
 @pytest.mark.parametrize(
-    "text", ["yes", " YES\n", "Yes.", '"yes"', '{"answer": "Yes"}', "<think>no</think>yes"]
+    "text",
+    [
+        *("yes", " YES\n", "Yes.", '"yes"', '{"answer": "Yes"}'),
+        *("<think>no</think>yes", "It says no.\n</think>\n\nyes"),
+    ],
 )
 def test_a_label_counts_whatever_its_case_and_surroundings(text: str) -> None:
     assert label(text) == "yes"
@@ -73,6 +77,19 @@ def test_an_endless_answer_is_read_in_no_time(text: str) -> None:
 def test_an_answer_outside_the_codebook_is_malformed_and_never_a_no(text: str) -> None:
     with pytest.raises(BadAnswer, match="label must be one of yes, no, unclear"):
         label(text)
+
+
+@pytest.mark.parametrize("text", ['{"answer": "yes", "answer": "no"}', '{"answer": "no", "answer": "no"}'])
+def test_an_answer_that_is_given_twice_is_malformed_and_not_the_last_one(text: str) -> None:
+    with pytest.raises(BadAnswer, match="it has the key 'answer' twice"):
+        label(text)
+
+
+def test_a_code_that_is_found_twice_is_malformed() -> None:
+    absent = json.dumps({code.code: {"answer": "absent"} for code in FAILURES.codes})
+    present = '{"C.1": {"answer": "present", "events": [1], "quote": ""}, '
+    with pytest.raises(BadAnswer, match=r"it has the key 'C\.1' twice"):
+        Findings(FAILURES).parse(Reply(present + absent[1:]), LOG.events)
 
 
 def test_an_answer_that_was_cut_off_is_malformed() -> None:
@@ -122,6 +139,14 @@ def test_a_finding_keeps_its_events_quote_and_source() -> None:
     said = {"answer": "present", "events": [1, "[3]"], "quote": "all is BOOKED. See you", "source": "model"}
     found = findings(C_5=said)["C.5"]
     assert (found.label, found.cites, found.error_source) == ("present", (1, 3), "model")
+
+
+def test_the_end_of_a_thought_in_a_quotation_ends_none() -> None:
+    log = team(("human", "Stop at </think>, please."))
+    found = {"answer": "present", "events": [log.events[-1].seq], "quote": "Stop at </think>", "source": ""}
+    absent = {code.code: {"answer": "absent"} for code in FAILURES.codes}
+    reply = Reply(json.dumps({**absent, "C.1": found}))
+    assert Findings(FAILURES).parse(reply, log.events)[0].label == "present"
 
 
 def test_a_quotation_may_skip_with_dots_and_straighten_quotation_marks() -> None:

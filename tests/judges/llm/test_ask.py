@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from coaudit.judges.clients import Message, Question, Reply
+from coaudit.judges.clients import Complete, Message, Question, Reply
 from coaudit.judges.clients.protocol import (
     ContextTooSmall,
     Fatal,
@@ -22,7 +22,7 @@ from coaudit.judges.clients.protocol import (
 from coaudit.judges.llm import Asker, Budget, Case, LLMJudge, Patience
 from coaudit.judges.llm.ask import Outcome, OutOfBudget, Stopped
 from coaudit.judges.llm.context import Context
-from coaudit.judges.llm.limits import Limiter
+from coaudit.judges.llm.limits import FEWEST, Limiter
 from coaudit.judges.llm.prices import Price
 from coaudit.pipeline import codebooks
 from coaudit.pipeline.units import cut
@@ -47,7 +47,7 @@ class Script:
         return Reply(said, model="judge-1", prompt_tokens=100, cached_tokens=40, completion_tokens=2)
 
 
-def asker(script: Script, book: str = "initiative", **given: object) -> Asker:
+def asker(script: Complete, book: str = "initiative", **given: object) -> Asker:
     codebook = codebooks.load(book)
     return Asker(
         judge=LLMJudge(codebook, codebook.context),
@@ -61,7 +61,7 @@ def asker(script: Script, book: str = "initiative", **given: object) -> Asker:
     )
 
 
-def ask(script: Script, book: str = "initiative", **given: object) -> Outcome:
+def ask(script: Complete, book: str = "initiative", **given: object) -> Outcome:
     log = team(*(("human", f"Please add a chart {i}. {'word ' * 50}") for i in range(40)))
     unit = next(cut(log, codebooks.load(book)))
     return asyncio.run(asker(script, book, **given).ask(Case(unit, "mark")))
@@ -88,6 +88,38 @@ def test_a_malformed_answer_is_asked_again_with_the_reason() -> None:
     assert "label must be one of yes, no, unclear" in complaint.content
     assert script.asked[1].messages[:2] == script.asked[0].messages
     assert outcome.prompt_tokens == 200
+
+
+def thinker(needs: int, asked: list[int]) -> Complete:
+    """A model that thinks before it answers, and needs so many tokens to come to an end."""
+
+    async def complete(question: Question) -> Reply:
+        asked.append(question.form.max_tokens)
+        if asked[-1] < needs:
+            return Reply("", finish="length", prompt_tokens=100, completion_tokens=asked[-1])
+        return Reply("yes", finish="stop", prompt_tokens=100, completion_tokens=needs)
+
+    return complete
+
+
+def test_an_answer_that_was_cut_off_is_asked_again_with_room_for_the_thoughts_before_it() -> None:
+    asked: list[int] = []
+    outcome = ask(thinker(900, asked))
+    assert (outcome.verdicts[0].label, asked) == ("yes", [64, 256, 1024])
+    assert outcome.completion_tokens == 64 + 256 + 900
+
+
+def test_an_answer_that_finds_no_end_is_an_error_and_its_room_has_one() -> None:
+    asked: list[int] = []
+    (verdict,) = ask(thinker(1_000_000, asked)).verdicts
+    assert asked == [64, 256, 1024, 4096, 4096, 4096]
+    assert "cut off after 4096 tokens" in str(verdict.error)
+
+
+def test_an_answer_gets_no_more_room_than_the_context_has_beside_its_question() -> None:
+    asked: list[int] = []
+    ask(thinker(1_000_000, asked), context=Context(limit=4096))
+    assert 256 < asked[-1] < 4096 and asked == sorted(asked)
 
 
 def test_five_repetitions_later_it_is_an_error_and_never_a_no() -> None:
@@ -171,6 +203,15 @@ def test_a_budget_of_money_is_kept_before_it_is_passed() -> None:
     assert budget.reserved == pytest.approx(0)
 
 
+def test_an_answer_that_does_not_say_what_it_took_counts_as_the_most_that_it_may_have() -> None:
+    budget = Budget(max_cost=1.0, price=Price(1e-4, 5e-5, 1e-3))
+
+    reserved = budget.reserve(100, 64)
+    assert budget.settle(reserved, Reply("yes")) == reserved
+    assert budget.cost == pytest.approx(100 * 1e-4 + 64 * 1e-3)
+    assert budget.reserved == 0
+
+
 @pytest.mark.long
 def test_a_run_that_is_being_ended_does_not_wait_for_a_busy_endpoint() -> None:
     stopping: list[bool] = []
@@ -186,6 +227,26 @@ def test_a_run_that_is_being_ended_does_not_wait_for_a_busy_endpoint() -> None:
         asked = asyncio.create_task(
             asker(script, stopping=stop).ask(Case(next(cut(log, codebooks.load("initiative"))), "mark"))
         )
+        await asyncio.sleep(0.05)
+        stopping.append(True)
+        await asked
+
+    with pytest.raises(Stopped):
+        asyncio.run(run())
+    assert time.monotonic() - began < 5
+
+
+def test_a_run_that_is_being_ended_does_not_wait_for_a_busy_endpoint_that_it_left_alone() -> None:
+    stopping: list[bool] = []
+    asking = asker(Script("yes"), stopping=lambda: bool(stopping))
+    for _ in range(FEWEST):
+        asking.limiter.overloaded(30.0)
+    assert 29 < asking.limiter.pause <= 30
+    began = time.monotonic()
+
+    async def run() -> None:
+        log = team(("human", "Please add a chart."))
+        asked = asyncio.create_task(asking.ask(Case(next(cut(log, codebooks.load("initiative"))), "mark")))
         await asyncio.sleep(0.05)
         stopping.append(True)
         await asked

@@ -358,3 +358,20 @@ def test_an_answer_that_was_taken_back_by_an_import_stays_so_until_it_is_changed
     server.answer(1, said(1, "yes", 0) | later)
     assert pull.pull(store, server, sample).rated == 1
     assert labels(store) == ["yes"]
+
+
+@pytest.mark.long
+def test_answers_on_a_codebook_that_has_changed_since_are_kept_and_said_not_to_count(store: Store) -> None:
+    sample = draw.draw(store, draw.Wish(("initiative",), "pilot", size=20))
+    book, units = book_of(sample, "initiative", store.workspace)
+    former = book.model_copy(update={"title": "Who begins"})
+    for asked, told in ((book, 0), (former, 1)):
+        result = Pulled()
+        key = subject(sample, units[0], asked.version).key
+        task = Listed(7, key, (), "", 1, [said(1, "yes", 0)])
+        Pulling(store, sample, asked, URL, 1, {1: "ann"}, result).take([task], {7})
+        assert (result.rated, len(result.reports)) == (1, told)
+    assert result.reports == [
+        f"project 1: codebook 'initiative' has changed since it was pushed ({former.version}, now "
+        f"{book.version}): its annotations are kept and not counted"
+    ]

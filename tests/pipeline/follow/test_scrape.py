@@ -96,6 +96,35 @@ def test_answers_and_failures_are_set_against_the_load_in_force(workspace: Path,
     assert found["slow_answer_rate", "busy"] == (0.0, 1)
 
 
+async def test_an_answer_that_comes_in_pieces_is_read_to_its_end(workspace: Path) -> None:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for piece in (b"vllm:num_requests_running 1", b"2\nvllm:num_requests_wait", b"ing 7\n"):
+            await response.write(piece)
+            await asyncio.sleep(0.05)
+        return response
+
+    app = web.Application()
+    app.router.add_get("/metrics", answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    url = f"http://127.0.0.1:{runner.addresses[0][1]}/metrics"
+    sink = Sink(Store(Workspace(workspace)))
+    task = asyncio.create_task(Scraper(url, sink, lambda _: None, every=0.05).run())
+    async with asyncio.timeout(30):
+        while not list((workspace / "raw" / "serving").glob("*.jsonl")):
+            await asyncio.sleep(0.05)
+    task.cancel()
+    await asyncio.wait([task])
+    await runner.cleanup()
+    sink.flush()
+    with sink.store.reading() as connection:
+        rows = connection.execute("SELECT DISTINCT running, queue, error FROM serving").fetchall()
+    assert rows == [(12.0, 7.0, None)]
+
+
 @pytest.mark.long
 async def test_scrapes_are_recorded_stored_and_replayed(workspace: Path) -> None:
     async def answer(request: web.Request) -> web.Response:

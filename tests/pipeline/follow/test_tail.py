@@ -107,6 +107,27 @@ def test_half_a_line_that_stays_half_is_quarantined_at_the_end(tail: Tail, tmp_p
     assert quarantined(tail.sink.store) == [(str(log), 2)]
 
 
+def test_what_was_quarantined_is_taken_out_once_it_can_be_read(tail: Tail, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    env = Env(NAME, silent, results)
+    env.start()
+    env.step(AGENT, "SEND_TEAMMATE_MESSAGE(message=Hello)")
+    log = results / NAME / "event_log.jsonl"
+    whole = log.read_bytes()
+    log.write_bytes(whole[:-40])
+    look(tail)
+    tail.settle()
+    tail.sink.flush()
+    assert (quarantined(tail.sink.store), tail.sink.quarantined) == ([(str(log), 2)], 1)
+    (again,) = ingest(tail.sink.store, [results], ReadOptions()).quarantined
+    assert (again.source, again.line) == (str(log), 2), "it is said as long as it is so"
+    log.write_bytes(whole)
+    look(tail)
+    tail.settle()
+    tail.sink.flush()
+    assert (quarantined(tail.sink.store), tail.sink.quarantined) == ([], 0)
+
+
 def test_a_rerun_in_the_same_folder_is_a_trajectory_of_its_own(tail: Tail, tmp_path: Path) -> None:
     results = tmp_path / "results"
     env = Env(NAME, silent, results)

@@ -544,6 +544,37 @@ def test_a_jury_is_the_majority_and_a_tie_is_unclear(coaudit: Coaudit, workspace
     assert coaudit("judge", "--rater", "jury", "--members", "a,b,c", "--json").json["already"] == 2
 
 
+def test_a_jury_whose_members_no_longer_have_labels_has_none(
+    coaudit: Coaudit, workspace: Path, tmp_path: Path
+) -> None:
+    fill(workspace, *chatter(1))
+
+    def said(**labels: str) -> None:
+        lines = [
+            verdict("t0", None, "failures", label, code="C.1", rater=rater, rater_kind="llm")
+            for rater, label in labels.items()
+        ]
+        for line in lines:
+            if not line["label"]:
+                line |= {"label": None, "error": "no answer"}
+        coaudit("ratings", "import", str(write_lines(tmp_path / "said.jsonl", lines)))
+
+    def tried() -> tuple[int, int, int]:
+        done = coaudit(
+            "judge", "--codebook", "failures", "--rater", "jury", "--members", "a,b", "--json"
+        ).json
+        return done["rated"], done["already"], done["errors"]
+
+    said(a="present", b="present")
+    assert [tried(), tried()] == [(1, 0, 0), (0, 1, 0)]
+    said(b="")
+    assert [tried(), tried()] == [(0, 0, 1), (0, 0, 0)]
+    (*_, last) = [rating for rating in held(workspace) if rating.rater == "jury"]
+    assert (last.label, last.error) == (None, "fewer than 2 members still have a label")
+    said(b="absent")
+    assert tried() == (1, 0, 0)
+
+
 @pytest.mark.long
 def test_a_jury_of_other_members_that_rated_some_units_rates_them_once(
     coaudit: Coaudit, workspace: Path, tmp_path: Path

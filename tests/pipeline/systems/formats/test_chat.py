@@ -194,6 +194,16 @@ def test_a_call_failed_where_an_object_in_the_list_that_came_back_says_so(tmp_pa
     assert (event.status, event.error) == ("failed", "no such town")
 
 
+@pytest.mark.parametrize("text", ["so \ud83d", "a whole \U0001f600", "C:\\ud83d"])
+def test_a_long_file_is_recognised_whatever_halves_of_characters_it_begins_with(
+    text: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.json"
+    messages = [{"role": "user", "content": text}, {"role": "assistant", "content": "word " * chat.LOOK}]
+    path.write_text(json.dumps({"messages": messages}))
+    assert chat.recognises(path)
+
+
 def test_reasoning_that_is_all_of_a_content_is_nothing_said(tmp_path: Path) -> None:
     thoughts = {"content_type": "thoughts", "thoughts": [{"summary": "Look it up."}]}
     messages = [{"role": "user", "content": "How many?"}, {"role": "assistant", "content": thoughts}]
