@@ -129,6 +129,29 @@ def test_what_is_not_there_cannot_be_forgotten_nor_brought_back(tmp_path: Path, 
 
 
 @pytest.mark.long
+def test_an_empty_name_forgets_nothing_and_brings_nothing_back(
+    tmp_path: Path, coaudit: Coaudit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    coaudit("ingest", logged(tmp_path / "log.jsonl", "s1", "s2"), "--map", mapped(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    assert "got ''" in coaudit("forget", "", status=2).err
+    assert "no trajectory ''" in coaudit("trajectory", "show", "", status=2).err
+    coaudit("forget", "s1")
+    assert "got ''" in coaudit("forget", "", "--undo", status=2).err
+    assert listed(coaudit) == [("s2", 2)]
+
+
+@pytest.mark.long
+def test_forget_names_the_sources_that_it_was_asked_for_and_not_earlier_ones(
+    tmp_path: Path, coaudit: Coaudit
+) -> None:
+    one, two = logged(tmp_path / "one.jsonl", "s1"), logged(tmp_path / "two.jsonl", "s2", "s3")
+    coaudit("ingest", one, two, "--map", mapped(tmp_path))
+    coaudit("forget", one)
+    assert coaudit("forget", two, "--json").json["sources"] == [str(two)]
+
+
+@pytest.mark.long
 def test_a_trajectory_comes_back_by_the_name_it_was_forgotten_by(tmp_path: Path, coaudit: Coaudit) -> None:
     log = logged(tmp_path / "log.jsonl", "s1", "s2")
     log.write_text(log.read_text(encoding="utf-8") + "{cut", encoding="utf-8")
