@@ -131,6 +131,13 @@ class Intake:
             self._tell_alike()
             self._tell_copies()
 
+    def leave_out(self, ids: Iterable[str]) -> None:
+        """Count trajectories no more that were read and are forgotten."""
+        for key in ids:
+            events = self._taken.pop(key, None)
+            self.result.trajectories -= events is not None
+            self.result.events -= events or 0
+
     def _tell_copies(self) -> None:
         """Say which logs count beside one of another name that says the same, as other runs should not."""
         sources = [self._expected[number].source for number in self._gave]

@@ -160,7 +160,7 @@ def _filled(store: Store, sources: Sequence[Source], progress: Progress | None) 
         serving.replay(store, connection)
     store.sync(lags=True)
     if gone:
-        forgetting.enforce(store)
+        intake.leave_out(forgetting.enforce(store).trajectories)
     return result
 
 

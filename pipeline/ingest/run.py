@@ -177,7 +177,7 @@ def _ingest_tree(
                 result.notes.append(_replaced(source.path, effect))
                 before = None
             if before and before.holds(source):
-                result.unchanged += len(before.ids)
+                result.unchanged += sum(key not in gone.trajectories for key in before.ids)
                 result.quarantined += wrong.get(source.path, [])  # said again as long as it is so
                 continue
             grown = before and provenance.growth(before, source, place)
@@ -189,13 +189,13 @@ def _ingest_tree(
             continue
         if before and grown:
             intake.expect(source, place, grown, before.ids)
-            result.unchanged += len(before.ids)
+            result.unchanged += sum(key not in gone.trajectories for key in before.ids)
             result.quarantined += [q for q in wrong.get(source.path, []) if q.line and q.line < grown.line]
         else:
             intake.expect(source, place, before=before.ids if before else ())
     intake.run(progress)
     if gone:
-        forgetting.enforce(store)
+        intake.leave_out(forgetting.enforce(store).trajectories)
 
 
 def _left_out(tree: Tree, files: Sequence[Path], places: Sequence[Place]) -> Iterator[str]:
