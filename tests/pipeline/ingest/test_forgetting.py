@@ -109,8 +109,8 @@ def test_a_trajectory_is_forgotten_also_where_its_source_is_read_again(
         "0 trajectories with 0 events; 1 unchanged" in coaudit("ingest", log, "--map", mapped(tmp_path)).out
     )
     logged(log, "s1", "s2", "s3")
-    again = coaudit("ingest", log, "--map", mapped(tmp_path), "--json").json
-    assert (again["trajectories"], again["events"], again["unchanged"]) == (1, 2, 1)
+    grown = coaudit("ingest", log, "--map", mapped(tmp_path), "--json").json
+    assert (grown["trajectories"], grown["events"], grown["unchanged"]) == (1, 2, 1)
     assert listed(coaudit) == [("s2", 2), ("s3", 2)]
     assert coaudit("rebuild", "--json").json == {"trajectories": 2, "events": 4}
     coaudit("forget", name, "--undo")
