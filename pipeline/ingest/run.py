@@ -209,10 +209,10 @@ def _left_out(tree: Tree, files: Sequence[Path], places: Sequence[Place]) -> Ite
     taken = {path for place in places for path in provenance.files_beside(place)}
     references = [path for path in shown if any(system.is_reference(path) for system in SYSTEMS.values())]
     if references:
-        folder = os.path.commonpath([path.parent for path in references])
+        folder = tree.called(Path(os.path.commonpath([path.parent for path in references])))
         yield (
             f"{len(references)} reference{'s and recipes' if len(references) > 1 else ''} of tasks; "
-            f"`coaudit ingest --reference {shlex.quote(tree.called(Path(folder)))}` measures by them"
+            f"`coaudit ingest {shlex.quote(tree.name)} --reference {shlex.quote(folder)}` measures by them"
         )
     names = [
         shortened(tree.called(path).removeprefix(tree.name).lstrip("/!"), LONGEST)

@@ -452,7 +452,7 @@ def test_what_is_read_beside_a_session_is_not_left_out_and_references_are_a_hint
         shutil.copytree(ROOT / "data" / "overcooked" / name, logs / "prompts" / name)
     hint, left = take(store, logs).notes
     folder = logs / "prompts"
-    told = f"4 references and recipes of tasks; `coaudit ingest --reference {folder}` measures by them"
+    told = f"4 references and recipes of tasks; `coaudit ingest {logs} --reference {folder}` measures by them"
     assert hint == told
     names = "2_notes.txt, env_other_config.toml"
     assert left.startswith(f"2 files are no log of a known system, and left out: {names}; ")
