@@ -25,6 +25,7 @@ from .workers import Readers
 
 NESTED = 2
 """So deep archives may lie in an archive."""
+TOO_DEEP = f"lies in more than {NESTED} archives in an archive: unpack it"
 NAMED = 5
 """So many files that are left out are named."""
 LONGEST = 60
@@ -107,11 +108,13 @@ def _opened(
     """
     with unpacked(path) as (folder, wrong):
         refused = [q.model_copy(update={"source": name + q.source.removeprefix(str(path))}) for q in wrong]
-        inside = archives_below(folder) if depth else []
+        inside = {f"{name}!{inner.relative_to(folder)}": inner for inner in archives_below(folder)}
+        if not depth:
+            refused += [Quarantined(source=called, reason=TOO_DEEP) for called in inside]
         own = next(discover(folder, system), None) if inside else any(folder.iterdir()) or not refused
         yield Tree(folder, name, archive=True) if own else None, refused
-        for inner in inside:
-            yield from _opened(inner, f"{name}!{inner.relative_to(folder)}", system, depth - 1)
+        for called, inner in inside.items() if depth else ():
+            yield from _opened(inner, called, system, depth - 1)
 
 
 def _with_archives(paths: Sequence[Path], system: str) -> Iterator[Path]:
