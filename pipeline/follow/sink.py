@@ -46,7 +46,9 @@ class Changes:
     trajectories: dict[str, tuple[Trajectory, ReadOptions]] = field(default_factory=dict)
     sources: dict[str, Source] = field(default_factory=dict)
     quarantined: dict[str, list[Quarantined]] = field(default_factory=dict)
-    """By source; in place of what was quarantined of it before."""
+    """By source."""
+    read: set[str] = field(default_factory=set)
+    """Sources that were read whole: what was quarantined of them before holds no more."""
     replaced: list[str] = field(default_factory=list)
     """Ids that turned out to be another trajectory's."""
     heard: str | None = None
@@ -54,7 +56,9 @@ class Changes:
     more: list[Callable[[duckdb.DuckDBPyConnection], None]] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        return bool(self.trajectories or self.sources or self.quarantined or self.replaced or self.more)
+        return bool(
+            self.trajectories or self.sources or self.quarantined or self.read or self.replaced or self.more
+        )
 
 
 class Sink:
@@ -96,8 +100,9 @@ class Sink:
             kept = [] if anew else self._changes.quarantined.get(source, [])
             fresh = list(items)
             self.quarantined += len(fresh)
-            if items := [*kept, *fresh]:
-                self._changes.quarantined[source] = items
+            self._changes.quarantined[source] = [*kept, *fresh]
+            if anew:
+                self._changes.read.add(source)
 
     def replace(self, wrong: str) -> None:
         """Forget a trajectory that turned out to be another one."""
@@ -173,7 +178,7 @@ class Sink:
             sources = list(changes.sources.values())
             keep(self.store, connection, sources, sources)
             self._noted |= {source.path: source for source in sources}
-            self._quarantine(connection, changes.quarantined)
+            self._quarantine(connection, changes)
             for work in changes.more:
                 work(connection)
             due = time.monotonic() >= self._derive_at
@@ -209,12 +214,15 @@ class Sink:
         return fresh
 
     @staticmethod
-    def _quarantine(connection: duckdb.DuckDBPyConnection, rows: dict[str, list[Quarantined]]) -> None:
-        for items in rows.values():
+    def _quarantine(connection: duckdb.DuckDBPyConnection, changes: Changes) -> None:
+        """What was read whole is known by its path, as what `ingest` reads is, which thus replaces it."""
+        delete(connection, "quarantine", "read_from", list(changes.read))
+        for source, items in changes.quarantined.items():
             for item in items:
                 execute(
                     connection,
                     "DELETE FROM quarantine WHERE source = ? AND line IS NOT DISTINCT FROM ?",
                     [item.source, item.line],
                 )
-            insert(connection, "quarantine", [q.model_dump() for q in items])
+            read_from = source if source in changes.read else None
+            insert(connection, "quarantine", [{**q.model_dump(), "read_from": read_from} for q in items])
