@@ -320,7 +320,8 @@ class Intake:
             for one in some:
                 expected = self._expected[one.head.source]
                 read = one.trajectory.model_copy(update={"id": self._named(one)})
-                key, whole = settled(sessions, read, expected.source.options, self.result, contents)
+                options, told = expected.source.options, expected.ids
+                key, whole = settled(sessions, read, options, self.result, contents, told)
                 expected.ids.append(key)
                 if whole is None:
                     self.result.unchanged += 1
