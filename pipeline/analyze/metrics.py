@@ -65,10 +65,10 @@ def checked_definition(definition: str) -> Literal["released", "paper"]:
 
 
 def checked_steps(given: Mapping[str, str]) -> dict[str, int]:
-    """Order -> optimal steps; UsageError where they are no whole number."""
+    """Order -> optimal steps; UsageError where they are no whole number from 1 on."""
     for order, steps in given.items():
-        if not steps.isdecimal():
-            raise UsageError(f"--optimal must be order=steps, got {order}={steps}")
+        if not steps.isdecimal() or not int(steps):
+            raise UsageError(f"--optimal must be order=steps, of 1 or more, got {order}={steps}")
     return {order: int(steps) for order, steps in given.items()}
 
 
@@ -125,11 +125,15 @@ def _choose(
 
 
 def _limit_anew(store: Store, connection: Any, definition: str, limit: TimeLimit) -> None:
-    """Measure Collab-Overcooked's runs again under another time limit."""
+    """Measure Collab-Overcooked's runs again under another limit; UsageError where no run is of an order."""
     from ..systems.registry import measures, parsed_references  # every system, which no other metric needs
 
     result = connection.execute("SELECT id FROM selected WHERE system = 'overcooked'").fetchall()
     runs = store.load(connection, [row[0] for row in result], states=True)
+    orders = {run.task or "" for run in runs}
+    if unknown := sorted(limit.optimal.keys() - orders):
+        listed = ", ".join(sorted(orders)) or "none"
+        raise UsageError(f"--optimal: no run of order {unknown[0]!r}, expected one of {listed}")
     references = parsed_references(reference_rows(connection))
     own = [row for run in runs for row in measures(run, references, limit)]
     again = sorted({row.metric for row in own})

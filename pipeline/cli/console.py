@@ -153,6 +153,13 @@ def price(value: float) -> float:
     return value
 
 
+def allowance(value: float) -> float:
+    """γ of a time limit; UsageError for 0 and below, under which nothing is in time."""
+    if finite(value) <= 0:
+        raise UsageError(f"--gamma is what a run may take over the optimal steps and above 0, got {value}")
+    return value
+
+
 def split(given: str) -> list[str]:
     """A comma-separated option as its parts."""
     return [part.strip() for part in given.split(",") if part.strip()]

@@ -13,7 +13,7 @@ from ..analyze import metrics as measuring
 from ..errors import CoauditError, UsageError
 from ..report import interventions as finding
 from ..systems import TimeLimit
-from .console import Json, emit_rows, finite, number, price, split, store, table, tags, tell
+from .console import Json, allowance, emit_rows, number, price, split, store, table, tags, tell
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -32,7 +32,7 @@ def metrics(
         bool, typer.Option("--serving", help="Answers and failures by the load of the model server instead.")
     ] = False,
     gamma: Annotated[
-        float, typer.Option(help="Collab-Overcooked's time limit: this times optimal.", callback=finite)
+        float, typer.Option(help="Collab-Overcooked's time limit: this times optimal.", callback=allowance)
     ] = 1.5,
     optimal: Annotated[list[str] | None, typer.Option(help="order=steps, in place of its level's.")] = None,
     json: Json = False,

@@ -282,7 +282,7 @@ class Listener:
         except OSError:  # a message may name what cannot be a path
             folder = None
         if folder is not None:
-            self.awaited[folder] = Awaited(session, time.monotonic() + FOLDER_PATIENCE)
+            self.awaited[folder.absolute()] = Awaited(session, time.monotonic() + FOLDER_PATIENCE)
 
     def _folder(self, session: LiveSession) -> Path | None:
         """Where the session's folder is (going to be) here: the end of its path, under --results."""

@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...schemas import Trajectory
+from ...schemas import Quarantined, Trajectory
 from ..errors import CoauditError, SourceError, StoreError, UsageError, WriteError
+from ..ingest.discover import unrecognised
 from ..store import Store
 from ..systems import ReadOptions
 from ..systems.cogym.messages import Received
@@ -75,7 +76,7 @@ class Plan:
             raise UsageError(
                 f"cannot follow {wrong.partition('://')[0]}://…, expected redis://…, a folder or -"
             )
-        return [Path(t) for t in rest]
+        return [Path(t).absolute() for t in rest]
 
 
 class Follower:
@@ -147,6 +148,7 @@ class Follower:
         """Look and store once more when all sources have stopped."""
         await self._looked()
         self.tail.settle()
+        self._name_unknown()
         await self._flush()
         for ending in self.endings:
             await self._held(ending())
@@ -229,11 +231,19 @@ class Follower:
                 return
 
     async def _stdin(self) -> None:
-        path = stdin.place(self.sink.store.workspace)
+        path = stdin.place(self.sink.store.workspace).absolute()
         self._more.append(path)
         await stdin.record(path)
         if self.plan.targets == (stdin.STDIN,):
             self.stopping.set()
+
+    def _name_unknown(self) -> None:
+        """Say what came on standard input and is no log: it is recorded, and nothing else tells of it."""
+        for path in self._more:
+            if path not in self.tail.watched and path.stat().st_size:
+                item = Quarantined(source=str(path), reason=unrecognised(path, self.plan.system, str(path)))
+                self.say(str(item))
+                self.sink.quarantine(str(path), [item], anew=True)
 
     async def _folders(self) -> None:
         for folder in self.plan.folders:

@@ -130,7 +130,7 @@ class Tail:
         with contextlib.suppress(OSError):
             content = sources.content(Place(path, str(path), watched.system))
             self.sink.note(self._source(path, watched, content))
-        self.sink.quarantine(str(path.absolute()), watched.quarantined, anew=True)
+        self.sink.quarantine(str(path), watched.quarantined, anew=True)
 
     def _source(self, path: Path, watched: Watched, content: str) -> Source:
         """A source; one that was recorded in the workspace itself is found there wherever that is moved."""

@@ -49,6 +49,7 @@ class Effect:
     """What forgetting, or its undoing, did."""
 
     sources: list[str] = field(default_factory=list)
+    """Which were named; of those named earlier nothing."""
     trajectories: list[str] = field(default_factory=list)
     ratings: int = 0
     """Ratings on those trajectories, which the ledgers keep."""
@@ -83,6 +84,7 @@ def undone(workspace: Workspace, offsets: Mapping[str, int]) -> list[str]:
 def forget(store: Store, name: str) -> Effect:
     """Forget a source (its path, or a folder above several) or a trajectory; UsageError for neither."""
     store.admit_writes()
+    _check(name)
     with store.reading() as connection:
         sources = _sources(connection, name)
         trajectory = None if sources else resolve(connection, name)
@@ -91,12 +93,15 @@ def forget(store: Store, name: str) -> Effect:
         called = None if trajectory.startswith(name) else name
         lines = [Forgotten(trajectory=trajectory, called=called, time=ledger.now())]
     _append(store.workspace, lines)
-    return enforce(store)
+    effect = enforce(store)
+    effect.sources = sources
+    return effect
 
 
 def undo(store: Store, name: str) -> list[str]:
     """Take back what was forgotten under a name; the sources that are to be read again."""
     store.admit_writes()
+    _check(name)
     given = outside(store.workspace)
     sources = [one for one in given.sources if one in _spellings(name) or _is_below(one, name)]
     called = {one.trajectory for one in _noted(store.workspace) if one.called == name}
@@ -121,7 +126,7 @@ def enforce(store: Store) -> Effect:
         delete(connection, "sources", "path", list(given.sources))
         delete(connection, "quarantine", "read_from", list(given.sources))
         ids = _unowned(connection, owned) | _there(connection, given.trajectories)
-        effect = Effect(sorted(given.sources), sorted(ids), _ratings(connection, ids))
+        effect = Effect(trajectories=sorted(ids), ratings=_ratings(connection, ids))
         remove(connection, ids)
     return effect
 
@@ -134,6 +139,12 @@ def replace(store: Store, path: str, ids: Collection[str]) -> Effect:
         effect = Effect([path], sorted(gone), _ratings(connection, gone))
         remove(connection, gone)
     return effect
+
+
+def _check(name: str) -> None:
+    """An empty name, such as a variable of the shell that is not set, would be the folder we are in."""
+    if not name.strip():
+        raise UsageError(f"forget takes a source, a folder above several, or a trajectory, got {name!r}")
 
 
 def _append(workspace: Workspace, lines: Sequence[Forgotten]) -> None:

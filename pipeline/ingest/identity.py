@@ -138,6 +138,7 @@ def settled(
     options: ReadOptions,
     result: Ingested,
     contents: Mapping[str, str] = MappingProxyType({}),
+    told: Collection[str] | None = None,
 ) -> tuple[str, Trajectory | None]:
     """Its id, and the trajectory as it should be stored; None where the store has it, or a longer copy of it.
 
@@ -145,6 +146,9 @@ def settled(
     suffix made from the first event in which they differ. So are two that say the same without any times, in
     files of other contents to which other conditions were given: two runs of one policy. `contents` are the
     hashes of the sources of this run by path.
+
+    A log that says otherwise than it did itself was mended, and what it says now takes the place of that, as
+    a rebuild has it. `told` are the ids that it gave in this run: a second session of one is not mended.
     """
     while True:
         before = sessions.known(trajectory.id)
@@ -172,13 +176,16 @@ def settled(
             same_again = before.digest == digest(updated) and updated.condition == before.condition
             return trajectory.id, None if same_again else updated
         differs = next(i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b)
+        renamed = f"{trajectory.id.partition('-')[0]}-{new[differs][:6]}"
+        if sessions.known(renamed) is None and _mended(sessions.connection, stored, trajectory, told):
+            result.notes.append(f"{trajectory.source}: says otherwise than before from event {differs} on")
+            return trajectory.id, _updated(stored, trajectory, options)
         shared = (
             f"same session as {stored.source} up to event {differs}, then another"
             if differs
             else f"has the id of a session of {stored.source} whose first event, or its time, is another"
         )
         result.notes.append(f"{trajectory.source}: {shared}; kept as a trajectory of its own")
-        renamed = f"{trajectory.id.partition('-')[0]}-{new[differs][:6]}"
         if renamed == trajectory.id:
             return trajectory.id, None
         trajectory = trajectory.model_copy(update={"id": renamed})
@@ -200,6 +207,20 @@ def _apart(
     """Whether a trajectory comes from a source of another content than the one that it was stored from."""
     stored, own = content_of(connection, before, contents), contents.get(trajectory.source)
     return before != trajectory.source and None not in (stored, own) and stored != own
+
+
+def _mended(
+    connection: duckdb.DuckDBPyConnection,
+    stored: Trajectory,
+    trajectory: Trajectory,
+    told: Collection[str] | None,
+) -> bool:
+    """Whether a log says of a session otherwise than it said itself, and no other gave that."""
+    if told is None or trajectory.id in told or stored.source != trajectory.source:
+        return False
+    query = "SELECT path FROM sources WHERE list_contains(trajectory_ids, ?)"
+    paths = {path for (path,) in execute(connection, query, [trajectory.id]).fetchall()}
+    return len(paths) <= 1
 
 
 def content_of(connection: duckdb.DuckDBPyConnection, path: str, contents: Mapping[str, str]) -> str | None:

@@ -31,6 +31,8 @@ AT_ONCE = 20_000
 MARKS = 200
 """Likewise what was marked in a trajectory, of which each stands for a rating of each of its units."""
 Checked = TypeVar("Checked")
+_About = tuple[str, str, str | None]
+"""Which outcome of a trajectory, and over what it was preferred."""
 
 
 @dataclass
@@ -40,7 +42,7 @@ class Imported:
     imported: int = 0
     unchanged: int = 0
     changed: int = 0
-    """Those of the imported that replace another label of the same rater."""
+    """Those of the imported that replace another label of the same rater, or another value."""
     contradicted: list[str] = field(default_factory=list)
     """Where a line says otherwise than one before it in the same import, which it replaces."""
     quarantined: list[Quarantined] = field(default_factory=list)
@@ -194,7 +196,7 @@ def outcomes(store: Store, path: Path) -> Imported:
     with store.reading() as connection:
         names = Names(connection)
     known = _given(store)
-    fresh = []
+    said: dict[_About, tuple[int, GivenOutcome]] = {}
     for number, line in _objects(path, result, OUTCOME):
         try:
             given = GivenOutcome.model_validate(line)
@@ -202,26 +204,40 @@ def outcomes(store: Store, path: Path) -> Imported:
         except (ValueError, ValidationError) as error:
             result.quarantined.append(Quarantined(source=str(path), line=number, reason=_reason(error)))
             continue
-        about = (given.trajectory, given.name, given.baseline)
-        if known.get(about) == given:
+        before = said.get(about := _about(given))
+        if before and before[1] == given:
             result.unchanged += 1
-            continue
-        known[about] = given
-        fresh.append(given)
+        elif before:
+            result.contradicted.append(_otherwise(path, number, given, *before))
+        said[about] = (number, given)
+    fresh = [given for about, (_, given) in said.items() if known.get(about) != given]
     if fresh:
         store.admit_writes()
         store.workspace.outcomes.append(given.model_dump_json() for given in fresh)
         store.sync(lags=True)
     result.imported = len(fresh)
+    result.changed = sum(_about(given) in known for given in fresh)
+    result.unchanged += len(said) - len(fresh)
     return result
 
 
-def _given(store: Store) -> dict[tuple[str, str, str | None], GivenOutcome]:
+def _about(given: GivenOutcome) -> _About:
+    return given.trajectory, given.name, given.baseline
+
+
+def _otherwise(path: Path, line: int, given: GivenOutcome, before: int, earlier: GivenOutcome) -> str:
+    """A sentence on a line that gives another value than an earlier one."""
+    over = "" if given.baseline is None else f" over {given.baseline}"
+    return (
+        f"{path}:{line}: {given.name}{over} of {given.trajectory} is {given.value:g} here and "
+        f"{earlier.value:g} in line {before}; the last counts"
+    )
+
+
+def _given(store: Store) -> dict[_About, GivenOutcome]:
     """What the ledger of outcomes holds, the last of each."""
     items = [item for _, _, item in ledger.outcomes(store.workspace.outcomes)]
-    return {
-        (one.trajectory, one.name, one.baseline): one for one in items if not isinstance(one, Quarantined)
-    }
+    return {_about(one): one for one in items if not isinstance(one, Quarantined)}
 
 
 def exported(store: Store) -> Iterator[str]:

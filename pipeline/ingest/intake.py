@@ -131,6 +131,13 @@ class Intake:
             self._tell_alike()
             self._tell_copies()
 
+    def leave_out(self, ids: Iterable[str]) -> None:
+        """Count trajectories no more that were read and are forgotten."""
+        for key in ids:
+            events = self._taken.pop(key, None)
+            self.result.trajectories -= events is not None
+            self.result.events -= events or 0
+
     def _tell_copies(self) -> None:
         """Say which logs count beside one of another name that says the same, as other runs should not."""
         sources = [self._expected[number].source for number in self._gave]
@@ -313,7 +320,8 @@ class Intake:
             for one in some:
                 expected = self._expected[one.head.source]
                 read = one.trajectory.model_copy(update={"id": self._named(one)})
-                key, whole = settled(sessions, read, expected.source.options, self.result, contents)
+                options, told = expected.source.options, expected.ids
+                key, whole = settled(sessions, read, options, self.result, contents, told)
                 expected.ids.append(key)
                 if whole is None:
                     self.result.unchanged += 1

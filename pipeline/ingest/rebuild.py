@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from os.path import exists
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import duckdb
 
 from ...schemas import Quarantined
+from ...schemas.text import counted
 from ..errors import StoreError
 from ..store import Store, dictionaries, insert
 from ..store.sync import reach, reached
@@ -69,6 +71,7 @@ def _replaced(store: Store, progress: Progress | None) -> Ingested:
             _keep_refused(store, aside)
             if changed := _changed_since(store, aside):
                 _filled(aside, changed, None)  # what is wrong with them was said above
+            _name_overwritten(store, aside, result)
             store.tables.replace()
         return result
     finally:
@@ -160,7 +163,7 @@ def _filled(store: Store, sources: Sequence[Source], progress: Progress | None) 
         serving.replay(store, connection)
     store.sync(lags=True)
     if gone:
-        forgetting.enforce(store)
+        intake.leave_out(forgetting.enforce(store).trajectories)
     return result
 
 
@@ -175,6 +178,35 @@ def _name_lost(store: Store, result: Ingested, sources: Sequence[Source]) -> Non
         for source in lost:
             intake.refuse(Quarantined(source=source.path, reason=GONE), source.path)
         intake.run()
+
+
+def _name_overwritten(store: Store, aside: Store, result: Ingested) -> None:
+    """Quarantine the logs that are there and give a session of the old tables no more: another was written
+    over it.
+    """
+    try:
+        old = _sources(store)
+    except (StoreError, duckdb.Error):  # an old database that cannot be read is what a rebuild is for
+        return
+    new, outside = _sources(aside), forgetting.outside(store.workspace)
+    named = {item.source for item in result.quarantined if item.reason == GONE} | outside.sources
+    lost = Counter(old[key] for key in old.keys() - new.keys() - outside.trajectories)
+    items = [
+        Quarantined(source=source, reason=f"no longer holds {sessions} that it gave; ratings are kept")
+        for source, sessions in sorted((one, counted(n, "session", "sessions")) for one, n in lost.items())
+        if not any(source.startswith(name) for name in named)
+    ]
+    with aside.writing() as connection:
+        insert(connection, "quarantine", [{**item.model_dump(), "read_from": item.source} for item in items])
+    result.quarantined.extend(items)
+
+
+def _sources(store: Store) -> dict[str, str]:
+    """Trajectory -> where it was read."""
+    if not store.has_tables():
+        return {}
+    with store.reading(synced=True) as connection:
+        return dict(connection.execute("SELECT id, source FROM trajectories").fetchall())
 
 
 def read_again(store: Store, names: Sequence[str], progress: Progress | None = None) -> Ingested:

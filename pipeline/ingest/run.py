@@ -25,6 +25,7 @@ from .workers import Readers
 
 NESTED = 2
 """So deep archives may lie in an archive."""
+TOO_DEEP = f"lies in more than {NESTED} archives in an archive: unpack it"
 NAMED = 5
 """So many files that are left out are named."""
 LONGEST = 60
@@ -107,11 +108,13 @@ def _opened(
     """
     with unpacked(path) as (folder, wrong):
         refused = [q.model_copy(update={"source": name + q.source.removeprefix(str(path))}) for q in wrong]
-        inside = archives_below(folder) if depth else []
+        inside = {f"{name}!{inner.relative_to(folder)}": inner for inner in archives_below(folder)}
+        if not depth:
+            refused += [Quarantined(source=called, reason=TOO_DEEP) for called in inside]
         own = next(discover(folder, system), None) if inside else any(folder.iterdir()) or not refused
         yield Tree(folder, name, archive=True) if own else None, refused
-        for inner in inside:
-            yield from _opened(inner, f"{name}!{inner.relative_to(folder)}", system, depth - 1)
+        for called, inner in inside.items() if depth else ():
+            yield from _opened(inner, called, system, depth - 1)
 
 
 def _with_archives(paths: Sequence[Path], system: str) -> Iterator[Path]:
@@ -177,7 +180,7 @@ def _ingest_tree(
                 result.notes.append(_replaced(source.path, effect))
                 before = None
             if before and before.holds(source):
-                result.unchanged += len(before.ids)
+                result.unchanged += sum(key not in gone.trajectories for key in before.ids)
                 result.quarantined += wrong.get(source.path, [])  # said again as long as it is so
                 continue
             grown = before and provenance.growth(before, source, place)
@@ -189,13 +192,13 @@ def _ingest_tree(
             continue
         if before and grown:
             intake.expect(source, place, grown, before.ids)
-            result.unchanged += len(before.ids)
+            result.unchanged += sum(key not in gone.trajectories for key in before.ids)
             result.quarantined += [q for q in wrong.get(source.path, []) if q.line and q.line < grown.line]
         else:
             intake.expect(source, place, before=before.ids if before else ())
     intake.run(progress)
     if gone:
-        forgetting.enforce(store)
+        intake.leave_out(forgetting.enforce(store).trajectories)
 
 
 def _left_out(tree: Tree, files: Sequence[Path], places: Sequence[Place]) -> Iterator[str]:
@@ -209,10 +212,10 @@ def _left_out(tree: Tree, files: Sequence[Path], places: Sequence[Place]) -> Ite
     taken = {path for place in places for path in provenance.files_beside(place)}
     references = [path for path in shown if any(system.is_reference(path) for system in SYSTEMS.values())]
     if references:
-        folder = os.path.commonpath([path.parent for path in references])
+        folder = tree.called(Path(os.path.commonpath([path.parent for path in references])))
         yield (
             f"{len(references)} reference{'s and recipes' if len(references) > 1 else ''} of tasks; "
-            f"`coaudit ingest --reference {shlex.quote(tree.called(Path(folder)))}` measures by them"
+            f"`coaudit ingest {shlex.quote(tree.name)} --reference {shlex.quote(folder)}` measures by them"
         )
     names = [
         shortened(tree.called(path).removeprefix(tree.name).lstrip("/!"), LONGEST)

@@ -35,21 +35,23 @@ def one(store: Store, name: str, *, states: bool = False) -> Trajectory:
 
 
 def resolve(connection: Any, name: str) -> str:
-    """The id that a name means; UsageError where it means none, or several."""
+    """The id that a name means; UsageError where it means none, or several. An empty one means none: every id
+    begins with it.
+    """
     exact = execute(connection, "SELECT id FROM trajectories WHERE id = ?", [name]).fetchall()
     if exact:
         return str(exact[0][0])
     rows = execute(
         connection,
         "SELECT id, native_id, condition FROM trajectories "
-        "WHERE native_id = ? OR starts_with(id, ?) ORDER BY id",
-        [name, name],
+        "WHERE ? <> '' AND (native_id = ? OR starts_with(id, ?)) ORDER BY id",
+        [name, name, name],
     ).fetchall()
     if len(rows) == 1:
         return str(rows[0][0])
     if rows:
         listed = ", ".join(f"{row[0]} ({row[2]})" for row in rows[:8])
-        raise UsageError(f"{name!r} is the name of {len(rows)} trajectories, give an id: {listed}")
+        raise UsageError(f"{name!r} means {len(rows)} trajectories, give an id: {listed}")
     raise UsageError(f"no trajectory {name!r}; `coaudit trajectory list` shows the ones there are")
 
 

@@ -185,10 +185,10 @@ def _delivered(performance: dict[str, Any], reason: str | None, files: SessionFi
     given = performance.get("task_completion")
     completion = number_in(given) if isinstance(given, str) else given
     completed = float(completion) if isinstance(completion, bool) else _number(completion)
-    if completed is not None:
-        return Outcome(name="delivered", value=float(bool(completed)))
-    if isinstance(given, str) and given.strip():
-        return Outcome(name="delivered", reason=f"task_completion must be 0 or 1, got {given[:40]!r}")
+    if completed in (0, 1):
+        return Outcome(name="delivered", value=completed)
+    if completed is not None or (isinstance(given, str) and given.strip()):
+        return Outcome(name="delivered", reason=f"task_completion must be 0 or 1, got {given!r:.42}")
     if reason == "unfinished":
         return Outcome(name="delivered", reason="the session did not come to an end")
     result = files.delivered()

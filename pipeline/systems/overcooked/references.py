@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ....schemas import JsonValue, Model, Quarantined
 from ..base import expect, field, json_file, only_object
+from .reader import recognises as is_log
 
 _NAME = re.compile(r"(\d+)_(.+?)(_ref)?\.txt")
 _RECIPE = b"NAME:"
@@ -40,10 +41,12 @@ class Reference(Model):
 
 
 def references(folder: Path) -> tuple[dict[str, Reference], list[Quarantined]]:
-    """Order -> reference of all files below `folder`, and the files that were not understood."""
+    """Order -> reference of all files below `folder`, and the files that were not understood; logs of runs
+    may lie beside them.
+    """
     by_name: dict[str, Reference] = {}
     bad: list[Quarantined] = []
-    for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+    for path in sorted(p for p in folder.rglob("*") if p.is_file() and not is_log(p)):
         read = _read(path)
         if isinstance(read, Quarantined):
             bad.append(read)

@@ -317,11 +317,20 @@ def _outcomes(record: _Record, task: str | None) -> Iterator[Outcome]:
     last = record.steps[-1]
     finished = (last.observation or "").startswith(rehac_text.FINISHED) or last.reward in ("1", "1.0")
     earned = record.em if record.em == 1 or task in EXACT else None
-    for name, value in (
-        ("em", record.em),
-        ("f1", record.f1),
-        ("task_reward", record.f1 if record.f1 is not None else earned if finished else 0.0),
-        ("success", None if record.em is None else float(record.em == 1)),
+    em, f1 = _beyond("em", record.em), _beyond("f1", record.f1)
+    for name, value, wrong in (
+        ("em", record.em, em),
+        ("f1", record.f1, f1),
+        ("task_reward", record.f1 if record.f1 is not None else earned if finished else 0.0, f1),
+        ("success", None if record.em is None else float(record.em == 1), em),
     ):
-        yield Outcome(name=name, value=value, reason=None if value is not None else "not logged")
+        if wrong is not None or value is None:
+            yield Outcome(name=name, reason=wrong or "not logged")
+        else:
+            yield Outcome(name=name, value=value)
     yield Outcome(name="finished", value=float(finished))
+
+
+def _beyond(key: str, score: float | None) -> str | None:
+    """Why a score is none: per cent would be cut to 1, the most that a share can be, in every mean."""
+    return None if score is None or 0 <= score <= 1 else f'"{key}" must be from 0 to 1, got {score:g}'

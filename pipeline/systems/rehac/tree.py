@@ -98,6 +98,8 @@ def _literal(written: str, most: int) -> object:
         raise ValueError(f"longer than {most} characters")
     try:
         value: object = ast.literal_eval(without_halves(written))
-    except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
-        raise ValueError(f"not a Python literal: {error}") from error
+    except SyntaxError as error:
+        raise ValueError(f"not a Python literal: {error.msg}") from error
+    except (ValueError, MemoryError, RecursionError) as error:  # whose text may be an address in memory
+        raise ValueError("not a Python literal") from error
     return value

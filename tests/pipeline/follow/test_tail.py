@@ -23,9 +23,11 @@ from coaudit.pipeline.ingest.run import ingest
 from coaudit.pipeline.store import Store, Workspace
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.schemas import Trajectory
+from tests.conftest import Coaudit
 from tests.hostile import CORPUS, sessions
 from tests.pipeline.follow.conftest import Following
 from tests.pipeline.follow.emulator import AGENT, USER, Env, play
+from tests.pipeline.systems.cogym.folders import Log
 
 NAME = "env_travel_planning_0"
 
@@ -255,6 +257,37 @@ def test_what_is_on_standard_input_already_is_taken_in_before_it_stops(
         )
     assert f"{len(CORPUS)} trajectories".encode() in done.stderr
     assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.long
+def test_what_is_on_standard_input_and_no_log_is_named_and_stands_in_the_quarantine(
+    tmp_path: Path, coaudit: Coaudit
+) -> None:
+    workspace = tmp_path / "workspace"
+    command = [sys.executable, "-P", "-m", "coaudit.pipeline", "--workspace", str(workspace), "follow", "-"]
+    done = subprocess.run(command, input=b"no log\n{}\n", capture_output=True, timeout=120, check=True)
+    assert b"no logs of a known system in it" in done.stderr and b"1 quarantined" in done.stderr
+    (row,) = coaudit("--workspace", workspace, "quarantine", "list", "--json").json["rows"]
+    assert Path(row["source"]).parent == workspace / "raw" / "stdin"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("again", ["follow", "ingest"])
+def test_a_folder_that_is_followed_by_a_relative_path_is_the_source_that_ingest_knows(
+    tmp_path: Path, coaudit: Coaudit, monkeypatch: pytest.MonkeyPatch, again: str
+) -> None:
+    log = Log().say(USER, "Hello").folder(tmp_path / "logs" / "env_1") / "event_log.jsonl"
+    log.write_text(log.read_text() + "{cut")
+    monkeypatch.chdir(tmp_path)
+    coaudit("follow", "logs", "--stop-when-idle", "0.1")
+    coaudit("ingest", "logs")
+    (trajectory,) = coaudit("trajectory", "list", "--json").json["rows"]
+    assert trajectory["source"] == str(tmp_path / "logs" / "env_1")
+    (wrong,) = coaudit("quarantine", "list", "--json").json["rows"]
+    assert wrong["source"] == str(log)
+    log.write_text(log.read_text().removesuffix("{cut"))
+    coaudit(again, "logs", *(("--stop-when-idle", "0.1") if again == "follow" else ()))
+    assert coaudit("quarantine", "list", "--json").json["rows"] == [], "it was mended"
 
 
 @pytest.mark.long

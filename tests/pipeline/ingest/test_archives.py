@@ -179,8 +179,21 @@ def test_archives_are_opened_only_so_deep_and_what_is_broken_in_one_is_named(
         content = {f"{depth}.zip": packed(tmp_path / "deep.zip", content).read_bytes(), "x.zip": b"PK"}
     path = packed(tmp_path / "deep.zip", content)
     err = coaudit("ingest", path, status=None).err
-    assert f"{path}!x.zip: broken archive" in err and f"{path}!4.zip!3.zip: no logs" in err
-    assert "2.zip!" not in err
+    assert f"{path}!x.zip: broken archive" in err
+    deeper = f"{path}!4.zip!3.zip!2.zip: lies in more than 2 archives in an archive: unpack it"
+    assert deeper in err and "2.zip!" not in err
+
+
+def test_an_archive_that_is_too_deep_is_named_beside_what_is_read(tmp_path: Path, coaudit: Coaudit) -> None:
+    content = {}
+    for depth in range(4):
+        line = {"id": f"s{depth}", "messages": [{"role": "user", "content": "Go."}]}
+        content["logs.jsonl"] = json.dumps(line).encode() + b"\n"
+        content = {f"{depth}.zip": packed(tmp_path / "deep.zip", content).read_bytes()}
+    path = packed(tmp_path / "deep.zip", content)
+    done = coaudit("ingest", path, "--json").json
+    assert done["trajectories"] == 2
+    assert [q["source"] for q in done["quarantined"]] == [f"{path}!3.zip!2.zip!1.zip"]
 
 
 @pytest.mark.slow

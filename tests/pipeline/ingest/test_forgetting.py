@@ -105,9 +105,14 @@ def test_a_trajectory_is_forgotten_also_where_its_source_is_read_again(
     coaudit("ingest", log, "--map", mapped(tmp_path))
     (name,) = coaudit("forget", "s1", "--json").json["trajectories"]
     assert listed(coaudit) == [("s2", 2)]
+    assert (
+        "0 trajectories with 0 events; 1 unchanged" in coaudit("ingest", log, "--map", mapped(tmp_path)).out
+    )
     logged(log, "s1", "s2", "s3")
-    coaudit("ingest", log, "--map", mapped(tmp_path))
+    grown = coaudit("ingest", log, "--map", mapped(tmp_path), "--json").json
+    assert (grown["trajectories"], grown["events"], grown["unchanged"]) == (1, 2, 1)
     assert listed(coaudit) == [("s2", 2), ("s3", 2)]
+    assert coaudit("rebuild", "--json").json == {"trajectories": 2, "events": 4}
     coaudit("forget", name, "--undo")
     assert listed(coaudit) == [("s1", 2), ("s2", 2), ("s3", 2)]
 
@@ -126,6 +131,29 @@ def test_what_is_not_there_cannot_be_forgotten_nor_brought_back(tmp_path: Path, 
     coaudit("ingest", logged(tmp_path / "log.jsonl", "s1"), "--map", mapped(tmp_path))
     assert "no trajectory 'else'" in coaudit("forget", "else", status=2).err
     assert "'else' is not forgotten" in coaudit("forget", "else", "--undo", status=2).err
+
+
+@pytest.mark.long
+def test_an_empty_name_forgets_nothing_and_brings_nothing_back(
+    tmp_path: Path, coaudit: Coaudit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    coaudit("ingest", logged(tmp_path / "log.jsonl", "s1", "s2"), "--map", mapped(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    assert "got ''" in coaudit("forget", "", status=2).err
+    assert "no trajectory ''" in coaudit("trajectory", "show", "", status=2).err
+    coaudit("forget", "s1")
+    assert "got ''" in coaudit("forget", "", "--undo", status=2).err
+    assert listed(coaudit) == [("s2", 2)]
+
+
+@pytest.mark.long
+def test_forget_names_the_sources_that_it_was_asked_for_and_not_earlier_ones(
+    tmp_path: Path, coaudit: Coaudit
+) -> None:
+    one, two = logged(tmp_path / "one.jsonl", "s1"), logged(tmp_path / "two.jsonl", "s2", "s3")
+    coaudit("ingest", one, two, "--map", mapped(tmp_path))
+    coaudit("forget", one)
+    assert coaudit("forget", two, "--json").json["sources"] == [str(two)]
 
 
 @pytest.mark.long

@@ -307,6 +307,25 @@ def test_outcomes_are_taken_once_and_the_last_one_holds(store: Store) -> None:
     assert metric(metrics(store), "satisfaction").value == 2
 
 
+def test_outcomes_that_a_file_gives_twice_are_named_and_the_last_is_taken_once(
+    tmp_path: Path, store: Store
+) -> None:
+    line = {"trajectory": NAME, "name": "satisfaction", "value": 4}
+    over = {"trajectory": NAME, "name": "preferred", "value": 1, "baseline": "b"}
+    lines = [line, over, {**line, "value": 2.5}, {**over, "baseline": "c", "value": 0}]
+    first = give(store, lines)
+    assert (first.imported, first.changed, first.unchanged) == (3, 0, 0)
+    (sentence,) = first.contradicted
+    assert sentence.partition(": ")[0].endswith(":3")
+    assert sentence.startswith("satisfaction of ", sentence.index(": ") + 2)
+    assert sentence.endswith(" is 2.5 here and 4 in line 1; the last counts")
+    again = give(store, lines)
+    assert (again.imported, again.changed, again.unchanged) == (0, 0, 3)
+    assert again.contradicted == first.contradicted
+    better = give(store, [{**line, "value": 5}])
+    assert (better.imported, better.changed) == (1, 1)
+
+
 def test_outcomes_outlive_a_new_ingest_of_their_trajectory(tmp_path: Path, store: Store) -> None:
     give(store, [{"trajectory": NAME, "name": "satisfaction", "value": 4}])
     take(store, tmp_path / "logs", agent="other")

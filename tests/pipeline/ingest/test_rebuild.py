@@ -204,6 +204,23 @@ def test_a_log_that_was_moved_is_not_gone(tmp_path: Path, store: Store) -> None:
 
 
 @pytest.mark.long
+def test_a_session_over_which_another_was_written_is_named_where_a_rebuild_loses_it(
+    tmp_path: Path, store: Store
+) -> None:
+    folder = tmp_path / "logs" / "env_1"
+    take(store, Log().say(AGENT, "Hello").folder(folder))
+    take(store, Log(description="Again").say(AGENT, "Bye").folder(folder))
+    assert keys(store) == ["env_1", "env_1"]
+    (named,) = rebuild(store).quarantined
+    assert named.source == str(folder)
+    assert named.reason == "no longer holds 1 session that it gave; ratings are kept"
+    assert keys(store) == ["env_1"]
+    with store.reading() as connection:
+        assert connection.execute("SELECT source FROM quarantine").fetchall() == [(named.source,)]
+    assert rebuild(store).quarantined == []
+
+
+@pytest.mark.long
 def test_what_was_wrong_with_a_source_that_gave_nothing_is_still_said_after_a_rebuild(
     store: Store, tmp_path: Path
 ) -> None:

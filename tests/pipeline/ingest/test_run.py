@@ -112,6 +112,49 @@ def test_the_same_words_at_two_times_are_two_trajectories_that_share_no_event(
 
 
 @pytest.mark.long
+def test_a_log_that_was_mended_is_one_session_before_and_after_a_rebuild(
+    tmp_path: Path, store: Store
+) -> None:
+    folder = Log().say(AGENT, "One").say(USER, "Two").say(AGENT, "Three").folder(tmp_path / "a" / NAME)
+    log = folder / "event_log.jsonl"
+    whole = log.read_text()
+    lines = whole.splitlines(keepends=True)
+    log.write_text("".join([*lines[:2], "broken" + lines[2], *lines[3:]]))
+    assert len(take(store, tmp_path / "a").quarantined) == 1
+    (broken,) = everything(store)
+    assert rate(store, [verdict(NAME, 2, "initiative", "yes")]).imported == 1
+    log.write_text(whole)
+    result = take(store, tmp_path / "a")
+    assert (counts(result), result.quarantined) == ((1, 0, 0), [])
+    assert result.notes == [f"{folder}: says otherwise than before from event 3 on"]
+    (mended,) = everything(store)
+    assert (mended["id"], broken["n_events"], mended["n_events"]) == (broken["id"], 4, 5)
+    assert rows(store, "SELECT reason FROM uncounted_ratings") == []
+    before = document(store)
+    assert counts(take(store, tmp_path / "a")) == (0, 1, 0)
+    assert rebuild(store).quarantined == []
+    assert document(store) == before
+
+
+@pytest.mark.long
+def test_two_sessions_of_one_id_in_one_file_stay_two_when_one_is_mended_or_they_change_places(
+    tmp_path: Path, store: Store
+) -> None:
+    def said(*texts: str) -> str:
+        turns = [{"role": "user", "content": text} for text in ("Hello", *texts)]
+        return json.dumps({"id": "s1", "messages": turns}) + "\n"
+
+    file = tmp_path / "chats.jsonl"
+    for lines in ((said("a"), said("b")), (said("b"), said("a")), (said("b", "c"), said("a"))):
+        file.write_text("".join(lines))
+        take(store, file)
+        assert len(everything(store)) == 2
+    file.write_text(said("a", "d") + said("b", "c"))
+    take(store, file)
+    assert len(everything(store)) == 2
+
+
+@pytest.mark.long
 def test_two_logs_with_one_beginning_that_part_are_two_trajectories(tmp_path: Path, store: Store) -> None:
     Log().say(AGENT, "One").say(USER, "Two").folder(tmp_path / "a" / NAME)
     Log().say(AGENT, "One").say(USER, "Three").folder(tmp_path / "b" / NAME)
@@ -452,7 +495,7 @@ def test_what_is_read_beside_a_session_is_not_left_out_and_references_are_a_hint
         shutil.copytree(ROOT / "data" / "overcooked" / name, logs / "prompts" / name)
     hint, left = take(store, logs).notes
     folder = logs / "prompts"
-    told = f"4 references and recipes of tasks; `coaudit ingest --reference {folder}` measures by them"
+    told = f"4 references and recipes of tasks; `coaudit ingest {logs} --reference {folder}` measures by them"
     assert hint == told
     names = "2_notes.txt, env_other_config.toml"
     assert left.startswith(f"2 files are no log of a known system, and left out: {names}; ")

@@ -54,6 +54,23 @@ def test_the_report_names_the_price_of_a_human_step_and_refuses_one_below_0(
         assert "--penalty is the price of a human step and at least 0, got -0.1" in done.err
 
 
+@pytest.mark.long
+def test_a_time_limit_of_nothing_or_of_an_order_that_nobody_cooked_is_refused(
+    workspace: Path, coaudit: Coaudit
+) -> None:
+    coaudit("ingest", ROOT / "data" / "overcooked")
+    for given, reason in (
+        (("--gamma", "0"), "--gamma is what a run may take over the optimal steps and above 0, got 0"),
+        (("--gamma", "-1"), "above 0, got -1"),
+        (
+            ("--optimal", "boiled_eg=9"),
+            "--optimal: no run of order 'boiled_eg', expected one of leek_soup",
+        ),
+        (("--optimal", "boiled_egg=0"), "--optimal must be order=steps, of 1 or more, got boiled_egg=0"),
+    ):
+        assert reason in coaudit("metrics", *given, status=2).err
+
+
 def test_the_page_opens_offline_and_has_no_script(audited: Store) -> None:
     page = html(build.build(audited))
     assert "<script" not in page and "javascript:" not in page

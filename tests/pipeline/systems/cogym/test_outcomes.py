@@ -422,9 +422,12 @@ def test_a_completion_that_is_no_number_delivers_nothing(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(
     ("said", "value"),
-    [("0", 0), ("false", 0), ("True", 1), (True, 1), ("1.0", 1), ("no", None), ("nan", None)],
+    [
+        *(("0", 0), ("false", 0), ("True", 1), (True, 1), ("1.0", 1), ("no", None), ("nan", None)),
+        *((1.0, 1), (0.5, None), (-1, None), (2, None), ("0.5", None)),
+    ],
 )
-def test_completion_may_be_written_as_a_text_and_other_words_are_no_delivery(
+def test_completion_may_be_written_as_a_text_and_nothing_between_or_beyond_is_a_delivery(
     tmp_path: Path, said: object, value: float | None
 ) -> None:
     folder = Log().write(AGENT, "Plan").finish().folder(tmp_path / "env_x", performance("Plan"))

@@ -202,6 +202,12 @@ def test_references_and_recipes_are_read_by_order_and_other_files_are_named(tmp_
     ]
 
 
+def test_logs_beside_references_are_no_references_that_were_not_understood() -> None:
+    found, bad = references(SAMPLES)
+    assert sorted(found) == ["leek_soup", "poached_pear"] and bad == []
+    assert found["leek_soup"].recipe is not None
+
+
 def test_required_collaborations_are_the_hand_overs_of_the_reference() -> None:
     found, _ = references(SAMPLES / "reference")
     assert found["poached_pear"].required_collaborations == 1

@@ -235,6 +235,36 @@ def test_a_score_may_be_the_text_of_a_number(tmp_path: Path) -> None:
     assert (said["f1"], said["success"]) == (0.5, 1)
 
 
+@pytest.mark.parametrize(
+    ("scores", "reason", "left"),
+    [
+        ({"em": 1, "f1": 66.7}, '"f1" must be from 0 to 1, got 66.7', {"em": 1, "success": 1}),
+        ({"em": 2, "f1": 0.5}, '"em" must be from 0 to 1, got 2', {"f1": 0.5, "task_reward": 0.5}),
+        ({"f1": -0.1}, '"f1" must be from 0 to 1, got -0.1', {}),
+    ],
+)
+def test_a_score_that_is_no_share_is_missing_with_the_reason_and_not_cut(
+    tmp_path: Path, scores: dict[str, float], reason: str, left: dict[str, float]
+) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps({"trajectory": "Question: x?\n" + STEP, **scores}))
+    (found,) = read(path)
+    said = {o.name: o.value for o in found.outcomes if o.value is not None and o.name != "finished"}
+    assert said == left
+    why = {o.name: o.reason for o in found.outcomes if o.value is None}
+    assert reason in why.values() and set(why) | set(left) == {"em", "f1", "task_reward", "success"}
+
+
+def test_what_is_wrong_with_a_key_is_said_in_the_same_words_each_time(tmp_path: Path) -> None:
+    path = tmp_path / "tree.jsonl"
+    path.write_text(json.dumps({"(1, '0')": repr((STEP, 1, 1)), "__import__('os')": "x", "(1, ": "x"}))
+    reasons = [piece.reason for piece in reader.read(path, ReadOptions()) if isinstance(piece, Quarantined)]
+    assert reasons == [
+        "key \"__import__('os')\": not a Python literal",
+        "key '(1, ': not a Python literal: '(' was never closed",
+    ]
+
+
 def test_a_step_without_an_action_is_a_failed_one(tmp_path: Path) -> None:
     event = one(tmp_path, "Question: x?\n<solver> human\nThought 1: Only this.\n").events[1]
     assert event.action is None and (event.status, event.error) == ("failed", "the step has no action")
