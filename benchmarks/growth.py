@@ -36,11 +36,18 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "trajectories": ("trajectory", "list"),
     "frames": (),
     "report": ("report", "--full"),
+    "rates": ("rates", "--codebook", "initiative"),
+    "compare": ("compare", "--by", "condition"),
+    "validate": ("validate", "rules"),
     "sample": ("sample", "--codebook", "initiative", "--size", "200"),
+    "all as tasks": ("sample", "--codebook", "initiative", "--size", "1000000", "--name", "all"),
+    "tasks": ("labelstudio", "export", "TASKS", "--sample", "all"),
+    "train": ("train", "--codebook", "initiative", "--rater", "rules"),
     "rebuild": ("rebuild",),
     "export": ("export", "OUT"),
 }
-"""What is run in turn; LABELS are two people's of every fifth unit that the rules rated."""
+"""What is run in turn; LABELS are two people's of every fifth unit that the rules rated. A task has all of
+its session in it, so that those on one long session grow with its square."""
 FRAMES = """
 import sys, coaudit
 workspace = coaudit.open(sys.argv[1])
@@ -52,7 +59,7 @@ workspace.events(), workspace.ratings(), workspace.metrics(per_trajectory=True)
 def measured(log: Path, folder: Path) -> dict[str, Run]:
     """Each command on a workspace of its own for this log."""
     runs = {}
-    places = {"LOG": log, **{name: folder / name.lower() for name in ("OUT", "RATINGS", "LABELS")}}
+    places = {"LOG": log, **{name: folder / name.lower() for name in ("OUT", "RATINGS", "LABELS", "TASKS")}}
     for name, words in COMMANDS.items():
         if "LABELS" in words:
             label(places["RATINGS"], places["LABELS"])

@@ -11,7 +11,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from ...schemas import Codebook, Event, JsonValue, Trajectory, content_hash
 from .config import EARLIER, FINAL, LATER, TRANSCRIPT, UNIT, WHOLE, is_folded, is_parted
@@ -57,16 +58,35 @@ class Line:
     author: str
     text: str
     seq: int
+    is_event: bool = False
+    """Whether it says what the event was, and not what came with it or of it."""
+
+
+class Log:
+    """A trajectory as annotators see it: what all tasks on it have in common is made once."""
+
+    def __init__(self, trajectory: Trajectory) -> None:
+        self.trajectory = trajectory
+
+    @cached_property
+    def lines(self) -> Sequence[Line]:
+        """All of it."""
+        return tuple(lines(self.trajectory))
+
+    @cached_property
+    def final_state(self) -> str:
+        """What the team shared at the end."""
+        return final_state(self.trajectory)
 
 
 def task(
-    subject: Subject, trajectory: Trajectory, rated: Sequence[Event], book: Codebook, context: str
+    subject: Subject, log: Log, rated: Sequence[Event], book: Codebook, context: str
 ) -> dict[str, JsonValue]:
     """The task as Label Studio imports it."""
     whole = subject.event is None
     one = book.unit == "participant"
     marked = {} if whole else {event.seq: 0 if one else place for place, event in enumerate(rated)}
-    whole_log = [line for line in lines(trajectory, marked) if _visible(line.seq, marked, context)]
+    whole_log = [_marked(line, marked) for line in log.lines if _visible(line.seq, marked, context)]
     earlier, shown, later = around(whole_log, set(marked)) if is_folded(book) else ((), whole_log, ())
     if is_parted(book):
         shown = near(whole_log, set(marked))
@@ -86,30 +106,33 @@ def task(
     if is_parted(book):
         data[WHOLE] = _dialogue(whole_log)
     if whole:
-        data[FINAL] = final_state(trajectory)
+        data[FINAL] = log.final_state
     else:
-        data[UNIT] = _dialogue(
-            [line for line in lines(trajectory, marked, states=False) if line.seq in marked]
-        )
+        own = [_marked(line, marked) for line in log.lines if line.is_event and line.seq in marked]
+        data[UNIT] = _dialogue(own)
     meta: dict[str, JsonValue] = {KEY: subject.key, "seqs": seqs}
     return {"data": data, "meta": meta}
 
 
-def lines(trajectory: Trajectory, marked: dict[int, int], *, states: bool = True) -> Iterator[Line]:
+def lines(trajectory: Trajectory) -> Iterator[Line]:
     """Every event as lines: what was done, how it failed, and what it changed."""
     names = _names(trajectory)
     seen: dict[str, dict[str, str]] = {}
     for event in trajectory.events:
         if event.live_only:
             continue
-        for notice in event.notices if states else ():
+        for notice in event.notices:
             yield Line("Environment", f"[{event.seq}] (notice) {clean(notice.text)}", event.seq)
-        author = names[event.actor]
-        if event.seq in marked:
-            author = f"▶ RATE THIS · {author}" if marked[event.seq] == 0 else f"▶ WITH ITS REPLY · {author}"
-        yield Line(author, f"[{event.seq}] {clean(describe(event))}", event.seq)
-        if states:
-            yield from _changes(trajectory, event, seen, names)
+        yield Line(names[event.actor], f"[{event.seq}] {clean(describe(event))}", event.seq, is_event=True)
+        yield from _changes(trajectory, event, seen, names)
+
+
+def _marked(line: Line, marked: dict[int, int]) -> Line:
+    """The line of an event that is to be rated says so."""
+    if not line.is_event or line.seq not in marked:
+        return line
+    what = "RATE THIS" if marked[line.seq] == 0 else "WITH ITS REPLY"
+    return replace(line, author=f"▶ {what} · {line.author}")
 
 
 def around(shown: Sequence[Line], marked: set[int]) -> tuple[Sequence[Line], Sequence[Line], Sequence[Line]]:

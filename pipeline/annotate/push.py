@@ -181,8 +181,8 @@ def tasks_of(
     """The task of each unit in their order; in words, where a unit is no longer what was drawn."""
     said = _judgments(store, book, judge) if judge else {}
     disputed = answers_given(store, book) if adjudicates(sample) else {}
-    for unit, trajectory in _with_trajectories(store, units):
-        task = _task(sample, book, unit, trajectory, context)
+    for unit, source in _with_sources(store, book, units):
+        task = _task(sample, book, unit, source, context)
         if not isinstance(task, str):
             place = (unit.trajectory, unit.event)
             if adjudicates(sample):
@@ -192,8 +192,20 @@ def tasks_of(
         yield task
 
 
-def _with_trajectories(store: Store, units: Sequence[Drawn]) -> Iterator[tuple[Drawn, Trajectory | None]]:
-    """Each unit with the trajectory that it is of; None for one that the store has no more."""
+class _Source:
+    """A trajectory that tasks are made of."""
+
+    def __init__(self, trajectory: Trajectory, book: Codebook) -> None:
+        self.log = labelstudio_tasks.Log(trajectory)
+        whole = book.unit == "trajectory"
+        self.units = {None if whole else events[0].seq: events for events in spans(trajectory, book.unit)}
+        """By the event that they are addressed by."""
+
+
+def _with_sources(
+    store: Store, book: Codebook, units: Sequence[Drawn]
+) -> Iterator[tuple[Drawn, _Source | None]]:
+    """Each unit with what it is of; None for one of a trajectory that the store has no more."""
     with store.reading() as connection:
         sizes = dict(connection.execute("SELECT id, n_events FROM trajectories").fetchall())
     ids = [key for key, _ in itertools.groupby(unit.trajectory for unit in units) if key in sizes]
@@ -202,24 +214,24 @@ def _with_trajectories(store: Store, units: Sequence[Drawn]) -> Iterator[tuple[D
     )
     ahead = next(loaded, None)
     for key, own in itertools.groupby(units, attrgetter("trajectory")):
-        trajectory = ahead if ahead is not None and ahead.id == key else None
-        yield from ((unit, trajectory) for unit in own)
-        ahead = ahead if trajectory is None else next(loaded, None)
+        source = _Source(ahead, book) if ahead is not None and ahead.id == key else None
+        yield from ((unit, source) for unit in own)
+        ahead = ahead if source is None else next(loaded, None)
 
 
 def _task(
-    sample: Sample, book: Codebook, unit: Drawn, trajectory: Trajectory | None, context: str
+    sample: Sample, book: Codebook, unit: Drawn, source: _Source | None, context: str
 ) -> dict[str, Any] | str:
     where = f"trajectory {unit.trajectory}" + ("" if unit.event is None else f", event {unit.event}")
-    if trajectory is None:
+    if source is None:
         return f"{where}: no longer in the store"
-    for events in spans(trajectory, book.unit):
-        if book.unit == "trajectory" or events[0].seq == unit.event:
-            if unit_hash(book.unit, events) != unit.unit_hash:
-                return f"{where}: changed since the sample was drawn"
-            asked = subject(sample, unit, book.version)
-            return dict(labelstudio_tasks.task(asked, trajectory, events, book, context))
-    return f"{where}: no longer a unit of codebook {book.name!r}"
+    events = source.units.get(unit.event)
+    if events is None:
+        return f"{where}: no longer a unit of codebook {book.name!r}"
+    if unit_hash(book.unit, events) != unit.unit_hash:
+        return f"{where}: changed since the sample was drawn"
+    asked = subject(sample, unit, book.version)
+    return dict(labelstudio_tasks.task(asked, source.log, events, book, context))
 
 
 def _prediction(book: Codebook, ratings: list[Rating], task: dict[str, Any], judge: str) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def said(seq: int, text: str, actor: str = "basic_agent_gpt") -> Event:
 def asked(trajectory: Trajectory, event: Event, context: str = "transcript") -> dict[str, Any]:
     subject = tasks.Subject("s", "t", event.seq, "h", "initiative", "1")
     book = codebooks.load("initiative")
-    return tasks.task(subject, trajectory, [event], book, context)["data"]  # type: ignore[return-value]
+    return tasks.task(subject, tasks.Log(trajectory), [event], book, context)["data"]  # type: ignore[return-value]
 
 
 @pytest.mark.parametrize("name", codebooks.names())
@@ -87,7 +87,7 @@ def test_annotators_see_no_id_that_a_log_gave() -> None:
 
     def shown(key: str) -> Any:
         subject = tasks.Subject("s", key, 0, "h", "initiative", "1")
-        data: Any = tasks.task(subject, small(message), [message], book, "transcript")["data"]
+        data: Any = tasks.task(subject, tasks.Log(small(message)), [message], book, "transcript")["data"]
         return data["trajectory"]
 
     assert not {"gpt", "failed"} & set(shown("gpt-failed").split("-"))
@@ -110,7 +110,7 @@ def test_a_unit_stands_among_its_neighbours_and_the_rest_of_the_log_is_in_two_fo
 def test_a_checklist_has_the_whole_log_and_its_end_is_where_one_says_that_one_read_it() -> None:
     events = [said(n, f"message {n}") for n in range(320)]
     subject = tasks.Subject("s", "t", None, "h", "failures", "1")
-    data = tasks.task(subject, small(*events), events, FAILURES, "transcript")["data"]
+    data = tasks.task(subject, tasks.Log(small(*events)), events, FAILURES, "transcript")["data"]
     assert data["seqs"] == [*range(320)] and "earlier" not in data  # type: ignore[index,operator,call-overload]
     tree = ElementTree.fromstring(label_config.label_config(FAILURES))
     (log,) = (view for view in tree.iter("View") if view.get("className") == "coaudit-log")
@@ -125,7 +125,7 @@ def participant_task(book: Codebook) -> dict[str, Any]:
     events = [said(n, f"message {n}", "basic_agent_gpt" if n in own else "ann") for n in range(10)]
     subject = tasks.Subject("s", "t", 0, "h", book.name, "1")
     rated = [event for event in events if event.seq in own]
-    return dict(tasks.task(subject, small(*events), rated, book, "transcript")["data"])  # type: ignore[arg-type]
+    return dict(tasks.task(subject, tasks.Log(small(*events)), rated, book, "transcript")["data"])  # type: ignore[arg-type]
 
 
 def test_of_a_participant_the_log_shows_what_they_did_and_what_was_next_to_it() -> None:
@@ -148,7 +148,7 @@ def test_a_checklist_of_a_step_shows_what_is_around_it_and_asks_to_read_that() -
     assert label_config.is_checklist(book)
     events = [said(n, f"message {n}") for n in range(40)]
     subject = tasks.Subject("s", "t", 20, "h", book.name, "1")
-    data: Any = tasks.task(subject, small(*events), [events[20]], book, "transcript")["data"]
+    data: Any = tasks.task(subject, tasks.Log(small(*events)), [events[20]], book, "transcript")["data"]
     assert data["seqs"] == [*range(16, 25)] and len(data["earlier"]) == 16
     tree = ElementTree.fromstring(label_config.label_config(book))
     ticks = next(e for e in tree.iter("Choices") if e.get("name") == "read")
@@ -178,7 +178,7 @@ def test_actions_failures_and_what_they_changed_are_lines_of_their_own() -> None
         states={"public": "h1"},
     )
     trajectory = small(edit).model_copy(update={"states": {"h1": {"editor": "a draft", "empty": ""}}})
-    lines = list(tasks.lines(trajectory, {}))
+    lines = list(tasks.lines(trajectory))
     assert lines[0].text == "[0] ▸ RUN(code=1/0)\n✗ FAILED: ZeroDivisionError"
     assert [line.text for line in lines[1:]] == ["[0] shared state · editor:\na draft"]
     assert tasks.final_state(trajectory) == "editor:\na draft\n\nempty:\n"
