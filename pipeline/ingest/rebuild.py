@@ -202,7 +202,7 @@ def _name_overwritten(store: Store, aside: Store, result: Ingested) -> None:
     items = [
         Quarantined(source=source, reason=f"no longer holds {sessions} that it gave; ratings are kept")
         for source, sessions in sorted((one, counted(n, "session", "sessions")) for one, n in lost.items())
-        if not any(source.startswith(name) for name in named)
+        if named.isdisjoint({source, *map(str, Path(source).parents)})
     ]
     with aside.writing() as connection:
         insert(connection, "quarantine", [{**item.model_dump(), "read_from": item.source} for item in items])
