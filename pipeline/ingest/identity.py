@@ -148,7 +148,8 @@ def settled(
     hashes of the sources of this run by path.
 
     A log that says otherwise than it did itself was mended, and what it says now takes the place of that, as
-    a rebuild has it. `told` are the ids that it gave in this run: a second session of one is not mended.
+    a rebuild has it; under another condition it is another run. `told` are the ids that it gave in this run:
+    a second session of one is not mended.
     """
     while True:
         before = sessions.known(trajectory.id)
@@ -177,7 +178,8 @@ def settled(
             return trajectory.id, None if same_again else updated
         differs = next(i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b)
         renamed = f"{trajectory.id.partition('-')[0]}-{new[differs][:6]}"
-        if sessions.known(renamed) is None and _mended(sessions.connection, stored, trajectory, told):
+        same_run = options.condition in (None, stored.condition) and sessions.known(renamed) is None
+        if same_run and _mended(sessions.connection, stored, trajectory, told):
             result.notes.append(f"{trajectory.source}: says otherwise than before from event {differs} on")
             return trajectory.id, _updated(stored, trajectory, options)
         shared = (

@@ -149,9 +149,11 @@ def _filled(store: Store, sources: Sequence[Source], progress: Progress | None) 
         intake = Intake(store, result, readers, derives=False)
         for item in _references(store, (one for one in sources if one.reference)):
             intake.refuse(item, item.source)
+        last = {source.path: source for source in logs}
+        lost = [source for source in logs if _is_written_over(source, last[source.path])]
+        logs = [source for source in logs if not _is_written_over(source, last[source.path])]
         places = [provenance.found_again(store.workspace, source) for source in logs]
         there = {source.path for source, place in zip(logs, places, strict=True) if place}
-        lost = []
         for source, place in zip(logs, places, strict=True):
             if place is not None:
                 intake.expect(source, place, before=source.trajectory_ids, fresh=False)
@@ -165,6 +167,12 @@ def _filled(store: Store, sources: Sequence[Source], progress: Progress | None) 
     if gone:
         intake.leave_out(forgetting.enforce(store).trajectories)
     return result
+
+
+def _is_written_over(source: Source, last: Source) -> bool:
+    """Whether a source has no copy, and where it lay a run of another condition was ingested since."""
+    conditions = {source.options.condition, last.options.condition} - {None}
+    return not source.copied and source.content_hash != last.content_hash and len(conditions) == 2
 
 
 def _name_lost(store: Store, result: Ingested, sources: Sequence[Source]) -> None:
@@ -194,7 +202,7 @@ def _name_overwritten(store: Store, aside: Store, result: Ingested) -> None:
     items = [
         Quarantined(source=source, reason=f"no longer holds {sessions} that it gave; ratings are kept")
         for source, sessions in sorted((one, counted(n, "session", "sessions")) for one, n in lost.items())
-        if not any(source.startswith(name) for name in named)
+        if named.isdisjoint({source, *map(str, Path(source).parents)})
     ]
     with aside.writing() as connection:
         insert(connection, "quarantine", [{**item.model_dump(), "read_from": item.source} for item in items])

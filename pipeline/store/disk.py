@@ -122,13 +122,14 @@ def put(path: Path, content: bytes) -> None:
 def whole(path: Path) -> Iterator[TextIO]:
     """A text file for what is too long to be held: it takes the place of what was there once it is whole.
 
-    What is no file, such as a pipe, is written to as it is. OSError where there is no room or no folder.
+    What is no file, such as a pipe, or is where this process writes its output, is written to as it is; so is
+    one beside which none can be made. OSError where there is no room or no folder.
     """
-    if path.exists() and not path.is_file():
+    target = Path(os.path.realpath(path))  # a link stays one
+    if (path.exists() and not path.is_file()) or _is_output(path) or not _has_room_beside(target):
         with path.open("w", encoding="utf-8") as file:
             yield file
         return
-    target = path.resolve()  # a link stays one
     with _aside(target) as part, part.open("w", encoding="utf-8") as file:
         if target.exists():
             shutil.copymode(target, part)
@@ -137,16 +138,37 @@ def whole(path: Path) -> Iterator[TextIO]:
         os.fsync(file.fileno())
 
 
+def _is_output(path: Path) -> bool:
+    """Whether a file is the one that standard output or standard error goes to."""
+    for descriptor in (1, 2):
+        with suppress(OSError):  # closed, or no such file
+            if os.path.samestat(path.stat(), os.fstat(descriptor)):
+                return True
+    return False
+
+
+def _has_room_beside(path: Path) -> bool:
+    """Whether the folder of a file is there and admits another one, with a longer name."""
+    folder = path.parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        return False
+    return len(os.fsencode(_part(path).name)) <= os.pathconf(folder, "PC_NAME_MAX")
+
+
 @contextmanager
 def _aside(path: Path) -> Iterator[Path]:
     """A file beside another one whose name it takes in the end, or which is removed where that fails."""
-    part = path.with_name(f".{path.name}.{own()}.part")
+    part = _part(path)
     try:
         yield part
         rename(part, path)
     except BaseException:
         part.unlink(missing_ok=True)
         raise
+
+
+def _part(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{own()}.part")
 
 
 def copy(path: Path, target: Path) -> Path:

@@ -87,6 +87,8 @@ class Talk:
     """Those of them that nothing answered yet, in the order of their places."""
     latest: deque[str] = field(default_factory=deque)
     """The calls that were asked for last: what names no call answers the first of these that waits."""
+    refusals: list[JsonValue] = field(default_factory=list)
+    """Results that stand as a person's rejections, and in no state."""
 
     def take(self, said: Said) -> None:
         """Add a message; ValueError for an unknown role, and for a spoilt call once the rest is in."""
@@ -126,21 +128,23 @@ class Talk:
 
     def answered(self, answer: Answer, time: str | None = None, by: str = ENVIRONMENT) -> None:
         """Note what a tool said after the call that it answers, with the first answer standing."""
+        asked = self._asked(answer.call)
+        if asked is not None and asked not in self.waiting:
+            return
+        place = None if asked is None else self.waiting.pop(asked)
+        if (refused := veto(answer.content)) is not None:
+            self.refusals.append(answer.content)
+            self._refused(refused, time)
+            return
         state: JsonValue = {"observation": answer.content}
         hashed = content_hash(state)
-        asked = self._asked(answer.call)
-        if asked is None:
-            self.states[hashed] = state
+        self.states[hashed] = state
+        if place is None:
             verdict = self._verdict(answer, None)
             failed = verdict if verdict["status"] == "failed" else {}
             actor = self.known(by, "environment")
             self._add(actor, "note", time, text=plain(answer.content), states={"public": hashed}, **failed)
-        elif asked in self.waiting:
-            place = self.waiting.pop(asked)
-            if (refused := veto(answer.content)) is not None:
-                self._refused(refused, time)
-                return
-            self.states[hashed] = state
+        else:
             event = self.events[place]
             verdict = self._verdict(answer, event.action.name if event.action else None)
             update = {**verdict, "states": {"public": hashed}}

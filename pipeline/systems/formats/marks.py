@@ -47,19 +47,31 @@ _OBSERVED = re.compile(
     r"|\[\w+(?: for '[^\n]*')?\] Result:"  # Cline, Roo Code
     r"|(?:New|Current) [Tt]erminal (?:[Oo]utput|[Ss]creen|[Ss]tate):)"  # Terminus
 )
+_REFUSED = r"(?:denied|rejected|declined|refused)"
+_TOOL = (
+    r"(?:(?:this|the|your) )?(?:(?:tool|command|execution|action|operation|edit|exec|patch)"
+    r"(?: (?:use|call|execution|invocation))?|permission(?: to (?:use|run|execute) [^.\n]{1,60}?)?"
+    r"|access to (?:the )?tool(?: execution)?)"
+)
+_BY_USER = (
+    # Claude Code; Gemini CLI, Cline, Roo Code, LangChain, opencode, Vercel's AI SDK; Goose; VS Code
+    r"(?:the )?user (?:does(?:n[\u2019']t| not) want to (?:proceed with this tool use|take this action)\b"
+    rf"|(?:did(?:n[\u2019']t| not) (?:allow|approve|permit)|(?:has )?{_REFUSED}) {_TOOL}"
+    r"|did(?:n[\u2019']t| not) (?:allow|approve|permit)(?: it| this| that)?"
+    rf"|has {_REFUSED} to run this tool"
+    r"|chose to skip the tool call)"
+)
 _VETO = re.compile(
-    r"\s*(?:\[[^\]\n]{0,200}\]\s*(?:(?:result|reason):\s*)?|(?:error|failed):\s*)?(?:"
-    # Claude Code; Gemini CLI; Cline, Roo Code, LangChain
-    r"(?:the )?user (?:does(?:n[\u2019']t| not) want to (?:proceed with this tool use|take this action)"
-    r"|did(?:n[\u2019']t| not) (?:allow|approve|permit)\b"
-    r"|(?:has )?(?:denied|rejected|declined|refused) (?:this |the |your )?"
-    r"(?:operation|tool|action|command|edit|execution|permission)\b)"
-    r"|(?:the )?(?:exec(?:ution)?|tool|action|command|operation|edit|patch)\b[\w ]{0,30}?"
-    r"\b(?:rejected|denied|declined|refused) by (?:the )?user\b)",
+    r"\s*(?:<tool_use_error>|\[\w[^\]\n]{0,200}\]\s*(?:(?:result|reason):\s*)?|(?:error|failed):\s*)?(?:"
+    rf"{_BY_USER}|(?:the )?(?:exec(?:ution)?|tool|action|command|operation|edit|patch)\b[\w ]{{0,30}}?"
+    rf"\b{_REFUSED} by (?:the )?user)"
+    r"(?:\s*(?:[.!,;:(\n<\"]|$)|\s+(?:and (?:provided|said)|with|for|right now|because)\b)",
     re.IGNORECASE,
 )
 _SAID_TO_IT = re.compile(
-    r"\bthe user said:(?P<a>.*)|<feedback>(?P<b>.*?)</feedback>|\bwith reason:(?P<c>.*)", re.DOTALL
+    r"\bthe user said:(?P<a>.*)|<feedback>(?P<b>.*?)</feedback>|\bwith reason:(?P<c>.*)"
+    r"|\bwith the following feedback:(?P<d>.*)",
+    re.DOTALL,
 )
 _SURROUNDINGS = re.compile(r"\s*<(environment_context|environment_details)>.*</\1>\s*", re.DOTALL)
 

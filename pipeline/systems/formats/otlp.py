@@ -204,11 +204,9 @@ class Conversation:
             return False
         if self.talk.waiting:
             return False
-        known = [
-            plain(state.get("observation")).strip()
-            for state in self.talk.states.values()
-            if isinstance(state, dict)
-        ]
+        states = [state for state in self.talk.states.values() if isinstance(state, dict)]
+        told = [*(state.get("observation") for state in states), *self.talk.refusals]
+        known = [plain(content).strip() for content in told]
         texts = [plain(answer.content) for answer in said.answers]
         return all(any(one and one in text for one in known) for text in texts)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Collection
@@ -218,6 +219,18 @@ def test_a_session_over_which_another_was_written_is_named_where_a_rebuild_loses
     with store.reading() as connection:
         assert connection.execute("SELECT source FROM quarantine").fetchall() == [(named.source,)]
     assert rebuild(store).quarantined == []
+
+
+@pytest.mark.long
+def test_a_session_that_was_written_over_is_named_beside_a_folder_that_is_gone_and_begins_its_name(
+    tmp_path: Path, store: Store
+) -> None:
+    gone, folder = tmp_path / "logs" / "env_1", tmp_path / "logs" / "env_10"
+    take(store, Log(description="First").say(AGENT, "Hello").folder(gone))
+    take(store, Log().say(AGENT, "Hello").folder(folder))
+    take(store, Log(description="Again").say(AGENT, "Bye").folder(folder))
+    shutil.rmtree(gone)
+    assert sorted(item.source for item in rebuild(store).quarantined) == [str(gone), str(folder)]
 
 
 @pytest.mark.long

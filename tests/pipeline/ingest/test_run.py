@@ -155,6 +155,27 @@ def test_two_sessions_of_one_id_in_one_file_stay_two_when_one_is_mended_or_they_
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("copy", [True, False])
+def test_a_run_that_was_written_over_one_of_another_condition_stands_beside_it(
+    tmp_path: Path, store: Store, copy: bool
+) -> None:
+    file = tmp_path / "chats.jsonl"
+    for condition, text in (("first", "a"), ("second", "b")):
+        turns = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": text}]
+        file.write_text(json.dumps({"id": "s1", "messages": turns}) + "\n")
+        take(store, file, condition=condition, copy=copy)
+
+    def told() -> list[tuple[object, ...]]:
+        query = "SELECT condition, text FROM events JOIN trajectories t ON t.id = trajectory_id WHERE seq = 1"
+        return sorted(tuple(row.values()) for row in rows(store, query))
+
+    assert told() == [("first", "a"), ("second", "b")]
+    lost = rebuild(store).quarantined
+    assert told() == [("first", "a"), ("second", "b")][not copy :]
+    assert [item.source for item in lost] == [str(file)] * (not copy)
+
+
+@pytest.mark.long
 def test_two_logs_with_one_beginning_that_part_are_two_trajectories(tmp_path: Path, store: Store) -> None:
     Log().say(AGENT, "One").say(USER, "Two").folder(tmp_path / "a" / NAME)
     Log().say(AGENT, "One").say(USER, "Three").folder(tmp_path / "b" / NAME)

@@ -143,6 +143,29 @@ def test_an_export_into_a_pipe_leaves_the_pipe(tmp_path: Path) -> None:
         os.close(reader)
 
 
+def test_an_export_to_where_this_process_writes_its_output_stands_there(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    with disk.whole(Path("/dev/stdout")) as file:
+        file.write("a line")
+    assert capfd.readouterr().out == "a line"
+
+
+def test_an_export_beside_which_no_file_can_be_made_is_written_in_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with disk.whole(long := tmp_path / ("n" * 250)) as file:
+        file.write("whole")
+    assert long.read_text() == "whole"
+    short = tmp_path / "short"
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # as root, every folder admits one
+    with disk.whole(short) as file:
+        assert sorted(tmp_path.iterdir()) == [long, short]
+    missing = tmp_path / "missing" / "a.jsonl"
+    with pytest.raises(OSError, match=r"/missing/a\.jsonl"), disk.whole(missing):
+        pass
+
+
 def test_what_a_workspace_holds_is_its_owners_alone(tmp_path: Path) -> None:
     from coaudit.pipeline.store import Store, Workspace
 

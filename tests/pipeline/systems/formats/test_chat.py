@@ -59,6 +59,13 @@ def test_roles_become_participants_and_tool_calls_actions_with_what_the_tool_sai
         ({"error": "[Operation Cancelled] Reason: User did not allow tool call"}, None),
         ("User rejected the tool call for `book` with reason: too dear", "too dear"),
         ("Error: command rejected by user", None),
+        ("Error: User denied access to tool execution", None),
+        ("The user has declined to run this tool. DO NOT attempt to call this tool again.", None),
+        ("The user chose to skip the tool call, they want to proceed without running it", None),
+        (
+            "The user rejected permission to use this specific tool call with the following feedback: Walk",
+            "Walk",
+        ),
     ],
 )
 def test_a_tool_that_a_person_did_not_let_run_is_no_failure_of_the_agents(
@@ -82,12 +89,29 @@ def test_a_tool_that_a_person_did_not_let_run_is_no_failure_of_the_agents(
         "User declined the request for a refund",
         "The user rejected our last offer, tool use goes on",
         "Booked. The user denied this operation before.",
+        "Command rejected by user policy: sudo",
+        "Execution of order 15 was declined by the user's bank",
+        "User rejected the edit in pull request 7, and opened another",
+        "The user did not approve of the colour",
+        "The user denied permission 12 times, see the table",
+        '[{"id": 1}] The user denied the action',
     ],
 )
 def test_a_result_that_tells_of_a_refusal_is_a_result(tmp_path: Path, answer: str) -> None:
     found = one("chat", written(tmp_path / "a.jsonl", {"id": "s1", "messages": asked("c1", answer)}))
     assert [event.kind for event in found.events] == ["action"]
     assert found.events[0].states
+
+
+def test_a_refusal_is_a_persons_too_where_the_call_stands_in_the_words_of_the_agent(tmp_path: Path) -> None:
+    denied = "[book for 'Ulm'] Result:\nThe user denied this operation and provided the following feedback:\n"
+    chat = [
+        {"role": "user", "content": "To Ulm."},
+        {"role": "assistant", "content": "<book>Ulm</book>"},
+        {"role": "user", "content": f"{denied}<feedback>\nNo, Augsburg.\n</feedback>"},
+    ]
+    found = one("chat", written(tmp_path / "a.jsonl", {"id": "s1", "messages": chat}))
+    assert brief(found.events)[2:] == [("user", "confirm_reject", None), ("user", "message", "No, Augsburg.")]
 
 
 @pytest.mark.parametrize("name", ["list.json", "object.json", "lists.json"])

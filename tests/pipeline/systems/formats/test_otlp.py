@@ -86,6 +86,19 @@ def test_no_message_comes_twice_though_every_call_repeats_the_history(tmp_path: 
     assert found.participant("assistant").tokens == {"prompt_tokens": 9}
 
 
+def test_a_refusal_that_the_history_repeats_without_the_id_of_its_call_stands_once(tmp_path: Path) -> None:
+    refusal = "The user denied this operation."
+    asks = {"role": "assistant", "parts": [{"type": "tool_call", "name": "weather", "arguments": {}}]}
+    told = {"role": "tool", "parts": [{"type": "tool_call_response", "response": refusal}]}
+    spans = [
+        span(1, "chat", input__messages=[USER], output__messages=[asks]),
+        span(2, "execute_tool", tool__name="weather", tool__call__result=refusal),
+        span(3, "chat", input__messages=[USER, asks, told], output__messages=[SAYS]),
+    ]
+    found = one("otlp", written(tmp_path / "a.jsonl", traced(*spans)))
+    assert [event.kind for event in found.events] == ["message", "action", "confirm_reject", "message"]
+
+
 def test_a_message_that_was_said_twice_stands_twice(tmp_path: Path) -> None:
     again = [USER, SAYS, USER]
     spans = [
