@@ -22,6 +22,7 @@ _NO_MODEL = re.compile(
     r"model[^.]{0,120}(?:does not exist|not found|unknown|not a valid model)|model_not_found|invalid model",
     re.I,
 )
+_MODERATED = re.compile(r"requires moderation|was flagged|content_policy", re.I)
 _STRICT = ("choice", "schema", "object", "plain")
 """How an answer is held to its form, the strictest first."""
 _WORDLESS = ("content_filter", "length", "tool_calls")
@@ -170,6 +171,11 @@ def unknown_model(content: bytes) -> bool:
 def out_of_credit(status: int | None, said: str) -> bool:
     """Whether an error says that nothing is answered until somebody pays."""
     return status == 402 or "insufficient_quota" in said
+
+
+def moderated(status: int | None, said: str) -> bool:
+    """Whether a 403 is of a gateway that will not have this one question, and not about the key."""
+    return status == 403 and bool(_MODERATED.search(said))
 
 
 def rejection(status: int, content: bytes, said: str) -> JudgeError:

@@ -17,6 +17,7 @@ from coaudit.judges.clients.protocol import (
     Fatal,
     Form,
     Overloaded,
+    Refused,
     Rejected,
     Transient,
     UnknownModel,
@@ -131,6 +132,8 @@ def test_log_probabilities_usage_and_the_answering_model_are_read(endpoint: Endp
         (404, "The model `judge` does not exist", UnknownModel),
         (429, "insufficient_quota", Fatal),
         (402, "Insufficient Balance", Fatal),
+        (403, "Your key has no access", Fatal),
+        (403, "Your chosen model requires moderation and your input was flagged", Refused),
         (302, "the endpoint redirects", Fatal),
     ],
 )
@@ -374,6 +377,18 @@ def test_who_is_not_let_in_or_cannot_pay_is_told_at_once_by_other_providers_too(
     monkeypatch.setenv("LITELLM_PROXY_API_KEY", "sk-proxy-secret")
     endpoint.answer = lambda _: web.json_response({"error": {"message": text}}, status=status)
     with pytest.raises(Fatal, match=meaning):
+        ask(endpoint, "litellm_proxy/judge")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_question_that_moderation_flags_is_refused_by_other_providers_too_and_the_key_is_not(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LITELLM_PROXY_API_KEY", "sk-proxy-secret")
+    text = "Your chosen model requires moderation and your input was flagged"
+    endpoint.answer = lambda _: web.json_response({"error": {"message": text}}, status=403)
+    with pytest.raises(Refused, match="your input was flagged"):
         ask(endpoint, "litellm_proxy/judge")
 
 
