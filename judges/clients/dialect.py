@@ -18,6 +18,8 @@ _CONTEXT = re.compile(
 _LIMIT = re.compile(
     r"(?:context length (?:is|of)(?: only)?|max_model_len\D{0,10}|at most|maximum of)\s*(\d{3,8})", re.I
 )
+_TOO_MUCH = re.compile(r"max_(?:completion_)?tokens\W{1,3}(?:is too large|must be (?:less|at most))", re.I)
+"""Of an answer that may not be so long, however it is asked for."""
 _NO_MODEL = re.compile(
     r"model[^.]{0,120}(?:does not exist|not found|unknown|not a valid model)|model_not_found|invalid model",
     re.I,
@@ -83,7 +85,7 @@ class Dialect:
     def fall_back(self, state: State, content: bytes) -> bool:
         """Demand less after a rejection; False where the demands were not the reason."""
         said = content.decode("utf-8", "replace").casefold()
-        if _CONTEXT.search(said) or unknown_model(content):
+        if _CONTEXT.search(said) or _TOO_MUCH.search(said) or unknown_model(content):
             return False
         if "max_completion_tokens" in said and not state.modern:
             self._modern = True

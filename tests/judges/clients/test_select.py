@@ -97,6 +97,32 @@ def test_an_endpoint_that_rejects_a_parameter_is_asked_without_it(endpoint: Endp
     assert "response_format" in endpoint.asked[-1]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "max_tokens is too large: 4096. This model supports at most 2048 completion tokens",
+        "`max_completion_tokens` must be less than or equal to `2048`",
+    ],
+)
+def test_an_answer_that_may_not_be_so_long_is_rejected_and_the_next_is_held_to_its_form(
+    endpoint: Endpoint, text: str
+) -> None:
+    def answer(body: dict[str, Any]) -> str | web.Response:
+        if body["max_tokens"] > 2048:
+            return web.json_response({"error": {"message": text}}, status=400)
+        return '{"answer": "yes"}'
+
+    async def both() -> None:
+        async with client("openai/judge", endpoint.url, Parameters()) as complete:
+            with pytest.raises(Rejected, match="max_"):
+                await complete(CHOICE.within(4096))
+            await complete(CHOICE)
+
+    endpoint.answer = answer
+    asyncio.run(both())
+    assert [body["response_format"]["type"] for body in endpoint.asked] == ["json_schema", "json_schema"]
+
+
 def test_a_model_that_wants_max_completion_tokens_gets_it(endpoint: Endpoint) -> None:
     def answer(body: dict[str, Any]) -> str | web.Response:
         if "max_tokens" in body:
