@@ -163,13 +163,15 @@ def _judge(book: str, judges: list[str]) -> None:
 def _confusion(code: dict[str, Any]) -> None:
     labels, counts = code["confusion"]["labels"], code["confusion"]["counts"]
     total = sum(map(sum, counts)) or 1
-    both, errors = code["n_both"], code["n_errors"]
+    both, errors, outside = code["n_both"], code["n_errors"], code["outside_the_samples"]
+    more = round(sum(map(sum, outside["counts"]))) if outside else 0
     shown = Table(
         name="confusion",
         title="Confusion",
-        caption=f"n = {both:,} unit{'s' * (both != 1)} with both; {errors:,} error{'s' * (errors != 1)} "
-        "of the judge. Units as they were labelled, whatever their weights; one that people label "
-        "differently counts in part for each of their labels.",
+        caption=f"n = {both:,} unit{'s' * (both != 1)} with both"
+        f"{f', of the samples; {more:,} outside them are not among these' if more else ''}; "
+        f"{errors:,} error{'s' * (errors != 1)} of the judge. Units as they were labelled, whatever their "
+        "weights; one that people label differently counts in part for each of their labels.",
         columns=("People", *(f"Judge: {label}" for label in labels)),
         rows=tuple(
             (label, *(Number(n / total, n=n, percent=True) for n in row))

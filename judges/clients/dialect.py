@@ -18,10 +18,13 @@ _CONTEXT = re.compile(
 _LIMIT = re.compile(
     r"(?:context length (?:is|of)(?: only)?|max_model_len\D{0,10}|at most|maximum of)\s*(\d{3,8})", re.I
 )
+_TOO_MUCH = re.compile(r"max_(?:completion_)?tokens\W{1,3}(?:is too large|must be (?:less|at most))", re.I)
+"""Of an answer that may not be so long, however it is asked for."""
 _NO_MODEL = re.compile(
     r"model[^.]{0,120}(?:does not exist|not found|unknown|not a valid model)|model_not_found|invalid model",
     re.I,
 )
+_MODERATED = re.compile(r"requires moderation|was flagged|content_policy", re.I)
 _STRICT = ("choice", "schema", "object", "plain")
 """How an answer is held to its form, the strictest first."""
 _WORDLESS = ("content_filter", "length", "tool_calls")
@@ -82,7 +85,7 @@ class Dialect:
     def fall_back(self, state: State, content: bytes) -> bool:
         """Demand less after a rejection; False where the demands were not the reason."""
         said = content.decode("utf-8", "replace").casefold()
-        if _CONTEXT.search(said) or unknown_model(content):
+        if _CONTEXT.search(said) or _TOO_MUCH.search(said) or unknown_model(content):
             return False
         if "max_completion_tokens" in said and not state.modern:
             self._modern = True
@@ -170,6 +173,11 @@ def unknown_model(content: bytes) -> bool:
 def out_of_credit(status: int | None, said: str) -> bool:
     """Whether an error says that nothing is answered until somebody pays."""
     return status == 402 or "insufficient_quota" in said
+
+
+def moderated(status: int | None, said: str) -> bool:
+    """Whether a 403 is of a gateway that will not have this one question, and not about the key."""
+    return status == 403 and bool(_MODERATED.search(said))
 
 
 def rejection(status: int, content: bytes, said: str) -> JudgeError:

@@ -145,6 +145,8 @@ class LiteLLMClient:
             return Refused(f"the endpoint's content policy refused: {said}")
         if isinstance(error, kinds.NotFoundError):
             return UnknownModel(f"{self.model}: {said}")
+        if dialect.moderated(status, said):
+            return Refused(f"the endpoint's moderation refused: {said}")
         if status in (401, 403) or _KEYLESS in said:
             return Fatal(f"{self.model}: {said}")
         if dialect.out_of_credit(status, said):

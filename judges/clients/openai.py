@@ -25,6 +25,7 @@ from .protocol import (
     Overloaded,
     Parameters,
     Question,
+    Refused,
     Reply,
     Transient,
     UnknownModel,
@@ -166,6 +167,8 @@ class OpenAIClient:
             return Overloaded(f"status 429: {said}", retry_after(headers.get("Retry-After")))
         if status >= 500 or status in (408, 409, 425):
             return Overloaded(f"status {status}: {said}", retry_after(headers.get("Retry-After")))
+        if dialect.moderated(status, said):
+            return Refused(f"the endpoint's moderation refused: {said}")
         if status in (401, 403):
             return self._wrong_key(status, content)
         if status == 404 or dialect.unknown_model(content):

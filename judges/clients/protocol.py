@@ -45,13 +45,17 @@ class Question:
     messages: tuple[Message, ...]
     form: Form
 
-    def again(self, answer: str, reason: str, max_tokens: int) -> Question:
+    def again(self, answer: str, reason: str) -> Question:
         """The same question, after an answer that could not be used, with the reason."""
         complaint = (
             f"This answer cannot be used: {reason}. Answer again in exactly the form that was asked for."
         )
         more = (Message("assistant", answer[:2000] or "(empty)"), Message("user", complaint))
-        return Question((*self.messages, *more), replace(self.form, max_tokens=max_tokens))
+        return replace(self, messages=(*self.messages, *more))
+
+    def within(self, max_tokens: int) -> Question:
+        """The same question, whose answer may take so many tokens."""
+        return replace(self, form=replace(self.form, max_tokens=max_tokens))
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import asyncio
 import random
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ...schemas import Verdict
 from ..clients import Complete, Question, Reply
@@ -157,7 +157,6 @@ class Asker:
                     answers.append(await self._piece(piece, outcome))
             except ContextTooSmall as error:
                 tried = error
-                self.context.learn(piece.question, error.limit)
                 continue
             return self.judge.unite(answers)
         return self._failed(f"the model's context is too small: {tried}")
@@ -168,18 +167,30 @@ class Asker:
         reason = ""
         try:
             for _ in range(self.patience.malformed + 1):
-                reply = await self._reply(question, outcome)
+                reply = await self._fitting(question, piece, outcome)
                 try:
                     return self.judge.parse(reply, piece)
                 except BadAnswer as error:
                     reason = str(error)
+                    question = piece.question.again(reply.text, reason).within(most)
                     if isinstance(error, CutOff):
-                        wanted = max(most, min(GROWTH * most, LONGEST_ANSWER))
-                        most = self.context.answer(piece.question, wanted)
-                    question = piece.question.again(reply.text, reason, most)
+                        most = self.context.answer(question, min(GROWTH * most, LONGEST_ANSWER))
+                        question = question.within(most)
         except (Refused, Rejected, Transient) as error:
             return self._failed(str(error))
         return self._failed(f"no usable answer in {self.patience.malformed + 1} attempts; the last: {reason}")
+
+    async def _fitting(self, question: Question, piece: Piece, outcome: Outcome) -> Reply:
+        """The reply to a piece's question, or to one that asks it again; ContextTooSmall is taken in.
+
+        Where the limit is not known, what was asked again tells of its own length: the piece's had fitted.
+        """
+        known = replace(self.context)
+        try:
+            return await self._reply(question, outcome)
+        except ContextTooSmall as error:
+            self.context.learn(question if known.limit is None else piece.question, error.limit, known)
+            raise
 
     async def _reply(self, question: Question, outcome: Outcome) -> Reply:
         failures = 0

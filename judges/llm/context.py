@@ -46,15 +46,21 @@ class Context:
     def answer(self, question: Question, wanted: int) -> int:
         """Tokens that the answer to a question may take, of those that are wanted."""
         least = question.form.max_tokens
-        return wanted if self.limit is None else max(least, min(wanted, least + self.room(question)))
+        most = wanted if self.limit is None else least + self.room(question)
+        return max(least, min(wanted, most))
 
-    def learn(self, question: Question, limit: int | None) -> None:
-        """Take in that a question was too long, and what the endpoint said of its limit."""
+    def learn(self, question: Question, limit: int | None, known: Context) -> None:
+        """Take in that a question was too long, and what the endpoint said of its limit.
+
+        `known` is what was known when it was asked: where that is less than by now it says nothing new.
+        """
         if limit is not None and (self.limit is None or limit < self.limit):
             self.limit = limit
+        elif self != known:
+            return
         elif self.limit is None:
             self.limit = max(512, self.tokens(question))
-        elif self.fits(question):  # one asked before the limit was known says nothing new
+        elif self.fits(question):
             self.safety *= 0.75
 
     def trimmed(self, event: Event, room: int) -> Event:

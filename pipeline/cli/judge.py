@@ -239,7 +239,7 @@ def _without_model(store: Store, rater: str, names: list[str], members: str, sco
     if scope.sample:
         raise UsageError("--sample is no option of a jury, which rates whatever its members have rated")
     chosen = [name.strip() for name in members.split(",") if name.strip()]
-    books = judging.chosen(store, names, jury.rated_by(store, chosen))
+    books = judging.chosen(store, names, jury.rated_by(store, chosen, rater))
     tried = jury.judge(store, scope.on(books), chosen, rater)
     for (one, other), (same, n) in tried.agreement.items():
         say(f"{one} and {other} agree on {same} of {n} ({same / n:.0%}); `coaudit agreement` says more")

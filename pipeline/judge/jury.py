@@ -26,14 +26,14 @@ class Tried:
     agreement: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
 
 
-def rated_by(store: Store, members: Sequence[str]) -> list[str]:
-    """The codebooks on which at least two of these raters have ratings that count."""
+def rated_by(store: Store, members: Sequence[str], rater: str = NAME) -> list[str]:
+    """The codebooks on which two of these raters have labels that count, or their jury still has."""
     query = f"""
-        SELECT codebook FROM counted_ratings WHERE rater {AMONG} AND label IS NOT NULL
-        GROUP BY codebook HAVING count(DISTINCT rater) >= ? ORDER BY codebook
+        SELECT codebook FROM counted_ratings WHERE label IS NOT NULL GROUP BY codebook
+        HAVING count(DISTINCT rater) FILTER (rater {AMONG}) >= ? OR bool_or(asked = ?) ORDER BY codebook
     """
     with store.reading() as connection:
-        rows = execute(connection, query, [texts(members), jury.FEWEST]).fetchall()
+        rows = execute(connection, query, [texts(members), jury.FEWEST, rater]).fetchall()
     return [str(row[0]) for row in rows]
 
 
@@ -98,7 +98,12 @@ def _rated(store: Store, book: Codebook, members: Sequence[str], maker: Maker, t
 
 def _kinds(store: Store, members: Sequence[str], rater: str) -> set[RaterKind]:
     with store.reading() as connection:
-        rows = connection.execute("SELECT DISTINCT rater, rater_kind FROM counted_ratings").fetchall()
+        rows = connection.execute(
+            """
+            SELECT rater, rater_kind FROM counted_ratings
+            UNION SELECT rater, rater_kind FROM ratings WHERE retracted
+            """
+        ).fetchall()
     result = dict(rows)
     unknown = [name for name in members if name not in result]
     if unknown or len(set(members)) < jury.FEWEST or rater in members:

@@ -124,10 +124,11 @@ def simulated(rows: Sequence[Metric], better: Mapping[tuple[str, str, str], Comp
 
     `better` has each arm against the autonomous one: (condition, task, agent model) -> comparison.
     """
+    own = [row for row in rows if _cogym(row, real=False) and row.metric in TABLE_2]
     result = {
         (_group(row, "condition", "agent_model"), _group(row, "task"), row.metric): of_metric(row)
-        for row in rows
-        if _cogym(row, real=False) and row.metric in TABLE_2 and row.scoring in (None, "automatic")
+        for row in own
+        if row.scoring in (None, "automatic")
     }
     for (condition, task, model), compared in better.items():
         key = ((condition, model), (task,), "task_performance")
@@ -142,7 +143,7 @@ def simulated(rows: Sequence[Metric], better: Mapping[tuple[str, str, str], Comp
         "delivered. * significantly better than the autonomous agent of the same model (p < 0.05, not "
         "corrected for their number; a studentised permutation test, paired in the instances that both "
         "ran). H_init, CA+ and CA− audit the process: neither higher nor lower is "
-        "better by itself. " + _rated_by(rows),
+        "better by itself. " + _rated_by(own),
         columns=("Condition", "Model", *(name for _ in tasks for name in TABLE_2.values())),
         rows=tuple(
             (*arm, *(result.get((arm, task, metric), "") for task in tasks for metric in TABLE_2))
@@ -159,15 +160,12 @@ def real(rows: Sequence[Metric]) -> Table:
 
     Many tasks and conditions are rows instead, and metrics columns.
     """
-    by_name: dict[tuple[str, tuple[str, ...]], Number] = {}
-    for row in rows:
-        name = f"{row.metric} {row.scoring}" if row.scoring else row.metric
-        if _cogym(row, real=True) and name in TABLE_3:
-            by_name[name, _group(row, "task", "condition")] = of_metric(row)
+    own = [row for row in rows if _cogym(row, real=True) and _scored(row) in TABLE_3]
+    by_name = {(_scored(row), _group(row, "task", "condition")): of_metric(row) for row in own}
     arms = sorted({arm for _, arm in by_name})
     alone = len({condition for _, condition in arms}) == 1
     title = "Collaboration with real users (Co-Gym, table 3)"
-    caption = "The human rating is the user's of the outcome, from 1 to 5, divided by 5. " + _rated_by(rows)
+    caption = "The human rating is the user's of the outcome, from 1 to 5, divided by 5. " + _rated_by(own)
     if len(arms) > MANY:
         lines = tuple((*arm, *(by_name.get((name, arm), "") for name in TABLE_3)) for arm in arms)
         return Table("real", title, caption, ("Task", "Condition", *TABLE_3.values()), lines, heads=2)
@@ -220,6 +218,11 @@ def _arm(arm: tuple[str, str], arms: set[tuple[str, str]]) -> str:
 def _cogym(row: Metric, *, real: bool) -> bool:
     group = row.group or {}
     return group["system"] == "cogym" and (group["setting"] == "real") == real
+
+
+def _scored(row: Metric) -> str:
+    """A metric with its scoring, as TABLE_3 names it."""
+    return f"{row.metric} {row.scoring}" if row.scoring else row.metric
 
 
 def _group(row: Metric, *names: str) -> tuple[str, ...]:

@@ -516,11 +516,17 @@ def test_a_confusion_of_one_unit_is_told_of_one(monkeypatch: pytest.MonkeyPatch)
     drawn: list[Table] = []
     monkeypatch.setattr(figures, "table", lambda table, **_: drawn.append(table))
     counts = {"labels": ["yes", "no"], "counts": [[1, 0], [0, 0]]}
-    agreement._confusion({"confusion": counts, "n_both": 1, "n_errors": 1})
-    agreement._confusion({"confusion": counts, "n_both": 1200, "n_errors": 0})
+    alone = {"confusion": counts, "outside_the_samples": None}
+    agreement._confusion({**alone, "n_both": 1, "n_errors": 1})
+    agreement._confusion({**alone, "n_both": 1200, "n_errors": 0})
+    agreement._confusion(
+        {"confusion": counts, "outside_the_samples": {"counts": [[3, 0], [1, 68]]}}
+        | {"n_both": 16, "n_errors": 0}
+    )
     assert [table.caption.partition(". ")[0] for table in drawn] == [
         "n = 1 unit with both; 1 error of the judge",
         "n = 1,200 units with both; 0 errors of the judge",
+        "n = 16 units with both, of the samples; 72 outside them are not among these; 0 errors of the judge",
     ]
 
 
@@ -532,7 +538,7 @@ def test_a_confusion_has_what_people_said_as_rows_and_what_the_judge_said_as_col
     code = {"confusion": {"labels": confused.labels, "counts": confused.counts.tolist()}}
     drawn: list[Table] = []
     monkeypatch.setattr(figures, "table", lambda table, **_: drawn.append(table))
-    agreement._confusion(code | {"n_both": 4, "n_errors": 0})
+    agreement._confusion(code | {"outside_the_samples": None, "n_both": 4, "n_errors": 0})
     cells = {
         (column, f"People: {row[0]}"): cell.note
         for row in drawn[0].rows

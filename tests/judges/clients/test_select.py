@@ -17,6 +17,7 @@ from coaudit.judges.clients.protocol import (
     Fatal,
     Form,
     Overloaded,
+    Refused,
     Rejected,
     Transient,
     UnknownModel,
@@ -96,6 +97,32 @@ def test_an_endpoint_that_rejects_a_parameter_is_asked_without_it(endpoint: Endp
     assert "response_format" in endpoint.asked[-1]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "max_tokens is too large: 4096. This model supports at most 2048 completion tokens",
+        "`max_completion_tokens` must be less than or equal to `2048`",
+    ],
+)
+def test_an_answer_that_may_not_be_so_long_is_rejected_and_the_next_is_held_to_its_form(
+    endpoint: Endpoint, text: str
+) -> None:
+    def answer(body: dict[str, Any]) -> str | web.Response:
+        if body["max_tokens"] > 2048:
+            return web.json_response({"error": {"message": text}}, status=400)
+        return '{"answer": "yes"}'
+
+    async def both() -> None:
+        async with client("openai/judge", endpoint.url, Parameters()) as complete:
+            with pytest.raises(Rejected, match="max_"):
+                await complete(CHOICE.within(4096))
+            await complete(CHOICE)
+
+    endpoint.answer = answer
+    asyncio.run(both())
+    assert [body["response_format"]["type"] for body in endpoint.asked] == ["json_schema", "json_schema"]
+
+
 def test_a_model_that_wants_max_completion_tokens_gets_it(endpoint: Endpoint) -> None:
     def answer(body: dict[str, Any]) -> str | web.Response:
         if "max_tokens" in body:
@@ -131,6 +158,8 @@ def test_log_probabilities_usage_and_the_answering_model_are_read(endpoint: Endp
         (404, "The model `judge` does not exist", UnknownModel),
         (429, "insufficient_quota", Fatal),
         (402, "Insufficient Balance", Fatal),
+        (403, "Your key has no access", Fatal),
+        (403, "Your chosen model requires moderation and your input was flagged", Refused),
         (302, "the endpoint redirects", Fatal),
     ],
 )
@@ -374,6 +403,18 @@ def test_who_is_not_let_in_or_cannot_pay_is_told_at_once_by_other_providers_too(
     monkeypatch.setenv("LITELLM_PROXY_API_KEY", "sk-proxy-secret")
     endpoint.answer = lambda _: web.json_response({"error": {"message": text}}, status=status)
     with pytest.raises(Fatal, match=meaning):
+        ask(endpoint, "litellm_proxy/judge")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_question_that_moderation_flags_is_refused_by_other_providers_too_and_the_key_is_not(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LITELLM_PROXY_API_KEY", "sk-proxy-secret")
+    text = "Your chosen model requires moderation and your input was flagged"
+    endpoint.answer = lambda _: web.json_response({"error": {"message": text}}, status=403)
+    with pytest.raises(Refused, match="your input was flagged"):
         ask(endpoint, "litellm_proxy/judge")
 
 

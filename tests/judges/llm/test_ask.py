@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import time
 from collections.abc import Callable
@@ -120,6 +121,39 @@ def test_an_answer_gets_no_more_room_than_the_context_has_beside_its_question() 
     asked: list[int] = []
     ask(thinker(1_000_000, asked), context=Context(limit=4096))
     assert 256 < asked[-1] < 4096 and asked == sorted(asked)
+
+
+def narrow(tokens: int, script: Complete) -> Complete:
+    """A model of so many tokens, which rejects what is longer and does not say how long it may be."""
+
+    async def complete(question: Question) -> Reply:
+        await asyncio.sleep(0.001)  # others ask meanwhile
+        if Context().tokens(question) > tokens:
+            raise ContextTooSmall("context_length_exceeded")
+        return await script(question)
+
+    return complete
+
+
+def test_room_that_a_cut_off_answer_cannot_have_makes_the_context_no_smaller_than_it_is() -> None:
+    asked: list[int] = []
+    context = Context()
+    (verdict,) = ask(narrow(4096, thinker(1_000_000, asked)), context=context).verdicts
+    assert "cut off after" in str(verdict.error) and max(asked) > 1024
+    assert ask(narrow(4096, Script("yes")), context=context).verdicts[0].label == "yes"
+
+
+def test_of_many_that_are_too_long_at_once_one_says_it() -> None:
+    context = Context()
+    at_once = asker(narrow(4096, thinker(1_000_000, [])), context=context)
+    log = team(*(("human", f"Please add a chart {i}. {'word ' * 50}") for i in range(40)))
+    cases = [Case(unit, "mark") for unit in itertools.islice(cut(log, codebooks.load("initiative")), 8)]
+
+    async def all_asked() -> None:
+        await asyncio.gather(*(at_once.ask(case) for case in cases))
+
+    asyncio.run(all_asked())
+    assert ask(narrow(4096, Script("yes")), context=context).verdicts[0].label == "yes"
 
 
 def test_five_repetitions_later_it_is_an_error_and_never_a_no() -> None:

@@ -557,12 +557,12 @@ def test_a_jury_whose_members_no_longer_have_labels_has_none(
         for line in lines:
             if not line["label"]:
                 line |= {"label": None, "error": "no answer"}
+            elif line["label"] == "taken back":
+                line |= {"label": None, "retracted": True}
         coaudit("ratings", "import", str(write_lines(tmp_path / "said.jsonl", lines)))
 
     def tried() -> tuple[int, int, int]:
-        done = coaudit(
-            "judge", "--codebook", "failures", "--rater", "jury", "--members", "a,b", "--json"
-        ).json
+        done = coaudit("judge", "--rater", "jury", "--members", "a,b", "--json").json
         return done["rated"], done["already"], done["errors"]
 
     said(a="present", b="present")
@@ -573,6 +573,8 @@ def test_a_jury_whose_members_no_longer_have_labels_has_none(
     assert (last.label, last.error) == (None, "fewer than 2 members still have a label")
     said(b="absent")
     assert tried() == (1, 0, 0)
+    said(b="taken back")
+    assert tried() == (0, 0, 1)
 
 
 @pytest.mark.long

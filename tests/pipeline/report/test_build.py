@@ -152,6 +152,30 @@ def test_a_table_shows_one_rater_and_says_what_they_did_not_rate() -> None:
     assert build.best_rater(rows[:1]) is None
 
 
+def test_a_table_says_of_its_own_rows_alone_whose_ratings_they_rest_on() -> None:
+    def row(system: str, setting: str, rater: str, answered: float) -> Metric:
+        arm = {"condition": "a", "task": "t", "agent_model": "m"}
+        return Metric(
+            metric="halting_messages",
+            group={"system": system, "setting": setting, **arm},
+            rater=rater,
+            value=1.0,
+            n=9,
+            answered=answered,
+        )
+
+    rows = [
+        row("cogym", "real", "judge", 0.4),
+        row("cogym", "simulated", "rules", 1.0),
+        row("coblock", "simulated", "judge", 0.4),
+    ]
+    assert build.simulated(rows, {}).caption.endswith("Ratings: halting_messages by rules.")
+    _, _, said = build.real(rows).caption.partition("Ratings: ")
+    assert said == (
+        "halting_messages by judge. Where not every unit is rated, those that are stand for the others."
+    )
+
+
 def test_a_page_begins_with_the_three_answers_and_draws_their_intervals(audited: Store) -> None:
     report = build.build(audited)
     page = html(report)
