@@ -204,7 +204,7 @@ def _paired(new: Bools, old: Bools, units: Bools, clusters: Ints | None) -> Comp
         return replace(row, p_value=None, reason="nothing to test: no pair differs")
     if least >= LEVEL:
         few = f"too few to decide: {differing} {what} with a difference, no outcome of so few would reach .05"
-        return replace(row, p_value=None, reason=few)
+        row = replace(row, p_value=None, reason=few)
     if row.low is None or row.high is None or (row.p_value is not None and row.p_value < LEVEL):
         return row
     return replace(row, low=min(row.low, 0.0), high=max(row.high, 0.0))

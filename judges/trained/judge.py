@@ -2,7 +2,9 @@
 
 scikit-learn for the model, skops to save it: a pickle would run code when loaded, a skops file holds only
 types that are on a list. It is the judge that runs offline once there are labels; how far it can be
-trusted is what its cross-validation says, and nothing more.
+trusted is what its cross-validation says, and nothing more. So of the units that it learnt from it says what
+it did before it had seen their trajectories (Zrnic and Candès 2024): of what was learnt by heart it would be
+right in all, and rates that people's labels correct would be its own.
 """
 
 from __future__ import annotations
@@ -25,22 +27,25 @@ from .features import Features, features
 FOLDS = 5
 FEWEST = 8
 """Labelled units of a code that are needed at the least."""
-FORMAT = 1
+FORMAT = 2
 WORDS: dict[str, Any] = {"ngram_range": (1, 2), "sublinear_tf": True, "token_pattern": r"\w+|\?|!"}
 """How texts are cut into words."""
 TERMS = 50_000
 """The most frequent terms are looked at, so many."""
 ANY = "word"
 """A term at least, where no text has any."""
+Answer = tuple[str, float | None]
+"""A label with its probability."""
 
 
 @dataclass(frozen=True)
 class Example:
-    """A unit with the label to be learnt; `group` is its trajectory."""
+    """A unit with the label to be learnt; `group` is its trajectory, `unit` what `name_of` calls it."""
 
     seen: Features
     label: str
     group: str
+    unit: str
 
 
 @dataclass(frozen=True)
@@ -75,11 +80,22 @@ class Trained:
         seen = [features(unit) for unit in units]
         answers = {code: predict(model, seen) for code, model in self.models.items()} if seen else {}
         for place, unit in enumerate(units):
-            said = {code: many[place] for code, many in answers.items()}
+            name = name_of(unit)
+            said = {code: self._held_out[code].get(name, many[place]) for code, many in answers.items()}
             yield [
                 self.maker.rating(unit, Verdict(code, label, probability=probability))
                 for code, (label, probability) in said.items()
             ]
+
+    @cached_property
+    def _held_out(self) -> dict[str, dict[str, Answer]]:
+        """Code -> unit that it was learnt from -> what was said of it without its trajectory."""
+        return {code: _answers(model["held_out"]) for code, model in self.models.items()}
+
+
+def name_of(unit: Unit) -> str:
+    """What tells a unit from all others, and from what it was before it was changed."""
+    return f"{unit.trajectory_id} {unit.hash}"
 
 
 def learn(codebook: Codebook, code: str, examples: Sequence[Example]) -> tuple[Any | None, Learnt]:
@@ -96,8 +112,12 @@ def learn(codebook: Codebook, code: str, examples: Sequence[Example]) -> tuple[A
         reason = f"{len(examples)} labelled units, at least {FEWEST} are needed"
         return None, about(None, reason, learnt=False)
     lesson = Lesson.of(examples)
-    kappa, why = _validated(lesson, [example.group for example in examples])
-    return lesson.fitted(range(len(examples))), about(kappa, why, learnt=True)
+    said, why = _validated(lesson, [example.group for example in examples])
+    kappa = None
+    if said:
+        kappa, why = _kappa(lesson.labels, [label for label, _ in said])
+    held_out = _table([example.unit for example in examples], said)
+    return lesson.fitted(range(len(examples))) | {"held_out": held_out}, about(kappa, why, learnt=True)
 
 
 @dataclass(frozen=True)
@@ -134,13 +154,13 @@ class Lesson:
         """A model of these examples."""
         return self._learnt(rows)[0]
 
-    def answers(self, rows: Sequence[int], others: Sequence[int]) -> list[str]:
+    def answers(self, rows: Sequence[int], others: Sequence[int]) -> list[Answer]:
         """What a model of some examples says of others."""
         names = {self.labels[row] for row in rows}
         if len(names) < 2:
-            return [*names] * len(others)
+            return [(name, None) for name in names for _ in others]
         model, table = self._learnt(rows)
-        return [label for label, _ in _said(model["linear"], table(others))]
+        return [*_said(model["linear"], table(others))]
 
     def _learnt(self, rows: Sequence[int]) -> tuple[dict[str, Any], Callable[[Sequence[int]], Any]]:
         """A model, and what makes rows of numbers of examples for it."""
@@ -193,7 +213,10 @@ def load(path: Path, codebook: Codebook | None = None) -> tuple[str, dict[str, A
         if foreign:
             raise JudgeError(f"{path}: refused, it holds types that could run code: {', '.join(foreign)}")
         held = io.loads(content, trusted=[])
-        about, models = held["about"], {str(code): _own(model) for code, model in held["models"].items()}
+        about = held["about"]
+        if about["format"] != FORMAT:
+            raise JudgeError(f"{path}: trained by another version of coaudit; train it again")
+        models = {str(code): _own(model) for code, model in held["models"].items()}
         name, version = str(about["codebook"]), str(about["version"])
     except OSError as error:
         raise JudgeError(f"{path}: cannot be read: {error.strerror}") from error
@@ -230,7 +253,33 @@ def _own(model: Any) -> dict[str, Any]:
         raise ValueError(f"weights of the shape {linear.coef_.shape} are not those of its words and classes")
     if not all(np.isfinite(numbers).all() for numbers in (words.idf_, linear.coef_, linear.intercept_)):
         raise ValueError("its weights are not all numbers")
-    return {"words": words, "process": process, "linear": linear}
+    kinds = {"units": str, "labels": str, "probabilities": float}
+    held_out: dict[str, Any] = {
+        name: np.asarray(model["held_out"][name], dtype=kind) for name, kind in kinds.items()
+    }
+    known, chances = np.isin(held_out["labels"], linear.classes_).all(), held_out["probabilities"]
+    shapes = {column.shape for column in held_out.values()}
+    if not known or shapes != {(len(chances),)} or ((chances < 0) | (chances > 1)).any():
+        raise ValueError("what it says of the units that it learnt from is not whole")
+    return {"words": words, "process": process, "linear": linear, "held_out": held_out}
+
+
+def _table(units: Sequence[str], said: Sequence[Answer]) -> dict[str, Any]:
+    """Answers by unit as columns, as a file holds them; empty where nothing was held out."""
+    import numpy as np
+
+    chances = [math.nan if chance is None else chance for _, chance in said]
+    return {
+        "units": np.array(units[: len(said)], dtype=str),
+        "labels": np.array([label for label, _ in said], dtype=str),
+        "probabilities": np.array(chances, dtype=float),
+    }
+
+
+def _answers(table: dict[str, Any]) -> dict[str, Answer]:
+    """The same by the name of the unit."""
+    rows = zip(*(table[name].tolist() for name in ("units", "labels", "probabilities")), strict=True)
+    return {unit: (label, None if math.isnan(chance) else chance) for unit, label, chance in rows}
 
 
 def _places(vocabulary: dict[Any, Any]) -> dict[str, int]:
@@ -241,7 +290,7 @@ def _places(vocabulary: dict[Any, Any]) -> dict[str, int]:
     return places
 
 
-def predict(model: Any, seen: Sequence[Features]) -> list[tuple[str, float]]:
+def predict(model: Any, seen: Sequence[Features]) -> list[Answer]:
     """The most probable label of each, with its probability."""
     from scipy.sparse import hstack
 
@@ -250,7 +299,7 @@ def predict(model: Any, seen: Sequence[Features]) -> list[tuple[str, float]]:
     return _said(model["linear"], hstack([words, process]).tocsr())
 
 
-def _said(linear: Any, table: Any) -> list[tuple[str, float]]:
+def _said(linear: Any, table: Any) -> list[Answer]:
     """The most probable label of each row, with its probability."""
     chances = linear.predict_proba(table)
     best = chances.argmax(axis=1)
@@ -259,18 +308,18 @@ def _said(linear: Any, table: Any) -> list[tuple[str, float]]:
     ]
 
 
-def _validated(lesson: Lesson, groups: Sequence[str]) -> tuple[float | None, str | None]:
-    """Cohen's kappa of predictions for trajectories that the model had not seen."""
+def _validated(lesson: Lesson, groups: Sequence[str]) -> tuple[list[Answer], str | None]:
+    """What is said of each example by a model that had not seen its trajectory; none with the reason."""
     if len(set(groups)) < 2:
-        return None, "one trajectory only, nothing can be held out"
+        return [], "one trajectory only, nothing can be held out"
     from sklearn.model_selection import GroupKFold
 
     folds = GroupKFold(n_splits=min(FOLDS, len(set(groups))))
-    said: list[str] = [""] * len(groups)
+    said: list[Answer] = [("", None)] * len(groups)
     for rows, others in folds.split(said, groups=groups):
-        for row, label in zip(others, lesson.answers(rows, others), strict=True):
-            said[row] = label
-    return _kappa(lesson.labels, said)
+        for row, answer in zip(others, lesson.answers(rows, others), strict=True):
+            said[row] = answer
+    return said, None
 
 
 def _kappa(one: Sequence[str], other: Sequence[str]) -> tuple[float | None, str | None]:

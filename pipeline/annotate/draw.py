@@ -332,25 +332,29 @@ def _neyman(
     wish: Wish,
     size: int,
 ) -> Floats:
-    """Inclusion for all codes at once: each code's Neyman share of its own judge strata in the pilot."""
+    """Inclusion for all codes at once: each code's Neyman share of its own judge strata in the pilot.
+
+    Of more than two labels, and on a scale, each label has a share of its own.
+    """
     judge = _judge(connection, wish)
     said = _labels(connection, book, judge) if judge else {}
     people = _pilot(connection, book, str(wish.pilot))
     if not people:
         raise UsageError(f"--pilot {wish.pilot!r}: nobody has labelled units of {book.name!r} in it")
+    labels = np.array([book.positive] if book.binary else book.labels)
     wishes = []
     for code in book.codes:
         own = [said.get((code.code, row["trajectory_id"], row["event"]), NONE) for row in frame]
         rest = [column for name, column in strata.items() if name != "judge"]
         texts = np.array([" | ".join(parts) for parts in zip(own, *rest, strict=True)])
         names, cells = np.unique(texts, return_inverse=True)
-        present, labelled = np.zeros(len(names), np.int64), np.zeros(len(names), np.int64)
+        present, labelled = np.zeros((len(labels), len(names)), np.int64), np.zeros(len(names), np.int64)
         for row, cell in zip(frame, cells, strict=True):
             label = people.get((code.code, row["trajectory_id"], row["event"]))
             if label is not None:
                 labelled[cell] += 1
-                present[cell] += label == book.positive
-        wishes.append(sampling.neyman_wishes(cells.astype(np.int64), present, labelled, size))
+                present[:, cell] += labels == label
+        wishes += [sampling.neyman_wishes(cells.astype(np.int64), one, labelled, size) for one in present]
     return sampling.for_codes(np.array(wishes).T, size, floor=FLOOR * size / len(frame))
 
 

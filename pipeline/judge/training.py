@@ -8,7 +8,7 @@ from pathlib import Path
 from ...judges import JudgeError
 from ...judges.trained import Example, Learnt, Trained
 from ...judges.trained.features import Features, features
-from ...judges.trained.judge import learn, load, save
+from ...judges.trained.judge import learn, load, name_of, save
 from ...schemas import GOLD, UNCLEAR, Codebook
 from .. import codebooks
 from ..errors import CoauditError, UsageError
@@ -104,23 +104,23 @@ def _labels(store: Store, book: Codebook, rater: str) -> Labels:
 def _examples(store: Store, book: Codebook, labels: Labels) -> dict[str, list[Example]]:
     wanted = {(trajectory, event) for trajectory, event, _ in labels}
     by_name: dict[str, list[Example]] = {}
-    for seen, trajectory, event in _seen(store, book, wanted):
+    for seen, trajectory, event, name in _seen(store, book, wanted):
         for code in book.codes:
             label = labels.get((trajectory, event, code.code))
             if label is not None:
-                by_name.setdefault(code.code, []).append(Example(seen, label, trajectory))
+                by_name.setdefault(code.code, []).append(Example(seen, label, trajectory, name))
     return by_name
 
 
 def _seen(
     store: Store, book: Codebook, wanted: set[tuple[str, int | None]]
-) -> list[tuple[Features, str, int | None]]:
+) -> list[tuple[Features, str, int | None, str]]:
     scope = Scope((book,), context="transcript", include_query=True)
     with store.reading(synced=True) as connection:
         query = f"SELECT id, n_events FROM trajectories WHERE id {AMONG} ORDER BY started, native_id, id"
         sizes = execute(connection, query, [texts({key for key, _ in wanted})]).fetchall()
     return [
-        (features(unit), trajectory.id, unit.event)
+        (features(unit), trajectory.id, unit.event, name_of(unit))
         for batch in batches(store, book, sizes)
         for trajectory, unit, _ in batch.units(scope)
         if (trajectory.id, unit.event) in wanted

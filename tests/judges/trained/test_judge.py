@@ -5,13 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from skops import io
 
 from coaudit.judges import JudgeError
-from coaudit.judges.trained import Example, judge
-from coaudit.judges.trained.features import Features
-from coaudit.pipeline import codebooks
+from coaudit.judges.trained import Example, Trained, judge
+from coaudit.judges.trained.features import Features, features
+from coaudit.pipeline import codebooks, units
+from tests.judges.teams import team
 
 pytestmark = pytest.mark.library
 BOOK = codebooks.load("initiative")
@@ -25,7 +27,9 @@ def seen(text: str) -> Features:
 def learnt() -> Any:
     """A model that says yes to requests."""
     examples = [
-        Example(seen(f"{t} {i}"), "yes" if t[0] in "PC" else "no", str(i)) for i in range(5) for t in TEXTS
+        Example(seen(f"{t} {i}"), "yes" if t[0] in "PC" else "no", str(i), f"{i} {t}")
+        for i in range(5)
+        for t in TEXTS
     ]
     model, _ = judge.learn(BOOK, "initiative", examples)
     return model
@@ -42,6 +46,32 @@ def test_a_model_says_the_same_once_it_was_saved_and_loaded(tmp_path: Path) -> N
     model = learnt()
     asked = [seen(text) for text in (*TEXTS, "", "Something else, please!")]
     assert judge.predict(loaded(tmp_path / "a.skops", model), asked) == judge.predict(model, asked)
+
+
+@pytest.mark.long
+def test_of_units_that_it_learnt_from_it_says_what_it_did_before_it_had_seen_them(tmp_path: Path) -> None:
+    """Of words and labels by chance all were right: `validate` gave a kappa of 1, and `rates` its own."""
+    rng, words = np.random.default_rng(0), [f"word{number}" for number in range(300)]
+    logs = [
+        team(
+            *[(actor, " ".join(rng.choice(words, 12))) for actor in ("human", "agent") * 3], key=f"t{number}"
+        )
+        for number in range(15)
+    ]
+    asked = [unit for log in logs for unit in units.cut(log, BOOK)]
+    labels = [str(label) for label in rng.choice(["yes", "no"], len(asked))]
+    examples = [
+        Example(features(unit), label, unit.trajectory_id, judge.name_of(unit))
+        for unit, label in zip(asked, labels, strict=True)
+    ]
+    model, about = judge.learn(BOOK, "initiative", examples)
+    trained = Trained(BOOK, "chance", "1", {"initiative": loaded(tmp_path / "chance.skops", model)})
+    said = [str(rating.label) for (rating,) in trained.rate(asked)]
+    assert judge._kappa(labels, said) == (about.kappa, None)
+    assert about.kappa is not None and about.kappa < 0.3
+    changed = [unit.model_copy(update={"trajectory_id": "other"}) for unit in asked]
+    anew = [str(rating.label) for (rating,) in trained.rate(changed)]
+    assert anew == [label for label, _ in judge.predict(model, [features(unit) for unit in asked])]
 
 
 @pytest.mark.long
@@ -89,3 +119,14 @@ def test_a_model_whose_weights_are_of_other_words_is_refused(tmp_path: Path) -> 
     model["linear"].coef_ = model["linear"].coef_[:, 1:]
     with pytest.raises(JudgeError, match="not a trained judge"):
         loaded(tmp_path / "short.skops", model)
+
+
+@pytest.mark.long
+def test_a_file_of_before_it_knew_what_it_had_learnt_from_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judge, "FORMAT", 1)
+    judge.save(tmp_path / "old.skops", BOOK, {"initiative": learnt()}, [])
+    monkeypatch.undo()
+    with pytest.raises(JudgeError, match="trained by another version of coaudit; train it again"):
+        judge.load(tmp_path / "old.skops", BOOK)

@@ -181,6 +181,40 @@ def test_as_many_whole_trajectories_are_drawn_as_were_asked_for(
     assert all(of_all[key] == chance for key, chance in chances.items())
 
 
+def test_of_three_labels_more_is_drawn_where_people_differ_in_any_and_not_the_first_alone(
+    tmp_path: Path,
+) -> None:
+    """Where the judge says fair, people say fair or bad: no first label, so that it was taken for certain."""
+    store = of_tasks(tmp_path)
+    (own := store.workspace.codebooks).mkdir(parents=True)
+    text = """
+name = "quality"
+title = "Quality"
+unit = "utterance"
+labels = ["good", "fair", "bad"]
+question = "How good is it?"
+codes = [{code = "quality", name = "Quality", definition = "How good it is."}]
+"""
+    (own / "quality.toml").write_text(text)
+    store.sync()
+    units = rows(store, "SELECT trajectory_id, event FROM units WHERE kind = 'utterance' AND NOT opening")
+    judge = {"rater": "judge", "rater_kind": "llm"}
+    said = {(u["trajectory_id"], u["event"]): ("good", "fair")[n % 2] for n, u in enumerate(units)}
+    rate(store, [verdict(key, event, "quality", label, **judge) for (key, event), label in said.items()])
+    pilot = draw.draw(store, draw.Wish(("quality",), "pilot", size=len(units)))
+    people = [(u, said[u.trajectory, u.event], ("fair", "bad")[n % 2]) for n, u in enumerate(pilot.units)]
+    rate(
+        store,
+        [
+            verdict(u.trajectory, u.event, "quality", "good" if judged == "good" else split)
+            for u, judged, split in people
+        ],
+    )
+    drawn = draw.draw(store, draw.Wish(("quality",), "s", size=20, method="neyman", pilot="pilot"))
+    chances = {unit.stratum: unit.probability or 0 for unit in drawn.units}
+    assert chances["judge=fair"] > 1.5 * chances["judge=good"]
+
+
 def test_whole_trajectories_of_what_their_units_do_not_share_are_refused(store: Store) -> None:
     units = rows(store, "SELECT trajectory_id, event FROM units WHERE kind = 'utterance' AND NOT opening")
     more = {"rater": "judge", "rater_kind": "llm"}
