@@ -7,6 +7,7 @@ steps so far; whether the next step is the agent's or a person's is the choice t
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -156,8 +157,16 @@ def episodes(trajectories: Sequence[Trajectory], outcome: str | None = None) -> 
     made = [_episode(trajectory, name) for trajectory in trajectories]
     kept = [episode for episode in made if episode is not None]
     if not kept:
-        raise CoauditError(f"{len(trajectories)} trajectories, none with steps and a value of {name!r}")
+        why = "".join(f"; {reason}" for reason in _reasons(trajectories))
+        raise CoauditError(f"{len(trajectories)} trajectories, none with steps and a value of {name!r}{why}")
     return kept, len(made) - len(kept)
+
+
+def _reasons(trajectories: Iterable[Trajectory]) -> list[str]:
+    """Why outcomes that logs have are missing, the most frequent reasons first."""
+    missing = (one for trajectory in trajectories for one in trajectory.outcomes if one.value is None)
+    counts = Counter(f"{one.name}: {one.reason}" for one in missing if one.name in OUTCOMES and one.reason)
+    return [reason for reason, _ in counts.most_common(3)]
 
 
 def _episode(trajectory: Trajectory, name: str) -> Episode | None:

@@ -117,6 +117,7 @@ def test_every_page_fits_breaks_no_rule_of_accessibility_and_asks_nothing_of_the
 
 def test_a_word_longer_than_a_line_is_broken_in_sentences(app: str, page: Any) -> None:
     _open(page, app)
+    page.wait_for_selector(".ca p.said")  # the answers come after the page has settled
     page.evaluate("document.querySelector('.ca p.said').textContent = 'Donaudampfschifffahrt'.repeat(30)")
     assert page.evaluate(WIDE) == []
 

@@ -265,8 +265,15 @@ def test_without_outcomes_nothing_is_learnt(tmp_path: Path) -> None:
 
 
 def test_rewards_outside_0_and_1_name_their_trajectory(tmp_path: Path) -> None:
-    rows = read(lines(tmp_path / "a.jsonl", ["0", "1"], earned=3.0))
-    with pytest.raises(CoauditError, match=r"a/0/0: task_reward must lie between 0 and 1, got 3"):
+    rows = read(asked(tmp_path / "a.jsonl", {"agent": 3.0, "human": 0.9}))
+    with pytest.raises(CoauditError, match=r"0-agent: task_reward must lie between 0 and 1, got 3"):
+        training.train(rows, [0.08])
+
+
+def test_where_no_trajectory_has_what_is_to_be_learnt_the_reason_is_told(tmp_path: Path) -> None:
+    rows = read(lines(tmp_path / "a.jsonl", ["0", "1"], earned=66.7))
+    told = '24 trajectories, none .*; task_reward: "f1" must be from 0 to 1, got 66.7$'
+    with pytest.raises(CoauditError, match=told):
         training.train(rows, [0.08])
 
 
