@@ -372,18 +372,22 @@ def test_prices_come_from_a_local_list() -> None:
     assert price_of("no-such-model") is None
 
 
+@pytest.fixture
+def proxy(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> Endpoint:
+    """An endpoint that litellm asks, with its key."""
+    monkeypatch.setenv("LITELLM_PROXY_API_KEY", "sk-proxy-secret")
+    return endpoint
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_other_providers_are_asked_through_litellm(
-    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("LITELLM_PROXY_API_KEY", "sk-proxy-secret")
-    reply = ask(endpoint, "litellm_proxy/judge")
+def test_other_providers_are_asked_through_litellm(proxy: Endpoint) -> None:
+    reply = ask(proxy, "litellm_proxy/judge")
     assert json.loads(reply.text)["answer"] in ("yes", "no")
-    assert endpoint.asked[0]["response_format"]["type"] == "json_schema"
-    endpoint.key = "another"
+    assert proxy.asked[0]["response_format"]["type"] == "json_schema"
+    proxy.key = "another"
     with pytest.raises(Fatal) as refused:
-        ask(endpoint, "litellm_proxy/judge")
+        ask(proxy, "litellm_proxy/judge")
     assert "sk-proxy-secret" not in str(refused.value)
 
 
@@ -398,24 +402,22 @@ def test_other_providers_are_asked_through_litellm(
     ],
 )
 def test_who_is_not_let_in_or_cannot_pay_is_told_at_once_by_other_providers_too(
-    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch, status: int, text: str, meaning: str
+    proxy: Endpoint, status: int, text: str, meaning: str
 ) -> None:
-    monkeypatch.setenv("LITELLM_PROXY_API_KEY", "sk-proxy-secret")
-    endpoint.answer = lambda _: web.json_response({"error": {"message": text}}, status=status)
+    proxy.answer = lambda _: web.json_response({"error": {"message": text}}, status=status)
     with pytest.raises(Fatal, match=meaning):
-        ask(endpoint, "litellm_proxy/judge")
+        ask(proxy, "litellm_proxy/judge")
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_question_that_moderation_flags_is_refused_by_other_providers_too_and_the_key_is_not(
-    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+    proxy: Endpoint,
 ) -> None:
-    monkeypatch.setenv("LITELLM_PROXY_API_KEY", "sk-proxy-secret")
     text = "Your chosen model requires moderation and your input was flagged"
-    endpoint.answer = lambda _: web.json_response({"error": {"message": text}}, status=403)
+    proxy.answer = lambda _: web.json_response({"error": {"message": text}}, status=403)
     with pytest.raises(Refused, match="your input was flagged"):
-        ask(endpoint, "litellm_proxy/judge")
+        ask(proxy, "litellm_proxy/judge")
 
 
 @pytest.mark.slow

@@ -249,25 +249,7 @@ def test_an_answer_that_does_not_say_what_it_took_counts_as_the_most_that_it_may
 @pytest.mark.long
 def test_a_run_that_is_being_ended_does_not_wait_for_a_busy_endpoint() -> None:
     stopping: list[bool] = []
-
-    def stop() -> bool:
-        return bool(stopping)
-
-    script = Script(Overloaded("429", 30.0))
-    began = time.monotonic()
-
-    async def run() -> None:
-        log = team(("human", "Please add a chart."))
-        asked = asyncio.create_task(
-            asker(script, stopping=stop).ask(Case(next(cut(log, codebooks.load("initiative"))), "mark"))
-        )
-        await asyncio.sleep(0.05)
-        stopping.append(True)
-        await asked
-
-    with pytest.raises(Stopped):
-        asyncio.run(run())
-    assert time.monotonic() - began < 5
+    end_soon(asker(Script(Overloaded("429", 30.0)), stopping=lambda: bool(stopping)), stopping)
 
 
 def test_a_run_that_is_being_ended_does_not_wait_for_a_busy_endpoint_that_it_left_alone() -> None:
@@ -276,6 +258,11 @@ def test_a_run_that_is_being_ended_does_not_wait_for_a_busy_endpoint_that_it_lef
     for _ in range(FEWEST):
         asking.limiter.overloaded(30.0)
     assert 29 < asking.limiter.pause <= 30
+    end_soon(asking, stopping)
+
+
+def end_soon(asking: Asker, stopping: list[bool]) -> None:
+    """A question is asked, the run is ended, and nothing is waited for any longer."""
     began = time.monotonic()
 
     async def run() -> None:
