@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -32,6 +33,9 @@ from .prices import Price
 
 LONGEST_ANSWER = 4096
 """Tokens that one that was cut off gets, the thoughts before it included: no chat model allows fewer."""
+REJECTIONS = 20
+"""Questions rejected with the same words before any was answered, after which none will be: the fault is in
+what they have in common."""
 GROWTH = 4
 """How many times as many one gets as the one that was cut off."""
 
@@ -134,6 +138,9 @@ class Asker:
     """Takes why the last request failed; None once one succeeds."""
     contact: float = field(default_factory=time.monotonic)
     """When the endpoint was last heard of, or the run began."""
+    answered: bool = False
+    rejections: Counter[str] = field(default_factory=Counter)
+    """Questions that it rejected for good, by its words."""
 
     async def ask(self, case: Case) -> Outcome:
         """The outcome of a case; raises Fatal and Stopped only."""
@@ -176,9 +183,18 @@ class Asker:
                     if isinstance(error, CutOff):
                         most = self.context.answer(question, min(GROWTH * most, LONGEST_ANSWER))
                         question = question.within(most)
-        except (Refused, Rejected, Transient) as error:
+        except Rejected as error:
+            self._reject(error)
+            return self._failed(str(error))
+        except (Refused, Transient) as error:
             return self._failed(str(error))
         return self._failed(f"no usable answer in {self.patience.malformed + 1} attempts; the last: {reason}")
+
+    def _reject(self, error: Rejected) -> None:
+        """Count a question that was rejected; Fatal where nothing else is to be had."""
+        self.rejections[str(error)] += 1
+        if not self.answered and self.rejections[str(error)] >= REJECTIONS:
+            raise Fatal(f"{REJECTIONS} questions were rejected and none was answered: {error}") from error
 
     async def _fitting(self, question: Question, piece: Piece, outcome: Outcome) -> Reply:
         """The reply to a piece's question, or to one that asks it again; ContextTooSmall is taken in.
@@ -211,6 +227,7 @@ class Asker:
                 wait = self._pause(failures, error.after if isinstance(error, Overloaded) else None)
             else:
                 self.tell(None)
+                self.answered = True
                 outcome.add(reply, cost)
                 return reply
             await self._sleep(wait)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import json
 import time
@@ -21,7 +22,7 @@ from coaudit.judges.clients.protocol import (
     Unreachable,
 )
 from coaudit.judges.llm import Asker, Budget, Case, LLMJudge, Patience
-from coaudit.judges.llm.ask import Outcome, OutOfBudget, Stopped
+from coaudit.judges.llm.ask import REJECTIONS, Outcome, OutOfBudget, Stopped
 from coaudit.judges.llm.context import Context
 from coaudit.judges.llm.limits import FEWEST, Limiter
 from coaudit.judges.llm.prices import Price
@@ -185,6 +186,23 @@ def test_a_refusal_or_rejection_is_an_error_with_its_text_and_not_repeated(failu
     script = Script(failure)
     assert ask(script).verdicts[0].error == str(failure)
     assert len(script.asked) == 1
+
+
+@pytest.mark.parametrize(("before", "asked"), [((), REJECTIONS), (("yes",), 2 * REJECTIONS)])
+def test_an_endpoint_that_rejects_whatever_it_is_asked_ends_the_run(
+    before: tuple[str, ...], asked: int
+) -> None:
+    script = Script(*before, Rejected("status 400: no such parameter: seed"))
+
+    async def all_of_them() -> None:
+        one = asker(script)
+        unit = next(cut(team(("human", "Please add a chart.")), one.judge.codebook))
+        for _ in range(2 * REJECTIONS):
+            await one.ask(Case(unit, "mark"))
+
+    with contextlib.nullcontext() if before else pytest.raises(Fatal, match="no such parameter: seed"):
+        asyncio.run(all_of_them())
+    assert len(script.asked) == asked
 
 
 def test_a_wrong_key_ends_the_run_at_once() -> None:
