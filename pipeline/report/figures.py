@@ -140,7 +140,8 @@ def _panel(names: list[str], own: dict[str, Number], name: str, *, first: bool) 
         {"row": said, "value": cell.value, "low": cell.low, "high": cell.high} for said, cell in own.items()
     ]
     percent = any(cell.percent for cell in own.values())
-    axis = {"title": name, "format": "%", "tickCount": 5} if percent else {"title": name, "tickCount": 5}
+    ticks = {"format": "%", "values": [0, 0.25, 0.5, 0.75, 1]} if percent else {"tickCount": 5}
+    axis = {"title": name, **ticks}
     domain = {"domain": [0, 1]} if percent else {"zero": False, "padding": 4}
     labels = {**NOTHING, "grid": True, "labels": first, "labelLimit": 340, "title": None}
     y = _nominal("row", names, axis=labels)

@@ -16,6 +16,12 @@ if TYPE_CHECKING:
 
 WIDE = 5
 """Columns beside the heads from which on a table is printed on a page laid on its side."""
+LINE = {False: 97.0, True: 146.0}
+"""Bold digits of a table's print that a line takes on paper, upright and on its side."""
+PADDING = 1.6
+"""Digits that the space beside a column takes."""
+LONGEST = 20
+"""Letters of a word beyond which it may be broken."""
 
 
 def html(report: Report) -> str:
@@ -30,6 +36,8 @@ def html(report: Report) -> str:
     engine.filters["shade"] = shade
     engine.filters["marked"] = _marked
     engine.filters["interval"] = interval
+    engine.filters["widths"] = widths
+    engine.filters["kept"] = _kept
     engine.filters["svg"] = lambda figure: Markup(svg(figure))
     engine.filters["drawn"] = lambda excerpt: Markup(excerpts.drawn(excerpt))
     engine.filters["caption"] = excerpts.caption
@@ -44,6 +52,25 @@ def shade(cell: Cell, table: Table) -> str:
     if not table.shaded or isinstance(cell, str) or cell.value is None:
         return ""
     return f"--tint: {min(1.0, max(0.0, cell.value)):.2f}"
+
+
+def widths(part: Table, wide: bool) -> list[float]:
+    """The least width of each column on paper, in digits: no word is broken where all of them have room."""
+    columns = zip(part.columns, *part.rows, strict=True)
+    words = [max(map(_longest_word, column)) for column in columns]
+    room = LINE[wide] - PADDING * len(words)
+    scale = min(1.0, room / sum(words))
+    return [round(scale * word, 1) for word in words]
+
+
+def _longest_word(cell: Cell) -> int:
+    text = cell if isinstance(cell, str) else cell.text.replace(" ", "_")
+    return 1 + min(LONGEST, max(map(len, text.split()), default=0))  # most letters are narrower than digits
+
+
+def _kept(note: str) -> str:
+    """A note whose figures stay beside what they are of where it takes several lines."""
+    return ", ".join(piece.replace(" ", "\N{NO-BREAK SPACE}") for piece in note.split(", "))
 
 
 def interval(cell: Cell) -> str:

@@ -9,6 +9,7 @@ from .. import codebooks
 from ..analyze import failures as findings
 from ..analyze import rates
 from ..store import Selection, Store
+from .names import group_name
 from .tables import Number, Table, place
 
 ALL = ("All", "All together")
@@ -34,7 +35,8 @@ def failures(
     by_name = {(s.code, s.group): s for s in shares}
     corrected = _corrected(store, who, rater, by, only) if correct else {}
     groups = sorted({s.group for s in shares})
-    whole = next((name for name in ALL if (name,) not in groups), ALL[-1])
+    names = {group: group_name(group, groups) for group in groups}
+    whole = next((name for name in ALL if name not in names.values()), ALL[-1])
     if len(groups) > 1:
         shares = [s for s in findings.shares(store, only=only) if s.rater == rater]
         by_name |= {(s.code, s.group): s for s in shares}
@@ -67,7 +69,7 @@ def failures(
         caption=f"Share of trajectories in which {rater} found the mode, with its 95 % interval. A "
         "category is the union of its modes, not their sum, of trajectories with an answer to each. "
         f"Not corrected by people's labels{elsewhere}.{beside}",
-        columns=("Code", "Failure mode", "Usual source", *(" · ".join(group) or whole for group in groups)),
+        columns=("Code", "Failure mode", "Usual source", *(names.get(group) or whole for group in groups)),
         rows=tuple(lines),
         heads=3,
         shaded=True,

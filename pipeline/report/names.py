@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ..analyze.totals import OUTCOME
 
 NAMES = {
@@ -43,3 +45,9 @@ def named(metric: str, scoring: str | None = None, participant: str | None = Non
     name = NAMES.get(metric, words)
     reading = f", {SCORINGS.get(scoring, scoring)}" if scoring else ""
     return f"{name}{reading}" + (f" of {participant}" if participant else "")
+
+
+def group_name(group: tuple[str, ...], groups: Collection[tuple[str, ...]]) -> str:
+    """The values of one of some groups, but for those of columns in which none has any ("–")."""
+    columns = zip(group, zip(*groups, strict=True), strict=True)
+    return " · ".join(value for value, values in columns if set(values) != {"–"})

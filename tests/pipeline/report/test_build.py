@@ -13,6 +13,7 @@ from coaudit.pipeline.analyze import failures, rates
 from coaudit.pipeline.ingest.measure import save
 from coaudit.pipeline.report import Number, Report, Table, build, modes
 from coaudit.pipeline.report.html import html, interval
+from coaudit.pipeline.report.names import group_name
 from coaudit.pipeline.report.tables import figure
 from coaudit.pipeline.report.text import _escaped, markdown, terminal
 from coaudit.pipeline.store import Selection, Store, Workspace
@@ -349,6 +350,21 @@ def test_words_of_a_log_are_escaped_in_html_and_markdown() -> None:
     assert "<script" not in html(made)
     assert "<script" not in markdown(made) and "|**" not in markdown(made)
     assert "\u202e" not in terminal(made)
+
+
+@pytest.mark.parametrize(
+    ("group", "groups", "name"),
+    [
+        (("–", "mixed"), [("–", "mixed"), ("–", "led")], "mixed"),
+        (("real", "–"), [("real", "–"), ("–", "led")], "real · –"),
+        (("real", "led"), [("real", "led"), ("real", "mixed")], "real · led"),
+        (("–", "–"), [("–", "–")], ""),
+    ],
+)
+def test_a_group_is_called_by_what_any_group_has(
+    group: tuple[str, ...], groups: list[tuple[str, ...]], name: str
+) -> None:
+    assert group_name(group, groups) == name
 
 
 def test_numbers_are_written_for_reading() -> None:
