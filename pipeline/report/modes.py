@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ...schemas import Codebook
 from .. import codebooks
 from ..analyze import failures as findings
 from ..analyze import rates
@@ -42,24 +43,11 @@ def failures(
         by_name |= {(s.code, s.group): s for s in shares}
         corrected |= _corrected(store, who, rater, (), only) if correct else {}
         groups = [(), *groups]
-    lines: list[tuple[Any, ...]] = []
-    for category in book.categories if shares else ():
-        rows = [(category.category, f"{category.name} (any)", "")]
-        rows += [
-            (code.code, code.name, code.error_source or "")
-            for code in book.codes
-            if code.category == category.category
-        ]
-        lines += [
-            (
-                *row,
-                *(
-                    _share(by_name.get((row[0], g)), by if g else (), corrected.get((row[0], g)))
-                    for g in groups
-                ),
-            )
-            for row in rows
-        ]
+    cells = {
+        (code, group): _share(share, by if group else (), corrected.get((code, group)))
+        for (code, group), share in by_name.items()
+    }
+    rows = [(*head, *(cells.get((head[0], group), "") for group in groups)) for head in _heads(book)]
     others = [w["rater"] for w in who if w["rater"] != rater]
     elsewhere = ": what they make of it stands under “Corrected rates”" if corrected else ""
     beside = f" Also rated by {', '.join(others)}: the page Failures shows each." if others else ""
@@ -70,11 +58,20 @@ def failures(
         "category is the union of its modes, not their sum, of trajectories with an answer to each. "
         f"Not corrected by people's labels{elsewhere}.{beside}",
         columns=("Code", "Failure mode", "Usual source", *(names.get(group) or whole for group in groups)),
-        rows=tuple(lines),
+        rows=tuple(rows) if shares else (),
         heads=3,
         shaded=True,
         empty="No failure is rated: `coaudit judge --codebook failures`.",
     )
+
+
+def _heads(book: Codebook) -> Iterator[tuple[str, str, str]]:
+    """Code, name and usual source of each category, and of its modes below it."""
+    for category in book.categories:
+        yield category.category, f"{category.name} (any)", ""
+        for code in book.codes:
+            if code.category == category.category:
+                yield code.code, code.name, code.error_source or ""
 
 
 def _corrected(
@@ -99,9 +96,7 @@ def _undefined(share: findings.Share) -> str:
     return "unclear or failed in every trajectory"
 
 
-def _share(share: findings.Share | None, by: Sequence[str], corrected: Number | None = None) -> Number | str:
-    if share is None:
-        return ""
+def _share(share: findings.Share, by: Sequence[str], corrected: Number | None = None) -> Number:
     reason = None if share.n else _undefined(share)
     of = [place(name, value) for name, value in zip(by, share.group, strict=True) if value != "–"]
     of += [("code", share.code), ("codebook", findings.FAILURES), ("found_by", share.rater)]
