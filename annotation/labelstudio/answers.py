@@ -7,7 +7,7 @@ outside the transcript is a problem that is reported, never a label.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -28,10 +28,16 @@ class Read:
     problems: list[str] = field(default_factory=list)
 
 
-def read(book: Codebook, annotation: dict[str, Any], seqs: Sequence[int]) -> Read:
-    """The answers in an annotation whose transcript's lines show the events `seqs`."""
+def read(
+    book: Codebook, annotation: dict[str, Any], seqs: Sequence[int], disputed: Collection[str] | None = None
+) -> Read:
+    """The answers in an annotation whose transcript's lines show the events `seqs`.
+
+    Who was asked to settle the `disputed` codes alone said nothing of another by leaving it unmarked.
+    """
+    asked = [code.code for code in book.codes if disputed is None or code.code in disputed]
     if annotation.get("was_cancelled"):
-        return Read([Verdict(code.code, error=SKIPPED) for code in book.codes])
+        return Read([Verdict(code, error=SKIPPED) for code in asked])
     by_name: dict[str, list[dict[str, Any]]] = {}
     problems = []
     known = _controls(book)
@@ -42,12 +48,15 @@ def read(book: Codebook, annotation: dict[str, Any], seqs: Sequence[int]) -> Rea
         elif item.get("from_name") is not None:
             problems.append(f"control {name[:40]!r} is not one of this codebook's")
     notes = "\n".join(text for item in by_name.get(config.NOTES, []) for text in _texts(item, "text")) or None
-    reader = _checked if config.is_checklist(book) else _asked
+    if config.is_checklist(book):
+        given = _checked(book, by_name, seqs, problems, asked)
+    else:
+        given = _asked(book, by_name, problems)
     verdicts = [
         replace(verdict, rationale=notes)
         if len(book.codes) == 1 or verdict.label == book.positive
         else verdict
-        for verdict in reader(book, by_name, seqs, problems)
+        for verdict in given
     ]
     return Read(verdicts, problems)
 
@@ -82,9 +91,7 @@ def _controls(book: Codebook) -> set[str]:
     return {*own, config.NOTES}
 
 
-def _asked(
-    book: Codebook, rows: dict[str, list[dict[str, Any]]], seqs: Sequence[int], problems: list[str]
-) -> list[Verdict]:
+def _asked(book: Codebook, rows: dict[str, list[dict[str, Any]]], problems: list[str]) -> list[Verdict]:
     return [
         _choice(book, code, rows.get(config.answer_control(book, code), []), problems) for code in book.codes
     ]
@@ -103,9 +110,16 @@ def _choice(book: Codebook, code: Code, items: list[dict[str, Any]], problems: l
 
 
 def _checked(
-    book: Codebook, rows: dict[str, list[dict[str, Any]]], seqs: Sequence[int], problems: list[str]
+    book: Codebook,
+    rows: dict[str, list[dict[str, Any]]],
+    seqs: Sequence[int],
+    problems: list[str],
+    asked: Collection[str],
 ) -> list[Verdict]:
-    """Present where marked or ticked, unclear where said so, else absent: if the log was read to its end."""
+    """Present where marked or ticked, unclear where said so, else absent: if the log was read to its end.
+
+    Of codes that were not `asked` about only what was said counts.
+    """
     codes = {config.code_title(code): code.code for code in book.codes}
     evidence = _regions(rows, codes, seqs, problems)
     present = {*evidence, *_ticked(rows.get(config.PRESENT, []), codes, problems)}
@@ -118,10 +132,10 @@ def _checked(
             if code in unclear:
                 problems.append(f"{code} is both {book.positive} and unclear: taken as {book.positive}")
             verdicts.append(_present(code, book.positive, evidence.get(code, [])))
-        elif not done:
-            verdicts.append(Verdict(code, error=UNREAD))
-        else:
-            verdicts.append(Verdict(code, label=UNCLEAR if code in unclear else absent))
+        elif code in unclear and done:
+            verdicts.append(Verdict(code, label=UNCLEAR))
+        elif code in asked:
+            verdicts.append(Verdict(code, label=absent) if done else Verdict(code, error=UNREAD))
     return verdicts
 
 

@@ -28,6 +28,7 @@ ANSWER, EVIDENCE, PRESENT, CANNOT_TELL, READ, SOURCE, NOTES = (
 )
 READ_TO_THE_END = "I read the log to its end: what I did not mark is absent"
 READ_THE_UNIT = "I read all of what is asked about: what I did not mark is absent"
+READ_THE_DISPUTE = "I read all that the dispute is about: what of it I did not mark is absent"
 SOURCES = ("model", "scaffolding", "both")
 FEW = 5
 """Up to so many codes are asked one by one."""
@@ -70,13 +71,13 @@ def label_config(book: Codebook, *, adjudication: bool = False) -> str:
     if book.unit != "trajectory":
         _dialogue(_view(ask, "coaudit-unit"), UNIT)
     if adjudication:
-        _header(ask, "What the annotators answered: yours settles it", 5)
+        _header(ask, "What the annotators answered differently: yours settles it", 5)
         _dialogue(_view(ask, "coaudit-unit"), GIVEN)
     (_checklist if is_checklist(book) else _questions)(ask, book)
     notes = SubElement(ask, "TextArea", name=NOTES, toName=TRANSCRIPT, rows="2", editable="true")
     notes.set("placeholder", "Notes: why, or what makes it hard (optional)")
     _definitions(ask, book)
-    _log(_view(page, "coaudit-log"), book)
+    _log(_view(page, "coaudit-log"), book, adjudication)
     indent(root)
     return tostring(root, encoding="unicode")
 
@@ -91,7 +92,7 @@ def is_parted(book: Codebook) -> bool:
     return book.unit == "participant"
 
 
-def _log(parent: Element, book: Codebook) -> None:
+def _log(parent: Element, book: Codebook, adjudication: bool) -> None:
     if is_folded(book):
         _dialogue(_folded(parent, "Earlier in the log"), EARLIER)
         _dialogue(parent, TRANSCRIPT)
@@ -111,7 +112,8 @@ def _log(parent: Element, book: Codebook) -> None:
         whole = book.unit == "trajectory"
         what = "the log to its end" if whole else "what is asked about"
         read.set("requiredMessage", f"Read {what} and tick there that you did")
-        SubElement(read, "Choice", value=READ_TO_THE_END if whole else READ_THE_UNIT)
+        undisputed = READ_TO_THE_END if whole else READ_THE_UNIT
+        SubElement(read, "Choice", value=READ_THE_DISPUTE if adjudication else undisputed)
 
 
 def _final(parent: Element) -> None:

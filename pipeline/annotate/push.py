@@ -23,7 +23,7 @@ from ..store.stream import stream
 from ..units import spans
 from . import draw
 from .assign import adjudicates, assigned
-from .dispute import answers_given
+from .dispute import NOTHING, Dispute, disputes
 from .project import Mark, book_of, check_context, keep_codebook, mark_of, project_of, reported, subject
 
 AT_ONCE = 2_000
@@ -180,16 +180,22 @@ def tasks_of(
 ) -> Iterator[dict[str, Any] | str]:
     """The task of each unit in their order; in words, where a unit is no longer what was drawn."""
     said = _judgments(store, book, judge) if judge else {}
-    disputed = answers_given(store, book) if adjudicates(sample) else {}
+    disputed = disputes(store, book) if adjudicates(sample) else {}
     for unit, source in _with_sources(store, book, units):
         task = _task(sample, book, unit, source, context)
         if not isinstance(task, str):
             place = (unit.trajectory, unit.event)
             if adjudicates(sample):
-                task["data"][label_config.GIVEN] = disputed.get(place, [])
+                _add_dispute(task, disputed.get(place, NOTHING))
             if judge and place in said:
                 task["predictions"] = [_prediction(book, said[place], task, judge)]
         yield task
+
+
+def _add_dispute(task: dict[str, Any], dispute: Dispute) -> None:
+    task["data"][label_config.GIVEN] = list(dispute.answers)
+    for ours in (task["data"], task["meta"]):
+        ours[labelstudio_tasks.DISPUTED] = list(dispute.codes)
 
 
 class _Source:

@@ -169,7 +169,7 @@ class Pulling:
             yield from self._of(task, subject, annotation, GOLD)
 
     def _of(self, task: Listed, subject: Subject, annotation: dict[str, Any], rater: str) -> Iterable[Rating]:
-        read = answers.read(self.book, annotation, task.seqs)
+        read = answers.read(self.book, annotation, task.seqs, task.disputed)
         for problem in read.problems:
             where = f"task {task.id}, annotation {annotation.get('id')} by {self._rater(annotation)}"
             self._report(f"{where}: {problem}", once=True)
