@@ -106,7 +106,11 @@ def plan(
     corpus: Annotated[int | None, typer.Option(min=1, help="How many units there are.")] = None,
     json: Json = False,
 ) -> None:
-    """How many units people must label for an interval of the wanted width."""
+    """How many units people must label for an interval of the wanted width.
+
+    Of a code with two labels, drawn one by one; for kappa two people label each of them. Where m units of
+    each trajectory are drawn and their labels correlate by ρ, a rate takes 1 + (m - 1)ρ times as many.
+    """
     rows = []
     few = False
     if not (texts := split(prevalence)):
