@@ -7,7 +7,7 @@ outside the transcript is a problem that is reported, never a label.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -33,7 +33,8 @@ def read(
 ) -> Read:
     """The answers in an annotation whose transcript's lines show the events `seqs`.
 
-    Who was asked to settle the `disputed` codes alone said nothing of another by leaving it unmarked.
+    Who was asked to settle the `disputed` codes settles no others: one that was left unmarked they did not
+    say anything of, and of one that they did it was not for them to outdo those who agree.
     """
     asked = [code.code for code in book.codes if disputed is None or code.code in disputed]
     if annotation.get("was_cancelled"):
@@ -48,15 +49,15 @@ def read(
         elif item.get("from_name") is not None:
             problems.append(f"control {name[:40]!r} is not one of this codebook's")
     notes = "\n".join(text for item in by_name.get(config.NOTES, []) for text in _texts(item, "text")) or None
-    if config.is_checklist(book):
-        given = _checked(book, by_name, seqs, problems, asked)
-    else:
-        given = _asked(book, by_name, problems)
+    reader = _checked if config.is_checklist(book) else _asked
+    given = reader(book, by_name, seqs, problems)
+    problems += _beside(book, given, asked)
     verdicts = [
         replace(verdict, rationale=notes)
         if len(book.codes) == 1 or verdict.label == book.positive
         else verdict
         for verdict in given
+        if verdict.code in asked
     ]
     return Read(verdicts, problems)
 
@@ -91,7 +92,17 @@ def _controls(book: Codebook) -> set[str]:
     return {*own, config.NOTES}
 
 
-def _asked(book: Codebook, rows: dict[str, list[dict[str, Any]]], problems: list[str]) -> list[Verdict]:
+def _beside(book: Codebook, given: Sequence[Verdict], asked: Collection[str]) -> Iterator[str]:
+    """What was said of codes that were not `asked` about; of a checklist's, what was marked."""
+    said = [v for v in given if v.code not in asked and v.label is not None]
+    marked = [v.code for v in said if v.label == book.positive or not config.is_checklist(book)]
+    if marked:
+        yield f"nobody disputes {', '.join(marked)}: what it says of that is not counted"
+
+
+def _asked(
+    book: Codebook, rows: dict[str, list[dict[str, Any]]], seqs: Sequence[int], problems: list[str]
+) -> list[Verdict]:
     return [
         _choice(book, code, rows.get(config.answer_control(book, code), []), problems) for code in book.codes
     ]
@@ -110,16 +121,9 @@ def _choice(book: Codebook, code: Code, items: list[dict[str, Any]], problems: l
 
 
 def _checked(
-    book: Codebook,
-    rows: dict[str, list[dict[str, Any]]],
-    seqs: Sequence[int],
-    problems: list[str],
-    asked: Collection[str],
+    book: Codebook, rows: dict[str, list[dict[str, Any]]], seqs: Sequence[int], problems: list[str]
 ) -> list[Verdict]:
-    """Present where marked or ticked, unclear where said so, else absent: if the log was read to its end.
-
-    Of codes that were not `asked` about only what was said counts.
-    """
+    """Present where marked or ticked, unclear where said so, else absent: if the log was read to its end."""
     codes = {config.code_title(code): code.code for code in book.codes}
     evidence = _regions(rows, codes, seqs, problems)
     present = {*evidence, *_ticked(rows.get(config.PRESENT, []), codes, problems)}
@@ -132,10 +136,10 @@ def _checked(
             if code in unclear:
                 problems.append(f"{code} is both {book.positive} and unclear: taken as {book.positive}")
             verdicts.append(_present(code, book.positive, evidence.get(code, [])))
-        elif code in unclear and done:
-            verdicts.append(Verdict(code, label=UNCLEAR))
-        elif code in asked:
-            verdicts.append(Verdict(code, label=absent) if done else Verdict(code, error=UNREAD))
+        elif not done:
+            verdicts.append(Verdict(code, error=UNREAD))
+        else:
+            verdicts.append(Verdict(code, label=UNCLEAR if code in unclear else absent))
     return verdicts
 
 

@@ -73,7 +73,10 @@ def label_config(book: Codebook, *, adjudication: bool = False) -> str:
     if adjudication:
         _header(ask, "What the annotators answered differently: yours settles it", 5)
         _dialogue(_view(ask, "coaudit-unit"), GIVEN)
-    (_checklist if is_checklist(book) else _questions)(ask, book)
+    if is_checklist(book):
+        _checklist(ask, book)
+    else:
+        _questions(ask, book, required=not adjudication or len(book.codes) == 1)
     notes = SubElement(ask, "TextArea", name=NOTES, toName=TRANSCRIPT, rows="2", editable="true")
     notes.set("placeholder", "Notes: why, or what makes it hard (optional)")
     _definitions(ask, book)
@@ -207,12 +210,13 @@ def _taxonomy(parent: Element, book: Codebook, name: str) -> None:
         SubElement(branch, "Choice", value=_value(leaf), hint=_value(code.definition))
 
 
-def _questions(parent: Element, book: Codebook) -> None:
+def _questions(parent: Element, book: Codebook, *, required: bool) -> None:
     for code in book.codes:
         if len(book.codes) > 1:
             _header(parent, code_title(code), 5)
-        given = {"choice": "single-radio", "required": "true", "showInline": "true"}
-        given["requiredMessage"] = _value(f"Answer: {code.name}")
+        given = {"choice": "single-radio", "showInline": "true"}
+        if required:
+            given |= {"required": "true", "requiredMessage": _value(f"Answer: {code.name}")}
         choices = SubElement(parent, "Choices", given, name=answer_control(book, code), toName=TRANSCRIPT)
         for label in book.answers:
             SubElement(choices, "Choice", value=_value(label), hint=_value(_meaning(book, code, label)))

@@ -180,16 +180,19 @@ def test_who_settles_one_mode_leaves_those_that_people_agree_on_as_they_are(stor
     answered = {"id": 7, "annotations": [said(1, "", 0, result=[read, ticked])], "updated_at": ""}
     if by == "server":
         touched = client._listed({**answered, "meta": task["meta"]}, "meta")
-        Pulling(store, sample, book, URL, 1, {1: "ann"}, Pulled()).take([touched], {7})
+        result = Pulled()
+        Pulling(store, sample, book, URL, 1, {1: "ann"}, result).take([touched], {7})
         store.sync()
     else:
         keep_codebook(store.workspace, book)
         file = store.workspace.path / "export.json"
         file.write_text(json.dumps([{**answered, "data": task["data"]}]))
-        pull.import_file(store, sample, file, {1: "ann"})
+        result = pull.import_file(store, sample, file, {1: "ann"})
     query = "SELECT code, label FROM counted_ratings WHERE rater = 'gold' ORDER BY code"
     with store.reading() as connection:
-        assert connection.execute(query).fetchall() == [("P.3", "absent"), ("PL.1", "present")]
+        assert connection.execute(query).fetchall() == [("P.3", "absent")]
+    (told,) = result.reports
+    assert "nobody disputes PL.1: what it says of that is not counted" in told
 
 
 @pytest.mark.long
