@@ -286,10 +286,19 @@ def _with_settled(code: Rated) -> Rated:
 
 
 def _settled(code: Rated, part: Population) -> Population:
-    settled, gold = code.settled()[part.units], code.of(GOLD)[part.units] >= 0
-    agreed = int(((settled >= 0) & ~gold).sum())
+    own = code.where(part.units)
+    settled, gold = own.settled(), own.of(GOLD) >= 0
+    said = own.matrix[:, [own.raters.index(rater) for rater in own.humans]]
+    alike = ((said == settled[:, None]) & (settled >= 0)[:, None]).sum(1)[~gold]
+    others = (said >= 0).sum(1)[~gold] - alike
     open_units = int(((settled < 0) & (settled != MISSING)).sum())
-    name = f"settled units: {int(gold.sum())} by gold, {agreed} on which people agree"
+    counts = {
+        "on which people agree": int(((alike > 1) & (others == 0)).sum()),
+        "by most of three or more people": int(((alike > 0) & (others > 0)).sum()),
+        "by one person alone": int(((alike == 1) & (others == 0)).sum()),
+    }
+    told = [f"{int(gold.sum())} by gold", *(f"{n} {how}" for how, n in counts.items() if n)]
+    name = f"settled units: {', '.join(told)}"
     return _named(part, name + (f" ({open_units} disputed ones left out)" if open_units else ""))
 
 
