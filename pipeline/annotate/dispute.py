@@ -25,11 +25,8 @@ class Dispute:
     answers: tuple[dict[str, str], ...]
 
 
-NOTHING = Dispute((), ())
-
-
 def disputes(store: Store, book: Codebook) -> dict[Place, Dispute]:
-    """Trajectory and event -> what people dispute there; an answer that is missing disputes nothing."""
+    """Trajectory and event -> what people dispute there, if anything; a missing answer disputes nothing."""
     query = """
         SELECT trajectory_id, event, code, rater, label AS said, rationale, quote
         FROM counted_ratings
@@ -39,7 +36,8 @@ def disputes(store: Store, book: Codebook) -> dict[Place, Dispute]:
     with store.reading() as connection:
         rows = dictionaries(connection, query, [book.name, GOLD])
     places = groupby(rows, key=lambda row: (row["trajectory_id"], row["event"]))
-    return {place: _dispute(book, list(group)) for place, group in places}
+    found = {place: _dispute(book, list(group)) for place, group in places}
+    return {place: dispute for place, dispute in found.items() if dispute.codes}
 
 
 def _dispute(book: Codebook, rows: list[dict[str, Any]]) -> Dispute:
