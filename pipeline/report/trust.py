@@ -142,9 +142,10 @@ def agreement_table(rows: Iterable[Agreement]) -> Table:
         name="agreement_codes",
         title="Agreement, code by code",
         caption="People with people, each judge with people, judges with judges, a judge asked again with "
-        "itself. Cohen's κ is the mean over the judge–person pairs where a judge takes part. Intervals: "
-        "bootstrap over trajectories. Undefined where only one label was used. People meet on fewer units "
-        "than a judge meets them on where not every unit is labelled twice: the last column says which.",
+        "itself. Cohen's κ is the mean over the judge–person pairs where a judge takes part. Intervals are "
+        "those of the posterior of the rating patterns, or of a bootstrap of trajectories where units are "
+        "smaller. κ and α are undefined where only one label was used. People meet on fewer units than a "
+        "judge meets them on where not every unit is labelled twice: the last column says which.",
         columns=("Code", "Raters", *COEFFICIENTS.values(), "Units", "Which units"),
         rows=tuple(lines),
         heads=2,
