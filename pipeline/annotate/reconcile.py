@@ -217,6 +217,7 @@ class Pulling:
     ) -> Iterable[Rating]:
         for key, rating in wanted.items():
             before = known.get(key)
+            self._tell_rival(before, rating, is_there)
             if before is None:
                 yield rating
             elif not before.retracted and before.said == _said(rating) and _same(before.at, _at(rating)):
@@ -231,6 +232,20 @@ class Pulling:
                 self.result.unchanged += 1  # a later annotation stands: another task's, or one that is held
             else:
                 yield rating.model_copy(update={"created": _after(before.created, rating.created)})
+
+    def _tell_rival(
+        self, before: _Known | None, rating: Rating, is_there: Callable[[dict[str, Any]], bool]
+    ) -> None:
+        """Say where gold of another task is another label: what is settled twice is settled by chance."""
+        if before is None or before.retracted or rating.rater != GOLD or not is_there(before.at):
+            return
+        at, now = before.at, _at(rating)
+        here, there = rating.label, before.rating.label
+        if at.get("task") and at["task"] != now.get("task") and None not in (here, there) and here != there:
+            self._report(
+                f"task {now['task']} settles {rating.code} as {here}, task {at['task']} of project "
+                f"{at['project']} as {there}: the latest counts"
+            )
 
     def _gone(
         self, wanted: dict[Key, Rating], known: dict[Key, _Known], touched: set[Place], alive: set[int] | None

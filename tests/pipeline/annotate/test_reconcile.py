@@ -210,6 +210,20 @@ def test_several_who_settle_one_unit_are_told(store: Store) -> None:
 
 
 @pytest.mark.long
+def test_two_projects_that_settle_one_unit_differently_are_told(store: Store) -> None:
+    server: Any = Listing()
+    samples = [draw.draw(store, draw.Wish(("initiative",), name, size=41)) for name in ("one", "other")]
+    for sample in samples:
+        server.add(store, sample)
+    server.answer(1, said(1, "no", 0, ground_truth=True))
+    assert pull.pull(store, server, samples[0]).reports == []
+    server.answer(2, said(2, "yes", 5, completed_by=2, ground_truth=True))
+    told = "project 2: task 2 settles initiative as yes, task 1 of project 1 as no: the latest counts"
+    assert pull.pull(store, server, samples[1]).reports == [told]
+    assert sorted(labels(store)) == ["no", "yes", "yes"]
+
+
+@pytest.mark.long
 def test_people_who_shared_a_project_by_hand_are_said_to_be_not_blind(store: Store) -> None:
     sample = draw.draw(store, draw.Wish(("initiative",), "pilot", size=20))
     file = store.workspace.path / "export.json"
