@@ -289,17 +289,20 @@ def _settled(code: Rated, part: Population) -> Population:
     own = code.where(part.units)
     settled, gold = own.settled(), own.of(GOLD) >= 0
     said = own.matrix[:, [own.raters.index(rater) for rater in own.humans]]
-    alike = ((said == settled[:, None]) & (settled >= 0)[:, None]).sum(1)[~gold]
-    others = (said >= 0).sum(1)[~gold] - alike
-    open_units = int(((settled < 0) & (settled != MISSING)).sum())
+    labels = (said >= 0).sum(1)
+    alike = ((said == settled[:, None]) & (said >= 0)).sum(1)
+    left = (settled < 0) & (settled != MISSING)
     counts = {
-        "on which people agree": int(((alike > 1) & (others == 0)).sum()),
-        "by most of three or more people": int(((alike > 0) & (others > 0)).sum()),
-        "by one person alone": int(((alike == 1) & (others == 0)).sum()),
+        "by gold": gold,
+        "on which people agree": ~gold & (alike > 1) & (alike == labels),
+        "by most of three or more people": ~gold & (alike > 0) & (alike < labels),
+        "by one person alone": ~gold & (alike == 1) & (labels == 1),
     }
-    told = [f"{int(gold.sum())} by gold", *(f"{n} {how}" for how, n in counts.items() if n)]
-    name = f"settled units: {', '.join(told)}"
-    return _named(part, name + (f" ({open_units} disputed ones left out)" if open_units else ""))
+    told = [f"{int(units.sum())} {how}" for how, units in counts.items() if units.any()]
+    why = {"disputed": left & (labels > 0), "unclear": left & (labels == 0)}
+    out = [f"{int(units.sum())} {kind}" for kind, units in why.items() if units.any()]
+    name = f"settled units: {', '.join(told) or 'none'}"
+    return _named(part, name + (f" ({' and '.join(out)} ones left out)" if out else ""))
 
 
 def _agreement(
