@@ -241,7 +241,8 @@ class Pulling:
             return
         at, now = before.at, _at(rating)
         here, there = rating.label, before.rating.label
-        if at.get("task") and at["task"] != now.get("task") and None not in (here, there) and here != there:
+        differ = here != there and {here, there} <= {*self.book.labels}
+        if differ and at.get("task") and at["task"] != now.get("task"):
             self._report(
                 f"task {now['task']} settles {rating.code} as {here}, task {at['task']} of project "
                 f"{at['project']} as {there}: the latest counts"
