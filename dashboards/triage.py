@@ -63,7 +63,7 @@ _METRIC = """
         WHERE metric = ? AND participant IS NULL AND coalesce(definition, 'released') = 'released'
     ), raters AS (
         SELECT rater FROM of_metric WHERE value IS NOT NULL
-        GROUP BY rater ORDER BY rater = ? DESC NULLS LAST, rater = 'gold' DESC, count(*) DESC, rater LIMIT 1
+        GROUP BY rater ORDER BY rater = ? DESC NULLS LAST, count(*) DESC, rater = 'gold' DESC, rater LIMIT 1
     )
     SELECT trajectory_id, arg_min(value, coalesce(scoring, '')) AS value
     FROM of_metric JOIN raters ON of_metric.rater IS NOT DISTINCT FROM raters.rater

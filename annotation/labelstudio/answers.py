@@ -7,7 +7,7 @@ outside the transcript is a problem that is reported, never a label.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -28,10 +28,17 @@ class Read:
     problems: list[str] = field(default_factory=list)
 
 
-def read(book: Codebook, annotation: dict[str, Any], seqs: Sequence[int]) -> Read:
-    """The answers in an annotation whose transcript's lines show the events `seqs`."""
+def read(
+    book: Codebook, annotation: dict[str, Any], seqs: Sequence[int], disputed: Collection[str] | None = None
+) -> Read:
+    """The answers in an annotation whose transcript's lines show the events `seqs`.
+
+    Who was asked to settle the `disputed` codes settles no others: one that was left unmarked they did not
+    say anything of, and of one that they did it was not for them to outdo those who agree.
+    """
+    asked = [code.code for code in book.codes if disputed is None or code.code in disputed]
     if annotation.get("was_cancelled"):
-        return Read([Verdict(code.code, error=SKIPPED) for code in book.codes])
+        return Read([Verdict(code, error=SKIPPED) for code in asked])
     by_name: dict[str, list[dict[str, Any]]] = {}
     problems = []
     known = _controls(book)
@@ -43,11 +50,14 @@ def read(book: Codebook, annotation: dict[str, Any], seqs: Sequence[int]) -> Rea
             problems.append(f"control {name[:40]!r} is not one of this codebook's")
     notes = "\n".join(text for item in by_name.get(config.NOTES, []) for text in _texts(item, "text")) or None
     reader = _checked if config.is_checklist(book) else _asked
+    given = reader(book, by_name, seqs, problems)
+    problems += _beside(book, given, asked)
     verdicts = [
         replace(verdict, rationale=notes)
         if len(book.codes) == 1 or verdict.label == book.positive
         else verdict
-        for verdict in reader(book, by_name, seqs, problems)
+        for verdict in given
+        if verdict.code in asked
     ]
     return Read(verdicts, problems)
 
@@ -80,6 +90,14 @@ def _controls(book: Codebook) -> set[str]:
     else:
         own = {config.answer_control(book, code) for code in book.codes}
     return {*own, config.NOTES}
+
+
+def _beside(book: Codebook, given: Sequence[Verdict], asked: Collection[str]) -> Iterator[str]:
+    """What was said of codes that were not `asked` about; of a checklist's, what was marked."""
+    said = [v for v in given if v.code not in asked and v.label is not None]
+    marked = [v.code for v in said if v.label == book.positive or not config.is_checklist(book)]
+    if marked:
+        yield f"nobody disputes {', '.join(marked)}: what it says of that is not counted"
 
 
 def _asked(

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import httpx
 
 from ...schemas.url import is_local
-from .tasks import KEY
+from .tasks import DISPUTED, KEY
 
 T = TypeVar("T")
 PAGE = 1000
@@ -71,6 +71,8 @@ class Listed:
     annotations: list[dict[str, Any]]
     created_at: str = ""
     """In a file, which does not say whose it is: tasks of two servers have the same ids."""
+    disputed: tuple[str, ...] | None = None
+    """The codes that it is to settle; None where it asks about all."""
 
 
 class Server:
@@ -263,7 +265,7 @@ def _batch(tasks: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 def _listed(task: dict[str, Any], place: str) -> Listed:
     """A task; what is ours of it stands in its `meta`, or in its `data`."""
     ours = task.get(place) or {}
-    seqs = ours.get("seqs")
+    seqs, disputed = ours.get("seqs"), ours.get(DISPUTED)
     return Listed(
         id=int(task["id"]),
         key=ours.get(KEY),
@@ -271,6 +273,7 @@ def _listed(task: dict[str, Any], place: str) -> Listed:
         updated_at=str(task["updated_at"]),
         overlap=int(task.get("overlap") or 1),
         annotations=list(task.get("annotations") or []),
+        disputed=tuple(map(str, disputed)) if isinstance(disputed, list) else None,
     )
 
 

@@ -28,6 +28,7 @@ ANSWER, EVIDENCE, PRESENT, CANNOT_TELL, READ, SOURCE, NOTES = (
 )
 READ_TO_THE_END = "I read the log to its end: what I did not mark is absent"
 READ_THE_UNIT = "I read all of what is asked about: what I did not mark is absent"
+READ_THE_DISPUTE = "I read all that the dispute is about: what of it I did not mark is absent"
 SOURCES = ("model", "scaffolding", "both")
 FEW = 5
 """Up to so many codes are asked one by one."""
@@ -70,13 +71,16 @@ def label_config(book: Codebook, *, adjudication: bool = False) -> str:
     if book.unit != "trajectory":
         _dialogue(_view(ask, "coaudit-unit"), UNIT)
     if adjudication:
-        _header(ask, "What the annotators answered: yours settles it", 5)
+        _header(ask, "What the annotators answered differently: yours settles it", 5)
         _dialogue(_view(ask, "coaudit-unit"), GIVEN)
-    (_checklist if is_checklist(book) else _questions)(ask, book)
+    if is_checklist(book):
+        _checklist(ask, book)
+    else:
+        _questions(ask, book, required=not adjudication or len(book.codes) == 1)
     notes = SubElement(ask, "TextArea", name=NOTES, toName=TRANSCRIPT, rows="2", editable="true")
     notes.set("placeholder", "Notes: why, or what makes it hard (optional)")
     _definitions(ask, book)
-    _log(_view(page, "coaudit-log"), book)
+    _log(_view(page, "coaudit-log"), book, adjudication)
     indent(root)
     return tostring(root, encoding="unicode")
 
@@ -91,7 +95,7 @@ def is_parted(book: Codebook) -> bool:
     return book.unit == "participant"
 
 
-def _log(parent: Element, book: Codebook) -> None:
+def _log(parent: Element, book: Codebook, adjudication: bool) -> None:
     if is_folded(book):
         _dialogue(_folded(parent, "Earlier in the log"), EARLIER)
         _dialogue(parent, TRANSCRIPT)
@@ -111,7 +115,8 @@ def _log(parent: Element, book: Codebook) -> None:
         whole = book.unit == "trajectory"
         what = "the log to its end" if whole else "what is asked about"
         read.set("requiredMessage", f"Read {what} and tick there that you did")
-        SubElement(read, "Choice", value=READ_TO_THE_END if whole else READ_THE_UNIT)
+        undisputed = READ_TO_THE_END if whole else READ_THE_UNIT
+        SubElement(read, "Choice", value=READ_THE_DISPUTE if adjudication else undisputed)
 
 
 def _final(parent: Element) -> None:
@@ -205,12 +210,13 @@ def _taxonomy(parent: Element, book: Codebook, name: str) -> None:
         SubElement(branch, "Choice", value=_value(leaf), hint=_value(code.definition))
 
 
-def _questions(parent: Element, book: Codebook) -> None:
+def _questions(parent: Element, book: Codebook, *, required: bool) -> None:
     for code in book.codes:
         if len(book.codes) > 1:
             _header(parent, code_title(code), 5)
-        given = {"choice": "single-radio", "required": "true", "showInline": "true"}
-        given["requiredMessage"] = _value(f"Answer: {code.name}")
+        given = {"choice": "single-radio", "showInline": "true"}
+        if required:
+            given |= {"required": "true", "requiredMessage": _value(f"Answer: {code.name}")}
         choices = SubElement(parent, "Choices", given, name=answer_control(book, code), toName=TRANSCRIPT)
         for label in book.answers:
             SubElement(choices, "Choice", value=_value(label), hint=_value(_meaning(book, code, label)))

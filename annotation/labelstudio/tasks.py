@@ -18,6 +18,8 @@ from ...schemas import Codebook, Event, JsonValue, Trajectory, content_hash
 from .config import EARLIER, FINAL, LATER, TRANSCRIPT, UNIT, WHOLE, is_folded, is_parted
 
 KEY = "coaudit_key"
+DISPUTED = "disputed"
+"""Of a task that settles a dispute: the codes that it is about."""
 LONGEST = 6000
 """Characters that one action or state shows in the transcript; messages are never cut."""
 STATE = 700

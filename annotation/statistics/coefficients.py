@@ -23,6 +23,8 @@ from .intervals import MISSING, Floats, Ints
 _ZERO = 1e-12
 _AT_ONCE = 2**22
 """Numbers of a table over weightings, pairs and labels that are held at a time: 32 MiB."""
+_SPARSE = 0.1
+"""The share of patterns that a pair has rated below which the others are left out of its sums."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,14 +128,23 @@ def mean_cohen_kappa(
 
 
 def _kappas(counts: Floats, cells: Ints, pairs: list[tuple[int, int]], disagreement: Floats) -> Floats:
-    """Cohen's kappa (B, pairs) of each pair of columns of `cells` (P, raters)."""
+    """Cohen's kappa (B, pairs) of each pair of columns of `cells` (P, raters).
+
+    Where pairs share few patterns, each is computed on its own: of 200 raters a pair has one in a thousand.
+    """
     one, other = (cells[:, list(side)] for side in zip(*pairs, strict=True))
     both = (one != MISSING) & (other != MISSING)
+    if len(pairs) > 1 and both.mean() < _SPARSE:
+        each = zip(pairs, both.T, strict=True)
+        own = [_kappas(counts[:, some], cells[some], [pair], disagreement) for pair, some in each]
+        return np.hstack(own)
     shape = (len(counts), len(pairs), len(disagreement))
 
     def margins(said: Ints) -> Floats:
         own = (said[:, :, None] == np.arange(len(disagreement))) & both[:, :, None]
-        result: Floats = (counts @ own.reshape(len(cells), -1).astype(np.float64)).reshape(shape)
+        result: Floats = (counts @ own.reshape(len(cells), shape[1] * shape[2]).astype(np.float64)).reshape(
+            shape
+        )
         return result
 
     expected = ((margins(one) @ disagreement) * margins(other)).sum(2)

@@ -19,7 +19,7 @@ DEFINITIONS = {
     "union of its modes, over trajectories with an answer to all of them. Corrected: what the judge's rate "
     "becomes when people's labels correct it.",
     "cohen_kappa": "Agreement of two raters beyond chance: (observed − chance) / (1 − chance), with each "
-    "rater's own margins. Undefined where both used one label only.",
+    "rater's own margins. Undefined where both used the same label alone.",
     "fleiss_kappa": "As Cohen's κ, for several raters, with their common margins.",
     "krippendorff_alpha": "1 − observed / expected disagreement; admits missing ratings.",
     "gwet_ac1": "Agreement beyond chance that stays put where a label is rare.",

@@ -286,11 +286,23 @@ def _with_settled(code: Rated) -> Rated:
 
 
 def _settled(code: Rated, part: Population) -> Population:
-    settled, gold = code.settled()[part.units], code.of(GOLD)[part.units] >= 0
-    agreed = int(((settled >= 0) & ~gold).sum())
-    open_units = int(((settled < 0) & (settled != MISSING)).sum())
-    name = f"settled units: {int(gold.sum())} by gold, {agreed} on which people agree"
-    return _named(part, name + (f" ({open_units} disputed ones left out)" if open_units else ""))
+    own = code.where(part.units)
+    settled, gold = own.settled(), own.of(GOLD) >= 0
+    said = own.matrix[:, [own.raters.index(rater) for rater in own.humans]]
+    labels = (said >= 0).sum(1)
+    alike = ((said == settled[:, None]) & (said >= 0)).sum(1)
+    left = (settled < 0) & (settled != MISSING)
+    counts = {
+        "by gold": gold,
+        "on which people agree": ~gold & (alike > 1) & (alike == labels),
+        "by most of three or more people": ~gold & (alike > 0) & (alike < labels),
+        "by one person alone": ~gold & (alike == 1) & (labels == 1),
+    }
+    told = [f"{int(units.sum())} {how}" for how, units in counts.items() if units.any()]
+    why = {"disputed": left & (labels > 0), "unclear": left & (labels == 0)}
+    out = [f"{int(units.sum())} {kind}" for kind, units in why.items() if units.any()]
+    name = f"settled units: {', '.join(told) or 'none'}"
+    return _named(part, name + (f" ({' and '.join(out)} ones left out)" if out else ""))
 
 
 def _agreement(

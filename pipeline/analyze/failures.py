@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from ...annotation.statistics.estimate import UNIT, Estimate, Totals, estimate
+from ...schemas import GOLD
 from ..store import Selection, Store, dictionaries
 from .matrix import keys_of
 from .totals import CLUSTER
 
 FAILURES = "failures"
 ORDER = ("human", "llm", "model", "rule")
-"""Whose findings are shown first where nothing else is asked, after gold."""
+"""Whose findings are shown first of those who rated as much, after gold."""
 
 
 @dataclass(frozen=True)
@@ -114,9 +115,12 @@ def raters(store: Store, codebook: str = FAILURES, only: Selection | None = None
 
 
 def _first(rater: dict[str, Any]) -> tuple[Any, ...]:
-    """Gold, then the judge with the most answers, then whoever comes first in ORDER."""
+    """Who rated the most trajectories; of those gold, then whoever has the most answers, then by ORDER.
+
+    Gold that settled a few disputes speaks of just those: its shares are no corpus'.
+    """
     kind = ORDER.index(rater["kind"]) if rater["kind"] in ORDER else len(ORDER)
-    return (rater["rater"] != "gold", -rater["trajectories"], -rater["answers"], kind, rater["rater"])
+    return (-rater["trajectories"], rater["rater"] != GOLD, -rater["answers"], kind, rater["rater"])
 
 
 def together(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
@@ -13,32 +14,43 @@ from ..store import Store, dictionaries
 Place = tuple[str, int | None]
 
 
-def answers_given(store: Store, book: Codebook) -> dict[Place, list[dict[str, str]]]:
-    """Trajectory and event -> lines of a dialogue: each person's answers to the codes that are disputed.
+@dataclass(frozen=True)
+class Dispute:
+    """The codes that people labelled differently, and each person's answers to them as lines of a dialogue.
 
     Annotators are numbered and not named: who settles it weighs the words, and may be one of them.
     """
+
+    codes: tuple[str, ...]
+    answers: tuple[dict[str, str], ...]
+
+
+def disputes(store: Store, book: Codebook) -> dict[Place, Dispute]:
+    """Trajectory and event -> what people dispute there, if anything; a missing answer disputes nothing."""
     query = """
-        SELECT trajectory_id, event, code, rater, coalesce(label, error) AS said, rationale, quote
-        FROM counted_ratings WHERE codebook = ? AND rater_kind = 'human' AND rater <> ?
+        SELECT trajectory_id, event, code, rater, label AS said, rationale, quote
+        FROM counted_ratings
+        WHERE codebook = ? AND rater_kind = 'human' AND rater <> ? AND label IS NOT NULL
         ORDER BY trajectory_id, event, rater, code
     """
     with store.reading() as connection:
         rows = dictionaries(connection, query, [book.name, GOLD])
     places = groupby(rows, key=lambda row: (row["trajectory_id"], row["event"]))
-    return {place: _lines(book, list(group)) for place, group in places}
+    found = {place: _dispute(book, list(group)) for place, group in places}
+    return {place: dispute for place, dispute in found.items() if dispute.codes}
 
 
-def _lines(book: Codebook, rows: list[dict[str, Any]]) -> list[dict[str, str]]:
+def _dispute(book: Codebook, rows: list[dict[str, Any]]) -> Dispute:
     said: dict[str, set[str]] = {}
     for row in rows:
         said.setdefault(row["code"], set()).add(row["said"])
     people = sorted({row["rater"] for row in rows})
-    return [
+    answers = (
         {"author": f"Annotator {people.index(row['rater']) + 1}", "text": _told(book, row)}
         for row in rows
         if len(said[row["code"]]) > 1
-    ]
+    )
+    return Dispute(tuple(code for code, labels in said.items() if len(labels) > 1), tuple(answers))
 
 
 def _told(book: Codebook, row: dict[str, Any]) -> str:

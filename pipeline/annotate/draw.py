@@ -105,10 +105,15 @@ def _new(store: Store, wish: Wish, books: Sequence[Codebook]) -> samples.Sample:
             frame = _frame(connection, book, wish)
             if not frame:
                 raise UsageError(_nothing(book, wish))
+            if wish.method == samples.ADJUDICATION:
+                frame = _disputed(connection, book, frame)
             corpus[book.name] = len(frame)
             units, inclusion = _drawn(connection, book, frame, wish, judge)
             drawn += units
             frames += _frames(book.name, frame, inclusion)
+    if wish.method == samples.ADJUDICATION and not drawn:
+        named = ", ".join(book.name for book in books)
+        raise UsageError(f"the sample is empty: people dispute nothing of {named} that is not settled")
     design = samples.Design(
         name=wish.name,
         codebooks={book.name: book.version for book in books},
@@ -159,7 +164,8 @@ def _drawn(
     if not frame:
         return [], np.empty(0)
     if wish.method == samples.ADJUDICATION:
-        return _disputed(connection, book, frame, wish.size), np.zeros(len(frame))
+        some = sampling.simple_random(len(frame), min(wish.size, len(frame)), wish.chance)
+        return [_to_settle(book, frame[unit]) for unit in sorted(some.units)], np.zeros(len(frame))
     names = np.unique([row["trajectory_id"] for row in frame], return_inverse=True)[1].astype(np.int64)
     clusters = names if wish.unit == "trajectory" and book.unit != "trajectory" else None
     strata = _strata(connection, book, frame, wish, judge)
@@ -208,10 +214,22 @@ def _frames(book: str, frame: list[dict[str, Any]], inclusion: Floats) -> Iterat
         yield samples.Frame(frame=book, probability=float(probability), units=named)
 
 
+def _to_settle(book: Codebook, row: dict[str, Any]) -> samples.Drawn:
+    """A unit that was chosen because people disagree: it estimates no rate."""
+    return samples.Drawn(
+        codebook=book.name,
+        trajectory=row["trajectory_id"],
+        event=row["event"],
+        unit_hash=row["hash"],
+        probability=None,
+        overlap=1,
+    )
+
+
 def _disputed(
-    connection: duckdb.DuckDBPyConnection, book: Codebook, frame: list[dict[str, Any]], size: int
-) -> list[samples.Drawn]:
-    """Units on which people disagree and nothing is settled yet; chosen so, they estimate no rate."""
+    connection: duckdb.DuckDBPyConnection, book: Codebook, frame: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Those of a frame's units on which people disagree and nothing is settled yet."""
     open_units: set[tuple[str, int | None]] = set()
     for code in rated(connection, book):
         said = [code.of(rater) for rater in code.humans]
@@ -222,18 +240,7 @@ def _disputed(
         differ = ((answers >= 0) & (answers != highest)).any(0)
         settled = code.of(GOLD) >= 0 if GOLD in code.raters else np.zeros(len(differ), dtype=bool)
         open_units.update(code.unit(place) for place in np.flatnonzero(differ & ~settled))
-    rows = [row for row in frame if (row["trajectory_id"], row["event"]) in open_units]
-    return [
-        samples.Drawn(
-            codebook=book.name,
-            trajectory=row["trajectory_id"],
-            event=row["event"],
-            unit_hash=row["hash"],
-            probability=None,
-            overlap=1,
-        )
-        for row in rows[:size]
-    ]
+    return [row for row in frame if (row["trajectory_id"], row["event"]) in open_units]
 
 
 def _size(units: int, wish: Wish, clusters: Ints | None) -> int:

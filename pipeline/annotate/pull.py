@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, FiniteFloat, TypeAdapter, Validation
 
 from ...annotation.labelstudio import Project, Server
 from ...annotation.labelstudio.client import Listed
-from ...annotation.labelstudio.tasks import KEY
+from ...annotation.labelstudio.tasks import DISPUTED, KEY
 from ...schemas import Codebook, JsonValue, Quarantined, canonical_json
 from ..errors import CoauditError, SourceError
 from ..store import Store, execute, ledger
@@ -168,6 +168,7 @@ class _Annotation(BaseModel):
 class _Data(BaseModel):
     model_config = ConfigDict(strict=True)
     seqs: list[int] = []
+    disputed: list[str] | None = None
 
 
 class _Task(BaseModel):
@@ -227,6 +228,7 @@ def _from_file(task: dict[str, Any]) -> Listed:
         overlap=1,
         annotations=task["annotations"],
         created_at=str(task.get("created_at") or ""),
+        disputed=None if (codes := data.get(DISPUTED)) is None else tuple(codes),
     )
 
 

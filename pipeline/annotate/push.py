@@ -23,7 +23,7 @@ from ..store.stream import stream
 from ..units import spans
 from . import draw
 from .assign import adjudicates, assigned
-from .dispute import answers_given
+from .dispute import Dispute, disputes
 from .project import Mark, book_of, check_context, keep_codebook, mark_of, project_of, reported, subject
 
 AT_ONCE = 2_000
@@ -180,16 +180,24 @@ def tasks_of(
 ) -> Iterator[dict[str, Any] | str]:
     """The task of each unit in their order; in words, where a unit is no longer what was drawn."""
     said = _judgments(store, book, judge) if judge else {}
-    disputed = answers_given(store, book) if adjudicates(sample) else {}
+    disputed = disputes(store, book) if adjudicates(sample) else None
     for unit, source in _with_sources(store, book, units):
+        place = (unit.trajectory, unit.event)
         task = _task(sample, book, unit, source, context)
-        if not isinstance(task, str):
-            place = (unit.trajectory, unit.event)
-            if adjudicates(sample):
-                task["data"][label_config.GIVEN] = disputed.get(place, [])
-            if judge and place in said:
-                task["predictions"] = [_prediction(book, said[place], task, judge)]
+        if not isinstance(task, str) and disputed is not None:
+            task = _disputed(task, disputed[place]) if place in disputed else f"{_where(unit)}: {_AGREED}"
+        if not isinstance(task, str) and judge and place in said:
+            task["predictions"] = [_prediction(book, said[place], task, judge)]
         yield task
+
+
+def _disputed(task: dict[str, Any], dispute: Dispute) -> dict[str, Any]:
+    about = {labelstudio_tasks.DISPUTED: list(dispute.codes)}
+    given = {label_config.GIVEN: list(dispute.answers)}
+    return {**task, "data": {**task["data"], **about, **given}, "meta": {**task["meta"], **about}}
+
+
+_AGREED = "no two people differ on it now"
 
 
 class _Source:
@@ -222,7 +230,7 @@ def _with_sources(
 def _task(
     sample: Sample, book: Codebook, unit: Drawn, source: _Source | None, context: str
 ) -> dict[str, Any] | str:
-    where = f"trajectory {unit.trajectory}" + ("" if unit.event is None else f", event {unit.event}")
+    where = _where(unit)
     if source is None:
         return f"{where}: no longer in the store"
     events = source.units.get(unit.event)
@@ -232,6 +240,10 @@ def _task(
         return f"{where}: changed since the sample was drawn"
     asked = subject(sample, unit, book.version)
     return dict(labelstudio_tasks.task(asked, source.log, events, book, context))
+
+
+def _where(unit: Drawn) -> str:
+    return f"trajectory {unit.trajectory}" + ("" if unit.event is None else f", event {unit.event}")
 
 
 def _prediction(book: Codebook, ratings: list[Rating], task: dict[str, Any], judge: str) -> dict[str, Any]:

@@ -169,7 +169,7 @@ class Pulling:
             yield from self._of(task, subject, annotation, GOLD)
 
     def _of(self, task: Listed, subject: Subject, annotation: dict[str, Any], rater: str) -> Iterable[Rating]:
-        read = answers.read(self.book, annotation, task.seqs)
+        read = answers.read(self.book, annotation, task.seqs, task.disputed)
         for problem in read.problems:
             where = f"task {task.id}, annotation {annotation.get('id')} by {self._rater(annotation)}"
             self._report(f"{where}: {problem}", once=True)
@@ -217,6 +217,7 @@ class Pulling:
     ) -> Iterable[Rating]:
         for key, rating in wanted.items():
             before = known.get(key)
+            self._tell_rival(before, rating, is_there)
             if before is None:
                 yield rating
             elif not before.retracted and before.said == _said(rating) and _same(before.at, _at(rating)):
@@ -231,6 +232,21 @@ class Pulling:
                 self.result.unchanged += 1  # a later annotation stands: another task's, or one that is held
             else:
                 yield rating.model_copy(update={"created": _after(before.created, rating.created)})
+
+    def _tell_rival(
+        self, before: _Known | None, rating: Rating, is_there: Callable[[dict[str, Any]], bool]
+    ) -> None:
+        """Say where gold of another task is another label: what is settled twice is settled by chance."""
+        if before is None or before.retracted or rating.rater != GOLD or not is_there(before.at):
+            return
+        at, now = before.at, _at(rating)
+        here, there = rating.label, before.rating.label
+        differ = here != there and {here, there} <= {*self.book.labels}
+        if differ and at.get("task") and at["task"] != now.get("task"):
+            self._report(
+                f"task {now['task']} settles {rating.code} as {here}, task {at['task']} of project "
+                f"{at['project']} as {there}: the latest counts"
+            )
 
     def _gone(
         self, wanted: dict[Key, Rating], known: dict[Key, _Known], touched: set[Place], alive: set[int] | None

@@ -9,6 +9,7 @@ import typer
 from ...annotation.statistics import planning
 from ..annotate import draw
 from ..errors import UsageError
+from ..store import samples
 from .console import Json, emit, say, split, store, table
 
 app = typer.Typer(rich_markup_mode=None)
@@ -24,7 +25,7 @@ def sample(
         str,
         typer.Option(
             help="simple; stratified: of each stratum its share of the corpus; neyman: more where labels are "
-            "uncertain (needs --pilot); disagreements."
+            "uncertain (needs --pilot); disagreements: what people dispute, to be settled as gold."
         ),
     ] = "simple",
     by: Annotated[str, typer.Option(help="Strata, comma-separated: judge, task, condition ...")] = "",
@@ -82,6 +83,9 @@ def sample(
         asked = f"{row['codebook']}: {size} {what} were asked for"
         if unit == "unit" and row["units"] < size:
             say(f"{asked}, all {row['units']} that there are were drawn")
+        elif unit == "unit" and method == samples.ADJUDICATION and row["units"] < row["of"]:
+            left = row["of"] - row["units"]
+            say(f"{row['codebook']}: {left} more that people dispute were left for another sample (--size)")
         elif row[what] > size:
             say(f"{asked}, {row[what]} were drawn: two of each stratum are the least, or the one that it has")
     columns = ["codebook", "units", "of", "trajectories", "labels"]
@@ -106,7 +110,11 @@ def plan(
     corpus: Annotated[int | None, typer.Option(min=1, help="How many units there are.")] = None,
     json: Json = False,
 ) -> None:
-    """How many units people must label for an interval of the wanted width."""
+    """How many units people must label for an interval of the wanted width.
+
+    Of a code with two labels, drawn one by one; for kappa two people label each of them. Where m units of
+    each trajectory are drawn and their labels correlate by ρ, a rate takes 1 + (m - 1)ρ times as many.
+    """
     rows = []
     few = False
     if not (texts := split(prevalence)):

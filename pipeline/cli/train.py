@@ -18,7 +18,8 @@ def train(
     ctx: typer.Context,
     codebook: Annotated[str, typer.Option(help="What is to be learnt.")],
     rater: Annotated[
-        str | None, typer.Option(help="Whose ratings teach; else gold, or the only rater there is.")
+        str | None,
+        typer.Option(help="Whose ratings teach; else gold if no person labelled more, or the only rater."),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="File to write; else models/CODEBOOK.skops of the workspace.")

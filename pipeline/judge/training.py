@@ -75,19 +75,23 @@ def trained(store: Store, name: str) -> Trained:
 
 
 def _teacher(store: Store, book: Codebook, rater: str | None) -> str:
-    query = (
-        "SELECT DISTINCT rater FROM counted_ratings WHERE codebook = ? AND label IS NOT NULL ORDER BY rater"
-    )
+    query = """
+        SELECT rater, count(*), any_value(rater_kind) = 'human' FROM counted_ratings
+        WHERE codebook = ? AND label IS NOT NULL GROUP BY rater ORDER BY rater
+    """
     with store.reading() as connection:
-        raters = [row[0] for row in execute(connection, query, [book.name]).fetchall()]
-    if not raters:
+        rows = execute(connection, query, [book.name]).fetchall()
+    labels = {name: n for name, n, _ in rows}
+    if not labels:
         raise CoauditError(f"no ratings on codebook {book.name!r} to learn from")
-    if rater is None and GOLD in raters:
+    most = max((n for _, n, is_person in rows if is_person), default=0)
+    if rater is None and labels.get(GOLD) == most:
         return GOLD
-    if rater is None and len(raters) == 1:
-        return str(raters[0])
-    if rater is None or rater not in raters:
-        raise UsageError(f"whose ratings are to be learnt? Give --rater, one of {', '.join(raters)}")
+    if rater is None and len(labels) == 1:
+        return str(next(iter(labels)))
+    if rater is None or rater not in labels:
+        few = f" (gold settled {labels[GOLD]:,} labels, others gave {most:,})" if GOLD in labels else ""
+        raise UsageError(f"whose ratings are to be learnt?{few} Give --rater, one of {', '.join(labels)}")
     return rater
 
 

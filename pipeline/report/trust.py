@@ -20,12 +20,10 @@ COEFFICIENTS = {
     "gwet_ac1": "Gwet's AC1",
 }
 _COLUMN = {
-    "cohen_kappa": "kappa",
-    "mean_cohen_kappa": "kappa",
-    "mean_judge_human_kappa": "kappa",
-    "macro_cohen_kappa": "kappa",
+    **dict.fromkeys((*agreement.KAPPAS, "macro_cohen_kappa", *agreement.ON_A_SCALE), "kappa"),
     "intra_rater_alpha": "krippendorff_alpha",
 }
+"""Coefficient -> the column that it stands in, of several the last: on a scale a quadratic one."""
 
 SHORT = ("Cohen's κ (mean over pairs)", "Fleiss' κ, all raters", "κ of people with each other")
 """What stands of each codebook; the paper has the first two."""
@@ -71,7 +69,8 @@ def codebook_table(rows: tuple[tuple[Cell, ...], ...]) -> Table:
         title="Agreement (Co-Gym, table 5)",
         caption="The judge that shares most units with people, and people with each other; without people, "
         "judges. Of a codebook with several codes the means over those where kappa is defined, which have no "
-        "interval. Other judges, other coefficients and each code stand in the appendix.",
+        "interval. On a scale Cohen's κ has quadratic weights; Fleiss' κ knows of no order. Other judges, "
+        "other coefficients and each code stand in the appendix.",
         columns=("Codebook", "Codes", "Raters", *SHORT, "Units"),
         rows=rows,
         heads=3,
@@ -104,8 +103,8 @@ def _codebook(book: Codebook, rows: list[Agreement], people: Collection[str]) ->
 
 
 def _kappas(rows: list[Agreement], raters: tuple[str, ...]) -> list[Agreement]:
-    """Cohen's kappa of these raters, one a code."""
-    own = (row for row in rows if row.raters == raters and row.coefficient in agreement.KAPPAS)
+    """Cohen's kappa of these raters, one a code; on a scale the quadratic one."""
+    own = (row for row in rows if row.raters == raters and _COLUMN.get(row.coefficient) == "kappa")
     return list({row.code: row for row in own}.values())
 
 
@@ -142,9 +141,11 @@ def agreement_table(rows: Iterable[Agreement]) -> Table:
         name="agreement_codes",
         title="Agreement, code by code",
         caption="People with people, each judge with people, judges with judges, a judge asked again with "
-        "itself. Cohen's κ is the mean over the judge–person pairs where a judge takes part. Intervals: "
-        "bootstrap over trajectories. Undefined where only one label was used. People meet on fewer units "
-        "than a judge meets them on where not every unit is labelled twice: the last column says which.",
+        "itself. Cohen's κ is the mean over the judge–person pairs where a judge takes part, and has "
+        "quadratic weights on a scale, whose order α knows and the others do not. Intervals are "
+        "those of the posterior of the rating patterns, or of a bootstrap of trajectories where units are "
+        "smaller. κ and α are undefined where only one label was used. People meet on fewer units than a "
+        "judge meets them on where not every unit is labelled twice: the last column says which.",
         columns=("Code", "Raters", *COEFFICIENTS.values(), "Units", "Which units"),
         rows=tuple(lines),
         heads=2,

@@ -10,17 +10,23 @@ FROM outcomes
 GROUP BY trajectory_id, name, baseline;
 
 -- The related work rubric's score / 5, where a run has no task_performance of its own (Co-Gym, appendix C):
--- gold's, else the only rater's. Several raters are never mixed.
+-- gold's, else the only rater's. Several raters are never mixed; but where gold settled what people dispute,
+-- the score that all of them gave to another run is as settled.
 CREATE OR REPLACE VIEW rubric_performance AS
+WITH scored AS (
+    SELECT trajectory_id, rater, try_cast(label AS DOUBLE) / 5 AS score,
+        CASE WHEN rater_kind = 'human' THEN score END AS by_people,
+        bool_or(rater = 'gold') OVER () AS settles
+    FROM counted_ratings WHERE codebook = 'related_work_quality' AND label IS NOT NULL
+)
 SELECT trajectory_id,
-    CASE WHEN bool_or(rater = 'gold') THEN max(try_cast(label AS DOUBLE)) FILTER (rater = 'gold') / 5
-         WHEN count(DISTINCT rater) = 1 THEN max(try_cast(label AS DOUBLE)) / 5 END AS value,
+    CASE WHEN bool_or(rater = 'gold') THEN max(score) FILTER (rater = 'gold')
+         WHEN count(DISTINCT rater) = 1 THEN max(score)
+         WHEN any_value(settles) AND count(DISTINCT by_people) = 1 THEN max(by_people) END AS value,
     CASE WHEN NOT bool_or(rater = 'gold') AND count(DISTINCT rater) > 1
          THEN count(DISTINCT rater) || ' raters scored its quality and none is gold'
          ELSE 'its quality was rated unclear' END AS reason
-FROM counted_ratings
-WHERE codebook = 'related_work_quality' AND label IS NOT NULL
-GROUP BY trajectory_id;
+FROM scored GROUP BY trajectory_id;
 
 CREATE OR REPLACE VIEW outcome_measures AS
 WITH logged AS (

@@ -51,6 +51,14 @@ def test_an_adjudication_shows_what_was_answered(name: str) -> None:
     assert "$given" in config and "$given" not in label_config.label_config(codebooks.load(name))
 
 
+def test_who_settles_one_question_need_not_answer_the_others() -> None:
+    dilemmas = codebooks.load("dilemmas")
+    assert len(dilemmas.codes) > 1 and not label_config.is_checklist(dilemmas)
+    assert 'required="true"' in label_config.label_config(dilemmas)
+    assert 'required="true"' not in label_config.label_config(dilemmas, adjudication=True)
+    assert 'required="true"' in label_config.label_config(codebooks.load("initiative"), adjudication=True)
+
+
 def test_a_codebook_cannot_break_out_of_the_configuration_or_name_task_data() -> None:
     evil = '"/><Choices name="x"/> $transcript <script>alert(1)</script>'
     code = Code(code="a", name=evil, definition=evil, counts=(evil,))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
-from coaudit.annotation.statistics import Coefficient, Ratings
+from coaudit.annotation.statistics import Coefficient, Ratings, coefficients
 from coaudit.annotation.statistics.agreement import COEFFICIENTS, Level, agreement, label_counts, macro_mean
 from coaudit.annotation.statistics.sets import set_alpha, set_distances
 
@@ -505,3 +505,22 @@ def test_a_scale_of_hundreds_of_labels_takes_no_table_of_them_a_resample(level: 
     tracemalloc.stop()
     assert all(row.low is not None and row.low > 0.9 for row in rows)
     assert most < 300e6, "2,000 tables of 300 by 300 are 1.4 GB"
+
+
+def test_pairs_that_share_few_units_are_computed_on_their_own_and_have_the_same_kappas(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """200 raters of three each took minutes: a pair's sums ran over the units of all."""
+    rng = np.random.default_rng(1)
+    matrix = np.full((40, 12), -1, dtype=np.int64)
+    for unit in range(40):
+        matrix[unit, rng.choice(12, 3, replace=False)] = rng.integers(3, size=3)
+    matrix[:, 11] = -1
+    matrix[0, :2], matrix[0, 11] = -1, 1  # of one unit, which neither of the first two rated
+    crowd, found = ratings(matrix, ("1", "2", "3"), level="ordinal"), []
+    for share in (0.0, 1.01):
+        monkeypatch.setattr(coefficients, "_SPARSE", share)
+        found.append(agreement(crowd, ["mean_cohen_kappa_quadratic", "cohen_kappa"], resamples=50))
+    values = [[row.value for row in rows] for rows in found]
+    assert None in values[0] and values[0][0] is not None
+    assert values[0] == values[1]

@@ -505,6 +505,17 @@ def test_a_judge_is_held_against_gold_and_where_there_is_none_against_what_peopl
     assert between.population == "units that two people labelled"
 
 
+def test_settled_units_are_told_apart_by_how_many_people_said_so(tmp_path: Path) -> None:
+    """A majority of three and the label of one alone went by the name of agreement."""
+    said = {"ann": "yyynu", "bob": "yyn–u", "carl": "yn–––", "gold": "–––––y", "judge": "yyyyyy"}
+    (row,) = people(agreement.of_workspace(labelled(tmp_path, said)), "percent_agreement", "judge", "gold")
+    assert row.population == (
+        "settled units: 1 by gold, 1 on which people agree, 1 by most of three or more people, 1 by one "
+        "person alone (1 disputed and 1 unclear ones left out)"
+    )
+    assert row.n_units == 4 and row.value == pytest.approx(3 / 4)
+
+
 def test_people_and_judges_say_that_they_meet_on_different_units(tmp_path: Path) -> None:
     found = agreement.of_workspace(labelled(tmp_path, {"ann": "yynn", "bob": "y–n", "judge": "yyyynn"}))
     (two,) = people(found, "fleiss_kappa", "ann", "bob")

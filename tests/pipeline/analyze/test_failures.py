@@ -22,3 +22,22 @@ def test_a_category_of_which_one_mode_alone_was_looked_for_has_no_share(tmp_path
     shares = {share.code: (share.rate, share.n, share.missing) for share in failures.shares(store)}
     assert shares == {"C": (None, 0, 4), "C.1": (0.25, 4, 0)}
     assert [row.code for row in rates.rates(store)] == ["C.1"]
+
+
+def test_gold_that_settled_a_few_is_not_shown_for_the_failures_of_all(tmp_path: Path) -> None:
+    """The report said where the four disputed sessions failed, in place of all that a judge had read."""
+    store = made(tmp_path / "workspace")
+    team = [{"name": "Bot", "kind": "agent"}]
+    heads = [{"type": "trajectory", "native_id": f"s{n}", "participants": team} for n in range(4)]
+    said = {"type": "event", "actor": "Bot", "kind": "message", "text": "hello"}
+    lines = [line for head in heads for line in (head, {**said, "trajectory": head["native_id"]})]
+    take(store, write_lines(tmp_path / "log.jsonl", lines))
+    judge, gold = ({"code": "C.1", "rater": name} for name in ("judge", "gold"))
+    rate(store, [verdict(f"s{n}", None, "failures", "present", **judge, rater_kind="llm") for n in range(4)])
+    rate(store, [verdict("s0", None, "failures", "absent", **gold, rater_kind="human")])
+    assert [row["rater"] for row in failures.raters(store)] == ["judge", "gold"]
+    rate(
+        store,
+        [verdict(f"s{n}", None, "failures", "absent", **gold, rater_kind="human") for n in range(1, 4)],
+    )
+    assert [row["rater"] for row in failures.raters(store)] == ["gold", "judge"]

@@ -21,7 +21,7 @@ from coaudit.pipeline.ingest.run import preview
 from coaudit.pipeline.store import Store, trajectories
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.schemas import Event, Outcome, Participant, Trajectory
-from tests.pipeline.stores import give, holding, made, metric, rate, take, verdict
+from tests.pipeline.stores import give, holding, made, metric, rate, take, verdict, write_lines
 from tests.pipeline.systems.cogym.folders import AGENT, BEGAN, USER, Log, performance
 from tests.shared import ROOT
 
@@ -630,6 +630,39 @@ def test_raters_are_never_mixed_and_gold_stands_alone_where_it_is_complete(
     assert _rows(store, "initiative_entropy", rater="ann") == [("ann", 1)]
     with pytest.raises(UsageError, match="no ratings by rater 'bob', expected one of ann, gold, judge"):
         metrics(store, rater="bob")
+
+
+@pytest.mark.long
+def test_scores_that_people_agree_on_count_beside_those_that_gold_settled(
+    store: Store, tmp_path: Path
+) -> None:
+    """The quality of the runs was that of the disputed ones alone."""
+    names = [f"s{number}" for number in range(4)]
+    team = [{"name": "Bot", "kind": "agent"}]
+    said = {"type": "event", "actor": "Bot", "kind": "message", "text": "hello"}
+    lines: list[dict[str, Any]] = []
+    for name in names:
+        head = {"type": "trajectory", "native_id": name, "task": "related_work", "participants": team}
+        lines += [head, {**said, "trajectory": name}]
+    take(store, write_lines(tmp_path / "log.jsonl", lines))
+    give(store, [{"trajectory": name, "name": "delivered", "value": 1} for name in names])
+    scores = {"ann": "4435", "bob": "44–1", "judge": "1111"}
+
+    def scored(rater: str, given: str) -> None:
+        who = {"rater": rater, "rater_kind": "llm" if rater == "judge" else "human", "code": "quality"}
+        book = "related_work_quality"
+        lines = [verdict(n, None, book, score, **who) for n, score in zip(names, given, strict=True)]
+        assert rate(store, [line for line in lines if line["label"] != "–"]).quarantined == []
+
+    def quality() -> tuple[float | None, int]:
+        found = metric(metrics(store), "task_performance")
+        return found.value and round(found.value, 9), found.n
+
+    for rater, given in scores.items():
+        scored(rater, given)
+    assert quality() == (None, 0)
+    scored("gold", "–––2")
+    assert quality() == ((4 + 4 + 3 + 2) / 5 / 4, 4)
 
 
 def test_an_empty_workspace_has_no_rows(store: Store) -> None:

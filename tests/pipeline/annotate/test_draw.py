@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from coaudit.pipeline.annotate import draw
 from coaudit.pipeline.errors import UsageError
 from coaudit.pipeline.ingest.measure import save
 from coaudit.pipeline.store import Store, Workspace, samples
+from tests.conftest import Coaudit
 from tests.judges.teams import team
 from tests.pipeline.stores import holding, made, rate, rows, verdict
 
@@ -272,6 +274,31 @@ def test_what_was_rated_beyond_a_codebooks_scope_is_told_and_not_counted(store: 
         query = "SELECT DISTINCT trajectory_id, reason FROM uncounted_ratings ORDER BY ALL"
         why = "its codebook is not for this trajectory (applies_to)"
         assert connection.execute(query).fetchall() == [("b", why), ("c", why)]
+
+
+@pytest.mark.long
+def test_of_many_disputes_a_random_few_are_drawn_and_the_others_told(
+    store: Store, coaudit: Coaudit, workspace: Path
+) -> None:
+    """The first hundred were taken, in the order of ids, and nothing said that there were more."""
+    said = {"ann": "yes", "bob": "no"}
+    rate(
+        store,
+        [
+            verdict("t", event, "initiative", label, rater=rater, rater_kind="human")
+            for rater, label in said.items()
+            for event in range(3, 41)
+        ],
+    )
+    wish = draw.Wish(("initiative",), "few", size=10, method="disagreements")
+    few, again = (draw.draw(store, replace(wish, name=name)) for name in ("few", "again"))
+    assert few.design.corpus == {"initiative": 38}
+    assert len(few.units) == 10 and events(few) != events(again)
+    assert [unit.event for unit in few.units] == sorted(unit.event or 0 for unit in few.units)
+    ask = ("sample", "--codebook", "initiative", "--method", "disagreements", "--name", "told", "--size")
+    assert "28 more that people dispute were left for another sample" in coaudit(*ask, "10").err
+    with pytest.raises(UsageError, match="people dispute nothing of halting that is not settled"):
+        draw.draw(store, replace(wish, codebooks=("halting",), name="none"))
 
 
 @pytest.mark.long

@@ -17,7 +17,7 @@ from coaudit.pipeline.errors import UsageError
 from coaudit.pipeline.ingest.measure import save
 from coaudit.pipeline.store import Store
 from tests.judges.teams import team
-from tests.pipeline.stores import made
+from tests.pipeline.stores import made, rate, verdict
 
 pytestmark = pytest.mark.slow  # Label Studio's SDK checks the configuration: its import takes seconds
 
@@ -141,6 +141,20 @@ def test_an_export_says_which_units_are_no_longer_what_was_drawn(store: Store, t
     assert left_out == [
         f"trajectory {first.trajectory}, event {first.event}: changed since the sample was drawn"
     ]
+
+
+def test_nobody_is_asked_to_settle_what_people_no_longer_differ_on(store: Store, tmp_path: Path) -> None:
+    """Answers to it would have been gold, or after a change of the codebook all there is."""
+    who = {"rater_kind": "human", "codebook": "initiative"}
+    for event, label in ((2, "yes"), (3, "yes"), (2, "no"), (3, "no")):
+        rater = "ann" if label == "yes" else "bob"
+        rate(store, [verdict("t", event, label=label, rater=rater, **who)])
+    sample = draw.draw(store, draw.Wish(("initiative",), "disputed", method="disagreements"))
+    rate(store, [verdict("t", 3, label="yes", rater="bob", **who)])
+    paths, left_out = push.export(store, sample, tmp_path / "out")
+    tasks = json.loads(next(path for path in paths if path.suffix == ".json").read_text())
+    assert [task["data"]["event"] for task in tasks] == [2]
+    assert left_out == [f"trajectory {sample.units[0].trajectory}, event 3: no two people differ on it now"]
 
 
 def test_an_export_asks_in_the_order_in_which_units_were_drawn(

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from coaudit.annotation.labelstudio import Project
+from coaudit.annotation.labelstudio import Project, client
+from coaudit.annotation.labelstudio import config as label_config
 from coaudit.annotation.labelstudio.client import Listed
-from coaudit.pipeline.annotate import draw, pull
+from coaudit.pipeline.annotate import draw, pull, push
 from coaudit.pipeline.annotate.project import Mark, book_of, keep_codebook, subject
 from coaudit.pipeline.annotate.reconcile import Pulled, Pulling
 from coaudit.pipeline.errors import SourceError
@@ -159,6 +160,42 @@ def test_who_skips_a_dispute_does_not_take_back_what_another_settled(store: Stor
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("by", ["server", "file"])
+def test_who_settles_one_mode_leaves_those_that_people_agree_on_as_they_are(store: Store, by: str) -> None:
+    """What was not marked was settled as absent, and outdid a mode that both had found."""
+    for rater, modes in (("ann", ("C.1", "P.3")), ("bob", ("C.1",))):
+        who = {"rater": rater, "rater_kind": "human"}
+        found = {"C.1": "absent", "C.2": "absent", "P.3": "absent"} | dict.fromkeys(modes, "present")
+        rate(store, [verdict("t", None, "failures", said, code=code, **who) for code, said in found.items()])
+    who = {"rater": "carl", "rater_kind": "human", "code": "C.2"}
+    rate(store, [verdict("t", None, "failures", "", **who) | {"label": None, "error": "skipped"}])
+    sample = draw.draw(store, draw.Wish(("failures",), "disputed", method="disagreements"))
+    book, units = book_of(sample, "failures", store.workspace)
+    (task,) = push.tasks_of(store, sample, book, units)
+    assert isinstance(task, dict)
+    assert [line["text"][:3] for line in task["data"]["given"]] == ["P.3", "P.3"]
+    read = {"from_name": "read", "type": "choices", "value": {"choices": ["I read it"]}}
+    noticed = [*label_config.code_path(book, book.code("PL.1"))]
+    ticked = {"from_name": "present", "type": "taxonomy", "value": {"taxonomy": [noticed]}}
+    answered = {"id": 7, "annotations": [said(1, "", 0, result=[read, ticked])], "updated_at": ""}
+    if by == "server":
+        touched = client._listed({**answered, "meta": task["meta"]}, "meta")
+        result = Pulled()
+        Pulling(store, sample, book, URL, 1, {1: "ann"}, result).take([touched], {7})
+        store.sync()
+    else:
+        keep_codebook(store.workspace, book)
+        file = store.workspace.path / "export.json"
+        file.write_text(json.dumps([{**answered, "data": task["data"]}]))
+        result = pull.import_file(store, sample, file, {1: "ann"})
+    query = "SELECT code, label FROM counted_ratings WHERE rater = 'gold' ORDER BY code"
+    with store.reading() as connection:
+        assert connection.execute(query).fetchall() == [("P.3", "absent")]
+    (told,) = result.reports
+    assert "nobody disputes PL.1: what it says of that is not counted" in told
+
+
+@pytest.mark.long
 def test_several_who_settle_one_unit_are_told(store: Store) -> None:
     server: Any = Listing()
     sample = draw.draw(store, draw.Wish(("initiative",), "one", size=41))
@@ -169,6 +206,20 @@ def test_several_who_settle_one_unit_are_told(store: Store) -> None:
     )
     told = pull.pull(store, server, sample).reports
     assert told == ["project 1: task 1: 2 annotations settle it, the latest counts"]
+    assert sorted(labels(store)) == ["no", "yes", "yes"]
+
+
+@pytest.mark.long
+def test_two_projects_that_settle_one_unit_differently_are_told(store: Store) -> None:
+    server: Any = Listing()
+    samples = [draw.draw(store, draw.Wish(("initiative",), name, size=41)) for name in ("one", "other")]
+    for sample in samples:
+        server.add(store, sample)
+    server.answer(1, said(1, "no", 0, ground_truth=True))
+    assert pull.pull(store, server, samples[0]).reports == []
+    server.answer(2, said(2, "yes", 5, completed_by=2, ground_truth=True))
+    told = "project 2: task 2 settles initiative as yes, task 1 of project 1 as no: the latest counts"
+    assert pull.pull(store, server, samples[1]).reports == [told]
     assert sorted(labels(store)) == ["no", "yes", "yes"]
 
 

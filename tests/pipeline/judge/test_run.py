@@ -633,6 +633,21 @@ def test_a_judge_that_had_nothing_to_learn_says_why(coaudit: Coaudit, workspace:
     assert "no ratings on codebook 'halting'" in coaudit("train", "--codebook", "halting", status=1).err
 
 
+@pytest.mark.long
+def test_gold_that_settled_a_few_is_not_taken_for_all_there_is_to_learn(
+    coaudit: Coaudit, workspace: Path
+) -> None:
+    fill(workspace, *chatter(1, 4))
+    people = [("ann", 1), ("ann", 2), ("ann", 3), ("gold", 1)]
+    lines = [verdict("t0", e, "initiative", "yes", rater=r, rater_kind="human") for r, e in people]
+    coaudit("ratings", "import", write_lines(workspace / "votes.jsonl", lines))
+    told = coaudit("train", "--codebook", "initiative", status=2).err
+    assert "gold settled 1 labels, others gave 3" in told and "one of ann, gold" in told
+    more = [verdict("t0", e, "initiative", "yes", rater="gold", rater_kind="human") for e in (2, 3)]
+    coaudit("ratings", "import", write_lines(workspace / "votes.jsonl", more))
+    assert "rater 'gold' teaches nothing" in coaudit("train", "--codebook", "initiative", status=1).err
+
+
 @pytest.mark.library
 def test_a_file_that_could_run_code_is_refused(coaudit: Coaudit, workspace: Path, tmp_path: Path) -> None:
     fill(workspace, *chatter(1))

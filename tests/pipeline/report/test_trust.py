@@ -95,6 +95,37 @@ def test_every_code_and_every_judge_stands_in_the_appendix(store: Store) -> None
 
 
 @pytest.mark.long
+def test_on_a_scale_kappa_knows_how_far_labels_lie_apart(store: Store) -> None:
+    """The next grade was as wrong as the last, beside an answer on the same page by which it was not."""
+    said = {"judge": "1234", "eva": "1244", "ann": "2234"}
+    with store.writing() as connection:
+        connection.execute("UPDATE trajectories SET task = 'related_work'")
+    rate(
+        store,
+        [
+            verdict(f"s{i}", None, "related_work_quality", grade, code="quality", rater=who,
+                    rater_kind=KINDS[who])
+            for who, grades in said.items() for i, grade in enumerate(grades)
+        ],
+    )  # fmt: skip
+    short, _, every = trust.tables(store, trust.agreed(store), [])
+
+    def quadratic(one: str, two: str) -> float:
+        grades = [1, 2, 3, 4, 5]
+        own = (list(map(int, said[name])) for name in (one, two))
+        return float(cohen_kappa_score(*own, labels=grades, weights="quadratic"))
+
+    judge, people = (quadratic("judge", "eva") + quadratic("judge", "ann")) / 2, quadratic("eva", "ann")
+    row = _row(short, "related_work_quality")
+    assert [cell.value for cell in (row[3], row[5]) if isinstance(cell, Number)] == pytest.approx(
+        [judge, people]
+    )
+    shown = {row[1]: row[3] for row in every.rows if row[0] == "quality"}
+    assert {who: cell.value for who, cell in shown.items() if isinstance(cell, Number)} == pytest.approx(
+        {"judge · ann · eva": judge, "ann · eva": people}
+    )
+
+
 def test_a_judges_rate_has_a_reason_only_where_there_is_none(store: Store) -> None:
     found = rates.rates(store)
     own = [trust.rate_table([row]).rows[0][2] for row in found if row.n_human]
