@@ -42,7 +42,6 @@ class Watched:
     cost: float = 0.0
     read_at: float = 0.0
     quarantined: list[Quarantined] = field(default_factory=list)
-    ids: tuple[str, ...] = ()
 
 
 class Tail:
@@ -101,13 +100,12 @@ class Tail:
 
     def _met(self, path: Path, system: str, now: float) -> Watched:
         watched = self.watched[path] = Watched(system, (), now)
-        options = content_hash(self.options.model_dump())
-        known = {key[1] for key in self._known if key[0] == str(path.absolute()) and key[2] == options}
-        if known and sources.content(Place(path, str(path), system)) in known:
-            watched.signature, watched.settled = _signature(path), True
-        elif not known:
+        known = self._known.get(str(path.absolute()))
+        if known is None or known.options != content_hash(self.options.model_dump()):
             # The ledger knows of a source before the store does, so that a rebuild finds it again.
             self.sink.note(self._source(path, watched, ""))
+        elif known.holds(self._source(path, watched, sources.content(Place(path, str(path), system)))):
+            watched.signature, watched.settled = _signature(path), True
         return watched
 
     def _read(self, path: Path, watched: Watched) -> None:
@@ -117,13 +115,15 @@ class Tail:
             items = list(registry.system_of(watched.system).read(path, self.options))
         watched.quarantined = [i for i in items if isinstance(i, Quarantined)]
         trajectories = [i for i in items if isinstance(i, Trajectory)]
-        watched.ids = tuple(t.id for t in trajectories)
-        watched.read_at, watched.cost = time.monotonic(), time.monotonic() - began
-        for trajectory in trajectories:
-            self.sink.put(trajectory, self.options)
-            self.on_read(path, trajectory)
         if trajectories:
+            # Runs without times are told apart by what their files hold, where conditions were given.
+            apart = self.options.condition is not None
+            content = sources.content(Place(path, str(path), watched.system)) if apart else ""
+            self.sink.take(self._source(path, watched, content), trajectories)
             self.sink.heard(ledger.now())
+        for trajectory in trajectories:
+            self.on_read(path, trajectory)
+        watched.read_at, watched.cost = time.monotonic(), time.monotonic() - began
 
     def _settle(self, path: Path, watched: Watched) -> None:
         watched.settled = True
@@ -141,7 +141,6 @@ class Tail:
             system=watched.system,
             content_hash=content,
             options=self.options,
-            trajectory_ids=watched.ids,
             ingested=ledger.now(),
             copied=str(path.absolute().relative_to(above)) if inside else None,
         )

@@ -20,6 +20,7 @@ from ..errors import UsageError
 from ..store import AMONG, Store, Workspace, delete, execute, first_row, ledger, texts
 from ..store.removal import remove
 from ..store.trajectories import resolve
+from .sources import there, unowned
 
 
 class Forgotten(Model):
@@ -125,7 +126,7 @@ def enforce(store: Store) -> Effect:
         owned = _owned(connection, given.sources)
         delete(connection, "sources", "path", list(given.sources))
         delete(connection, "quarantine", "read_from", list(given.sources))
-        ids = _unowned(connection, owned) | _there(connection, given.trajectories)
+        ids = unowned(connection, owned) | there(connection, given.trajectories)
         effect = Effect(trajectories=sorted(ids), ratings=_ratings(connection, ids))
         remove(connection, ids)
     return effect
@@ -135,7 +136,7 @@ def replace(store: Store, path: str, ids: Collection[str]) -> Effect:
     """Take out what a source gave under another mapping, before it is read anew."""
     with store.writing() as connection:
         delete(connection, "sources", "path", [path])
-        gone = _unowned(connection, ids)
+        gone = unowned(connection, ids)
         effect = Effect([path], sorted(gone), _ratings(connection, gone))
         remove(connection, gone)
     return effect
@@ -168,17 +169,6 @@ def _is_below(path: str, name: str) -> bool:
 def _owned(connection: duckdb.DuckDBPyConnection, paths: Collection[str]) -> set[str]:
     query = f"SELECT unnest(trajectory_ids) FROM sources WHERE path {AMONG}"
     return {row[0] for row in execute(connection, query, [texts(paths)]).fetchall()}
-
-
-def _unowned(connection: duckdb.DuckDBPyConnection, ids: Collection[str]) -> set[str]:
-    """Those of the trajectories that are there and that no source gives any more."""
-    left = {row[0] for row in connection.execute("SELECT unnest(trajectory_ids) FROM sources").fetchall()}
-    return _there(connection, set(ids) - left)
-
-
-def _there(connection: duckdb.DuckDBPyConnection, ids: Collection[str]) -> set[str]:
-    query = f"SELECT id FROM trajectories WHERE id {AMONG}"
-    return {row[0] for row in execute(connection, query, [texts(ids)]).fetchall()}
 
 
 def _ratings(connection: duckdb.DuckDBPyConnection, ids: Collection[str]) -> int:

@@ -197,8 +197,8 @@ def _ingest_tree(
         else:
             intake.expect(source, place, before=before.ids if before else ())
     intake.run(progress)
-    if gone:
-        intake.leave_out(forgetting.enforce(store).trajectories)
+    # What another process had forgotten meanwhile is left out, too.
+    intake.leave_out(forgetting.enforce(store).trajectories)
 
 
 def _left_out(tree: Tree, files: Sequence[Path], places: Sequence[Place]) -> Iterator[str]:

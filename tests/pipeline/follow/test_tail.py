@@ -18,6 +18,7 @@ import pytest
 from coaudit.pipeline.follow import stdin
 from coaudit.pipeline.follow.sink import Sink
 from coaudit.pipeline.follow.tail import Tail
+from coaudit.pipeline.ingest.forgetting import forget
 from coaudit.pipeline.ingest.rebuild import rebuild
 from coaudit.pipeline.ingest.run import ingest
 from coaudit.pipeline.store import Store, Workspace
@@ -168,6 +169,72 @@ def test_our_own_lines_are_followed_as_they_are_appended(tail: Tail, tmp_path: P
     assert [e.text for e in found.events] == ["Hi"]
 
 
+def talk(native: str, *texts: str, log: Path, more: bool = False) -> Path:
+    """Our own lines of a session in which these texts are said."""
+    people = [{"name": "a", "kind": "agent"}, {"name": "h", "kind": "human"}]
+    lines: list[dict[str, object]] = []
+    if not more:
+        lines.append({"type": "trajectory", "native_id": native, "participants": people})
+    lines += [
+        {"type": "event", "trajectory": native, "actor": "ha"[n % 2], "kind": "message", "text": text}
+        for n, text in enumerate(texts)
+    ]
+    with log.open("a" if more else "w") as file:
+        file.writelines(json.dumps(line) + "\n" for line in lines)
+    return log
+
+
+def test_a_log_that_was_mended_is_the_session_mended(tail: Tail, tmp_path: Path) -> None:
+    log = talk("x", "one", "two", "three", log=tmp_path / "results" / "own.jsonl")
+    look(tail)
+    talk("x", "one", "2", "three", log=log)
+    assert look(tail) == fresh(log, tmp_path / "other")
+
+
+def test_an_event_that_comes_late_is_one_of_its_session(tail: Tail, tmp_path: Path) -> None:
+    log = talk("x", log=tmp_path / "results" / "own.jsonl")
+    for seq in (0, 2, 1, 3):
+        line = {"type": "event", "trajectory": "x", "actor": "h", "kind": "wait", "seq": seq}
+        log.write_text(f"{log.read_text()}{json.dumps(line)}\n")
+        look(tail)
+    assert look(tail) == fresh(log, tmp_path / "other")
+
+
+@pytest.mark.parametrize("looks", ["one", "a look each", "a look a line"])
+def test_two_logs_that_tell_a_session_on_in_two_ways_are_two(tail: Tail, tmp_path: Path, looks: str) -> None:
+    results = tmp_path / "results"
+    for name in ("a", "b"):
+        log = talk("x", "one", "two", log=results / f"{name}.jsonl")
+        if looks == "a look a line":
+            look(tail)
+        talk("x", f"three of {name}", "four", log=log, more=True)
+        if looks != "one":
+            look(tail)
+    found = look(tail)
+    assert len(found) == 2 and found == fresh(results, tmp_path / "other")
+    with tail.sink.store.reading() as connection:
+        given = connection.execute("SELECT trajectory_ids FROM sources ORDER BY path").fetchall()
+    assert sorted(given) == sorted(([key],) for key in found), "each is known as its own file's"
+
+
+def test_a_file_may_tell_two_sessions_of_one_name(tail: Tail, tmp_path: Path) -> None:
+    log = talk("x", "one", "two", log=tmp_path / "results" / "own.jsonl")
+    look(tail)
+    again = talk("x", "another one", log=tmp_path / "again.jsonl").read_text()
+    log.write_text(log.read_text() + again)
+    look(tail)
+    talk("x", "two", "three", log=log, more=True)
+    assert look(tail) == fresh(log, tmp_path / "other")
+
+
+def test_what_is_followed_can_be_forgotten_by_its_path(tail: Tail, tmp_path: Path) -> None:
+    log = talk("x", "one", "two", log=tmp_path / "results" / "own.jsonl")
+    (key,) = look(tail)
+    assert forget(tail.sink.store, str(log)).trajectories == [key]
+    talk("x", "three", log=log, more=True)
+    assert look(tail) == {}, "it is forgotten, whatever is written on"
+
+
 def test_what_has_not_changed_since_the_last_time_is_not_read_again(tail: Tail, tmp_path: Path) -> None:
     results = tmp_path / "results"
     for _ in play(Env(NAME, silent, results), seed=1, steps=5):
@@ -175,10 +242,11 @@ def test_what_has_not_changed_since_the_last_time_is_not_read_again(tail: Tail, 
     look(tail)
     tail.settle()
     tail.sink.flush()
-    later = Tail(Sink(tail.sink.store), ReadOptions())
+    read: list[Path] = []
+    later = Tail(Sink(tail.sink.store), ReadOptions(), on_read=lambda path, trajectory: read.append(path))
     later.roots.append(results)
     later.look()
-    assert later.sink.flush() == []
+    assert (read, later.sink.flush()) == ([], [])
 
 
 def test_a_rebuild_gives_what_was_followed(tail: Tail, tmp_path: Path) -> None:
