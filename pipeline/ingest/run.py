@@ -16,7 +16,7 @@ from ..systems.registry import SYSTEMS
 from . import forgetting
 from . import sources as provenance
 from .archives import archives_below, is_archive, unpacked
-from .discover import Tree, discover, recognised, unrecognised
+from .discover import Tree, discover, recognised, unreadable, unrecognised
 from .intake import Intake
 from .measure import read_references
 from .result import Ingested, Progress
@@ -145,13 +145,11 @@ def _ingest_tree(
     result: Ingested,
     readers: Readers,
 ) -> None:
-    def unreadable(path: Path, error: OSError) -> None:
-        reason = f"cannot be read: {error.strerror or error}"
-        name = tree.called(path).encode("utf-8", "backslashreplace").decode()
-        result.quarantined.append(Quarantined(source=name, reason=reason))
+    def refused(path: Path, error: OSError) -> None:
+        result.quarantined.append(unreadable(tree.called(path), error))
 
     others: list[Path] = []
-    sources = list(discover(tree.root, system, unreadable, others.append))
+    sources = list(discover(tree.root, system, refused, others.append))
     if not sources:
         reason = unrecognised(tree.root, system, tree.name)
         result.quarantined.append(Quarantined(source=tree.name, reason=reason))
@@ -188,7 +186,7 @@ def _ingest_tree(
                 kept = provenance.copied(store.workspace, place, source.content_hash)
                 source = source.model_copy(update={"copied": kept})
         except OSError as error:
-            unreadable(place.path, error)
+            refused(place.path, error)
             continue
         if before and grown:
             intake.expect(source, place, grown, before.ids)

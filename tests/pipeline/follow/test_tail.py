@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,11 +19,13 @@ import pytest
 from coaudit.pipeline.follow import stdin
 from coaudit.pipeline.follow.sink import Sink
 from coaudit.pipeline.follow.tail import Tail
+from coaudit.pipeline.ingest import discover, sources
 from coaudit.pipeline.ingest.forgetting import forget
 from coaudit.pipeline.ingest.rebuild import rebuild
 from coaudit.pipeline.ingest.run import ingest
+from coaudit.pipeline.ingest.sources import Place
 from coaudit.pipeline.store import Store, Workspace
-from coaudit.pipeline.systems import ReadOptions
+from coaudit.pipeline.systems import ReadOptions, registry
 from coaudit.schemas import Trajectory
 from tests.conftest import Coaudit
 from tests.hostile import CORPUS, sessions
@@ -225,6 +228,83 @@ def test_a_file_may_tell_two_sessions_of_one_name(tail: Tail, tmp_path: Path) ->
     look(tail)
     talk("x", "two", "three", log=log, more=True)
     assert look(tail) == fresh(log, tmp_path / "other")
+
+
+def test_what_came_after_the_last_look_is_read_at_the_end(tail: Tail, tmp_path: Path) -> None:
+    log = talk("x", "one", log=tmp_path / "results" / "own.jsonl")
+    look(tail)
+    tail.watched[log].cost = 3600.0  # so it is looked at less often
+    talk("x", "two", log=log, more=True)
+    look(tail)
+    tail.settle()
+    tail.sink.flush()
+    assert stored(tail.sink.store) == fresh(log, tmp_path / "other")
+
+
+@pytest.mark.parametrize("reader", ["follow", "ingest"])
+def test_what_comes_while_a_source_is_noted_is_not_known(
+    tail: Tail, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reader: str
+) -> None:
+    log = talk("x", "one", log=tmp_path / "results" / "own.jsonl")
+    look(tail)
+    content = sources.content
+
+    def late(place: Place) -> str:
+        talk("x", "two", log=log, more=True)
+        return content(place)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sources, "content", late)
+        tail.settle()
+        tail.sink.flush()
+    if reader == "ingest":
+        ingest(tail.sink.store, [log], ReadOptions())
+    else:
+        later = Tail(Sink(tail.sink.store), ReadOptions())
+        later.roots.append(log)
+        look(later)
+    assert stored(tail.sink.store) == fresh(log, tmp_path / "other")
+
+
+def test_a_log_that_its_reader_fails_on_costs_only_itself(
+    tail: Tail, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(path: Path, options: ReadOptions) -> None:
+        raise RuntimeError("nobody thought of that")
+
+    talk("x", "one", log=tmp_path / "results" / "own.jsonl")
+    Log().say(USER, "Hello").folder(tmp_path / "results" / "env_1")
+    monkeypatch.setitem(registry.SYSTEMS, "coaudit", replace(registry.SYSTEMS["coaudit"], read=fails))
+    assert len(look(tail)) == 1
+    tail.settle()
+    tail.sink.flush()
+    with tail.sink.store.reading() as connection:
+        (reason,) = connection.execute("SELECT reason FROM quarantine").fetchall()
+    assert reason == ("its reader failed: RuntimeError: nobody thought of that",)
+
+
+def test_a_place_that_cannot_be_looked_into_is_named_until_it_can(
+    tail: Tail, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = talk("x", "one", log=tmp_path / "results" / "own.jsonl")
+
+    def denied(path: Path, system: str) -> str:
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(discover, "recognised", denied)
+        assert look(tail) == look(tail) == {}
+    with tail.sink.store.reading() as connection:
+        named = connection.execute("SELECT source, reason FROM quarantine").fetchall()
+    assert named == [(str(log.parent), "cannot be read: Permission denied")]
+    assert len(look(tail)) == 1
+
+
+def test_a_file_that_is_replaced_by_one_of_another_system_is_read_as_that(tail: Tail, tmp_path: Path) -> None:
+    log = talk("x", "one", log=tmp_path / "results" / "own.jsonl")
+    look(tail)
+    log.write_text(json.dumps({"messages": [{"role": "user", "content": "Hi"}]}) + "\n")
+    assert {one.system for one in look(tail).values()} == {"coaudit", "chat"}
 
 
 def test_what_is_followed_can_be_forgotten_by_its_path(tail: Tail, tmp_path: Path) -> None:
