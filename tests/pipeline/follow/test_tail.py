@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -269,7 +270,7 @@ def test_what_comes_while_a_source_is_noted_is_not_known(
 def test_a_log_that_its_reader_fails_on_costs_only_itself(
     tail: Tail, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fails(path: Path, options: ReadOptions) -> None:
+    def fails(path: Path, options: ReadOptions) -> NoReturn:
         raise RuntimeError("nobody thought of that")
 
     talk("x", "one", log=tmp_path / "results" / "own.jsonl")
