@@ -293,6 +293,7 @@ class Follower:
             listener.sync()
         saved = await asyncio.to_thread(self.sink.flush)
         self.stored.update(trajectory.id for trajectory in saved)
+        self.stored -= self.sink.gone
         for listener in self.listeners:
             listener.stored()
         await self._watch(saved)

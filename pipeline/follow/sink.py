@@ -100,6 +100,8 @@ class Sink:
         """By source, how much of it could not be read."""
         self.new: set[str] = set()
         """Ids that the last transaction stored for the first time."""
+        self.gone: set[str] = set()
+        """Ids that it took out, since another trajectory stands in their place."""
 
     def put(self, trajectory: Trajectory, options: ReadOptions) -> None:
         """Store this trajectory next time, in place of what waits under its id."""
@@ -217,9 +219,9 @@ class Sink:
             given = dict(before)
             saved = self._save(connection, changes, given, left_out.trajectories)
             self._note(connection, changes, given)
-            for path, (source, _) in changes.read.items():
-                now = source.model_copy(update={"trajectory_ids": given[path]})
-                remove(connection, superseded(connection, now, before.get(path, ())))
+            gone = self._superseded(connection, changes, before, given)
+            self.gone = {*changes.replaced, *gone} - {t.id for t in saved}
+            remove(connection, self.gone)
             self._quarantine(connection, changes)
             for work in changes.more:
                 work(connection)
@@ -285,6 +287,20 @@ class Sink:
         }
         keep(self.store, connection, list(now.values()), [now[path] for path in changes.sources])
         self._noted |= {path: now[path] for path in changes.sources}
+
+    @staticmethod
+    def _superseded(
+        connection: duckdb.DuckDBPyConnection,
+        changes: Changes,
+        before: Mapping[str, tuple[str, ...]],
+        given: Mapping[str, tuple[str, ...]],
+    ) -> set[str]:
+        """Trajectories that sources gave `before` in whose place stands what is `given` now."""
+        gone = set[str]()
+        for path, (source, _) in changes.read.items():
+            now = source.model_copy(update={"trajectory_ids": given[path]})
+            gone |= superseded(connection, now, before.get(path, ()))
+        return gone
 
     @staticmethod
     def _quarantine(connection: duckdb.DuckDBPyConnection, changes: Changes) -> None:
