@@ -127,7 +127,7 @@ def enforce(store: Store) -> Effect:
         delete(connection, "sources", "path", list(given.sources))
         delete(connection, "quarantine", "read_from", list(given.sources))
         ids = unowned(connection, owned) | there(connection, given.trajectories)
-        effect = Effect(trajectories=sorted(ids), ratings=_ratings(connection, ids))
+        effect = Effect(trajectories=sorted(ids), ratings=ratings_on(connection, ids))
         remove(connection, ids)
     return effect
 
@@ -137,7 +137,7 @@ def replace(store: Store, path: str, ids: Collection[str]) -> Effect:
     with store.writing() as connection:
         delete(connection, "sources", "path", [path])
         gone = unowned(connection, ids)
-        effect = Effect([path], sorted(gone), _ratings(connection, gone))
+        effect = Effect([path], sorted(gone), ratings_on(connection, gone))
         remove(connection, gone)
     return effect
 
@@ -171,7 +171,13 @@ def _owned(connection: duckdb.DuckDBPyConnection, paths: Collection[str]) -> set
     return {row[0] for row in execute(connection, query, [texts(paths)]).fetchall()}
 
 
-def _ratings(connection: duckdb.DuckDBPyConnection, ids: Collection[str]) -> int:
+def kept(ratings: int) -> str:
+    """What is said of so many ratings on trajectories that were taken out."""
+    uncounted = "`coaudit ratings uncounted` lists those that do not fit any more"
+    return f"; {ratings} ratings on them are kept, {uncounted}" if ratings else ""
+
+
+def ratings_on(connection: duckdb.DuckDBPyConnection, ids: Collection[str]) -> int:
     query = f"SELECT count(*) FROM current_ratings WHERE trajectory_id {AMONG}"
     row: Any = first_row(connection, query, [texts(ids)])
     return int(row[0])

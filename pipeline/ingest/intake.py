@@ -19,6 +19,7 @@ from ..store.parcel import ROW_GROUP, Parcel
 from ..store.removal import remove
 from ..store.sync import load_codebooks
 from ..systems import References, Span
+from . import forgetting
 from . import sources as provenance
 from .blocks import Block, Head, Known, Reading
 from .copies import copies
@@ -261,12 +262,13 @@ class Intake:
 
     def _leave(self, connection: duckdb.DuckDBPyConnection, source: Source, gone: Collection[str]) -> None:
         """Take out what a source gave before, since what it gives now stands in its place."""
+        said = forgetting.kept(forgetting.ratings_on(connection, gone)) if gone else ""
         remove(connection, gone)
         self.leave_out(gone)
         if gone:
             before = counted(len(gone), "trajectory", "trajectories")
             self.result.notes.append(
-                f"{source.path}: what it holds now replaces {before} that it gave before"
+                f"{source.path}: what it holds now replaces {before} that it gave before{said}"
             )
 
     def _derive(self, connection: duckdb.DuckDBPyConnection, ids: Collection[str], *, last: bool) -> None:

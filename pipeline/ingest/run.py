@@ -230,12 +230,8 @@ def _left_out(tree: Tree, files: Sequence[Path], places: Sequence[Place]) -> Ite
 
 
 def _replaced(path: str, effect: forgetting.Effect) -> str:
-    lost = (
-        f"; {effect.ratings} ratings on them are kept, `coaudit ratings uncounted` lists those that do not "
-        "fit any more"
-    )
     replaced = counted(len(effect.trajectories), "trajectory is", "trajectories are")
-    return f"{path}: read in another way, {replaced} replaced{lost if effect.ratings else ''}"
+    return f"{path}: read in another way, {replaced} replaced{forgetting.kept(effect.ratings)}"
 
 
 def _source(place: Place, options: ReadOptions) -> Source:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import random
@@ -418,6 +419,15 @@ def test_what_is_on_standard_input_and_no_log_is_named_and_stands_in_the_quarant
     assert b"no logs of a known system in it" in done.stderr and b"1 quarantined" in done.stderr
     (row,) = coaudit("--workspace", workspace, "quarantine", "list", "--json").json["rows"]
     assert Path(row["source"]).parent == workspace / "raw" / "stdin"
+
+
+@pytest.mark.long
+def test_archives_are_not_followed_and_are_named(tmp_path: Path, coaudit: Coaudit) -> None:
+    (tmp_path / "logs").mkdir()
+    log = talk("x", "one", log=tmp_path / "logs" / "own.jsonl")
+    (tmp_path / "logs" / "old.jsonl.gz").write_bytes(gzip.compress(log.read_bytes()))
+    said = coaudit("follow", tmp_path / "logs", "--stop-when-idle", "0.1").err
+    assert f"one archive is not followed, the first {tmp_path}/logs/old.jsonl.gz" in said
 
 
 @pytest.mark.long
