@@ -24,7 +24,7 @@ from ..ingest.forgetting import Outside, outside
 from ..ingest.identity import Sessions, known_by_id, names_heard, settled, with_suffixes
 from ..ingest.measure import save
 from ..ingest.result import Ingested
-from ..ingest.sources import Source, given_by, keep, with_copy
+from ..ingest.sources import Source, given_by, keep, noted, with_copy
 from ..ingest.succession import superseded
 from ..store import Store, delete, execute, insert
 from ..store.columns import digest
@@ -81,6 +81,11 @@ class Changes:
         return bool(trajectories or self.sources or self.quarantined or self.more)
 
 
+def _copy_of(source: Source) -> tuple[str, str, str | None]:
+    """Which copy of a source a line of the ledger notes."""
+    return source.path, source.content_hash, source.copied
+
+
 def _but(by_source: dict[str, T], paths: Collection[str]) -> dict[str, T]:
     return {path: value for path, value in by_source.items() if path not in paths}
 
@@ -127,6 +132,10 @@ class Sink:
         """Have the source in the ledger and the store."""
         with self._lock:
             self._changes.sources[source.path] = source
+
+    def met(self, source: Source) -> None:
+        """A log that is known and as it was: a study may lack it, where whoever followed it was killed."""
+        self._noted[source.path] = source
 
     def quarantine(self, source: str, items: Iterable[Quarantined], *, anew: bool) -> None:
         """What could not be read of a source; `anew`: in place of what was said of it before."""
@@ -193,7 +202,9 @@ class Sink:
         """Give the study the logs that were followed, so that other machines can read them again."""
         if not self.store.is_shared:
             return
-        copies = [copy for source in self._noted.values() if (copy := with_copy(self.store, source))]
+        there = {_copy_of(one) for one in noted(self.store.workspace)[0]}
+        copies = [copy for one in self._noted.values() if (copy := with_copy(self.store, one))]
+        copies = [copy for copy in copies if _copy_of(copy) not in there]
         if copies:
             with self.store.writing() as connection:
                 keep(self.store, connection, copies, copies)

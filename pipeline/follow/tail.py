@@ -115,8 +115,11 @@ class Tail:
         if known is None or known.options != content_hash(self.options.model_dump()):
             # The ledger knows of a source before the store does, so that a rebuild finds it again.
             self.sink.note(self._source(path, watched, ""))
-        elif known.holds(self._source(path, watched, sources.content(Place(path, str(path), system)))):
+            return watched
+        source = self._source(path, watched, sources.content(Place(path, str(path), system)))
+        if known.holds(source):
             watched.signature, watched.settled = signature, True
+            self.sink.met(source.model_copy(update={"trajectory_ids": known.ids}))
         return watched
 
     def _read(self, path: Path, watched: Watched, signature: Signature) -> None:
