@@ -481,3 +481,28 @@ def test_logs_that_were_followed_are_in_the_study_when_following_ends(
     part.rename(tmp_path / "elsewhere")
     rows = json.loads(second.run("trajectory", "list", "--json"))["rows"]
     assert len(rows) == 2
+
+
+def test_logs_of_a_follower_that_was_killed_are_in_the_study_when_the_next_one_ends(
+    tmp_path: Path, s3: dict[str, str]
+) -> None:
+    first, second = study(tmp_path, "killed", s3)
+    (part,) = logs(tmp_path / "logs", parts=1, sessions=2)
+    following = first.start("follow", part)
+    deadline = time.monotonic() + 120
+    while _notes(first) < 4 and time.monotonic() < deadline:  # when it is met, and when it is still
+        time.sleep(0.5)
+    following.kill()
+    following.communicate()
+    first.run("follow", part, "--stop-when-idle", "1")
+    part.rename(tmp_path / "elsewhere")
+    assert len(json.loads(second.run("trajectory", "list", "--json"))["rows"]) == 2
+    before = _notes(first)
+    (tmp_path / "elsewhere").rename(part)
+    first.run("follow", part, "--stop-when-idle", "1")
+    assert _notes(first) == before, "all is there"
+
+
+def _notes(machine: Machine) -> int:
+    """Lines of the ledger of sources, as a machine knows it."""
+    return sum(len(path.read_bytes().splitlines()) for path in machine.folder.glob("*/sources/*.jsonl"))

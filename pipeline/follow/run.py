@@ -18,6 +18,7 @@ from typing import Any
 
 from ...schemas import Quarantined, Trajectory
 from ..errors import CoauditError, SourceError, StoreError, UsageError, WriteError
+from ..ingest.archives import archives_below, is_archive
 from ..ingest.discover import unrecognised
 from ..store import Store
 from ..systems import ReadOptions
@@ -148,6 +149,7 @@ class Follower:
         """Look and store once more when all sources have stopped."""
         await self._looked()
         self.tail.settle()
+        self._joined()
         self._name_unknown()
         await self._flush()
         for ending in self.endings:
@@ -248,6 +250,9 @@ class Follower:
     async def _folders(self) -> None:
         for folder in self.plan.folders:
             self.say(f"following {folder}")
+            if packed := [path for path in (folder, *archives_below(folder)) if is_archive(path)]:
+                some = "one archive is" if len(packed) == 1 else f"{len(packed)} archives are"
+                self.say(f"{some} not followed, the first {packed[0]}; `coaudit ingest` reads what is in it")
         while not self.stopping.is_set():
             pause = await self._looked()
             for listener in self.listeners:
@@ -288,6 +293,7 @@ class Follower:
             listener.sync()
         saved = await asyncio.to_thread(self.sink.flush)
         self.stored.update(trajectory.id for trajectory in saved)
+        self.stored -= self.sink.gone
         for listener in self.listeners:
             listener.stored()
         await self._watch(saved)

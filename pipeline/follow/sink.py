@@ -10,20 +10,25 @@ import math
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import duckdb
 
 from ...schemas import Quarantined, Trajectory
 from ..errors import WriteError
-from ..ingest.identity import Sessions, settled
+from ..ingest.blocks import Known
+from ..ingest.forgetting import Outside, outside
+from ..ingest.identity import Sessions, known_by_id, names_heard, settled, with_suffixes
 from ..ingest.measure import save
 from ..ingest.result import Ingested
-from ..ingest.sources import Source, keep, with_copy
-from ..store import AMONG, Store, delete, execute, insert, texts
+from ..ingest.sources import Source, given_by, keep, noted, with_copy
+from ..ingest.succession import superseded
+from ..store import Store, delete, execute, insert
 from ..store.columns import digest
+from ..store.removal import clear, remove
 from ..systems import ReadOptions, merge
 
 PACE = 0.25
@@ -35,16 +40,19 @@ DERIVE = 3.0
 """Seconds from one refreshing of measures to the next: it costs half of what storing events does."""
 OVERDUE = 15.0
 """Seconds after which somebody else refreshes them: then this process is gone."""
+T = TypeVar("T")
 REMEMBERED = 10_000
 """Trajectories whose last stored version this process remembers."""
-OWNED = ("participants", "events", "units", "computed", "outcomes")
 
 
 @dataclass
 class Changes:
     """What waits for the next transaction."""
 
-    trajectories: dict[str, tuple[Trajectory, ReadOptions]] = field(default_factory=dict)
+    heard: dict[str, tuple[Trajectory, ReadOptions]] = field(default_factory=dict)
+    """Trajectories by id."""
+    read: dict[str, tuple[Source, Sequence[Trajectory]]] = field(default_factory=dict)
+    """By its path, a source and all that it gives."""
     sources: dict[str, Source] = field(default_factory=dict)
     quarantined: dict[str, list[Quarantined]] = field(default_factory=dict)
     """By source, what could not be read of it."""
@@ -52,12 +60,34 @@ class Changes:
     """Sources of which that is all, in place of what was quarantined of them before."""
     replaced: list[str] = field(default_factory=list)
     """Ids that turned out to be another trajectory's."""
-    heard: str | None = None
+    moment: str | None = None
     """When the last event was received."""
     more: list[Callable[[duckdb.DuckDBPyConnection], None]] = field(default_factory=list)
 
+    def without(self, outside: Outside) -> Changes:
+        """The same without what is to be left out."""
+        heard = {key: one for key, one in self.heard.items() if key not in outside.trajectories}
+        return replace(
+            self,
+            heard={key: one for key, one in heard.items() if one[0].source not in outside.sources},
+            read=_but(self.read, outside.sources),
+            sources=_but(self.sources, outside.sources),
+            quarantined=_but(self.quarantined, outside.sources),
+            anew=self.anew - outside.sources,
+        )
+
     def __bool__(self) -> bool:
-        return bool(self.trajectories or self.sources or self.quarantined or self.replaced or self.more)
+        trajectories = self.heard or self.read or self.replaced
+        return bool(trajectories or self.sources or self.quarantined or self.more)
+
+
+def _copy_of(source: Source) -> tuple[str, str, str | None]:
+    """Which copy of a source a line of the ledger notes."""
+    return source.path, source.content_hash, source.copied
+
+
+def _but(by_source: dict[str, T], paths: Collection[str]) -> dict[str, T]:
+    return {path: value for path, value in by_source.items() if path not in paths}
 
 
 class Sink:
@@ -65,7 +95,6 @@ class Sink:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.result = Ingested()
         self._changes = Changes()
         self._written: dict[str, str] = {}
         self._noted: dict[str, Source] = {}
@@ -76,23 +105,37 @@ class Sink:
         """By source, how much of it could not be read."""
         self.new: set[str] = set()
         """Ids that the last transaction stored for the first time."""
+        self.gone: set[str] = set()
+        """Ids that it took out, since another trajectory stands in their place."""
 
     def put(self, trajectory: Trajectory, options: ReadOptions) -> None:
         """Store this trajectory next time, in place of what waits under its id."""
         with self._lock:
-            waiting = self._changes.trajectories.get(trajectory.id)
+            waiting = self._changes.heard.get(trajectory.id)
             together = waiting and merge.settled(waiting[0], trajectory)
-            self._changes.trajectories[trajectory.id] = (together or trajectory, options)
+            self._changes.heard[trajectory.id] = (together or trajectory, options)
+
+    def take(self, source: Source, trajectories: Sequence[Trajectory]) -> None:
+        """Store all that a source gives next time, in place of what waits of it.
+
+        Two sources may give one id, and so may one of them twice: who is whose is told as it is stored.
+        """
+        with self._lock:
+            self._changes.read[source.path] = (source, trajectories)
 
     def heard(self, moment: str) -> None:
         """Something was received at that time (UTC)."""
         with self._lock:
-            self._changes.heard = moment
+            self._changes.moment = moment
 
     def note(self, source: Source) -> None:
         """Have the source in the ledger and the store."""
         with self._lock:
             self._changes.sources[source.path] = source
+
+    def met(self, source: Source) -> None:
+        """A log that is known and as it was: a study may lack it, where whoever followed it was killed."""
+        self._noted[source.path] = source
 
     def quarantine(self, source: str, items: Iterable[Quarantined], *, anew: bool) -> None:
         """What could not be read of a source; `anew`: in place of what was said of it before."""
@@ -113,7 +156,7 @@ class Sink:
     def replace(self, wrong: str) -> None:
         """Forget a trajectory that turned out to be another one."""
         with self._lock:
-            self._changes.trajectories.pop(wrong, None)
+            self._changes.heard.pop(wrong, None)
             self._changes.replaced.append(wrong)
 
     def also(self, work: Callable[[duckdb.DuckDBPyConnection], None]) -> None:
@@ -159,7 +202,9 @@ class Sink:
         """Give the study the logs that were followed, so that other machines can read them again."""
         if not self.store.is_shared:
             return
-        copies = [copy for source in self._noted.values() if (copy := with_copy(self.store, source))]
+        there = {_copy_of(one) for one in noted(self.store.workspace)[0]}
+        copies = [copy for one in self._noted.values() if (copy := with_copy(self.store, one))]
+        copies = [copy for copy in copies if _copy_of(copy) not in there]
         if copies:
             with self.store.writing() as connection:
                 keep(self.store, connection, copies, copies)
@@ -177,13 +222,17 @@ class Sink:
 
     def _store(self, changes: Changes) -> list[Trajectory]:
         with self.store.writing() as connection:
-            for table in OWNED:
-                delete(connection, table, "trajectory_id", changes.replaced)
-            delete(connection, "trajectories", "id", changes.replaced)
-            saved = self._save(connection, changes)
-            sources = list(changes.sources.values())
-            keep(self.store, connection, sources, sources)
-            self._noted |= {source.path: source for source in sources}
+            # Whoever forgets something after this takes out what is stored here.
+            left_out = outside(self.store.workspace)
+            changes = changes.without(left_out)
+            clear(connection, changes.replaced)
+            before = given_by(connection, [*changes.read, *changes.sources])
+            given = dict(before)
+            saved = self._save(connection, changes, given, left_out.trajectories)
+            self._note(connection, changes, given)
+            gone = self._superseded(connection, changes, before, given)
+            self.gone = {*changes.replaced, *gone} - {t.id for t in saved}
+            remove(connection, self.gone)
             self._quarantine(connection, changes)
             for work in changes.more:
                 work(connection)
@@ -192,32 +241,77 @@ class Sink:
                 self.store.catch_up(connection, {t.id for t in saved})
             else:
                 self.store.postpone(connection, {t.id for t in saved}, time.time() + OVERDUE)
-            if changes.heard:
+            if changes.moment:
                 connection.execute("DELETE FROM meta WHERE key = 'live'")
-                execute(connection, "INSERT INTO meta VALUES ('live', ?)", [changes.heard])
+                execute(connection, "INSERT INTO meta VALUES ('live', ?)", [changes.moment])
         self._derive_at = math.inf if due else min(self._derive_at, time.monotonic() + DERIVE)
         self._written |= {t.id: digest(t) for t in saved if merge.is_heard(t)}
         while len(self._written) > REMEMBERED:
             del self._written[next(iter(self._written))]
         return saved
 
-    def _save(self, connection: duckdb.DuckDBPyConnection, changes: Changes) -> list[Trajectory]:
-        ids = list(changes.trajectories)
-        query = f"SELECT id, digest FROM trajectories WHERE id {AMONG}"
-        stored = dict(execute(connection, query, [texts(ids)]).fetchall())
-        self.new = {key for key in ids if key not in stored}
-        fresh = []
+    def _save(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        changes: Changes,
+        given: dict[str, tuple[str, ...]],
+        forgotten: Collection[str],
+    ) -> list[Trajectory]:
+        """Store what is new or has grown; `given`, what each source gave before, says what it gives now."""
+        read = [one for _, some in changes.read.values() for one in some]
+        stored = known_by_id(connection, [*changes.heard, *(one.id for one in read)])
+        self.new = {key for key in (*changes.heard, *(one.id for one in read)) if key not in stored}
         sessions = Sessions(self.store, connection)
-        for key, (given, options) in changes.trajectories.items():
+        result = Ingested()
+        for key, (one, options) in changes.heard.items():
             # What this process wrote last and nobody touched since needs no comparison.
-            mine = stored.get(key, "") == self._written.get(key) and merge.is_heard(given)
-            trajectory = given if mine else settled(sessions, given, options, self.result)[1]
-            if trajectory is None:
-                self.result.unchanged += 1
-                continue
-            fresh.append(trajectory)
-        save(self.store, fresh, connection, refresh=False)
-        return fresh
+            mine = key in stored and stored[key].digest == self._written.get(key) and merge.is_heard(one)
+            whole = one if mine else settled(sessions, one, options, result)[1]
+            if whole is not None:
+                sessions.keep(whole)
+        heard = names_heard(connection, {one.native_id for one in read})
+        heard |= {one.native_id for one, _ in changes.heard.values()}
+        late: list[tuple[Source, Trajectory]] = []
+        for source, some in changes.read.values():
+            late += _fresh_kept(sessions, source, some, stored, heard, given)
+        sessions.expect([one.id for _, one in late])
+        for source, one in late:
+            now = given[source.path]
+            contents = {source.path: source.content_hash}
+            key, whole = settled(sessions, one, source.options, result, contents, now)
+            given[source.path] = (*now, key)
+            if whole is not None:
+                sessions.keep(whole)
+        return sessions.save(but=forgotten)
+
+    def _note(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        changes: Changes,
+        given: Mapping[str, tuple[str, ...]],
+    ) -> None:
+        """Have the sources in the table with what they give, and those that are to be noted in the ledger."""
+        sources = {path: source for path, (source, _) in changes.read.items()} | changes.sources
+        now = {
+            path: source.model_copy(update={"trajectory_ids": given.get(path, ())})
+            for path, source in sources.items()
+        }
+        keep(self.store, connection, list(now.values()), [now[path] for path in changes.sources])
+        self._noted |= {path: now[path] for path in changes.sources}
+
+    @staticmethod
+    def _superseded(
+        connection: duckdb.DuckDBPyConnection,
+        changes: Changes,
+        before: Mapping[str, tuple[str, ...]],
+        given: Mapping[str, tuple[str, ...]],
+    ) -> set[str]:
+        """Trajectories that sources gave `before` in whose place stands what is `given` now."""
+        gone = set[str]()
+        for path, (source, _) in changes.read.items():
+            now = source.model_copy(update={"trajectory_ids": given[path]})
+            gone |= superseded(connection, now, before.get(path, ()))
+        return gone
 
     @staticmethod
     def _quarantine(connection: duckdb.DuckDBPyConnection, changes: Changes) -> None:
@@ -230,3 +324,33 @@ class Sink:
                     [item.source, item.line],
                 )
             insert(connection, "quarantine", [{**q.model_dump(), "read_from": source} for q in items])
+
+
+def _fresh_kept(
+    sessions: Sessions,
+    source: Source,
+    trajectories: Sequence[Trajectory],
+    stored: Mapping[str, Known],
+    heard: Collection[str],
+    given: dict[str, tuple[str, ...]],
+) -> Iterator[tuple[Source, Trajectory]]:
+    """Keep what is new of a source's trajectories; those that must be held against others, under the ids by
+    which the store has them.
+    """
+    suffixed = with_suffixes(set(given.get(source.path, ())))
+    now: list[str] = []
+    for one in trajectories:
+        before = stored.get(one.id)
+        condition = source.options.condition
+        if one.id in suffixed:
+            yield source, one.model_copy(update={"id": suffixed[one.id]})
+        elif sessions.waits(one.id) or one.native_id in heard or merge.was_heard(one):
+            yield source, one
+        elif before is None:
+            sessions.keep(one)
+            now.append(one.id)
+        elif before.digest == digest(one) and condition in (None, before.condition):
+            now.append(one.id)
+        else:
+            yield source, one
+    given[source.path] = tuple(now)

@@ -16,10 +16,9 @@ from pathlib import Path
 
 from ...schemas import Quarantined, Trajectory, content_hash
 from ..ingest import discover, sources
-from ..ingest import sources as sources_module
 from ..ingest.sources import Place, Source
 from ..store import ledger
-from ..systems import ReadOptions, registry
+from ..systems import ReadOptions
 from ..systems.base import walk
 from .sink import Sink
 
@@ -42,7 +41,6 @@ class Watched:
     cost: float = 0.0
     read_at: float = 0.0
     quarantined: list[Quarantined] = field(default_factory=list)
-    ids: tuple[str, ...] = ()
 
 
 class Tail:
@@ -63,22 +61,34 @@ class Tail:
         self.watched: dict[Path, Watched] = {}
         self.changed = time.monotonic()
         """When something was last seen to grow."""
-        self._known = sources_module.known_sources(sink.store)
+        self._known = sources.known_sources(sink.store)
+        self._refused: set[Path] = set()
+        """Places that could not be looked into."""
 
     def look(self) -> float:
         """Read what has changed; seconds that the next look should wait."""
         began = time.monotonic()
         for root in self.roots:
             with contextlib.suppress(OSError):
-                for path, system in discover.discover(root, self.system):
+                for path, system in discover.discover(root, self.system, self._refuse):
                     self._check(path, system)
         return max(0.25, min(5.0, REST * (time.monotonic() - began)))
 
     def settle(self) -> None:
         """Count every source as complete, as at the end of following."""
         for path, watched in self.watched.items():
+            with contextlib.suppress(OSError):
+                if (signature := _signature(path)) != watched.signature:
+                    self._read(path, watched, signature)
             if not watched.settled:
                 self._settle(path, watched)
+
+    def _refuse(self, path: Path, error: OSError) -> None:
+        """Note that a place cannot be looked into; what is gone again since it was listed is none."""
+        if path not in self._refused and not isinstance(error, FileNotFoundError):
+            self._refused.add(path)
+            item = discover.unreadable(str(path), error)
+            self.sink.quarantine(item.source, [item], anew=True)
 
     def _check(self, path: Path, system: str) -> None:
         now = time.monotonic()
@@ -86,51 +96,57 @@ class Tail:
             signature = _signature(path)
         except OSError:
             return
+        self._refused.discard(path)
         watched = self.watched.get(path)
-        if watched is None:
-            watched = self._met(path, system, now)
+        if watched is None or watched.system != system:
+            watched = self._met(path, system, signature, now)
         if signature != watched.signature:
             # What takes long to read is read less often while it grows.
             if now - watched.read_at < REST * watched.cost:
                 return
-            self._read(path, watched)
-            watched.signature, watched.since, watched.settled = signature, now, False
+            self._read(path, watched, signature)
             self.changed = now
         elif not watched.settled and now - watched.since > STILL:
             self._settle(path, watched)
 
-    def _met(self, path: Path, system: str, now: float) -> Watched:
+    def _met(self, path: Path, system: str, signature: Signature, now: float) -> Watched:
         watched = self.watched[path] = Watched(system, (), now)
-        options = content_hash(self.options.model_dump())
-        known = {key[1] for key in self._known if key[0] == str(path.absolute()) and key[2] == options}
-        if known and sources.content(Place(path, str(path), system)) in known:
-            watched.signature, watched.settled = _signature(path), True
-        elif not known:
+        known = self._known.get(str(path.absolute()))
+        if known is None or known.options != content_hash(self.options.model_dump()):
             # The ledger knows of a source before the store does, so that a rebuild finds it again.
             self.sink.note(self._source(path, watched, ""))
+            return watched
+        source = self._source(path, watched, sources.content(Place(path, str(path), system)))
+        if known.holds(source):
+            watched.signature, watched.settled = signature, True
+            self.sink.met(source.model_copy(update={"trajectory_ids": known.ids}))
         return watched
 
-    def _read(self, path: Path, watched: Watched) -> None:
+    def _read(self, path: Path, watched: Watched, signature: Signature) -> None:
+        """Read a source that looked so; what came to it since is read the next time."""
         began = time.monotonic()
-        items: list[Trajectory | Quarantined] = []
-        with contextlib.suppress(OSError):
-            items = list(registry.system_of(watched.system).read(path, self.options))
+        items = list(sources.read(Place(path, str(path), watched.system), self.options))
         watched.quarantined = [i for i in items if isinstance(i, Quarantined)]
         trajectories = [i for i in items if isinstance(i, Trajectory)]
-        watched.ids = tuple(t.id for t in trajectories)
-        watched.read_at, watched.cost = time.monotonic(), time.monotonic() - began
-        for trajectory in trajectories:
-            self.sink.put(trajectory, self.options)
-            self.on_read(path, trajectory)
         if trajectories:
+            # Runs without times are told apart by what their files hold, where conditions were given.
+            apart = self.options.condition is not None
+            content = sources.content(Place(path, str(path), watched.system)) if apart else ""
+            self.sink.take(self._source(path, watched, content), trajectories)
             self.sink.heard(ledger.now())
+        for trajectory in trajectories:
+            self.on_read(path, trajectory)
+        watched.signature, watched.since, watched.settled = signature, began, False
+        watched.read_at, watched.cost = time.monotonic(), time.monotonic() - began
 
     def _settle(self, path: Path, watched: Watched) -> None:
         watched.settled = True
         with contextlib.suppress(OSError):
             content = sources.content(Place(path, str(path), watched.system))
-            self.sink.note(self._source(path, watched, content))
-        self.sink.quarantine(str(path), watched.quarantined, anew=True)
+            # What came since it was read is not known.
+            is_read = _signature(path) == watched.signature
+            self.sink.note(self._source(path, watched, content if is_read else ""))
+            self.sink.quarantine(str(path), watched.quarantined, anew=True)
 
     def _source(self, path: Path, watched: Watched, content: str) -> Source:
         """A source; one that was recorded in the workspace itself is found there wherever that is moved."""
@@ -141,7 +157,6 @@ class Tail:
             system=watched.system,
             content_hash=content,
             options=self.options,
-            trajectory_ids=watched.ids,
             ingested=ledger.now(),
             copied=str(path.absolute().relative_to(above)) if inside else None,
         )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from errno import EILSEQ
 from pathlib import Path
 
+from ...schemas import Quarantined
 from ..systems.base import walk
 from ..systems.registry import SYSTEMS, system_of
 from .archives import is_packed
@@ -38,12 +39,12 @@ def recognised(path: Path, system: str = "auto") -> str | None:
 def discover(
     root: Path,
     system: str = "auto",
-    unreadable: Callable[[Path, OSError], None] | None = None,
+    refused: Callable[[Path, OSError], None] | None = None,
     unknown: Callable[[Path], None] | None = None,
 ) -> Iterator[tuple[Path, str]]:
     """Sources at or below `root` with their systems; what lies inside a source belongs to it.
 
-    Links to folders are not followed. `unreadable` is told what could not be looked into, `unknown` which
+    Links to folders are not followed. `refused` is told what could not be looked into, `unknown` which
     files are no source and in none.
     """
     waiting = [root]
@@ -55,8 +56,8 @@ def discover(
             inside = sorted(path.iterdir(), reverse=True) if not system_name and path.is_dir() else []
             waiting.extend(entry for entry in inside if not (entry.is_symlink() and entry.is_dir()))
         except OSError as error:
-            if unreadable is not None:
-                unreadable(path, error)
+            if refused is not None:
+                refused(path, error)
             continue
         if system_name:
             yield path, system_name
@@ -70,6 +71,12 @@ def _checked_name(path: Path) -> None:
         str(path).encode()
     except UnicodeEncodeError as error:
         raise OSError(EILSEQ, "its name is not UTF-8; rename it") from error
+
+
+def unreadable(name: str, error: OSError) -> Quarantined:
+    """What is wrong with a place of that name which could not be looked into."""
+    said = name.encode("utf-8", "backslashreplace").decode()
+    return Quarantined(source=said, reason=f"cannot be read: {error.strerror or error}")
 
 
 def unrecognised(root: Path, system: str, name: str) -> str:

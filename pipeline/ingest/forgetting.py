@@ -20,6 +20,7 @@ from ..errors import UsageError
 from ..store import AMONG, Store, Workspace, delete, execute, first_row, ledger, texts
 from ..store.removal import remove
 from ..store.trajectories import resolve
+from .sources import there, unowned
 
 
 class Forgotten(Model):
@@ -125,8 +126,8 @@ def enforce(store: Store) -> Effect:
         owned = _owned(connection, given.sources)
         delete(connection, "sources", "path", list(given.sources))
         delete(connection, "quarantine", "read_from", list(given.sources))
-        ids = _unowned(connection, owned) | _there(connection, given.trajectories)
-        effect = Effect(trajectories=sorted(ids), ratings=_ratings(connection, ids))
+        ids = unowned(connection, owned) | there(connection, given.trajectories)
+        effect = Effect(trajectories=sorted(ids), ratings=ratings_on(connection, ids))
         remove(connection, ids)
     return effect
 
@@ -135,8 +136,8 @@ def replace(store: Store, path: str, ids: Collection[str]) -> Effect:
     """Take out what a source gave under another mapping, before it is read anew."""
     with store.writing() as connection:
         delete(connection, "sources", "path", [path])
-        gone = _unowned(connection, ids)
-        effect = Effect([path], sorted(gone), _ratings(connection, gone))
+        gone = unowned(connection, ids)
+        effect = Effect([path], sorted(gone), ratings_on(connection, gone))
         remove(connection, gone)
     return effect
 
@@ -170,18 +171,13 @@ def _owned(connection: duckdb.DuckDBPyConnection, paths: Collection[str]) -> set
     return {row[0] for row in execute(connection, query, [texts(paths)]).fetchall()}
 
 
-def _unowned(connection: duckdb.DuckDBPyConnection, ids: Collection[str]) -> set[str]:
-    """Those of the trajectories that are there and that no source gives any more."""
-    left = {row[0] for row in connection.execute("SELECT unnest(trajectory_ids) FROM sources").fetchall()}
-    return _there(connection, set(ids) - left)
+def kept(ratings: int) -> str:
+    """What is said of so many ratings on trajectories that were taken out."""
+    uncounted = "`coaudit ratings uncounted` lists those that do not fit any more"
+    return f"; {ratings} ratings on them are kept, {uncounted}" if ratings else ""
 
 
-def _there(connection: duckdb.DuckDBPyConnection, ids: Collection[str]) -> set[str]:
-    query = f"SELECT id FROM trajectories WHERE id {AMONG}"
-    return {row[0] for row in execute(connection, query, [texts(ids)]).fetchall()}
-
-
-def _ratings(connection: duckdb.DuckDBPyConnection, ids: Collection[str]) -> int:
+def ratings_on(connection: duckdb.DuckDBPyConnection, ids: Collection[str]) -> int:
     query = f"SELECT count(*) FROM current_ratings WHERE trajectory_id {AMONG}"
     row: Any = first_row(connection, query, [texts(ids)])
     return int(row[0])

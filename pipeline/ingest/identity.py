@@ -41,6 +41,10 @@ class Sessions:
         """Of the trajectories that wait."""
         return sum(len(one.events) for one in self._waiting.values())
 
+    def waits(self, key: str) -> bool:
+        """Whether one of that id waits to be stored."""
+        return key in self._waiting
+
     def expect(self, ids: Sequence[str]) -> None:
         """Look for some at once that will be asked for in this order, as each look passes over the whole
         store; what was looked up before is forgotten."""
@@ -97,10 +101,12 @@ class Sessions:
         events = sum(not event.live_only for event in trajectory.events)
         self._known[trajectory.id] = Known(digest(trajectory), condition, source, bool(times), events)
 
-    def save(self) -> None:
-        """Store those that wait; the caller sees to what is derived from them."""
-        save(self._store, list(self._waiting.values()), self.connection, refresh=False)
+    def save(self, but: Collection[str] = ()) -> list[Trajectory]:
+        """Store those that wait, `but` some; the caller sees to what is derived from them."""
+        saved = [one for one in self._waiting.values() if one.id not in but]
+        save(self._store, saved, self.connection, refresh=False)
         self._waiting, self._stored, self._known, self._ahead = {}, {}, {}, []
+        return saved
 
     def _look_up(self, ids: Sequence[str]) -> None:
         there = known_by_id(self.connection, ids)
@@ -130,6 +136,15 @@ def known_by_id(connection: duckdb.DuckDBPyConnection, ids: Iterable[str]) -> di
         FROM trajectories WHERE id {AMONG}
     """
     return {key: Known(*told) for key, *told in execute(connection, query, [texts(ids)]).fetchall()}
+
+
+def names_heard(connection: duckdb.DuckDBPyConnection, names: Iterable[str]) -> set[str]:
+    """Those of some sessions' names of which one was heard: its id may not be that of its log."""
+    query = f"""
+        SELECT native_id FROM trajectories JOIN outcomes ON trajectory_id = id
+        WHERE name = ? AND native_id {AMONG}
+    """
+    return {name for (name,) in execute(connection, query, [merge.HEARD, texts(names)]).fetchall()}
 
 
 def settled(

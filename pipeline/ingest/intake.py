@@ -10,21 +10,25 @@ from dataclasses import dataclass, field
 import duckdb
 
 from ...schemas import Quarantined, Trajectory
-from ..store import AMONG, Store, delete, derived, execute, insert, texts
+from ...schemas.text import counted
+from ..store import Store, delete, derived, execute, insert
 from ..store.columns import trajectories
 from ..store.garbage import few_collections
 from ..store.memory import release
 from ..store.parcel import ROW_GROUP, Parcel
+from ..store.removal import remove
 from ..store.sync import load_codebooks
-from ..systems import References, Span, merge
+from ..systems import References, Span
+from . import forgetting
 from . import sources as provenance
 from .blocks import Block, Head, Known, Reading
 from .copies import copies
-from .identity import LATE_EVENTS, Sessions, content_of, known_by_id, settled, with_suffixes
+from .identity import LATE_EVENTS, Sessions, content_of, known_by_id, names_heard, settled, with_suffixes
 from .measure import references, save_parcels
 from .remarks import Remarks
 from .result import Ingested, Progress
 from .sources import Place, Source
+from .succession import superseded
 from .workers import Readers
 
 FLUSH_ROWS = ROW_GROUP * 8 // 5
@@ -233,19 +237,39 @@ class Intake:
                 "quarantine",
                 [{**item.model_dump(), "read_from": path} for item, path in self._wrong],
             )
-            self._note(connection, self._expected[self._noted : noted])
+            self._note(connection, noted)
             self._derive(connection, stored, last=self._derives and reached is None)
             release(connection)
         self.result.quarantined.extend(item for item, _ in self._wrong)
         self._wrong = []
         self._opened, self._noted = opened, noted
 
-    def _note(self, connection: duckdb.DuckDBPyConnection, many: Iterable[_Expected]) -> None:
-        """Note the sources that gave something; one that gave nothing is read, and says why, every time."""
-        whole = [one for one in many if one.ids]
+    def _note(self, connection: duckdb.DuckDBPyConnection, end: int) -> None:
+        """Note the sources before the `end` that gave something; one that gave nothing is read, and says why,
+        every time.
+        """
+        whole = [one for one in self._expected[self._noted : end] if one.ids]
+        unnoted = {key for one in self._expected[end:] for key in one.ids}
         sources = [one.source.model_copy(update={"trajectory_ids": tuple(one.ids)}) for one in whole]
         fresh = [source for source, one in zip(sources, whole, strict=True) if one.fresh]
+        given = provenance.given_by(connection, [source.path for source in sources])
         provenance.keep(self.store, connection, sources, fresh)
+        for source in sources:
+            before = given.get(source.path, ())
+            if not set(before) <= set(source.trajectory_ids):
+                self._leave(connection, source, superseded(connection, source, before) - unnoted)
+            given[source.path] = source.trajectory_ids
+
+    def _leave(self, connection: duckdb.DuckDBPyConnection, source: Source, gone: Collection[str]) -> None:
+        """Take out what a source gave before, since what it gives now stands in its place."""
+        said = forgetting.kept(forgetting.ratings_on(connection, gone)) if gone else ""
+        remove(connection, gone)
+        self.leave_out(gone)
+        if gone:
+            before = counted(len(gone), "trajectory", "trajectories")
+            self.result.notes.append(
+                f"{source.path}: what it holds now replaces {before} that it gave before{said}"
+            )
 
     def _derive(self, connection: duckdb.DuckDBPyConnection, ids: Collection[str], *, last: bool) -> None:
         """Derive from all that was stored, once; until then it is noted as waiting for that.
@@ -383,9 +407,6 @@ def _few(late: Iterable[_Late]) -> Iterator[list[_Late]]:
 
 def _heard(connection: duckdb.DuckDBPyConnection, heads: Collection[Head]) -> set[str]:
     """Names of sessions that were heard, now or before: their ids may not be those of their logs."""
-    query = f"""
-        SELECT native_id FROM trajectories JOIN outcomes ON trajectory_id = id
-        WHERE name = ? AND native_id {AMONG}
-    """
-    stored = execute(connection, query, [merge.HEARD, texts(head.native_id for head in heads)]).fetchall()
-    return {row[0] for row in stored} | {head.native_id for head in heads if head.heard}
+    return names_heard(connection, (head.native_id for head in heads)) | {
+        h.native_id for h in heads if h.heard
+    }

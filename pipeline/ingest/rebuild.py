@@ -164,8 +164,7 @@ def _filled(store: Store, sources: Sequence[Source], progress: Progress | None) 
     with store.writing() as connection:
         serving.replay(store, connection)
     store.sync(lags=True)
-    if gone:
-        intake.leave_out(forgetting.enforce(store).trajectories)
+    intake.leave_out(forgetting.enforce(store).trajectories)
     return result
 
 

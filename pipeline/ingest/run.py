@@ -16,7 +16,7 @@ from ..systems.registry import SYSTEMS
 from . import forgetting
 from . import sources as provenance
 from .archives import archives_below, is_archive, unpacked
-from .discover import Tree, discover, recognised, unrecognised
+from .discover import Tree, discover, recognised, unreadable, unrecognised
 from .intake import Intake
 from .measure import read_references
 from .result import Ingested, Progress
@@ -145,13 +145,11 @@ def _ingest_tree(
     result: Ingested,
     readers: Readers,
 ) -> None:
-    def unreadable(path: Path, error: OSError) -> None:
-        reason = f"cannot be read: {error.strerror or error}"
-        name = tree.called(path).encode("utf-8", "backslashreplace").decode()
-        result.quarantined.append(Quarantined(source=name, reason=reason))
+    def refused(path: Path, error: OSError) -> None:
+        result.quarantined.append(unreadable(tree.called(path), error))
 
     others: list[Path] = []
-    sources = list(discover(tree.root, system, unreadable, others.append))
+    sources = list(discover(tree.root, system, refused, others.append))
     if not sources:
         reason = unrecognised(tree.root, system, tree.name)
         result.quarantined.append(Quarantined(source=tree.name, reason=reason))
@@ -188,7 +186,7 @@ def _ingest_tree(
                 kept = provenance.copied(store.workspace, place, source.content_hash)
                 source = source.model_copy(update={"copied": kept})
         except OSError as error:
-            unreadable(place.path, error)
+            refused(place.path, error)
             continue
         if before and grown:
             intake.expect(source, place, grown, before.ids)
@@ -197,8 +195,8 @@ def _ingest_tree(
         else:
             intake.expect(source, place, before=before.ids if before else ())
     intake.run(progress)
-    if gone:
-        intake.leave_out(forgetting.enforce(store).trajectories)
+    # What another process had forgotten meanwhile is left out, too.
+    intake.leave_out(forgetting.enforce(store).trajectories)
 
 
 def _left_out(tree: Tree, files: Sequence[Path], places: Sequence[Place]) -> Iterator[str]:
@@ -232,12 +230,8 @@ def _left_out(tree: Tree, files: Sequence[Path], places: Sequence[Place]) -> Ite
 
 
 def _replaced(path: str, effect: forgetting.Effect) -> str:
-    lost = (
-        f"; {effect.ratings} ratings on them are kept, `coaudit ratings uncounted` lists those that do not "
-        "fit any more"
-    )
     replaced = counted(len(effect.trajectories), "trajectory is", "trajectories are")
-    return f"{path}: read in another way, {replaced} replaced{lost if effect.ratings else ''}"
+    return f"{path}: read in another way, {replaced} replaced{forgetting.kept(effect.ratings)}"
 
 
 def _source(place: Place, options: ReadOptions) -> Source:

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from ...schemas import Model, Quarantined, Trajectory, content_hash
 from ..errors import StoreError
-from ..store import Store, Workspace, delete, dictionaries, disk, insert
+from ..store import AMONG, Store, Workspace, delete, dictionaries, disk, execute, insert, texts
 from ..store.sync import reach, reached
 from ..systems import ReadOptions, Span
 from ..systems.registry import system_of
@@ -201,6 +201,24 @@ def ways(workspace: Workspace) -> dict[str, Way]:
 def gives_anything(place: Place, options: ReadOptions) -> bool:
     """Whether any trajectory comes of a source."""
     return any(isinstance(item, Trajectory) for item in read(place, options))
+
+
+def given_by(connection: duckdb.DuckDBPyConnection, paths: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """The ids of the trajectories that the sources of these paths gave when they were last read."""
+    query = f"SELECT path, trajectory_ids FROM sources WHERE path {AMONG}"
+    return {path: tuple(ids) for path, ids in execute(connection, query, [texts(paths)]).fetchall()}
+
+
+def unowned(connection: duckdb.DuckDBPyConnection, ids: Collection[str]) -> set[str]:
+    """Those of the trajectories that are there and that no source gives any more."""
+    left = {row[0] for row in connection.execute("SELECT unnest(trajectory_ids) FROM sources").fetchall()}
+    return there(connection, set(ids) - left)
+
+
+def there(connection: duckdb.DuckDBPyConnection, ids: Collection[str]) -> set[str]:
+    """Those of the trajectories that are there."""
+    query = f"SELECT id FROM trajectories WHERE id {AMONG}"
+    return {row[0] for row in execute(connection, query, [texts(ids)]).fetchall()}
 
 
 def keep(

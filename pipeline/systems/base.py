@@ -135,6 +135,9 @@ class System:
     """Parts of about so many bytes with whole sessions in them, of a source whose lines do not."""
     beside: Callable[[Path], Iterable[Path]] = _nothing_beside
     """Files outside a source on which its reading depends."""
+    written_whole: bool = False
+    """Its files are finished: what one says now stands in place of all that it said. Others go on or begin
+    anew under a name that was there before."""
     on_request: bool = False
     """Read only where `--system` asks for it: such logs are whatever their mapping says."""
     measures: Callable[[Trajectory, References, TimeLimit], Iterator[Measure]] = _no_measures

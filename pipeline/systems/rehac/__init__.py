@@ -21,5 +21,10 @@ def _dilemmas(trajectory: Trajectory, references: References) -> Iterable[Findin
 
 
 SYSTEM = System(
-    reader.SYSTEM, reader.recognises, reader.read, measures=_measures, findings={"dilemmas": _dilemmas}
+    reader.SYSTEM,
+    reader.recognises,
+    reader.read,
+    written_whole=True,
+    measures=_measures,
+    findings={"dilemmas": _dilemmas},
 )

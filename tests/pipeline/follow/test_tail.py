@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import random
@@ -11,17 +12,22 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from coaudit.pipeline.follow import stdin
 from coaudit.pipeline.follow.sink import Sink
 from coaudit.pipeline.follow.tail import Tail
+from coaudit.pipeline.ingest import discover, sources
+from coaudit.pipeline.ingest.forgetting import forget
 from coaudit.pipeline.ingest.rebuild import rebuild
 from coaudit.pipeline.ingest.run import ingest
+from coaudit.pipeline.ingest.sources import Place
 from coaudit.pipeline.store import Store, Workspace
-from coaudit.pipeline.systems import ReadOptions
+from coaudit.pipeline.systems import ReadOptions, registry
 from coaudit.schemas import Trajectory
 from tests.conftest import Coaudit
 from tests.hostile import CORPUS, sessions
@@ -168,6 +174,149 @@ def test_our_own_lines_are_followed_as_they_are_appended(tail: Tail, tmp_path: P
     assert [e.text for e in found.events] == ["Hi"]
 
 
+def talk(native: str, *texts: str, log: Path, more: bool = False) -> Path:
+    """Our own lines of a session in which these texts are said."""
+    people = [{"name": "a", "kind": "agent"}, {"name": "h", "kind": "human"}]
+    lines: list[dict[str, object]] = []
+    if not more:
+        lines.append({"type": "trajectory", "native_id": native, "participants": people})
+    lines += [
+        {"type": "event", "trajectory": native, "actor": "ha"[n % 2], "kind": "message", "text": text}
+        for n, text in enumerate(texts)
+    ]
+    with log.open("a" if more else "w") as file:
+        file.writelines(json.dumps(line) + "\n" for line in lines)
+    return log
+
+
+def test_a_log_that_was_mended_is_the_session_mended(tail: Tail, tmp_path: Path) -> None:
+    log = talk("x", "one", "two", "three", log=tmp_path / "results" / "own.jsonl")
+    look(tail)
+    talk("x", "one", "2", "three", log=log)
+    assert look(tail) == fresh(log, tmp_path / "other")
+
+
+def test_an_event_that_comes_late_is_one_of_its_session(tail: Tail, tmp_path: Path) -> None:
+    log = talk("x", log=tmp_path / "results" / "own.jsonl")
+    for seq in (0, 2, 1, 3):
+        line = {"type": "event", "trajectory": "x", "actor": "h", "kind": "wait", "seq": seq}
+        log.write_text(f"{log.read_text()}{json.dumps(line)}\n")
+        look(tail)
+    assert look(tail) == fresh(log, tmp_path / "other")
+
+
+@pytest.mark.parametrize("looks", ["one", "a look each", "a look a line"])
+def test_two_logs_that_tell_a_session_on_in_two_ways_are_two(tail: Tail, tmp_path: Path, looks: str) -> None:
+    results = tmp_path / "results"
+    for name in ("a", "b"):
+        log = talk("x", "one", "two", log=results / f"{name}.jsonl")
+        if looks == "a look a line":
+            look(tail)
+        talk("x", f"three of {name}", "four", log=log, more=True)
+        if looks != "one":
+            look(tail)
+    found = look(tail)
+    assert len(found) == 2 and found == fresh(results, tmp_path / "other")
+    with tail.sink.store.reading() as connection:
+        given = connection.execute("SELECT trajectory_ids FROM sources ORDER BY path").fetchall()
+    assert sorted(given) == sorted(([key],) for key in found), "each is known as its own file's"
+
+
+def test_a_file_may_tell_two_sessions_of_one_name(tail: Tail, tmp_path: Path) -> None:
+    log = talk("x", "one", "two", log=tmp_path / "results" / "own.jsonl")
+    look(tail)
+    again = talk("x", "another one", log=tmp_path / "again.jsonl").read_text()
+    log.write_text(log.read_text() + again)
+    look(tail)
+    talk("x", "two", "three", log=log, more=True)
+    assert look(tail) == fresh(log, tmp_path / "other")
+
+
+def test_what_came_after_the_last_look_is_read_at_the_end(tail: Tail, tmp_path: Path) -> None:
+    log = talk("x", "one", log=tmp_path / "results" / "own.jsonl")
+    look(tail)
+    tail.watched[log].cost = 3600.0  # so it is looked at less often
+    talk("x", "two", log=log, more=True)
+    look(tail)
+    tail.settle()
+    tail.sink.flush()
+    assert stored(tail.sink.store) == fresh(log, tmp_path / "other")
+
+
+@pytest.mark.parametrize("reader", ["follow", "ingest"])
+def test_what_comes_while_a_source_is_noted_is_not_known(
+    tail: Tail, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reader: str
+) -> None:
+    log = talk("x", "one", log=tmp_path / "results" / "own.jsonl")
+    look(tail)
+    content = sources.content
+
+    def late(place: Place) -> str:
+        talk("x", "two", log=log, more=True)
+        return content(place)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sources, "content", late)
+        tail.settle()
+        tail.sink.flush()
+    if reader == "ingest":
+        ingest(tail.sink.store, [log], ReadOptions())
+    else:
+        later = Tail(Sink(tail.sink.store), ReadOptions())
+        later.roots.append(log)
+        look(later)
+    assert stored(tail.sink.store) == fresh(log, tmp_path / "other")
+
+
+def test_a_log_that_its_reader_fails_on_costs_only_itself(
+    tail: Tail, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(path: Path, options: ReadOptions) -> NoReturn:
+        raise RuntimeError("nobody thought of that")
+
+    talk("x", "one", log=tmp_path / "results" / "own.jsonl")
+    Log().say(USER, "Hello").folder(tmp_path / "results" / "env_1")
+    monkeypatch.setitem(registry.SYSTEMS, "coaudit", replace(registry.SYSTEMS["coaudit"], read=fails))
+    assert len(look(tail)) == 1
+    tail.settle()
+    tail.sink.flush()
+    with tail.sink.store.reading() as connection:
+        (reason,) = connection.execute("SELECT reason FROM quarantine").fetchall()
+    assert reason == ("its reader failed: RuntimeError: nobody thought of that",)
+
+
+def test_a_place_that_cannot_be_looked_into_is_named_until_it_can(
+    tail: Tail, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = talk("x", "one", log=tmp_path / "results" / "own.jsonl")
+
+    def denied(path: Path, system: str) -> str:
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(discover, "recognised", denied)
+        assert look(tail) == look(tail) == {}
+    with tail.sink.store.reading() as connection:
+        named = connection.execute("SELECT source, reason FROM quarantine").fetchall()
+    assert named == [(str(log.parent), "cannot be read: Permission denied")]
+    assert len(look(tail)) == 1
+
+
+def test_a_file_that_is_replaced_by_one_of_another_system_is_read_as_that(tail: Tail, tmp_path: Path) -> None:
+    log = talk("x", "one", log=tmp_path / "results" / "own.jsonl")
+    look(tail)
+    log.write_text(json.dumps({"messages": [{"role": "user", "content": "Hi"}]}) + "\n")
+    assert {one.system for one in look(tail).values()} == {"coaudit", "chat"}
+
+
+def test_what_is_followed_can_be_forgotten_by_its_path(tail: Tail, tmp_path: Path) -> None:
+    log = talk("x", "one", "two", log=tmp_path / "results" / "own.jsonl")
+    (key,) = look(tail)
+    assert forget(tail.sink.store, str(log)).trajectories == [key]
+    talk("x", "three", log=log, more=True)
+    assert look(tail) == {}, "it is forgotten, whatever is written on"
+
+
 def test_what_has_not_changed_since_the_last_time_is_not_read_again(tail: Tail, tmp_path: Path) -> None:
     results = tmp_path / "results"
     for _ in play(Env(NAME, silent, results), seed=1, steps=5):
@@ -175,10 +324,11 @@ def test_what_has_not_changed_since_the_last_time_is_not_read_again(tail: Tail, 
     look(tail)
     tail.settle()
     tail.sink.flush()
-    later = Tail(Sink(tail.sink.store), ReadOptions())
+    read: list[Path] = []
+    later = Tail(Sink(tail.sink.store), ReadOptions(), on_read=lambda path, trajectory: read.append(path))
     later.roots.append(results)
     later.look()
-    assert later.sink.flush() == []
+    assert (read, later.sink.flush()) == ([], [])
 
 
 def test_a_rebuild_gives_what_was_followed(tail: Tail, tmp_path: Path) -> None:
@@ -269,6 +419,15 @@ def test_what_is_on_standard_input_and_no_log_is_named_and_stands_in_the_quarant
     assert b"no logs of a known system in it" in done.stderr and b"1 quarantined" in done.stderr
     (row,) = coaudit("--workspace", workspace, "quarantine", "list", "--json").json["rows"]
     assert Path(row["source"]).parent == workspace / "raw" / "stdin"
+
+
+@pytest.mark.long
+def test_archives_are_not_followed_and_are_named(tmp_path: Path, coaudit: Coaudit) -> None:
+    (tmp_path / "logs").mkdir()
+    log = talk("x", "one", log=tmp_path / "logs" / "own.jsonl")
+    (tmp_path / "logs" / "old.jsonl.gz").write_bytes(gzip.compress(log.read_bytes()))
+    said = coaudit("follow", tmp_path / "logs", "--stop-when-idle", "0.1").err
+    assert f"one archive is not followed, the first {tmp_path}/logs/old.jsonl.gz" in said
 
 
 @pytest.mark.long

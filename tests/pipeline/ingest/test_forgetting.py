@@ -7,7 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from coaudit.pipeline.ingest.intake import Intake
+from coaudit.pipeline.ingest.result import Progress
+from coaudit.pipeline.ingest.run import ingest
+from coaudit.pipeline.systems import ReadOptions
 from tests.conftest import Coaudit
+from tests.pipeline.stores import made, rows
 
 MAP = """
 [constants]
@@ -25,6 +30,11 @@ Ada = "human"
 def logged(path: Path, *names: str) -> Path:
     log = [{"who": "Ada", "said": "Go."}, {"who": "Bot", "said": "Done."}, {"who": "Ada", "said": "Thanks."}]
     path.write_text("".join(f"{json.dumps({'id': name, 'log': log})}\n" for name in names), encoding="utf-8")
+    return path
+
+
+def chat(path: Path, text: str) -> Path:
+    path.write_text(json.dumps([{"role": "user", "content": text}]), encoding="utf-8")
     return path
 
 
@@ -53,6 +63,22 @@ def test_a_corrected_mapping_replaces_what_the_source_gave(tmp_path: Path, coaud
         "0 trajectories with 0 events; 2 unchanged"
         in coaudit("ingest", log, "--map", mapped(tmp_path, 'Bot = "agent"\n')).out
     )
+
+
+def test_what_is_forgotten_while_it_is_ingested_stays_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = made(tmp_path / "workspace")
+    log, kept = chat(tmp_path / "log.json", "Go."), chat(tmp_path / "kept.json", "Stay.")
+    read = Intake.run
+
+    def forgotten(intake: Intake, progress: Progress | None = None) -> None:
+        store.workspace.forgotten.append([json.dumps({"source": str(log), "time": "2026-01-01"})])
+        read(intake, progress)
+
+    monkeypatch.setattr(Intake, "run", forgotten)
+    assert ingest(store, [tmp_path], ReadOptions()).trajectories == 1
+    assert [row["source"] for row in rows(store, "SELECT source FROM trajectories")] == [str(kept)]
 
 
 def test_a_mapping_that_reads_nothing_replaces_nothing(tmp_path: Path, coaudit: Coaudit) -> None:

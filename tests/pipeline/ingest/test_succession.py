@@ -1,0 +1,180 @@
+"""What a log gave under ids that rest on what it held then goes, once it says more or says it otherwise."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coaudit.pipeline.follow.sink import Sink
+from coaudit.pipeline.follow.tail import Tail
+from coaudit.pipeline.ingest.rebuild import rebuild
+from coaudit.pipeline.ingest.run import ingest
+from coaudit.pipeline.store import Store
+from coaudit.pipeline.systems import ReadOptions
+from coaudit.pipeline.systems.rehac.text import SOLVER
+from tests.pipeline.stores import made, rows
+
+Take = Callable[[Store, Path], None]
+
+
+def followed() -> Take:
+    """What takes in a folder as one follower does."""
+    tails: list[Tail] = []
+
+    def look(store: Store, logs: Path) -> None:
+        if not tails:
+            tails.append(Tail(Sink(store), ReadOptions()))
+            tails[0].roots.append(logs)
+        tails[0].look()
+        tails[0].sink.flush()
+
+    return look
+
+
+def ingested(store: Store, logs: Path) -> None:
+    ingest(store, [logs], ReadOptions())
+
+
+@pytest.fixture(params=["follow", "ingest"])
+def take(request: pytest.FixtureRequest) -> Take:
+    return followed() if request.param == "follow" else ingested
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    (tmp_path / "logs").mkdir()
+    return made(tmp_path / "workspace")
+
+
+def tables(store: Store) -> list[list[dict[str, Any]]]:
+    queries = (
+        "SELECT id, native_id, digest FROM trajectories ORDER BY ALL",
+        "SELECT trajectory_id, seq, actor, text FROM events ORDER BY ALL",
+        "SELECT trajectory_id, name, value FROM outcomes ORDER BY ALL",
+        "SELECT metric, trajectory_id, value FROM measured ORDER BY ALL",
+    )
+    store.sync(lags=True)
+    return [rows(store, query) for query in queries]
+
+
+def as_fresh(store: Store, logs: Path, other: Path) -> bool:
+    """Whether a store has what a first ingest of the logs gives."""
+    fresh = made(other)
+    ingested(fresh, logs)
+    with store.writing() as connection:
+        store.catch_up(connection)
+    return tables(store) == tables(fresh)
+
+
+def row(idx: int, *answers: str, solver: str = "agent") -> str:
+    """A line of ReHAC's: a question with a step for each answer."""
+    steps = [
+        f"{SOLVER} {solver}\nThought {n}: hm\nAction {n}: Finish[{answer}]\nObservation {n}: so\n"
+        for n, answer in enumerate(answers, start=1)
+    ]
+    said = {"idx": idx, "trajectory": f"Question: is it {idx}?\n{''.join(steps)}", "em": 1.0, "f1": 1.0}
+    return json.dumps(said) + "\n"
+
+
+@pytest.mark.parametrize("corrected", [row(2, "yes"), row(2, "no", solver="human"), ""])
+def test_a_row_that_is_corrected_in_a_finished_file_stands_there_once(
+    take: Take, store: Store, tmp_path: Path, corrected: str
+) -> None:
+    log = tmp_path / "logs" / "q.jsonl"
+    log.write_text(row(1, "yes") + row(2, "no") + row(3, "no"))
+    take(store, log.parent)
+    log.write_text(row(1, "yes") + corrected + row(3, "no"))
+    take(store, log.parent)
+    assert as_fresh(store, log.parent, tmp_path / "other")
+
+
+def test_a_corrected_row_stands_there_once_where_both_states_of_its_file_were_copied(
+    store: Store, tmp_path: Path
+) -> None:
+    log = tmp_path / "logs" / "q.jsonl"
+    log.write_text(row(1, "yes") + row(2, "no"))
+    ingest(store, [log], ReadOptions(), copy=True)
+    log.write_text(row(1, "yes") + row(2, "yes"))
+    (note,) = ingest(store, [log], ReadOptions(), copy=True).notes
+    assert note == f"{log}: what it holds now replaces 1 trajectory that it gave before"
+    before = tables(store)
+    result = rebuild(store)
+    assert tables(store) == before and result.trajectories == 2
+
+
+def test_rows_of_another_run_that_was_written_over_a_file_stand_beside_the_first(
+    store: Store, tmp_path: Path
+) -> None:
+    log = tmp_path / "logs" / "q.jsonl"
+    for condition in ("A", "B"):
+        log.write_text(row(1, f"yes to {condition}"))
+        ingest(store, [log], ReadOptions(condition=condition), copy=True)
+    assert [one["condition"] for one in rows(store, "SELECT condition FROM trajectories ORDER BY ALL")] == [
+        "A",
+        "B",
+    ]
+
+
+def test_a_row_that_another_file_has_too_stays(take: Take, store: Store, tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    for folder in ("one", "two"):
+        (logs / folder).mkdir()
+        (logs / folder / "q.jsonl").write_text(row(1, "yes") + row(2, "no"))
+    take(store, logs)
+    (logs / "one" / "q.jsonl").write_text(row(1, "yes"))
+    take(store, logs)
+    assert as_fresh(store, logs, tmp_path / "other")
+
+
+def test_a_chat_without_an_id_that_grows_is_one(take: Take, store: Store, tmp_path: Path) -> None:
+    log = tmp_path / "logs" / "chat.json"
+    said = [{"role": ("user", "assistant")[n % 2], "content": f"text {n}"} for n in range(6)]
+    for size in (2, 4, 6):
+        log.write_text(json.dumps(said[:size]))
+        take(store, log.parent)
+    assert as_fresh(store, log.parent, tmp_path / "other")
+
+
+def test_another_chat_that_was_written_over_one_stands_beside_it(
+    take: Take, store: Store, tmp_path: Path
+) -> None:
+    log = tmp_path / "logs" / "latest.json"
+    for name in ("Ada", "Ben"):
+        said = [("system", "Be brief."), ("user", f"I am {name}."), ("assistant", f"Hello {name}.")]
+        log.write_text(json.dumps([{"role": role, "content": text} for role, text in said]))
+        take(store, log.parent)
+    assert len(tables(store)[0]) == 2
+
+
+def test_a_session_whose_first_span_comes_last_is_one(take: Take, store: Store, tmp_path: Path) -> None:
+    log = tmp_path / "logs" / "spans.jsonl"
+    for start in (3, 5, 1, 4):
+        with log.open("a") as file:
+            file.write(json.dumps(_span(start)) + "\n")
+        take(store, log.parent)
+    assert as_fresh(store, log.parent, tmp_path / "other")
+
+
+def _span(start: int) -> dict[str, Any]:
+    said = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.conversation.id": "c1",
+        "gen_ai.input.messages": _message("user", f"question {start}"),
+        "gen_ai.output.messages": _message("assistant", f"answer {start}"),
+    }
+    span = {
+        "traceId": "t1",
+        "spanId": f"s{start}",
+        "startTimeUnixNano": f"{start}000000000",
+        "endTimeUnixNano": f"{start}500000000",
+        "attributes": [{"key": key, "value": {"stringValue": text}} for key, text in said.items()],
+    }
+    return {"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}
+
+
+def _message(role: str, text: str) -> str:
+    return json.dumps([{"role": role, "parts": [{"type": "text", "content": text}]}])
