@@ -201,7 +201,9 @@ def _input(seen: Survey) -> Iterator[str]:
         yield f"numbered = {quoted(seen.numbered)}    # turns under numbered names are a list of this name"
     if seen.sides:
         yield f"sides = {_list(seen.sides)}    # a record is as many sessions; `side` says which"
-    if seen.sessions:
+    if isinstance(seen.sessions, list):
+        yield f"sessions = {_list(seen.sessions)}    # the records; `key` says of which of these one is"
+    elif seen.sessions:
         yield f"sessions = {quoted(seen.sessions)}    # the records, within the file's object"
 
 

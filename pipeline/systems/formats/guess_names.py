@@ -109,6 +109,7 @@ SESSION = (
         "conversation_id",
         "session_id",
         "conv_id",
+        "convo_id",
         "dialogue_id",
         "dialog_id",
         "chat_id",

@@ -31,7 +31,8 @@ def told(
             continue
         try:
             for message in written_otherwise or [given]:
-                talk.take(_acting(_named(chat.message(message), sessions), sessions))
+                for one in chat.parted(message):
+                    talk.take(_acting(_named(chat.message(one), sessions), sessions))
         except (ValueError, TypeError, AttributeError, OverflowError) as error:
             reason = f"{at}[{place}]: {error}"
             yield Quarantined(source=sessions.source, line=number, reason=reason)

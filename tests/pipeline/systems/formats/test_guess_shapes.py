@@ -167,12 +167,12 @@ def test_a_reply_in_parts_is_found_where_a_response_has_several_to_choose_from(t
     asked = [message("user", {"text": said(0)})]
     later = [
         *asked,
-        message("model", call),
+        message("model", {"text": "I should look first.", "thought": True}, call),
         message("user", {"functionResponse": {"response": {"ok": True}}}),
     ]
     rows = [
         {"sent": json.dumps({"contents": sent}), "back": json.dumps({"candidates": [{"content": back}]})}
-        for sent, back in ((asked, message("model", call)), (later, message("model", {"text": said(1)})))
+        for sent, back in ((asked, later[1]), (later, message("model", {"text": said(1)})))
     ]
     path = as_lines(tmp_path / "calls.jsonl", rows)
     assert draft(path).made.reply == "back.candidates[0].content"
@@ -882,3 +882,30 @@ def test_lines_with_another_colon_in_an_answer_are_no_turns(tmp_path: Path) -> N
     )
     (session,) = drafted(path)
     assert [event.actor for event in session.events] == ["User", "Assistant", "User", "Assistant"]
+
+
+def test_sessions_that_a_file_divides_into_several_lists_are_all_read(tmp_path: Path) -> None:
+    def session(name: str) -> dict[str, object]:
+        talk = [{"role": "user", "content": said(0)}, {"role": "assistant", "content": said(1)}]
+        return {"id": name, "messages": talk}
+
+    whole = {"train": [session("a"), session("b")], "dev": [], "test": [session("c")], "notes": [{"id": "n"}]}
+    path = as_json(tmp_path / "set.json", whole)
+    found = drafted(path)
+    assert [(one.native_id, one.tags) for one in found] == [
+        *(("a", {"key": "train"}), ("b", {"key": "train"}), ("c", {"key": "test"})),
+    ]
+    assert draft(path).seen.sessions == ["train", "test"]
+
+
+def test_messages_with_parts_and_calls_are_no_sessions_of_their_own(tmp_path: Path) -> None:
+    call = {"id": "c1", "function": "send", "args": {"to": "Ada"}}
+    said_in = [{"type": "text", "content": said(0)}]
+    talk = [
+        {"role": "user", "content": said_in},
+        {"role": "assistant", "content": said_in, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": said_in, "error": None},
+    ]
+    (found,) = drafted(as_json(tmp_path / "run.json", {"messages": talk, "score": 0.5, "model": "m-1"}))
+    assert {one.name: one.value for one in found.outcomes} == {"score": 0.5}
+    assert (found.agent_model, len(found.events)) == ("m-1", 3)
