@@ -47,6 +47,8 @@ SCORES = {"scores", "metrics", "evaluation", "outcomes", "feedback", "feedback_s
 """Objects that hold outcomes."""
 RATINGS = {"rating", "ratings", "score", "scores"}
 """What the names of objects end in that hold ratings: `conversation_rating`."""
+VALUES = ("value", "score", "avg", "mean")
+"""Where an object of a score has its value."""
 LABELS = 30
 """More different values than that are no groups."""
 RARE = 0.5
@@ -165,6 +167,7 @@ def _of_session(made: Guess, seen: Survey) -> None:
             continue
         elif (
             (OUTCOME.search(one.key) or _is_scored(path))
+            and not _is_beside(path, seen)
             and one.only("number", "true or false", "text")
             and is_label(one)
         ):
@@ -230,7 +233,14 @@ def _is_scored(path: str) -> bool:
 def _outcome(path: str) -> str:
     """The name of what stands at a path: its key, or whose value it is."""
     *above, key = path.replace("\\", "").split(".")
-    return above[-1] if above and key in ("value", "score") and above[-1] not in SCORES else key
+    return above[-1] if above and key in VALUES and above[-1] not in SCORES else key
+
+
+def _is_beside(path: str, seen: Survey) -> bool:
+    """Whether another field of a score's object has its value: this one is a count of it, or the like."""
+    above, _, key = path.rpartition(".")
+    of_one = _is_scored(above)
+    return of_one and key not in VALUES and any(f"{above}.{name}" in seen.paths for name in VALUES)
 
 
 def _name_success(made: Guess, seen: Survey) -> None:

@@ -64,7 +64,7 @@ def grown(
         for _, record in records
     )
     for one in growing.sessions_of(calls):
-        head = sessions.head([records[one.first][1]]) | sessions.tail([records[one.last][1]])
+        head = sessions.tail([records[one.last][1]], sessions.head([records[one.first][1]]))
         yield records[one.first][0], head, one.messages
 
 

@@ -1128,3 +1128,41 @@ def test_heads_of_traces_make_no_one_session_of_all(tmp_path: Path) -> None:
     heads = [{"object": "trace", "id": f"t{n}", "workflow_name": "All"} for n in range(2)]
     path = as_lines(tmp_path / "headed" / "runs.jsonl", [*heads, *runs])
     assert draft(path).made.native_id == trace != []
+
+
+def test_the_code_of_a_runs_status_says_how_it_ended_and_no_label_is_what_went_in_or_out(
+    tmp_path: Path,
+) -> None:
+    def run(number: int, kind: str, given: object, came: object, code: str) -> dict[str, object]:
+        told = {"span_type": kind, "span_inputs": given, "output_type": "str", "trace_request_id": "r1"}
+        told |= {"span_outputs": came} if came is not None else {}
+        status = {"code": f"STATUS_CODE_{code}", "message": ""}
+        parent = "s0" if number else None
+        return {"trace_id": "t1", "span_id": f"s{number}", "parent_span_id": parent, "name": "add"} | {
+            "start_time_unix_nano": 1_750_000_000_000_000_000 + number, "status": status, "attributes": told
+        }  # fmt: skip
+
+    call = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": "{}"}}
+    asked = [{"role": "user", "content": said(0)}]
+    spans = [
+        run(0, "AGENT", None, None, "OK"),
+        run(1, "CHAT_MODEL", asked, {"role": "assistant", "content": None, "tool_calls": [call]}, "OK"),
+        run(2, "TOOL", {"a": 1}, "2", "ERROR"),
+    ]
+    (found,) = drafted(as_json(tmp_path / "trace.json", {"info": {"state": "OK"}, "spans": spans}))
+    assert [(e.kind, e.text, e.status) for e in found.events] == [
+        ("message", said(0), None),
+        ("action", None, "failed"),
+    ]
+
+
+def test_a_score_is_the_mean_in_its_object_and_not_their_count(tmp_path: Path) -> None:
+    rows = [
+        {"id": f"s{n}", "feedback_stats": {"correctness": {"n": 1, "avg": n / 2}}}
+        | {"messages": [{"role": "user", "content": said(n)}, {"role": "assistant", "content": said(n + 1)}]}
+        for n in range(3)
+    ]
+    found = drafted(as_lines(tmp_path / "runs.jsonl", rows))
+    assert [{o.name: o.value for o in one.outcomes} for one in found] == [
+        *({"correctness": value} for value in (0, 0.5, 1)),
+    ]
