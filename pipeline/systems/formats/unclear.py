@@ -55,6 +55,11 @@ def unclear(seen: Survey, made: Guess) -> Iterator[str]:
     yield from _unheard(seen, made)
     if made.shape in ("table", "spans") and made.each | (made.shape == "table") and not made.native_id:
         yield _whole(seen, made)
+    if (made.shape == "table" or made.each) and 1 < len(seen.files) == len(seen.records):
+        yield (
+            "each file holds one event and is read as a session of its own: join the files of a session into "
+            "one, with an event a line"
+        )
     if made.native_id and (group := made.by_values.get("native_id")) == made.native_id[0]:
         yield f"{group} is taken for the session, for its values come in blocks ([trajectory] native_id)"
     if "action" in made.event and (done := made.by_values.get("action")) == made.event["action"]:

@@ -909,3 +909,10 @@ def test_messages_with_parts_and_calls_are_no_sessions_of_their_own(tmp_path: Pa
     (found,) = drafted(as_json(tmp_path / "run.json", {"messages": talk, "score": 0.5, "model": "m-1"}))
     assert {one.name: one.value for one in found.outcomes} == {"score": 0.5}
     assert (found.agent_model, len(found.events)) == ("m-1", 3)
+
+
+def test_files_of_one_event_each_are_told(tmp_path: Path) -> None:
+    for n, who in enumerate(("user", "agent", "user")):
+        as_json(tmp_path / "events" / f"{n}.json", {"id": n, "source": who, "message": said(n)})
+    made = draft(tmp_path)
+    assert any("each file holds one event" in doubt for doubt in unclear(made.seen, made.made))
