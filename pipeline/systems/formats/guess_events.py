@@ -21,7 +21,7 @@ from .guess_names import (
     spelled,
 )
 from .guess_records import events_of, items_in, value_at
-from .guess_roles import is_call, roles_of
+from .guess_roles import is_call, role_of, roles_of
 from .guess_speakers import FEW, TYPES, named_roles, sentences, speaking
 from .guess_times import of_times
 from .paths import getter
@@ -92,10 +92,19 @@ def _of_one(
     made.constant_role = "agent"
     _of_steps(made, seen, inside, names, lines, take)
     first = take("text", text)
+    if first and "action" not in made.event and _of_person(first):
+        made.constant_role = "user"
     if first and not {"action", "command", "result"} & set(made.event) and inside:
         made.constant_role = None
         made.turns_about = True
         made.roles = roles_of((side, 0) for side in ("user", "assistant"))
+
+
+def _of_person(text: PathSeen) -> bool:
+    """Whether its name says that a person said it: `user_message`."""
+    who, _, more = spelled(text.key).partition("_")
+    role = role_of(who)
+    return bool(more) and role.known and role.kind == "human"
 
 
 def _of_kinds(made: Guess, role: PathSeen) -> None:

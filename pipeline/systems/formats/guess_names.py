@@ -366,10 +366,14 @@ def is_speaker(one: PathSeen) -> bool:
     """Few names that come again and again; any names under a name that says so, or that are roles'."""
     if not one.only("text", "number", "true or false") or (one.more and one.mean_length > SHORTEST):
         return False
+    if is_number(one):
+        return False
     roles = [role_of(value) for value in one.values]
+    named_so = one.key.lower() in SPEAKERS or parent_of(one) in SPEAKERS
+    if not named_so and is_sentence(one):
+        return False
     telling = (
-        one.key.lower() in SPEAKERS
-        or parent_of(one) in SPEAKERS
+        named_so
         or any(role.name.lower() in ROLES for role in roles)
         or (bool(roles) and all(role.known for role in roles))
     )

@@ -23,13 +23,14 @@ from .guess_names import (
     is_said,
     is_sides,
     is_speaker,
+    is_time,
     is_tool_name,
     named,
     spelled,
 )
 from .guess_records import events_of, having, items_in, repeats, value_at
 from .guess_roles import Role, otherwise, role_of, roles_of, several_users
-from .guess_sessions import is_spoken_with, of_groups, session_ids, stands_with_several
+from .guess_sessions import is_spoken_with, of_groups, session_ids, session_of_rounds, stands_with_several
 from .guess_speakers import named_with, names_and_roles
 from .guess_text import FENCED, PATTERNS, SPEAKERS, fenced, pattern_of, speakers, timed
 from .guess_times import of_numbers
@@ -46,6 +47,8 @@ UTTERED = {
     *("response", "answer", "reply", "output"),
 }
 """What is said, in names that say by whom: `user_message`."""
+ANSWERED = {"response", "answer", "reply", "output", "utterance", "turn"}
+"""What a system says that answers people."""
 
 
 def of_spans(made: Guess, seen: Survey) -> bool:
@@ -225,14 +228,23 @@ def of_pairs(made: Guess, seen: Survey) -> bool:
         if said is not None:
             made.fields[role] = said.path
     if not rounds and not {"user", "assistant"} <= set(made.fields):
-        system = {role: path for role, path in made.fields.items() if role == "system"}
-        made.fields = {**system, **_asked(seen)}
+        system, asked = made.fields.get("system"), _asked(seen)
+        made.fields = {**({"system": system} if system and system not in asked.values() else {}), **asked}
     if not rounds and (table or not {"user", "assistant"} <= set(made.fields)):
         made.fields = {}
         return False
-    made.shape, made.at = "pairs", "turns"
-    made.event = {"role": "turns[].role", "text": "turns[].text"}
     made.roles = roles_of((role, len(seen.records)) for role in made.fields)
+    session = None if rounds else session_of_rounds(seen, str(made.fields["user"]))
+    if session is None:
+        made.shape, made.at = "pairs", "turns"
+        made.event = {"role": "turns[].role", "text": "turns[].text"}
+        return True
+    made.shape, made.rounds, made.native_id = "table", True, [session.path]
+    made.event = {"role": "said.role", "text": "said.text", "id": "said.id"}
+    when = first_one([one for one in named(seen.paths, NAMES["time"], depth=0) if is_time(one)])
+    if when is not None:
+        made.event["time"] = when.path
+    made.tags = _constant(seen, made.native_id, made.used)
     return True
 
 
@@ -244,7 +256,8 @@ def _asked(seen: Survey) -> dict[str, str]:
         who, _, what = spelled(path).partition("_")
         role = role_of(who)
         if what in UTTERED and role.known and one.kinds["text"] and is_said(one):
-            found.append((role.kind, path))
+            answers = who == "system" and what in ANSWERED
+            found.append(("agent" if answers else role.kind, path))
     kinds = sorted(kind for kind, _ in found)
     said = dict(found)
     return {"user": said["human"], "assistant": said["agent"]} if kinds == ["agent", "human"] else {}

@@ -45,6 +45,8 @@ ALL = "*"
 """In place of a path to the records of a JSON object: its values are they, each with its `key`."""
 ITEMS = "items"
 """Where a record that is a list has it."""
+SAID = "said"
+"""Where the record of a round has what one of them said."""
 LOOK = 64 * 1024
 """Bytes that tell the format of a file whose name does not."""
 ROWS = 10_000
@@ -105,7 +107,16 @@ def records(path: Path, given: Input) -> Iterator[Record]:
             continue
         whole = gathered(value, given.numbered) if given.numbered else value
         sides = apart(whole, given.sides, number or place) if given.sides else [whole]
-        yield from ((number, one) for one in sides)
+        for side in sides:
+            said = _said_in(side, given.rounds, number or place) if given.rounds else [side]
+            yield from ((number, one) for one in said)
+
+
+def _said_in(record: dict[str, Any], rounds: dict[str, str], number: int) -> Iterator[dict[str, Any]]:
+    """The record of a round once for each who said something in it."""
+    for role, path in rounds.items():
+        if (text := getter(path)(record)) not in (None, ""):
+            yield {**record, SAID: {"role": role, "text": text, "id": f"{number}-{role}"}}
 
 
 def _whole(path: Path, given: Input) -> Iterator[Record]:
