@@ -290,6 +290,8 @@ SAID = {"text", "content", "message", "utterance", "value", "body", "msg", "say"
 CHAT = {"system", "developer", "user", "assistant", "tool", "function", "human", "ai"}
 _UNSPACED = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 """Signs of Thai, Japanese and Chinese, which have no spaces between words of some two signs."""
+OF_MESSAGES = ("_id", "_ids", "_uuid", "_type")
+"""How the names end of what tells messages apart, or of what kind they are."""
 SHORTEST = 40
 """Characters of a speaker's name, on average."""
 PAIRS = (
@@ -339,6 +341,8 @@ def _place(one: PathSeen, inside: str, order: dict[str, int], most: int) -> tupl
 def is_said(one: PathSeen) -> bool:
     """Texts that somebody may have said: long or many, or under a name that says so."""
     telling = one.key.lower() in SAID
+    if spelled(one.key).endswith(OF_MESSAGES):
+        return False
     return one.kinds["text"] > 0 and (telling or one.more or one.mean_length > 12 or len(one.values) > 8)
 
 
@@ -348,6 +352,11 @@ def is_sentence(one: PathSeen) -> bool:
     words = sum(len(text.split()) + len(_UNSPACED.findall(text)) / 2 > 2 for text in texts)
     different = one.more or len(one.values) > 0.5 * one.count
     return bool(texts) and set(one.kinds) <= {"text", "null"} and different and words > 0.6 * len(texts)
+
+
+def is_named(one: PathSeen) -> bool:
+    """Whether its texts are all single words, as names are."""
+    return not any(" " in text.strip() or _UNSPACED.search(text) for text in one.texts)
 
 
 def is_sides(one: PathSeen) -> bool:

@@ -916,3 +916,25 @@ def test_files_of_one_event_each_are_told(tmp_path: Path) -> None:
         as_json(tmp_path / "events" / f"{n}.json", {"id": n, "source": who, "message": said(n)})
     made = draft(tmp_path)
     assert any("each file holds one event" in doubt for doubt in unclear(made.seen, made.made))
+
+
+def test_answers_of_several_models_are_theirs_and_a_list_of_names_is_nothing_said(tmp_path: Path) -> None:
+    rows = [
+        {"instruction": said(n), "models": ["m-1", "m-2"]}
+        | {"completions": [{"model": f"m-{m}", "response": said(n + m)} for m in (1, 2)]}
+        for n in range(3)
+    ]
+    first = drafted(as_lines(tmp_path / "answers.jsonl", rows))[0]
+    assert [(p.name, p.kind) for p in first.participants] == [
+        *(("user", "human"), ("m-1", "agent"), ("m-2", "agent")),
+    ]
+    assert [e.text for e in first.events] == [said(0), said(1), said(2)]
+
+
+def test_the_id_of_a_message_is_nothing_said(tmp_path: Path) -> None:
+    rows = [
+        {"group_id": f"g{n // 3}", "message_id": f"g{n // 3}-abcdefgh-{n}", "message_type": "MESSAGE"}
+        | {"original_text": ("hi", "the 2?", "yes")[n % 3]}
+        for n in range(9)
+    ]
+    assert draft(as_lines(tmp_path / "log.jsonl", rows)).made.event.get("text") != "message_id"
