@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from . import dialects, guess_acts, guess_calls, guess_spans
+from .contents import USE, is_part
 from .guess_events import of_events
 from .guess_made import Guess
 from .guess_names import (
@@ -289,11 +290,24 @@ def of_messages(made: Guess, seen: Survey) -> bool:
         if content.kinds["list"] or f"{inside}tool_calls" in seen.paths or "tool" in role.values:
             made.shape, made.at, made.each = "messages", inside.removesuffix(".") or None, True
             made.roles = roles_of(role.values.items())
-            said = having(role.path, seen)
-            sessions = [one for one in named(seen.paths, SESSION, depth=0) if repeats(one, said)]
-            made.native_id = [sessions[0].path] if sessions else []
+            made.native_id = _sessions_of_messages(having(role.path, seen))
             return True
+    if _call_in_parts(seen):
+        made.shape, made.each = "messages", True
+        made.native_id = _sessions_of_messages(seen)
+        return True
     return False
+
+
+def _sessions_of_messages(seen: Survey) -> list[str]:
+    return [one.path for one in named(seen.paths, SESSION, depth=0) if repeats(one, seen)][:1]
+
+
+def _call_in_parts(seen: Survey) -> bool:
+    """Whether each record is a message in a framework's own fields, and some have calls as parts."""
+    some = [dialects.messages(record) for record in seen.records[:DIALECT]]
+    parts = [part for many in some for one in many or [] for part in dialects.parts(one.get("content"))]
+    return bool(some) and all(some) and any(is_part(part, USE) for part in parts)
 
 
 def _is_numbered(one: PathSeen, seen: Survey) -> bool:

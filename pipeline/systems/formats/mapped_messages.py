@@ -71,7 +71,7 @@ def grown(
 def message_in(record: dict[str, Any], messages: Messages) -> dict[str, Any] | None:
     """The message of a record that holds one, with the time that the record has; None where it has none."""
     said = getter(messages.at)(record) if messages.at else record
-    if not isinstance(said, dict) or not ("role" in said or "type" in said):
+    if not isinstance(said, dict) or not ("role" in said or "type" in said or dialects.messages(said)):
         return None
     return {**{key: record[key] for key in TIMES if key in record}, **said}
 

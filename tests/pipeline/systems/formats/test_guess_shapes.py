@@ -938,3 +938,21 @@ def test_the_id_of_a_message_is_nothing_said(tmp_path: Path) -> None:
         for n in range(9)
     ]
     assert draft(as_lines(tmp_path / "log.jsonl", rows)).made.event.get("text") != "message_id"
+
+
+def test_records_of_a_message_each_keep_the_calls_in_their_contents(tmp_path: Path) -> None:
+    call = {"id": "c1", "name": "search", "arguments": '{"q": "Ulm"}'}
+    answer = {"call_id": "c1", "name": "search", "content": "no network", "is_error": True}
+    log = [
+        {"source": "user", "content": said(0), "type": "TextMessage"},
+        {"source": "surfer", "content": [call], "type": "ToolCallRequestEvent"},
+        {"source": "surfer", "content": [answer], "type": "ToolCallExecutionEvent"},
+        {"source": "surfer", "content": said(1), "type": "TextMessage"},
+    ]
+    (found,) = drafted(as_lines(tmp_path / "run.jsonl", log))
+    assert brief(found.events) == [
+        ("user", "message", said(0)),
+        ("surfer", "action", "search"),
+        ("surfer", "message", said(1)),
+    ]
+    assert (found.events[1].status, found.events[1].error) == ("failed", "no network")
