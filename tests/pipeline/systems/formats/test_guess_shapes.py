@@ -956,3 +956,17 @@ def test_records_of_a_message_each_keep_the_calls_in_their_contents(tmp_path: Pa
         ("surfer", "message", said(1)),
     ]
     assert (found.events[1].status, found.events[1].error) == ("failed", "no network")
+
+
+def test_records_of_a_message_each_that_are_a_tree_are_told(tmp_path: Path) -> None:
+    def logged(*after: tuple[str, str | None, str]) -> str:
+        rows = [
+            {"message_id": own, "parent_id": before, "role": who, "text": said(n), "message_tree_id": "t1"}
+            for n, (own, before, who) in enumerate(after)
+        ]
+        made = draft(as_lines(tmp_path / "tree.jsonl", rows))
+        return " ".join(unclear(made.seen, made.made))
+
+    chain = (("a", None, "prompter"), ("b", "a", "assistant"), ("c", "b", "prompter"))
+    assert "rival answers" in logged(*chain, ("d", "a", "assistant"))
+    assert "rival answers" not in logged(*chain, ("d", "c", "assistant"))
