@@ -36,7 +36,7 @@ from .guess_names import (
     verdicts,
 )
 from .guess_records import distinct, sessions_of, value_at
-from .guess_sessions import session_ids
+from .guess_sessions import TALKS, session_ids
 from .guess_shapes import in_dialect, of_list, of_messages, of_pairs, of_spans, of_table, of_text
 from .guess_speakers import parties
 from .mapped_paths import PLACES
@@ -306,7 +306,11 @@ def _ids(heads: dict[str, PathSeen], seen: Survey) -> list[str]:
     records = distinct(seen)
     names = (*SESSION, "index", "idx", "number")
     everywhere = [one for one in heads.values() if one.count == len(seen.records)]
-    candidates = [one for one in named(heads, names) if one.only("text", "number") and one in everywhere]
+    likely = [
+        *named(heads, names),
+        *(one for one in named(heads, TALKS, depth=3) if spelled(one.key) in TALKS),
+    ]
+    candidates = [one for one in likely if one.only("text", "number") and one in everywhere]
     if len(records) == 1:
         candidates = [one for one in candidates if not _is_of_another(one)]
     for one in candidates:

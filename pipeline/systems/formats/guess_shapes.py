@@ -22,6 +22,7 @@ from .guess_names import (
     first_one,
     is_label,
     is_said,
+    is_sentence,
     is_sides,
     is_speaker,
     is_time,
@@ -251,12 +252,13 @@ def of_pairs(made: Guess, seen: Survey) -> bool:
 
 def _asked(seen: Survey) -> dict[str, str]:
     """The one field of what a person said and the one of what an agent did, by names such as `user_message`
-    and `bot_response`; else none."""
+    and `bot_response`, or `Customer` and `Agent` over sentences; else none."""
     found = list[tuple[str, str]]()
     for path, one in seen.paths.items():
         who, _, what = spelled(path).partition("_")
         role = role_of(who)
-        if what in UTTERED and role.known and one.kinds["text"] and is_said(one):
+        says = what in UTTERED or (not what and is_sentence(one))
+        if says and role.known and one.kinds["text"] and is_said(one):
             answers = who == "system" and what in ANSWERED
             found.append(("agent" if answers else role.kind, path))
     kinds = sorted(kind for kind, _ in found)

@@ -1003,6 +1003,7 @@ PAIRED = [
     ("user_message", "bot_response"),
     ("user_message", "agent_message"),
     ("user_utterance", "system_response"),
+    ("Customer", "Agent"),
 ]
 
 
@@ -1011,7 +1012,7 @@ def test_rows_of_one_session_that_have_a_question_and_its_answer_are_one(
     tmp_path: Path, asked: str, told: str
 ) -> None:
     rows = [
-        {"session_id": f"s{n}", "turn": m, asked: said(n + m), told: "Good." if m else said(n + m + 1)}
+        {"session_id": f"s{n}", "turn": m, asked: said(n + m), told: said(m) if m else said(n + m + 1)}
         | {"at": f"2026-01-02T10:0{n}:0{m}Z", "rating": n}
         for n in range(4)
         for m in range(3)
@@ -1021,7 +1022,7 @@ def test_rows_of_one_session_that_have_a_question_and_its_answer_are_one(
     assert [(e.actor, e.text, e.time) for e in found[1].events] == [
         (who, text, f"2026-01-02T10:01:0{m}Z")
         for m in range(3)
-        for who, text in (("user", said(1 + m)), ("assistant", "Good." if m else said(2)))
+        for who, text in (("user", said(1 + m)), ("assistant", said(m) if m else said(2)))
     ]
     assert {o.name: o.value for o in found[1].outcomes} == {"rating": 1}
 

@@ -970,3 +970,11 @@ def test_records_of_a_message_each_that_are_a_tree_are_told(tmp_path: Path) -> N
     chain = (("a", None, "prompter"), ("b", "a", "assistant"), ("c", "b", "prompter"))
     assert "rival answers" in logged(*chain, ("d", "a", "assistant"))
     assert "rival answers" not in logged(*chain, ("d", "c", "assistant"))
+
+
+def test_the_id_of_a_thread_names_the_session_however_deep_it_lies(tmp_path: Path) -> None:
+    talk = [{"type": "human", "content": said(0)}, {"type": "ai", "content": said(1)}]
+    rows = [
+        {"values": {"messages": talk}, "config": {"configurable": {"thread_id": f"t{n}"}}} for n in range(3)
+    ]
+    assert [one.native_id for one in drafted(as_json(tmp_path / "threads.json", rows))] == ["t0", "t1", "t2"]
