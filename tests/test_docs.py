@@ -88,6 +88,16 @@ def test_a_record_of_two_sessions_is_both_as_the_page_says(tmp_path: Path) -> No
     assert [run.outcomes[0].value for run in found] == [0, 1]
 
 
+def test_rows_with_what_each_said_are_one_session_as_the_page_says(tmp_path: Path) -> None:
+    rows = [{"session": "s1", "question": f"Turn {n}.", "answer": None if n else "Yes."} for n in range(2)]
+    trajectory = one("mapped", written(tmp_path / "log.jsonl", *rows), map=EXAMPLES["rounds"])
+    assert [(e.actor, e.text) for e in trajectory.events] == [
+        ("user", "Turn 0."),
+        ("assistant", "Yes."),
+        ("user", "Turn 1."),
+    ]
+
+
 def test_turns_under_numbered_names_are_a_list_as_the_page_says(tmp_path: Path) -> None:
     said = [{"role": ("user", "assistant")[n % 2], "content": f"Turn {n}."} for n in range(11)]
     record = {"id": "a", **{f"message_{n}": said[n] for n in (10, *range(10))}, "message_11": None}

@@ -25,6 +25,7 @@ from .blocks import Block, Head, Known, Reading
 from .copies import copies
 from .identity import LATE_EVENTS, Sessions, content_of, known_by_id, names_heard, settled, with_suffixes
 from .measure import references, save_parcels
+from .pieces import pieces
 from .remarks import Remarks
 from .result import Ingested, Progress
 from .sources import Place, Source
@@ -41,7 +42,9 @@ HELD_BYTES = 32 * 1024 * 1024
 LATE = 100
 """Trajectories that are held against stored ones at a time."""
 NAMED = 5
-"""So many pairs of files that say the same are named."""
+"""So many pairs of files that say the same, or go on with each other, are named."""
+CUT = ("mapped", "otlp", "openinference")
+"""Systems whose logs may be cut into files anywhere."""
 
 
 @dataclass
@@ -134,6 +137,7 @@ class Intake:
                 self._flush(None)
             self._tell_alike()
             self._tell_copies()
+            self._tell_pieces()
 
     def leave_out(self, ids: Iterable[str]) -> None:
         """Count trajectories no more that were read and are forgotten."""
@@ -161,6 +165,25 @@ class Intake:
             )
         if len(told) > NAMED:
             self.result.notes.append(f"{len(told) - NAMED} more files say to the word what others say")
+
+    def _tell_pieces(self) -> None:
+        """Say which logs go on with sessions that another one began, which are named by the log itself."""
+        sources = [self._expected[number].source for number in self._gave]
+        named = [one.path for one in sources if one.system in CUT]
+        if not named:
+            return
+        with self.store.reading(synced=True) as connection:
+            told = pieces(connection, named)
+        for one in told[:NAMED]:
+            more = f" and {one.sessions - 1} more" if one.sessions > 1 else ""
+            self.result.notes.append(
+                f"{one.source}: sessions have the names of those of {one.before} ({one.name}{more}), begin "
+                "after these ended, and count beside them; if they go on with them, join the files into one"
+            )
+        if len(told) > NAMED:
+            self.result.notes.append(
+                f"{len(told) - NAMED} more pairs of files have sessions of the same names"
+            )
 
     def _tell_alike(self) -> None:
         """Say which sources have what other ones have, for it may be another run of the same."""

@@ -128,10 +128,12 @@ class Remarks:
                 f"the role of a user covers several names, and no agent speaks: {_some(self.unanswered)}. "
                 "Where some of them are agents, [[roles]] of a mapping (--map) says so"
             )
-        if self.messages and self.wordless == self.messages:
+        if self.messages and 2 * self.wordless >= self.messages:
+            lacking = f"{self.wordless} of {self.messages} messages have no text"
+            if self.wordless == self.messages:
+                lacking = f"none of the {self.messages} messages has a text"
             yield (
-                f"none of the {self.messages} messages has a text: rules and judges see blanks. `text` of a "
-                "mapping (--map) says where it stands"
+                f"{lacking}: rules and judges see blanks. `text` of a mapping (--map) says where it stands"
             )
         if self.undated:
             times = "time is" if self.undated == 1 else "times are"

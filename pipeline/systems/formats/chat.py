@@ -14,6 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
@@ -103,7 +104,9 @@ def message(given: JsonValue) -> Said:
     said = Said(role, name=name if isinstance(name, str) else None, time=time)
     content = item.get("content")
     if role in ("tool", "function"):
-        said.answers = [Answer(_result(content), _id(item, "tool_call_id"), _failed(item))]
+        why = item.get("error")
+        error = why if isinstance(why, str) else None
+        said.answers = [Answer(_result(content), _id(item, "tool_call_id"), _failed(item), error)]
         return said
     if content is not None and not isinstance(content, (str, list)):
         content = [*dialects.parts(content)]
@@ -116,9 +119,27 @@ def message(given: JsonValue) -> Said:
             said.spoilt.append(str(error))
     said.answers = [
         Answer(_result(block.get("content")), _id(block, "tool_use_id"), _failed(block))
-        for block in _blocks(content, "tool_result")
+        for block in _blocks(content, contents.USED)
     ]
     return said
+
+
+def parted(given: Any) -> list[Any]:
+    """A message as several, where its words follow what came of a tool that the API used itself, or where its
+    calls stand in parts that name no type."""
+    content = given.get("content") if isinstance(given, dict) else None
+    if not isinstance(content, list):
+        return [given]
+    if dialects.untyped_calls(content):
+        return dialects.messages(given) or [given]
+    ends = [
+        place
+        for place, (one, following) in enumerate(pairwise(content), 1)
+        if contents.is_part(one, contents.USED) and _spoken([following])
+    ]
+    if not ends or given.get("role") != "assistant":
+        return [given]
+    return [{**given, "content": content[a:b]} for a, b in pairwise([0, *ends, len(content)])]
 
 
 def seconds(item: dict[str, Any]) -> float | None:
@@ -190,7 +211,8 @@ def _told(
             others[kind] += 1
             continue
         try:
-            told.take(message(given))
+            for one in parted(given):
+                told.take(message(one))
         except (ValueError, TypeError, AttributeError, OverflowError) as error:
             yield Quarantined(source=str(path), line=line, reason=f"messages[{number}]: {error}")
     yield from passed_over(others, str(path), line, "messages")
@@ -242,7 +264,7 @@ def _asked(item: dict[str, JsonValue], content: JsonValue) -> Iterator[JsonValue
     calls = _calls(item)
     known = {call.get("id") for call in calls if isinstance(call, dict) and isinstance(call.get("id"), str)}
     yield from calls
-    yield from (block for block in _blocks(content, "tool_use") if _id(block, "id") not in known)
+    yield from (block for block in _blocks(content, contents.USE) if _id(block, "id") not in known)
 
 
 def _calls(item: dict[str, JsonValue]) -> list[JsonValue]:
@@ -257,24 +279,23 @@ def _call(given: JsonValue) -> Call:
     call = expect(given, dict, "tool_calls[]")
     asked = call.get("function", call.get("custom", call))
     if isinstance(asked, str):
-        return Call(asked, call.get("arguments"), _id(call, "id"))
+        return Call(asked, call.get("arguments", call.get("args")), _id(call, "id"))
     function = expect(asked, dict, "tool_calls[].function")
     name = field(function, "name", str, "tool_calls[].function")
     return Call(name, function.get("arguments", function.get("input", function.get("args"))), _id(call, "id"))
 
 
 def _blocks(content: JsonValue, kind: str) -> list[dict[str, JsonValue]]:
-    """The parts of a kind, as Anthropic's API has calls (`tool_use`) and answers (`tool_result`)."""
+    """The parts of a kind, as Anthropic's API has calls and answers."""
     parts = content if isinstance(content, list) else []
-    return [part for part in parts if isinstance(part, dict) and part.get("type") == kind]
+    return [part for part in parts if isinstance(part, dict) and contents.is_part(part, kind)]
 
 
 def _spoken(content: JsonValue) -> JsonValue:
     """A content without its calls and answers."""
     if not isinstance(content, list):
         return content
-    apart = ("tool_use", "tool_result")
-    return [part for part in content if not (isinstance(part, dict) and part.get("type") in apart)]
+    return [part for part in content if not any(contents.is_part(part, one) for one in contents.PARTS)]
 
 
 def _result(content: JsonValue) -> JsonValue:
@@ -283,10 +304,13 @@ def _result(content: JsonValue) -> JsonValue:
 
 
 def _failed(item: dict[str, JsonValue]) -> bool | None:
-    """What a message says itself of the tool: a flag `is_error` or `error`, or LangChain's `status`."""
-    flag, status = item.get("is_error", item.get("error")), item.get("status")
+    """What a message says itself of the tool: `is_error` or `error`, or LangChain's `status`."""
+    error, status = item.get("error"), item.get("status")
+    flag = item.get("is_error", error)
     if isinstance(flag, bool):
         return flag
+    if error:
+        return True
     return {"error": True, "success": False}.get(status) if isinstance(status, str) else None
 
 

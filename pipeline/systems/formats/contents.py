@@ -5,8 +5,10 @@ from __future__ import annotations
 from ....schemas import JsonValue, canonical_json
 from ..base import json_value
 
-UNSAID = ("reasoning", "thinking", "thoughts")
+UNSAID = ("reasoning", "thinking", "thoughts", "redacted_thinking")
 """Parts that nobody else sees."""
+USE, USED = PARTS = "tool_use", "tool_result"
+"""How the types of parts end that are calls and answers."""
 _TEXTS = ("text", "input_text", "output_text", "refusal")
 
 
@@ -21,6 +23,12 @@ def arguments(given: JsonValue) -> tuple[dict[str, JsonValue], str | None]:
             return {}, given
         return (parsed, None) if isinstance(parsed, dict) else ({"argument": parsed}, given)
     return (given, None) if isinstance(given, dict) else ({"argument": given}, None)
+
+
+def is_part(part: JsonValue, kind: str) -> bool:
+    """Whether it is a call or an answer, also of a tool that the API uses itself (`server_tool_use`)."""
+    name = part.get("type") if isinstance(part, dict) else None
+    return isinstance(name, str) and f"_{name}".endswith(f"_{kind}")
 
 
 def plain(content: JsonValue) -> str:

@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-from .contents import UNSAID
+from .contents import PARTS, UNSAID, is_part
 from .guess_roles import role_of
 from .mapped_values import seconds_of, spoken
 
@@ -115,6 +115,12 @@ def is_plain(item: Message) -> bool:
     )
     usual = (content is None or isinstance(content, (str, list))) and not item.get("toolCalls")
     return isinstance(item.get("role"), str) and "content" in item and usual and texts
+
+
+def untyped_calls(content: list[Any]) -> bool:
+    """Whether calls or answers stand among parts that name no type, as Bedrock's API has them."""
+    untyped = (part for part in content if isinstance(part, dict) and "type" not in part)
+    return any(isinstance(part.get(key), dict) for part in untyped for key in (*CALLS, *ANSWERS))
 
 
 def is_exchange(item: Message) -> bool:
@@ -263,9 +269,9 @@ def _is_data(content: Any) -> bool:
 def _part(part: Message) -> Iterator[Message]:
     text = part.get("text")
     kind = part.get("kind")
-    if part.get("type") in ("tool_use", "tool_result", "thinking", "reasoning"):
+    if part.get("type") in UNSAID or any(is_part(part, one) for one in PARTS):
         yield part
-    elif kind in UNSAID:
+    elif kind in UNSAID or part.get("thought") is True:
         yield {"type": "reasoning"}
     elif isinstance(text, dict) and isinstance(text.get("value"), str):
         yield {"type": "text", "text": text["value"]}
@@ -325,9 +331,11 @@ def _came(result: Any) -> Any:
 
 
 def _answer(answer: Message) -> Message:
-    failed = answer.get("is_error")
     content = first_said(answer, RESULTS)
     block = {"type": "tool_result", "tool_use_id": first_said(answer, ("call_id", *IDS)), "content": content}
+    failed, status = answer.get("is_error"), answer.get("status")
+    if status in ("error", "success"):
+        block["status"] = status
     return {**block, "is_error": failed} if isinstance(failed, bool) else block
 
 

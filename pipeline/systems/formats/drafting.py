@@ -52,6 +52,8 @@ class Draft:
             "table": "one event a record",
             "nothing": "nothing that reads like turns",
         }[self.made.shape]
+        if self.made.rounds:
+            what = "a round of a session a record"
         n = len(self.made.roles)
         roles = f", {n} role{'s' * (n != 1)}, {len(self.unknown)} unknown" if n else ""
         others = _passed(self.seen)
@@ -172,7 +174,7 @@ def _lines(seen: Survey, made: Guess) -> Iterator[str]:
         yield "# Nothing here reads like turns; these are the paths:"
         yield from (f"# {_comment(line)}" for line in paths_listed(seen))
         return
-    yield from _input(seen)
+    yield from _input(seen, made)
     yield from _constants(seen, made)
     yield from _head(seen, made)
     yield from _table("tags", made.tags, "kept with each trajectory; --by takes them")
@@ -185,7 +187,7 @@ def _lines(seen: Survey, made: Guess) -> Iterator[str]:
     yield from _left(seen, made)
 
 
-def _input(seen: Survey) -> Iterator[str]:
+def _input(seen: Survey, made: Guess) -> Iterator[str]:
     yield "\n[input]"
     yield f"format = {quoted(seen.format or 'jsonl')}"
     if seen.encoding:
@@ -201,8 +203,13 @@ def _input(seen: Survey) -> Iterator[str]:
         yield f"numbered = {quoted(seen.numbered)}    # turns under numbered names are a list of this name"
     if seen.sides:
         yield f"sides = {_list(seen.sides)}    # a record is as many sessions; `side` says which"
-    if seen.sessions:
+    if isinstance(seen.sessions, list):
+        yield f"sessions = {_list(seen.sessions)}    # the records; `key` says of which of these one is"
+    elif seen.sessions:
         yield f"sessions = {quoted(seen.sessions)}    # the records, within the file's object"
+    if made.rounds:
+        rounds = ", ".join(f"{_key(role)} = {quoted(str(path))}" for role, path in made.fields.items())
+        yield f"rounds = {{ {rounds} }}    # a record has what each said, in this order: `said` is one of it"
 
 
 def _passed(seen: Survey) -> list[Path]:

@@ -26,6 +26,7 @@ from .guess_names import (
     first_one,
     is_head,
     is_label,
+    is_named,
     is_numeric,
     is_said,
     is_speaker,
@@ -35,7 +36,7 @@ from .guess_names import (
     verdicts,
 )
 from .guess_records import distinct, sessions_of, value_at
-from .guess_sessions import session_ids
+from .guess_sessions import TALKS, session_ids
 from .guess_shapes import in_dialect, of_list, of_messages, of_pairs, of_spans, of_table, of_text
 from .guess_speakers import parties
 from .mapped_paths import PLACES
@@ -47,6 +48,8 @@ SCORES = {"scores", "metrics", "evaluation", "outcomes", "feedback", "feedback_s
 """Objects that hold outcomes."""
 RATINGS = {"rating", "ratings", "score", "scores"}
 """What the names of objects end in that hold ratings: `conversation_rating`."""
+VALUES = ("value", "score", "avg", "mean")
+"""Where an object of a score has its value."""
 LABELS = 30
 """More different values than that are no groups."""
 RARE = 0.5
@@ -123,10 +126,11 @@ def _lists(seen: Survey) -> list[tuple[float, str]]:
 
 
 def _are_done(path: str, one: PathSeen, seen: Survey) -> bool:
-    """Whether a list has plain texts that its name says were done."""
-    sides = seen.paths.get(f"{path}[].turn")
-    plain = sides is not None and set(sides.values) <= set(SIDES)
-    return plain and bool(DONE & set(re.split(r"[^a-z]+", one.key.lower())))
+    """Whether a list has plain texts that its name says were done, or that are names."""
+    sides, said = seen.paths.get(f"{path}[].turn"), seen.paths.get(f"{path}[].text")
+    plain = sides is not None and said is not None and set(sides.values) <= set(SIDES)
+    done = not DONE.isdisjoint(re.split(r"[^a-z]+", one.key.lower()))
+    return plain and (done or (said is not None and is_named(said)))
 
 
 def _of_session(made: Guess, seen: Survey) -> None:
@@ -165,6 +169,7 @@ def _of_session(made: Guess, seen: Survey) -> None:
             continue
         elif (
             (OUTCOME.search(one.key) or _is_scored(path))
+            and not _is_beside(path, seen)
             and one.only("number", "true or false", "text")
             and is_label(one)
         ):
@@ -230,7 +235,14 @@ def _is_scored(path: str) -> bool:
 def _outcome(path: str) -> str:
     """The name of what stands at a path: its key, or whose value it is."""
     *above, key = path.replace("\\", "").split(".")
-    return above[-1] if above and key in ("value", "score") and above[-1] not in SCORES else key
+    return above[-1] if above and key in VALUES and above[-1] not in SCORES else key
+
+
+def _is_beside(path: str, seen: Survey) -> bool:
+    """Whether another field of a score's object has its value: this one is a count of it, or the like."""
+    above, _, key = path.rpartition(".")
+    of_one = _is_scored(above)
+    return of_one and key not in VALUES and any(f"{above}.{name}" in seen.paths for name in VALUES)
 
 
 def _name_success(made: Guess, seen: Survey) -> None:
@@ -294,7 +306,11 @@ def _ids(heads: dict[str, PathSeen], seen: Survey) -> list[str]:
     records = distinct(seen)
     names = (*SESSION, "index", "idx", "number")
     everywhere = [one for one in heads.values() if one.count == len(seen.records)]
-    candidates = [one for one in named(heads, names) if one.only("text", "number") and one in everywhere]
+    likely = [
+        *named(heads, names),
+        *(one for one in named(heads, TALKS, depth=3) if spelled(one.key) in TALKS),
+    ]
+    candidates = [one for one in likely if one.only("text", "number") and one in everywhere]
     if len(records) == 1:
         candidates = [one for one in candidates if not _is_of_another(one)]
     for one in candidates:

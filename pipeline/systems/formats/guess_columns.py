@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .guess_made import Guess
-from .guess_names import first_one, is_label, is_time, time_formats
+from .guess_names import first_one, is_label, is_named, is_time, time_formats
 from .guess_records import in_blocks, repeats, value_at
 from .guess_roles import role_of, roles_of
 from .guess_speakers import FEW
@@ -61,7 +61,8 @@ def _length(one: PathSeen) -> float:
 
 def _is_said(one: PathSeen) -> bool:
     different = one.more or len(one.values) > 0.5 * one.count
-    return set(one.kinds) <= {"text", "null"} and different and one.mean_length >= SAID
+    long = one.mean_length >= SAID and not is_named(one)
+    return set(one.kinds) <= {"text", "null"} and different and long
 
 
 def _turns(one: PathSeen, session: PathSeen | None, seen: Survey) -> float:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from .guess_made import Guess, Take
 from .guess_names import (
     BEGUN,
+    HEAD,
     NAMES,
     SPEECH,
     TOOL_NAMES,
@@ -21,7 +22,7 @@ from .guess_names import (
     spelled,
 )
 from .guess_records import events_of, items_in, value_at
-from .guess_roles import is_call, roles_of
+from .guess_roles import is_call, role_of, roles_of
 from .guess_speakers import FEW, TYPES, named_roles, sentences, speaking
 from .guess_times import of_times
 from .paths import getter
@@ -92,10 +93,30 @@ def _of_one(
     made.constant_role = "agent"
     _of_steps(made, seen, inside, names, lines, take)
     first = take("text", text)
-    if first and not {"action", "command", "result"} & set(made.event) and inside:
+    if first and "action" not in made.event and _of_person(first):
+        made.constant_role = "user"
+    if first and inside and (model := _model_beside(seen, inside, first)):
+        made.constant_role = None
+        take("role", [model])
+        named_so = roles_of(model.values.items())
+        made.roles = [replace(one, kind="agent", known=True) for one in named_so]
+    elif first and not {"action", "command", "result"} & set(made.event) and inside:
         made.constant_role = None
         made.turns_about = True
         made.roles = roles_of((side, 0) for side in ("user", "assistant"))
+
+
+def _model_beside(seen: Survey, inside: str, text: PathSeen) -> PathSeen | None:
+    """Which model said what stands in each item of a list."""
+    models = [one for one in named(seen.paths, HEAD["agent_model"], inside, depth=0) if is_label(one)]
+    return first_one([one for one in models if one.only("text") and one.count >= text.count])
+
+
+def _of_person(text: PathSeen) -> bool:
+    """Whether its name says that a person said it: `user_message`."""
+    who, _, more = spelled(text.key).partition("_")
+    role = role_of(who)
+    return bool(more) and role.known and role.kind == "human"
 
 
 def _of_kinds(made: Guess, role: PathSeen) -> None:

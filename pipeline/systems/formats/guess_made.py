@@ -35,6 +35,8 @@ class Guess:
     roles: list[Role] = field(default_factory=list)
     patterns: list[str] = field(default_factory=list)
     fields: dict[str, str | list[str]] = field(default_factory=dict)
+    rounds: bool = False
+    """Whether a record is a round of a session, of `fields`."""
     strip: bool = False
     each: bool = False
     """Whether a record is one message, or one span."""

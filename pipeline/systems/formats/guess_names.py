@@ -109,6 +109,7 @@ SESSION = (
         "conversation_id",
         "session_id",
         "conv_id",
+        "convo_id",
         "dialogue_id",
         "dialog_id",
         "chat_id",
@@ -289,6 +290,8 @@ SAID = {"text", "content", "message", "utterance", "value", "body", "msg", "say"
 CHAT = {"system", "developer", "user", "assistant", "tool", "function", "human", "ai"}
 _UNSPACED = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 """Signs of Thai, Japanese and Chinese, which have no spaces between words of some two signs."""
+OF_MESSAGES = ("_id", "_ids", "_uuid", "_type")
+"""How the names end of what tells messages apart, or of what kind they are."""
 SHORTEST = 40
 """Characters of a speaker's name, on average."""
 PAIRS = (
@@ -338,6 +341,8 @@ def _place(one: PathSeen, inside: str, order: dict[str, int], most: int) -> tupl
 def is_said(one: PathSeen) -> bool:
     """Texts that somebody may have said: long or many, or under a name that says so."""
     telling = one.key.lower() in SAID
+    if spelled(one.key).endswith(OF_MESSAGES):
+        return False
     return one.kinds["text"] > 0 and (telling or one.more or one.mean_length > 12 or len(one.values) > 8)
 
 
@@ -347,6 +352,11 @@ def is_sentence(one: PathSeen) -> bool:
     words = sum(len(text.split()) + len(_UNSPACED.findall(text)) / 2 > 2 for text in texts)
     different = one.more or len(one.values) > 0.5 * one.count
     return bool(texts) and set(one.kinds) <= {"text", "null"} and different and words > 0.6 * len(texts)
+
+
+def is_named(one: PathSeen) -> bool:
+    """Whether its texts are all single words, as names are."""
+    return not any(" " in text.strip() or _UNSPACED.search(text) for text in one.texts)
 
 
 def is_sides(one: PathSeen) -> bool:
@@ -365,10 +375,14 @@ def is_speaker(one: PathSeen) -> bool:
     """Few names that come again and again; any names under a name that says so, or that are roles'."""
     if not one.only("text", "number", "true or false") or (one.more and one.mean_length > SHORTEST):
         return False
+    if is_number(one):
+        return False
     roles = [role_of(value) for value in one.values]
+    named_so = one.key.lower() in SPEAKERS or parent_of(one) in SPEAKERS
+    if not named_so and is_sentence(one):
+        return False
     telling = (
-        one.key.lower() in SPEAKERS
-        or parent_of(one) in SPEAKERS
+        named_so
         or any(role.name.lower() in ROLES for role in roles)
         or (bool(roles) and all(role.known for role in roles))
     )

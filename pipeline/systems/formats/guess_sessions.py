@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from typing import Any
+
 from .guess_made import Guess
 from .guess_names import (
     GROUPS,
@@ -9,6 +12,7 @@ from .guess_names import (
     PLACES,
     SESSION,
     SUBJECTS,
+    first_one,
     named,
     parent_of,
     spelled,
@@ -17,6 +21,10 @@ from .guess_records import in_blocks, repeats, value_at
 from .paths import several
 from .survey import PathSeen, Survey
 
+TALKS = SESSION[: SESSION.index("trajectory_id")]
+"""What sessions are called in which several talk in turn."""
+DIFFERENT = 0.5
+"""More of the questions of a session than that are different."""
 OWN = {*NAMES["id"], "key", "hash", "name"}
 """What the ids of anything are called: whose they are, says the object that they lie in."""
 
@@ -62,3 +70,26 @@ def _is_speakers(one: PathSeen, role: str, seen: Survey) -> bool:
     within = role.rpartition(".")[0]
     alone = len(seen.paths[role].values) > 1 and not stands_with_several(one, role, seen, most=0)
     return (within != "" and one.path.rpartition(".")[0] == within) or alone
+
+
+def session_of_rounds(seen: Survey, asked: str) -> PathSeen | None:
+    """What says of which session a record is that has a question, at `asked`, and its answer: sessions have
+    several, in their order, and hardly a question twice, as rival answers to one have."""
+    some = [one for one in named(seen.paths, TALKS, depth=0) if spelled(one.key) in TALKS]
+    session = first_one([one for one in some if repeats(one, seen)])
+    if session is None:
+        return None
+    numbers = [one.path for one in named(seen.paths, NAMES["seq"], depth=0) if one.only("number")]
+    told: dict[str, list[dict[str, Any]]] = {}
+    for record in seen.records:
+        told.setdefault(str(value_at(record, session.path)), []).append(record)
+    questions = sum(len({str(value_at(record, asked)) for record in many}) for many in told.values())
+    ordered = all(
+        _rises([value_at(record, path) for record in many]) for many in told.values() for path in numbers
+    )
+    return session if ordered and questions > DIFFERENT * len(seen.records) else None
+
+
+def _rises(values: list[Any]) -> bool:
+    numbers = [value for value in values if isinstance(value, (int, float))]
+    return all(a <= b for a, b in pairwise(numbers))

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from . import dialects, guess_acts, guess_calls, guess_spans
+from .contents import USE, is_part
 from .guess_events import of_events
 from .guess_made import Guess
 from .guess_names import (
@@ -21,15 +22,17 @@ from .guess_names import (
     first_one,
     is_label,
     is_said,
+    is_sentence,
     is_sides,
     is_speaker,
+    is_time,
     is_tool_name,
     named,
     spelled,
 )
 from .guess_records import events_of, having, items_in, repeats, value_at
 from .guess_roles import Role, otherwise, role_of, roles_of, several_users
-from .guess_sessions import is_spoken_with, of_groups, session_ids, stands_with_several
+from .guess_sessions import is_spoken_with, of_groups, session_ids, session_of_rounds, stands_with_several
 from .guess_speakers import named_with, names_and_roles
 from .guess_text import FENCED, PATTERNS, SPEAKERS, fenced, pattern_of, speakers, timed
 from .guess_times import of_numbers
@@ -46,6 +49,8 @@ UTTERED = {
     *("response", "answer", "reply", "output"),
 }
 """What is said, in names that say by whom: `user_message`."""
+ANSWERED = {"response", "answer", "reply", "output", "utterance", "turn"}
+"""What a system says that answers people."""
 
 
 def of_spans(made: Guess, seen: Survey) -> bool:
@@ -225,26 +230,37 @@ def of_pairs(made: Guess, seen: Survey) -> bool:
         if said is not None:
             made.fields[role] = said.path
     if not rounds and not {"user", "assistant"} <= set(made.fields):
-        system = {role: path for role, path in made.fields.items() if role == "system"}
-        made.fields = {**system, **_asked(seen)}
+        system, asked = made.fields.get("system"), _asked(seen)
+        made.fields = {**({"system": system} if system and system not in asked.values() else {}), **asked}
     if not rounds and (table or not {"user", "assistant"} <= set(made.fields)):
         made.fields = {}
         return False
-    made.shape, made.at = "pairs", "turns"
-    made.event = {"role": "turns[].role", "text": "turns[].text"}
     made.roles = roles_of((role, len(seen.records)) for role in made.fields)
+    session = None if rounds else session_of_rounds(seen, str(made.fields["user"]))
+    if session is None:
+        made.shape, made.at = "pairs", "turns"
+        made.event = {"role": "turns[].role", "text": "turns[].text"}
+        return True
+    made.shape, made.rounds, made.native_id = "table", True, [session.path]
+    made.event = {"role": "said.role", "text": "said.text", "id": "said.id"}
+    when = first_one([one for one in named(seen.paths, NAMES["time"], depth=0) if is_time(one)])
+    if when is not None:
+        made.event["time"] = when.path
+    made.tags = _constant(seen, made.native_id, made.used)
     return True
 
 
 def _asked(seen: Survey) -> dict[str, str]:
     """The one field of what a person said and the one of what an agent did, by names such as `user_message`
-    and `bot_response`; else none."""
+    and `bot_response`, or `Customer` and `Agent` over sentences; else none."""
     found = list[tuple[str, str]]()
     for path, one in seen.paths.items():
         who, _, what = spelled(path).partition("_")
         role = role_of(who)
-        if what in UTTERED and role.known and one.kinds["text"] and is_said(one):
-            found.append((role.kind, path))
+        says = what in UTTERED or (not what and is_sentence(one))
+        if says and role.known and one.kinds["text"] and is_said(one):
+            answers = who == "system" and what in ANSWERED
+            found.append(("agent" if answers else role.kind, path))
     kinds = sorted(kind for kind, _ in found)
     said = dict(found)
     return {"user": said["human"], "assistant": said["agent"]} if kinds == ["agent", "human"] else {}
@@ -276,11 +292,24 @@ def of_messages(made: Guess, seen: Survey) -> bool:
         if content.kinds["list"] or f"{inside}tool_calls" in seen.paths or "tool" in role.values:
             made.shape, made.at, made.each = "messages", inside.removesuffix(".") or None, True
             made.roles = roles_of(role.values.items())
-            said = having(role.path, seen)
-            sessions = [one for one in named(seen.paths, SESSION, depth=0) if repeats(one, said)]
-            made.native_id = [sessions[0].path] if sessions else []
+            made.native_id = _sessions_of_messages(having(role.path, seen))
             return True
+    if _call_in_parts(seen):
+        made.shape, made.each = "messages", True
+        made.native_id = _sessions_of_messages(seen)
+        return True
     return False
+
+
+def _sessions_of_messages(seen: Survey) -> list[str]:
+    return [one.path for one in named(seen.paths, SESSION, depth=0) if repeats(one, seen)][:1]
+
+
+def _call_in_parts(seen: Survey) -> bool:
+    """Whether each record is a message in a framework's own fields, and some have calls as parts."""
+    some = [dialects.messages(record) for record in seen.records[:DIALECT]]
+    parts = [part for many in some for one in many or [] for part in dialects.parts(one.get("content"))]
+    return bool(some) and all(some) and any(is_part(part, USE) for part in parts)
 
 
 def _is_numbered(one: PathSeen, seen: Survey) -> bool:

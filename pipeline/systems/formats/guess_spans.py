@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from .guess_names import first_one, is_time, named, spelled
+from .guess_names import first_one, is_time, named, parent_of, spelled
 from .mapped_spans import FAILED, SUCCEEDED, kind_of, words
 from .paths import several
 from .survey import PathSeen, Survey
@@ -21,7 +21,7 @@ NAME = ("name", "tool_name", "function", "span_name", "display_name", "op_name")
 STARTS = ("start_time", "started_at", "start", "timestamp", "created_at", "start_time_unix_nano", "time")
 ENDS = ("end_time", "ended_at", "end", "completed_at", "end_time_unix_nano")
 ERRORS = ("error", "exception", "status_message", "error_message")
-STATUSES = ("status", "status_code", "level", "state")
+STATUSES = ("status", "status_code", "level", "state", "code")
 TRACES = (
     "thread_id",
     "conversation_id",
@@ -38,6 +38,8 @@ TOKENS = (
     ("input_tokens", ("input_tokens", "prompt_tokens")),
     ("output_tokens", ("output_tokens", "completion_tokens")),
 )
+LABELS = ("id", "type", "name", "format", "schema")
+"""How the names of fields end that say of what kind an input or output is, or which."""
 COUNTED = {"usage", "token", "tokens"}
 """Words in the names of objects that hold counts of what went in and came out."""
 DEEP = 3
@@ -56,7 +58,7 @@ def fields_of(seen: Survey, inside: str) -> dict[str, str | list[str]]:
         some = [
             one for one in named(seen.paths, names, inside, DEEP) if one.key.lower() not in ("", kind.key)
         ]
-        some = [one for one in some if not _counts(one, names, some)]
+        some = [one for one in some if not (_counts(one, names, some) or _labels(one))]
         outer = [one for one in some if not any(one.path.startswith(f"{o.path}.") for o in some)]
         if not outer:
             return {}
@@ -92,8 +94,9 @@ def _plain(one: PathSeen) -> bool:
 
 
 def _ends(one: PathSeen) -> bool:
-    """Whether its values say how a span ended."""
-    return any(words(value) & (SUCCEEDED | FAILED) for value in one.values)
+    """Whether its values say how a span ended; a code does in its status alone."""
+    own = one.key.lower() != "code" or parent_of(one) == "status"
+    return own and any(words(value) & (SUCCEEDED | FAILED) for value in one.values)
 
 
 def _others() -> Others:
@@ -119,6 +122,12 @@ def _counts(one: PathSeen, names: tuple[str, ...], others: list[PathSeen]) -> bo
     rivals = (other for other in others if other.key.lower() == one.key.lower())
     told = any(set(other.kinds) - {"number", "null"} for other in rivals)
     return told or one.key.lower() not in names or not COUNTED.isdisjoint(holder)
+
+
+def _labels(one: PathSeen) -> bool:
+    """Whether its name has other words, and ends in one for which or what kind: `output_type`."""
+    *more, last = spelled(one.key).split("_")
+    return bool(more) and last in LABELS
 
 
 def _tells(one: PathSeen) -> bool:

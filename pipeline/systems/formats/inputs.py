@@ -15,6 +15,7 @@ from contextlib import suppress
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fnmatch import fnmatchcase
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,8 @@ ALL = "*"
 """In place of a path to the records of a JSON object: its values are they, each with its `key`."""
 ITEMS = "items"
 """Where a record that is a list has it."""
+SAID = "said"
+"""Where the record of a round has what one of them said."""
 LOOK = 64 * 1024
 """Bytes that tell the format of a file whose name does not."""
 ROWS = 10_000
@@ -98,13 +101,22 @@ def fits_name(name: str, patterns: list[str]) -> bool:
 
 def records(path: Path, given: Input) -> Iterator[Record]:
     """The records of a file, each an object or what is wrong with it."""
-    for count, (number, value) in enumerate(_whole(path, given), 1):
+    for place, (number, value) in enumerate(_whole(path, given), 1):
         if given.as_they_are or not isinstance(value, dict):
             yield number, value
             continue
         whole = gathered(value, given.numbered) if given.numbered else value
-        sides = apart(whole, given.sides, number or count) if given.sides else [whole]
-        yield from ((number, one) for one in sides)
+        sides = apart(whole, given.sides, number or place) if given.sides else [whole]
+        for side in sides:
+            said = _said_in(side, given.rounds, number or place) if given.rounds else [side]
+            yield from ((number, one) for one in said)
+
+
+def _said_in(record: dict[str, Any], rounds: dict[str, str], number: int) -> Iterator[dict[str, Any]]:
+    """The record of a round once for each who said something in it."""
+    for role, path in rounds.items():
+        if (text := getter(path)(record)) not in (None, ""):
+            yield {**record, SAID: {"role": role, "text": text, "id": f"{number}-{role}"}}
 
 
 def _whole(path: Path, given: Input) -> Iterator[Record]:
@@ -179,25 +191,32 @@ def _recoded(line: bytes | None, source: str, number: int | None, encoding: str 
 
 def _of_json(path: Path, given: Input) -> Iterator[Record]:
     """A list's items, those of the list at `sessions`, or the one object; JSON Lines under this name too."""
-    sessions = given.sessions
     value = _recoded(path.read_bytes(), str(path), None, given.encoding)
     if isinstance(value, Quarantined):
         lines = list(_lines(path, given.encoding))
-        several = len(lines) > 1 and not isinstance(lines[0][1], Quarantined)
-        yield from lines if several else [(None, value)]
-        return
-    if sessions is not None and isinstance(value, dict):
-        inside = value if sessions == ALL else getter(sessions)(value)
+        several_lines = len(lines) > 1 and not isinstance(lines[0][1], Quarantined)
+        yield from lines if several_lines else [(None, value)]
+    elif given.sessions is not None and isinstance(value, dict):
+        yield from _within(value, several(given.sessions), str(path))
+    else:
+        yield from enumerate(value, start=1) if isinstance(value, list) else [(None, value)]
+
+
+def _within(value: dict[str, Any], places: list[str], source: str) -> Iterator[Record]:
+    """The records at each of these places in an object; of several, `key` says at which."""
+    numbers = count(1)
+    for place in places:
+        inside = value if place == ALL else getter(place)(value)
         if isinstance(inside, dict) and all(isinstance(one, list) for one in inside.values()):
             inside = {key: {ITEMS: one} for key, one in inside.items()}
         if isinstance(inside, dict) and all(isinstance(one, dict) for one in inside.values()):
             inside = [{"key": key, **one} for key, one in inside.items() if isinstance(one, dict)]
         if not isinstance(inside, list):
-            reason = f"input.sessions: no list at {sessions!r}"
-            value, inside = Quarantined(source=str(path), reason=reason), None
-    else:
-        inside = value
-    yield from enumerate(inside, start=1) if isinstance(inside, list) else [(None, value)]
+            yield None, Quarantined(source=source, reason=f"input.sessions: no list at {place!r}")
+            continue
+        for one in inside:
+            told = {"key": place, **one} if len(places) > 1 and isinstance(one, dict) else one
+            yield next(numbers), told
 
 
 def _text(path: Path, encoding: str | None) -> JsonValue | Quarantined:

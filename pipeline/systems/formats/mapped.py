@@ -168,7 +168,7 @@ def _listed(
 
 
 def _head(records: list[dict[str, Any]], sessions: MappedSessions) -> dict[str, Any]:
-    return {**sessions.head(records), **sessions.tail(records)}
+    return sessions.tail(records, sessions.head(records))
 
 
 def _of_events(

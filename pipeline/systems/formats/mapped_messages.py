@@ -31,7 +31,8 @@ def told(
             continue
         try:
             for message in written_otherwise or [given]:
-                talk.take(_acting(_named(chat.message(message), sessions), sessions))
+                for one in chat.parted(message):
+                    talk.take(_acting(_named(chat.message(one), sessions), sessions))
         except (ValueError, TypeError, AttributeError, OverflowError) as error:
             reason = f"{at}[{place}]: {error}"
             yield Quarantined(source=sessions.source, line=number, reason=reason)
@@ -63,14 +64,14 @@ def grown(
         for _, record in records
     )
     for one in growing.sessions_of(calls):
-        head = sessions.head([records[one.first][1]]) | sessions.tail([records[one.last][1]])
+        head = sessions.tail([records[one.last][1]], sessions.head([records[one.first][1]]))
         yield records[one.first][0], head, one.messages
 
 
 def message_in(record: dict[str, Any], messages: Messages) -> dict[str, Any] | None:
     """The message of a record that holds one, with the time that the record has; None where it has none."""
     said = getter(messages.at)(record) if messages.at else record
-    if not isinstance(said, dict) or not ("role" in said or "type" in said):
+    if not isinstance(said, dict) or not ("role" in said or "type" in said or dialects.messages(said)):
         return None
     return {**{key: record[key] for key in TIMES if key in record}, **said}
 

@@ -28,6 +28,7 @@ from .paths import (
     is_pattern,
     several,
     steps,
+    unpacked,
     values_at,
 )
 from .rules import rules
@@ -162,10 +163,10 @@ class MappedSessions:
         missing = [(path, at) for path, at in missing if at(first) is None]
         return _completed(first, missing, rest)
 
-    def tail(self, records: Iterable[dict[str, Any]]) -> dict[str, Any]:
-        """The last value of every outcome there is."""
+    def tail(self, records: Iterable[dict[str, Any]], head: dict[str, Any] | None = None) -> dict[str, Any]:
+        """The last value of every outcome there is, in the `head` of the session."""
         missing = [(path, getter(path)) for path in self.mapping.outcomes.values()]
-        return _completed({}, missing, reversed(list(records))) if missing else {}
+        return _completed(head or {}, missing, reversed(list(records))) if missing else head or {}
 
     def seen(self, events: Sequence[dict[str, Any]]) -> Seen:
         """What stands in the fields that every event is asked for, a field at a time."""
@@ -394,14 +395,17 @@ def _completed(
     """`first` with what later lines say at the `missing` paths."""
     while missing and (record := next(rest, None)) is not None:
         for path, at in [(path, at) for path, at in missing if at(record) is not None]:
-            first = _with(first, path, at(record))
+            first = _with(first, steps(path), at(record))
             missing.remove((path, at))
     return first
 
 
-def _with(record: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
-    keys = steps(path)
-    inner = value
-    for key in reversed(keys[1:]):
-        inner = {key: inner}
-    return {**record, str(keys[0]): inner}
+def _with(record: Any, keys: Sequence[str | int], value: Any) -> Any:
+    """A record with a value at a path, beside what its objects and lists have already."""
+    if not keys:
+        return value
+    inside = unpacked(record) if isinstance(record, str) else record
+    if isinstance(inside, list):
+        inside = dict(enumerate(inside))
+    inside = inside if isinstance(inside, dict) else {}
+    return inside | {keys[0]: _with(inside.get(keys[0]), keys[1:], value)}

@@ -45,11 +45,14 @@ class Input(Model):
     others are passed over."""
     encoding: str | None = None
     """How texts are encoded, such as `cp1252`; without it UTF-8, or UTF-16 where a table or text says so."""
-    sessions: str | None = None
+    sessions: str | list[str] | None = None
     """Path of the list of records in a JSON file that is one object."""
     numbered: str | None = Field(default=None, min_length=1)
     """Where a record's turns stand under names with numbers (`message_1`, `message_2` ...): what these begin
     with. They are read as a list under that, here `message_` (numbered.py)."""
+    rounds: dict[str, str] = Field(default_factory=dict)
+    """Where a record is a round of a session, with what each said in a field of its own: role -> path of the
+    text, in this order. Each is read as a record with `said`, an object of `role`, `text` and `id`."""
     sides: list[str] | None = Field(default=None, min_length=2)
     """Where a record holds several sessions, such as the two of a comparison: what the names of their fields
     end in (`conversation_a`, `conversation_b`). Each is read as a record of its own (sides.py)."""
@@ -64,7 +67,7 @@ class Input(Model):
     @property
     def as_they_are(self) -> bool:
         """Whether a record is what stands in the file."""
-        return self.sides is None and self.numbered is None and self.encoding is None
+        return not (self.sides or self.numbered or self.encoding or self.rounds)
 
 
 class Turns(Model):

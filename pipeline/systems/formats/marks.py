@@ -150,7 +150,7 @@ def _of_object(given: dict[str, JsonValue]) -> Status | None:
             return "failed" if code else "succeeded"
     flags = [given.get(key) for key in ("is_error", "isError")]
     good = [given.get(key) for key in ("success", "ok")]
-    if given.get("error") or True in flags or False in good:
+    if given.get("error") or given.get("error_code") or True in flags or False in good:
         return "failed"
     return "succeeded" if "error" in given or False in flags or True in good else None
 

@@ -21,6 +21,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _INDEXED = re.compile(r"gen_ai\.(prompt|completion)\.(\d+)\.(.+)")
 _MESSAGE = re.compile(r"gen_ai\.(system|user|assistant|tool)\.message")
 _WRONG = (TypeError, ValueError, OverflowError)
+SERVED, SERVED_BACK = "server_tool_call", "server_tool_call_response"
+"""Parts of tools that the model's provider runs."""
 AGENTS = 64
 """So many names of agents in each other are told apart."""
 
@@ -76,7 +78,7 @@ class Span:
         name = f"gen_ai.{side}.messages"
         match = next((a[name] for a in (self.attributes, *(e[1] for e in self.events)) if name in a), None)
         if match is not None:
-            return [_message(one) for one in expect(value_of(match), list, name)]
+            return [said for one in expect(value_of(match), list, name) for said in _messages(one)]
         return [*self._old_events(side), *self._indexed("prompt" if side == "input" else "completion")]
 
     def instructions(self) -> Said | None:
@@ -108,12 +110,20 @@ class Span:
             role = str(parts.get("role", "user" if side == "prompt" else "assistant"))
             calls = {key.split(".")[1] for key in parts if key.startswith("tool_calls.")}
             body = {"role": role, **{k: v for k, v in parts.items() if "." not in k}}
+            body["content"] = _typed(body.get("content"))
             if calls:
                 body["tool_calls"] = [
                     {part: parts.get(f"tool_calls.{n}.{part}") for part in ("id", "name", "arguments")}
                     for n in sorted(calls, key=int)
                 ]
-            yield chat.message(body)
+            yield from map(chat.message, chat.parted(body))
+
+
+def _typed(content: Any) -> Any:
+    """A content whose parts were recorded as JSON in a text, as these parts."""
+    inside = value_of(content)
+    parts = isinstance(inside, list) and all(isinstance(one, dict) and "type" in one for one in inside)
+    return inside if parts and inside else content
 
 
 def nest(spans: Mapping[tuple[str, str], Span]) -> None:
@@ -272,28 +282,43 @@ def value_of(given: Any) -> Any:
     return given
 
 
-def _message(given: JsonValue) -> Said:
-    """One message of the current conventions: a role and parts."""
+def _messages(given: JsonValue) -> Iterator[Said]:
+    """One message of the current conventions, a role and parts; what is said after the answer of a tool that
+    the model's provider runs is a message apart."""
     item = expect(given, dict, "message")
     if "parts" not in item:
-        return chat.message(item)
-    said = Said(str(item.get("role", "user")))
-    texts = []
+        yield from map(chat.message, chat.parted(item))
+        return
+    role = str(item.get("role", "user"))
+    said, texts, served = Said(role), list[JsonValue](), False
     for part in expect(item["parts"], list, "parts"):
         inner = expect(part, dict, "parts[]")
-        match inner.get("type"):
-            case "tool_call" | "function_call":
-                call = inner.get("id")
-                wanted = Call(str(inner.get("name")), value_of(inner.get("arguments")), call and str(call))
-                said.calls.append(wanted)
-            case "tool_call_response":
-                call = inner.get("id")
-                content = inner.get("response", inner.get("result"))
-                said.answers.append(Answer(content, str(call).strip() if call else None))
-            case _:
-                texts.append(part)
+        kind, call = inner.get("type"), inner.get("id")
+        if kind in ("tool_call", "function_call", SERVED):
+            asked = _of_server(inner, "arguments", "input") if kind == SERVED else inner.get("arguments")
+            said.calls.append(Call(str(inner.get("name")), value_of(asked), call and str(call)))
+        elif kind in ("tool_call_response", SERVED_BACK):
+            served = kind == SERVED_BACK
+            given = _of_server(inner, "response", "content") if served else None
+            content = given if served else inner.get("response", inner.get("result"))
+            said.answers.append(Answer(content, str(call).strip() if call else None))
+        else:
+            if served:
+                said.text = contents.plain(texts) or None
+                yield said
+                said, texts, served = Said(role), [], False
+            texts.append(part)
     said.text = contents.plain(texts) or None
-    return said
+    yield said
+
+
+def _of_server(part: dict[str, Any], *names: str) -> JsonValue:
+    """What a tool that the model's provider runs was asked or gave back, less the type of tool."""
+    whole = part.get(str(part["type"]))
+    if not isinstance(whole, dict):
+        return whole
+    given = next((whole[name] for name in names if name in whole), None)
+    return {key: value for key, value in whole.items() if key != "type"} if given is None else given
 
 
 def _old(body: dict[str, Any], role: str) -> dict[str, Any]:

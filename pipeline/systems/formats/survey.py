@@ -88,7 +88,7 @@ class Survey:
     format: str | None = None
     encoding: str | None = None
     """How texts may be encoded that are not UTF-8."""
-    sessions: str | None = None
+    sessions: str | list[str] | None = None
     """Where the records of a JSON object are."""
     sides: list[str] | None = None
     """What the names of fields end in, where a record holds several sessions."""
@@ -225,25 +225,41 @@ def _group(path: Path) -> tuple[str, str]:
     return (form if not readme else "page", common_end([path]) if form == "json" else "")
 
 
-def _container(path: Path) -> str | None:
-    """The key of a JSON object under which its records are: a list of objects that hold lists or are many."""
+def _container(path: Path) -> str | list[str] | None:
+    """The key of a JSON object under which its records are: a list of objects that hold lists or are many.
+    Several keys where such records are divided among them, as into those to train with and to test with."""
     value = json_file(path)
     if not isinstance(value, dict):
         return None
     if _is_by_name(value):
         return inputs.ALL
-    best: tuple[int, str] | None = None
-    for key, inside in value.items():
-        items = list(inside.values()) if isinstance(inside, dict) else inside
-        if not isinstance(items, list) or len(items) < CONTAINER:
-            continue
-        objects = [one for one in items if isinstance(one, dict)]
-        if all(map(dialects.is_exchange, objects)):
-            continue
-        nested = sum(any(_is_list_of_turns(inner) for inner in _inside(one)) for one in objects)
-        if len(objects) == len(items) and nested > len(items) / 2:
-            best = max(best or (0, ""), (len(items), escaped(key)))
-    return best[1] if best else None
+    holding = [key for key, inside in value.items() if _are_sessions(inside)]
+    best = max(holding, key=lambda key: (_size(value[key]), escaped(key)), default=None)
+    if best is None or _size(value[best]) < CONTAINER:
+        return None
+    keys = {key: set[str]().union(*_keys(value[key])) for key in holding}
+    alike = [escaped(key) for key, own in keys.items() if 2 * len(own & keys[best]) > len(own | keys[best])]
+    return alike if len(alike) > 1 else escaped(best)
+
+
+def _size(inside: Any) -> int:
+    return len(inside) if isinstance(inside, (list, dict)) else 0
+
+
+def _are_sessions(inside: Any) -> bool:
+    """Whether most objects of a list, or of an object by name, have turns."""
+    items = list(inside.values()) if isinstance(inside, dict) else inside
+    if not isinstance(items, list) or not items or not all(isinstance(one, dict) for one in items):
+        return False
+    return sum(map(_has_turns, items)) > len(items) / 2 and not all(map(dialects.is_exchange, items))
+
+
+def _has_turns(value: dict[str, Any]) -> bool:
+    """Whether an object has a list of turns, maybe in an object of its own; what a message says and calls is
+    none, unless its lists hold messages."""
+    if dialects.messages(value):
+        return any(_is_list_of_turns(one) and all(map(dialects.messages, one)) for one in value.values())
+    return any(map(_is_list_of_turns, _inside(value)))
 
 
 def _is_by_name(value: dict[str, Any]) -> bool:
@@ -251,7 +267,7 @@ def _is_by_name(value: dict[str, Any]) -> bool:
     values = list(value.values())
     if len(values) < CONTAINER:
         return False
-    if all(_is_list_of_turns(one) for one in values):
+    if all(_is_list_of_turns(one) for one in values) and not any(map(_are_sessions, values)):
         return len({frozenset(one[0]) for one in values}) <= len(values) / 2 + 1
     keys = [
         {key for key, inner in one.items() if _is_list_of_turns(inner)}

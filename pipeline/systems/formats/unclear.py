@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
@@ -31,10 +32,14 @@ from .guess_records import in_blocks, repeats, value_at
 from .guess_roles import role_of
 from .guess_sessions import OWN
 from .guess_text import UNTIMED
+from .mapped_values import is_name
 from .paths import several
 from .survey import PathSeen, Survey
 
 NAMED = 8
+PARENTS = ("parent_id", "parent_message_id", "parent_uuid")
+"""What names the message before, in records of one message each."""
+NEARLY = 0.8
 LONG = 40
 """Characters on average from which on a text may be what somebody said, if it is none of many sentences."""
 
@@ -55,6 +60,11 @@ def unclear(seen: Survey, made: Guess) -> Iterator[str]:
     yield from _unheard(seen, made)
     if made.shape in ("table", "spans") and made.each | (made.shape == "table") and not made.native_id:
         yield _whole(seen, made)
+    if (made.shape == "table" or made.each) and 1 < len(seen.files) == len(seen.records):
+        yield (
+            "each file holds one event and is read as a session of its own: join the files of a session into "
+            "one, with an event a line"
+        )
     if made.native_id and (group := made.by_values.get("native_id")) == made.native_id[0]:
         yield f"{group} is taken for the session, for its values come in blocks ([trajectory] native_id)"
     if "action" in made.event and (done := made.by_values.get("action")) == made.event["action"]:
@@ -87,6 +97,7 @@ def unclear(seen: Survey, made: Guess) -> Iterator[str]:
             f"{made.at} has rival answers: the way to which most was said is read, the first where it was as "
             "much, and the others are left out"
         )
+    yield from _rival_records(seen, made)
     yield from _aside(seen, made)
     missing = _without(seen, made)
     if missing:
@@ -233,6 +244,20 @@ def _opening(seen: Survey, made: Guess) -> tuple[str, str] | None:
         if said:
             return said[0].path, path
     return None
+
+
+def _rival_records(seen: Survey, made: Guess) -> Iterator[str]:
+    """That records of one message each are a tree, with several answers to one."""
+    parents = named(seen.paths, PARENTS, depth=0) if made.shape == "table" or made.each else []
+    for one in parents:
+        after = Counter(str(value) for record in seen.records if (value := value_at(record, one.path)))
+        ids = {str(value) for record in seen.records for value in record.values() if is_name(value)}
+        if len(after.keys() & ids) > NEARLY * len(after) and max(after.values(), default=0) > 1:
+            yield (
+                f"{one.path} says which message each follows, and several follow one: rival answers stand "
+                "one behind the other; [filter] leaves out all but one, by a field such as a rank"
+            )
+            return
 
 
 def _aside(seen: Survey, made: Guess) -> Iterator[str]:

@@ -383,3 +383,61 @@ def test_half_a_character_in_the_json_of_a_calls_arguments_costs_no_argument(tmp
     found = one("chat", written(tmp_path / "a.jsonl", {"messages": [call]}))
     assert found.events[0].action is not None
     assert found.events[0].action.arguments == {"city": "Ulm \ufffd", "seats": 2}
+
+
+def test_tools_that_an_api_uses_itself_are_calls_before_what_is_said_of_them(tmp_path: Path) -> None:
+    content = [
+        {"type": "text", "text": "I look."},
+        {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "Ulm"}},
+        {
+            "type": "web_search_tool_result",
+            "tool_use_id": "s1",
+            "content": {"type": "web_search_tool_result_error", "error_code": "max_uses_exceeded"},
+        },
+        {"type": "redacted_thinking", "data": "x"},
+        {"type": "text", "text": "Nothing found."},
+        {"type": "mcp_tool_use", "id": "m1", "name": "book", "server_name": "trips", "input": {}},
+        {"type": "mcp_tool_result", "tool_use_id": "m1", "is_error": False, "content": []},
+    ]
+    talk = [{"role": "user", "content": "Find Ulm."}, {"role": "assistant", "content": content}]
+    found = one("chat", written(tmp_path / "a.jsonl", {"id": "s1", "messages": talk}))
+    assert brief(found.events) == [
+        ("user", "message", "Find Ulm."),
+        ("assistant", "message", "I look."),
+        ("assistant", "action", "web_search"),
+        ("assistant", "message", "Nothing found."),
+        ("assistant", "action", "book"),
+    ]
+    calls = [event for event in found.events if event.action]
+    assert [call.status for call in calls] == ["failed", "succeeded"]
+    assert calls[0].action and calls[0].action.arguments == {"query": "Ulm"}
+
+
+def test_calls_in_parts_without_a_type_are_no_words(tmp_path: Path) -> None:
+    call = {"toolUse": {"toolUseId": "t1", "name": "book", "input": {"city": "Ulm"}}}
+    answer = {"toolResult": {"toolUseId": "t1", "content": [{"text": "full"}], "status": "error"}}
+    talk = [
+        {"role": "user", "content": [{"text": "To Ulm."}]},
+        {"role": "assistant", "content": [{"text": "I book."}, call]},
+        {"role": "user", "content": [answer]},
+        {"role": "assistant", "content": [{"text": "It is full."}]},
+    ]
+    found = one("chat", written(tmp_path / "a.jsonl", {"id": "s1", "messages": talk}))
+    assert brief(found.events) == [
+        ("user", "message", "To Ulm."),
+        ("assistant", "message", "I book."),
+        ("assistant", "action", "book"),
+        ("assistant", "message", "It is full."),
+    ]
+    assert (found.events[2].status, found.events[2].error) == ("failed", "full")
+
+
+def test_a_call_named_by_its_function_has_its_arguments_and_an_answer_its_error(tmp_path: Path) -> None:
+    call = {"function": "book", "args": {"city": "Ulm"}, "id": "c1"}
+    talk = [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": "", "error": "ValidationError: no such city"},
+    ]
+    event = one("chat", written(tmp_path / "a.jsonl", {"id": "s1", "messages": talk})).events[0]
+    assert event.action and event.action.arguments == {"city": "Ulm"}
+    assert (event.status, event.error) == ("failed", "ValidationError: no such city")

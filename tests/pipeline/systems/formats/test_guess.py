@@ -998,13 +998,61 @@ def test_an_id_of_who_speaks_is_no_session_and_people_are_told_by_the_kind_of_th
         }
 
 
+PAIRED = [
+    ("question", "answer"),
+    ("user_message", "bot_response"),
+    ("user_message", "agent_message"),
+    ("user_utterance", "system_response"),
+    ("Customer", "Agent"),
+]
+
+
+@pytest.mark.parametrize(("asked", "told"), PAIRED)
+def test_rows_of_one_session_that_have_a_question_and_its_answer_are_one(
+    tmp_path: Path, asked: str, told: str
+) -> None:
+    rows = [
+        {"session_id": f"s{n}", "turn": m, asked: said(n + m), told: said(m) if m else said(n + m + 1)}
+        | {"at": f"2026-01-02T10:0{n}:0{m}Z", "rating": n}
+        for n in range(4)
+        for m in range(3)
+    ]
+    found = drafted(as_lines(tmp_path / "log.jsonl", rows))
+    assert [one.native_id for one in found] == ["s0", "s1", "s2", "s3"]
+    assert [(e.actor, e.text, e.time) for e in found[1].events] == [
+        (who, text, f"2026-01-02T10:01:0{m}Z")
+        for m in range(3)
+        for who, text in (("user", said(1 + m)), ("assistant", said(m) if m else said(2)))
+    ]
+    assert {o.name: o.value for o in found[1].outcomes} == {"rating": 1}
+
+
+def test_a_text_by_a_person_is_no_agents_where_nothing_says_who_acts(tmp_path: Path) -> None:
+    rows = [{"session_id": f"s{n // 3}", "user_message": said(n)} for n in range(9)]
+    assert {p.kind for one in drafted(as_lines(tmp_path / "log.jsonl", rows)) for p in one.participants} == {
+        "human"
+    }
+
+
+def test_sentences_that_tell_of_agents_are_no_names(tmp_path: Path) -> None:
+    rows = [
+        {
+            "session_id": f"s{n // 3}",
+            "user_message": f"The user says {n}",
+            "agent_message": f"My agent did {n}",
+        }
+        for n in range(9)
+    ]
+    (first, *_) = drafted(as_lines(tmp_path / "log.jsonl", rows))
+    assert [(p.name, p.kind) for p in first.participants] == [("user", "human"), ("assistant", "agent")]
+
+
 @pytest.mark.parametrize(("asked", "told"), [("question", "answer"), ("user_message", "bot_response")])
 def test_rows_of_one_session_that_are_read_as_sessions_are_told(
     tmp_path: Path, asked: str, told: str
 ) -> None:
-    rows = [
-        {"session_id": f"s{n}", asked: said(n + m), told: said(n + m + 1)} for n in range(4) for m in (0, 2)
-    ]
+    """Each with one question, and two answers to it."""
+    rows = [{"session_id": f"s{n}", asked: said(n), told: said(n + m + 1)} for n in range(4) for m in (0, 2)]
     made = draft(as_lines(tmp_path / "log.jsonl", rows))
     mapping = tomllib.loads(made.text)
     assert list(mapping["turns"]["fields"].items()) == [("user", asked), ("assistant", told)]
@@ -1128,3 +1176,41 @@ def test_heads_of_traces_make_no_one_session_of_all(tmp_path: Path) -> None:
     heads = [{"object": "trace", "id": f"t{n}", "workflow_name": "All"} for n in range(2)]
     path = as_lines(tmp_path / "headed" / "runs.jsonl", [*heads, *runs])
     assert draft(path).made.native_id == trace != []
+
+
+def test_the_code_of_a_runs_status_says_how_it_ended_and_no_label_is_what_went_in_or_out(
+    tmp_path: Path,
+) -> None:
+    def run(number: int, kind: str, given: object, came: object, code: str) -> dict[str, object]:
+        told = {"span_type": kind, "span_inputs": given, "output_type": "str", "trace_request_id": "r1"}
+        told |= {"span_outputs": came} if came is not None else {}
+        status = {"code": f"STATUS_CODE_{code}", "message": ""}
+        parent = "s0" if number else None
+        return {"trace_id": "t1", "span_id": f"s{number}", "parent_span_id": parent, "name": "add"} | {
+            "start_time_unix_nano": 1_750_000_000_000_000_000 + number, "status": status, "attributes": told
+        }  # fmt: skip
+
+    call = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": "{}"}}
+    asked = [{"role": "user", "content": said(0)}]
+    spans = [
+        run(0, "AGENT", None, None, "OK"),
+        run(1, "CHAT_MODEL", asked, {"role": "assistant", "content": None, "tool_calls": [call]}, "OK"),
+        run(2, "TOOL", {"a": 1}, "2", "ERROR"),
+    ]
+    (found,) = drafted(as_json(tmp_path / "trace.json", {"info": {"state": "OK"}, "spans": spans}))
+    assert [(e.kind, e.text, e.status) for e in found.events] == [
+        ("message", said(0), None),
+        ("action", None, "failed"),
+    ]
+
+
+def test_a_score_is_the_mean_in_its_object_and_not_their_count(tmp_path: Path) -> None:
+    rows = [
+        {"id": f"s{n}", "feedback_stats": {"correctness": {"n": 1, "avg": n / 2}}}
+        | {"messages": [{"role": "user", "content": said(n)}, {"role": "assistant", "content": said(n + 1)}]}
+        for n in range(3)
+    ]
+    found = drafted(as_lines(tmp_path / "runs.jsonl", rows))
+    assert [{o.name: o.value for o in one.outcomes} for one in found] == [
+        *({"correctness": value} for value in (0, 0.5, 1)),
+    ]

@@ -167,12 +167,12 @@ def test_a_reply_in_parts_is_found_where_a_response_has_several_to_choose_from(t
     asked = [message("user", {"text": said(0)})]
     later = [
         *asked,
-        message("model", call),
+        message("model", {"text": "I should look first.", "thought": True}, call),
         message("user", {"functionResponse": {"response": {"ok": True}}}),
     ]
     rows = [
         {"sent": json.dumps({"contents": sent}), "back": json.dumps({"candidates": [{"content": back}]})}
-        for sent, back in ((asked, message("model", call)), (later, message("model", {"text": said(1)})))
+        for sent, back in ((asked, later[1]), (later, message("model", {"text": said(1)})))
     ]
     path = as_lines(tmp_path / "calls.jsonl", rows)
     assert draft(path).made.reply == "back.candidates[0].content"
@@ -882,3 +882,99 @@ def test_lines_with_another_colon_in_an_answer_are_no_turns(tmp_path: Path) -> N
     )
     (session,) = drafted(path)
     assert [event.actor for event in session.events] == ["User", "Assistant", "User", "Assistant"]
+
+
+def test_sessions_that_a_file_divides_into_several_lists_are_all_read(tmp_path: Path) -> None:
+    def session(name: str) -> dict[str, object]:
+        talk = [{"role": "user", "content": said(0)}, {"role": "assistant", "content": said(1)}]
+        return {"id": name, "messages": talk}
+
+    whole = {"train": [session("a"), session("b")], "dev": [], "test": [session("c")], "notes": [{"id": "n"}]}
+    path = as_json(tmp_path / "set.json", whole)
+    found = drafted(path)
+    assert [(one.native_id, one.tags) for one in found] == [
+        *(("a", {"key": "train"}), ("b", {"key": "train"}), ("c", {"key": "test"})),
+    ]
+    assert draft(path).seen.sessions == ["train", "test"]
+
+
+def test_messages_with_parts_and_calls_are_no_sessions_of_their_own(tmp_path: Path) -> None:
+    call = {"id": "c1", "function": "send", "args": {"to": "Ada"}}
+    said_in = [{"type": "text", "content": said(0)}]
+    talk = [
+        {"role": "user", "content": said_in},
+        {"role": "assistant", "content": said_in, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": said_in, "error": None},
+    ]
+    (found,) = drafted(as_json(tmp_path / "run.json", {"messages": talk, "score": 0.5, "model": "m-1"}))
+    assert {one.name: one.value for one in found.outcomes} == {"score": 0.5}
+    assert (found.agent_model, len(found.events)) == ("m-1", 3)
+
+
+def test_files_of_one_event_each_are_told(tmp_path: Path) -> None:
+    for n, who in enumerate(("user", "agent", "user")):
+        as_json(tmp_path / "events" / f"{n}.json", {"id": n, "source": who, "message": said(n)})
+    made = draft(tmp_path)
+    assert any("each file holds one event" in doubt for doubt in unclear(made.seen, made.made))
+
+
+def test_answers_of_several_models_are_theirs_and_a_list_of_names_is_nothing_said(tmp_path: Path) -> None:
+    rows = [
+        {"instruction": said(n), "models": ["m-1", "m-2"]}
+        | {"completions": [{"model": f"m-{m}", "response": said(n + m)} for m in (1, 2)]}
+        for n in range(3)
+    ]
+    first = drafted(as_lines(tmp_path / "answers.jsonl", rows))[0]
+    assert [(p.name, p.kind) for p in first.participants] == [
+        *(("user", "human"), ("m-1", "agent"), ("m-2", "agent")),
+    ]
+    assert [e.text for e in first.events] == [said(0), said(1), said(2)]
+
+
+def test_the_id_of_a_message_is_nothing_said(tmp_path: Path) -> None:
+    rows = [
+        {"group_id": f"g{n // 3}", "message_id": f"g{n // 3}-abcdefgh-{n}", "message_type": "MESSAGE"}
+        | {"original_text": ("hi", "the 2?", "yes")[n % 3]}
+        for n in range(9)
+    ]
+    assert draft(as_lines(tmp_path / "log.jsonl", rows)).made.event.get("text") != "message_id"
+
+
+def test_records_of_a_message_each_keep_the_calls_in_their_contents(tmp_path: Path) -> None:
+    call = {"id": "c1", "name": "search", "arguments": '{"q": "Ulm"}'}
+    answer = {"call_id": "c1", "name": "search", "content": "no network", "is_error": True}
+    log = [
+        {"source": "user", "content": said(0), "type": "TextMessage"},
+        {"source": "surfer", "content": [call], "type": "ToolCallRequestEvent"},
+        {"source": "surfer", "content": [answer], "type": "ToolCallExecutionEvent"},
+        {"source": "surfer", "content": said(1), "type": "TextMessage"},
+    ]
+    (found,) = drafted(as_lines(tmp_path / "run.jsonl", log))
+    assert brief(found.events) == [
+        ("user", "message", said(0)),
+        ("surfer", "action", "search"),
+        ("surfer", "message", said(1)),
+    ]
+    assert (found.events[1].status, found.events[1].error) == ("failed", "no network")
+
+
+def test_records_of_a_message_each_that_are_a_tree_are_told(tmp_path: Path) -> None:
+    def logged(*after: tuple[str, str | None, str]) -> str:
+        rows = [
+            {"message_id": own, "parent_id": before, "role": who, "text": said(n), "message_tree_id": "t1"}
+            for n, (own, before, who) in enumerate(after)
+        ]
+        made = draft(as_lines(tmp_path / "tree.jsonl", rows))
+        return " ".join(unclear(made.seen, made.made))
+
+    chain = (("a", None, "prompter"), ("b", "a", "assistant"), ("c", "b", "prompter"))
+    assert "rival answers" in logged(*chain, ("d", "a", "assistant"))
+    assert "rival answers" not in logged(*chain, ("d", "c", "assistant"))
+
+
+def test_the_id_of_a_thread_names_the_session_however_deep_it_lies(tmp_path: Path) -> None:
+    talk = [{"type": "human", "content": said(0)}, {"type": "ai", "content": said(1)}]
+    rows = [
+        {"values": {"messages": talk}, "config": {"configurable": {"thread_id": f"t{n}"}}} for n in range(3)
+    ]
+    assert [one.native_id for one in drafted(as_json(tmp_path / "threads.json", rows))] == ["t0", "t1", "t2"]

@@ -563,3 +563,17 @@ def test_half_a_character_in_a_text_that_holds_a_list_costs_no_session(
     way = '[event]\nrole = "log[].role"\ntext = "log[].text"\n'
     found = one("mapped", path, map=way)
     assert [event.text for event in found.events] == ["Cut \ufffd", "As it was: \\\\ud83d 🙂"]
+
+
+def test_what_is_said_once_is_kept_beside_what_other_lines_say_in_the_same_object(tmp_path: Path) -> None:
+    names = '[trajectory]\nnative_id = "session"\n[tags]\ngroup = "meta.group"\nroom = "meta.room.name"\n'
+    ends = '[outcomes]\nscore = "meta.scores[1]"\nturns = "meta.end.turns"\nwon = "meta.end.won"\n'
+    text = f'{names}{ends}[event]\nrole = "role"\ntext = "text"\n'
+    lines = [
+        {"session": "s", "role": "user", "text": "Go.", "meta": {"group": "b", "scores": [1, 2]}},
+        {"session": "s", "role": "agent", "text": "On.", "meta": json.dumps({"room": {"name": "red"}})},
+        {"session": "s", "role": "user", "text": "Done.", "meta": {"end": {"turns": 3, "won": True}}},
+    ]
+    found = one("mapped", written(tmp_path / "a.jsonl", *lines), map=text)
+    assert found.tags == {"group": "b", "room": "red"}
+    assert {o.name: o.value for o in found.outcomes} == {"score": 2, "turns": 3, "won": 1}

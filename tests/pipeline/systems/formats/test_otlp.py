@@ -234,3 +234,52 @@ def test_an_agents_own_words_count_where_no_model_call_in_it_has_any(tmp_path: P
     (trajectory,), wrong = read("otlp", written(tmp_path / "wrong.jsonl", traced(agent, unreadable)))
     assert len(trajectory.events) == 2
     assert [item.reason.partition(":")[0] for item in wrong] == ["span s3"]
+
+
+def test_a_tool_that_the_models_provider_runs_is_called_before_what_is_said_of_it(tmp_path: Path) -> None:
+    asked = {"type": "web_search", "arguments": {"q": "Paris"}}
+    came = {"type": "web_search", "response": {"error": "no network"}}
+    searched = {
+        "role": "assistant",
+        "parts": [
+            {"type": "server_tool_call", "id": "w1", "name": "web_search", "server_tool_call": asked},
+            {"type": "server_tool_call_response", "id": "w1", "server_tool_call_response": came},
+            {"type": "text", "content": "I found nothing."},
+        ],
+    }
+    again = span(3, "chat", input__messages=[USER, searched, USER], output__messages=[SAYS])
+    first = span(1, "chat", input__messages=[USER], output__messages=[searched])
+    found = one("otlp", written(tmp_path / "a.jsonl", traced(first, again)))
+    assert brief(found.events) == [
+        ("user", "message", "Weather in Paris?"),
+        ("assistant", "action", "web_search"),
+        ("assistant", "message", "I found nothing."),
+        ("user", "message", "Weather in Paris?"),
+        ("assistant", "message", "It rains."),
+    ]
+    call = found.events[1]
+    assert call.action and call.action.arguments == {"q": "Paris"}
+    assert (call.status, call.error) == ("failed", "no network")
+
+
+def test_indexed_contents_whose_parts_are_json_in_a_text_are_no_words(tmp_path: Path) -> None:
+    call = {"type": "tool_use", "id": "c1", "name": "weather", "input": {"city": "Paris"}}
+    answer = {"type": "tool_result", "tool_use_id": "c1", "content": "rain", "is_error": False}
+    given = {
+        "gen_ai.prompt.0.role": "user",
+        "gen_ai.prompt.0.content": json.dumps([{"type": "text", "text": "Weather in Paris?"}]),
+        "gen_ai.prompt.1.role": "assistant",
+        "gen_ai.prompt.1.content": json.dumps([call]),
+        "gen_ai.prompt.2.role": "user",
+        "gen_ai.prompt.2.content": json.dumps([answer]),
+        "gen_ai.completion.0.role": "assistant",
+        "gen_ai.completion.0.content": "It rains.",
+    }
+    one_span = {**span(1, "chat"), "attributes": attributes({"gen_ai.operation.name": "chat", **given})}
+    found = one("otlp", written(tmp_path / "a.jsonl", traced(one_span)))
+    assert brief(found.events) == [
+        ("user", "message", "Weather in Paris?"),
+        ("assistant", "action", "weather"),
+        ("assistant", "message", "It rains."),
+    ]
+    assert found.events[1].status == "succeeded"

@@ -1,0 +1,53 @@
+"""Sessions of which several files have a piece each, as logs that were rotated do: every piece counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+import duckdb
+
+from ..store import AMONG, execute, texts
+
+_FOLLOWING = """
+    SELECT native_id, source, lag(source) OVER session AS before, started >= lag(ended) OVER session AS later
+    FROM trajectories
+    WHERE started IS NOT NULL
+    WINDOW session AS (
+        PARTITION BY system, native_id, setting, condition, task, instance, tags,
+            CASE WHEN system NOT IN ('otlp', 'openinference') THEN agent_model END
+        ORDER BY started, source
+    )
+"""
+"""Of sessions that have one name and are alike in what is said of them once, which is next in time. In a
+conversation of traces the model may change."""
+
+
+class Pieces(NamedTuple):
+    """A file that begins where another one ended, with sessions of the same names."""
+
+    source: str
+    before: str
+    sessions: int
+    name: str
+    """Of the first of them."""
+
+
+def pieces(connection: duckdb.DuckDBPyConnection, sources: Iterable[str]) -> list[Pieces]:
+    """The pairs of files, one of them among the `sources`, of which the later goes on in time with sessions
+    that the earlier has."""
+    query = f"""
+        SELECT source, before, count(*), min(native_id) FROM ({_FOLLOWING})
+        WHERE later AND source <> before AND (source {AMONG} OR before {AMONG})
+        GROUP BY ALL ORDER BY ALL
+    """
+    wanted = texts(sources)
+    some = (Pieces(*row) for row in execute(connection, query, [wanted, wanted]).fetchall())
+    return [one for one in some if not _is_of_place(one)]
+
+
+def _is_of_place(one: Pieces) -> bool:
+    """Whether sessions are named by their file or a folder, and not by the log."""
+    path = Path(one.source)
+    return one.name.rpartition(":")[0] == path.stem or one.name in (path.stem, *path.parts)
