@@ -46,8 +46,11 @@ def superseded(connection: duckdb.DuckDBPyConnection, source: Source, before: Co
     A file that is written whole holds what it says now. Of other logs a session stands in the place of one of
     the same name all of whose events it has: what is another run stays.
     """
-    gone = unowned(connection, set(before) - set(source.trajectory_ids))
-    if not gone or source.system is None:
+    lost = set(before) - set(source.trajectory_ids)
+    if not lost or source.system is None:
+        return set()
+    gone = unowned(connection, lost)
+    if not gone:
         return set()
     if system_of(source.system).written_whole:
         parameters = [texts(gone), texts(source.trajectory_ids)]

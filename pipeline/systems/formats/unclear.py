@@ -248,7 +248,8 @@ def _opening(seen: Survey, made: Guess) -> tuple[str, str] | None:
 
 def _rival_records(seen: Survey, made: Guess) -> Iterator[str]:
     """That records of one message each are a tree, with several answers to one."""
-    parents = named(seen.paths, PARENTS, depth=0) if made.shape == "table" or made.each else []
+    is_message = made.shape == "table" or (made.each and made.shape != "spans")
+    parents = named(seen.paths, PARENTS, depth=0) if is_message else []
     for one in parents:
         after = Counter(str(value) for record in seen.records if (value := value_at(record, one.path)))
         ids = {str(value) for record in seen.records for value in record.values() if is_name(value)}

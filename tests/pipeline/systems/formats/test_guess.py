@@ -1214,3 +1214,9 @@ def test_a_score_is_the_mean_in_its_object_and_not_their_count(tmp_path: Path) -
     assert [{o.name: o.value for o in one.outcomes} for one in found] == [
         *({"correctness": value} for value in (0, 0.5, 1)),
     ]
+
+
+def test_runs_below_runs_are_no_rival_answers(tmp_path: Path) -> None:
+    made = draft(named_calls(tmp_path))
+    assert made.made.shape == "spans"
+    assert "rival answers" not in " ".join(unclear(made.seen, made.made))
