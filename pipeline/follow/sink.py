@@ -230,7 +230,11 @@ class Sink:
             given = dict(before)
             saved = self._save(connection, changes, given, left_out.trajectories)
             self._note(connection, changes, given)
-            gone = self._superseded(connection, changes, before, given)
+            now = [
+                source.model_copy(update={"trajectory_ids": given[path]})
+                for path, (source, _) in changes.read.items()
+            ]
+            gone = set().union(*superseded(connection, now, before).values())
             self.gone = {*changes.replaced, *gone} - {t.id for t in saved}
             remove(connection, self.gone)
             self._quarantine(connection, changes)
@@ -298,20 +302,6 @@ class Sink:
         }
         keep(self.store, connection, list(now.values()), [now[path] for path in changes.sources])
         self._noted |= {path: now[path] for path in changes.sources}
-
-    @staticmethod
-    def _superseded(
-        connection: duckdb.DuckDBPyConnection,
-        changes: Changes,
-        before: Mapping[str, tuple[str, ...]],
-        given: Mapping[str, tuple[str, ...]],
-    ) -> set[str]:
-        """Trajectories that sources gave `before` in whose place stands what is `given` now."""
-        gone = set[str]()
-        for path, (source, _) in changes.read.items():
-            now = source.model_copy(update={"trajectory_ids": given[path]})
-            gone |= superseded(connection, now, before.get(path, ()))
-        return gone
 
     @staticmethod
     def _quarantine(connection: duckdb.DuckDBPyConnection, changes: Changes) -> None:

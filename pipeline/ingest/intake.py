@@ -277,22 +277,27 @@ class Intake:
         fresh = [source for source, one in zip(sources, whole, strict=True) if one.fresh]
         given = provenance.given_by(connection, [source.path for source in sources])
         provenance.keep(self.store, connection, sources, fresh)
-        for source in sources:
-            before = given.get(source.path, ())
-            if not set(before) <= set(source.trajectory_ids):
-                self._leave(connection, source, superseded(connection, source, before) - unnoted)
-            given[source.path] = source.trajectory_ids
+        self._leave(connection, superseded(connection, sources, given), unnoted)
 
-    def _leave(self, connection: duckdb.DuckDBPyConnection, source: Source, gone: Collection[str]) -> None:
-        """Take out what a source gave before, since what it gives now stands in its place."""
-        said = forgetting.kept(forgetting.ratings_on(connection, gone)) if gone else ""
+    def _leave(
+        self, connection: duckdb.DuckDBPyConnection, left: Mapping[str, set[str]], unnoted: Collection[str]
+    ) -> None:
+        """Take out what sources gave before, since what they give now stands in its place; not what sources
+        give that are `unnoted` yet."""
+        left = {path: gone for path, ids in left.items() if (gone := ids - set(unnoted))}
+        gone = set().union(*left.values())
+        if not gone:
+            return
+        said = forgetting.kept(forgetting.ratings_on(connection, gone))
         remove(connection, gone)
         self.leave_out(gone)
-        if gone:
-            before = counted(len(gone), "trajectory", "trajectories")
-            self.result.notes.append(
-                f"{source.path}: what it holds now replaces {before} that it gave before{said}"
-            )
+        first = next(iter(left))
+        before = counted(len(gone), "trajectory", "trajectories")
+        what = f"{first}: what it holds now replaces {before} that it gave before"
+        if len(left) > 1:
+            others = counted(len(left) - 1, "more file", "more files")
+            what = f"{first} and {others}: what they hold now replaces {before} that they gave before"
+        self.result.notes.append(what + said)
 
     def _derive(self, connection: duckdb.DuckDBPyConnection, ids: Collection[str], *, last: bool) -> None:
         """Derive from all that was stored, once; until then it is noted as waiting for that.

@@ -106,6 +106,19 @@ def test_a_corrected_row_stands_there_once_where_both_states_of_its_file_were_co
     assert tables(store) == before and result.trajectories == 2
 
 
+def test_many_files_that_are_corrected_at_once_are_told_in_one_note(store: Store, tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    for said in ("no", "yes"):
+        for n in range(3):
+            (logs / f"q{n}.jsonl").write_text(row(1, f"maybe {n}") + row(2, f"{said} {n}"))
+        notes = ingest(store, [logs], ReadOptions()).notes
+    (note,) = [note for note in notes if "replace" in note]
+    assert note == (
+        f"{logs / 'q0.jsonl'} and 2 more files: what they hold now replaces 3 trajectories that they gave before"
+    )
+    assert as_fresh(store, logs, tmp_path / "other")
+
+
 def test_rows_of_another_run_that_was_written_over_a_file_stand_beside_the_first(
     store: Store, tmp_path: Path
 ) -> None:
