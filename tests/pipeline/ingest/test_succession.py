@@ -114,7 +114,8 @@ def test_many_files_that_are_corrected_at_once_are_told_in_one_note(store: Store
         notes = ingest(store, [logs], ReadOptions()).notes
     (note,) = [note for note in notes if "replace" in note]
     assert note == (
-        f"{logs / 'q0.jsonl'} and 2 more files: what they hold now replaces 3 trajectories that they gave before"
+        f"{logs / 'q0.jsonl'} and 2 more files: what they hold now replaces 3 trajectories that they "
+        "gave before"
     )
     assert as_fresh(store, logs, tmp_path / "other")
 
