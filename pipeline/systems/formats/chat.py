@@ -30,6 +30,8 @@ SYSTEM = "chat"
 LOOK = 64 * 1024
 """Bytes that are enough to recognise a file."""
 IDS = ("id", "conversation_id", "session_id", "thread_id")
+BESIDE = ("tool_calls", "function_call", "refusal")
+"""What of a message may stand beside its content."""
 _HALF = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 """Half of a character, alone or beside its other half."""
 _ROLE = re.compile(r'"role"\s*:\s*"(?:system|developer|user|assistant|tool)"')
@@ -105,7 +107,8 @@ def message(given: JsonValue) -> Said:
     content = item.get("content")
     if role in ("tool", "function"):
         why = item.get("error")
-        error = why if isinstance(why, str) else None
+        told = why.get("message") if isinstance(why, dict) else why
+        error = told if isinstance(told, str) else None
         said.answers = [Answer(_result(content), _id(item, "tool_call_id"), _failed(item), error)]
         return said
     if content is not None and not isinstance(content, (str, list)):
@@ -139,7 +142,19 @@ def parted(given: Any) -> list[Any]:
     ]
     if not ends or given.get("role") != "assistant":
         return [given]
-    return [{**given, "content": content[a:b]} for a, b in pairwise([0, *ends, len(content)])]
+    *earlier, last = (content[a:b] for a, b in pairwise([0, *ends, len(content)]))
+    own = {key: value for key, value in given.items() if key not in BESIDE}
+    return [*({**own, "content": one} for one in earlier), _less({**given, "content": last}, earlier)]
+
+
+def _less(given: dict[str, Any], earlier: list[list[Any]]) -> dict[str, Any]:
+    """A message without the calls beside its content that are in earlier contents, too."""
+    calls = given.get("tool_calls")
+    if not isinstance(calls, list):
+        return given
+    known = {_id(part, "id") for one in earlier for part in _blocks(one, contents.USE)} - {None}
+    left = [call for call in calls if not isinstance(call, dict) or _id(call, "id") not in known]
+    return {**given, "tool_calls": left}
 
 
 def seconds(item: dict[str, Any]) -> float | None:

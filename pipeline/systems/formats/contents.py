@@ -31,6 +31,17 @@ def is_part(part: JsonValue, kind: str) -> bool:
     return isinstance(name, str) and f"_{name}".endswith(f"_{kind}")
 
 
+def is_of_message(part: JsonValue) -> bool:
+    """Whether it is a part of a message as chat APIs have them, and no data that has a `type` as well: a text,
+    a call, an answer, a thought, or an image or the like, with an object under its type or as its source."""
+    if not isinstance(part, dict) or not isinstance(kind := part.get("type"), str):
+        return False
+    if kind in _TEXTS:
+        return isinstance(part.get("refusal" if kind == "refusal" else "text"), str)
+    medium = isinstance(part.get(kind), dict) or isinstance(part.get("source"), dict)
+    return medium or kind in UNSAID or any(is_part(part, one) for one in PARTS)
+
+
 def plain(content: JsonValue) -> str:
     """The text of a content: itself, its text parts one below the other, `[type]` for any other part, of an
     object that names no type and no text its JSON."""

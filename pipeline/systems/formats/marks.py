@@ -91,8 +91,8 @@ def status(content: JsonValue) -> Status | None:
 def error(content: JsonValue) -> str | None:
     """What a result gives as its error, where that is a text of its own."""
     parsed = _parsed(content)
-    result = parsed.get("error") if isinstance(parsed, dict) else None
-    return result if isinstance(result, str) and result else None
+    given = (parsed.get("error"), parsed.get("error_code")) if isinstance(parsed, dict) else ()
+    return next((one for one in given if isinstance(one, str) and one), None)
 
 
 class Veto(NamedTuple):
@@ -150,7 +150,9 @@ def _of_object(given: dict[str, JsonValue]) -> Status | None:
             return "failed" if code else "succeeded"
     flags = [given.get(key) for key in ("is_error", "isError")]
     good = [given.get(key) for key in ("success", "ok")]
-    if given.get("error") or given.get("error_code") or True in flags or False in good:
+    # An API that has a code for each result has 0 for none, and some write it as a text.
+    coded = str(given.get("error_code") or "").strip("0")
+    if given.get("error") or coded or True in flags or False in good:
         return "failed"
     return "succeeded" if "error" in given or False in flags or True in good else None
 

@@ -122,8 +122,11 @@ class Span:
 def _typed(content: Any) -> Any:
     """A content whose parts were recorded as JSON in a text, as these parts."""
     inside = value_of(content)
-    parts = isinstance(inside, list) and all(isinstance(one, dict) and "type" in one for one in inside)
-    return inside if parts and inside else content
+    return (
+        inside
+        if isinstance(inside, list) and inside and all(map(contents.is_of_message, inside))
+        else content
+    )
 
 
 def nest(spans: Mapping[tuple[str, str], Span]) -> None:
@@ -299,7 +302,7 @@ def _messages(given: JsonValue) -> Iterator[Said]:
             said.calls.append(Call(str(inner.get("name")), value_of(asked), call and str(call)))
         elif kind in ("tool_call_response", SERVED_BACK):
             served = kind == SERVED_BACK
-            given = _of_server(inner, "response", "content") if served else None
+            given = _of_server(inner, "response", "result", "content") if served else None
             content = given if served else inner.get("response", inner.get("result"))
             said.answers.append(Answer(content, str(call).strip() if call else None))
         else:
@@ -314,9 +317,9 @@ def _messages(given: JsonValue) -> Iterator[Said]:
 
 def _of_server(part: dict[str, Any], *names: str) -> JsonValue:
     """What a tool that the model's provider runs was asked or gave back, less the type of tool."""
-    whole = part.get(str(part["type"]))
+    whole = value_of(part.get(str(part["type"])))
     if not isinstance(whole, dict):
-        return whole
+        return next((part[name] for name in names if name in part), whole)
     given = next((whole[name] for name in names if name in whole), None)
     return {key: value for key, value in whole.items() if key != "type"} if given is None else given
 

@@ -410,7 +410,31 @@ def test_tools_that_an_api_uses_itself_are_calls_before_what_is_said_of_them(tmp
     ]
     calls = [event for event in found.events if event.action]
     assert [call.status for call in calls] == ["failed", "succeeded"]
+    assert calls[0].error == "max_uses_exceeded"
     assert calls[0].action and calls[0].action.arguments == {"query": "Ulm"}
+
+
+def test_calls_beside_a_content_in_pieces_are_called_once(tmp_path: Path) -> None:
+    used = [
+        {"type": "tool_use", "id": "t1", "name": "note", "input": {}},
+        {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}},
+        {"type": "web_search_tool_result", "tool_use_id": "s1", "content": []},
+        {"type": "text", "text": "I book."},
+        {"type": "tool_use", "id": "t2", "name": "book", "input": {}},
+    ]
+    calls = [
+        {"id": mark, "name": name, "args": {}}
+        for mark, name in (("t1", "note"), ("t2", "book"), ("t3", "pay"))
+    ]
+    told = {"role": "assistant", "content": used, "tool_calls": calls, "refusal": "No."}
+    found = one("chat", written(tmp_path / "a.jsonl", {"id": "s1", "messages": [told]}))
+    assert brief(found.events) == [
+        ("assistant", "action", "note"),
+        ("assistant", "action", "web_search"),
+        ("assistant", "message", "I book."),
+        ("assistant", "action", "book"),
+        ("assistant", "action", "pay"),
+    ]
 
 
 def test_calls_in_parts_without_a_type_are_no_words(tmp_path: Path) -> None:
@@ -436,8 +460,10 @@ def test_a_call_named_by_its_function_has_its_arguments_and_an_answer_its_error(
     call = {"function": "book", "args": {"city": "Ulm"}, "id": "c1"}
     talk = [
         {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": "c1", "content": "", "error": "ValidationError: no such city"},
+        {"role": "tool", "tool_call_id": "c1", "content": "full"},
     ]
-    event = one("chat", written(tmp_path / "a.jsonl", {"id": "s1", "messages": talk})).events[0]
-    assert event.action and event.action.arguments == {"city": "Ulm"}
-    assert (event.status, event.error) == ("failed", "ValidationError: no such city")
+    for error in (why := "ValidationError: no such city", {"type": "ValidationError", "message": why}):
+        talk[1]["error"] = error
+        event = one("chat", written(tmp_path / "a.jsonl", {"id": "s1", "messages": talk})).events[0]
+        assert event.action and event.action.arguments == {"city": "Ulm"}
+        assert (event.status, event.error) == ("failed", why)

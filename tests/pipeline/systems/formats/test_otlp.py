@@ -283,3 +283,36 @@ def test_indexed_contents_whose_parts_are_json_in_a_text_are_no_words(tmp_path: 
         ("assistant", "message", "It rains."),
     ]
     assert found.events[1].status == "succeeded"
+
+
+def test_data_in_an_indexed_content_that_names_types_stays_as_it_was_written(tmp_path: Path) -> None:
+    bugs, files = [{"type": "bug", "title": "It crashes."}], [{"type": "file", "name": "a.txt"}]
+    given = {
+        "gen_ai.prompt.0.role": "user",
+        "gen_ai.prompt.0.content": json.dumps(bugs),
+        "gen_ai.prompt.1.role": "assistant",
+        "gen_ai.prompt.1.tool_calls.0.id": "c1",
+        "gen_ai.prompt.1.tool_calls.0.name": "ls",
+        "gen_ai.prompt.1.tool_calls.0.arguments": "{}",
+        "gen_ai.prompt.2.role": "tool",
+        "gen_ai.prompt.2.tool_call_id": "c1",
+        "gen_ai.prompt.2.content": json.dumps(files),
+        "gen_ai.completion.0.role": "assistant",
+        "gen_ai.completion.0.content": "One file.",
+    }
+    one_span = {**span(1, "chat"), "attributes": attributes({"gen_ai.operation.name": "chat", **given})}
+    found = one("otlp", written(tmp_path / "a.jsonl", traced(one_span)))
+    assert found.events[0].text == json.dumps(bugs)
+    assert found.states[found.events[1].states["public"]] == {"observation": json.dumps(files)}
+
+
+def test_what_a_tool_of_the_models_provider_is_asked_may_stand_beside_its_name(tmp_path: Path) -> None:
+    parts = [
+        {"type": "server_tool_call", "id": "w1", "name": "run", "arguments": {"code": "1+1"}},
+        {"type": "server_tool_call_response", "id": "w1", "response": "2"},
+    ]
+    told = span(1, "chat", input__messages=[USER], output__messages=[{"role": "assistant", "parts": parts}])
+    found = one("otlp", written(tmp_path / "a.jsonl", traced(told)))
+    event = found.events[1]
+    assert event.action and event.action.arguments == {"code": "1+1"}
+    assert found.states[event.states["public"]] == {"observation": "2"}
