@@ -25,6 +25,8 @@ TALKS = SESSION[: SESSION.index("trajectory_id")]
 """What sessions are called in which several talk in turn."""
 DIFFERENT = 0.5
 """More of the questions of a session than that are different."""
+AGAIN = 0.1
+"""Fewer of them follow on themselves."""
 OWN = {*NAMES["id"], "key", "hash", "name"}
 """What the ids of anything are called: whose they are, says the object that they lie in."""
 
@@ -74,7 +76,8 @@ def _is_speakers(one: PathSeen, role: str, seen: Survey) -> bool:
 
 def session_of_rounds(seen: Survey, asked: str) -> PathSeen | None:
     """What says of which session a record is that has a question, at `asked`, and its answer: sessions have
-    several, in their order, and hardly a question twice, as rival answers to one have."""
+    several, in their order, and hardly a question twice, above all not behind itself under one number, as rival
+    answers to it stand, or what several raters say of one."""
     some = [one for one in named(seen.paths, TALKS, depth=0) if spelled(one.key) in TALKS]
     session = first_one([one for one in some if repeats(one, seen)])
     if session is None:
@@ -87,7 +90,13 @@ def session_of_rounds(seen: Survey, asked: str) -> PathSeen | None:
     ordered = all(
         _rises([value_at(record, path) for record in many]) for many in told.values() for path in numbers
     )
-    return session if ordered and questions > DIFFERENT * len(seen.records) else None
+    again = sum(
+        all(value_at(a, path) == value_at(b, path) for path in (asked, *numbers))
+        for many in told.values()
+        for a, b in pairwise(many)
+    )
+    few = questions > DIFFERENT * len(seen.records) and again < AGAIN * len(seen.records)
+    return session if ordered and few else None
 
 
 def _rises(values: list[Any]) -> bool:

@@ -74,8 +74,8 @@ def unclear(seen: Survey, made: Guess) -> Iterator[str]:
     if (session := of_rows(seen, made)) is not None:
         yield (
             f"{session.path} repeats, while each row is read as a session of its own, without a time: rows "
-            "with a question and its answer are not joined; cut them into one row a message, each with who "
-            "says it, to have one session of them"
+            "with a question and its answer are joined where they stand in their order and a question comes "
+            "once; sort the rows of a session, and leave out all but one to a question, to have it read as one"
         )
     if made.shape in ("list", "table") and "time" not in made.event and not made.timed:
         yield (

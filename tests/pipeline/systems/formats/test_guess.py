@@ -1047,6 +1047,17 @@ def test_sentences_that_tell_of_agents_are_no_names(tmp_path: Path) -> None:
     assert [(p.name, p.kind) for p in first.participants] == [("user", "human"), ("assistant", "agent")]
 
 
+def test_rows_of_several_raters_are_no_rounds_where_only_some_have_several(tmp_path: Path) -> None:
+    rows = [
+        {"session_id": f"s{n}", "turn": m, "question": said(n + m), "answer": said(n + m + 1), "score": rater}
+        for n in range(4)
+        for m in range(4)
+        for rater in range(1 + m % 2)
+    ]
+    found = drafted(as_lines(tmp_path / "log.jsonl", rows))
+    assert [{o.name: o.value for o in one.outcomes}["score"] for one in found[:3]] == [0, 0, 1]
+
+
 @pytest.mark.parametrize(("asked", "told"), [("question", "answer"), ("user_message", "bot_response")])
 def test_rows_of_one_session_that_are_read_as_sessions_are_told(
     tmp_path: Path, asked: str, told: str
