@@ -32,8 +32,8 @@ def is_part(part: JsonValue, kind: str) -> bool:
 
 
 def is_of_message(part: JsonValue) -> bool:
-    """Whether it is a part of a message as chat APIs have them, and no data that has a `type` as well: a text,
-    a call, an answer, a thought, or an image or the like, with an object under its type or as its source."""
+    """Whether it is a part of a message as chat APIs have them, and no data with a `type`: a text, a call, an
+    answer, a thought, or an image or the like, with an object under its type or as its source."""
     if not isinstance(part, dict) or not isinstance(kind := part.get("type"), str):
         return False
     if kind in _TEXTS:

@@ -76,8 +76,8 @@ def _is_speakers(one: PathSeen, role: str, seen: Survey) -> bool:
 
 def session_of_rounds(seen: Survey, asked: str) -> PathSeen | None:
     """What says of which session a record is that has a question, at `asked`, and its answer: sessions have
-    several, in their order, and hardly a question twice, above all not behind itself under one number, as rival
-    answers to it stand, or what several raters say of one."""
+    several, in their order, and hardly a question twice, above all not behind itself under one number, as
+    rival answers to it stand, or what several raters say of one."""
     some = [one for one in named(seen.paths, TALKS, depth=0) if spelled(one.key) in TALKS]
     session = first_one([one for one in some if repeats(one, seen)])
     if session is None:

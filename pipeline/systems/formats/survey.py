@@ -90,6 +90,8 @@ class Survey:
     """How texts may be encoded that are not UTF-8."""
     sessions: str | list[str] | None = None
     """Where the records of a JSON object are."""
+    aside: list[str] = field(default_factory=list)
+    """Where others are, in fields of their own."""
     sides: list[str] | None = None
     """What the names of fields end in, where a record holds several sessions."""
     numbered: str | None = None
@@ -121,7 +123,7 @@ def survey(root: Path) -> Survey:
         seen.others += apart_
         seen.odd = [path.name for path in apart_]
     if chosen[0] == "json":
-        seen.sessions = _container(seen.files[0])
+        seen.sessions, seen.aside = _container(seen.files[0])
     seen.encoding = _encoding(seen.files) if chosen[0] in ("csv", "text", "json", "jsonl") else None
     given = Input(format=seen.format, sessions=seen.sessions, encoding=seen.encoding)  # type: ignore[arg-type]
     for number, path in enumerate(seen.files):
@@ -225,21 +227,28 @@ def _group(path: Path) -> tuple[str, str]:
     return (form if not readme else "page", common_end([path]) if form == "json" else "")
 
 
-def _container(path: Path) -> str | list[str] | None:
+def _container(path: Path) -> tuple[str | list[str] | None, list[str]]:
     """The key of a JSON object under which its records are: a list of objects that hold lists or are many.
-    Several keys where such records are divided among them, as into those to train with and to test with."""
+    Several keys where such records are divided among them, as into those to train with and to test with. Then
+    the keys of records with fields of their own."""
     value = json_file(path)
     if not isinstance(value, dict):
-        return None
+        return None, []
     if _is_by_name(value):
-        return inputs.ALL
+        return inputs.ALL, []
     holding = [key for key, inside in value.items() if _are_sessions(inside)]
     best = max(holding, key=lambda key: (_size(value[key]), escaped(key)), default=None)
     if best is None or _size(value[best]) < CONTAINER:
-        return None
-    keys = {key: set[str]().union(*_keys(value[key])) for key in holding}
-    alike = [escaped(key) for key, own in keys.items() if 2 * len(own & keys[best]) > len(own | keys[best])]
-    return alike if len(alike) > 1 else escaped(best)
+        return None, []
+    keys = {key: set[str]().union(*_keys(_items(value[key]))) for key in holding}
+    alike = [key for key, own in keys.items() if 2 * len(own & keys[best]) > len(own | keys[best])]
+    others = [escaped(key) for key in holding if key not in alike]
+    return [escaped(key) for key in alike] if len(alike) > 1 else escaped(best), others
+
+
+def _items(inside: Any) -> Any:
+    """A list, and of objects by name the objects."""
+    return list(inside.values()) if isinstance(inside, dict) else inside
 
 
 def _size(inside: Any) -> int:
@@ -247,11 +256,12 @@ def _size(inside: Any) -> int:
 
 
 def _are_sessions(inside: Any) -> bool:
-    """Whether most objects of a list, or of an object by name, have turns."""
-    items = list(inside.values()) if isinstance(inside, dict) else inside
-    if not isinstance(items, list) or not items or not all(isinstance(one, dict) for one in items):
+    """Whether most items of a list, or all of an object by name, are objects and most of them have turns."""
+    items = _items(inside)
+    objects = [one for one in items if isinstance(one, dict)] if isinstance(items, list) else []
+    if not objects or (isinstance(inside, dict) and len(objects) < len(items)):
         return False
-    return sum(map(_has_turns, items)) > len(items) / 2 and not all(map(dialects.is_exchange, items))
+    return sum(map(_has_turns, objects)) > len(items) / 2 and not all(map(dialects.is_exchange, objects))
 
 
 def _has_turns(value: dict[str, Any]) -> bool:

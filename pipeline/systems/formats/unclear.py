@@ -65,6 +65,11 @@ def unclear(seen: Survey, made: Guess) -> Iterator[str]:
             "each file holds one event and is read as a session of its own: join the files of a session into "
             "one, with an event a line"
         )
+    if seen.aside:
+        yield (
+            f"sessions with fields of their own are left out: {', '.join(seen.aside[:NAMED])}; [input] sessions "
+            "of another mapping takes them"
+        )
     if made.native_id and (group := made.by_values.get("native_id")) == made.native_id[0]:
         yield f"{group} is taken for the session, for its values come in blocks ([trajectory] native_id)"
     if "action" in made.event and (done := made.by_values.get("action")) == made.event["action"]:
@@ -75,7 +80,7 @@ def unclear(seen: Survey, made: Guess) -> Iterator[str]:
         yield (
             f"{session.path} repeats, while each row is read as a session of its own, without a time: rows "
             "with a question and its answer are joined where they stand in their order and a question comes "
-            "once; sort the rows of a session, and leave out all but one to a question, to have it read as one"
+            "once; sort the rows of a session, and leave out all but one to a question, to have one of them"
         )
     if made.shape in ("list", "table") and "time" not in made.event and not made.timed:
         yield (

@@ -898,6 +898,20 @@ def test_sessions_that_a_file_divides_into_several_lists_are_all_read(tmp_path: 
     assert draft(path).seen.sessions == ["train", "test"]
 
 
+def test_lists_of_sessions_with_a_gap_or_by_name_are_read_and_others_are_told(tmp_path: Path) -> None:
+    turns = [{"role": side, "content": said(n)} for n, side in enumerate(("user", "assistant"))]
+    some = [{"id": f"d{n}", "messages": turns} for n in range(6)]
+    other = [{"dialogue": "x", "turns": turns, "gold": 1, "split": "t"}]
+    for whole in (
+        {"train": [*some[:3], None], "test": some[3:], "more": other},
+        {"train": {"a": some[0], "b": some[1], "c": some[2]}, "test": {"d": some[3]}, "more": other},
+    ):
+        made = draft(as_json(tmp_path / "all.json", whole))
+        assert made.seen.sessions == ["train", "test"]
+        told = [one for one in unclear(made.seen, made.made) if "left out: more" in one]
+        assert len(told) == 1
+
+
 def test_messages_with_parts_and_calls_are_no_sessions_of_their_own(tmp_path: Path) -> None:
     call = {"id": "c1", "function": "send", "args": {"to": "Ada"}}
     said_in = [{"type": "text", "content": said(0)}]
