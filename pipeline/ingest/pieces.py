@@ -38,16 +38,18 @@ def pieces(connection: duckdb.DuckDBPyConnection, sources: Iterable[str]) -> lis
     """The pairs of files, one of them among the `sources`, of which the later goes on in time with sessions
     that the earlier has."""
     query = f"""
-        SELECT source, before, count(*), min(native_id) FROM ({_FOLLOWING})
+        SELECT source, before, list(native_id ORDER BY native_id) FROM ({_FOLLOWING})
         WHERE later AND source <> before AND (source {AMONG} OR before {AMONG})
         GROUP BY ALL ORDER BY ALL
     """
     wanted = texts(sources)
-    some = (Pieces(*row) for row in execute(connection, query, [wanted, wanted]).fetchall())
-    return [one for one in some if not _is_of_place(one)]
+    told = list[Pieces]()
+    for source, before, names in execute(connection, query, [wanted, wanted]).fetchall():
+        if own := [name for name in names if not _is_of_place(name, Path(source))]:
+            told.append(Pieces(source, before, len(own), own[0]))
+    return told
 
 
-def _is_of_place(one: Pieces) -> bool:
-    """Whether sessions are named by their file or a folder, and not by the log."""
-    path = Path(one.source)
-    return one.name.rpartition(":")[0] == path.stem or one.name in (path.stem, *path.parts)
+def _is_of_place(name: str, path: Path) -> bool:
+    """Whether a session is named by its file or a folder, and not by the log."""
+    return name.rpartition(":")[0] == path.stem or name in (path.stem, *path.parts)

@@ -67,8 +67,8 @@ def unclear(seen: Survey, made: Guess) -> Iterator[str]:
         )
     if seen.aside:
         yield (
-            f"sessions with fields of their own are left out: {', '.join(seen.aside[:NAMED])}; [input] sessions "
-            "of another mapping takes them"
+            "sessions in fields of their own are left out, which [input] sessions of another mapping takes: "
+            + ", ".join(seen.aside[:NAMED])
         )
     if made.native_id and (group := made.by_values.get("native_id")) == made.native_id[0]:
         yield f"{group} is taken for the session, for its values come in blocks ([trajectory] native_id)"

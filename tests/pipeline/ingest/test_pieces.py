@@ -61,3 +61,11 @@ def test_runs_of_other_models_or_at_one_time_and_names_of_files_are_no_pieces(
     assert take(store, first, other, beside, map=MAP, system="mapped").notes == []
     runs = [logged(tmp_path / name / "run.jsonl", n, "x") for n, name in enumerate(("one", "two"), 5)]
     assert take(store, *runs, map=NAMED, system="mapped").notes == []
+
+
+def test_a_session_that_is_called_as_its_file_hides_no_others(tmp_path: Path, store: Store) -> None:
+    first = logged(tmp_path / "1.jsonl", 0, "1", "2", "3")
+    second = logged(tmp_path / "2.jsonl", 1, "2", "3")
+    assert [
+        note.partition("(")[2][:1] for note in take(store, first, second, map=MAP, system="mapped").notes
+    ] == ["3"]
