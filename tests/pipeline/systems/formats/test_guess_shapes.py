@@ -945,6 +945,12 @@ def test_answers_of_several_models_are_theirs_and_a_list_of_names_is_nothing_sai
     assert [e.text for e in first.events] == [said(0), said(1), said(2)]
 
 
+def test_single_words_are_said_where_their_list_says_so(tmp_path: Path) -> None:
+    rows = [{"id": f"d{n}", "turns": ["Hello", "Hi", "Yes", "Goodbye"]} for n in range(3)]
+    first = drafted(as_lines(tmp_path / "talks.jsonl", rows))[0]
+    assert [e.text for e in first.events] == ["Hello", "Hi", "Yes", "Goodbye"]
+
+
 def test_the_id_of_a_message_is_nothing_said(tmp_path: Path) -> None:
     rows = [
         {"group_id": f"g{n // 3}", "message_id": f"g{n // 3}-abcdefgh-{n}", "message_type": "MESSAGE"}
