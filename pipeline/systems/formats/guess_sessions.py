@@ -77,7 +77,7 @@ def _is_speakers(one: PathSeen, role: str, seen: Survey) -> bool:
 def session_of_rounds(seen: Survey, asked: str) -> PathSeen | None:
     """What says of which session a record is that has a question, at `asked`, and its answer: sessions have
     several, in their order, and hardly a question twice, above all not behind itself under one number, as
-    rival answers to it stand, or what several raters say of one."""
+    rival answers to it stand, or what several raters say of one, nor with all that was asked before."""
     some = [one for one in named(seen.paths, TALKS, depth=0) if spelled(one.key) in TALKS]
     session = first_one([one for one in some if repeats(one, seen)])
     if session is None:
@@ -90,13 +90,20 @@ def session_of_rounds(seen: Survey, asked: str) -> PathSeen | None:
     ordered = all(
         _rises([value_at(record, path) for record in many]) for many in told.values() for path in numbers
     )
+    pairs = [pair for many in told.values() for pair in pairwise(many)]
     again = sum(
         all(value_at(a, path) == value_at(b, path) for path in (asked, *numbers))
-        for many in told.values()
-        for a, b in pairwise(many)
+        or _goes_on(value_at(a, asked), value_at(b, asked))
+        for a, b in pairs
     )
     few = questions > DIFFERENT * len(seen.records) and again < AGAIN * len(seen.records)
     return session if ordered and few else None
+
+
+def _goes_on(before: Any, after: Any) -> bool:
+    """Whether a question begins with the one before it, and has more."""
+    texts = isinstance(before, str) and isinstance(after, str) and bool(before.strip())
+    return texts and len(after) > len(before) and after.startswith(before.strip())
 
 
 def _rises(values: list[Any]) -> bool:

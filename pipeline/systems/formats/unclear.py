@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from ....schemas.trajectory import ParticipantKind
 from ..base import walk
@@ -82,6 +82,11 @@ def unclear(seen: Survey, made: Guess) -> Iterator[str]:
             "with a question and its answer are joined where they stand in their order and a question comes "
             "once; sort the rows of a session, and leave out all but one to a question, to have one of them"
         )
+    if made.rounds and (left := _of_rounds(seen, made)):
+        yield (
+            "rows of a session are read as one, without what is said of each row: "
+            f"{', '.join(left[:NAMED])}{' ...' if len(left) > NAMED else ''}"
+        )
     if made.shape in ("list", "table") and "time" not in made.event and not made.timed:
         yield (
             "no field holds times that can be read: give [event] time (ISO 8601, or seconds since 1970; else "
@@ -119,6 +124,21 @@ def of_rows(seen: Survey, made: Guess) -> PathSeen | None:
     some = [one for one in named(seen.paths, SESSION, depth=0) if spelled(one.key) in SESSION]
     some = [one for one in some if spelled(one.key) not in (*OWN, *HEAD["instance"], "sample_id")]
     return first_one([one for one in some if repeats(one, seen)])
+
+
+def _of_rounds(seen: Survey, made: Guess) -> list[str]:
+    """What differs between the rows of a session, but for numbers of rows, and is not read."""
+    numbers = [one.path for one in named(seen.paths, NAMES["seq"], depth=0)]
+    used = {*made.used, *made.native_id, *made.head.values(), *made.outcomes.values(), *numbers}
+    told: dict[str, list[dict[str, Any]]] = {}
+    for record in seen.records:
+        told.setdefault(str(value_at(record, made.native_id[0])), []).append(record)
+    return [
+        path
+        for path, one in seen.paths.items()
+        if not (path in used or "[]" in path or one.only("object", "list"))
+        and any(len({str(value_at(record, path)) for record in many}) > 1 for many in told.values())
+    ]
 
 
 def unread(path: Path, seen: Survey) -> str:

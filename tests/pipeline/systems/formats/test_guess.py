@@ -1058,6 +1058,27 @@ def test_rows_of_several_raters_are_no_rounds_where_only_some_have_several(tmp_p
     assert [{o.name: o.value for o in one.outcomes}["score"] for one in found[:3]] == [0, 0, 1]
 
 
+def test_prompts_with_all_that_was_said_before_are_no_rounds(tmp_path: Path) -> None:
+    rows = [
+        {"session_id": f"s{n}", "prompt": " ".join(map(said, range(m + 1))), "response": said(n + m)}
+        for n in range(3)
+        for m in range(3)
+    ]
+    assert not draft(as_lines(tmp_path / "log.jsonl", rows)).made.rounds
+
+
+def test_what_is_said_of_each_row_of_a_session_is_told_to_be_left_out(tmp_path: Path) -> None:
+    rows = [
+        {"session_id": f"s{n}", "turn": m, "question": said(n + m), "answer": said(n + m + 1)}
+        | {"rating": m, "arm": n, "tool": "look" if m else None}
+        for n in range(4)
+        for m in range(3)
+    ]
+    made = draft(as_lines(tmp_path / "log.jsonl", rows))
+    (told,) = [one for one in unclear(made.seen, made.made) if "each row" in one]
+    assert told.endswith("each row: rating, tool")
+
+
 @pytest.mark.parametrize(("asked", "told"), [("question", "answer"), ("user_message", "bot_response")])
 def test_rows_of_one_session_that_are_read_as_sessions_are_told(
     tmp_path: Path, asked: str, told: str
