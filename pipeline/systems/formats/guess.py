@@ -126,7 +126,7 @@ def _lists(seen: Survey) -> list[tuple[float, str]]:
 
 
 def _are_done(path: str, one: PathSeen, seen: Survey) -> bool:
-    """Whether a list has plain texts that its name says were done, or that are names where it says nothing."""
+    """Whether a list has plain texts that its name says were done, or names where it says nothing."""
     sides, said = seen.paths.get(f"{path}[].turn"), seen.paths.get(f"{path}[].text")
     plain = sides is not None and said is not None and set(sides.values) <= set(SIDES)
     done = not DONE.isdisjoint(re.split(r"[^a-z]+", one.key.lower()))
