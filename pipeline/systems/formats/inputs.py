@@ -100,7 +100,9 @@ def fits_name(name: str, patterns: list[str]) -> bool:
 
 
 def records(path: Path, given: Input) -> Iterator[Record]:
-    """The records of a file, each an object or what is wrong with it."""
+    """The records of a file, each an object or what is wrong with it; of rounds, which of their fields none
+    has."""
+    said = set[str]()
     for place, (number, value) in enumerate(_whole(path, given), 1):
         if given.as_they_are or not isinstance(value, dict):
             yield number, value
@@ -108,8 +110,13 @@ def records(path: Path, given: Input) -> Iterator[Record]:
         whole = gathered(value, given.numbered) if given.numbered else value
         sides = apart(whole, given.sides, number or place) if given.sides else [whole]
         for side in sides:
-            said = _said_in(side, given.rounds, number or place) if given.rounds else [side]
-            yield from ((number, one) for one in said)
+            for one in _said_in(side, given.rounds, number or place) if given.rounds else [side]:
+                said |= {one[SAID]["role"]} if given.rounds else set()
+                yield number, one
+    for role, silent in given.rounds.items():
+        if role not in said:
+            reason = f"input.rounds: no record has anything at {silent!r}"
+            yield None, Quarantined(source=str(path), reason=reason)
 
 
 def _said_in(record: dict[str, Any], rounds: dict[str, str], number: int) -> Iterator[dict[str, Any]]:

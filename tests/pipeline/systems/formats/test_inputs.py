@@ -132,3 +132,14 @@ def test_the_format_is_in_the_name_or_in_the_first_bytes(
     path = tmp_path / name
     path.write_text(content, encoding="utf-8")
     assert format_of(path) == form
+
+
+def test_what_nobody_says_in_any_round_of_a_file_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("s,question,reply\na,When?,Now.\n", encoding="utf-8")
+    rounds = {"user": "question", "assistant": "answer"}
+    (said, told) = values(path, rounds=rounds)
+    assert isinstance(said, dict)
+    assert said["said"] == {"role": "user", "text": "When?", "id": "2-user"}
+    assert isinstance(told, Quarantined)
+    assert told.reason == "input.rounds: no record has anything at 'answer'"
