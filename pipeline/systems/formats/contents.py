@@ -48,7 +48,8 @@ def plain(content: JsonValue) -> str:
     if content is None:
         return ""
     if isinstance(content, list):
-        parts = [p for p in content if not (isinstance(p, dict) and p.get("type") in UNSAID)]
+        said = [part for part in content if part is not None]
+        parts = [p for p in said if not (isinstance(p, dict) and p.get("type") in UNSAID)]
         return "\n".join(_part(part) for part in parts)
     return content if isinstance(content, str) else _part(content)
 

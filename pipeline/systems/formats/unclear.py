@@ -58,7 +58,7 @@ def unclear(seen: Survey, made: Guess) -> Iterator[str]:
         )
     yield from _who(made)
     yield from _unheard(seen, made)
-    if made.shape in ("table", "spans") and made.each | (made.shape == "table") and not made.native_id:
+    if (made.each or made.shape == "table") and not made.native_id:
         yield _whole(seen, made)
     if (made.shape == "table" or made.each) and 1 < len(seen.files) == len(seen.records):
         yield (

@@ -437,6 +437,12 @@ def test_calls_beside_a_content_in_pieces_are_called_once(tmp_path: Path) -> Non
     ]
 
 
+def test_a_part_that_is_null_is_no_word(tmp_path: Path) -> None:
+    said = {"role": "user", "content": [None, {"type": "text", "text": "Book it."}]}
+    found = one("chat", written(tmp_path / "a.jsonl", {"id": "s1", "messages": [said]}))
+    assert brief(found.events) == [("user", "message", "Book it.")]
+
+
 def test_calls_in_parts_without_a_type_are_no_words(tmp_path: Path) -> None:
     call = {"toolUse": {"toolUseId": "t1", "name": "book", "input": {"city": "Ulm"}}}
     answer = {"toolResult": {"toolUseId": "t1", "content": [{"text": "full"}], "status": "error"}}
