@@ -102,7 +102,7 @@ def fits_name(name: str, patterns: list[str]) -> bool:
 def records(path: Path, given: Input) -> Iterator[Record]:
     """The records of a file, each an object or what is wrong with it; of rounds, which of their fields none
     has."""
-    said = set[str]()
+    told = set[str]()
     for place, (number, value) in enumerate(_whole(path, given), 1):
         if given.as_they_are or not isinstance(value, dict):
             yield number, value
@@ -110,20 +110,22 @@ def records(path: Path, given: Input) -> Iterator[Record]:
         whole = gathered(value, given.numbered) if given.numbered else value
         sides = apart(whole, given.sides, number or place) if given.sides else [whole]
         for side in sides:
-            for one in _said_in(side, given.rounds, number or place) if given.rounds else [side]:
-                said |= {one[SAID]["role"]} if given.rounds else set()
-                yield number, one
+            if not given.rounds:
+                yield number, side
+            for role, said in _said_in(side, given.rounds, number or place):
+                told.add(role)
+                yield number, {**side, SAID: said}
     for role, silent in given.rounds.items():
-        if role not in said:
+        if role not in told:
             reason = f"input.rounds: no record has anything at {silent!r}"
             yield None, Quarantined(source=str(path), reason=reason)
 
 
-def _said_in(record: dict[str, Any], rounds: dict[str, str], number: int) -> Iterator[dict[str, Any]]:
-    """The record of a round once for each who said something in it."""
+def _said_in(record: dict[str, Any], rounds: dict[str, str], number: int) -> Iterator[tuple[str, JsonValue]]:
+    """Each who said something in a round, and what."""
     for role, path in rounds.items():
         if (text := getter(path)(record)) not in (None, ""):
-            yield {**record, SAID: {"role": role, "text": text, "id": f"{number}-{role}"}}
+            yield role, {"role": role, "text": text, "id": f"{number}-{role}"}
 
 
 def _whole(path: Path, given: Input) -> Iterator[Record]:

@@ -317,9 +317,10 @@ def _messages(given: JsonValue) -> Iterator[Said]:
 
 def _of_server(part: dict[str, Any], *names: str) -> JsonValue:
     """What a tool that the model's provider runs was asked or gave back, less the type of tool."""
-    whole = value_of(part.get(str(part["type"])))
+    whole: JsonValue = value_of(part.get(str(part["type"])))
     if not isinstance(whole, dict):
-        return next((part[name] for name in names if name in part), whole)
+        beside: JsonValue = next((part[name] for name in names if name in part), whole)
+        return beside
     given = next((whole[name] for name in names if name in whole), None)
     return {key: value for key, value in whole.items() if key != "type"} if given is None else given
 

@@ -464,12 +464,10 @@ def test_calls_in_parts_without_a_type_are_no_words(tmp_path: Path) -> None:
 
 def test_a_call_named_by_its_function_has_its_arguments_and_an_answer_its_error(tmp_path: Path) -> None:
     call = {"function": "book", "args": {"city": "Ulm"}, "id": "c1"}
-    talk = [
-        {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": "c1", "content": "full"},
-    ]
+    asked = {"role": "assistant", "content": None, "tool_calls": [call]}
+    answer = {"role": "tool", "tool_call_id": "c1", "content": "full"}
     for error in (why := "ValidationError: no such city", {"type": "ValidationError", "message": why}):
-        talk[1]["error"] = error
+        talk = [asked, {**answer, "error": error}]
         event = one("chat", written(tmp_path / "a.jsonl", {"id": "s1", "messages": talk})).events[0]
         assert event.action and event.action.arguments == {"city": "Ulm"}
         assert (event.status, event.error) == ("failed", why)
