@@ -50,6 +50,23 @@ RATINGS = {"rating", "ratings", "score", "scores"}
 """What the names of objects end in that hold ratings: `conversation_rating`."""
 VALUES = ("value", "score", "avg", "mean")
 """Where an object of a score has its value."""
+STATISTICS = {
+    "count",
+    "counts",
+    "n",
+    "num",
+    "number",
+    "total",
+    "sum",
+    "std",
+    "stdev",
+    "stddev",
+    "sd",
+    "sem",
+} | {
+    *("variance", "var", "min", "max", "median", "ci", "weight"),
+}
+"""What a score's object has beside its value that is no score of its own."""
 LABELS = 30
 """More different values than that are no groups."""
 RARE = 0.5
@@ -239,10 +256,10 @@ def _outcome(path: str) -> str:
 
 
 def _is_beside(path: str, seen: Survey) -> bool:
-    """Whether another field of a score's object has its value: this one is a count of it, or the like."""
+    """Whether it is a count of a score, or the like, and another field of the score's object has its value."""
     above, _, key = path.rpartition(".")
-    of_one = _is_scored(above)
-    return of_one and key not in VALUES and any(f"{above}.{name}" in seen.paths for name in VALUES)
+    counts = not STATISTICS.isdisjoint(spelled(key).split("_"))
+    return counts and _is_scored(above) and any(f"{above}.{name}" in seen.paths for name in VALUES)
 
 
 def _name_success(made: Guess, seen: Survey) -> None:

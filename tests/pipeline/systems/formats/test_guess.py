@@ -1252,3 +1252,15 @@ def test_runs_below_runs_are_no_rival_answers(tmp_path: Path) -> None:
     made = draft(named_calls(tmp_path))
     assert made.made.shape == "spans"
     assert "rival answers" not in " ".join(unclear(made.seen, made.made))
+
+
+def test_measures_beside_a_score_in_one_object_are_outcomes_too(tmp_path: Path) -> None:
+    turns = [{"role": side, "text": said(n)} for n, side in enumerate(("user", "assistant"))]
+    rows = [
+        {"id": f"s{n}", "turns": turns}
+        | {"evaluation": {"judge": {"score": n / 2, "accuracy": n / 4, "won": n > 1, "count": 3}}}
+        for n in range(4)
+    ]
+    first = drafted(as_lines(tmp_path / "log.jsonl", rows))[2]
+    values = {o.name: o.value for o in first.outcomes}
+    assert values == {"judge": 1, "accuracy": 0.5, "won": True, "success": True}
