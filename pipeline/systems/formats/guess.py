@@ -51,20 +51,8 @@ RATINGS = {"rating", "ratings", "score", "scores"}
 VALUES = ("value", "score", "avg", "mean")
 """Where an object of a score has its value."""
 STATISTICS = {
-    "count",
-    "counts",
-    "n",
-    "num",
-    "number",
-    "total",
-    "sum",
-    "std",
-    "stdev",
-    "stddev",
-    "sd",
-    "sem",
-} | {
-    *("variance", "var", "min", "max", "median", "ci", "weight"),
+    *("count", "counts", "n", "num", "number", "total", "sum", "weight", "min", "max", "median", "ci"),
+    *("std", "stdev", "stddev", "sd", "sem", "var", "variance"),
 }
 """What a score's object has beside its value that is no score of its own."""
 LABELS = 30

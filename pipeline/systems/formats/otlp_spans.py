@@ -95,10 +95,11 @@ class Span:
             if not isinstance(body, dict):
                 continue
             if side == "input" and (match := _MESSAGE.fullmatch(name)):
-                yield chat.message(_old(body, match[1]))
+                yield from map(chat.message, chat.parted(_old(body, match[1])))
             elif side == "output" and name == "gen_ai.choice":
                 inner = value_of(body.get("message", body))
-                yield chat.message(_old(inner if isinstance(inner, dict) else body, "assistant"))
+                choice = _old(inner if isinstance(inner, dict) else body, "assistant")
+                yield from map(chat.message, chat.parted(choice))
 
     def _indexed(self, side: str) -> Iterator[Said]:
         """OpenLLMetry's `gen_ai.prompt.0.role`, `gen_ai.prompt.0.tool_calls.0.name` ..."""

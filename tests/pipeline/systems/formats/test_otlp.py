@@ -145,6 +145,20 @@ def test_events_a_message_as_conventions_had_them_up_to_1_36_are_read(tmp_path: 
     ]
 
 
+def test_words_of_an_event_follow_the_tool_that_the_models_provider_ran(tmp_path: Path) -> None:
+    parts = [
+        {"type": "server_tool_use", "id": "w1", "name": "web_search", "input": {}},
+        {"type": "web_search_tool_result", "tool_use_id": "w1", "content": []},
+        {"type": "text", "text": "I found it."},
+    ]
+    event = {"name": "gen_ai.choice", "attributes": attributes({"content": json.dumps(parts)})}
+    found = one("otlp", written(tmp_path / "a.jsonl", traced(span(1, "chat", events=[event]))))
+    assert brief(found.events) == [
+        ("assistant", "action", "web_search"),
+        ("assistant", "message", "I found it."),
+    ]
+
+
 def test_indexed_attributes_are_read(tmp_path: Path) -> None:
     given = {"prompt__0__role": "user", "prompt__0__content": "Hi", "completion__0__content": "Hello"}
     found = one("otlp", written(tmp_path / "a.jsonl", traced(span(1, "chat", **given))))
