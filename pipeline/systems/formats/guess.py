@@ -244,7 +244,7 @@ def _outcome(path: str) -> str:
 
 
 def _is_beside(path: str, seen: Survey) -> bool:
-    """Whether it is a count of a score, or the like, and another field of the score's object has its value."""
+    """Whether it is a count of a score, or the like, and another field of the object has its value."""
     above, _, key = path.rpartition(".")
     counts = not STATISTICS.isdisjoint(spelled(key).split("_"))
     return counts and _is_scored(above) and any(f"{above}.{name}" in seen.paths for name in VALUES)
