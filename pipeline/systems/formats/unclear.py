@@ -67,8 +67,8 @@ def unclear(seen: Survey, made: Guess) -> Iterator[str]:
         )
     if seen.aside:
         yield (
-            "sessions in fields of their own are left out, which [input] sessions of another mapping takes: "
-            + ", ".join(seen.aside[:NAMED])
+            f"left out are records of other fields than these, at {', '.join(seen.aside[:NAMED])}: if they "
+            "are sessions, too, a mapping of their own reads them ([input] sessions)"
         )
     if made.native_id and (group := made.by_values.get("native_id")) == made.native_id[0]:
         yield f"{group} is taken for the session, for its values come in blocks ([trajectory] native_id)"
