@@ -6,30 +6,44 @@ and of spans that come late on how it began. So the session of before has anothe
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Mapping
 
 import duckdb
 
-from ..store import AMONG, execute, texts
+from ..store import execute
 from ..systems.registry import system_of
 from .sources import Source, unowned
 
-_PAIRS = f"""
-    SELECT one.id, other.id AS later, one.native_id = other.native_id AS alike
-    FROM trajectories one JOIN trajectories other
-        ON other.source = one.source AND other.condition IS NOT DISTINCT FROM one.condition
-    WHERE one.id {AMONG} AND other.id {AMONG}
+_SIDES = """
+    WITH said_of AS (
+        SELECT unnest(?::JSON::VARCHAR[]) AS path, unnest(?::JSON::VARCHAR[]) AS id,
+            unnest(?::JSON::BOOLEAN[]) AS is_new
+    ),
+    sides AS (SELECT path, is_new, id, native_id, condition FROM said_of JOIN trajectories USING (id)),
+    before AS (FROM sides WHERE NOT is_new),
+    later AS (FROM sides WHERE is_new)
 """
-"""Of one file and one run."""
-_GROWN = f"""
-    WITH pairs AS (SELECT id, later FROM ({_PAIRS}) WHERE alike),
+"""What each file gave before and gives now. Who gave a trajectory first does not matter: several may."""
+_WHOLE = f"""{_SIDES}
+    SELECT path, id FROM before WHERE EXISTS (
+        FROM later
+        WHERE later.path = before.path AND later.condition IS NOT DISTINCT FROM before.condition
+    )
+"""
+_GROWN = f"""{_SIDES},
+    pairs AS (
+        SELECT before.path, before.id, later.id AS later
+        FROM before JOIN later ON later.path = before.path AND later.native_id = before.native_id
+            AND later.condition IS NOT DISTINCT FROM before.condition
+    ),
     said AS (
         SELECT trajectory_id AS id, hash(row(actor, time, text, action, arguments)) AS what,
             row_number() OVER (PARTITION BY trajectory_id, what) AS nth
         FROM events
         WHERE trajectory_id IN (SELECT id FROM pairs UNION SELECT later FROM pairs) AND NOT live_only
     )
-    SELECT DISTINCT id FROM pairs
+    SELECT DISTINCT path, id FROM pairs
     WHERE NOT EXISTS (
         FROM said one WHERE one.id = pairs.id AND NOT EXISTS (
             FROM said other WHERE other.id = pairs.later AND other.what = one.what AND other.nth = one.nth
@@ -61,11 +75,15 @@ def superseded(
     if not lost:
         return {}
     gone = unowned(connection, set().union(*lost.values()))
-    found: set[str] = set()
-    for query, is_whole in ((f"SELECT DISTINCT id FROM ({_PAIRS})", True), (_GROWN, False)):
+    found: dict[str, set[str]] = {}
+    for query, is_whole in ((_WHOLE, True), (_GROWN, False)):
         paths = [path for path in lost if whole[path] == is_whole]
-        old = gone & set().union(*(lost[path] for path in paths))
-        new = set().union(*(now[path] if is_whole else now[path] - earlier[path] for path in paths))
+        old = [(path, key, False) for path in paths for key in lost[path] & gone]
+        new = [
+            (path, key, True) for path in paths for key in (now[path] if is_whole else now[path] - earlier[path])
+        ]
         if old and new:
-            found |= {key for (key,) in execute(connection, query, [texts(old), texts(new)]).fetchall()}
-    return {path: some for path, left in lost.items() if (some := left & found)}
+            sides = [json.dumps(column) for column in zip(*old, *new, strict=True)]
+            for path, key in execute(connection, query, sides).fetchall():
+                found.setdefault(path, set()).add(key)
+    return found

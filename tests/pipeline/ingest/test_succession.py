@@ -144,6 +144,19 @@ def test_a_row_that_another_file_has_too_stays(take: Take, store: Store, tmp_pat
     assert as_fresh(store, logs, tmp_path / "other")
 
 
+def test_a_row_that_two_files_had_goes_once_both_are_corrected(
+    take: Take, store: Store, tmp_path: Path
+) -> None:
+    logs = tmp_path / "logs"
+    for said in (("no", "no"), ("yes", "unknown")):
+        for n, answer in enumerate(said):
+            log = logs / str(n) / "q.jsonl"
+            log.parent.mkdir(exist_ok=True)
+            log.write_text(row(n, "yes") + row(2, answer))
+            take(store, logs)
+    assert as_fresh(store, logs, tmp_path / "other")
+
+
 def test_a_chat_without_an_id_that_grows_is_one(take: Take, store: Store, tmp_path: Path) -> None:
     log = tmp_path / "logs" / "chat.json"
     said = [{"role": ("user", "assistant")[n % 2], "content": f"text {n}"} for n in range(6)]
