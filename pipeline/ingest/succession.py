@@ -79,9 +79,8 @@ def superseded(
     for query, is_whole in ((_WHOLE, True), (_GROWN, False)):
         paths = [path for path in lost if whole[path] == is_whole]
         old = [(path, key, False) for path in paths for key in lost[path] & gone]
-        new = [
-            (path, key, True) for path in paths for key in (now[path] if is_whole else now[path] - earlier[path])
-        ]
+        fresh = now if is_whole else {path: now[path] - earlier[path] for path in paths}
+        new = [(path, key, True) for path in paths for key in fresh[path]]
         if old and new:
             sides = [json.dumps(column) for column in zip(*old, *new, strict=True)]
             for path, key in execute(connection, query, sides).fetchall():
