@@ -133,6 +133,18 @@ def test_rows_of_another_run_that_was_written_over_a_file_stand_beside_the_first
     ]
 
 
+def test_each_state_that_was_copied_takes_the_place_of_the_one_before_it(
+    store: Store, tmp_path: Path
+) -> None:
+    log = tmp_path / "logs" / "q.jsonl"
+    for condition, answer in (("A", "yes"), ("B", "no"), ("A", "unknown")):
+        log.write_text(row(1, answer))
+        ingest(store, [log], ReadOptions(condition=condition), copy=True)
+    before = tables(store)
+    rebuild(store)
+    assert tables(store) == before and len(before[0]) == 3
+
+
 def test_a_row_that_another_file_has_too_stays(take: Take, store: Store, tmp_path: Path) -> None:
     logs = tmp_path / "logs"
     for folder in ("one", "two"):
