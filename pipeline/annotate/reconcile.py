@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from typing import Any
 
 from ...annotation.labelstudio import Subject, answers
@@ -19,6 +20,8 @@ from ..store.ledger import Ledger
 from ..store.samples import ADJUDICATION, Sample
 from . import project as project_module
 from .attribution import Refusal, changed_by, name, person, refusals
+from .dispute import Dispute, disputes
+from .dispute import Place as Disputed
 from .project import Mark
 
 SAID = ("label", "error", "cites", "quote", "rationale", "error_source")
@@ -169,7 +172,7 @@ class Pulling:
             yield from self._of(task, subject, annotation, GOLD)
 
     def _of(self, task: Listed, subject: Subject, annotation: dict[str, Any], rater: str) -> Iterable[Rating]:
-        read = answers.read(self.book, annotation, task.seqs, task.disputed)
+        read = answers.read(self.book, annotation, task.seqs, self._asked(task, subject))
         for problem in read.problems:
             where = f"task {task.id}, annotation {annotation.get('id')} by {self._rater(annotation)}"
             self._report(f"{where}: {problem}", once=True)
@@ -190,6 +193,17 @@ class Pulling:
             yield maker.rating_at(
                 place, verdict, seconds=annotation.get("lead_time"), external={"labelstudio": at}
             )
+
+    def _asked(self, task: Listed, subject: Subject) -> Sequence[str] | None:
+        """The codes that a task is to settle; of one that does not say so yet, those that people dispute."""
+        if task.disputed is not None or self.sample.design.method != ADJUDICATION:
+            return task.disputed
+        dispute = self._disputes.get((subject.trajectory, subject.event))
+        return dispute.codes if dispute else None
+
+    @cached_property
+    def _disputes(self) -> Mapping[Disputed, Dispute]:
+        return disputes(self.store, self.book)
 
     def _is_ours(self, at: Mapping[str, Any]) -> bool:
         """Whether a rating came from this project."""

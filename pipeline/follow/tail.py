@@ -125,13 +125,17 @@ class Tail:
     def _read(self, path: Path, watched: Watched, signature: Signature) -> None:
         """Read a source that looked so; what came to it since is read the next time."""
         began = time.monotonic()
-        items = list(sources.read(Place(path, str(path), watched.system), self.options))
+        place = Place(path, str(path), watched.system)
+        content = ""
+        # Runs without times are told apart by what their files hold, where conditions were given. What comes
+        # while it is read is not in the hash: else whoever reads on after a kill would take it for known.
+        if self.options.condition is not None:
+            with contextlib.suppress(OSError):  # its reading says so
+                content = sources.content(place)
+        items = list(sources.read(place, self.options))
         watched.quarantined = [i for i in items if isinstance(i, Quarantined)]
         trajectories = [i for i in items if isinstance(i, Trajectory)]
         if trajectories:
-            # Runs without times are told apart by what their files hold, where conditions were given.
-            apart = self.options.condition is not None
-            content = sources.content(Place(path, str(path), watched.system)) if apart else ""
             self.sink.take(self._source(path, watched, content), trajectories)
             self.sink.heard(ledger.now())
         for trajectory in trajectories:

@@ -6,30 +6,45 @@ and of spans that come late on how it began. So the session of before has anothe
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Mapping
 
 import duckdb
 
-from ..store import AMONG, execute, texts
+from ..store import execute
 from ..systems.registry import system_of
 from .sources import Source, unowned
 
-_PAIRS = f"""
-    SELECT one.id, other.id AS later, one.native_id = other.native_id AS alike
-    FROM trajectories one JOIN trajectories other
-        ON other.source = one.source AND other.condition IS NOT DISTINCT FROM one.condition
-    WHERE one.id {AMONG} AND other.id {AMONG}
+_SIDES = """
+    WITH said_of AS (
+        SELECT unnest(?::JSON::INTEGER[]) AS reading, unnest(?::JSON::VARCHAR[]) AS id,
+            unnest(?::JSON::BOOLEAN[]) AS is_new
+    ),
+    sides AS (SELECT reading, is_new, id, native_id, condition FROM said_of JOIN trajectories USING (id)),
+    before AS (FROM sides WHERE NOT is_new),
+    later AS (FROM sides WHERE is_new)
 """
-"""Of one file and one run."""
-_GROWN = f"""
-    WITH pairs AS (SELECT id, later FROM ({_PAIRS}) WHERE alike),
+"""What a file gave no more when it was read, and what it gave. Who gave a trajectory first does not matter:
+several may."""
+_WHOLE = f"""{_SIDES}
+    SELECT reading, id FROM before WHERE EXISTS (
+        FROM later
+        WHERE later.reading = before.reading AND later.condition IS NOT DISTINCT FROM before.condition
+    )
+"""
+_GROWN = f"""{_SIDES},
+    pairs AS (
+        SELECT before.reading, before.id, later.id AS later
+        FROM before JOIN later ON later.reading = before.reading AND later.native_id = before.native_id
+            AND later.condition IS NOT DISTINCT FROM before.condition
+    ),
     said AS (
         SELECT trajectory_id AS id, hash(row(actor, time, text, action, arguments)) AS what,
             row_number() OVER (PARTITION BY trajectory_id, what) AS nth
         FROM events
         WHERE trajectory_id IN (SELECT id FROM pairs UNION SELECT later FROM pairs) AND NOT live_only
     )
-    SELECT DISTINCT id FROM pairs
+    SELECT DISTINCT reading, id FROM pairs
     WHERE NOT EXISTS (
         FROM said one WHERE one.id = pairs.id AND NOT EXISTS (
             FROM said other WHERE other.id = pairs.later AND other.what = one.what AND other.nth = one.nth
@@ -44,28 +59,31 @@ def superseded(
     """By path of a source, those of the trajectories that it gave `before`, and that no source gives now, in
     whose place stands what it gives now; sources without any are left out.
 
-    Of a source that comes twice, such as two states of it that were copied, the last is what it gives now.
+    Of a source that comes several times, such as states of it that were copied, each is held against the one
+    before it, as if it had been read then.
 
     A file that is written whole holds what it says now. Of other logs a session stands in the place of one of
     the same name all of whose events it has: what is another run stays.
     """
-    earlier = {path: set(ids) for path, ids in before.items()}
-    now: dict[str, set[str]] = {}
-    whole: dict[str, bool] = {}
+    now = {path: set(ids) for path, ids in before.items()}
+    left: list[tuple[str, bool, set[str], set[str]]] = []
     for source in sources:
         if source.system is not None:
-            earlier.setdefault(source.path, set()).update(now.get(source.path, ()))
-            now[source.path] = set(source.trajectory_ids)
-            whole[source.path] = system_of(source.system).written_whole
-    lost = {path: left for path in now if (left := earlier[path] - now[path])}
-    if not lost:
+            earlier, ids = now.get(source.path, set()), set(source.trajectory_ids)
+            whole = system_of(source.system).written_whole
+            if earlier - ids:
+                left.append((source.path, whole, earlier - ids, ids if whole else ids - earlier))
+            now[source.path] = ids
+    if not left:
         return {}
-    gone = unowned(connection, set().union(*lost.values()))
-    found: set[str] = set()
-    for query, is_whole in ((f"SELECT DISTINCT id FROM ({_PAIRS})", True), (_GROWN, False)):
-        paths = [path for path in lost if whole[path] == is_whole]
-        old = gone & set().union(*(lost[path] for path in paths))
-        new = set().union(*(now[path] if is_whole else now[path] - earlier[path] for path in paths))
-        if old and new:
-            found |= {key for (key,) in execute(connection, query, [texts(old), texts(new)]).fetchall()}
-    return {path: some for path, left in lost.items() if (some := left & found)}
+    gone = unowned(connection, set().union(*(lost for _, _, lost, _ in left)))
+    found: dict[str, set[str]] = {}
+    for query, is_whole in ((_WHOLE, True), (_GROWN, False)):
+        some = [(at, lost & gone, new) for at, (_, whole, lost, new) in enumerate(left) if whole == is_whole]
+        old = [(at, key, False) for at, lost, _ in some for key in lost]
+        later = [(at, key, True) for at, _, new in some for key in new]
+        if old and later:
+            sides = [json.dumps(column) for column in zip(*old, *later, strict=True)]
+            for at, key in execute(connection, query, sides).fetchall():
+                found.setdefault(left[at][0], set()).add(key)
+    return found

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
@@ -28,7 +28,7 @@ from coaudit.pipeline.ingest.run import ingest
 from coaudit.pipeline.ingest.sources import Place
 from coaudit.pipeline.store import Store, Workspace
 from coaudit.pipeline.systems import ReadOptions, registry
-from coaudit.schemas import Trajectory
+from coaudit.schemas import Quarantined, Trajectory
 from tests.conftest import Coaudit
 from tests.hostile import CORPUS, sessions
 from tests.pipeline.follow.conftest import Following
@@ -266,6 +266,28 @@ def test_what_comes_while_a_source_is_noted_is_not_known(
         later.roots.append(log)
         look(later)
     assert stored(tail.sink.store) == fresh(log, tmp_path / "other")
+
+
+def test_what_comes_while_a_source_is_read_is_not_known_where_its_follower_is_killed(
+    tail: Tail, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tail.options = ReadOptions(condition="A")
+    log = talk("x", "one", log=tmp_path / "results" / "own.jsonl")
+    look(tail)
+    talk("x", "two", log=log, more=True)
+    read = registry.SYSTEMS["coaudit"].read
+
+    def late(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
+        yield from read(path, options)
+        talk("x", "three", log=log, more=True)
+
+    with monkeypatch.context() as patch:
+        patch.setitem(registry.SYSTEMS, "coaudit", replace(registry.SYSTEMS["coaudit"], read=late))
+        tail.watched[log].cost = 0.0
+        look(tail)
+    ingest(tail.sink.store, [log], tail.options)
+    (found,) = stored(tail.sink.store).values()
+    assert [event.text for event in found.events] == ["one", "two", "three"]
 
 
 def test_a_log_that_its_reader_fails_on_costs_only_itself(

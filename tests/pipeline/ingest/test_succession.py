@@ -133,6 +133,18 @@ def test_rows_of_another_run_that_was_written_over_a_file_stand_beside_the_first
     ]
 
 
+def test_each_state_that_was_copied_takes_the_place_of_the_one_before_it(
+    store: Store, tmp_path: Path
+) -> None:
+    log = tmp_path / "logs" / "q.jsonl"
+    for condition, answer in (("A", "yes"), ("B", "no"), ("A", "unknown")):
+        log.write_text(row(1, answer))
+        ingest(store, [log], ReadOptions(condition=condition), copy=True)
+    before = tables(store)
+    rebuild(store)
+    assert tables(store) == before and len(before[0]) == 3
+
+
 def test_a_row_that_another_file_has_too_stays(take: Take, store: Store, tmp_path: Path) -> None:
     logs = tmp_path / "logs"
     for folder in ("one", "two"):
@@ -141,6 +153,19 @@ def test_a_row_that_another_file_has_too_stays(take: Take, store: Store, tmp_pat
     take(store, logs)
     (logs / "one" / "q.jsonl").write_text(row(1, "yes"))
     take(store, logs)
+    assert as_fresh(store, logs, tmp_path / "other")
+
+
+def test_a_row_that_two_files_had_goes_once_both_are_corrected(
+    take: Take, store: Store, tmp_path: Path
+) -> None:
+    logs = tmp_path / "logs"
+    for said in (("no", "no"), ("yes", "unknown")):
+        for n, answer in enumerate(said):
+            log = logs / str(n) / "q.jsonl"
+            log.parent.mkdir(exist_ok=True)
+            log.write_text(row(n, "yes") + row(2, answer))
+            take(store, logs)
     assert as_fresh(store, logs, tmp_path / "other")
 
 
