@@ -139,6 +139,7 @@ class Asker:
     contact: float = field(default_factory=time.monotonic)
     """When the endpoint was last heard of, or the run began."""
     answered: bool = False
+    """Whether it has answered any question, so that others may be rejected for what they are."""
     rejections: Counter[str] = field(default_factory=Counter)
     """Questions that it rejected for good, by its words."""
 

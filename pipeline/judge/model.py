@@ -144,6 +144,7 @@ def askers(
             patience=model.patience,
             stopping=lambda: state.stopping is not None,
             tell=state.tell,
+            answered=scope.retry_errors,  # what is asked again may all be rejected
         )
         for book in scope.books
     }

@@ -240,6 +240,19 @@ def test_every_unit_ends_rated_although_the_endpoint_misbehaves(
     assert done["requests"] == endpoint.requests > 200
 
 
+def test_an_endpoint_that_rejects_whatever_it_is_asked_ends_the_run_and_a_retry_asks_all_again(
+    coaudit: Coaudit, workspace: Path, endpoint: Endpoint
+) -> None:
+    fill(workspace, *chatter(10))
+    refused = {"error": {"message": "no such option: seed"}}
+    endpoint.answer = lambda _: web.json_response(refused, status=400)
+    done = coaudit(*judged(endpoint, "--concurrency", "1"), status=1)
+    assert "20 questions were rejected and none was answered: status 400: no such option: seed" in done.err
+    assert done.json["errors"] == 19 and endpoint.requests <= 25
+    coaudit(*judged(endpoint, "--retry-errors", "--concurrency", "1"))
+    assert len(held(workspace)) == 40 + 19
+
+
 def test_a_wrong_key_stops_the_run_at_once_and_is_not_shown(
     coaudit: Coaudit, workspace: Path, endpoint: Endpoint
 ) -> None:
