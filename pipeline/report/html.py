@@ -37,7 +37,6 @@ def html(report: Report) -> str:
     engine.filters["marked"] = _marked
     engine.filters["interval"] = interval
     engine.filters["widths"] = widths
-    engine.filters["kept"] = _kept
     engine.filters["svg"] = lambda figure: Markup(svg(figure))
     engine.filters["drawn"] = lambda excerpt: Markup(excerpts.drawn(excerpt))
     engine.filters["caption"] = excerpts.caption
@@ -66,11 +65,6 @@ def widths(part: Table, wide: bool) -> list[float]:
 def _longest_word(cell: Cell) -> int:
     text = cell if isinstance(cell, str) else cell.text.replace(" ", "_")
     return 1 + min(LONGEST, max(map(len, text.split()), default=0))  # most letters are narrower than digits
-
-
-def _kept(note: str) -> str:
-    """A note whose figures stay beside what they are of where it takes several lines."""
-    return ", ".join(piece.replace(" ", "\N{NO-BREAK SPACE}") for piece in note.split(", "))
 
 
 def interval(cell: Cell) -> str:
