@@ -76,7 +76,7 @@ def _weathered(folder: Path, seconds: float) -> bool:
     folder.mkdir()
     with postgres(folder / "postgres") as conninfo, object_store() as s3:
         lake = {"store": f"ducklake:postgres:{conninfo}", "data": str(folder / "tables")}
-        machines = study(folder, "storm", s3, 9, **lake)
+        machines = study(folder, s3, 9, **lake)
         parts = logs(folder / "logs", parts=80, sessions=8)
         kills = [seconds * share / 10 for share in (2, 3, 6, 7)]
         told = storm(folder, machines, parts, kills=kills, catalog=conninfo, seconds=seconds)

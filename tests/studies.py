@@ -52,9 +52,9 @@ def alone(folder: Path, parts: list[Path], *commands: tuple[object, ...]) -> dic
     return tables(machine)
 
 
-def study(folder: Path, name: str, s3: dict[str, str], machines: int = 2, **settings: str) -> list[Machine]:
-    """Machines that share a study in the object store."""
-    url = f"s3://{BUCKET}/{name}"
+def study(folder: Path, s3: dict[str, str], machines: int = 2, **settings: str) -> list[Machine]:
+    """Machines in a folder; the study in the object store, which tests share, has the folder's name."""
+    url = f"s3://{BUCKET}/{folder.name}"
     if settings:
         import obstore
         from obstore.store import from_url

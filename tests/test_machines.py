@@ -6,6 +6,7 @@ import ast
 import json
 import os
 import re
+import secrets
 import shutil
 import signal
 import time
@@ -43,9 +44,9 @@ def catalog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture
-def database(catalog: str, request: pytest.FixtureRequest) -> str:
-    """A database of the catalog for one test alone."""
-    name = f"test_{abs(hash(request.node.name)):x}"
+def database(catalog: str) -> str:
+    """A database of the catalog for one run of one test alone."""
+    name = f"test_{secrets.token_hex(8)}"
     with psycopg.connect(catalog, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}")
     return catalog.replace("dbname=postgres", f"dbname={name}")
@@ -60,7 +61,7 @@ def endpoint() -> Iterator[Endpoint]:
 def test_machines_that_share_an_object_store_see_what_one_machine_would(
     tmp_path: Path, s3: dict[str, str]
 ) -> None:
-    first, second, third = study(tmp_path, "plain", s3, 3)
+    first, second, third = study(tmp_path, s3, 3)
     one, two = logs(tmp_path / "logs", parts=2)
     first.run("ingest", one)
     second.run("ingest", two)
@@ -84,7 +85,7 @@ def test_machines_that_share_an_object_store_see_what_one_machine_would(
 
 
 def test_a_sample_of_one_name_is_drawn_once_in_a_study(tmp_path: Path, s3: dict[str, str]) -> None:
-    first, second = study(tmp_path, "samples", s3)
+    first, second = study(tmp_path, s3)
     first.run("ingest", *logs(tmp_path / "logs", parts=1))
     first.run("sample", "--codebook", "initiative", "--size", 5, "--name", "pilot", "--seed", 1)
     assert "exists; choose" in second.run(
@@ -96,7 +97,7 @@ def test_a_rebuild_keeps_what_other_machines_brought_into_the_lake(
     tmp_path: Path, s3: dict[str, str], database: str
 ) -> None:
     lake = {"store": f"ducklake:postgres:{database}", "data": f"s3://{BUCKET}/tables"}
-    first, second = study(tmp_path, "lake", s3, 2, **lake)
+    first, second = study(tmp_path, s3, 2, **lake)
     one, two = logs(tmp_path / "logs", parts=2)
     first.run("ingest", one)
     second.run("ingest", two)
@@ -112,9 +113,7 @@ def test_a_rebuild_keeps_what_other_machines_brought_into_the_lake(
 def test_four_writers_two_of_them_killed_four_readers_and_rebuilds_lose_double_and_tear_nothing(
     tmp_path: Path, s3: dict[str, str], database: str
 ) -> None:
-    machines = study(
-        tmp_path, "storm", s3, 9, store=f"ducklake:postgres:{database}", data=str(tmp_path / "tables")
-    )
+    machines = study(tmp_path, s3, 9, store=f"ducklake:postgres:{database}", data=str(tmp_path / "tables"))
     parts = logs(tmp_path / "logs", parts=8, sessions=8)
     told = storm(tmp_path, machines, parts, kills=(5.0, 6.0), catalog=database)
     assert (told.wrong, told.killed, told.ingested) == ({}, 2, 8)
@@ -206,7 +205,7 @@ def test_two_machines_judge_one_study_and_ask_each_question_once(
         shared = str(tmp_path / "shared")
         machines = [Machine(tmp_path / f"m{n}", shared) for n in range(2)]
     else:
-        machines = study(tmp_path, f"judged-{place[:3]}", s3, 2, **(lake if place == "catalog" else {}))
+        machines = study(tmp_path, s3, 2, **(lake if place == "catalog" else {}))
     machines[0].run("ingest", *logs(tmp_path / "logs", parts=1, sessions=30))
     asking = ["judge", "--json", "--model", "hosted_vllm/judge", "--api-base", endpoint.url, "--yes"]
     asking += ["--codebook", "initiative", "--concurrency", "4"]
@@ -231,7 +230,7 @@ def test_what_a_killed_judge_had_claimed_is_asked_by_the_other(
     if place == "folder":
         machines = [Machine(tmp_path / f"m{n}", str(tmp_path / "shared")) for n in range(2)]
     else:
-        machines = study(tmp_path, "killed", s3, 2, **lake)
+        machines = study(tmp_path, s3, 2, **lake)
     machines[0].run("ingest", *logs(tmp_path / "logs", parts=1, sessions=30))
     asking = ["judge", "--json", "--model", "hosted_vllm/judge", "--api-base", endpoint.url, "--yes"]
     asking += ["--codebook", "initiative", "--concurrency", "4"]
@@ -267,7 +266,7 @@ def answers(machine: Machine) -> list[tuple[str, int]]:
 def test_in_an_object_store_a_killed_judge_is_taken_over_from_when_its_heart_has_stopped(
     tmp_path: Path, s3: dict[str, str], endpoint: Endpoint
 ) -> None:
-    killed, other = study(tmp_path, "lease", s3)
+    killed, other = study(tmp_path, s3)
     killed.changed = other.changed = SHORT_LEASE
     killed.run("ingest", *logs(tmp_path / "logs", parts=1, sessions=30))
     asking = ["judge", "--json", "--model", "hosted_vllm/judge", "--api-base", endpoint.url, "--yes"]
@@ -370,7 +369,7 @@ for module in (imports, ledger, rating):
 def test_of_two_machines_whose_clocks_are_two_hours_apart_the_later_word_counts_on_both(
     tmp_path: Path, s3: dict[str, str]
 ) -> None:
-    ahead, behind = study(tmp_path, "clocks", s3)
+    ahead, behind = study(tmp_path, s3)
     ahead.changed, behind.changed = OFF.format(hours=1), OFF.format(hours=-1)
     (part,) = logs(tmp_path / "logs", parts=1, sessions=2)
     ahead.run("ingest", part)
@@ -396,7 +395,7 @@ def put(machine: Machine, text: str, *options: str, status: int = 0) -> str:
 def test_nobody_overwrites_settings_that_they_have_not_seen(
     tmp_path: Path, s3: dict[str, str], place: str
 ) -> None:
-    first, second = study(tmp_path, "settings", s3)
+    first, second = study(tmp_path, s3)
     if place == "folder":
         first, second = (Machine(tmp_path / f"m{n}", str(tmp_path / "shared")) for n in range(2))
     one = re.search("version ([0-9a-f]{12}) is there", put(first, "a = 1\n"))
@@ -415,7 +414,7 @@ def test_nobody_overwrites_settings_that_they_have_not_seen(
 def test_references_are_in_the_study_when_they_are_gone_from_the_machine_that_had_them(
     tmp_path: Path, s3: dict[str, str]
 ) -> None:
-    first, second = study(tmp_path, "references", s3)
+    first, second = study(tmp_path, s3)
     given = shutil.copytree(ROOT / "data" / "overcooked", tmp_path / "given")
     first.run("ingest", given, "--reference", given / "reference")
     before = tables(first)
@@ -429,7 +428,7 @@ def test_references_are_in_the_study_when_they_are_gone_from_the_machine_that_ha
 def test_what_label_studio_was_given_and_gave_is_in_the_study(
     tmp_path: Path, s3: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, second = study(tmp_path, "labelled", s3)
+    first, second = study(tmp_path, s3)
     for name, value in s3.items():
         monkeypatch.setenv(name, value)
     book = codebooks.load("initiative", None)
@@ -455,7 +454,7 @@ def test_what_label_studio_was_given_and_gave_is_in_the_study(
 def test_what_one_machine_forgets_or_takes_back_is_so_on_the_other(
     tmp_path: Path, s3: dict[str, str]
 ) -> None:
-    first, second = study(tmp_path, "forgotten", s3)
+    first, second = study(tmp_path, s3)
     first.run("ingest", *logs(tmp_path / "logs", parts=1, sessions=3))
     before = tables(second) if second.run("trajectory", "list") else {}
     (one, *_) = json.loads(first.run("trajectory", "list", "--json"))["rows"]
@@ -469,7 +468,7 @@ def test_what_one_machine_forgets_or_takes_back_is_so_on_the_other(
 def test_logs_that_were_followed_are_in_the_study_when_following_ends(
     tmp_path: Path, s3: dict[str, str]
 ) -> None:
-    first, second = study(tmp_path, "followed", s3)
+    first, second = study(tmp_path, s3)
     (part,) = logs(tmp_path / "logs", parts=1, sessions=2)
     following = first.start("follow", part)
     deadline = time.monotonic() + 120
@@ -486,7 +485,7 @@ def test_logs_that_were_followed_are_in_the_study_when_following_ends(
 def test_logs_of_a_follower_that_was_killed_are_in_the_study_when_the_next_one_ends(
     tmp_path: Path, s3: dict[str, str]
 ) -> None:
-    first, second = study(tmp_path, "killed", s3)
+    first, second = study(tmp_path, s3)
     (part,) = logs(tmp_path / "logs", parts=1, sessions=2)
     following = first.start("follow", part)
     deadline = time.monotonic() + 120

@@ -22,7 +22,7 @@ pytest.importorskip("obstore", reason="the extra `remote` is not installed")
 def test_a_log_that_could_not_be_sent_is_sent_before_the_line_that_notes_it(
     tmp_path: Path, s3: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, second = study(tmp_path, "unsent", s3)
+    first, second = study(tmp_path, s3)
     (part,) = logs(tmp_path / "logs", parts=1, sessions=2)
     for name, value in {**s3, "COAUDIT_MIRRORS": str(first.folder)}.items():
         monkeypatch.setenv(name, value)

@@ -78,7 +78,7 @@ def test_a_mirror_heals_what_its_disk_lost_and_says_what_the_object_store_lost(
 def test_studies_of_one_name_in_two_object_stores_have_a_mirror_each(
     tmp_path: Path, s3: dict[str, str]
 ) -> None:
-    (one,) = study(tmp_path, "twice", s3, 1)
+    (one,) = study(tmp_path, s3, 1)
     (part,) = logs(tmp_path / "logs", parts=1, sessions=2)
     one.run("ingest", part)
     with object_store() as elsewhere:
