@@ -25,6 +25,7 @@ from coaudit.pipeline.store import Store, Workspace, attach
 from coaudit.pipeline.store import lake as tables_of_a_lake
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.schemas import Codebook, canonical_json
+from tests.judges.clients.processes import wait_until
 from tests.judges.endpoint import Endpoint
 from tests.servers import BUCKET, Machine, free_port, postgres
 from tests.shared import ROOT
@@ -235,9 +236,7 @@ def test_what_a_killed_judge_had_claimed_is_asked_by_the_other(
     asking = ["judge", "--json", "--model", "hosted_vllm/judge", "--api-base", endpoint.url, "--yes"]
     asking += ["--codebook", "initiative", "--concurrency", "4"]
     running = [machine.start(*asking) for machine in machines]
-    deadline = time.monotonic() + 120
-    while endpoint.requests < 40 and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_until(lambda: endpoint.requests >= 40, 120)
     os.kill(running[0].pid, signal.SIGKILL)
     running[0].communicate()
     asked = endpoint.requests
@@ -274,9 +273,7 @@ def test_in_an_object_store_a_killed_judge_is_taken_over_from_when_its_heart_has
     endpoint.latency = 0.3
     running = [machine.start(*asking) for machine in (killed, other)]
     own = f"*/ratings/*-{running[0].pid}-*.jsonl"
-    deadline = time.monotonic() + 120
-    while not list(killed.folder.glob(own)) and time.monotonic() < deadline:
-        time.sleep(0.05)  # until it has published something, claimed more and gone on
+    wait_until(lambda: list(killed.folder.glob(own)), 120)  # it has published something, claimed more
     time.sleep(1.5)
     os.kill(running[0].pid, signal.SIGKILL)
     running[0].communicate()
@@ -471,9 +468,7 @@ def test_logs_that_were_followed_are_in_the_study_when_following_ends(
     first, second = study(tmp_path, s3)
     (part,) = logs(tmp_path / "logs", parts=1, sessions=2)
     following = first.start("follow", part)
-    deadline = time.monotonic() + 120
-    while not list(first.folder.glob("*/sources/*.jsonl")) and time.monotonic() < deadline:
-        time.sleep(0.5)
+    wait_until(lambda: list(first.folder.glob("*/sources/*.jsonl")), 120)
     following.send_signal(signal.SIGINT)
     _, complaint = following.communicate()
     assert following.returncode == 0, complaint
@@ -488,9 +483,7 @@ def test_logs_of_a_follower_that_was_killed_are_in_the_study_when_the_next_one_e
     first, second = study(tmp_path, s3)
     (part,) = logs(tmp_path / "logs", parts=1, sessions=2)
     following = first.start("follow", part)
-    deadline = time.monotonic() + 120
-    while _notes(first) < 4 and time.monotonic() < deadline:  # when it is met, and when it is still
-        time.sleep(0.5)
+    wait_until(lambda: _notes(first) >= 4, 120)  # when it is met, and when it is still
     following.kill()
     following.communicate()
     first.run("follow", part, "--stop-when-idle", "1")
