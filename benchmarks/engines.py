@@ -1,11 +1,13 @@
 """The same questions through each engine: how long until the first rating, and how fast the rest come.
 
-    .venv/bin/python benchmarks/engines.py [--sessions 100] [--model FOLDER] [--only plain,ray,served,cluster]
+    .venv/bin/python benchmarks/engines.py [--sessions 100] [--only plain,ray,served,cluster]
+        [--model FOLDER] [--engine-args NAME=VALUE ...]
 
 `plain` and `ray` (two workers) ask tests/judges/endpoint.py as a process of its own, with 50 ms latency.
 `served` is `--engine vllm`, `cluster` is `--engine ray` with vLLM in the worker: both need weights in
 --model and vLLM (`served` in this environment or the one that COAUDIT_VLLM_PYTHON names, `cluster` in this).
-On a CPU, --model may be what tests/judges/clients/tiny_model.py makes: its answers are noise.
+On a CPU, --model may be what tests/judges/clients/tiny_model.py makes; on a GPU, what
+benchmarks/random_model.py makes, with --engine-args load-format=dummy. Their answers are noise.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import tempfile
 import time
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from judging import ROOT, endpoint, fill
 
@@ -36,8 +39,8 @@ def moments(workspace: Path) -> list[datetime]:
     return sorted(datetime.fromisoformat(moment) for moment in made)
 
 
-def measured(folder: Path, sessions: int, options: list[str]) -> tuple[int, float, float, float]:
-    """Ratings, wall seconds, seconds to the first rating, and ratings a second from there on."""
+def measured(folder: Path, sessions: int, options: list[str]) -> tuple[dict[str, Any], float, float, float]:
+    """The run's summary, wall seconds, seconds to the first rating, and ratings a second from there on."""
     fill(folder, sessions)
     command = [sys.executable, "-P", "-m", "coaudit.pipeline", "--workspace", str(folder), "judge", "--json"]
     command += ["--codebook", "initiative", *options]
@@ -50,17 +53,17 @@ def measured(folder: Path, sessions: int, options: list[str]) -> tuple[int, floa
     made = moments(folder)
     span = (made[-1] - made[0]).total_seconds()
     rate = (len(made) - 1) / span if span else float("nan")
-    return summary["rated"], wall, (made[0] - began).total_seconds(), rate
+    return summary, wall, (made[0] - began).total_seconds(), rate
 
 
-def engines(url: str, model: Path | None) -> dict[str, list[str]]:
-    """Name -> options, of the engines that can run here."""
+def engines(url: str, model: Path | None, arguments: list[str]) -> dict[str, list[str]]:
+    """Name -> options, of the engines that can run here; `arguments` are vLLM's."""
     asked = ["--model", "hosted_vllm/judge", "--api-base", f"{url}/v1"]
     result = {"plain": asked, "ray": [*asked, "--engine", "ray", "--workers", "2"]}
     if model is None:
         return result
     loaded = ["--model", str(model), "--engine-args", f"max_model_len={CONTEXT}"]
-    loaded += ["--engine-args", "dtype=float32"]
+    loaded += [word for argument in arguments for word in ("--engine-args", argument)]
     if os.environ.get("COAUDIT_VLLM_PYTHON") or importlib.util.find_spec("vllm"):
         result["served"] = [*loaded, "--engine", "vllm"]
     if importlib.util.find_spec("vllm"):
@@ -73,18 +76,20 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     options.add_argument("--sessions", type=int, default=100, help="of ten utterances each")
     options.add_argument("--model", type=Path)
+    options.add_argument("--engine-args", action="append", help="of vLLM; dtype=float32 unless given")
     options.add_argument("--only", default="", help="engines, parted by commas")
     given = options.parse_args()
     os.environ["PYTHONPATH"] = str(ROOT)
     only = set(filter(None, given.only.split(",")))
     with tempfile.TemporaryDirectory() as name, endpoint() as url:
-        for engine, words in engines(url, given.model).items():
+        for engine, words in engines(url, given.model, given.engine_args or ["dtype=float32"]).items():
             if only and engine not in only:
                 continue
-            rated, wall, first, rate = measured(Path(name) / engine, given.sessions, words)
+            summary, wall, first, rate = measured(Path(name) / engine, given.sessions, words)
             print(
-                f"{engine:8} {rated:6,} rated in {wall:6.1f} s, the first after {first:6.1f} s, "
-                f"then {rate:8.1f} a second",
+                f"{engine:8} {summary['rated']:6,} rated in {wall:6.1f} s, the first after {first:6.1f} s, "
+                f"then {rate:8.1f} a second; {summary['prompt_tokens']:,} prompt tokens, of them "
+                f"{summary['cached_tokens']:,} from the cache",
                 flush=True,
             )
 

@@ -268,7 +268,8 @@ def test_a_json_schema_holds(server: str) -> None:
 def test_the_failure_judges_schema_is_accepted(server: str) -> None:
     form = Findings(codebooks.load("failures")).form()
     short = Form(schema=form.schema, max_tokens=60)
-    assert answered(server, question("Rate it.", short)).text.startswith('{"C.1":{"answer":"')
+    text = answered(server, question("Rate it.", short)).text
+    assert text.replace(": ", ":").startswith('{"C.1":{"answer":"'), "blanks: as vLLM's version has them"
 
 
 def test_the_server_says_its_context_and_what_is_too_long_for_it(server: str) -> None:
