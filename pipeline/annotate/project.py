@@ -21,7 +21,7 @@ from ...annotation.labelstudio.client import TITLE
 from ...schemas import Codebook
 from .. import codebooks
 from ..errors import CoauditError, UsageError
-from ..store import Workspace, disk
+from ..store import Store, Workspace, disk, execute
 from ..store.samples import Drawn, Sample
 
 
@@ -75,6 +75,24 @@ def subject(sample: Sample, unit: Drawn, version: str) -> Subject:
     """A drawn unit under a version of its codebook."""
     identity = sample.design.identity
     return Subject(identity, unit.trajectory, unit.event, unit.unit_hash, unit.codebook, version)
+
+
+def unit_name(unit: Drawn | Subject) -> str:
+    """A unit's name in a message: its trajectory, and its event unless it is all of it."""
+    return f"trajectory {unit.trajectory}" + ("" if unit.event is None else f", event {unit.event}")
+
+
+def changed(store: Store, name: str, version: str) -> str | None:
+    """What is said of a codebook that was pushed in this version and is another now."""
+    with store.reading() as connection:
+        query = "SELECT DISTINCT version FROM codebooks WHERE name = ?"
+        now = [other for (other,) in execute(connection, query, [name]).fetchall()]
+    if not now or version in now:
+        return None
+    return (
+        f"codebook {name!r} has changed since it was pushed ({version}, now {now[0]}): its annotations are "
+        "kept and not counted"
+    )
 
 
 def book_of(sample: Sample, name: str, workspace: Workspace) -> tuple[Codebook, list[Drawn]]:

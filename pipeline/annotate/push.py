@@ -24,7 +24,17 @@ from ..units import spans
 from . import draw
 from .assign import adjudicates, assigned
 from .dispute import Dispute, disputes
-from .project import Mark, book_of, check_context, keep_codebook, mark_of, project_of, reported, subject
+from .project import (
+    Mark,
+    book_of,
+    check_context,
+    keep_codebook,
+    mark_of,
+    project_of,
+    reported,
+    subject,
+    unit_name,
+)
 
 AT_ONCE = 2_000
 """Events that are in memory at a time, unless a single trajectory has more."""
@@ -185,7 +195,7 @@ def tasks_of(
         place = (unit.trajectory, unit.event)
         task = _task(sample, book, unit, source, context)
         if not isinstance(task, str) and disputed is not None:
-            task = _disputed(task, disputed[place]) if place in disputed else f"{_where(unit)}: {_AGREED}"
+            task = _disputed(task, disputed[place]) if place in disputed else f"{unit_name(unit)}: {_AGREED}"
         if not isinstance(task, str) and judge and place in said:
             task["predictions"] = [_prediction(book, said[place], task, judge)]
         yield task
@@ -230,7 +240,7 @@ def _with_sources(
 def _task(
     sample: Sample, book: Codebook, unit: Drawn, source: _Source | None, context: str
 ) -> dict[str, Any] | str:
-    where = _where(unit)
+    where = unit_name(unit)
     if source is None:
         return f"{where}: no longer in the store"
     events = source.units.get(unit.event)
@@ -240,10 +250,6 @@ def _task(
         return f"{where}: changed since the sample was drawn"
     asked = subject(sample, unit, book.version)
     return dict(labelstudio_tasks.task(asked, source.log, events, book, context))
-
-
-def _where(unit: Drawn) -> str:
-    return f"trajectory {unit.trajectory}" + ("" if unit.event is None else f", event {unit.event}")
 
 
 def _prediction(book: Codebook, ratings: list[Rating], task: dict[str, Any], judge: str) -> dict[str, Any]:

@@ -316,21 +316,15 @@ class Pulling:
             now = set(execute(connection, query, [self.book.unit]).fetchall())
         for subject in (subjects[str(key)] for key in labelled if key in subjects):
             if (subject.trajectory, subject.event, subject.unit_hash) not in now:
-                where = "" if subject.event is None else f", event {subject.event}"
                 self._report(
-                    f"trajectory {subject.trajectory}{where} is gone or has changed since it was sampled: "
-                    "its annotations are kept and not counted"
+                    f"{project_module.unit_name(subject)} is gone or has changed since it was sampled: its "
+                    "annotations are kept and not counted"
                 )
 
     def _check_codebook(self, touched: Sequence[Listed]) -> None:
-        query = "SELECT DISTINCT version FROM codebooks WHERE name = ?"
-        with self.store.reading() as connection:
-            now = [version for (version,) in execute(connection, query, [self.book.name]).fetchall()]
-        if now and self.book.version not in now and any(task.annotations for task in touched):
-            self._report(
-                f"codebook {self.book.name!r} has changed since it was pushed ({self.book.version}, now "
-                f"{now[0]}): its annotations are kept and not counted"
-            )
+        told = project_module.changed(self.store, self.book.name, self.book.version)
+        if told and any(task.annotations for task in touched):
+            self._report(told)
 
     def _rater(self, annotation: dict[str, Any]) -> str:
         return f"ls:{name(self.users, annotation.get('completed_by'))}"

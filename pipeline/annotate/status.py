@@ -46,6 +46,8 @@ def _row(
     notes = []
     if mark and config_hash(project.config) != mark.config:
         notes.append(f"project {project.id}: its labelling configuration was changed by hand")
+    if mark and (told := project_module.changed(store, mark.codebook, mark.version)):
+        notes.append(f"project {project.id}: {told}")
     if doubled := sum(1 for key, n in keys.items() if key in wanted and n > 1):
         notes.append(f"project {project.id}: {doubled} units have more than one task")
     if foreign := sum(n for key, n in keys.items() if key not in wanted):

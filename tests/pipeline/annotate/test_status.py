@@ -10,6 +10,7 @@ import pytest
 from coaudit.annotation.labelstudio.client import Listed
 from coaudit.pipeline.annotate import draw, push, status
 from coaudit.pipeline.cli.labelstudio import _status_cells as status_cells
+from tests.conftest import ROOT
 from tests.pipeline.annotate.test_push import Remembering
 from tests.pipeline.annotate.test_push import store as store
 
@@ -68,3 +69,20 @@ def test_an_annotator_whose_project_is_gone_has_a_row_that_says_so(store: Any) -
     first, second = status.status(store, server, sample)
     assert (first["annotator"], second["annotator"], second["missing"]) == ("1", "2", 20)
     assert second["notes"] == ["codebook initiative: annotator 2 has no project: push makes it"]
+
+
+def test_a_project_whose_codebook_has_changed_since_it_was_pushed_is_told(store: Any) -> None:
+    """People went on labelling what no longer counts; the next pull alone said so."""
+    sample = draw.draw(store, draw.Wish(("initiative",), "pilot", size=20))
+    server: Any = Answering()
+    server.given = []
+    push.push(store, server, sample)
+    assert status.status(store, server, sample)[0]["notes"] == []
+    text = (ROOT / "schemas" / "codebooks" / "initiative.toml").read_text()
+    store.workspace.codebooks.mkdir()
+    own = store.workspace.codebooks / "initiative.toml"
+    own.write_text(text.replace('title = "', 'title = "Ours: ', 1))
+    store.sync()
+    (row, *_) = status.status(store, server, sample)
+    (note,) = row["notes"]
+    assert note.startswith("project 1: codebook 'initiative' has changed since it was pushed (")
