@@ -99,7 +99,7 @@ class Sink:
         """The ratings of some units."""
         for ratings in units:
             self._fresh.append(ratings)
-            self.state.answered += 1
+            self.state.count()
             self.state.failed += any(rating.error is not None for rating in ratings)
         if not self._scheduled:
             self._scheduled = True

@@ -91,6 +91,8 @@ class State:
     """Why the last request failed, if it did."""
     fatal: Fatal | None = None
     began: float = field(default_factory=time.monotonic)
+    first: float | None = None
+    """When the first answer came: a model that is loaded for the run takes a minute before."""
 
     def start(self, expected: int, model: Model) -> None:
         """Begin the clock, with what the model may spend."""
@@ -98,10 +100,14 @@ class State:
         self.budget = Budget(model.max_requests, model.max_cost, model.price)
         self.began = time.monotonic()
 
+    def count(self) -> None:
+        """Take that a unit was answered."""
+        self.answered += 1
+        self.first = self.first or time.monotonic()
+
     def line(self) -> str:
-        """How far it is: rate, in flight, errors, cost, time left."""
-        elapsed = max(1e-9, time.monotonic() - self.began)
-        rate = self.answered / elapsed
+        """How far it is: rate since the first answer, in flight, errors, cost, time left."""
+        rate = self.answered / max(1.0, time.monotonic() - self.first) if self.first else 0.0
         left = f"{max(0, self.expected - self.answered) / rate:.0f} s left" if rate else "no answer yet"
         cost = f", ${self.budget.cost:.4f}" if self.budget.price else ""
         trouble = f"; asked again: {shortened(self.trouble, TROUBLE)}" if self.trouble else ""

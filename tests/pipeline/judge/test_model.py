@@ -1,0 +1,26 @@
+"""How far a run is, as its progress line says it."""
+
+from __future__ import annotations
+
+import pytest
+
+from coaudit.judges.llm import Budget
+from coaudit.judges.llm.limits import Limiter
+from coaudit.pipeline.judge.model import State
+from coaudit.pipeline.judge.scope import Summary
+
+
+def test_the_rate_is_of_the_time_since_the_first_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that loaded its model for 70 s said 11 a second, and half an hour for a minute's rest."""
+    now = 1_000.0
+    monkeypatch.setattr("coaudit.pipeline.judge.model.time.monotonic", lambda: now)
+    state = State(Summary(), Budget(), Limiter(1), expected=20_000)
+    now += 70
+    assert state.line().startswith("0 of 20000 answered, 0/s") and "no answer yet" in state.line()
+    for _ in range(100):
+        state.count()
+    now += 5
+    for _ in range(1_400):
+        state.count()
+    assert "1500 of 20000 answered, 300/s" in state.line()
+    assert "62 s left" in state.line()
