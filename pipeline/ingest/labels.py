@@ -19,8 +19,17 @@ from ...schemas import Model, Quarantined, toml
 from ...schemas.rating import RaterKind
 from ..errors import SourceError
 from ..systems.formats import inputs, turns
-from ..systems.formats.mapping import Input, explained
-from ..systems.formats.paths import Getter, escaped, expression, getter, steps
+from ..systems.formats.mapping import Filter, Input, explained
+from ..systems.formats.paths import (
+    Condition,
+    Getter,
+    check_pattern,
+    escaped,
+    expression,
+    fits,
+    getter,
+    steps,
+)
 
 FIELDS = (
     "trajectory",
@@ -79,6 +88,8 @@ class LabelMapping(Model):
     """Code -> path of its label, where each has a column."""
     labels: dict[str, str] = Field(default_factory=dict)
     """Value of the log -> label of the codebook; an empty text leaves it out."""
+    filter: Filter = Filter()
+    """Which labels to take, by what stands beside them: not those that somebody discarded."""
     patterns: dict[Literal["trajectory", "event", "participant", "code", "label", "rater"], str] = Field(
         default_factory=dict
     )
@@ -105,6 +116,9 @@ class LabelMapping(Model):
             raise ValueError(f"rating: labels are in one list of a record, got {' and '.join(sorted(lists))}")
         for pattern in self.patterns.values():
             expression(pattern)
+        for wanted in itertools.chain(*(condition.values() for condition in self._conditions())):
+            for one in wanted if isinstance(wanted, list) else [wanted]:
+                check_pattern(one)
 
     def paths(self) -> Iterator[tuple[str, str]]:
         """Every path with the key that has it."""
@@ -113,6 +127,10 @@ class LabelMapping(Model):
         )
         yield from ((f"raters.{name}", path) for name, path in self.raters.items())
         yield from ((f"codes.{name}", path) for name, path in self.codes.items())
+        yield from (("filter", path) for condition in self._conditions() for path in condition)
+
+    def _conditions(self) -> list[Condition]:
+        return [*self.filter.keep, *self.filter.skip]
 
     @property
     def items_at(self) -> str | None:
@@ -186,12 +204,14 @@ class _Reading:
         self.meanings = {key.strip().casefold(): label for key, label in mapping.labels.items()}
         self.meanings |= mapping.labels
         self.patterns = {name: expression(pattern) for name, pattern in mapping.patterns.items()}
+        self.conditions = {path: self._getter(path) for key, path in mapping.paths() if key == "filter"}
+        self.taken = 0
         self.unmet = {
-            key: self._getter(path)
+            (key, path): self._getter(path)
             for key, path in mapping.paths()
             if key.removeprefix("rating.") not in _OFTEN_EMPTY
         }
-        """The keys of the mapping that no record has anything for so far."""
+        """The keys of the mapping, with their paths, that no record has anything for so far."""
         self.columns: dict[str, None] = {}
         """What the first records have."""
 
@@ -199,10 +219,12 @@ class _Reading:
         """A sentence for each rater, code or place of which none of so many records says anything."""
         there = ", ".join(map(repr, itertools.islice(self.columns, NAMED)))
         for key, path in self.mapping.paths():
-            if records and key in self.unmet:
+            if records and (key, path) in self.unmet:
                 written = f"a column of that name is written {escaped(path)}"
                 told = written if path in self.columns else f"they have {there}"
                 yield f"{key}: none of {records} records has anything at {path!r}; {told}"
+        if records and not self.taken and self.conditions:
+            yield f"filter: takes no label of {records} records"
 
     def labels(self, record: dict[str, Any]) -> Iterator[dict[str, Any] | str]:
         """Every label of a record; a sentence for what is none."""
@@ -214,13 +236,15 @@ class _Reading:
             return
         for item in items:
             if isinstance(item, dict) or self.plain:
-                yield from self._of(record, item)
+                self.unmet = {key: at for key, at in self.unmet.items() if at(record, item) in (None, "")}
+                if self._takes(record, item):
+                    self.taken += 1
+                    yield from self._of(record, item)
             else:
                 yield f"{self.at}: expected objects in the list"
 
     def _of(self, record: dict[str, Any], item: Any) -> Iterator[dict[str, Any]]:
         constants = self.mapping.constants
-        self.unmet = {key: at for key, at in self.unmet.items() if at(record, item) in (None, "")}
         said = {name: self._said(name, at(record, item)) for name, at in self.fields.items()}
         said = {name: value for name, value in said.items() if value not in (None, "")}
         base = {
@@ -237,6 +261,15 @@ class _Reading:
                 if label not in (None, ""):
                     names = {**({"rater": rater} if rater else {}), **({"code": code} if code else {})}
                     yield {**base, **names, "label": label}
+
+    def _takes(self, record: dict[str, Any], item: Any) -> bool:
+        chosen = self.mapping.filter
+
+        def at(path: str) -> Any:
+            return self.conditions[path](record, item)
+
+        kept = not chosen.keep or any(fits(condition, at) for condition in chosen.keep)
+        return kept and not any(fits(condition, at) for condition in chosen.skip)
 
     def _getter(self, path: str | None) -> Any:
         if path is None:

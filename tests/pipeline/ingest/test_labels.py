@@ -285,3 +285,42 @@ def test_the_items_of_a_list_may_be_the_codes(tmp_path: Path) -> None:
         code = "label[]"
     """
     assert [(one["trajectory"], one["code"]) for one in said(path, mapping)] == [("s1", "C.1"), ("s1", "P.3")]
+
+
+def test_labels_that_somebody_discarded_can_be_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text(
+        "id,at,by,said,status\ns1,1,ann,yes,Approved\ns1,2,ann,no,Rejected\ns1,3,bob,no,1\n", encoding="utf-8"
+    )
+    chosen = f'{LONG}[filter]\nkeep = [{{ status = "Approved" }}, {{ status = "~^\\\\d" }}]\n'
+    assert [one["event"] for one in said(path, chosen)] == [1, 3]
+    without = f'{LONG}[filter]\nskip = [{{ status = ["Rejected", "1"], by = "ann" }}]\n'
+    assert [one["event"] for one in said(path, without)] == [1, 3]
+    records = [
+        {"id": "s1", "all": [{"who": "u1", "say": "yes", "status": "submitted"}, {"who": "u2", "say": "no"}]}
+    ]
+    path = tmp_path / "labels.json"
+    path.write_text(json.dumps(records))
+    mapping = """
+        [constants]
+        codebook = "failures"
+        code = "C.1"
+        [rating]
+        trajectory = "id"
+        label = "all[].say"
+        rater = "all[].who"
+        [filter]
+        keep = [{ "all[].status" = "submitted" }]
+    """
+    assert [one["rater"] for one in said(path, mapping)] == ["u1"]
+
+
+def test_a_filter_that_takes_nothing_or_looks_nowhere_is_told(tmp_path: Path) -> None:
+    path = table(tmp_path / "labels.csv", "s1,1,ann,yes")
+    (wrong,) = read(path, parse(f'{LONG}[filter]\nkeep = [{{ by = "bob" }}]\n', "m.toml"))
+    assert isinstance(wrong, Quarantined) and wrong.reason == "filter: takes no label of 1 records"
+    *_, wrong = read(path, parse(f'{LONG}[filter]\nskip = [{{ state = "draft" }}]\n', "m.toml"))
+    assert isinstance(wrong, Quarantined)
+    assert wrong.reason.startswith("filter: none of 1 records has anything at 'state'; they have 'id'")
+    with pytest.raises(SourceError, match="no regular expression"):
+        parse(f'{LONG}[filter]\nkeep = [{{ by = "~(" }}]\n', "m.toml")
