@@ -126,10 +126,14 @@ class Codebook(Model):
         raise KeyError(f"codebook {self.name!r} has no code {name!r}, expected one of {self._code_names()}")
 
     def label(self, answer: str) -> str:
-        """The declared label that an answer means, case and surrounding space aside; else ValueError."""
+        """The declared label that an answer means, case, surrounding space and how a number is written aside;
+        else ValueError."""
         wanted = answer.strip().casefold()
         for label in self.answers:
             if label.casefold() == wanted:
+                return label
+        for label in self.answers:
+            if (number := _number(label)) is not None and number == _number(wanted):
                 return label
         raise ValueError(f"label must be one of {', '.join(self.answers)} ({self.name}), got {answer[:80]!r}")
 
@@ -178,3 +182,11 @@ class Codebook(Model):
             raise ValueError(f"{self.level} labels must be numbers, got {', '.join(self.labels)}") from error
         if values != sorted(values):
             raise ValueError(f"{self.level} labels must ascend, got {', '.join(self.labels)}")
+
+
+def _number(text: str) -> float | None:
+    """The number that a text is; None for any other."""
+    try:
+        return float(text)
+    except ValueError:
+        return None

@@ -12,10 +12,11 @@ WIDEST = 64
 
 
 def parse(content: str | bytes) -> dict[str, Any]:
-    """The table in a document; ValueError (`not TOML: …`) says what is wrong with it."""
+    """The table in a document, whose beginning an editor may have marked (a BOM); ValueError (`not TOML: …`)
+    says what is wrong with it."""
     try:
         text = content if isinstance(content, str) else content.decode("utf-8")
-        document = tomllib.loads(text)
+        document = tomllib.loads(text.removeprefix("\ufeff"))
         _check(document)
     except RecursionError:
         raise ValueError("not TOML: lists or tables lie too deep within each other") from None

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, FiniteFloat, model_validator
+from pydantic import Field, FiniteFloat, StringConstraints, model_validator
 
 from .base import JsonValue, Model
 from .event import EventTuple
@@ -106,7 +106,7 @@ class GivenOutcome(Model):
     """An outcome that a person brings in: `outcome_rating`, `satisfaction`, `preferred` (1 or 0) ..."""
 
     trajectory: str
-    name: str = Field(min_length=1)
+    name: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
     value: FiniteFloat
     baseline: str | None = None
 

@@ -10,7 +10,8 @@ is its variance, over the units that the judge saw as a sample of the condition:
   score (Angelopoulos et al. 2023).
 
 A stratum in which people and judge never differed has no variance of its own: ⅛ of a label of either kind is
-added to each. Student's t with Satterthwaite's degrees of freedom.
+added to each. Where people labelled units of L clusters alone, what these tell of the judge's errors is a
+jackknife over L of them, with L − 1 degrees of freedom at the most. Student's t with Satterthwaite's.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ class Arm:
     pull: Floats
     variance: float
     df: float
-    labelled: int
+    checked: int
+    """Clusters in which people labelled a unit."""
 
 
 def corrected(
@@ -81,18 +83,15 @@ def corrected(
 def arm(audit: Audit, names: NDArray[Any], form: str) -> Arm:
     """The corrected rate of one condition."""
     sums = totals(values(audit, form), clusters=names)
+    checked = np.isin(sums.names, names[audit.labelled])
+    held, every = int(checked.sum()), len(sums.names)
     pull = influence(sums)
+    if 1 < held < every:
+        pull[checked] *= sqrt(held / (held - 1) * (every - 1) / every)
     extra, df = _smoothed(audit)
     rate = float(sums.numerator.sum() / sums.denominator.sum())
     variance = float((pull**2).sum()) + extra
-    return Arm(
-        min(1.0, max(0.0, rate)),
-        sums.names,
-        pull,
-        variance,
-        max(1.0, min(df, len(sums.names) - 1)),
-        int(audit.labelled.sum()),
-    )
+    return Arm(min(1.0, max(0.0, rate)), sums.names, pull, variance, max(1.0, min(df, held - 1)), held)
 
 
 def values(audit: Audit, form: str) -> Floats:
@@ -139,7 +138,7 @@ def _smoothed(audit: Audit) -> tuple[float, float]:
 
 
 def _too_few(one: Arm, other: Arm, variance: float) -> str | None:
-    few = [len(side.names) for side in (one, other) if len(side.names) < 4]
+    few = [side.checked for side in (one, other) if side.checked < 4]
     if few:
         return f"too few to decide: {few[0]} independent of 4"
     return None if variance > 0 else "the labels leave nothing to test"

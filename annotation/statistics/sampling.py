@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 
 from .intervals import Floats, Ints
 
+Counts = Ints | Floats
+"""Of units, which count in part where people differ."""
+
 
 @dataclass(frozen=True, eq=False)
 class Sample:
@@ -67,7 +70,7 @@ def stratified(strata: Ints, sizes: dict[int, int], seed: int, *, clusters: Ints
     return draw(share[of_unit], seed, strata=strata, clusters=clusters)
 
 
-def neyman(held: Ints, present: Ints, labelled: Ints, size: int, *, least: int = 2) -> Ints:
+def neyman(held: Ints, present: Counts, labelled: Counts, size: int, *, least: int = 2) -> Ints:
     """Sizes (H,) of strata that make the rate most precise: n_h ∝ N_h·√(p_h(1 − p_h)).
 
     `held` (H,) is N_h; a pilot found the code `present` in so many of `labelled` units of each stratum, and
@@ -92,7 +95,7 @@ def for_codes(wishes: Floats, size: int, *, floor: float) -> Floats:
     return _scaled(wishes.max(1), np.full(n, floor), np.ones(n), size)
 
 
-def neyman_wishes(strata: Ints, present: Ints, labelled: Ints, size: int) -> Floats:
+def neyman_wishes(strata: Ints, present: Counts, labelled: Counts, size: int) -> Floats:
     """What one code wants of each unit (N,): n_h/N_h of Neyman's allocation over strata numbered 0..H−1."""
     held = np.bincount(strata, minlength=len(present))
     share = neyman(held, present, labelled, size) / np.maximum(held, 1)

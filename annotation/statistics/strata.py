@@ -13,6 +13,8 @@ import numpy as np
 
 from .intervals import Floats, Ints, Z, student
 
+_ALIKE = 0.5  # of a cluster
+
 
 @dataclass(frozen=True, eq=False)
 class Shares:
@@ -62,7 +64,10 @@ def shares(
 
 
 def design_effect(residuals: Floats, clusters: Ints | None) -> float:
-    """Variance of a sum of residuals by cluster over that by unit (≥ 1), times (t/z)² for few clusters."""
+    """Variance of a sum of residuals by cluster over that by unit (≥ 1), times (t/z)² for few clusters.
+
+    Half a cluster whose units are all alike is added: a few clusters may lack the rare ones that are so.
+    """
     if clusters is None:
         return 1.0
     _, codes = np.unique(clusters, return_inverse=True)
@@ -73,6 +78,8 @@ def design_effect(residuals: Floats, clusters: Ints | None) -> float:
     by_cluster = float((np.bincount(codes, weights=residuals) ** 2).sum()) * n / (n - 1)
     by_unit = float((residuals**2).sum())
     ratio = by_cluster / by_unit if by_unit > 0 else len(residuals) / n
+    alike = float((sizes**2).sum() / sizes.sum())
+    ratio = (n * ratio + _ALIKE * alike) / (n + _ALIKE)
     effective = sizes.sum() ** 2 / (sizes**2).sum()
     return max(1.0, ratio) * (student(max(effective - 1, 1.0)) / Z) ** 2
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from math import isfinite
@@ -17,9 +16,11 @@ from ...annotation.statistics import confusion as confusing
 from ...annotation.statistics.agreement import COEFFICIENTS, Margins
 from ...annotation.statistics.intervals import MISSING
 from ...annotation.statistics.sets import set_alpha
-from ...schemas import GOLD, Agreement
+from ...schemas import GOLD, Agreement, JsonValue, Quarantined
 from ..errors import SourceError, UsageError
 from ..store import Store
+from ..systems.formats import inputs
+from ..systems.formats.mapping import Input
 from .consistency import consistency
 from .matrices import rated
 from .matrix import OUTSIDE, Population, Rated, chosen_books
@@ -406,33 +407,32 @@ def _sets(codes: list[Rated], raters: tuple[str, ...], part: Population) -> Agre
 
 
 def _read_csv(path: Path) -> dict[tuple[str, str], tuple[str, int]]:
+    """Unit and rater -> the label, empty where there is none, and its line."""
+    said: dict[tuple[str, str], tuple[str, int]] = {}
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            return _said(path, csv.DictReader(file))
+        for number, row in inputs.records(path, Input(format="csv"), as_written=True):
+            if isinstance(row, dict) and number is not None:
+                _add(said, path, number, row)
+            elif isinstance(row, Quarantined) and (row.line is not None or not said):
+                raise SourceError(str(row))
     except OSError as error:
         raise SourceError(f"{path}: cannot read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise SourceError(f"{path}: not UTF-8: {error}") from error
-
-
-def _said(path: Path, reader: csv.DictReader[str]) -> dict[tuple[str, str], tuple[str, int]]:
-    items = [name.strip() for name in reader.fieldnames or ()]
-    if lacking := [name for name in COLUMNS if name not in items]:
-        raise SourceError(
-            f"{path}:1: columns must be {','.join(COLUMNS)}; {lacking[0]!r} is missing in {','.join(items)}"
-        )
-    reader.fieldnames = items
-    said: dict[tuple[str, str], tuple[str, int]] = {}
-    for row in reader:
-        if None in (row["unit"], row["rater"], row["label"]):
-            raise SourceError(f"{path}:{reader.line_num}: fewer cells than columns")
-        key = (row["unit"].strip(), row["rater"].strip())
-        if key in said:
-            raise SourceError(
-                f"{path}:{reader.line_num}: {key[1]!r} rated {key[0]!r} before, in line {said[key][1]}"
-            )
-        said[key] = (row["label"].strip(), reader.line_num)
     return said
+
+
+def _add(
+    said: dict[tuple[str, str], tuple[str, int]], path: Path, line: int, row: Mapping[str, JsonValue]
+) -> None:
+    cells = {name.strip(): "" if value is None else str(value).strip() for name, value in row.items()}
+    if lacking := [name for name in COLUMNS if name not in cells]:
+        have = ",".join(cells)
+        raise SourceError(
+            f"{path}:1: columns must be {','.join(COLUMNS)}; {lacking[0]!r} is missing in {have}"
+        )
+    unit, rater, label = (cells[name] for name in COLUMNS)
+    if (unit, rater) in said:
+        raise SourceError(f"{path}:{line}: {rater!r} rated {unit!r} before, in line {said[unit, rater][1]}")
+    said[unit, rater] = label, line
 
 
 def _wanted(level: str) -> tuple[str, ...]:

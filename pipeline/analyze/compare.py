@@ -32,6 +32,7 @@ from .totals import CLUSTER, HEADS, RATES, bounds_of, clustered, groups
 
 CORRECTIONS = ("holm", "benjamini_hochberg")
 MEASURED = "measured"
+ESTIMATED = "estimated from the units rated"
 JUDGE_ONLY = "judge only: its errors are not corrected"
 OWN_LABELS = "the rater's own labels"
 SEPARATOR = chr(31)
@@ -228,6 +229,8 @@ def _measured(
     """)
     keys, instances = _keys(by, expression), clustered(connection, [by])
     lacking, seen = process.incomplete(connection), dict[tuple[str, str], None]()
+    query = "SELECT DISTINCT rater FROM counted_ratings WHERE rater_kind = 'human'"
+    people = {None, *(name for (name,) in connection.execute(query).fetchall())}
     held: dict[tuple[str, str | None, str | None], dict[str, Totals]] = {}
     for group in groups(connection, keys, table="compared", participant="p.kind", instances=instances):
         head = dict(zip(HEADS, group.head, strict=True))
@@ -245,9 +248,10 @@ def _measured(
             )
             held.setdefault((name, who, _system(by, group.keys)), {})[str(group.keys[-1])] = group.totals
     for (name, who, system), samples in held.items():
-        yield Question(name, system, METRICS, who, MEASURED, samples)
+        yield Question(name, system, METRICS, who, MEASURED if who in people else JUDGE_ONLY, samples)
     for metric, who in seen:
-        yield from _processed(connection, metric, who, by, keys, instances)
+        for question in _processed(connection, metric, who, by, keys, instances):
+            yield question if who in people else replace(question, basis=f"{ESTIMATED}; {JUDGE_ONLY}")
 
 
 def _processed(
@@ -265,7 +269,7 @@ def _processed(
         if row.sample is not None and values[-1] is not None:
             held.setdefault(_system(by, values), {})[str(values[-1])] = row.sample
     for system, samples in held.items():
-        yield Question(metric, system, METRICS, rater, "estimated from the units rated", samples)
+        yield Question(metric, system, METRICS, rater, ESTIMATED, samples)
 
 
 def _keys(by: str, expression: str) -> list[str]:

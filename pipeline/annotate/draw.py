@@ -355,12 +355,12 @@ def _neyman(
         rest = [column for name, column in strata.items() if name != "judge"]
         texts = np.array([" | ".join(parts) for parts in zip(own, *rest, strict=True)])
         names, cells = np.unique(texts, return_inverse=True)
-        present, labelled = np.zeros((len(labels), len(names)), np.int64), np.zeros(len(names), np.int64)
+        present, labelled = np.zeros((len(labels), len(names))), np.zeros(len(names))
         for row, cell in zip(frame, cells, strict=True):
-            label = people.get((code.code, row["trajectory_id"], row["event"]))
-            if label is not None:
+            shares = people.get((code.code, row["trajectory_id"], row["event"]))
+            if shares is not None:
                 labelled[cell] += 1
-                present[:, cell] += labels == label
+                present[:, cell] += [shares.get(label, 0.0) for label in labels]
         wishes += [sampling.neyman_wishes(cells.astype(np.int64), one, labelled, size) for one in present]
     return sampling.for_codes(np.array(wishes).T, size, floor=FLOOR * size / len(frame))
 
@@ -378,18 +378,28 @@ def _labels(
 
 def _pilot(
     connection: duckdb.DuckDBPyConnection, book: Codebook, sample: str
-) -> dict[tuple[str, str, int | None], str]:
-    """What people said of the pilot's units: gold where there is one, else the label most gave."""
+) -> dict[tuple[str, str, int | None], dict[str, float]]:
+    """What people said of the pilot's units, as shares of them: gold alone where there is one."""
     query = f"""
-        SELECT r.code, r.trajectory_id, r.event,
-            coalesce(max(label) FILTER (WHERE rater = '{GOLD}'), mode(label))
-        FROM counted_ratings r JOIN samples s
-            ON s.sample = ? AND s.codebook = r.codebook AND s.trajectory_id = r.trajectory_id
-            AND s.event IS NOT DISTINCT FROM r.event
-        WHERE r.codebook = ? AND r.rater_kind = 'human' AND r.label {AMONG} GROUP BY ALL
+        WITH said AS (
+            SELECT r.code, r.trajectory_id, r.event, label, rater = '{GOLD}' AS settles,
+                bool_or(settles) OVER (PARTITION BY r.code, r.trajectory_id, r.event) AS settled
+            FROM counted_ratings r JOIN samples s
+                ON s.sample = ? AND s.codebook = r.codebook AND s.trajectory_id = r.trajectory_id
+                AND s.event IS NOT DISTINCT FROM r.event
+            WHERE r.codebook = ? AND r.rater_kind = 'human' AND r.label {AMONG}
+        )
+        SELECT code, trajectory_id, event, label, count(*) FROM said WHERE settles OR NOT settled
+        GROUP BY code, trajectory_id, event, label
     """
-    rows = execute(connection, query, [sample, book.name, texts(book.labels)]).fetchall()
-    return {(code, trajectory, event): label for code, trajectory, event, label in rows}
+    counts: dict[tuple[str, str, int | None], dict[str, int]] = {}
+    given = [sample, book.name, texts(book.labels)]
+    for code, trajectory, event, label, n in execute(connection, query, given).fetchall():
+        counts.setdefault((code, trajectory, event), {})[label] = n
+    return {
+        unit: {label: n / sum(labels.values()) for label, n in labels.items()}
+        for unit, labels in counts.items()
+    }
 
 
 def _judge(connection: duckdb.DuckDBPyConnection, wish: Wish) -> str | None:

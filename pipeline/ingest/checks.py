@@ -119,8 +119,12 @@ class Checker:
         given = Rating.model_validate({"rater_kind": "human", **said})
         book = self._book(given.codebook)
         code = _code(book, given.code)
-        trajectory = self._names.resolve(given.trajectory)
+        trajectory = self.trajectory(given.trajectory)
         return Claim(given.model_copy(update={"trajectory": trajectory, "code": code}), book, who)
+
+    def trajectory(self, name: str) -> str:
+        """The id that a name stands for; ValueError where it stands for none, or several."""
+        return self._names.resolve(name)
 
     def facts(self, claims: Sequence[Claim]) -> Facts:
         """What is known of all these; the store is not kept open."""

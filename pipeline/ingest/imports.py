@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -44,7 +44,7 @@ class Imported:
     changed: int = 0
     """Those of the imported that replace another label of the same rater, or another value."""
     contradicted: list[str] = field(default_factory=list)
-    """Where a line says otherwise than one before it in the same import, which it replaces."""
+    """Where a line says otherwise than one before it in the same import: one of them counts."""
     quarantined: list[Quarantined] = field(default_factory=list)
 
 
@@ -63,10 +63,24 @@ class Given:
 class Mark:
     """What a rater marked of one code in a trajectory, and the label of what they did not."""
 
+    source: str
     rating: Rating
     """One of them."""
     rest: str
     events: set[int | None] = field(default_factory=set)
+
+
+@dataclass(frozen=True)
+class Word:
+    """What an import says of a question, in which line and when by its own account."""
+
+    line: int | None
+    said: Said
+    retracted: bool
+    created: str | None
+    """None where the line does not say."""
+    text: bytes
+    """As the ledger has it."""
 
 
 def ratings(store: Store, path: Path, mapping: labels.LabelMapping | None = None) -> Imported:
@@ -83,9 +97,11 @@ def ratings(store: Store, path: Path, mapping: labels.LabelMapping | None = None
 def taken(store: Store, lines: Iterable[Given], result: Imported) -> Imported:
     """Import ratings that were read somewhere, some at a time."""
     intake = _Intake(Checker(store), result)
-    said = map(intake.fresh, parts(lines, AT_ONCE))
-    left = map(intake.rest, parts(intake.marks(), MARKS))
-    _append(store, itertools.chain(said, left))
+    for some in parts(lines, AT_ONCE):
+        intake.take(some)
+    for marks in parts(intake.marks(), MARKS):
+        intake.take_rest(marks)
+    _append(store, intake.news())
     return result
 
 
@@ -94,15 +110,19 @@ class _Intake:
 
     def __init__(self, checker: Checker, result: Imported) -> None:
         self._checker, self._result = checker, result
-        self._said: dict[Key, tuple[int | None, Said]] = {}
-        """What this import said last, and in which line."""
+        self._words: dict[Key, dict[str | None, Word]] = {}
+        """What this import says, by version of a judge in the order in which they spoke."""
+        self._known: dict[Key, Said | None] = {}
+        """What is said there before it."""
+        self._earlier: set[tuple[Key, Said]] = set()
         self._marks: dict[tuple[str, ...], Mark] = {}
+        self._doubted: set[tuple[str, Any, Any]] = set()
+        """Trajectory, codebook and rater (None: whoever) of lines that were refused."""
 
-    def fresh(self, lines: Sequence[Given]) -> list[Rating]:
-        """The ratings of these lines that say something new."""
+    def take(self, lines: Sequence[Given]) -> None:
+        """Note what these lines say."""
         claims = [_tried(line, partial(self._checker.claim, line.said)) for line in lines]
         facts = self._checker.facts([claim for claim in claims if isinstance(claim, Claim)])
-        fresh = []
         for line, claim in zip(lines, claims, strict=True):
             rating = (
                 _tried(line, partial(self._checker.rating, claim, facts))
@@ -111,49 +131,102 @@ class _Intake:
             )
             if isinstance(rating, Quarantined):
                 self._result.quarantined.append(rating)
-                continue
-            if line.rest is not None and isinstance(claim, Claim):
-                self._mark(rating, line, claim.book)
-            if self._is_new(line, rating, facts):
-                fresh.append(rating)
-        self._result.imported += len(fresh)
-        return fresh
+                self._doubt(line)
+            elif isinstance(claim, Claim):
+                if line.rest is not None:
+                    self._mark(rating, line, claim.book)
+                self._hear(line, rating, claim.rating.created is not None, facts)
 
-    def _is_new(self, line: Given, rating: Rating, facts: Facts) -> bool:
+    def _hear(self, line: Given, rating: Rating, dated: bool, facts: Facts) -> None:
+        """Note a rating: of two of one rater the last counts, or the later where both say when."""
         key, said = key_of(rating), said_of(rating)
-        before = self._said.get(key)
-        if before is None and (key, said) in facts.earlier:
+        if key not in self._words:
+            self._words[key], self._known[key] = {}, facts.known.get(key)
+        words = self._words[key]
+        if (key, said) in facts.earlier:
+            self._earlier.add((key, said))
+        created = rating.created if dated else None
+        word = Word(line.line, said, rating.retracted, created, ledger.line(rating))
+        version = None if rating.rater_kind == "human" else rating.rater_version
+        before = next(reversed(words.values()), None) if rating.retracted else words.get(version)
+        if before and before.said == said:
             self._result.unchanged += 1
-            return False
-        self._said[key] = (line.line, said)
-        if before and before[1].label != said.label and before[1].rater_version == said.rater_version:
-            self._result.contradicted.append(_contradiction(line, rating, before[0], before[1].label))
-        there = before[1] if before else facts.known.get(key)
-        if there == said:
-            self._result.unchanged += 1
-            return False
-        self._result.changed += there is not None
-        return True
+            return
+        late = bool(before and before.created and created and created < before.created)
+        if before and before.said.label != said.label:
+            self._result.contradicted.append(_contradiction(line, rating, before, late))
+        if late:
+            return
+        if rating.retracted:
+            words.clear()
+        words.pop(version, None)
+        words[version] = word
+
+    def news(self) -> Iterator[bytes]:
+        """The lines of the ledger that say something new."""
+        for key, words in self._words.items():
+            fresh = list(self._fresh(key, [*words.values()]))
+            self._result.imported += len(fresh)
+            self._result.unchanged += len(words) - len(fresh)
+            yield from (word.text for word in fresh)
+
+    def _fresh(self, key: Key, words: Sequence[Word]) -> Iterator[Word]:
+        """Those of a question's words that are not there."""
+        there = self._known[key]
+        *former, last = words
+        if last.said == there and all(one.retracted or (key, one.said) in self._earlier for one in former):
+            return
+        spoken = False
+        for word in words:
+            if not spoken and (key, word.said) in self._earlier:
+                continue
+            spoken = True
+            if word.said == there or (word.retracted and there is None):
+                continue
+            self._result.changed += there is not None
+            there = word.said
+            yield word
+
+    def _doubt(self, line: Given) -> None:
+        """Note whose marks are not all known."""
+        if line.rest is not None:
+            rater = line.said.get("rater")
+            with suppress(ValueError):
+                trajectory = self._checker.trajectory(str(line.said.get("trajectory")))
+                named = rater.strip() if isinstance(rater, str) else None
+                self._doubted.add((trajectory, line.said.get("codebook"), named))
 
     def _mark(self, rating: Rating, line: Given, book: Codebook) -> None:
         about = (rating.trajectory, rating.codebook, rating.code, rating.rater)
         if about not in self._marks:
             try:
-                self._marks[about] = Mark(rating, book.label(line.rest or ""))
+                self._marks[about] = Mark(line.source, rating, book.label(line.rest or ""))
             except ValueError as error:
                 raise SourceError(f"{line.source}: [constants] rest: {error}") from error
         self._marks[about].events.add(rating.event)
 
     def marks(self) -> Iterator[Mark]:
-        """Once all lines are read, what each rater marked of a code in a trajectory."""
-        yield from self._marks.values()
+        """Once all lines are read, what each rater marked of a code in a trajectory, unless a line of theirs
+        was refused."""
+        told = set()
+        for mark in self._marks.values():
+            trajectory, book, rater = mark.rating.trajectory, mark.rating.codebook, mark.rating.rater
+            if not self._doubted & {(trajectory, book, rater), (trajectory, book, None)}:
+                yield mark
+            elif (trajectory, book, rater) not in told:
+                told.add((trajectory, book, rater))
+                reason = (
+                    f"[constants] rest: a line of {rater} on {book} of {trajectory} was refused: what they "
+                    "left unmarked there is not known"
+                )
+                self._result.quarantined.append(Quarantined(source=mark.source, reason=reason))
 
-    def rest(self, marks: Sequence[Mark]) -> list[Rating]:
-        """The label of what nobody marked, one for each rater, code and unit."""
+    def take_rest(self, marks: Sequence[Mark]) -> None:
+        """Note the label of what nobody marked, one for each rater, code and unit."""
         fields = {"trajectory", "codebook", "code", "rater", "rater_kind"}
         said = [(mark, mark.rating.model_dump(include=fields)) for mark in marks]
         places = self._checker.places([mark.rating for mark in marks])
-        return self.fresh(
+        self.take(
             [
                 Given("", None, {**given, "event": event, "label": mark.rest})
                 for mark, given in said
@@ -171,15 +244,22 @@ def _tried(line: Given, check: Callable[[], Checked]) -> Checked | Quarantined:
         return Quarantined(source=line.source, line=line.line, reason=_reason(error))
 
 
-def _contradiction(line: Given, rating: Rating, before: int | None, label: str | None) -> str:
+def _contradiction(line: Given, rating: Rating, before: Word, late: bool) -> str:
     """A sentence on a line that says otherwise than an earlier one."""
     place = line.source if line.line is None else f"{line.source}:{line.line}"
     unit = rating.trajectory if rating.event is None else f"event {rating.event} of {rating.trajectory}"
-    earlier = "a line before" if before is None else f"line {before}"
+    earlier = "a line before" if before.line is None else f"line {before.line}"
+    here = _answer(said_of(rating), rating.retracted)
+    there = _answer(before.said, before.retracted)
+    holds = f"{earlier} was created later and counts" if late else "the last counts"
     return (
-        f"{place}: {rating.rater} on {rating.code} of {unit} is {rating.label!r} here and {label!r} in "
-        f"{earlier}; the last counts"
+        f"{place}: {rating.rater} on {rating.code} of {unit} is {here} here and {there} in {earlier}; {holds}"
     )
+
+
+def _answer(said: Said, retracted: bool) -> str:
+    """What was said, in words."""
+    return "taken back" if retracted else "an error" if said.label is None else repr(said.label)
 
 
 def _mapped(path: Path, mapping: labels.LabelMapping, result: Imported) -> Iterator[Given]:
@@ -262,9 +342,9 @@ def uncounted(store: Store) -> list[dict[str, Any]]:
         return dictionaries(connection, query)
 
 
-def _append(store: Store, fresh: Iterable[list[Rating]]) -> None:
+def _append(store: Store, fresh: Iterable[bytes]) -> None:
     """Write down what is new, all or nothing; an import of nothing new makes no file."""
-    lines = [ledger.line(rating) for some in fresh for rating in some]
+    lines = list(fresh)
     if not lines:
         return
     store.admit_writes()
@@ -312,5 +392,12 @@ def _said_twice(line: bytes) -> str | None:
 
 def _reason(error: Exception) -> str:
     if isinstance(error, ValidationError):
-        return "; ".join(f"{'.'.join(map(str, e['loc'])) or 'line'}: {e['msg']}" for e in error.errors())
+        return "; ".join(_wrong(one) for one in error.errors())
     return str(error)
+
+
+def _wrong(error: Any) -> str:
+    """What is wrong with a field, with its value where that is a plain one."""
+    place, value = ".".join(map(str, error["loc"])) or "line", error["input"]
+    said = f", got {str(value)[:40]!r}" if isinstance(value, str) and error["type"] != "value_error" else ""
+    return f"{place}: {error['msg']}{said}"

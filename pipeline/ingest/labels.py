@@ -19,8 +19,17 @@ from ...schemas import Model, Quarantined, toml
 from ...schemas.rating import RaterKind
 from ..errors import SourceError
 from ..systems.formats import inputs, turns
-from ..systems.formats.mapping import Input, explained
-from ..systems.formats.paths import Getter, expression, getter, steps
+from ..systems.formats.mapping import Filter, Input, explained
+from ..systems.formats.paths import (
+    Condition,
+    Getter,
+    check_pattern,
+    escaped,
+    expression,
+    fits,
+    getter,
+    steps,
+)
 
 FIELDS = (
     "trajectory",
@@ -35,6 +44,8 @@ FIELDS = (
 )
 NAMED = 12
 """So many columns are named to somebody who asked for another."""
+_WHOLE = re.compile(r"(\d+)(?:\.0+)?")
+"""A whole number, as a table may write it."""
 _OFTEN_EMPTY = ("event", "rationale", "created", "probability")
 """Fields that nobody need have filled in."""
 
@@ -77,6 +88,8 @@ class LabelMapping(Model):
     """Code -> path of its label, where each has a column."""
     labels: dict[str, str] = Field(default_factory=dict)
     """Value of the log -> label of the codebook; an empty text leaves it out."""
+    filter: Filter = Filter()
+    """Which labels to take, by what stands beside them: not those that somebody discarded."""
     patterns: dict[Literal["trajectory", "event", "participant", "code", "label", "rater"], str] = Field(
         default_factory=dict
     )
@@ -90,6 +103,10 @@ class LabelMapping(Model):
             raise ValueError("rating.code: which code a label is for; or constants.code, or [codes]")
         if not (self.rating.rater or self.raters or self.constants.rater):
             raise ValueError("rating.rater: who labelled; or constants.rater, or [raters]")
+        if self.raters and self.codes:
+            raise ValueError("a column has a rater's labels ([raters]) or a code's ([codes]), got both")
+        if not (self.rating.label or self.raters or self.codes or self.constants.label):
+            raise ValueError("rating.label: what was said; or constants.label, or [raters] or [codes]")
         for key, path in self.paths():
             steps(path)
             if path.count("[]") > 1:
@@ -99,6 +116,9 @@ class LabelMapping(Model):
             raise ValueError(f"rating: labels are in one list of a record, got {' and '.join(sorted(lists))}")
         for pattern in self.patterns.values():
             expression(pattern)
+        for wanted in itertools.chain(*(condition.values() for condition in self._conditions())):
+            for one in wanted if isinstance(wanted, list) else [wanted]:
+                check_pattern(one)
 
     def paths(self) -> Iterator[tuple[str, str]]:
         """Every path with the key that has it."""
@@ -107,6 +127,10 @@ class LabelMapping(Model):
         )
         yield from ((f"raters.{name}", path) for name, path in self.raters.items())
         yield from ((f"codes.{name}", path) for name, path in self.codes.items())
+        yield from (("filter", path) for condition in self._conditions() for path in condition)
+
+    def _conditions(self) -> list[Condition]:
+        return [*self.filter.keep, *self.filter.skip]
 
     @property
     def items_at(self) -> str | None:
@@ -144,7 +168,7 @@ def read(path: Path, mapping: LabelMapping) -> Iterator[Labelled | Quarantined]:
     mapping at which no record has anything with what there is instead."""
     reading = _Reading(mapping)
     records = 0
-    for number, record in inputs.records(path, mapping.input):
+    for number, record in inputs.records(path, mapping.input, as_written=True):
         if isinstance(record, Quarantined):
             yield record
         elif not isinstance(record, dict):
@@ -166,16 +190,28 @@ class _Reading:
     def __init__(self, mapping: LabelMapping) -> None:
         self.mapping = mapping
         self.at = mapping.items_at
+        self.plain = any(path == f"{self.at}[]" for _, path in mapping.paths())
+        """Whether the items of the list are labels or codes themselves."""
+        inside = getter(self.at)
+        self.items: Getter = (
+            (lambda record: turns.loaded(inside(record)))
+            if self.plain
+            else (lambda record: turns.events_in(record, self.at or "", None))
+        )
         self.fields = {name: self._getter(getattr(mapping.rating, name)) for name in FIELDS}
         self.raters = {name: self._getter(path) for name, path in mapping.raters.items()}
         self.codes = {name: self._getter(path) for name, path in mapping.codes.items()}
+        self.meanings = {key.strip().casefold(): label for key, label in mapping.labels.items()}
+        self.meanings |= mapping.labels
         self.patterns = {name: expression(pattern) for name, pattern in mapping.patterns.items()}
+        self.conditions = {path: self._getter(path) for key, path in mapping.paths() if key == "filter"}
+        self.taken = 0
         self.unmet = {
-            key: self._getter(path)
+            (key, path): self._getter(path)
             for key, path in mapping.paths()
             if key.removeprefix("rating.") not in _OFTEN_EMPTY
         }
-        """The keys of the mapping that no record has anything for so far."""
+        """The keys of the mapping, with their paths, that no record has anything for so far."""
         self.columns: dict[str, None] = {}
         """What the first records have."""
 
@@ -183,26 +219,32 @@ class _Reading:
         """A sentence for each rater, code or place of which none of so many records says anything."""
         there = ", ".join(map(repr, itertools.islice(self.columns, NAMED)))
         for key, path in self.mapping.paths():
-            if records and key in self.unmet:
-                yield f"{key}: none of {records} records has anything at {path!r}; they have {there}"
+            if records and (key, path) in self.unmet:
+                written = f"a column of that name is written {escaped(path)}"
+                told = written if path in self.columns else f"they have {there}"
+                yield f"{key}: none of {records} records has anything at {path!r}; {told}"
+        if records and not self.taken and self.conditions:
+            yield f"filter: takes no label of {records} records"
 
     def labels(self, record: dict[str, Any]) -> Iterator[dict[str, Any] | str]:
         """Every label of a record; a sentence for what is none."""
         if len(self.columns) < NAMED:
             self.columns |= dict.fromkeys(record)
-        items = [record] if self.at is None else turns.events_in(record, self.at, None)
+        items = [record] if self.at is None else self.items(record)
         if not isinstance(items, list):
             yield f"{self.at}: expected a list of labels"
             return
         for item in items:
-            if isinstance(item, dict):
-                yield from self._of(record, item)
+            if isinstance(item, dict) or self.plain:
+                self.unmet = {key: at for key, at in self.unmet.items() if at(record, item) in (None, "")}
+                if self._takes(record, item):
+                    self.taken += 1
+                    yield from self._of(record, item)
             else:
                 yield f"{self.at}: expected objects in the list"
 
-    def _of(self, record: dict[str, Any], item: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    def _of(self, record: dict[str, Any], item: Any) -> Iterator[dict[str, Any]]:
         constants = self.mapping.constants
-        self.unmet = {key: at for key, at in self.unmet.items() if at(record, item) in (None, "")}
         said = {name: self._said(name, at(record, item)) for name, at in self.fields.items()}
         said = {name: value for name, value in said.items() if value not in (None, "")}
         base = {
@@ -220,9 +262,20 @@ class _Reading:
                     names = {**({"rater": rater} if rater else {}), **({"code": code} if code else {})}
                     yield {**base, **names, "label": label}
 
+    def _takes(self, record: dict[str, Any], item: Any) -> bool:
+        chosen = self.mapping.filter
+
+        def at(path: str) -> Any:
+            return self.conditions[path](record, item)
+
+        kept = not chosen.keep or any(fits(condition, at) for condition in chosen.keep)
+        return kept and not any(fits(condition, at) for condition in chosen.skip)
+
     def _getter(self, path: str | None) -> Any:
         if path is None:
             return lambda record, item: None
+        if path == f"{self.at}[]":
+            return lambda record, item: item
         if self.at is not None and path.startswith(f"{self.at}[]."):
             inside: Getter = getter(path.removeprefix(f"{self.at}[]."))
             return lambda record, item: inside(item)
@@ -230,22 +283,32 @@ class _Reading:
         return lambda record, item: outside(record)
 
     def _said(self, name: str, value: Any) -> Any:
-        """A value as the mapping's pattern cuts it; of `event` a whole number, also where a text holds it."""
+        """A value as the mapping's pattern cuts it; of `event` a whole number, also where a text holds it.
+
+        A label that the pattern does not fit stays as it is, for its codebook to refuse: it was said.
+        """
         if name in self.patterns and isinstance(value, str):
             match = self.patterns[name].search(value)
-            value = match and (match[1] if match.re.groups else match[0])
-        if name == "event" and isinstance(value, str) and re.fullmatch(r"\s*\d+\s*", value):
-            return int(value)
+            cut = match and (match[1] if match.re.groups else match[0])
+            value = value if name == "label" and cut is None else cut
+        if name == "event" and isinstance(value, str) and (whole := _WHOLE.fullmatch(value.strip())):
+            return int(whole[1])
         if name == "event" and isinstance(value, float) and value.is_integer():
             return int(value)
-        return value if name in ("event", "probability", "label") or value is None else str(value)
+        return value if name in ("event", "probability", "label") or value is None else _plain(value)
 
     def _label(self, value: Any) -> str | None:
+        """The label that a value stands for, in whatever case and however a number is written."""
         if value is None:
             return None
-        plain = str(value).lower() if isinstance(value, bool) else _plain(value)
-        return self.mapping.labels.get(plain, plain)
+        plain = _plain(value)
+        bare = plain.strip().casefold()
+        whole = _WHOLE.fullmatch(bare)
+        ways = (plain, bare, whole[1]) if whole else (plain, bare)
+        return next((self.meanings[way] for way in ways if way in self.meanings), plain)
 
 
 def _plain(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

@@ -342,3 +342,11 @@ def test_a_codebooks_scope_is_checked_and_is_no_part_of_its_version() -> None:
     ):
         with pytest.raises(ValidationError, match=why):
             Codebook.model_validate({**shipped.model_dump(exclude={"version"}), "applies_to": wrong})
+
+
+def test_a_label_that_is_a_number_is_meant_however_it_is_written() -> None:
+    book = codebooks.load("related_work_quality")
+    assert [book.label(answer) for answer in ("4", " 4.0 ", "4e0", "Unclear")] == ["4", "4", "4", "unclear"]
+    for answer in ("4.5", "nan", "four"):
+        with pytest.raises(ValueError, match="label must be one of 1, 2, 3, 4, 5, unclear"):
+            book.label(answer)

@@ -29,3 +29,7 @@ def test_what_is_toml_is_read_from_bytes_and_from_text_alike() -> None:
     read = toml.parse(text)
     assert read == toml.parse(text.encode())
     assert read["a"] == "ä" and read["b"] == [{"c": 2**63 - 1}]
+
+
+def test_the_mark_that_an_editor_sets_before_a_text_is_none_of_it() -> None:
+    assert toml.parse("\ufeffa = 1") == toml.parse(b"\xef\xbb\xbfa = 1") == {"a": 1}

@@ -15,7 +15,7 @@ from contextlib import suppress
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fnmatch import fnmatchcase
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,11 @@ ROWS = 10_000
 """Rows of a table that are plain values at a time."""
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})(?:\.\d+)?(?:[eE][-+]?\d{1,2})?")
 """Not `007`, which is a name."""
+_SEPARATOR = re.compile(r"sep=([^\w\"\r\n])\r?\n")
+"""The line above the names with which Excel says what parts the cells."""
+_QUOTED = re.compile(r'"(?:[^"]|"")*"')
+_END = "\x03end of the table\x03"
+"""A row after the last, which a cell that nothing closes takes in."""
 _NOTHING = {"nan", "NaN", "NA", "null", "NULL", "None"}
 _TRUTH: dict[str, JsonValue] = {
     "true": True,
@@ -99,11 +104,11 @@ def fits_name(name: str, patterns: list[str]) -> bool:
     return any(fnmatchcase(name, one) for one in right) and not any(fnmatchcase(name, one) for one in wrong)
 
 
-def records(path: Path, given: Input) -> Iterator[Record]:
+def records(path: Path, given: Input, *, as_written: bool = False) -> Iterator[Record]:
     """The records of a file, each an object or what is wrong with it; of rounds, which of their fields none
-    has."""
+    has. `as_written` keeps the cells of CSV that may be names: 1.10 is not 1.1, nor True true."""
     told = set[str]()
-    for place, (number, value) in enumerate(_whole(path, given), 1):
+    for place, (number, value) in enumerate(_whole(path, given, as_written), 1):
         if given.as_they_are or not isinstance(value, dict):
             yield number, value
             continue
@@ -128,11 +133,11 @@ def _said_in(record: dict[str, Any], rounds: dict[str, str], number: int) -> Ite
             yield role, {"role": role, "text": text, "id": f"{number}-{role}"}
 
 
-def _whole(path: Path, given: Input) -> Iterator[Record]:
+def _whole(path: Path, given: Input, as_written: bool) -> Iterator[Record]:
     """The records as the file has them."""
     form = given.format or format_of(path) or "jsonl"
     if form == "csv":
-        yield from _rows_of_csv(path, given.encoding)
+        yield from _rows_of_csv(path, given.encoding, as_written)
     elif form == "parquet":
         yield from _rows_of_parquet(path)
     elif form == "excel":
@@ -256,25 +261,30 @@ def _not_so_encoded(error: UnicodeDecodeError) -> str:
     return f"not {name} ({there}): export it as UTF-8, or a mapping's [input] encoding says what it is"
 
 
-def _rows_of_csv(path: Path, encoding: str | None) -> Iterator[Record]:
+def _rows_of_csv(path: Path, encoding: str | None, as_written: bool) -> Iterator[Record]:
     """Rows by the names in the first line; a number where every cell of its column is one."""
     try:
         text = text_of(path.read_bytes(), encoding)
     except UnicodeDecodeError as error:
         yield None, Quarantined(source=str(path), reason=_not_so_encoded(error))
         return
-    reader = csv.reader(io.StringIO(text, newline=""), _dialect(path, text))
+    said = _SEPARATOR.match(text)
+    reader = csv.reader(chain(io.StringIO(text, newline=""), [_END]), _dialect(path, text, said))
     csv.field_size_limit(MAX_TEXT)
     try:
-        names = next(reader, None)
-        rows = [(reader.line_num, row) for row in reader if row]
+        lines = [(reader.line_num, row) for row in reader if row]
     except csv.Error as error:
         yield None, Quarantined(source=str(path), line=reader.line_num, reason=f"not CSV: {error}")
         return
-    if names is None or not rows:
+    _, last = lines.pop()
+    open_since = None if last == [_END] else (lines[-1][0] if lines else 0) + 1
+    (_, names), *rows = lines[1 if said else 0 :] or [(0, [])]
+    if open_since is None and not rows:
         yield None, Quarantined(source=str(path), reason="no rows in it")
         return
-    columns = [_typed([row[place] for _, row in rows if place < len(row)]) for place in range(len(names))]
+    columns = [
+        _typed([row[place] for _, row in rows if place < len(row)], as_written) for place in range(len(names))
+    ]
     places = [iter(column) for column in columns]
     for line, row in rows:
         values = [next(place) if n < len(row) else None for n, place in enumerate(places)]
@@ -283,29 +293,48 @@ def _rows_of_csv(path: Path, encoding: str | None) -> Iterator[Record]:
         else:
             reason = f"{len(row)} cells where the first line names {len(names)}"
             yield line, Quarantined(source=str(path), line=line, reason=reason)
+    for name in dict.fromkeys(name for name in names if name.strip() and names.count(name) > 1):
+        reason = f"the first line has the column {name[:80]!r} {names.count(name)} times: the last is read"
+        yield None, Quarantined(source=str(path), reason=reason)
+    if open_since is not None:
+        reason = "a quotation mark opens a cell that nothing closes: all that follows it is one cell"
+        yield open_since, Quarantined(source=str(path), line=open_since, reason=reason)
 
 
-def _dialect(path: Path, text: str) -> type[csv.Dialect]:
-    """Commas, semicolons or tabs, whichever the first line has most of."""
-    line = text.partition("\n")[0]
+def _dialect(path: Path, text: str, said: re.Match[str] | None) -> type[csv.Dialect]:
+    """Commas, semicolons or tabs: what the file says, or whichever its names are parted by most."""
+    line = _QUOTED.sub("", text[:LOOK]).partition("\n")[0]
+    often = "\t" if path.suffix.lower() == ".tsv" else max(",;\t", key=line.count)
 
     class Dialect(csv.excel):
-        delimiter = "\t" if path.suffix.lower() == ".tsv" else max(",;\t", key=line.count)
+        delimiter = said[1] if said else often
 
     return Dialect
 
 
-def _typed(cells: list[str]) -> list[JsonValue]:
-    """The cells of a column: numbers, or true and false, where all are; else texts. An empty one is null."""
+def _typed(cells: list[str], as_written: bool) -> list[JsonValue]:
+    """The cells of a column: numbers, or true and false, where all are; else texts. An empty one is null.
+
+    As they are written, numbers are those that an empty cell has made 2.0 of 2, and texts all others.
+    """
     said = {cell.strip() for cell in cells} - {""}
-    if said and said <= set(_TRUTH):
+    if said and said <= set(_TRUTH) and not as_written:
         return [_TRUTH.get(cell.strip()) for cell in cells]
     numbers = said - _NOTHING
-    if numbers and all(_NUMBER.fullmatch(cell) for cell in numbers):
+    if numbers and all(_NUMBER.fullmatch(cell) for cell in numbers) and not _versions(numbers):
         whole = all(cell.lstrip("-").isdigit() for cell in numbers)
-        parsed = {cell: int(cell) if whole else float(cell) for cell in numbers}
+        parsed: dict[str, JsonValue] = {cell: int(cell) if whole else float(cell) for cell in numbers}
+        gaps = len(numbers) < len(said) or not all(map(str.strip, cells))
+        if as_written and not (gaps and all(float(cell).is_integer() for cell in numbers)):
+            parsed = {cell: cell for cell in numbers}
         return [parsed.get(cell.strip()) for cell in cells]
     return [cell or None for cell in cells]
+
+
+def _versions(numbers: set[str]) -> bool:
+    """Whether texts are names, such as 1.1 and 1.10, which as numbers would be one."""
+    broken = [float(cell) for cell in numbers if "." in cell and not float(cell).is_integer()]
+    return len(set(broken)) < len(broken)
 
 
 def _rows_of_parquet(path: Path) -> Iterator[Record]:

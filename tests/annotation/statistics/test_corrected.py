@@ -62,6 +62,33 @@ def test_a_judge_that_errs_more_in_one_condition_is_no_finding() -> None:
     assert np.mean(found) < 0.08
 
 
+def sessions(rng: np.random.Generator, labelled: int) -> tuple[Audit, np.ndarray]:  # type: ignore[type-arg]
+    """60 trajectories of 25 units, alike within each, so many of them labelled whole."""
+    clusters = np.repeat(np.arange(60), 25)
+    true = rng.random(1500) < rng.beta(0.7, 1.633, 60)[clusters]
+    judge = np.where(true, rng.random(1500) < 0.8, rng.random(1500) < 0.1).astype(np.int64)
+    asked = np.isin(clusters, rng.choice(60, labelled, replace=False))
+    return Audit(np.where(asked, true, MISSING), judge, np.full(1500, labelled / 60), clusters), clusters
+
+
+@pytest.mark.slow
+def test_few_sessions_that_people_labelled_whole_are_as_many_as_they_are() -> None:
+    rng = np.random.default_rng(1)
+    found = []
+    for _ in range(300):
+        (first, here), (second, there) = sessions(rng, 5), sessions(rng, 5)
+        row = corrected(first, second, (here, there + 60))
+        found.append(row.p_value is not None and row.p_value < 0.05)
+    assert np.mean(found) < 0.08
+
+
+def test_of_fewer_than_four_labelled_sessions_nothing_is_decided() -> None:
+    rng = np.random.default_rng(1)
+    (first, here), (second, there) = sessions(rng, 3), sessions(rng, 20)
+    row = corrected(first, second, (here, there + 60))
+    assert (row.p_value, row.low, row.reason) == (None, None, "too few to decide: 3 independent of 4")
+
+
 def test_a_label_of_the_judge_that_nobody_checked_leaves_the_difference_open() -> None:
     first = audit(100, 200, 30, 2, 40)
     second = Audit(np.where(np.arange(300) < 50, 1, MISSING), np.repeat([1, 0], [100, 200]))

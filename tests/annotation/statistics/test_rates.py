@@ -11,6 +11,7 @@ from coaudit.annotation.statistics.audit import ERROR, UNCLEAR, any_mode
 from coaudit.annotation.statistics.estimators import ESTIMATORS
 from coaudit.annotation.statistics.intervals import MISSING, Floats, jeffreys
 from coaudit.annotation.statistics.rates import choose, rate
+from coaudit.annotation.statistics.strata import design_effect
 
 # 100 units: the judge says 1 of 20, 0 of 80. Labelled: 10 of each; 8 of the ten "1" are, 1 of the ten "0" is.
 JUDGE = np.repeat([1, 0], [20, 80])
@@ -318,3 +319,13 @@ def test_ppi_is_that_of_ppi_py_but_for_its_variance_of_the_score() -> None:
     judge = np.repeat([1, 0, 1, 0], [44, 156, 160, 640])
     human = np.repeat([1, 0, 1, 0, MISSING], [35, 9, 6, 150, 800])
     assert rate(Audit(human, judge), "ppi").rate == pytest.approx(0.192214, abs=1e-3)
+
+
+def test_half_a_trajectory_whose_units_are_alike_is_added_to_those_drawn() -> None:
+    residuals, clusters = np.array([1, 1, -1, -1, 0.5, -0.5, 0, 0]), np.repeat(np.arange(4), 2)
+    # Sums of 2, −2, 0, 0 are 8 · 4/3 by trajectory, 4.5 by unit; t of 3 degrees of freedom is 3.182, z 1.96.
+    seen = 8 * 4 / 3 / 4.5
+    expected = (4 * seen + 0.5 * 2) / 4.5 * (3.182446 / 1.959964) ** 2
+    assert design_effect(residuals, clusters) == pytest.approx(expected, rel=1e-5)
+    assert design_effect(np.zeros(8), clusters) == pytest.approx(2 * (3.182446 / 1.959964) ** 2, rel=1e-5)
+    assert design_effect(residuals, None) == 1

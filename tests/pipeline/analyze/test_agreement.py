@@ -320,10 +320,11 @@ def test_constant_data_has_no_coefficient_but_a_reason(tmp_path: Path, label: st
     ("text", "labels", "message"),
     [
         ("unit,rater\n1,ann\n", "", r"r\.csv:1: columns must be unit,rater,label; 'label' is missing"),
-        ("", "", r"r\.csv:1: columns must be unit,rater,label"),
+        ("", "", r"r\.csv: no rows in it"),
+        ('unit,rater,label\n1,ann,y\n1,bob,"y\n2,ann,y\n', "", r"r\.csv:3: a quotation mark opens a cell"),
         ("unit,rater,label\n1,ann,y\n1,ann,n\n", "", r"r\.csv:3: 'ann' rated '1' before, in line 2"),
         ("unit,rater,label\n1,ann,y\n1,bob,z\n", "y,n", r"r\.csv:3: label must be one of y, n, got 'z'"),
-        ("unit,rater,label\n1,ann\n", "", r"r\.csv:2: fewer cells than columns"),
+        ("unit,rater,label\n1,ann\n", "", r"r\.csv:2: 2 cells where the first line names 3"),
         ("unit,rater,label\n1,ann,\n1,bob,\n", "", r"r\.csv: no row has a label"),
     ],
 )
@@ -334,8 +335,19 @@ def test_a_csv_with_something_wrong_is_named_by_line(
         agreement.of_csv(table(tmp_path / "r.csv", text), [x for x in labels.split(",") if x], "nominal")
 
 
+@pytest.mark.parametrize(("sign", "encoding"), [(";", "utf-8-sig"), ("\t", "utf-16"), (",", "utf-8")])
+def test_a_csv_is_read_as_spreadsheets_write_it(tmp_path: Path, sign: str, encoding: str) -> None:
+    rows = ["unit,rater,label", "1,Zoë,yes", "1,bob,yes", "2,Zoë,no", "2,bob,"]
+    path = tmp_path / "r.csv"
+    path.write_text("\n".join(rows).replace(",", sign) + "\n", encoding=encoding)
+    found = agreement.of_csv(path, ["yes", "no"], "nominal")
+    assert {(row.raters, row.n_units) for row in found if row.coefficient == "cohen_kappa"} == {
+        (("Zoë", "bob"), 1)
+    }
+
+
 def test_a_csv_that_is_no_text_or_a_level_that_is_none_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "r.csv").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "r.csv").write_bytes(b"unit\xff")
     with pytest.raises(SourceError, match=r"r\.csv: not UTF-8"):
         agreement.of_csv(tmp_path / "r.csv", [], "nominal")
     good = table(tmp_path / "good.csv", "unit,rater,label\n1,ann,1\n1,bob,2\n")

@@ -55,6 +55,36 @@ def test_trajectories_without_a_group_are_counted(store: Store) -> None:
     assert compare.ungrouped(store, "system") == (0, 9)
 
 
+def test_what_rests_on_a_judge_alone_says_so_of_process_metrics_too(tmp_path: Path) -> None:
+    store = made(tmp_path / "workspace")
+    people = [{"name": "Ada", "kind": "human"}, {"name": "Bot", "kind": "agent"}]
+    lines: list[dict[str, Any]] = []
+    for number in range(8):
+        name = f"s{number}"
+        head = {
+            "type": "trajectory",
+            "native_id": name,
+            "condition": "ab"[number % 2],
+            "participants": people,
+        }
+        said = {"type": "event", "trajectory": name, "kind": "message"}
+        lines += [head, *(said | {"actor": who, "text": f"{who} {number}"} for who in ("Ada", "Bot", "Ada"))]
+    take(store, write_lines(tmp_path / "log.jsonl", lines))
+    ratings = [
+        verdict(f"s{number}", event, "initiative", "yes", rater=rater, rater_kind=kind)
+        for rater, kind, every in (("judge", "llm", 8), ("part", "llm", 6), ("ann", "human", 8))
+        for number in range(every)
+        for event in (1, 2)
+    ]
+    assert rate(store, ratings).imported == len(ratings)
+    rows = compare.compare(store, "condition", metrics=["initiative_entropy"])
+    assert {row["rater"]: row["basis"] for row in rows} == {
+        "judge": compare.JUDGE_ONLY,
+        "part": f"{compare.ESTIMATED}; {compare.JUDGE_ONLY}",
+        "ann": compare.MEASURED,
+    }
+
+
 def test_a_scale_from_0_to_1_is_no_yes_and_no(tmp_path: Path) -> None:
     store = made(tmp_path / "workspace")
     folder = store.workspace.codebooks

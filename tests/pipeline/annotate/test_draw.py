@@ -217,6 +217,21 @@ codes = [{code = "quality", name = "Quality", definition = "How good it is."}]
     assert chances["judge=fair"] > 1.5 * chances["judge=good"]
 
 
+def test_a_unit_of_the_pilot_on_which_people_differ_counts_in_part_and_gold_alone(tmp_path: Path) -> None:
+    store = of_tasks(tmp_path)
+    pilot = draw.draw(store, draw.Wish(("initiative",), "pilot", size=3))
+    one, two, three = ((u.trajectory, u.event) for u in pilot.units)
+    lines = [(one, "ann", "yes"), (one, "bob", "no"), (two, "ann", "yes"), (two, "gold", "no")]
+    rate(store, [verdict(*key, "initiative", label, rater=rater) for key, rater, label in lines])
+    rate(store, [verdict(*three, "initiative", "unclear", rater="ann")])
+    with store.reading() as connection:
+        found = draw._pilot(connection, codebooks.load("initiative"), "pilot")
+    assert {key[1:]: shares for key, shares in found.items()} == {
+        one: {"yes": 0.5, "no": 0.5},
+        two: {"no": 1},
+    }
+
+
 def test_whole_trajectories_of_what_their_units_do_not_share_are_refused(store: Store) -> None:
     units = rows(store, "SELECT trajectory_id, event FROM units WHERE kind = 'utterance' AND NOT opening")
     more = {"rater": "judge", "rater_kind": "llm"}

@@ -67,13 +67,6 @@ def test_a_column_that_the_file_lacks_is_named_with_those_that_it_has(tmp_path: 
     ]
 
 
-def test_columns_of_codes_beside_columns_of_raters_are_not_told_to_be_empty(tmp_path: Path) -> None:
-    path = tmp_path / "labels.csv"
-    path.write_text("id,mode,ann_says,bob_says,late\ns1,C.1,x,x,x\n", encoding="utf-8")
-    items = list(read(path, parse(f'{MAP}[codes]\n"C.1" = "late"\n', "m.toml")))
-    assert not [item for item in items if isinstance(item, Quarantined)]
-
-
 def test_a_table_of_labels_without_a_mapping_is_told_once_what_to_do(tmp_path: Path) -> None:
     path = tmp_path / "labels.csv"
     path.write_text("trajectory,code,label\n" + "s1,C.1,yes\n" * 5)
@@ -175,6 +168,13 @@ def test_labels_in_a_list_of_each_record(tmp_path: Path) -> None:
     [
         ('codebook = "failures"', "", "constants.codebook: which codebook"),
         ('code = "mode"', "", "rating.code: which code a label is for"),
+        (
+            "[labels]",
+            '[codes]\n"C.1" = "late"\n[labels]',
+            "a rater's labels ([raters]) or a code's ([codes])",
+        ),
+        ('[raters]\nann = "ann_says"\nbob = "bob_says"', "", "rating.rater: who labelled"),
+        ('[raters]\nann = "ann_says"\nbob = "bob_says"', 'rater = "by"', "rating.label: what was said"),
         ('trajectory = "id"', "", "rating.trajectory: Field required"),
         ('trajectory = "id"', 'trajectory = "a[].b[].c"', "rating.trajectory: labels are in one list"),
         ("\\d", "(", "no regular expression"),
@@ -206,3 +206,121 @@ def test_labels_of_a_spreadsheet_are_checked_like_any_rating(tmp_path: Path, coa
         (4, "codebook 'failures' has no code 'Z.9', e"),
         (5, "label must be one of present, absent, un"),
     ]
+
+
+LONG = """
+[constants]
+codebook = "steps"
+code = "C.1"
+[rating]
+trajectory = "id"
+event = "at"
+rater = "by"
+label = "said"
+"""
+
+
+def table(path: Path, *rows: str) -> Path:
+    path.write_text("\n".join(("id,at,by,said", *rows)) + "\n", encoding="utf-8")
+    return path
+
+
+def test_names_in_a_table_stay_as_they_are_written(tmp_path: Path) -> None:
+    path = table(tmp_path / "labels.csv", "1.1,3,7,1", "1.10,4,7,0")
+    assert [(one["trajectory"], one["event"], one["rater"]) for one in said(path, LONG)] == [
+        ("1.1", 3, "7"),
+        ("1.10", 4, "7"),
+    ]
+
+
+def test_whole_numbers_beside_an_empty_cell_are_those_without_a_point(tmp_path: Path) -> None:
+    path = table(tmp_path / "labels.csv", "s1,3.0,7.0,1.0", "s1,,,")
+    assert [(one["event"], one["rater"]) for one in said(path, LONG)] == [(3, "7")]
+    path = tmp_path / "labels.jsonl"
+    path.write_text('{"id": "s1", "at": 3.0, "by": 7.0, "said": 1.0}\n')
+    assert [(one["event"], one["rater"], one["label"]) for one in said(path, LONG)] == [(3, "7", "1")]
+
+
+@pytest.mark.parametrize(
+    ("cell", "key"),
+    [("True", "True"), ("TRUE", "true"), ("1.0", "1.0"), ("1.0", "1"), (" X ", "x"), ("x", "X")],
+)
+def test_a_value_means_a_label_however_it_is_written(cell: str, key: str, tmp_path: Path) -> None:
+    path = table(tmp_path / "labels.csv", f"s1,1,ann,{cell}")
+    (one,) = said(path, f'{LONG}[labels]\n"{key}" = "present"\n')
+    assert one["label"] == "present"
+
+
+def test_values_that_differ_in_case_alone_may_mean_different_labels(tmp_path: Path) -> None:
+    path = table(tmp_path / "labels.csv", "s1,1,ann,x", "s1,2,ann,X", "s1,3,ann,3.07")
+    labels = '[labels]\nx = "absent"\nX = "present"\n37 = "unclear"\n'
+    assert [one["label"] for one in said(path, LONG + labels)] == ["absent", "present", "3.07"]
+
+
+def test_a_label_that_its_pattern_does_not_fit_is_not_passed_over(tmp_path: Path) -> None:
+    path = table(tmp_path / "labels.csv", "s1,1,ann,yes (sure)", "s1,2,ann,Not sure", "s1,3,ann,")
+    labels = [one["label"] for one in said(path, f"{LONG}[patterns]\nlabel = '^(yes|no)\\b'\n")]
+    assert labels == ["yes", "Not sure"]
+
+
+def test_a_column_with_a_dot_in_its_name_is_told_how_it_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text("Input.id,at,by,said\ns1,1,ann,yes\n")
+    *_, wrong = read(path, parse(LONG.replace('"id"', '"Input.id"'), "m.toml"))
+    assert isinstance(wrong, Quarantined)
+    assert wrong.reason.endswith(r"anything at 'Input.id'; a column of that name is written Input\.id")
+    assert said(path, LONG.replace('"id"', r"'Input\.id'"))[0]["trajectory"] == "s1"
+
+
+def test_the_items_of_a_list_may_be_the_codes(tmp_path: Path) -> None:
+    path = tmp_path / "labels.jsonl"
+    path.write_text('{"id": "s1", "label": ["C.1", "P.3"]}\n{"id": "s2", "label": []}\n')
+    mapping = """
+        [constants]
+        codebook = "failures"
+        rater = "ann"
+        label = "present"
+        [rating]
+        trajectory = "id"
+        code = "label[]"
+    """
+    assert [(one["trajectory"], one["code"]) for one in said(path, mapping)] == [("s1", "C.1"), ("s1", "P.3")]
+
+
+def test_labels_that_somebody_discarded_can_be_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text(
+        "id,at,by,said,status\ns1,1,ann,yes,Approved\ns1,2,ann,no,Rejected\ns1,3,bob,no,1\n", encoding="utf-8"
+    )
+    chosen = f'{LONG}[filter]\nkeep = [{{ status = "Approved" }}, {{ status = "~^\\\\d" }}]\n'
+    assert [one["event"] for one in said(path, chosen)] == [1, 3]
+    without = f'{LONG}[filter]\nskip = [{{ status = ["Rejected", "1"], by = "ann" }}]\n'
+    assert [one["event"] for one in said(path, without)] == [1, 3]
+    records = [
+        {"id": "s1", "all": [{"who": "u1", "say": "yes", "status": "submitted"}, {"who": "u2", "say": "no"}]}
+    ]
+    path = tmp_path / "labels.json"
+    path.write_text(json.dumps(records))
+    mapping = """
+        [constants]
+        codebook = "failures"
+        code = "C.1"
+        [rating]
+        trajectory = "id"
+        label = "all[].say"
+        rater = "all[].who"
+        [filter]
+        keep = [{ "all[].status" = "submitted" }]
+    """
+    assert [one["rater"] for one in said(path, mapping)] == ["u1"]
+
+
+def test_a_filter_that_takes_nothing_or_looks_nowhere_is_told(tmp_path: Path) -> None:
+    path = table(tmp_path / "labels.csv", "s1,1,ann,yes")
+    (wrong,) = read(path, parse(f'{LONG}[filter]\nkeep = [{{ by = "bob" }}]\n', "m.toml"))
+    assert isinstance(wrong, Quarantined) and wrong.reason == "filter: takes no label of 1 records"
+    *_, wrong = read(path, parse(f'{LONG}[filter]\nskip = [{{ state = "draft" }}]\n', "m.toml"))
+    assert isinstance(wrong, Quarantined)
+    assert wrong.reason.startswith("filter: none of 1 records has anything at 'state'; they have 'id'")
+    with pytest.raises(SourceError, match="no regular expression"):
+        parse(f'{LONG}[filter]\nkeep = [{{ by = "~(" }}]\n', "m.toml")

@@ -32,11 +32,43 @@ def test_the_cells_of_a_csv_are_numbers_only_where_a_whole_column_is(tmp_path: P
     ]
 
 
+def test_cells_that_would_be_one_number_and_differ_are_names(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("session,n\n1.1,2.0\n1.10,2\n", encoding="utf-8")
+    assert values(path) == [{"session": "1.1", "n": 2.0}, {"session": "1.10", "n": 2.0}]
+
+
 @pytest.mark.parametrize(("name", "sign"), [("log.csv", ";"), ("log.csv", "\t"), ("log.tsv", "\t")])
 def test_a_table_is_parted_by_what_its_first_line_has_most_of(tmp_path: Path, name: str, sign: str) -> None:
     path = tmp_path / name
     path.write_text(f"who{sign}said\nAda{sign}Hi, you\n", encoding="utf-8")
     assert values(path) == [{"who": "Ada", "said": "Hi, you"}]
+
+
+def test_what_parts_a_table_is_not_looked_for_in_quotes_and_may_stand_above_it(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text('who;"said, as, it, was, ""heard"""\nAda;Hi, you\n', encoding="utf-8")
+    assert values(path) == [{"who": "Ada", 'said, as, it, was, "heard"': "Hi, you"}]
+    path.write_text("sep=|\nwho|said\nAda|Hi; you\n", encoding="utf-8-sig")
+    assert list(records(path, Input())) == [(3, {"who": "Ada", "said": "Hi; you"})]
+
+
+def test_a_quotation_mark_that_nothing_closes_takes_no_row_in_without_a_word(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text('who,said,note\nAda,Hi,\nBob,"No","oh\nEve,Yes,\n', encoding="utf-8")
+    assert [value for value in values(path) if isinstance(value, dict)] == [
+        {"who": "Ada", "said": "Hi", "note": None}
+    ]
+    ((line, why),) = reasons(path)
+    assert line == 3 and why.startswith("a quotation mark opens a cell that nothing closes")
+    path.write_text('"who,said\nAda,Hi\n', encoding="utf-8")
+    assert [line for line, _ in reasons(path)] == [1]
+
+
+def test_a_column_that_stands_twice_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("who,said,said,,\nAda,Hi,Yes,,\n", encoding="utf-8")
+    assert reasons(path) == [(None, "the first line has the column 'said' 2 times: the last is read")]
 
 
 def test_a_row_with_too_many_cells_is_quarantined_with_its_line_and_the_others_are_kept(
