@@ -16,28 +16,37 @@ from ..pipeline.store.selection import COLUMNS
 Rows = list[dict[str, Any]]
 PARTS = 10
 """A session's course is shown in so many parts of equal length, counted in events."""
+CHOICES = 500
+"""So many values of a filter are offered; an address may name any."""
 
 
 def choices(store: Store) -> dict[str, list[str]]:
-    """The values of each column that a selection can name, and of `tags` (as key=value)."""
+    """The values of each column that a selection can name, and of `tags` (as key=value).
+
+    Of many tags each key has some: one that differs from session to session, such as an id or a time, leaves
+    room for the others. A key that is empty or holds `=` can't be named so.
+    """
     with store.reading() as connection:
         rows = {
             column: [
                 row[0]
                 for row in connection.execute(
                     f"SELECT DISTINCT {column} FROM trajectories WHERE {column} IS NOT NULL "
-                    "ORDER BY 1 LIMIT 500"
+                    f"ORDER BY 1 LIMIT {CHOICES}"
                 ).fetchall()
             ]
             for column in COLUMNS
         }
         tags = connection.execute(
             "WITH used AS (SELECT DISTINCT tags FROM trajectories WHERE tags <> '{}'), "
-            "keys AS (SELECT tags, unnest(json_keys(tags)) AS key FROM used) "
-            "SELECT DISTINCT key, json_extract_string(tags, "
-            "'/' || replace(replace(key, '~', '~0'), '/', '~1')) FROM keys ORDER BY ALL LIMIT 500"
+            "keys AS (SELECT tags, unnest(json_keys(tags)) AS key FROM used), "
+            "named AS (SELECT DISTINCT key, json_extract_string(tags, "
+            "'/' || replace(replace(key, '~', '~0'), '/', '~1')) AS value FROM keys "
+            "WHERE key <> '' AND NOT contains(key, '=')) "
+            "SELECT key, value FROM named "
+            f"ORDER BY row_number() OVER (PARTITION BY key ORDER BY value), key LIMIT {CHOICES}"
         ).fetchall()
-    return rows | {"tags": [f"{key}={value}" for key, value in tags]}
+    return rows | {"tags": [f"{key}={value}" for key, value in sorted(tags)]}
 
 
 def arms(store: Store, only: Selection, by: str) -> Rows:
