@@ -18,13 +18,25 @@ PARTS = 10
 """A session's course is shown in so many parts of equal length, counted in events."""
 CHOICES = 500
 """So many values of a filter are offered; an address may name any."""
+GROUPS = 1000
+"""Up to so many groups a page has a row or a column each: of 20,000 one took minutes."""
+_TAGS = """
+    WITH used AS (SELECT DISTINCT tags FROM trajectories WHERE tags <> '{}'),
+    keys AS (SELECT tags, unnest(json_keys(tags)) AS key FROM used),
+    named AS (
+        SELECT DISTINCT key,
+            json_extract_string(tags, '/' || replace(replace(key, '~', '~0'), '/', '~1')) AS value
+        FROM keys WHERE key <> '' AND NOT contains(key, '=')
+    )
+"""
+"""Each key of a tag with its values. One that is empty or holds `=` can't be named as `key=value`."""
 
 
 def choices(store: Store) -> dict[str, list[str]]:
     """The values of each column that a selection can name, and of `tags` (as key=value).
 
     Of many tags each key has some: one that differs from session to session, such as an id or a time, leaves
-    room for the others. A key that is empty or holds `=` can't be named so.
+    room for the others.
     """
     with store.reading() as connection:
         rows = {
@@ -38,15 +50,17 @@ def choices(store: Store) -> dict[str, list[str]]:
             for column in COLUMNS
         }
         tags = connection.execute(
-            "WITH used AS (SELECT DISTINCT tags FROM trajectories WHERE tags <> '{}'), "
-            "keys AS (SELECT tags, unnest(json_keys(tags)) AS key FROM used), "
-            "named AS (SELECT DISTINCT key, json_extract_string(tags, "
-            "'/' || replace(replace(key, '~', '~0'), '/', '~1')) AS value FROM keys "
-            "WHERE key <> '' AND NOT contains(key, '=')) "
-            "SELECT key, value FROM named "
+            f"{_TAGS} SELECT key, value FROM named "
             f"ORDER BY row_number() OVER (PARTITION BY key ORDER BY value), key LIMIT {CHOICES}"
         ).fetchall()
     return rows | {"tags": [f"{key}={value}" for key, value in sorted(tags)]}
+
+
+def keys(store: Store) -> list[str]:
+    """The keys of tags that trajectories can be grouped by: no ids, times or others of many values."""
+    query = f"{_TAGS} SELECT key FROM named GROUP BY key HAVING count(*) <= {GROUPS} ORDER BY key"
+    with store.reading() as connection:
+        return [key for (key,) in connection.execute(query).fetchall()]
 
 
 def arms(store: Store, only: Selection, by: str) -> Rows:

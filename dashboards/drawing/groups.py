@@ -27,8 +27,7 @@ LETTERS = 34
 
 def fields(store: Store) -> list[str]:
     """What trajectories can be grouped by: columns, and the keys of tags."""
-    tags = {tag.partition("=")[0] for tag in queries.choices(store)["tags"]}
-    return [*FIELDS, *sorted(tags - set(FIELDS))]
+    return [*FIELDS, *(key for key in queries.keys(store) if key not in FIELDS)]
 
 
 def picked(names: Sequence[str]) -> list[str]:

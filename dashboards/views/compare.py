@@ -77,8 +77,7 @@ def _tables(only: Selection, by: str, pair: tuple[str, str]) -> None:
 
 def comparable(store: Store, only: Selection) -> list[str]:
     """The columns and tags by which some system has two groups, condition first."""
-    tags = sorted({tag.partition("=")[0] for tag in queries.choices(store)["tags"]})
-    fields = ["condition", *(name for name in COLUMNS if name != "condition"), *tags]
+    fields = ["condition", *(name for name in COLUMNS if name != "condition"), *queries.keys(store)]
     return [by for by in fields if _firsts(queries.arms(store, only, by))]
 
 
