@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
 from statistics import median
 from typing import Any
 
@@ -242,13 +241,13 @@ def _disagreement(row: dict[str, Any]) -> str:
     event = "whole" if row["event"] is None else str(row["event"])
     said = ", ".join(f"{who}: {label}" for who, label in row["labels"].items())
     cells = (
-        escape(row["code"]),
+        markup.safe(row["code"]),
         row["between"],
         markup.link(place, lists.short(row["native_id"])),
         event,
-        escape(said),
+        markup.safe(said),
     )
-    shown = "".join(f'<td class="head">{cell}</td>' for cell in (*cells, escape(row["gold"] or "open")))
+    shown = "".join(f'<td class="head">{cell}</td>' for cell in (*cells, markup.safe(row["gold"] or "open")))
     return f"<tr>{shown}</tr>"
 
 
