@@ -136,7 +136,7 @@ def moments(store: Store, only: Selection) -> Rows:
     """When confirmations and halts happen: how many in each tenth of a session, by rater.
 
     `trajectories` are those that `metrics` counts them in, and `rated` is the share of their units that have
-    an answer.
+    an answer. Of none that was found, one part says so.
     """
     query = f"""
         WITH seen AS (
@@ -145,17 +145,22 @@ def moments(store: Store, only: Selection) -> Rows:
             WHERE p.codebook IN ('confirmation', 'halting') AND p.spoken AND {{where}}
             GROUP BY ALL HAVING bool_or(p.party = 'human')
         ), sizes AS (
-            SELECT codebook, rater, count(*) AS trajectories, sum(answered) / sum(units) AS rated
+            SELECT codebook, rater, count(*) AS trajectories,
+                CASE WHEN sum(units) = 0 THEN 1.0 ELSE sum(answered) / sum(units) END AS rated
             FROM seen GROUP BY ALL
+        ), found AS (
+            SELECT c.codebook, c.rater,
+                least({PARTS - 1}, c.event * {PARTS} // greatest(1, t.n_events)) + 1 AS part,
+                count(*) AS events
+            FROM counted_ratings c JOIN trajectories t ON t.id = c.trajectory_id
+            SEMI JOIN seen USING (codebook, rater, trajectory_id)
+            WHERE c.label = c.positive AND NOT c.opening
+            GROUP BY ALL
         )
-        SELECT c.codebook, c.rater,
-            least({PARTS - 1}, c.event * {PARTS} // greatest(1, t.n_events)) + 1 AS part,
-            count(*) AS events, s.trajectories, s.rated
-        FROM counted_ratings c JOIN trajectories t ON t.id = c.trajectory_id
-        SEMI JOIN seen USING (codebook, rater, trajectory_id)
-        JOIN sizes s ON s.codebook = c.codebook AND s.rater = c.rater
-        WHERE c.label = c.positive AND NOT c.opening
-        GROUP BY ALL ORDER BY ALL
+        SELECT s.codebook, s.rater, coalesce(f.part, 1) AS part, coalesce(f.events, 0) AS events,
+            s.trajectories, s.rated
+        FROM sizes s LEFT JOIN found f USING (codebook, rater)
+        WHERE s.rated > 0 ORDER BY ALL
     """
     return _rows(store, query, only)
 

@@ -107,7 +107,7 @@ def test_confirmations_and_halts_along_the_session_add_up_to_what_metrics_says_o
         share = row["events"] / row["trajectories"] / row["rated"]
         shown[names[row["codebook"]], row["rater"]] += share
     said = metrics(store, names=tuple(names.values()))
-    expected = {(row.metric, str(row.rater)): row.value for row in said if row.value}
+    expected = {(row.metric, str(row.rater)): row.value for row in said if row.value is not None}
     assert dict(shown) == pytest.approx(expected)
     assert {row.missing > 0 for row in said} == {True}, "sessions without messages are none of them"
 
@@ -117,6 +117,19 @@ def test_lists_tell_the_setting_and_the_system_apart(looked: Path) -> None:
     rows = [*queries.unfinished(store, Selection()), *queries.alarms(store, Selection())]
     assert {row["system"] for row in rows} <= {"cogym", "rehac", "overcooked", "coblock"}
     assert {row["setting"] for row in rows} <= {"real", "simulated", None}
+
+
+def test_halts_of_which_none_was_found_are_rated_all_the_same(tmp_path: Path) -> None:
+    store = made(tmp_path / "workspace")
+    log = Log().say(AGENT, "One").say(USER, "Go on").say(AGENT, "Two").say(USER, "Fine")
+    take(store, log.folder(tmp_path / "env_x"))
+    asked = verdict("env_x", 5, "halting", "no", rater="silent") | {"error": "no answer"}
+    del asked["label"]
+    rate(store, [verdict("env_x", event, "halting", "no") for event in (3, 5)] + [asked])
+    (row,) = queries.moments(store, Selection())
+    assert (row["rater"], row["codebook"], row["events"]) == ("ann", "halting", 0)
+    assert (row["trajectories"], row["rated"]) == (1, 1.0)
+    assert [one["part"] for one in process.with_quiet_parts([row])] == list(range(1, queries.PARTS + 1))
 
 
 def test_a_message_that_several_found_is_one_row_with_who_said_so_and_people_detect_nothing(
