@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterable
 from html import escape, unescape
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -115,6 +116,27 @@ def test_a_page_that_was_read_ahead_reads_nothing_more(
     prefetch.read([efficiency.show])
     assert not any(thread.name == prefetch.NAME for thread in threading.enumerate()), "nothing has changed"
     assert not [record for record in caplog.records if record.threadName == prefetch.NAME]
+
+
+def test_who_reads_one_page_after_the_other_sees_what_was_written_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now, looks = 0.0, 0
+
+    def word(_: str) -> str:
+        nonlocal looks
+        looks += 1
+        return str(looks)
+
+    monkeypatch.setattr(cache, "time", SimpleNamespace(monotonic=lambda: now, time=lambda: now))
+    monkeypatch.setattr(cache, "_word", word)
+    monkeypatch.setattr(cache, "_looks", {})
+    for _ in range(10):  # pages of 5 s each, one every 20 s
+        cache.state("here")
+        now += 5
+        cache._spent("here", 5.0)
+        now += 15
+    assert looks == 3, "a minute and what reading took after the last look there is another"
 
 
 @pytest.mark.slow
