@@ -602,6 +602,24 @@ def test_of_hundreds_of_pairs_of_raters_those_with_most_units_are_drawn(
     assert "40 of 780, of the most units" in notes[0]
 
 
+def test_the_chart_of_a_scale_shows_the_kappas_that_the_table_below_it_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    drawn: list[float] = []
+    monkeypatch.setattr(figures, "chart", lambda _, rows, *__, **___: drawn.extend(r["value"] for r in rows))
+    values = {"cohen_kappa": 0.27, "cohen_kappa_quadratic": 0.81, "fleiss_kappa": 0.36}
+    rows = [
+        Agreement(
+            code="overall", coefficient=name, raters=("ann", "ben"), value=value, n_units=50, n_ratings=100
+        )
+        for name, value in values.items()
+    ]
+    for name in ("cohen_kappa", "fleiss_kappa"):
+        agreement._forest(rows, name)
+    agreement._forest(rows[:1], "cohen_kappa")
+    assert drawn == [0.81, 0.36, 0.27], "labels without an order have one kappa"
+
+
 def test_the_parts_of_a_note_may_stand_below_each_other() -> None:
     cell = Number(0.5, 0.2, 0.8, 8, 1, percent=True)
     html = markup.drawn(Table("t", "", "", ("Metric", "a"), (("Rate", cell),)), lambda cell: None)
