@@ -26,10 +26,10 @@ _TAGS = """
     named AS (
         SELECT DISTINCT key,
             json_extract_string(tags, '/' || replace(replace(key, '~', '~0'), '/', '~1')) AS value
-        FROM keys WHERE key <> '' AND NOT contains(key, '=')
+        FROM keys WHERE NOT contains(key, '=')
     )
 """
-"""Each key of a tag with its values. One that is empty or holds `=` can't be named as `key=value`."""
+"""Each key of a tag with its values. One that holds `=` can't be named as `key=value`."""
 
 
 def choices(store: Store) -> dict[str, list[str]]:

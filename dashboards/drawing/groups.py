@@ -10,6 +10,7 @@ import altair as alt
 import streamlit as st
 
 from ...pipeline.store import Selection, Store
+from ...pipeline.store.selection import NONE
 from .. import queries
 from ..cache import ask
 from .palette import COLOURS, REST
@@ -19,8 +20,6 @@ FIELDS = ("condition", "task", "setting", "agent_model", "system")
 TOP = 20
 """Groups that are shown unless all are asked for: the largest."""
 OTHERS = "all others"
-NONE = "–"
-"""Trajectories without a group."""
 LETTERS = 34
 """Of a group's name fit beside a chart."""
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from ...schemas import Metric
-from ..store.selection import COLUMNS
+from ..store.selection import COLUMNS, NONE
 
 PERCENT = (
     *("delivery_rate", "success_rate", "win_rate", "exact_match"),
@@ -185,7 +185,7 @@ def of_metric(metric: Metric) -> Number:
         metric.missing,
         metric.reason,
         percent=metric.metric in PERCENT,
-        of=tuple(place(key, value) for key, value in (metric.group or {}).items() if value is not None),
+        of=tuple(place(key, value or NONE) for key, value in (metric.group or {}).items()),
     )
 
 

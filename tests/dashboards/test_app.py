@@ -35,7 +35,7 @@ from coaudit.pipeline.report.answers import UNFIT
 from coaudit.pipeline.report.tables import Number, Table, of_metric
 from coaudit.pipeline.report.transcript.pins import differing
 from coaudit.pipeline.store import Selection, Store, Workspace
-from coaudit.pipeline.store.selection import COLUMNS
+from coaudit.pipeline.store.selection import COLUMNS, NONE
 from coaudit.schemas import Agreement, Metric
 from tests.conftest import ROOT
 from tests.pipeline.advise import games
@@ -370,10 +370,10 @@ def test_groups_that_are_not_shown_are_one_row_with_their_counts_added_up() -> N
         {"group": group, "party": party, "n": n}
         for group, party, n in (("a", "x", 1), ("b", "x", 2), ("c", "x", 3), ("c", "y", 4))
     ]
-    rows.append({"group": groups.NONE, "party": "x", "n": 7})
+    rows.append({"group": NONE, "party": "x", "n": 7})
     assert groups.gathered(rows, ["a"], ["party"], ["n"]) == [
         {"group": "a", "party": "x", "n": 1},
-        {"group": groups.NONE, "party": "x", "n": 7},
+        {"group": NONE, "party": "x", "n": 7},
         {"group": groups.OTHERS, "party": "x", "n": 5},
         {"group": groups.OTHERS, "party": "y", "n": 4},
     ]

@@ -44,7 +44,7 @@ def test_a_tag_that_differs_from_session_to_session_leaves_room_for_the_others(
             native_id=f"t{number}",
             source="/nowhere",
             system="chat",
-            tags={"run": f"{number:03}", "version": f"v{number % 2}", "a=b": "c", "": "empty"},
+            tags={"run": f"{number:03}", "version": f"v{number % 2}", "a=b": "c"},
             participants=(Participant(name="Bot", kind="agent"),),
             events=(Event(seq=0, actor="Bot", kind="message", text="Hello."),),
         )
