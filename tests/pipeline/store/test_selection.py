@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,7 +41,11 @@ def test_of_the_tags_of_one_key_any_is_wanted_and_of_other_keys_all(tmp_path: Pa
 
 def test_a_selection_can_ask_for_what_the_logs_do_not_say_and_numbers_lead_there(tmp_path: Path) -> None:
     said = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}]
-    heads = [{"task": "write", "tags": {"v": "1"}}, {"tags": {"v": "2"}}, {"task": "write"}]
+    heads: list[dict[str, Any]] = [
+        {"task": "write", "tags": {"v": "1"}},
+        {"tags": {"v": "2"}},
+        {"task": "write"},
+    ]
     path = tmp_path / "runs.jsonl"
     path.write_text(
         "".join(json.dumps({"id": f"s{i}", "messages": said} | h) + "\n" for i, h in enumerate(heads))
