@@ -21,7 +21,7 @@ FRESH = 3.0
 REST = 5.0
 """For each second that was spent on reading, so many are read from the cache."""
 LONGEST = 60.0
-"""Seconds after which the state is looked at again whatever it took."""
+"""Seconds, reading apart, after which the state is looked at again however much is read."""
 R = TypeVar("R")
 
 
@@ -45,10 +45,14 @@ def store(path: str) -> Store:
 
 @dataclass
 class _Look:
-    """The database as it was when somebody last looked, and until when nobody looks again (monotonic)."""
+    """The database as it was when somebody last looked, and until when nobody looks again.
+
+    `at` is a time of day, `since` and `until` are monotonic.
+    """
 
     word: str
     at: float
+    since: float
     until: float
     took: float = 0.0
     """Seconds of reading since."""
@@ -63,7 +67,8 @@ def state(path: str) -> str:
     with _looking:
         look = _looks.get(path)
         if look is None or time.monotonic() >= look.until:
-            look = _looks[path] = _Look(_word(path), time.time(), time.monotonic() + FRESH)
+            now = time.monotonic()
+            look = _looks[path] = _Look(_word(path), time.time(), now, now + FRESH)
         return look.word
 
 
@@ -78,7 +83,7 @@ def _spent(path: str, seconds: float) -> None:
     with _looking:
         look = _looks[path]
         look.took += seconds
-        look.until = min(look.until + REST * seconds, time.monotonic() + LONGEST)
+        look.until = min(look.until + REST * seconds, look.since + look.took + LONGEST)
 
 
 def _word(path: str) -> str:

@@ -16,28 +16,51 @@ from ..pipeline.store.selection import COLUMNS
 Rows = list[dict[str, Any]]
 PARTS = 10
 """A session's course is shown in so many parts of equal length, counted in events."""
+CHOICES = 500
+"""So many values of a filter are offered; an address may name any."""
+GROUPS = 1000
+"""Up to so many groups a page has a row or a column each: of 20,000 one took minutes."""
+_TAGS = """
+    WITH used AS (SELECT DISTINCT tags FROM trajectories WHERE tags <> '{}'),
+    keys AS (SELECT tags, unnest(json_keys(tags)) AS key FROM used),
+    named AS (
+        SELECT DISTINCT key,
+            json_extract_string(tags, '/' || replace(replace(key, '~', '~0'), '/', '~1')) AS value
+        FROM keys WHERE NOT contains(key, '=')
+    )
+"""
+"""Each key of a tag with its values. One that holds `=` can't be named as `key=value`."""
 
 
 def choices(store: Store) -> dict[str, list[str]]:
-    """The values of each column that a selection can name, and of `tags` (as key=value)."""
+    """The values of each column that a selection can name, and of `tags` (as key=value).
+
+    Of many tags each key has some: one that differs from session to session, such as an id or a time, leaves
+    room for the others.
+    """
     with store.reading() as connection:
         rows = {
             column: [
                 row[0]
                 for row in connection.execute(
                     f"SELECT DISTINCT {column} FROM trajectories WHERE {column} IS NOT NULL "
-                    "ORDER BY 1 LIMIT 500"
+                    f"ORDER BY 1 LIMIT {CHOICES}"
                 ).fetchall()
             ]
             for column in COLUMNS
         }
         tags = connection.execute(
-            "WITH used AS (SELECT DISTINCT tags FROM trajectories WHERE tags <> '{}'), "
-            "keys AS (SELECT tags, unnest(json_keys(tags)) AS key FROM used) "
-            "SELECT DISTINCT key, json_extract_string(tags, "
-            "'/' || replace(replace(key, '~', '~0'), '/', '~1')) FROM keys ORDER BY ALL LIMIT 500"
+            f"{_TAGS} SELECT key, value FROM named "
+            f"ORDER BY row_number() OVER (PARTITION BY key ORDER BY value), key LIMIT {CHOICES}"
         ).fetchall()
-    return rows | {"tags": [f"{key}={value}" for key, value in tags]}
+    return rows | {"tags": [f"{key}={value}" for key, value in sorted(tags)]}
+
+
+def keys(store: Store) -> list[str]:
+    """The keys of tags that trajectories can be grouped by: no ids, times or others of many values."""
+    query = f"{_TAGS} SELECT key FROM named GROUP BY key HAVING count(*) <= {GROUPS} ORDER BY key"
+    with store.reading() as connection:
+        return [key for (key,) in connection.execute(query).fetchall()]
 
 
 def arms(store: Store, only: Selection, by: str) -> Rows:
@@ -113,7 +136,7 @@ def moments(store: Store, only: Selection) -> Rows:
     """When confirmations and halts happen: how many in each tenth of a session, by rater.
 
     `trajectories` are those that `metrics` counts them in, and `rated` is the share of their units that have
-    an answer.
+    an answer. Of none that was found, one part says so.
     """
     query = f"""
         WITH seen AS (
@@ -122,17 +145,22 @@ def moments(store: Store, only: Selection) -> Rows:
             WHERE p.codebook IN ('confirmation', 'halting') AND p.spoken AND {{where}}
             GROUP BY ALL HAVING bool_or(p.party = 'human')
         ), sizes AS (
-            SELECT codebook, rater, count(*) AS trajectories, sum(answered) / sum(units) AS rated
+            SELECT codebook, rater, count(*) AS trajectories,
+                CASE WHEN sum(units) = 0 THEN 1.0 ELSE sum(answered) / sum(units) END AS rated
             FROM seen GROUP BY ALL
+        ), found AS (
+            SELECT c.codebook, c.rater,
+                least({PARTS - 1}, c.event * {PARTS} // greatest(1, t.n_events)) + 1 AS part,
+                count(*) AS events
+            FROM counted_ratings c JOIN trajectories t ON t.id = c.trajectory_id
+            SEMI JOIN seen USING (codebook, rater, trajectory_id)
+            WHERE c.label = c.positive AND NOT c.opening
+            GROUP BY ALL
         )
-        SELECT c.codebook, c.rater,
-            least({PARTS - 1}, c.event * {PARTS} // greatest(1, t.n_events)) + 1 AS part,
-            count(*) AS events, s.trajectories, s.rated
-        FROM counted_ratings c JOIN trajectories t ON t.id = c.trajectory_id
-        SEMI JOIN seen USING (codebook, rater, trajectory_id)
-        JOIN sizes s ON s.codebook = c.codebook AND s.rater = c.rater
-        WHERE c.label = c.positive AND NOT c.opening
-        GROUP BY ALL ORDER BY ALL
+        SELECT s.codebook, s.rater, coalesce(f.part, 1) AS part, coalesce(f.events, 0) AS events,
+            s.trajectories, s.rated
+        FROM sizes s LEFT JOIN found f USING (codebook, rater)
+        WHERE s.rated > 0 ORDER BY ALL
     """
     return _rows(store, query, only)
 

@@ -34,11 +34,12 @@ def set_alpha(
     """
     if distance not in get_args(SetDistance):
         raise ValueError(f"unknown distance {distance!r}, expected one of {', '.join(get_args(SetDistance))}")
-    units, n_raters, labels = chosen.shape
-    sets, index = np.unique(chosen[rated], axis=0, return_inverse=True)
-    matrix = np.full((units, n_raters), MISSING, dtype=np.int64)
-    matrix[rated] = index.ravel()
-    apart = set_distances(sets.reshape(-1, labels), distance)
+    # A unit that one rater alone has seen, such as most of a judge's corpus, compares its set with no other.
+    paired = rated & (rated.sum(1) >= 2)[:, None]
+    sets, index = np.unique(chosen[paired], axis=0, return_inverse=True)
+    matrix = np.where(rated, 0, MISSING)
+    matrix[paired] = index.ravel()
+    apart = set_distances(sets.reshape(-1, chosen.shape[2]), distance)
     name = f"krippendorff_alpha_{distance}"
     formulas = {name: lambda counts, tally: krippendorff_alpha(counts, tally, apart)}
     return measure(matrix, len(sets), raters, formulas, weights, clusters, resamples=resamples, seed=seed)[

@@ -10,6 +10,7 @@ import altair as alt
 import streamlit as st
 
 from ...pipeline.store import Selection, Store
+from ...pipeline.store.selection import NONE
 from .. import queries
 from ..cache import ask
 from .palette import COLOURS, REST
@@ -19,16 +20,13 @@ FIELDS = ("condition", "task", "setting", "agent_model", "system")
 TOP = 20
 """Groups that are shown unless all are asked for: the largest."""
 OTHERS = "all others"
-NONE = "–"
-"""Trajectories without a group."""
 LETTERS = 34
 """Of a group's name fit beside a chart."""
 
 
 def fields(store: Store) -> list[str]:
     """What trajectories can be grouped by: columns, and the keys of tags."""
-    tags = {tag.partition("=")[0] for tag in queries.choices(store)["tags"]}
-    return [*FIELDS, *sorted(tags - set(FIELDS))]
+    return [*FIELDS, *(key for key in queries.keys(store) if key not in FIELDS)]
 
 
 def picked(names: Sequence[str]) -> list[str]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from html import escape
 from typing import Any
 
 from ...pipeline.report.names import named
-from .markup import link
+from .markup import link, safe
 
 Row = dict[str, Any]
 LONG = 48
@@ -40,10 +39,10 @@ def listed(rows: list[Row], target: Callable[[Row], str]) -> str:
         names, heads = ["native_id", "value", *names[1:]], [heads[0], named(metric), *heads[1:]]
     if any(row.get("rationale") for row in rows):
         names, heads = ["native_id", "rationale", *names[1:]], [heads[0], "Why", *heads[1:]]
-    shown = "".join(f'<th scope="col" class="head">{escape(name)}</th>' for name in heads)
+    shown = "".join(f'<th scope="col" class="head">{safe(name)}</th>' for name in heads)
     lines = "".join(
         f'<tr><td class="head">{link(target(row), short(row["native_id"] or row["id"]))}</td>'
-        + "".join(f'<td class="head">{escape(_cell(name, row[name]))}</td>' for name in names[1:])
+        + "".join(f'<td class="head">{safe(_cell(name, row[name]))}</td>' for name in names[1:])
         + "</tr>"
         for row in rows
     )

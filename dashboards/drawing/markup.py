@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from html import escape
 
 from ...pipeline.report import Cell, Number, Table
 from ...pipeline.report.html import interval
+from ...pipeline.report.tables import marked
+from ...pipeline.report.text import escaped
+from ...schemas.text import visible
 
 UPRIGHT = 12
 """Columns from which on the heads of a heatmap are turned."""
@@ -20,17 +24,17 @@ def grid(table: Table, target: Callable[[Number], str | None], titles: Mapping[s
     none: Mapping[str, str] = {}
     across, down = (titles, none) if table.heads == 1 else (none, titles)
     heads = "".join(
-        f'<th scope="col"{_left(i, table)} title="{escape(across.get(name, name))}">'
-        f"<span>{escape(name)}</span></th>"
+        f'<th scope="col"{_left(i, table)} title="{safe(across.get(name, name))}">'
+        f"<span>{safe(name)}</span></th>"
         for i, name in enumerate(table.columns)
     )
     body = "".join(_line(table, row, target, across, down) for row in table.rows)
     turned = len(table.columns) > UPRIGHT
     kind = "ca grid upright" if turned else "ca grid"
-    said = "".join(f"<li>{escape(across[name])}</li>" for name in table.columns if name in across)
+    said = "".join(f"<li>{safe(across[name])}</li>" for name in table.columns if name in across)
     body = f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
     key = f'<details class="ca outline"><summary>What the codes are</summary><ol>{said}</ol></details>'
-    frame = f'<div class="{kind}" tabindex="0" role="group" aria-label="{escape(table.title)}">'
+    frame = f'<div class="{kind}" tabindex="0" role="group" aria-label="{safe(table.title)}">'
     return f"{frame}{body}</div>{key if turned else ''}"
 
 
@@ -45,15 +49,15 @@ def _line(
     cells = []
     for column, (name, cell) in enumerate(zip(table.columns, row, strict=True)):
         if isinstance(cell, str):
-            cells.append(f"<td{_left(column, table)}>{escape(cell)}</td>")
+            cells.append(f"<td{_left(column, table)}>{safe(cell)}</td>")
             continue
         of = f"{across.get(name, name)}, {down.get(first, first)}"
         about = f"{of}: {cell.text}{f' ({cell.note})' if cell.note else ''}"
         words = cell.text.removesuffix(" %")
         place = target(cell) if cell.value is not None else None
-        shown = link(place, words) if place else escape(words)
+        shown = link(place, words) if place else safe(words)
         tint = f' class="tint" style="--tint: {cell.value:.2f}"' if cell.value is not None else ""
-        cells.append(f'<td{tint} title="{escape(about)}">{shown}</td>')
+        cells.append(f'<td{tint} title="{safe(about)}">{shown}</td>')
     total = ' class="total"' if first in down and "." not in first else ""
     return f"<tr{total}>{''.join(cells)}</tr>"
 
@@ -66,36 +70,52 @@ def drawn(
     `pictures`: beside each number with an interval a small drawing of it.
     """
     body = "".join(_row(table, row, target, pictures) for row in table.rows)
-    caption = f"<caption>{escape(name)}</caption>" if name else ""
-    label = escape(" ".join(filter(None, (table.title, name))) or "Table")
+    caption = f"<caption>{safe(name)}</caption>" if name else ""
+    label = safe(" ".join(filter(None, (table.title, name))) or "Table")
     frame = f'<div class="ca" tabindex="0" role="group" aria-label="{label}">'
     return f"{frame}<table>{caption}{_head(table)}<tbody>{body}</tbody></table></div>"
 
 
 def facts(pairs: tuple[tuple[str, str], ...]) -> str:
     """Labels with their values, side by side."""
-    items = "".join(f"<div><dt>{escape(a)}</dt><dd>{escape(b)}</dd></div>" for a, b in pairs)
+    items = "".join(f"<div><dt>{safe(a)}</dt><dd>{safe(b)}</dd></div>" for a, b in pairs)
     return f'<div class="ca"><dl class="facts">{items}</dl></div>'
 
 
 def sentence(text: str) -> str:
-    """A note in small type; what stands between backticks is code."""
-    pieces = [f"<code>{escape(p)}</code>" if i % 2 else escape(p) for i, p in enumerate(text.split("`"))]
-    return f'<div style="font-size: .84rem; opacity: .85">{"".join(pieces)}</div>'
+    """A note in small type, with its commands as code."""
+    pieces = (f"<code>{safe(p)}</code>" if command else safe(p) for command, p in marked(text))
+    return f'<div class="ca-note">{"".join(pieces)}</div>'
 
 
-def link(address: str, words: str) -> str:
+def safe(text: str) -> str:
+    """Words of a log as HTML: no tags, and nothing that turns around or hides what stands behind them."""
+    return escape(visible(text.replace("\r\n", "\n")))
+
+
+def plain(text: str) -> str:
+    """Words of a log as Markdown of Streamlit's, which knows icons and colours, that shows them as words."""
+    return escaped(text).replace(":", "\\:")
+
+
+def code(text: str) -> str:
+    """A command as Markdown, whatever the names in it hold."""
+    ticks = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+    return f"{ticks} {' '.join(text.split())} {ticks}" if "`" in text else f"`{' '.join(text.split())}`"
+
+
+def link(address: str, name: str) -> str:
     """A link within the app, in the same tab."""
-    return f'<a href="{escape(address)}" target="_self">{escape(words)}</a>'
+    return f'<a href="{escape(address)}" target="_self">{safe(name)}</a>'
 
 
 def _head(table: Table) -> str:
     groups = ""
     if table.groups:
-        cells = "".join(f'<th class="group" colspan="{n}">{escape(name)}</th>' for name, n in table.groups)
+        cells = "".join(f'<th class="group" colspan="{n}">{safe(name)}</th>' for name, n in table.groups)
         groups = f'<tr><td colspan="{table.heads}"></td>{cells}</tr>'
     names = "".join(
-        f'<th scope="col"{_left(i, table)}>{escape(name)}</th>' for i, name in enumerate(table.columns)
+        f'<th scope="col"{_left(i, table)}>{safe(name)}</th>' for i, name in enumerate(table.columns)
     )
     return f"<thead>{groups}<tr>{names}</tr></thead>"
 
@@ -114,9 +134,9 @@ def _cell(
     table: Table, column: int, cell: Cell, target: Callable[[Number], str | None], pictures: bool
 ) -> str:
     if isinstance(cell, str):
-        return f"<td{_left(column, table)}>{escape(cell)}</td>"
+        return f"<td{_left(column, table)}>{safe(cell)}</td>"
     place = target(cell)
-    words = link(place, cell.text) if place and cell.value is not None else escape(cell.text)
+    words = link(place, cell.text) if place and cell.value is not None else safe(cell.text)
     note = _note(cell)
     tint = ""
     if table.shaded and cell.value is not None:
@@ -131,6 +151,6 @@ def _cell(
 def _note(cell: Number) -> str:
     """What stands below a number: a line, or where a table has no room for one, a line a part."""
     if cell.value is None:
-        return f'<small class="why">{escape(cell.note)}</small>' if cell.note else ""
-    parts = ", ".join(f"<span>{escape(part)}</span>" for part in cell.note.split(", "))
+        return f'<small class="why">{safe(cell.note)}</small>' if cell.note else ""
+    parts = ", ".join(f"<span>{safe(part)}</span>" for part in cell.note.split(", "))
     return f"<small>{parts}</small>" if cell.note else ""

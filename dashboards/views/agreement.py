@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
 from statistics import median
 from typing import Any
 
@@ -80,7 +79,14 @@ def _weight(rows: list[dict[str, Any]], book: str) -> tuple[bool, int]:
     return len({row["rater"] for row in answered}) < 2, -labels
 
 
+def _on_a_scale(result: list[Agreement], coefficient: str) -> str:
+    """The coefficient as the table has it: a kappa of labels with an order has quadratic weights."""
+    weighted = f"{coefficient}_quadratic"
+    return weighted if any(row.coefficient == weighted for row in result) else coefficient
+
+
 def _forest(result: list[Agreement], coefficient: str) -> None:
+    wanted = _on_a_scale(result, coefficient)
     rows: list[dict[str, Any]] = [
         {
             "code": row.code,
@@ -91,7 +97,7 @@ def _forest(result: list[Agreement], coefficient: str) -> None:
             "units": row.n_units,
         }
         for row in result
-        if row.coefficient == coefficient and row.value is not None and not outside(row)
+        if row.coefficient == wanted and row.value is not None and not outside(row)
     ]
     several = len({row["code"] for row in rows}) > 1
     if several:
@@ -103,6 +109,8 @@ def _forest(result: list[Agreement], coefficient: str) -> None:
         chosen = st.selectbox("Raters", sets, key="among", bind="query-params")
         rows = [row for row in rows if row["raters"] == chosen]
     notes = ["0 is chance, 1 is perfect."] if coefficient != "percent_agreement" else []
+    if wanted != coefficient:
+        notes.append("A near miss on the scale is less wrong than a far one (quadratic weights).")
     if not several and len(rows) > DRAWN:
         notes.append(f"{DRAWN} of {len(rows)}, of the most units; `coaudit agreement` has all.")
         rows = sorted(rows, key=lambda row: row["units"], reverse=True)[:DRAWN]
@@ -242,13 +250,13 @@ def _disagreement(row: dict[str, Any]) -> str:
     event = "whole" if row["event"] is None else str(row["event"])
     said = ", ".join(f"{who}: {label}" for who, label in row["labels"].items())
     cells = (
-        escape(row["code"]),
+        markup.safe(row["code"]),
         row["between"],
         markup.link(place, lists.short(row["native_id"])),
         event,
-        escape(said),
+        markup.safe(said),
     )
-    shown = "".join(f'<td class="head">{cell}</td>' for cell in (*cells, escape(row["gold"] or "open")))
+    shown = "".join(f'<td class="head">{cell}</td>' for cell in (*cells, markup.safe(row["gold"] or "open")))
     return f"<tr>{shown}</tr>"
 
 

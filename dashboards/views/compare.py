@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -42,9 +43,8 @@ def show(only: Selection) -> None:
     one, two, three = st.columns(3)
     by = one.selectbox("By", fields, key="by", bind="query-params")
     arms = ask(queries.arms, only, by)
-    pairs = _pairs(arms)
-    first = two.selectbox("A", list(pairs), key="a", bind="query-params")
-    second = three.selectbox("B", pairs[first], key="b", bind="query-params")
+    first = two.selectbox("A", _firsts(arms), key="a", bind="query-params")
+    second = three.selectbox("B", _others(arms, first), key="b", bind="query-params")
     if beside.wanted():
         beside.show(only, by, (first, second))
         return
@@ -77,23 +77,21 @@ def _tables(only: Selection, by: str, pair: tuple[str, str]) -> None:
 
 def comparable(store: Store, only: Selection) -> list[str]:
     """The columns and tags by which some system has two groups, condition first."""
-    tags = sorted({tag.partition("=")[0] for tag in queries.choices(store)["tags"]})
-    fields = ["condition", *(name for name in COLUMNS if name != "condition"), *tags]
-    return [by for by in fields if _pairs(queries.arms(store, only, by))]
+    fields = ["condition", *(name for name in COLUMNS if name != "condition"), *queries.keys(store)]
+    return [by for by in fields if _firsts(queries.arms(store, only, by))]
 
 
-def _pairs(arms: Sequence[Row]) -> dict[str, list[str]]:
-    """Group -> those of the same system that it can be held against, large ones first."""
-    systems: dict[str, list[str]] = {}
-    for row in arms:
-        systems.setdefault(row["system"], []).append(row["group"])
-    pairs: dict[str, list[str]] = {}
-    for row in arms:
-        others = [name for name in systems[row["system"]] if name != row["group"]]
-        if others:
-            known = pairs.setdefault(row["group"], [])
-            known += [name for name in others if name not in known]
-    return pairs
+def _firsts(arms: Sequence[Row]) -> list[str]:
+    """The groups of systems that have several, large ones first."""
+    groups = Counter(row["system"] for row in arms)
+    return list(dict.fromkeys(row["group"] for row in arms if groups[row["system"]] > 1))
+
+
+def _others(arms: Sequence[Row], first: str) -> list[str]:
+    """The groups of the same systems that one can be held against, large ones first."""
+    systems = [row["system"] for row in arms if row["group"] == first]
+    there = (row["group"] for system in systems for row in arms if row["system"] == system)
+    return list(dict.fromkeys(name for name in there if name != first))
 
 
 def raw(store: Store, by: str, only: Selection, books: Sequence[str]) -> Own:

@@ -87,7 +87,7 @@ def _settings(only: Selection, rater: str, codes: list[str]) -> None:
 
     def draw(data: alt.Data) -> alt.Chart:
         base = alt.Chart(data).encode(
-            y=alt.Y("code:N", title=None, sort=codes),
+            y=alt.Y("code:N", title=None, sort=codes, axis=alt.Axis(labelOverlap=False)),
             yOffset=alt.YOffset("setting:N", scale=alt.Scale(paddingOuter=0.3)),
             color=colour("setting", "Setting", SETTINGS),
         )
@@ -196,13 +196,13 @@ def _together(only: Selection, rater: str, codes: list[str]) -> None:
         row["overlap"] = row["shared"] / row["either"]
 
     def draw(data: alt.Data) -> alt.Chart:
-        axis = alt.Axis(labelAngle=-90)
+        across, down = alt.Axis(labelAngle=-90, labelOverlap=False), alt.Axis(labelOverlap=False)
         return (
             alt.Chart(data)
             .mark_rect(color=HEAT)
             .encode(
-                x=alt.X("other:N", title=None, sort=codes, axis=axis),
-                y=alt.Y("code:N", title=None, sort=codes),
+                x=alt.X("other:N", title=None, sort=codes, axis=across),
+                y=alt.Y("code:N", title=None, sort=codes, axis=down),
                 opacity=alt.Opacity("overlap:Q", title="Overlap", scale=alt.Scale(range=[0.05, 1])),
                 tooltip=["code:N", "other:N", "shared:Q", "either:Q", alt.Tooltip("overlap:Q", format=".0%")],
             )

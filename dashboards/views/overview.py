@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from html import escape
 
 import streamlit as st
 
@@ -34,7 +33,7 @@ def show(only: Selection) -> None:
 
 def _answer(answer: Answer, page: str) -> None:
     st.header(answer.question)
-    said = "".join(f'<p class="said">{escape(sentence)}</p>' for sentence in answer.sentences)
+    said = "".join(f'<p class="said">{markup.safe(sentence)}</p>' for sentence in answer.sentences)
     st.html(f'<div class="ca">{said}</div>')
     if answer.table:
         st.html(markup.drawn(answer.table, _sessions, pictures=True))
@@ -45,7 +44,7 @@ def _answer(answer: Answer, page: str) -> None:
             links += [markup.link(address(page, by=name), f"By {name}") for name in tags]
         st.html(f'<div class="ca">{" · ".join(links)}</div>')
     elif answer.further:
-        st.info(f"Run `{answer.further}`.")
+        st.info(f"Run {markup.code(answer.further)}.")
 
 
 def _sessions(cell: Number) -> str | None:

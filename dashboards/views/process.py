@@ -15,6 +15,7 @@ from ...pipeline.report import Number, Table, build
 from ...pipeline.report.names import named
 from ...pipeline.report.tables import figure, of_metric
 from ...pipeline.store import Selection
+from ...pipeline.store.selection import NONE
 from ...schemas import Metric
 from .. import queries
 from ..cache import ask
@@ -132,7 +133,7 @@ def _noted(rows: list[Metric]) -> str:
 def _initiative(only: Selection, by: str, rater: str | None, shown: list[str]) -> None:
     rated = [row for row in ask(queries.initiative, only, by) if row["rater"] == rater]
     rows = groups.gathered(rated, shown, ("party",), ("initiatives", "utterances", "trajectories"))
-    order = [*shown, groups.NONE, groups.OTHERS]
+    order = [*shown, NONE, groups.OTHERS]
 
     def draw(data: alt.Data) -> alt.Chart:
         return (
@@ -169,7 +170,7 @@ def _spread(
         sizes[row["group"]] += row["trajectories"]
     for row in own:
         row["share"] = row["trajectories"] / sizes[row["group"]]
-    order = [*(name for name in shown if name in sizes), groups.NONE, groups.OTHERS]
+    order = [*(name for name in shown if name in sizes), NONE, groups.OTHERS]
 
     def draw(data: alt.Data) -> alt.Chart:
         return (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...schemas.text import visible
 from .figures import svg
-from .tables import Cell, Table
+from .tables import Cell, Table, marked
 from .transcript import excerpts
 from .transcript.draw import style
 
@@ -34,7 +34,7 @@ def html(report: Report) -> str:
 
     engine = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     engine.filters["shade"] = shade
-    engine.filters["marked"] = _marked
+    engine.filters["marked"] = marked
     engine.filters["interval"] = interval
     engine.filters["widths"] = widths
     engine.filters["svg"] = lambda figure: Markup(svg(figure))
@@ -81,8 +81,3 @@ def interval(cell: Cell) -> str:
         min(1.0, max(0.0, (place - least) / (1.0 - least))) for place in (cell.low, cell.value, cell.high)
     )
     return f"--low: {low:.4f}; --at: {at:.4f}; --high: {high:.4f}"
-
-
-def _marked(text: str) -> list[tuple[bool, str]]:
-    """Pieces of our own sentences: (whether it is a command, text)."""
-    return [(bool(i % 2), piece) for i, piece in enumerate(text.split("`")) if piece]

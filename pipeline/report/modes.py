@@ -98,7 +98,7 @@ def _undefined(share: findings.Share) -> str:
 
 def _share(share: findings.Share, by: Sequence[str], corrected: Number | None = None) -> Number:
     reason = None if share.n else _undefined(share)
-    of = [place(name, value) for name, value in zip(by, share.group, strict=True) if value != "–"]
+    of = [place(name, value) for name, value in zip(by, share.group, strict=True)]
     of += [("code", share.code), ("codebook", findings.FAILURES), ("found_by", share.rater)]
     return Number(
         share.rate,

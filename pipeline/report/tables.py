@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from ...schemas import Metric
-from ..store.selection import COLUMNS
+from ..store.selection import COLUMNS, NONE
 
 PERCENT = (
     *("delivery_rate", "success_rate", "win_rate", "exact_match"),
@@ -16,6 +17,7 @@ PERCENT = (
 """Metrics that are shares of trajectories or of their steps and read best as per cent."""
 DECIMALS = 2
 """Of a percentage, at most."""
+_COMMAND = re.compile("`((?:coaudit|--)[^`]*)`")
 
 
 @dataclass(frozen=True)
@@ -183,7 +185,7 @@ def of_metric(metric: Metric) -> Number:
         metric.missing,
         metric.reason,
         percent=metric.metric in PERCENT,
-        of=tuple(place(key, value) for key, value in (metric.group or {}).items() if value is not None),
+        of=tuple(place(key, value or NONE) for key, value in (metric.group or {}).items()),
     )
 
 
@@ -225,3 +227,8 @@ def column_names(table: Table) -> list[str]:
         names += [f"{group} · {name}" for name in table.columns[at : at + width]]
         at += width
     return names + list(table.columns[at:])
+
+
+def marked(text: str) -> list[tuple[bool, str]]:
+    """Pieces of our own sentences: (whether it is a command, text). A name in one may hold any tick."""
+    return [(bool(i % 2), piece) for i, piece in enumerate(_COMMAND.split(text)) if piece]

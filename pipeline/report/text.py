@@ -9,7 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from ...schemas.text import INVISIBLE, visible
-from .tables import Cell, Table
+from .tables import Cell, Table, marked
 
 if TYPE_CHECKING:
     from .document import Report
@@ -25,10 +25,10 @@ _CONTROL = re.compile(rf"[\t\n{INVISIBLE}]")
 
 def markdown(report: Report) -> str:
     """Pipe tables under headings; words from logs are escaped."""
-    facts = [f"* {_escaped(label)}: {_escaped(value)}" for label, value in report.facts]
+    facts = [f"* {escaped(label)}: {escaped(value)}" for label, value in report.facts]
     parts = ["# Audit of human–agent collaboration", f"Made {report.created}.", "\n".join(facts)]
     for answer in report.answers:
-        parts += [f"## {_escaped(answer.question)}", _sentence(" ".join(answer.sentences))]
+        parts += [f"## {escaped(answer.question)}", _sentence(" ".join(answer.sentences))]
         parts += [_pipes(answer.table)] if answer.table else []
     parts += [part for table in report.main for part in _titled(table)]
     parts += ["## Methods", *map(_sentence, report.methods)]
@@ -38,28 +38,28 @@ def markdown(report: Report) -> str:
 
 def _titled(table: Table) -> list[str]:
     """A table under its title and caption, or what to run for it."""
-    parts = [f"## {_escaped(table.title)}", _sentence(table.caption if table.rows else table.empty)]
+    parts = [f"## {escaped(table.title)}", _sentence(table.caption if table.rows else table.empty)]
     for name, part in table.parts() if table.rows else []:
-        parts += [f"### {_escaped(name)}"] if name else []
+        parts += [f"### {escaped(name)}"] if name else []
         parts.append(_pipes(part))
     return parts
 
 
 def _pipes(table: Table) -> str:
     rule = ["---" if i in table.left else "---:" for i in range(len(table.columns))]
-    lines = [[_escaped(name) for name in table.columns], rule]
-    lines += [[_escaped(_spoken(cell)) for cell in row] for row in table.rows]
+    lines = [[escaped(name) for name in table.columns], rule]
+    lines += [[escaped(_spoken(cell)) for cell in row] for row in table.rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """Text as Markdown that shows it as it is."""
     return _SPECIAL.sub(r"\\\1", escape(_CONTROL.sub(" ", text), quote=False))
 
 
 def _sentence(text: str) -> str:
     """Our own words, whose code marks are kept; the rest is escaped."""
-    pieces = text.split("`")
-    return "`".join(piece if i % 2 else _escaped(piece) for i, piece in enumerate(pieces))
+    return "".join(f"`{piece}`" if command else escaped(piece) for command, piece in marked(text))
 
 
 def _spoken(cell: Cell) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,8 @@ from .connection import AMONG, texts
 
 COLUMNS = ("system", "setting", "condition", "task", "agent", "agent_model")
 """Columns of `trajectories` that a selection can name values of."""
+NONE = "–"
+"""How a group is called, and asked for, of which the logs do not say what it is grouped by."""
 
 
 def day_of(time: str) -> str:
@@ -25,6 +28,7 @@ def tag_path(key: str) -> str:
 class Selection:
     """Values wanted for each column (none: all), a span of days, and tags as `key=value`, of one key any.
 
+    `–` (NONE) stands for trajectories without a value of the column or tag.
     A day is an ISO date; `until` is included. Trajectories without a time are left out where one is asked.
     """
 
@@ -42,7 +46,7 @@ class Selection:
     def where(self, table: str = "t") -> tuple[str, list[Any]]:
         """A condition on `trajectories` named `table`, with its parameters."""
         terms: list[tuple[str, list[Any]]] = [
-            (f"{table}.{column} {AMONG}", [texts(wanted)])
+            (_among(f"{table}.{column}", wanted), [texts(wanted)])
             for column in COLUMNS
             if (wanted := getattr(self, column))
         ]
@@ -57,10 +61,16 @@ class Selection:
             key, _, value = tag.partition("=")
             values.setdefault(key, []).append(value)
         for key, some in values.items():
-            terms.append((f"json_extract_string({table}.tags, ?) {AMONG}", [tag_path(key), texts(some)]))
+            tag = f"json_extract_string({table}.tags, ?)"
+            terms.append((_among(tag, some), [tag_path(key), texts(some)]))
         condition = " AND ".join(term for term, _ in terms) or "true"
         return condition, [parameter for _, given in terms for parameter in given]
 
     def __bool__(self) -> bool:
         """Whether anything is left out."""
         return self != Selection()
+
+
+def _among(value: str, wanted: Collection[str]) -> str:
+    """SQL: whether a value is one of a parameter's."""
+    return f"coalesce({value}, '{NONE}') {AMONG}" if NONE in wanted else f"{value} {AMONG}"

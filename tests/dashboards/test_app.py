@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterable
 from html import escape, unescape
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -34,7 +35,7 @@ from coaudit.pipeline.report.answers import UNFIT
 from coaudit.pipeline.report.tables import Number, Table, of_metric
 from coaudit.pipeline.report.transcript.pins import differing
 from coaudit.pipeline.store import Selection, Store, Workspace
-from coaudit.pipeline.store.selection import COLUMNS
+from coaudit.pipeline.store.selection import COLUMNS, NONE
 from coaudit.schemas import Agreement, Metric
 from tests.conftest import ROOT
 from tests.pipeline.advise import games
@@ -115,6 +116,27 @@ def test_a_page_that_was_read_ahead_reads_nothing_more(
     prefetch.read([efficiency.show])
     assert not any(thread.name == prefetch.NAME for thread in threading.enumerate()), "nothing has changed"
     assert not [record for record in caplog.records if record.threadName == prefetch.NAME]
+
+
+def test_who_reads_one_page_after_the_other_sees_what_was_written_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now, looks = 0.0, 0
+
+    def word(_: str) -> str:
+        nonlocal looks
+        looks += 1
+        return str(looks)
+
+    monkeypatch.setattr(cache, "time", SimpleNamespace(monotonic=lambda: now, time=lambda: now))
+    monkeypatch.setattr(cache, "_word", word)
+    monkeypatch.setattr(cache, "_looks", {})
+    for _ in range(10):  # pages of 5 s each, one every 20 s
+        cache.state("here")
+        now += 5
+        cache._spent("here", 5.0)
+        now += 15
+    assert looks == 3, "a minute and what reading took after the last look there is another"
 
 
 @pytest.mark.slow
@@ -348,10 +370,10 @@ def test_groups_that_are_not_shown_are_one_row_with_their_counts_added_up() -> N
         {"group": group, "party": party, "n": n}
         for group, party, n in (("a", "x", 1), ("b", "x", 2), ("c", "x", 3), ("c", "y", 4))
     ]
-    rows.append({"group": groups.NONE, "party": "x", "n": 7})
+    rows.append({"group": NONE, "party": "x", "n": 7})
     assert groups.gathered(rows, ["a"], ["party"], ["n"]) == [
         {"group": "a", "party": "x", "n": 1},
-        {"group": groups.NONE, "party": "x", "n": 7},
+        {"group": NONE, "party": "x", "n": 7},
         {"group": groups.OTHERS, "party": "x", "n": 5},
         {"group": groups.OTHERS, "party": "y", "n": 4},
     ]
@@ -578,6 +600,24 @@ def test_of_hundreds_of_pairs_of_raters_those_with_most_units_are_drawn(
     agreement._forest(pairs, "cohen_kappa")
     assert [row["units"] for row in drawn[0]] == list(range(779, 739, -1))
     assert "40 of 780, of the most units" in notes[0]
+
+
+def test_the_chart_of_a_scale_shows_the_kappas_that_the_table_below_it_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    drawn: list[float] = []
+    monkeypatch.setattr(figures, "chart", lambda _, rows, *__, **___: drawn.extend(r["value"] for r in rows))
+    values = {"cohen_kappa": 0.27, "cohen_kappa_quadratic": 0.81, "fleiss_kappa": 0.36}
+    rows = [
+        Agreement(
+            code="overall", coefficient=name, raters=("ann", "ben"), value=value, n_units=50, n_ratings=100
+        )
+        for name, value in values.items()
+    ]
+    for name in ("cohen_kappa", "fleiss_kappa"):
+        agreement._forest(rows, name)
+    agreement._forest(rows[:1], "cohen_kappa")
+    assert drawn == [0.81, 0.36, 0.27], "labels without an order have one kappa"
 
 
 def test_the_parts_of_a_note_may_stand_below_each_other() -> None:

@@ -62,6 +62,7 @@ def addresses(workspace: Path) -> list[tuple[str, dict[str, str]]]:
     beside = [("compare", {"left": a, "right": b, "code": "C.2"}) for a, b in pairwise(ids[:3])]
     chosen = [(name, {"condition": text, "task": text}) for name in PAGES[:3] for text in CORPUS[:3]]
     asked = [("trajectory", {"trajectory": text, "event": text, "code": text}) for text in CORPUS]
+    asked += [("compare", {name: text}) for name in ("code", "sort") for text in CORPUS]
     return [*((name, {}) for name in PAGES), *shown, *beside, *chosen, *asked]
 
 
@@ -76,7 +77,7 @@ def test_no_page_breaks_or_takes_a_text_for_a_tag_a_picture_or_a_script(there: P
         assert not {one for one in tags.attributes if one.startswith("on")}, (name, parameters)
         assert not [one for one in tags.links if "javascript:" in one or "//" in one], (name, parameters)
         written = [one.value for kind in (test.markdown, test.caption, test.title) for one in kind]
-        written += [one.value for kind in (test.info, test.warning, test.error) for one in kind]
+        written += [one.value for kind in (test.info, test.warning, test.error, test.header) for one in kind]
         assert not [one for one in written if "![x](" in one or "](javascript" in one], (name, parameters)
     shown = {name for name, html in drawn.items() if "&lt;script&gt;alert(1)" in html}
     assert shown >= {"overview", "process", "trajectory", "compare"}, "the texts are there, as text"

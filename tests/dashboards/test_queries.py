@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from coaudit.dashboards import queries
 from coaudit.dashboards.drawing import groups
-from coaudit.dashboards.views import process
+from coaudit.dashboards.views import compare, process
 from coaudit.pipeline.analyze.counts import CODEBOOKS
 from coaudit.pipeline.analyze.metrics import metrics, trajectory_metrics
 from coaudit.pipeline.store import Selection, Store, Workspace
@@ -30,6 +31,44 @@ def test_a_course_over_days_is_what_metrics_says_of_each_day(looked: Path) -> No
     assert [(row["value"], row["low"], row["trajectories"]) for row in shown] == [
         (row.value, row.low, row.n) for row in given
     ]
+
+
+def test_a_tag_that_differs_from_session_to_session_leaves_room_for_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queries, "CHOICES", 40)
+    monkeypatch.setattr(queries, "GROUPS", 59)
+    runs = [
+        Trajectory(
+            id=f"t{number:015}",
+            native_id=f"t{number}",
+            source="/nowhere",
+            system="chat",
+            tags={"run": f"{number:03}", "version": f"v{number % 2}", "a=b": "c"},
+            participants=(Participant(name="Bot", kind="agent"),),
+            events=(Event(seq=0, actor="Bot", kind="message", text="Hello."),),
+        )
+        for number in range(60)
+    ]
+    store = holding(tmp_path / "workspace", runs)
+    tags = queries.choices(store)["tags"]
+    assert len(tags) == 40 and {"version=v0", "version=v1", "run=000"} <= set(tags)
+    assert groups.fields(store)[len(groups.FIELDS) :] == ["version"], "a run of its own is no group"
+    assert compare.comparable(store, Selection()) == ["version"]
+
+
+def test_of_thousands_of_groups_one_is_held_against_the_others_of_its_systems_at_once() -> None:
+    arms = [{"system": "a", "group": f"g{number}"} for number in range(20_000)]
+    arms += [
+        {"system": "b", "group": "g7"},
+        {"system": "b", "group": "of b"},
+        {"system": "c", "group": "one"},
+    ]
+    began = time.perf_counter()
+    assert len(compare._firsts(arms)) == 20_001, "c has one group alone"
+    assert compare._others(arms, "of b") == ["g7"]
+    assert compare._others(arms, "g7")[:2] == ["g0", "g1"] and compare._others(arms, "g7")[-1] == "of b"
+    assert time.perf_counter() - began < 1
 
 
 def test_a_histogram_counts_the_trajectories_of_which_metrics_tells(looked: Path) -> None:
@@ -68,7 +107,7 @@ def test_confirmations_and_halts_along_the_session_add_up_to_what_metrics_says_o
         share = row["events"] / row["trajectories"] / row["rated"]
         shown[names[row["codebook"]], row["rater"]] += share
     said = metrics(store, names=tuple(names.values()))
-    expected = {(row.metric, str(row.rater)): row.value for row in said if row.value}
+    expected = {(row.metric, str(row.rater)): row.value for row in said if row.value is not None}
     assert dict(shown) == pytest.approx(expected)
     assert {row.missing > 0 for row in said} == {True}, "sessions without messages are none of them"
 
@@ -78,6 +117,19 @@ def test_lists_tell_the_setting_and_the_system_apart(looked: Path) -> None:
     rows = [*queries.unfinished(store, Selection()), *queries.alarms(store, Selection())]
     assert {row["system"] for row in rows} <= {"cogym", "rehac", "overcooked", "coblock"}
     assert {row["setting"] for row in rows} <= {"real", "simulated", None}
+
+
+def test_halts_of_which_none_was_found_are_rated_all_the_same(tmp_path: Path) -> None:
+    store = made(tmp_path / "workspace")
+    log = Log().say(AGENT, "One").say(USER, "Go on").say(AGENT, "Two").say(USER, "Fine")
+    take(store, log.folder(tmp_path / "env_x"))
+    asked = verdict("env_x", 5, "halting", "no", rater="silent") | {"error": "no answer"}
+    del asked["label"]
+    rate(store, [verdict("env_x", event, "halting", "no") for event in (3, 5)] + [asked])
+    (row,) = queries.moments(store, Selection())
+    assert (row["rater"], row["codebook"], row["events"]) == ("ann", "halting", 0)
+    assert (row["trajectories"], row["rated"]) == (1, 1.0)
+    assert [one["part"] for one in process.with_quiet_parts([row])] == list(range(1, queries.PARTS + 1))
 
 
 def test_a_message_that_several_found_is_one_row_with_who_said_so_and_people_detect_nothing(

@@ -437,6 +437,21 @@ def test_set_alpha_without_variation_or_second_rating_is_null() -> None:
     assert set_alpha(empty, alone, ("a", "b")).reason == "a single rater"
 
 
+def test_sets_that_a_judge_alone_gave_are_compared_with_none_and_take_no_memory() -> None:
+    rng = np.random.default_rng(2)
+    chosen = rng.random((3000, 2, 26)) < 0.2
+    rated = np.ones((3000, 2), dtype=bool)
+    rated[40:, 1] = False
+    tracemalloc.start()
+    row = set_alpha(chosen, rated, ("judge", "a"), resamples=50)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**24, "distances of the 3,000 sets of the judge's corpus alone are 72 MB"
+    own = set_alpha(chosen[:40], rated[:40], ("judge", "a"), resamples=50)
+    assert row.value == pytest.approx(own.value)
+    assert row.n_units == 40
+
+
 def test_design_weights_restore_the_alpha_of_sets_too() -> None:
     rng = np.random.default_rng(5)
     rare = rng.random(4000) < 0.1

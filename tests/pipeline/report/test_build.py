@@ -15,7 +15,7 @@ from coaudit.pipeline.report import Number, Report, Table, build, modes
 from coaudit.pipeline.report.html import html, interval
 from coaudit.pipeline.report.names import group_name
 from coaudit.pipeline.report.tables import figure
-from coaudit.pipeline.report.text import _escaped, markdown, terminal
+from coaudit.pipeline.report.text import escaped, markdown, terminal
 from coaudit.pipeline.store import Selection, Store, Workspace
 from coaudit.schemas import Event, Metric, Outcome, Participant, Trajectory
 from tests.conftest import ROOT, Coaudit
@@ -40,7 +40,7 @@ def test_every_table_stands_in_every_format(audited: Store) -> None:
     )
     for table in made.tables:
         assert f'id="{table.name}"' in page
-        assert f"## {_escaped(table.title)}" in text
+        assert f"## {escaped(table.title)}" in text
         assert table.title in words
 
 

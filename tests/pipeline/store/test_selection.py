@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from coaudit.dashboards import queries
 from coaudit.pipeline.analyze.metrics import metrics
+from coaudit.pipeline.report.tables import of_metric
 from coaudit.pipeline.store import Selection
+from coaudit.pipeline.store.selection import NONE
 from tests.pipeline.stores import made, take
 
 
@@ -34,6 +37,37 @@ def test_of_the_tags_of_one_key_any_is_wanted_and_of_other_keys_all(tmp_path: Pa
         query = f"SELECT native_id FROM trajectories t WHERE {where} ORDER BY native_id"
         with store.reading() as connection:
             assert [row[0] for row in connection.execute(query, values).fetchall()] == names
+
+
+def test_a_selection_can_ask_for_what_the_logs_do_not_say_and_numbers_lead_there(tmp_path: Path) -> None:
+    said = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}]
+    heads: list[dict[str, Any]] = [
+        {"task": "write", "tags": {"v": "1"}},
+        {"tags": {"v": "2"}},
+        {"task": "write"},
+    ]
+    path = tmp_path / "runs.jsonl"
+    path.write_text(
+        "".join(json.dumps({"id": f"s{i}", "messages": said} | h) + "\n" for i, h in enumerate(heads))
+    )
+    store = made(tmp_path / "workspace")
+    take(store, path)
+
+    def there(only: Selection) -> list[str]:
+        where, values = only.where()
+        query = f"SELECT native_id FROM trajectories t WHERE {where} ORDER BY native_id"
+        with store.reading() as connection:
+            return [row[0] for row in connection.execute(query, values).fetchall()]
+
+    assert there(Selection(task=(NONE,))) == ["s1"]
+    assert there(Selection(task=(NONE, "write"))) == ["s0", "s1", "s2"]
+    assert there(Selection(tags=(f"v={NONE}", "v=2"))) == ["s1", "s2"]
+    for by in ("task", "v"):
+        for row in metrics(store, by=[by], names=("events",)):
+            (asked,) = of_metric(row).of
+            name, value = asked
+            only = Selection(tags=(value,)) if name == "tags" else Selection(task=(value,))
+            assert len(there(only)) == row.n, asked
 
 
 @pytest.mark.long

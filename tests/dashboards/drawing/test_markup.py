@@ -1,0 +1,50 @@
+"""Words of a log stay words, in HTML and in Streamlit's Markdown."""
+
+from __future__ import annotations
+
+import re
+
+from coaudit.dashboards.drawing import lists, markup
+from coaudit.pipeline.report import Report, Table
+from coaudit.pipeline.report.html import html
+from coaudit.pipeline.report.text import markdown
+
+TICKS = "Also rated by a`b, <script>, c``d. Run `coaudit report --full` or `--tag version=…`."
+
+
+def test_only_commands_of_a_note_are_code_whatever_ticks_the_names_in_it_have() -> None:
+    note = markup.sentence(TICKS)
+    assert re.findall("<code>(.*?)</code>", note) == ["coaudit report --full", "--tag version=…"]
+    assert "a`b, &lt;script&gt;, c``d" in note
+    report = Report("now", "", (), (Table("t", "", TICKS, ("a",), (("b",),)),), ())
+    assert re.findall("<code>(.*?)</code>", html(report)) == ["coaudit report --full", "--tag version=…"]
+    assert "a\\`b, &lt;script&gt;, c\\`\\`d" in markdown(report) and "`coaudit report --full`" in markdown(
+        report
+    )
+
+
+def test_a_name_that_turns_what_follows_around_is_seen_and_turns_nothing() -> None:
+    name = "\u202eevil\u2066"
+    row = {"native_id": name, "condition": name, "id": "t1"}
+    table = Table("t", "", "", (name,), ((name,),), heads=1)
+    shown = [markup.sentence(name), markup.link("a", name), markup.facts(((name, name),))]
+    shown += [
+        markup.drawn(table, lambda cell: None, name),
+        markup.grid(table, lambda cell: None, {name: name}),
+    ]
+    shown += [lists.listed([row], lambda row: "a")]
+    assert not [one for one in shown if "\u202e" in one or "\u2066" in one]
+    assert all("\\u202eevil\\u2066" in one for one in shown)
+
+
+def test_a_command_is_one_span_of_code_whatever_ticks_it_has() -> None:
+    assert markup.code("coaudit judge") == "`coaudit judge`"
+    assert markup.code("coaudit judge --rater 'a`b\n\n``c'") == "``` coaudit judge --rater 'a`b ``c' ```"
+
+
+def test_plain_words_are_no_markdown() -> None:
+    evil = "![x](http://a/b) **b** :material/home: :red[x] $x$ <b> `c`"
+    assert markup.plain(evil) == (
+        "\\!\\[x\\]\\(http\\://a/b\\) \\*\\*b\\*\\* "
+        "\\:material/home\\: \\:red\\[x\\] \\$x\\$ &lt;b&gt; \\`c\\`"
+    )
