@@ -504,6 +504,23 @@ def test_files_of_a_folder_that_no_reader_knows_are_named(tmp_path: Path, store:
     assert note.startswith("one file is no log of a known system, and left out: second.jsonl; ")
 
 
+def test_links_to_folders_elsewhere_are_named_since_they_are_not_followed(
+    tmp_path: Path, store: Store
+) -> None:
+    session(tmp_path / "elsewhere" / NAME)
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    (logs / "pilot").symlink_to(tmp_path / "elsewhere")
+    (refused,) = take(store, logs).quarantined
+    assert refused.reason == "the folder has only links to folders, which are not followed"
+    session(logs / "runs" / NAME)
+    (logs / "latest").symlink_to(logs / "runs")  # which is read anyway
+    (logs / ".cache").symlink_to(tmp_path)
+    result = take(store, logs)
+    assert result.trajectories == 1
+    assert result.notes[0] == "one link to a folder is not followed: pilot; give its own path"
+
+
 def test_what_is_read_beside_a_session_is_not_left_out_and_references_are_a_hint(
     tmp_path: Path, store: Store
 ) -> None:
