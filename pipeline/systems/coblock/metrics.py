@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ....schemas import Event, Finding, JsonValue, Measure, Trajectory
-from ....schemas.trajectory import recorded
 from . import world as blocks_world
 from .workload import Reading, balance, literal_split, split
 from .world import Block, World
@@ -97,13 +96,11 @@ def measures(trajectory: Trajectory) -> Iterator[Measure]:
         *_effort(trajectory, given),
         *_faults(trajectory, given),
     ]
-    said = recorded(trajectory, "success").data
-    copy = said.get("copy_of") if isinstance(said, dict) else None
     for row in rows:
-        if copy is None:
+        if trajectory.copy_of is None:
             yield row
         else:
-            yield _missing(row, f"a shorter copy of record {copy}")
+            yield _missing(row, f"a shorter copy of record {trajectory.copy_of}")
 
 
 def _missing(row: Measure, reason: str) -> Measure:

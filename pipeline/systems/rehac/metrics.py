@@ -170,7 +170,7 @@ def _prefixes(trajectory: Trajectory) -> Iterator[tuple[str, int, Event]]:
 
 
 def _root(trajectory: Trajectory) -> str:
-    """What tells the question of a tree, which holds none: its number is another question's in another file."""
+    """What tells the question of a tree, which holds none: its number is another's in another file."""
     experiment, _, _ = trajectory.native_id.rpartition("/")
     return f"{trajectory.condition}/{trajectory.task}/{experiment}"
 

@@ -731,8 +731,12 @@ def test_a_game_is_known_for_a_copy_when_the_record_that_goes_on_from_it_comes(
     )
     assert [row["tags"] for row in rows(store, games)] == [["lab", "25"], [None, None]]
     before = document(store)
-    rates = [row for row in json.loads(before)[0] if row["metric"] == "success_rate"]
-    assert [(row["n"], row["missing"]) for row in rates] == [(1, 1)]
+    # Nothing that is said or done in it counts once more: neither in the metrics of any team, nor as a unit.
+    found = [row for row in json.loads(before)[0] if row["metric"] in ("success_rate", "messages", "errors")]
+    assert {(row["n"], row["missing"]) for row in found} == {(1, 1)}
+    assert rows(store, "SELECT DISTINCT trajectory_id FROM units") == rows(
+        store, "SELECT id AS trajectory_id FROM trajectories WHERE native_id = '25'"
+    )
     rebuild(store)
     assert document(store) == before
 
