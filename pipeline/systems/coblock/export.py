@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from ....schemas import JsonValue, Quarantined
 from ..base import field, json_value, objects
 
 Json = dict[str, JsonValue]
 _APP = "minestructure."
+TOGETHER = 120
+"""Seconds within which the first saves of a game are made: the page saves anew until it knows its record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +136,10 @@ def _game(pk: str, session_id: str | None, row: Json, session: Json, blueprint: 
 
 
 def _copies_marked(rows: list[Game | str], others: Iterable[Game] = ()) -> list[Game | str]:
-    """Mark records that hold no more than another of their session: several first saves go out at once."""
+    """Mark records that hold no more than another of their session: several first saves go out at once.
+
+    Many people may play one session. Who only began, at another time, has played a game of their own.
+    """
     sessions: dict[str | None, list[Game]] = defaultdict(list)
     for game in (*rows, *others):
         if isinstance(game, Game) and game.session_id is not None:
@@ -143,12 +149,29 @@ def _copies_marked(rows: list[Game | str], others: Iterable[Game] = ()) -> list[
 
 def _marked(game: Game, others: Iterable[Game]) -> Game:
     mine = game.history()
+    if game.feedback:
+        return game
     for other in others:
+        if not _together(game, other):
+            continue
         theirs = other.history()
         longer = len(theirs) > len(mine) or (len(theirs) == len(mine) and other.record_id > game.record_id)
         if longer and other.record_id != game.record_id and theirs[: len(mine)] == mine:
             return replace(game, copy_of=other.record_id)
     return game
+
+
+def _together(one: Game, other: Game) -> bool:
+    """Whether two records may have been made at once; also where one does not say when it was."""
+    try:
+        apart = _time(one) - _time(other)
+    except (TypeError, ValueError, OverflowError):
+        return True
+    return abs(apart) <= TOGETHER
+
+
+def _time(game: Game) -> float:
+    return datetime.fromisoformat(game.created or "").timestamp()
 
 
 def target(game: Game) -> list[JsonValue] | None:
