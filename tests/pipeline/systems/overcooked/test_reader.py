@@ -162,6 +162,11 @@ def test_a_run_that_goes_on_keeps_its_id_and_its_first_events(tmp_path: Path) ->
             12,
         ),
         (
+            lambda log: log["content"][1]["content"]["content"].append([{"agent": 0}]),
+            "content[1].content.content[2]: more than two agents",
+            12,
+        ),
+        (
             lambda log: log["total_action_list"][0].__setitem__(
                 2, {"timestamp": "x", "action": "cook(pot0)"}
             ),
