@@ -128,6 +128,26 @@ def test_who_only_began_a_session_that_others_played_has_played_a_game(tmp_path:
     assert ("copy_of" in game.tags, game.outcomes[0].value) == (copied, None if copied else 0.0)
 
 
+def test_of_many_games_of_a_session_only_other_saves_of_the_same_one_are_beside_it(tmp_path: Path) -> None:
+    """Else a folder of games of one session takes time, and is read, by each pair of them."""
+    for day in range(1, 29):
+
+        def later(value: Any, day: int = day) -> None:
+            value |= {"id": day, "created_at": f"2026-02-{day:02d}T09:00:00Z"}
+
+        changed(tmp_path, later).rename(tmp_path / f"{day}.json")
+
+    def first(value: Any) -> None:
+        value |= {"id": 99, "created_at": "2026-02-03T09:00:09Z"}
+        value["record"]["actionHistory"] = []
+
+    path = changed(tmp_path, first).rename(tmp_path / "99.json")
+    beside = SYSTEMS["coblock"].beside
+    assert beside(path) == [tmp_path / "3.json"] and beside(tmp_path / "3.json") == [path]
+    assert list(beside(tmp_path / "4.json")) == []
+    assert read(path)["99"].tags["copy_of"] == "3"
+
+
 def test_an_older_version_of_a_record_is_no_copy_of_it(tmp_path: Path) -> None:
     def early(value: Any) -> None:
         value["record"]["actionHistory"] = value["record"]["actionHistory"][:2]
