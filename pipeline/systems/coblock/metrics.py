@@ -3,7 +3,8 @@
 What counts as an action for the workload is not said in the paper: here places and breaks. Where there
 are two readings the first has no `scoring` and the other names itself: workload_balance on the target's
 blocks, or `literal`; timesteps as every action, messages and waits included, or `place_break`. A record
-that is the beginning of another of its session is a copy: its metrics are missing for that reason.
+that is the beginning of another of its session, made at once with it, is a copy: its metrics are missing for
+that reason.
 """
 
 from __future__ import annotations
