@@ -135,6 +135,8 @@ class System:
     """Parts of about so many bytes with whole sessions in them, of a source whose lines do not."""
     beside: Callable[[Path], Iterable[Path]] = _nothing_beside
     """Files outside a source on which its reading depends."""
+    linked: frozenset[str] = frozenset()
+    """Names of the files in a source's folder that count also where they are links: those that are read."""
     written_whole: bool = False
     """Its files are finished: what one says now stands in place of all that it said. Others go on or begin
     anew under a name that was there before."""

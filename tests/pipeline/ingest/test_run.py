@@ -504,6 +504,29 @@ def test_files_of_a_folder_that_no_reader_knows_are_named(tmp_path: Path, store:
     assert note.startswith("one file is no log of a known system, and left out: second.jsonl; ")
 
 
+def test_a_log_behind_a_link_is_read_again_where_it_has_grown_and_its_copy_has_it(
+    tmp_path: Path, store: Store
+) -> None:
+    """As snapshots of data sets have their files."""
+    log = Log().say(AGENT, "One")
+    blobs = session(tmp_path / "blobs" / NAME, log)
+    folder = tmp_path / "snapshot" / NAME
+    folder.mkdir(parents=True)
+    for name in ("event_log.jsonl", "task_performance.json"):
+        (folder / name).symlink_to(blobs / name)
+    (folder / "passwd").symlink_to("/etc/passwd")
+    assert take(store, folder).trajectories == 1
+    session(blobs, log.say(USER, "Two"))
+    result = take(store, folder, copy=True)
+    assert (result.trajectories, result.unchanged) == (1, 0)
+    before = document(store)
+    shutil.rmtree(tmp_path / "blobs")
+    shutil.rmtree(tmp_path / "snapshot")
+    assert not rebuild(store).quarantined
+    assert document(store) == before
+    assert not list(store.workspace.raw.rglob("passwd"))
+
+
 def test_links_to_folders_elsewhere_are_named_since_they_are_not_followed(
     tmp_path: Path, store: Store
 ) -> None:
