@@ -48,8 +48,9 @@ def test_the_next_follower_goes_on_behind_the_last_recording(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("kind", [["TextEditor"], {"a": 1}, None, 3])
-def test_a_type_of_what_is_shown_that_is_no_text_says_nothing(tmp_path: Path, kind: object) -> None:
-    start = {"task_description": "x", "team_members": ["agent", "user"]}
+def test_a_type_or_name_that_is_no_text_says_nothing(tmp_path: Path, kind: object) -> None:
+    space = [{"machine_readable_identifier": kind}, {"machine_readable_identifier": "SEND_TEAMMATE_MESSAGE"}]
+    start = {"task_description": "x", "team_members": ["agent", "user"], "action_space": space}
     chat = [{"role": "user", "timestamp": "2026-01-01 00:00:00", "message": "Hello"}]
     shown = {"observation": {"editor": ""}, "observation_type": {"editor": kind}, "chat_history": chat}
     said = {"action": "FINISH()", "role": "agent"}
