@@ -7,7 +7,8 @@ waits and errors in between do not part them, and of two agent messages in a row
 answered.
 
 A step is whatever a team member said or did at a time. A participant is all that one team member did; its
-address, as of every unit, is its first event, so one who never did anything is no unit.
+address, as of every unit, is its first event, so one who never did anything is no unit. What is a shorter
+copy of another trajectory has no units: they are the other one's.
 """
 
 from __future__ import annotations
@@ -68,6 +69,8 @@ def places_by_kind(
     trajectory: Trajectory, wanted: Sequence[UnitKind] = UNIT_KINDS
 ) -> Iterator[tuple[UnitKind, Sequence[Sequence[int]]]]:
     """Each kind with its units, as places among the events; whatever is ingested comes by here."""
+    if trajectory.copy_of is not None:
+        return
     events, kinds = columns(trajectory), _kinds(trajectory)
     logged = [place for place, live in enumerate(events.live_only) if not live]
     parties = [kinds.get(actor, "environment") for actor in events.actor]

@@ -13,6 +13,8 @@ from .event import EventTuple
 
 ParticipantKind = Literal["human", "agent", "environment"]
 Setting = Literal["real", "simulated"]
+COPY = "copy_of"
+"""Tag of a trajectory that holds no more than the beginning of another one: it names that one's record."""
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 _RANGES = {
     "outcome_rating": (1, 5),
@@ -160,6 +162,11 @@ class Trajectory(Model):
         raise KeyError(
             f"no participant {name!r}, expected one of {', '.join(p.name for p in self.participants)}"
         )
+
+    @property
+    def copy_of(self) -> str | None:
+        """The record of which this one is no more than the beginning: nothing in it counts once more."""
+        return self.tags.get(COPY)
 
     def field(self, name: str) -> str | None:
         """One of FIELDS, or the tag of that name."""

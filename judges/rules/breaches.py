@@ -10,6 +10,8 @@ import re
 from ...schemas import Event
 from .log import Finding, Log, after, alike, named, words
 
+LONGEST = 60
+"""Characters of an action's name."""
 _UNKNOWN = re.compile(
     r"unknown (?:action|tool|command|function)|invalid action|no such (?:action|tool|command)|"
     r"not (?:a )?(?:valid|supported|recogni[sz]ed|available)(?: \w+){0,3}|unrecogni[sz]ed|unsupported action|"
@@ -20,18 +22,32 @@ _UNKNOWN = re.compile(
 
 
 def unknown_action(log: Log) -> list[Finding] | None:
-    """EA.2: an action that the environment says it does not have; one that works elsewhere was mistyped."""
+    """EA.2: an action that the environment says it does not have; one that works elsewhere was mistyped, also
+    where its name has a letter more or less there."""
     mine = [e for a in log.agents for e in log.actions(a)]
     if not any(e.status for e in mine):
         return None
-    working = {named(e) for e in log.events if e.status == "succeeded"}
+    working = {name.casefold() for e in log.events if e.status == "succeeded" and (name := named(e))}
+    shorter = {short for name in working for short in _a_letter_short(name)}
     return [
         Finding((e.seq,), f"the environment has no such action: {(e.error or '')[:120]}", named(e))
         for e in mine
         if e.status == "failed"
-        and named(e) not in working
         and ((e.action and e.action.name == "UNPARSED") or _UNKNOWN.search(e.error or ""))
+        and not _is_mistyped((named(e) or "").casefold(), working, shorter)
     ]
+
+
+def _is_mistyped(name: str, working: set[str], shorter: set[str]) -> bool:
+    """Whether a name is one that works, or has a letter more or less than it."""
+    return name in working or name in shorter or not working.isdisjoint(_a_letter_short(name))
+
+
+def _a_letter_short(name: str) -> set[str]:
+    """What is left of a name without each one of its letters; of what is too long for a name, nothing."""
+    if len(name) > LONGEST:
+        return set()
+    return {name[:n] + name[n + 1 :] for n in range(len(name))}
 
 
 def change_after_refusal(log: Log) -> list[Finding] | None:

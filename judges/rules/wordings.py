@@ -17,7 +17,7 @@ VERBS = (
     "summari[sz]e|swap|switch|take|tell|test|trim|try|turn|undo|update|use|verify|wait|weigh|write"
 )
 OPENERS = (
-    r"^(?:(?:(?:yes|yeah|yep|no|nope|ok(?:ay)?|sure|right|fine|great|good|perfect|"
+    r"^(?:(?:(?:yes|yeah|yep|no (?:problem|worries)|no|nope|ok(?:ay)?|sure|right|fine|great|good|perfect|"
     r"thanks(?: a lot)?|thank you(?: (?:so|very) much)?|alright|all right|hi|hello|hey|oh|well|so|"
     r"and|but|also|then|now|first|next|of course|got it|understood|sounds good|i see|in addition|"
     r"for now)\b(?: there)?[\s,.:;!–-]*))+"
@@ -26,14 +26,22 @@ COURTESY = (
     r"(?:that(?:'s| is| sounds| looks)?(?: all)? (?:good|great|fine|right|perfect|it|ok|okay)|"
     r"sorry.*|my apologies.*|(?:you(?:'re| are) )?welcome|no problem|good (?:job|work|morning|"
     r"evening|luck)|(?:it )?looks (?:good|great|right)(?: to me)?|i (?:agree|do not|don't|"
-    r"am not sure.*)|i(?:'m| am) (?:glad|happy).*|(?:well|nicely) done|have a .*)"
+    r"am not sure.*)|i(?:'m| am) (?:glad|happy).*|(?:well|nicely) done|have a .*|"
+    r"(?:please )?(?:go ahead|do|do (?:so|it|that)|proceed)(?: (?:with|and do) (?:it|that|"
+    r"this))?(?:,? please)?|"
+    r"(?:please )?(?:just )?let me know (?:if|when|whenever|"
+    r"should) .{0,40}\b(?:any(?:thing)?(?: \w+){0,3}|"
+    r"questions?|else)|(?:please )?(?:feel free to|(?:don't|do not) hesitate to) (?:ask|reach out|"
+    r"let me know).*)"
 )
 REPEATS = r"(?:i (?:already )?(?:told|said)|as i said|so you (?:want|mean)|you keep|you said)\b"
 STATUS = (
     r"(?:(?:i(?:'m| am)(?: now| still| currently)? \w+ing\b)|i(?:'ll| will)(?: now)? (?:be |go |"
-    r"continue|proceed|start|begin|do|get|work|look|take a look|check|finish)|(?:i(?:'ve| have)|"
-    r"i) (?:just |now )?(?:finished|done|updated|added|completed|started|checked|saved|sent|"
-    r"written|sorted|fixed)\b|let me (?:just )?(?:check|see|look|think|start|try|continue)|"
+    r"continue|proceed|start|begin|do|get|work|look|take a look|take care|check|finish)|"
+    rf"i(?:'ll| will)(?: now| then| also)? (?:{VERBS})\b[^?]*$|(?:i(?:'ve| have)|"
+    r"i) (?:just |now |also )?(?:finished|done|updated|added|completed|started|checked|saved|sent|"
+    r"written|sorted|fixed|drafted|created|made|included|revised|prepared|polished|finali[sz]ed)\b|"
+    r"let me (?:just )?(?:check|see|look|think|start|try|continue)|"
     r"(?:all )?done\b|working on|on it\b|(?:just )?(?:a|one) (?:moment|minute|second)|give me)"
 )
 REASON = (
@@ -48,8 +56,9 @@ REQUEST = (
     rf"it (?:should|must|needs)|how about|what about|why not|i(?:'d| would) (?:suggest|recommend|"
     rf"propose|prefer|like|love|rather)|i (?:suggest|recommend|propose|want|need|prefer|wish|"
     rf"expect)|i(?:'m| am) (?:thinking|looking for|interested|hoping)|make sure|be sure|"
-    rf"my (?:suggestion|budget|idea|preference|goal)|the (?:plan|goal|idea|next step|budget|"
-    rf"deadline) (?:is|should|would)|(?:and|then|but|,) (?:then )?(?:{VERBS}) (?:the|it|them|a|an|"
+    rf"my (?:suggestion|budget|idea|preference|goal)|the (?:plan|idea) (?:is(?: to| that|:)|should|"
+    rf"would)|the (?:goal|next step|budget|deadline) (?:is|should|would)|(?:and|then|but|"
+    rf",) (?:then )?(?:{VERBS}) (?:the|it|them|a|an|"
     rf"this|that|all|my|our))\b"
 )
 INFORMS = (
@@ -60,9 +69,10 @@ INFORMS = (
     r"however|problem)\b"
 )
 OPEN_CALL = (
-    r"any (?:ideas|thoughts|suggestions|questions|feedback)|what(?:'s| is)? next|anything else|"
+    r"any (?:other |more |further )?(?:ideas|thoughts|suggestions|questions|feedback)|what(?:'s|"
+    r" is)? next|anything else|"
     r"what do you think\W*$|(?:what do you|do you) mean|could you repeat|how are you|"
-    r"are you (?:there|still)|which .{0,30} do you mean|how can i help|can i help|^\W*(?:really|"
+    r"are you (?:there|still)|which .{0,30} do you mean|(?:can|may) i (?:help|assist)|^\W*(?:really|"
     r"right|ok(?:ay)?|correct|is that right)\W*$"
 )
 DECISION = (
@@ -72,27 +82,30 @@ DECISION = (
     r"enough|sound|look)|\b(?:which|what) (?:\w+ ){0,4}(?:prefer|like|choose|want|favou?r)|\bor\b|"
     r"\b(?:ok(?:ay)?|right|agreed|correct|sound(?:s)? good)\W*\?|\b(?:anything|"
     r"something) (?:\w+ ){0,10}(?:change|adjust|add|remove|revise)|\bwhich (?:one|of|option|"
-    r"version)|\b(?:your|any) preferences?\b|\bready (?:for|to)\b|\bwould (?:a|an|the|it)\b"
+    r"version)|\b(?:your|any|an?) preferences?\b|\bready (?:for|to)\b|\bwould (?:a|an|the|it)\b"
 )
 COURTESY_QUESTION = (
-    r"anything else (?:i can|you need|you want me)|can i help|may i help|how are you|"
+    r"anything else (?:i can|you need|you want me)|(?:can|may) i (?:help|assist)|how are you|"
     r"any (?:thoughts|ideas)\W*\?$|do you want to know|do you have any (?:questions|thoughts)"
 )
 ACCEPTS = (
     r"^\W*(?:yes|yeah|yep|yup|sure|ok(?:ay)?|of course|absolutely|definitely|certainly|please do|"
     r"go ahead|right|correct|exactly|agreed|fine|perfect|great|good|sounds|looks|that works|works|"
     r"do it|both|either|true)\b|\b(?:go ahead|please do|please proceed|sounds (?:good|great|fine|"
-    r"right|perfect)|that works|works for me|i agree|looks (?:good|great|fine|right)|fine (?:with|"
+    r"right|perfect)|(?:that|it|this) works|works for me|i agree|looks (?:good|great|fine|right)|"
+    r"fine (?:with|"
     r"by) me|that(?:'s| is) (?:right|correct|fine|good))\b"
 )
 REFUSES = (
-    r"^\W*(?:no|nope|nah|not (?:yet|now|really|that|the)|never|better not|rather not|wait|stop|"
+    r"^\W*(?:please )?(?:no|nope|nah|not (?:yet|now|really|that|the)|never|better not|rather not|wait|"
+    r"stop|"
     r"hold on)\b|\b(?:don't|do not|i(?:'d| would) rather|instead|let's not|no need|neither|"
     r"not necessary)\b"
 )
 DELEGATES = (
     r"\b(?:up to you|your (?:choice|call)|you (?:decide|choose|pick)|whatever you|as you (?:like|"
     r"wish|prefer)|pick one|either (?:is|one)|(?:do not|don't) (?:care|mind)|no preference|"
+    r"(?:does not|doesn't) matter|"
     r"surprise me)\b"
 )
 CHOOSES = (
@@ -112,19 +125,27 @@ HALT = (
     r"hands off|not so fast|that's enough|back off|leave (?:it|that|this|them|the|my)\b|"
     r"let me (?:do|handle|finish|take over|write|fix) (?:it|that|this|the)|forget (?:the|about|it|"
     r"that)|cancel (?:that|it|this|the)|never ?mind|keep (?:your )?(?:hands )?off)\b|\b(?:please|"
-    r"you (?:should|must|need to|can)|want you to|told you to|asked you to|rather you|and|"
-    r"just)\s+(?:now )?(?:stop|pause|wait|hold (?:on|off)|halt|slow down|refrain)\b|\b(?:don't|"
-    r"do not|dont|never|must not|not to) (?:\w+ ){0,2}?(?:touch|send|start|go (?:on|ahead|any)|"
+    r"you (?:should|must|need to|can)|(?:can|could|will|would) you|want you to|told you to|asked you to|"
+    r"rather you|and|"
+    r"just)\s+(?:now |please |just )?(?:stop|pause|wait|hold (?:on|off)|halt|slow down|refrain)\b|"
+    r"\b(?:don't|"
+    r"do not|dont|never|must not|(?:we|you) (?:should not|shouldn't)|not to) "
+    r"(?:(?:ever|yet|just|even|now|please|you|want you to|go and) ){0,2}?(?:touch|send|start|go (?:on|"
+    r"ahead|any)|"
     r"continue|proceed|keep|book|delete|submit|publish|transfer|edit|overwrite|do (?:anything|"
     r"that|it|this)|finish|run|change anything|write anything|begin|make any|move)\b.{0,60}|"
-    r"\bi(?:'ll| will) (?:take (?:it|this|that)? ?over|do (?:it|this|that|the rest) (?:myself|"
-    r"by myself|on my own)|handle (?:it|this|that)(?: myself)?|finish (?:it|this|that) myself)|"
-    r"\b(?:before you (?:go|do|continue|proceed|start|change|send)|not yet)\b"
+    r"\b(?:let's|let us) not .{1,30}\b(?:yet|now)\b|"
+    r"\bi(?:'ll| will) (?:take (?:it|this|that)? ?(?:over|from here)|handle (?:it|this|that)|"
+    r"(?:do|finish|handle|write|edit|fix|complete) .{1,40} (?:myself|on my own))\b|"
+    r"\b(?:i|we|me|us|my)\b.{0,60}\bbefore you (?:go|do|continue|proceed|start|change|send)\b|"
+    r"^\W*(?:no\W+)?not yet\b"
 )
 NO_HALT = (
     r"^\W*(?:i(?:'ll| will| can| am going to)? wait(?:ing)?|wait,? (?:what|is|are|did|why|how)|"
     r"enough (?:time|money|space|for)|leave (?:at|on|from|in|by|enough|some)|don't (?:worry|"
-    r"forget|hesitate)|can't wait)\b|\b(?:is|are|was|that's|it's) (?:good |"
+    r"forget|hesitate)|can't wait)\b|\b(?:i|they|which|who) (?:don't|do not|dont|never) "
+    r"(?:start|send|book|move|run|finish|keep|begin)\b|\bstop over\b|\b(?:is|are|was|"
+    r"that's|it's) (?:good |"
     r"more than )?enough(?:$|[^ \w]| (?:$|[^o]|o(?:$|[^f])))|\bnon-?stop\b|\bbus stop\b"
 )
 _EMPTY = """

@@ -45,16 +45,20 @@ def discover(
     """Sources at or below `root` with their systems; what lies inside a source belongs to it.
 
     Links to folders are not followed. `refused` is told what could not be looked into, `unknown` which
-    files are no source and in none.
+    files are no source and in none, and which links lead to folders elsewhere.
     """
     waiting = [root]
     while waiting:
         path = waiting.pop()
         try:
             _checked_name(path)
+            if is_linked_folder(path) and path != root:
+                if unknown is not None and not path.resolve().is_relative_to(root.resolve()):
+                    unknown(path)
+                continue
             system_name = recognised(path, system)
-            inside = sorted(path.iterdir(), reverse=True) if not system_name and path.is_dir() else []
-            waiting.extend(entry for entry in inside if not (entry.is_symlink() and entry.is_dir()))
+            if not system_name and path.is_dir():
+                waiting.extend(sorted(path.iterdir(), reverse=True))
         except OSError as error:
             if refused is not None:
                 refused(path, error)
@@ -63,6 +67,11 @@ def discover(
             yield path, system_name
         elif unknown is not None and path.is_file():
             unknown(path)
+
+
+def is_linked_folder(path: Path) -> bool:
+    """Whether a path is a link to a folder, which is not followed."""
+    return path.is_symlink() and path.is_dir()
 
 
 def _checked_name(path: Path) -> None:
@@ -86,7 +95,8 @@ def unrecognised(root: Path, system: str, name: str) -> str:
     if root.is_file() and not root.stat().st_size:
         return "the file is empty"
     if root.is_dir() and not any(path.is_file() for path in walk(root)):
-        return "the folder is empty"
+        links = any(is_linked_folder(path) for path in walk(root) if path != root)
+        return f"the folder {'has only links to folders, which are not followed' if links else 'is empty'}"
     known = f"known are {', '.join(SYSTEMS)}"
     if system != "auto":
         return f"no logs of a known system in it ({known})"

@@ -11,6 +11,7 @@ from pathlib import Path
 import duckdb
 
 from ...schemas import Measure, Quarantined, Trajectory
+from ...schemas.trajectory import COPY
 from ..store import AMONG, Store, delete, derived, execute, insert, listed, texts
 from ..store.columns import Columns, Tables, schema
 from ..store.connection import Batches, append, offered
@@ -24,6 +25,7 @@ from ..systems.registry import SYSTEMS, measures, parsed_references
 TEAMWORK = (resources.files("coaudit.pipeline.store.sql") / "teamwork.sql").read_text()
 """What SQL says of any team, as the columns of `computed`."""
 MEASURED = {
+    "trajectories": ("id", "tags"),
     "events": (
         *("trajectory_id", "seq", "time", "actor", "kind", "status", "action", "arguments", "states"),
         "live_only",
@@ -158,14 +160,22 @@ def _measure_anew(
 
 
 def _measure(connection: duckdb.DuckDBPyConnection, parcels: Sequence[Parcel]) -> None:
-    """Add to `computed` what SQL says of any team, where its own system does not say it better."""
+    """Add to `computed` what SQL says of any team, where its own system does not say it better; of a shorter
+    copy of another record it is missing for that reason."""
     with ExitStack() as stack:
         for name, columns in MEASURED.items():
             stack.enter_context(offered(connection, f"incoming_{name}", _columns(parcels, name, columns)))
         own = f"SELECT metric, trajectory_id FROM incoming_computed WHERE metric IN ({listed(SHARED)})"
+        copies = (
+            f"SELECT id AS trajectory_id, json_extract_string(tags, '$.{COPY}') AS original "
+            "FROM incoming_trajectories"
+        )
         connection.execute(
-            f"INSERT INTO computed BY NAME SELECT * FROM ({TEAMWORK}) AS shared WHERE scoring IS NOT NULL "
-            f"OR (metric, trajectory_id) NOT IN ({own} AND scoring IS NULL)"
+            "INSERT INTO computed BY NAME SELECT shared.* REPLACE ("
+            "CASE WHEN original IS NULL THEN value END AS value, "
+            "coalesce('a shorter copy of record ' || original, reason) AS reason) "
+            f"FROM ({TEAMWORK}) AS shared LEFT JOIN ({copies}) USING (trajectory_id) "
+            f"WHERE scoring IS NOT NULL OR (metric, trajectory_id) NOT IN ({own} AND scoring IS NULL)"
         )
 
 

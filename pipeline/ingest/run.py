@@ -16,7 +16,7 @@ from ..systems.registry import SYSTEMS
 from . import forgetting
 from . import sources as provenance
 from .archives import archives_below, is_archive, unpacked
-from .discover import Tree, discover, recognised, unreadable, unrecognised
+from .discover import Tree, discover, is_linked_folder, recognised, unreadable, unrecognised
 from .intake import Intake
 from .measure import read_references
 from .result import Ingested, Progress
@@ -156,8 +156,11 @@ def _ingest_tree(
         return
     result.found += len(sources)
     places = [Place(path, tree.called(path), name) for path, name in sources]
+    links = [path for path in others if is_linked_folder(path)]
+    if shown := [path for path in links if not path.name.startswith(".")]:
+        result.notes.append(_not_followed(tree, shown))
     if system == "auto":
-        result.notes.extend(_left_out(tree, others, places))
+        result.notes.extend(_left_out(tree, [path for path in others if path not in links], places))
     known, wrong = known_sources(store), quarantined_sources(store)
     ways, gone = provenance.ways(store.workspace), forgetting.outside(store.workspace)
     fresh = [place for place in places if place.name not in known and place.name not in gone.sources]
@@ -215,18 +218,30 @@ def _left_out(tree: Tree, files: Sequence[Path], places: Sequence[Place]) -> Ite
             f"{len(references)} reference{'s and recipes' if len(references) > 1 else ''} of tasks; "
             f"`coaudit ingest {shlex.quote(tree.name)} --reference {shlex.quote(folder)}` measures by them"
         )
-    names = [
-        shortened(tree.called(path).removeprefix(tree.name).lstrip("/!"), LONGEST)
-        for path in shown
-        if path not in taken and path not in references
-    ]
+    names = [_below(tree, path) for path in shown if path not in taken and path not in references]
     if names:
         some = "one file is" if len(names) == 1 else f"{len(names)} files are"
-        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
         yield (
-            f"{some} no log of a known system, and left out: {', '.join(names[:NAMED])}{more}; "
+            f"{some} no log of a known system, and left out: {_some(names)}; "
             "`coaudit map FILE` drafts a mapping"
         )
+
+
+def _not_followed(tree: Tree, links: Sequence[Path]) -> str:
+    """Name links to folders outside of a place: what lies there is not read."""
+    some = "one link to a folder is" if len(links) == 1 else f"{len(links)} links to folders are"
+    return f"{some} not followed: {_some([_below(tree, path) for path in links])}; give its own path"
+
+
+def _below(tree: Tree, path: Path) -> str:
+    """What a path is called within a place."""
+    return shortened(tree.called(path).removeprefix(tree.name).lstrip("/!"), LONGEST)
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f"{', '.join(names[:NAMED])}{more}"
 
 
 def _replaced(path: str, effect: forgetting.Effect) -> str:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 
@@ -94,7 +95,7 @@ def content(place: Place) -> str:
     """Hash of a source's files, names included, with what its reading depends on beside it."""
     state = blake2b(digest_size=16)
     beside = [(str(file), _name(str(file), place.path)) for file in files_beside(place)]
-    for path, name in [*_named(place.path), *beside]:
+    for path, name in [*_named(place), *beside]:
         state.update(_bytes(name))
         with open(path, "rb") as opened:
             while block := opened.read(1 << 20):
@@ -105,7 +106,7 @@ def content(place: Place) -> str:
 def size(place: Place) -> int:
     """Bytes of a source's files; 0 for what cannot be looked at."""
     try:
-        return sum(os.stat(path).st_size for _, path in _files(place.path))
+        return sum(os.stat(path).st_size for _, path in _files(place))
     except OSError:
         return 0
 
@@ -257,7 +258,8 @@ def files_beside(place: Place) -> list[Path]:
 def _copy(place: Place, part: Path, kept: Sequence[str]) -> None:
     """Copy a source's files under the last parts of its name, and those beside it that lie below these."""
     if place.path.is_dir():
-        shutil.copytree(place.path, part.joinpath(*kept), ignore=_links, copy_function=_copied_file)
+        target, links = part.joinpath(*kept), partial(_links, system_of(place.system).linked)
+        shutil.copytree(place.path, target, ignore=links, copy_function=_copied_file)
     else:
         disk.copy(place.path, part.joinpath(*kept))
     for file in files_beside(place):
@@ -270,12 +272,16 @@ def _copied_file(file: str, target: str) -> str:
     return str(disk.copy(Path(file), Path(target)))
 
 
-def _links(folder: str, names: list[str]) -> set[str]:
-    return {name for name in names if (Path(folder) / name).is_symlink()}
+def _links(read: Collection[str], folder: str, names: list[str]) -> set[str]:
+    """The links of a folder but those to files that are read."""
+    links = [name for name in names if (Path(folder) / name).is_symlink()]
+    return {name for name in links if name not in read or not (Path(folder) / name).is_file()}
 
 
-def _files(source: Path) -> list[tuple[tuple[str, ...], str]]:
-    """A source's files in the order of their names, links aside: the parts of a name below it, and a path."""
+def _files(place: Place) -> list[tuple[tuple[str, ...], str]]:
+    """A source's files in the order of their names, links aside but those to files that are read: the parts
+    of a name below it, and a path."""
+    source, linked = place.path, system_of(place.system).linked
     if source.is_file():
         return [((), str(source))]
     files: list[tuple[tuple[str, ...], str]] = []
@@ -286,7 +292,9 @@ def _files(source: Path) -> list[tuple[tuple[str, ...], str]]:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(((*parts, entry.name), entry.path))
-                elif entry.is_file(follow_symlinks=False):
+                elif entry.is_file(follow_symlinks=False) or (
+                    entry.name in linked and os.path.isfile(entry.path)
+                ):
                     files.append(((*parts, entry.name), entry.path))
     return sorted(files)
 
@@ -339,11 +347,12 @@ def growth(known: Known, source: Source, place: Place) -> Span | None:
     return Span(known.bytes, source.bytes, lines + 1)
 
 
-def _named(source: Path) -> list[tuple[str, str]]:
+def _named(place: Place) -> list[tuple[str, str]]:
     """Path and name of each of a source's files."""
+    source = place.path
     if source.name in ("", ".."):  # whose parent is not what holds it
-        return [(path, _name(path, source)) for _, path in _files(source)]
-    return [(path, os.path.join(source.name, *parts)) for parts, path in _files(source)]
+        return [(path, _name(path, source)) for _, path in _files(place)]
+    return [(path, os.path.join(source.name, *parts)) for parts, path in _files(place)]
 
 
 def _name(file: str, source: Path) -> str:

@@ -29,6 +29,9 @@ MAX_LINE = 64 * 1024 * 1024
 BUFFER = 1024 * 1024
 """Bytes of a file that are read at once: lines of some kilobytes come much faster than with Python's own."""
 
+CUT_OFF = " (the last line is cut off)"
+"""Ends what is said of a last line whose end is missing."""
+
 LOOK_AHEAD = 1024 * 1024
 """Bytes that are held while the end of a line is looked for."""
 
@@ -135,6 +138,8 @@ class System:
     """Parts of about so many bytes with whole sessions in them, of a source whose lines do not."""
     beside: Callable[[Path], Iterable[Path]] = _nothing_beside
     """Files outside a source on which its reading depends."""
+    linked: frozenset[str] = frozenset()
+    """Names of the files in a source's folder that count also where they are links: those that are read."""
     written_whole: bool = False
     """Its files are finished: what one says now stands in place of all that it said. Others go on or begin
     anew under a name that was there before."""
@@ -302,7 +307,7 @@ def parsed(line: bytes | None, source: str, number: int | None) -> JsonValue | Q
         if line.startswith((b"\xff\xfe", b"\xfe\xff")):
             return Quarantined(source=source, line=number, reason="UTF-16 and not UTF-8: convert the file")
         whole = number is None or line.endswith(b"\n") or "trailing characters" in str(error)
-        cut = "" if whole else " (the last line is cut off)"
+        cut = "" if whole else CUT_OFF
         place = str(error) if number is None else str(error).replace("at line 1 column", "at column")
         return Quarantined(source=source, line=number, reason=f"not JSON: {place}{cut}")
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ....annotation.statistics.intervals import wilson
 from ....schemas import Trajectory
-from ....schemas.trajectory import recorded
+from ....schemas.trajectory import COPY, recorded
 from ...systems import coblock
 from ...systems.coblock import faults
 from .cells import Estimate, LeftOut, Paper, Replicated, by_reason, replicated
@@ -38,14 +38,14 @@ def left_out(records: Records, paper: Paper) -> tuple[LeftOut, ...]:
 
 
 def _why(record: Record) -> str | None:
-    if copy := record.tags.get("copy_of"):
+    if copy := record.tags.get(COPY):
         return f"a shorter copy of record {copy}"
     return None if _type(record) else "its type is not known: the export lacks goals or inventories"
 
 
 def _type(record: Record) -> str | None:
     """As the log's content says (`task_type`)."""
-    return record.tags.get("task_type") if "copy_of" not in record.tags else None
+    return record.tags.get("task_type") if COPY not in record.tags else None
 
 
 def _row(record: Record) -> str | None:

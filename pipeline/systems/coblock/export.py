@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from ....schemas import JsonValue, Quarantined
 from ..base import field, json_value, objects
 
 Json = dict[str, JsonValue]
 _APP = "minestructure."
+TOGETHER = 120
+"""Seconds within which the first saves of a game are made: the page saves anew until it knows its record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,21 +136,75 @@ def _game(pk: str, session_id: str | None, row: Json, session: Json, blueprint: 
     return game
 
 
+def beginning(value: JsonValue | Quarantined) -> Game | None:
+    """What tells whose copy a served record is, its session and its actions; None of any other value."""
+    session_id = session_served(value)
+    if session_id is None or not isinstance(value, dict):
+        return None
+    history = _object(value.get("record")).get("actionHistory")
+    kept: Json = {"record": {"actionHistory": history}, "created_at": value.get("created_at")}
+    game = _game(str(value.get("id")), session_id, kept, {}, {})
+    return game if isinstance(game, Game) else None
+
+
+def related(games: Sequence[Game]) -> Iterator[tuple[int, list[int]]]:
+    """The number of each game with those of its session that may be other saves of it: made at once, or at
+    times that are not known, and one of both is how the other begins."""
+    sessions: dict[str, list[int]] = defaultdict(list)
+    for number, game in enumerate(games):
+        if game.session_id is not None:
+            sessions[game.session_id].append(number)
+    for numbers in sessions.values():
+        for number, near in _near(games, numbers):
+            yield number, [n for n in near if n != number and _begins(games[number], games[n])]
+
+
+def _near(games: Sequence[Game], numbers: Sequence[int]) -> Iterator[tuple[int, Sequence[int]]]:
+    """Each of these games with those that may have been made within `TOGETHER` of it."""
+    made = [(time, number) for number in numbers if (time := _time(games[number])) is not None]
+    untold = sorted(set(numbers) - {number for _, number in made})
+    made.sort()
+    times = [time for time, _ in made]
+    for time, number in made:
+        first, last = bisect_left(times, time - TOGETHER), bisect_right(times, time + TOGETHER)
+        yield number, [*(other for _, other in made[first:last]), *untold]
+    for number in untold:
+        yield number, numbers
+
+
+def _begins(one: Game, other: Game) -> bool:
+    """Whether one of two games is how the other begins."""
+    short, long = sorted((one.history(), other.history()), key=len)
+    return long[: len(short)] == short
+
+
+def _time(game: Game) -> float | None:
+    try:
+        return datetime.fromisoformat(game.created or "").timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
 def _copies_marked(rows: list[Game | str], others: Iterable[Game] = ()) -> list[Game | str]:
-    """Mark records that hold no more than another of their session: several first saves go out at once."""
-    sessions: dict[str | None, list[Game]] = defaultdict(list)
-    for game in (*rows, *others):
-        if isinstance(game, Game) and game.session_id is not None:
-            sessions[game.session_id].append(game)
-    return [_marked(game, sessions[game.session_id]) if isinstance(game, Game) else game for game in rows]
+    """Mark records that hold no more than another of their session: several first saves go out at once.
+
+    Many people may play one session. Who only began, at another time, has played a game of their own.
+    """
+    games = [row for row in (*rows, *others) if isinstance(row, Game)]
+    marked = list(games)
+    for number, near in related(games):
+        marked[number] = _marked(games[number], [games[n] for n in near])
+    given = iter(marked)
+    return [next(given) if isinstance(row, Game) else row for row in rows]
 
 
 def _marked(game: Game, others: Iterable[Game]) -> Game:
-    mine = game.history()
-    for other in others:
-        theirs = other.history()
-        longer = len(theirs) > len(mine) or (len(theirs) == len(mine) and other.record_id > game.record_id)
-        if longer and other.record_id != game.record_id and theirs[: len(mine)] == mine:
+    """With the record that goes on from it, if one does and it has no feedback of its own."""
+    mine = len(game.history())
+    for other in others if not game.feedback else ():
+        theirs = len(other.history())
+        longer = theirs > mine or (theirs == mine and other.record_id > game.record_id)
+        if longer and other.record_id != game.record_id:
             return replace(game, copy_of=other.record_id)
     return game
 

@@ -3,7 +3,8 @@
 What counts as an action for the workload is not said in the paper: here places and breaks. Where there
 are two readings the first has no `scoring` and the other names itself: workload_balance on the target's
 blocks, or `literal`; timesteps as every action, messages and waits included, or `place_break`. A record
-that is the beginning of another of its session is a copy: its metrics are missing for that reason.
+that is the beginning of another of its session, made at once with it, is a copy: its metrics are missing for
+that reason.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ....schemas import Event, Finding, JsonValue, Measure, Trajectory
-from ....schemas.trajectory import recorded
 from . import world as blocks_world
 from .workload import Reading, balance, literal_split, split
 from .world import Block, World
@@ -97,13 +97,11 @@ def measures(trajectory: Trajectory) -> Iterator[Measure]:
         *_effort(trajectory, given),
         *_faults(trajectory, given),
     ]
-    said = recorded(trajectory, "success").data
-    copy = said.get("copy_of") if isinstance(said, dict) else None
     for row in rows:
-        if copy is None:
+        if trajectory.copy_of is None:
             yield row
         else:
-            yield _missing(row, f"a shorter copy of record {copy}")
+            yield _missing(row, f"a shorter copy of record {trajectory.copy_of}")
 
 
 def _missing(row: Measure, reason: str) -> Measure:

@@ -19,6 +19,7 @@ from typing import Literal
 
 from ....schemas import Action, Event, JsonValue, Outcome, Participant, Quarantined, Trajectory, content_hash
 from ....schemas.event import EventKind
+from ....schemas.trajectory import COPY
 from ..base import ReadOptions, attempted, expect, field, folder_of, json_file, json_lines
 from . import export
 from . import world as blocks_world
@@ -87,7 +88,7 @@ def _trajectory(path: Path, game: Game, options: ReadOptions, bad: list[str]) ->
     people = any(agent.get("role") == "human" for agent in agents)
     told = _Told(game, [str(agent["name"]) for agent in agents], bad)
     events = (_start(game, agents, told.states), *told.events())
-    own = spec | ({} if game.copy_of is None else {"copy_of": game.copy_of})
+    own = spec | ({} if game.copy_of is None else {COPY: game.copy_of})
     checkpoint = game.session.get("prompt_checkpoint")
     own |= {} if checkpoint is None else {"prompt_checkpoint": str(checkpoint)}
     kind = _task_type(game, agents)

@@ -6,12 +6,11 @@ records that hold no more than the beginning of another one. Which those are, on
 
 from __future__ import annotations
 
-from collections import defaultdict
 from functools import lru_cache
 from pathlib import Path
 
-from ..base import json_file
-from .export import session_served
+from ..base import parsed
+from .export import Game, beginning, related
 
 MARK = b"actionHistory"
 LARGEST = 64 * 1024 * 1024
@@ -19,23 +18,23 @@ LARGEST = 64 * 1024 * 1024
 
 
 def siblings(path: Path) -> list[Path]:
-    """The files of the same folder with a record of the session whose record a file holds, without itself."""
+    """The files of the same folder whose record may be the same game as that of a file, saved anew."""
     path = path.absolute()
     try:
-        together = _of_folder(path.parent, path.parent.stat().st_mtime_ns)
+        return _of_folder(path.parent, path.parent.stat().st_mtime_ns).get(path, [])
     except OSError:
         return []
-    return [other for other in together.get(path, ()) if other != path]
 
 
 @lru_cache(maxsize=16)
 def _of_folder(folder: Path, changed: int) -> dict[Path, list[Path]]:
-    """Each file of a folder with one served record -> all those of its session; `changed` is when a file last
-    came or went."""
-    sessions: dict[str, list[Path]] = defaultdict(list)
+    """Each file of a folder with one served record -> its siblings; `changed` is when a file last came or
+    went. That a file grows makes no difference: games that were played apart stay so."""
+    games: dict[Path, Game] = {}
     for file in sorted(folder.glob("*.json")):
-        if file.is_file() and file.stat().st_size <= LARGEST and MARK in file.read_bytes():
-            session = session_served(json_file(file))
-            if session is not None:
-                sessions[session].append(file)
-    return {file: files for files in sessions.values() for file in files}
+        if file.is_file() and file.stat().st_size <= LARGEST and MARK in (content := file.read_bytes()):
+            game = beginning(parsed(content, str(file), None))
+            if game is not None:
+                games[file] = game
+    files = list(games)
+    return {files[n]: [files[other] for other in near] for n, near in related(list(games.values()))}

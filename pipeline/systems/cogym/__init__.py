@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from ..base import System
-from . import reader, records
+from . import outcomes, reader, records
 
 __all__ = ["SYSTEM"]
 
-SYSTEM = System(records.SYSTEM, reader.recognises, reader.read, beside=records.beside)
+SYSTEM = System(
+    records.SYSTEM,
+    reader.recognises,
+    reader.read,
+    beside=records.beside,
+    linked=outcomes.FILES | {records.LOG},
+)

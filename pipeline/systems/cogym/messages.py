@@ -50,7 +50,7 @@ class Start(_Payload):
     @property
     def collaborative(self) -> bool:
         """Whether members may talk; else every string goes to the environment."""
-        names = {action.get("machine_readable_identifier") for action in self.action_space}
+        names = [action.get("machine_readable_identifier") for action in self.action_space]
         return not names or "SEND_TEAMMATE_MESSAGE" in names
 
 

@@ -18,6 +18,9 @@ from .records import StepLimit, is_file
 
 PERFORMANCE = "task_performance.json"
 SIMULATED_USER = "simulated_user"
+_INFO, _CALLS = "info.json", "llm_call_history.jsonl"
+FILES = frozenset((PERFORMANCE, _INFO, _CALLS))
+"""Names of the files beside a log that are read."""
 _HIDDEN_MARK = "Additional information that you know"
 _RATED = {
     "outcomeRating": "outcome_rating",
@@ -57,13 +60,13 @@ class SessionFiles:
             return self._simulated_human() if self.simulated_user else {}
         if name in ("", ".", "..") or "/" in name or "\0" in name:
             return {}
-        info = self._object(self.folder / name / "info.json")
+        info = self._object(self.folder / name / _INFO)
         return {"model": _text(info.get("lm")), "tokens": _tokens(info.get("token_usage"))}
 
     @cached_property
     def hidden(self) -> JsonValue:
         """What only the simulated human was told, out of the prompts it was played with."""
-        calls = self.folder and self.folder / SIMULATED_USER / "llm_call_history.jsonl"
+        calls = self.folder and self.folder / SIMULATED_USER / _CALLS
         if not calls or not calls.is_file():
             return None
         for _, call in json_lines(calls):
@@ -73,7 +76,7 @@ class SessionFiles:
         return None
 
     def _simulated_human(self) -> dict[str, Any]:
-        info = self._object(self._folder / SIMULATED_USER / "info.json")
+        info = self._object(self._folder / SIMULATED_USER / _INFO)
         usage = info.get("token_usage")
         parts = [_tokens(part) for part in usage.values()] if isinstance(usage, dict) else []
         total = {key: sum(part.get(key, 0) for part in parts) for key in parts[0]} if parts else {}

@@ -14,7 +14,7 @@ from typing import Any
 
 from ....schemas import JsonValue, Participant, Quarantined, Trajectory, content_hash
 from ....schemas.trajectory import Setting
-from ..base import ReadOptions, folder_of, json_file, json_lines, only_object, parsed, sheltered
+from ..base import CUT_OFF, ReadOptions, folder_of, json_file, json_lines, only_object, parsed, sheltered
 from . import replay
 from .actions import start_arguments
 from .outcomes import SessionFiles, outcomes, rated_outcomes
@@ -74,18 +74,22 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
 def _read_folder(folder: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
     log = folder / LOG
     records: list[tuple[int, Record]] = []
+    lost = False
     for line, value in json_lines(log):
         record = record_of(value, str(log), line)
         if isinstance(record, Quarantined):
             yield record
+            # One that is cut off ends a run that was killed: what was before it is the last state.
+            lost = not record.reason.endswith(CUT_OFF)
         else:
+            lost = False
             records.append((line - 1, record))
     if not records:
         yield Quarantined(source=str(log), reason="no record of a session in it")
         return
     session = session_of(records)
     named = folder_of(log)
-    files = SessionFiles(folder, final_state=session.last.current_observation.public)
+    files = SessionFiles(folder, final_state={} if lost else session.last.current_observation.public)
     participants = _participants(session, files)
     yield from files.quarantined
     config = config_of(folder)
@@ -142,6 +146,7 @@ def _read_released(
     records: list[tuple[int, Record]] = []
     for index, item in enumerate(log):
         record = record_of(item, f"{path}: event_log[{index}]", line)
+        lost = isinstance(record, Quarantined)
         if isinstance(record, Quarantined):
             yield record
         else:
@@ -156,7 +161,7 @@ def _read_released(
         p.model_copy(update={"model": str(model)}) if p.kind == "agent" and model else p
         for p in _participants(session, None)
     )
-    files = SessionFiles(None, final_state=session.last.current_observation.public)
+    files = SessionFiles(None, final_state={} if lost else session.last.current_observation.public)
     limit = step_limit({}, session.first.team, options.max_steps) if options.max_steps else None
     yield Trajectory(
         id=content_hash(SYSTEM, [one for one in log if not isinstance(one, Quarantined)])[:16],

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 from ....schemas import Quarantined
 from ...errors import StoreError, WriteError
-from ..base import json_lines
+from ..base import CUT_OFF, json_lines
 from .messages import Received
 
 FILES = "[0-9][0-9][0-9][0-9][0-9][0-9]-*.jsonl"
@@ -197,7 +197,7 @@ def notes(path: Path) -> Iterator[tuple[float, dict[str, Any]]]:
 
 def _line(file: Path, line: int, value: object) -> Received | Note | Quarantined | None:
     if isinstance(value, Quarantined):
-        return None if value.reason.endswith("(the last line is cut off)") else value
+        return None if value.reason.endswith(CUT_OFF) else value
     if isinstance(value, dict) and isinstance(value.get("time"), (int, float)):
         if not 0 <= value["time"] < LATEST:
             reason = "its time is not in seconds since 1970"

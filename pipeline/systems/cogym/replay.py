@@ -45,11 +45,17 @@ def replayed(path: Path, sessions: Sessions) -> Iterator[Quarantined | None]:
 
 
 def feed(sessions: Sessions, message: Received, file: Path, line: int) -> LiveSession | Quarantined | None:
-    """Feed one message; its session, or what is wrong with it with its address in the recording."""
+    """Feed one message; its session, or what is wrong with it with its address in the recording.
+
+    What nobody foresaw costs its own message: it is recorded, and would end every follower that replays it.
+    """
     try:
         return sessions.feed(message)
     except ValueError as error:
         return Quarantined(source=str(file), line=line, reason=f"{message.channel}: {error}")
+    except (TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
+        reason = f"{message.channel}: cannot be read: {type(error).__name__}: {str(error)[:200]}"
+        return Quarantined(source=str(file), line=line, reason=reason)
 
 
 def known_ids(path: Path) -> dict[str, str]:

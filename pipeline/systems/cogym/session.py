@@ -480,7 +480,8 @@ def _fits(step: Pending, shown: Shown) -> bool:
 
 
 def _is_private(shown: Shown, view: str) -> bool:
-    return shown.observation_type.get(view) in PRIVATE_VIEWS
+    kind = shown.observation_type.get(view)
+    return isinstance(kind, str) and kind in PRIVATE_VIEWS
 
 
 def _zone(time: float) -> float:

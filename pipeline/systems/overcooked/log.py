@@ -170,6 +170,8 @@ def _pair(record: Mapping[str, JsonValue], key: str, where: str) -> list[Json]:
 
 def _entries(inner: Json, where: str) -> Iterable[Entry]:
     for opener, said in enumerate(field(inner, "content", list, where)):
+        if opener > 1 and said:
+            raise ValueError(f"{where}.content[{opener}]: more than two agents")
         for number, item in enumerate(expect(said, list, f"{where}.content[{opener}]")):
             place = f"{where}.content[{opener}][{number}]"
             entry = expect(item, dict, place)

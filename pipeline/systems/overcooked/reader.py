@@ -7,7 +7,8 @@ action. All carry their `timestep`. The map is the public state; a prompt is a s
 sees.
 
 Identity: of the file's name (the experiment's time and order) and of what was shown and said in the
-first timestep, which later ones leave as it is. The condition is the model's folder.
+first timestep, which later ones leave as it is. The condition is the model's folder, or what a folder of
+one run lies in. Where two models (or a person and one) play, the file's name says who is who.
 """
 
 from __future__ import annotations
@@ -24,12 +25,19 @@ from .log import Completed, Entry, Log, Refused, Turn, parse
 SYSTEM = "overcooked"
 AGENTS = ("chef", "assistant")
 """In the log's order: agent 0 and agent 1."""
+HUMAN = "human"
+"""What stands for a model where a person plays."""
 SILENCE = "[NOTHING]"
 LOOK = 64 * 1024
 """Bytes of a file's beginning, and of its end, that are enough to recognise it."""
 MAX_ERROR = 500
 """Characters; a format error quotes the whole prompt."""
-_NAME = re.compile(r"experiment_\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d_(.+)")
+_TIME = r"\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d_"
+_NAME = re.compile(rf"experiment_{_TIME}(.+)")
+_RUN = re.compile(rf"{_TIME}.+")
+"""A folder that holds one run, and says nothing of its model."""
+_SEATS = re.compile(r"chef_(.+)_assistant_(.+)")
+"""What a file's name says of both players, before the order."""
 _CALL = re.compile(r"(\w+)\((.*)\)\s*\Z", re.DOTALL)
 
 
@@ -61,8 +69,8 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
 
 def _trajectory(path: Path, log: Log, options: ReadOptions) -> Trajectory:
     order = _order(path, log)
-    model = _model(path, order)
-    people = model == "human"
+    condition = _condition(path, order)
+    models = _models(path, order, condition)
     events, states = _events(log, order)
     first = min(log.turns, key=lambda turn: turn.timestep, default=None)
     shown = first and (first.map, [(e.speaker, e.say, e.plan) for e in first.entries])
@@ -71,14 +79,14 @@ def _trajectory(path: Path, log: Log, options: ReadOptions) -> Trajectory:
         native_id=path.stem,
         source=str(path),
         system=SYSTEM,
-        setting=options.setting or ("real" if people else None),
-        condition=options.condition or model,
+        setting=options.setting or ("real" if HUMAN in models else None),
+        condition=options.condition or condition,
         task=order,
         instance=order,
         agent=options.agent,
-        agent_model=None if people else model,
+        agent_model=next((model for model in models if model not in (None, HUMAN)), None),
         tags=options.tags,
-        participants=_participants(model, people),
+        participants=_participants(models),
         events=events,
         outcomes=tuple(_outcomes(log)),
         states=states,
@@ -87,14 +95,18 @@ def _trajectory(path: Path, log: Log, options: ReadOptions) -> Trajectory:
 
 def _order(path: Path, log: Log) -> str | None:
     orders = [order for turn in log.turns for order in turn.orders] or list(log.finished)
-    name = _NAME.fullmatch(path.stem)
-    return orders[0] if orders else name and name[1]
+    if orders:
+        return orders[0]
+    name, folder = _NAME.fullmatch(path.stem), folder_of(path.resolve()).name
+    if name and _SEATS.fullmatch(name[1]):
+        return folder if name[1].endswith(f"_{folder}") else None
+    return name and name[1]
 
 
-def _model(path: Path, order: str | None) -> str | None:
+def _condition(path: Path, order: str | None) -> str | None:
     """The folder above the order's; right below `src/data` two, since a model's name may hold a slash."""
     above = list(folder_of(path.resolve()).parts[1:])
-    if above and above[-1] == order:
+    if above and (above[-1] == order or _RUN.fullmatch(above[-1])):
         above.pop()
     for place in range(len(above) - 2, 0, -1):
         if above[place - 1 : place + 1] == ["src", "data"] and 1 < len(above) - place <= 3:
@@ -102,11 +114,24 @@ def _model(path: Path, order: str | None) -> str | None:
     return above[-1] if above else None
 
 
-def _participants(model: str | None, people: bool) -> tuple[Participant, ...]:
-    environment = Participant(name="environment", kind="environment")
-    if people:
-        return (*(Participant(name=name, kind="human") for name in AGENTS), environment)
-    return (*(Participant(name=name, kind="agent", model=model) for name in AGENTS), environment)
+def _models(path: Path, order: str | None, condition: str | None) -> tuple[str | None, str | None]:
+    """The model of the chef and of the assistant, HUMAN where a person plays, None where nothing says."""
+    name = _NAME.fullmatch(path.stem)
+    seats = _SEATS.fullmatch(name[1].removesuffix(f"_{order}")) if name else None
+    if seats:
+        return seats[1], seats[2]
+    one = None if _RUN.fullmatch(folder_of(path.resolve()).name) else condition
+    return one, one
+
+
+def _participants(models: tuple[str | None, str | None]) -> tuple[Participant, ...]:
+    team = [
+        Participant(name=name, kind="human")
+        if model == HUMAN
+        else Participant(name=name, kind="agent", model=model)
+        for name, model in zip(AGENTS, models, strict=True)
+    ]
+    return (*team, Participant(name="environment", kind="environment"))
 
 
 def _events(log: Log, order: str | None) -> tuple[tuple[Event, ...], dict[str, JsonValue]]:

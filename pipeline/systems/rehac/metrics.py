@@ -160,13 +160,19 @@ def _prefixes(trajectory: Trajectory) -> Iterator[tuple[str, int, Event]]:
     """Before each step: hash and length of the text up to and including its `<solver>`."""
     preamble = (trajectory.events[0].text or "").lstrip()
     hashed = hashlib.blake2b(digest_size=16)
-    hashed.update((preamble or f"{trajectory.condition}/{trajectory.instance}").encode())
+    hashed.update((preamble or _root(trajectory)).encode("utf-8", "surrogatepass"))
     characters = len(preamble) + len("<solver>")
     for number, event in enumerate(steps(trajectory), start=1):
         yield hashed.hexdigest(), characters, event
         said = source.logged(trajectory.states, event, number) + "<solver>"
         hashed.update(said.encode("utf-8", "surrogatepass"))
         characters += len(said)
+
+
+def _root(trajectory: Trajectory) -> str:
+    """What tells the question of a tree, which holds none: its number is another's in another file."""
+    experiment, _, _ = trajectory.native_id.rpartition("/")
+    return f"{trajectory.condition}/{trajectory.task}/{experiment}"
 
 
 def _state(

@@ -183,7 +183,8 @@ def _tree(path: Path) -> Iterator[_Record | Quarantined]:
 
 
 def infer_task(records: Iterable[_Record], path: Path) -> str | None:
-    """Which data set the records are of: from their actions and answers, else from the path, else None."""
+    """Which data set the records are of: statements of SQL tell, then the file's name, then the answers, of
+    which a few may be yes and no in any set; where there are none, the path, else None."""
     names: Counter[str] = Counter()
     answers: Counter[bool] = Counter()
     for step in (step for record in records for step in record.steps if step.action is not None):
@@ -193,9 +194,16 @@ def infer_task(records: Iterable[_Record], path: Path) -> str | None:
             answers[str(action.arguments["argument"]).strip().lower() in _ANSWERS] += 1
     if names["SQL"] > names["Search"]:
         return "intercode"
+    own = _named_in(path.name)
     if answers:
-        return "strategyqa" if answers[True] >= 4 * answers[False] else "hotpotqa"
-    named = [task for task in ("hotpotqa", "strategyqa", "intercode") if task in str(path).lower()]
+        by_answers = "strategyqa" if answers[True] >= 4 * answers[False] else "hotpotqa"
+        return by_answers if own in (None, "intercode") else own
+    return own or _named_in(str(path))
+
+
+def _named_in(words: str) -> str | None:
+    """The data set that a name or path names; None where it names none or several."""
+    named = [task for task in ("hotpotqa", "strategyqa", "intercode") if task in words.lower()]
     return named[0] if len(named) == 1 else None
 
 

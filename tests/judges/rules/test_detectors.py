@@ -122,6 +122,12 @@ def test_of_calls_outside_co_gyms_action_space_only_those_that_never_work_are_of
     assert found(team(*TALK, phones, edits, EDIT, failing=failing), "EA.2") == (3,)
 
 
+@pytest.mark.parametrize(("name", "mistyped"), [("SERCH", True), ("SEARCHS", True), ("SEND", False)])
+def test_a_name_with_a_letter_too_many_or_too_few_was_mistyped(name: str, mistyped: bool) -> None:
+    log = team(*TALK, ("agent", f"{name}(hotels)"), SEARCH, failing={3: f"Unknown action: {name}"})
+    assert found(log, "EA.2") == (None if mistyped else (3,))
+
+
 REQUEST = ("agent", "ASK(SEND(the draft to the landlord))")
 SEND = ("agent", "SEND(the draft to the landlord)")
 

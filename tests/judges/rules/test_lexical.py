@@ -23,6 +23,14 @@ from tests.judges.teams import team
         ("Let me check the flights again.", False),
         ("Any ideas?", False),
         ("I am not sure about that.", False),
+        ("Yes, go ahead. Thanks!", False),
+        ("Hello! How can I assist you today?", False),
+        ("The plan is complete. Please let me know if you have any questions.", False),
+        ("Please let me know which dates you prefer.", True),
+        ("Okay, I will search for hotels and then write the itinerary.", False),
+        ("I'll book the early train, if that is fine?", True),
+        ("I have drafted the section. Do you have any other questions?", False),
+        ("No problem, I'll take care of it.", False),
     ],
 )
 def test_initiative_is_a_proposal_a_request_or_a_concrete_question(text: str, expected: bool) -> None:
@@ -38,6 +46,9 @@ def test_initiative_is_a_proposal_a_request_or_a_concrete_question(text: str, ex
         ("How many children will attend?", "Twenty-three.", False),
         ("The template is ready. Is there anything else I can do for you?", "No, thank you.", False),
         ("Two translations fit the tone. Which one should I keep?", "You know this better, pick one.", True),
+        ("Do you want a window seat?", "It doesn't matter.", True),
+        ("Does this order work for you?", "It works.", True),
+        ("May I delete the old section?", "Please wait until I have read it.", True),
     ],
 )
 def test_a_confirmation_needs_a_decision_asked_for_and_settled(
@@ -55,6 +66,17 @@ def test_a_confirmation_needs_a_decision_asked_for_and_settled(
         ("No, the second headline doesn't sound right to me.", False),
         ("Don't use any supplier from outside the county.", False),
         ("I will wait for the bus at the bus stop.", False),
+        ("I don't want to move hotels.", False),
+        ("We don't have to finish today.", False),
+        ("You don't need to start from scratch.", False),
+        ("I don't want you to send anything.", True),
+        ("The restaurants are not yet in the plan.", False),
+        ("Not yet. My wife must see it first.", True),
+        ("Please place the yellow block before you go to the next layer.", False),
+        ("I want to read the draft before you go on.", True),
+        ("Could you pause for a moment?", True),
+        ("I'll finish the text myself.", True),
+        ("Let's not book it yet.", True),
     ],
 )
 def test_halting_is_about_the_agents_activity(text: str, expected: bool) -> None:

@@ -504,6 +504,46 @@ def test_files_of_a_folder_that_no_reader_knows_are_named(tmp_path: Path, store:
     assert note.startswith("one file is no log of a known system, and left out: second.jsonl; ")
 
 
+def test_a_log_behind_a_link_is_read_again_where_it_has_grown_and_its_copy_has_it(
+    tmp_path: Path, store: Store
+) -> None:
+    """As snapshots of data sets have their files."""
+    log = Log().say(AGENT, "One")
+    blobs = session(tmp_path / "blobs" / NAME, log)
+    folder = tmp_path / "snapshot" / NAME
+    folder.mkdir(parents=True)
+    for name in ("event_log.jsonl", "task_performance.json"):
+        (folder / name).symlink_to(blobs / name)
+    (folder / "passwd").symlink_to("/etc/passwd")
+    assert take(store, folder).trajectories == 1
+    session(blobs, log.say(USER, "Two"))
+    result = take(store, folder, copy=True)
+    assert (result.trajectories, result.unchanged) == (1, 0)
+    before = document(store)
+    shutil.rmtree(tmp_path / "blobs")
+    shutil.rmtree(tmp_path / "snapshot")
+    assert not rebuild(store).quarantined
+    assert document(store) == before
+    assert not list(store.workspace.raw.rglob("passwd"))
+
+
+def test_links_to_folders_elsewhere_are_named_since_they_are_not_followed(
+    tmp_path: Path, store: Store
+) -> None:
+    session(tmp_path / "elsewhere" / NAME)
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    (logs / "pilot").symlink_to(tmp_path / "elsewhere")
+    (refused,) = take(store, logs).quarantined
+    assert refused.reason == "the folder has only links to folders, which are not followed"
+    session(logs / "runs" / NAME)
+    (logs / "latest").symlink_to(logs / "runs")  # which is read anyway
+    (logs / ".cache").symlink_to(tmp_path)
+    result = take(store, logs)
+    assert result.trajectories == 1
+    assert result.notes[0] == "one link to a folder is not followed: pilot; give its own path"
+
+
 def test_what_is_read_beside_a_session_is_not_left_out_and_references_are_a_hint(
     tmp_path: Path, store: Store
 ) -> None:
@@ -714,8 +754,12 @@ def test_a_game_is_known_for_a_copy_when_the_record_that_goes_on_from_it_comes(
     )
     assert [row["tags"] for row in rows(store, games)] == [["lab", "25"], [None, None]]
     before = document(store)
-    rates = [row for row in json.loads(before)[0] if row["metric"] == "success_rate"]
-    assert [(row["n"], row["missing"]) for row in rates] == [(1, 1)]
+    # Nothing that is said or done in it counts once more: neither in the metrics of any team, nor as a unit.
+    found = [row for row in json.loads(before)[0] if row["metric"] in ("success_rate", "messages", "errors")]
+    assert {(row["n"], row["missing"]) for row in found} == {(1, 1)}
+    assert rows(store, "SELECT DISTINCT trajectory_id FROM units") == rows(
+        store, "SELECT id AS trajectory_id FROM trajectories WHERE native_id = '25'"
+    )
     rebuild(store)
     assert document(store) == before
 

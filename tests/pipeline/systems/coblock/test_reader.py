@@ -109,6 +109,45 @@ def test_a_first_save_in_a_file_of_its_own_is_marked_as_a_copy_too(tmp_path: Pat
     assert "copy_of" not in read(whole)["25"].tags
 
 
+@pytest.mark.parametrize("other", ["a day later", "with feedback", "without a time", "at once"])
+def test_who_only_began_a_session_that_others_played_has_played_a_game(tmp_path: Path, other: str) -> None:
+    rows = json.loads(DUMP.read_text())
+    (first,) = (row for row in rows if row["pk"] == 21 and "recordmodel" in row["model"])
+    if other == "a day later":
+        first["fields"]["created_at"] = "2026-02-04T09:00:00.000Z"
+    elif other == "without a time":
+        del first["fields"]["created_at"]
+    elif other == "with feedback":
+        fields = {"record": 21, "content": "Task incompleted \nI gave up", "spec": {}}
+        table = "minestructure.collaborationexperimentfeedbackmodel"
+        rows.append({"model": table, "pk": 9, "fields": fields})
+    path = tmp_path / "dump.json"
+    path.write_text(json.dumps(rows))
+    game = read(path)["21"]
+    copied = other in ("without a time", "at once")
+    assert ("copy_of" in game.tags, game.outcomes[0].value) == (copied, None if copied else 0.0)
+
+
+def test_of_many_games_of_a_session_only_other_saves_of_the_same_one_are_beside_it(tmp_path: Path) -> None:
+    """Else a folder of games of one session takes time, and is read, by each pair of them."""
+    for day in range(1, 29):
+
+        def later(value: Any, day: int = day) -> None:
+            value |= {"id": day, "created_at": f"2026-02-{day:02d}T09:00:00Z"}
+
+        changed(tmp_path, later).rename(tmp_path / f"{day}.json")
+
+    def first(value: Any) -> None:
+        value |= {"id": 99, "created_at": "2026-02-03T09:00:09Z"}
+        value["record"]["actionHistory"] = []
+
+    path = changed(tmp_path, first).rename(tmp_path / "99.json")
+    beside = SYSTEMS["coblock"].beside
+    assert beside(path) == [tmp_path / "3.json"] and beside(tmp_path / "3.json") == [path]
+    assert list(beside(tmp_path / "4.json")) == []
+    assert read(path)["99"].tags["copy_of"] == "3"
+
+
 def test_an_older_version_of_a_record_is_no_copy_of_it(tmp_path: Path) -> None:
     def early(value: Any) -> None:
         value["record"]["actionHistory"] = value["record"]["actionHistory"][:2]

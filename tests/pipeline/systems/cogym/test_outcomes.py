@@ -174,6 +174,25 @@ def test_an_evaluation_of_an_earlier_run_in_the_folder_is_set_aside_with_what_wa
     assert found.agent_model is None
 
 
+@pytest.mark.parametrize(
+    ("last", "known"), [("{broken\n", True), ('{"role": 3}\n', True), ('{"role": "agent', False)]
+)
+def test_a_last_record_that_cannot_be_read_says_nothing_against_the_evaluation_unless_it_is_cut_off(
+    tmp_path: Path, last: str, known: bool
+) -> None:
+    """What the record did is not known, so that the state before it may not be the last one."""
+    files = performance("New plan", performance_rating=0.5) | {f"{AGENT}/info.json": INFO}
+    folder = Log().write(AGENT, "Old plan").folder(tmp_path / "env_x", files)
+    with (folder / "event_log.jsonl").open("a") as log:
+        log.write(last)
+    (found,), wrong = pieces(folder)
+    assert (outcome(found, "task_performance").value, found.agent_model) == (
+        (0.5, "a-model") if known else (None, None)
+    )
+    assert outcome(found, "delivered").value == (1 if known else None)
+    assert (STALE in [item.reason for item in wrong]) is not known
+
+
 @pytest.mark.parametrize("older", [-1e6, -61, 0, 61, 1e6])
 def test_what_belongs_together_is_told_by_content_whatever_the_clock_says(
     tmp_path: Path, older: float

@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from coaudit.pipeline.store.disk import AppendOnly
-from coaudit.pipeline.systems.cogym import recording
+from coaudit.pipeline.systems import ReadOptions
+from coaudit.pipeline.systems.cogym import reader, recording, replay
 from coaudit.pipeline.systems.cogym.messages import Received, envelope
 from coaudit.pipeline.systems.cogym.recording import Place, Recorder
-from coaudit.schemas import Quarantined
+from coaudit.pipeline.systems.cogym.sessions import Sessions
+from coaudit.schemas import Quarantined, Trajectory
 
 
 def message(number: int) -> Received:
@@ -43,6 +45,42 @@ def test_the_next_follower_goes_on_behind_the_last_recording(tmp_path: Path) -> 
         assert recorder.write(message(1)) == Place(recorder.number, 1)
         recorder.close()
     assert [recording.number(file) for file in recording.files(tmp_path)] == [1, 2]
+
+
+@pytest.mark.parametrize("kind", [["TextEditor"], {"a": 1}, None, 3])
+def test_a_type_or_name_that_is_no_text_says_nothing(tmp_path: Path, kind: object) -> None:
+    space = [{"machine_readable_identifier": kind}, {"machine_readable_identifier": "SEND_TEAMMATE_MESSAGE"}]
+    start = {"task_description": "x", "team_members": ["agent", "user"], "action_space": space}
+    chat = [{"role": "user", "timestamp": "2026-01-01 00:00:00", "message": "Hello"}]
+    shown = {"observation": {"editor": ""}, "observation_type": {"editor": kind}, "chat_history": chat}
+    said = {"action": "FINISH()", "role": "agent"}
+    sent: tuple[tuple[str, object], ...] = (
+        ("start", start),
+        ("user/observation", shown),
+        ("step", said),
+        ("end", {}),
+    )
+    lines = [
+        {"time": n, "channel": f"env_x/{name}", "payload": envelope(content)}
+        for n, (name, content) in enumerate(sent)
+    ]
+    path = tmp_path / "000001-20260101T000000-1.jsonl"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    (trajectory,) = reader.read(path, ReadOptions())
+    assert isinstance(trajectory, Trajectory)
+    assert [event.kind for event in trajectory.events] == ["start", "message", "finish"]
+
+
+def test_a_message_that_nobody_foresaw_costs_only_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise TypeError("unhashable")
+
+    monkeypatch.setattr(Sessions, "feed", fails)
+    item = replay.feed(Sessions(), message(1), tmp_path, 7)
+    assert isinstance(item, Quarantined) and item.line == 7
+    assert item.reason.endswith("cannot be read: TypeError: unhashable")
 
 
 @pytest.mark.parametrize("time", ["1e308", "-1e18", "NaN", "1e400"])

@@ -103,6 +103,28 @@ def test_the_folder_is_the_model_and_the_condition_and_the_order_is_the_task(tmp
         assert read(changed(folder, lambda log: None)).agent_model == model
 
 
+def test_a_folder_of_one_run_is_no_model_and_no_condition(tmp_path: Path) -> None:
+    folder = tmp_path / "results" / "2026-01-12_10-00-00_poached_pear"
+    folder.mkdir(parents=True)
+    trajectory = read(changed(folder, lambda log: None))
+    assert (trajectory.condition, trajectory.agent_model) == ("results", None)
+    assert [p.model for p in trajectory.team()] == [None, None]
+
+
+@pytest.mark.parametrize("untold", [False, True])
+def test_a_files_name_says_who_plays_where_the_two_differ(tmp_path: Path, untold: bool) -> None:
+    folder = tmp_path / "human_maker_model-7b" / "poached_pear"
+    folder.mkdir(parents=True)
+    name = "experiment_2026-01-12_10-00-00_chef_human_assistant_maker_model-7b_poached_pear.json"
+    path = folder / name
+    log = json.loads(GOOD.read_text())
+    path.write_text(json.dumps(log | {"content": [], "total_order_finished": []} if untold else log))
+    trajectory = read(path)
+    assert [(p.kind, p.model) for p in trajectory.team()] == [("human", None), ("agent", "maker_model-7b")]
+    assert (trajectory.setting, trajectory.agent_model) == ("real", "maker_model-7b")
+    assert (trajectory.task, trajectory.condition) == ("poached_pear", "human_maker_model-7b")
+
+
 def test_people_who_play_are_people() -> None:
     trajectory = read(PEOPLE)
     assert [p.kind for p in trajectory.team()] == ["human", "human"]
@@ -137,6 +159,11 @@ def test_a_run_that_goes_on_keeps_its_id_and_its_first_events(tmp_path: Path) ->
         (
             lambda log: log["content"][1]["content"]["content"][0][0].update(agent=7),
             "content[1].content.content[0][0].agent: expected 0 or 1, got 7",
+            12,
+        ),
+        (
+            lambda log: log["content"][1]["content"]["content"].append([{"agent": 0}]),
+            "content[1].content.content[2]: more than two agents",
             12,
         ),
         (

@@ -100,6 +100,17 @@ def test_trees_of_two_questions_share_no_state() -> None:
     ]  # fmt: skip
 
 
+def test_trees_of_two_files_under_one_condition_share_no_state(tmp_path: Path) -> None:
+    content = (SAMPLES / "strategyqa_tree.jsonl").read_bytes()
+    trees = []
+    for name in ("hotpotqa/localgpt_train", "hotpotqa/localgpt_dev", "strategyqa/localgpt_dev"):
+        path = tmp_path / f"{name}.jsonl"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content if name.startswith("s") else content.replace(b"[true]", b"[Paris]"))
+        trees += [t for t in reader.read(path, ReadOptions(condition="tree")) if isinstance(t, Trajectory)]
+    assert [s.depth for s in metrics.monte_carlo(trees)].count(0) == 3 * 2
+
+
 def test_a_trajectory_without_a_score_is_missing_and_not_zero(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     step = "<solver> agent\\nAction 1: Finish[x]\\nObservation 1: Episode finished, reward = 0\\n\\n"

@@ -382,6 +382,22 @@ def test_yes_and_no_are_answers_of_strategyqa(tmp_path: Path) -> None:
     assert {t.task for t in read(written(tmp_path, *texts))} == {"strategyqa"}
 
 
+def test_a_few_answers_say_less_of_the_task_than_the_files_name_but_its_actions_say_more(
+    tmp_path: Path,
+) -> None:
+    end = "Action 2: Finish[yes]\nObservation 2: Episode finished\n"
+    few = written(tmp_path, f"Question: x?\n{STEP}<solver> human\n{end}")
+    sql = json.dumps({"trajectory": "SQL\n<solver> agent\nAction 1: SHOW TABLES\nObservation 1: []\n"})
+    for name, content, task in (
+        ("hotpotqa_lambda0.08", few.read_text(), "hotpotqa"),
+        ("intercode_lambda0.08", few.read_text(), "strategyqa"),
+        ("hotpotqa", sql, "intercode"),
+    ):
+        path = tmp_path / f"{name}.jsonl"
+        path.write_text(content)
+        assert [t.task for t in read(path)] == [task]
+
+
 @pytest.mark.parametrize(("reward", "finished"), [("1", 1), ("1.0", 1), ("0.5", 0), ("0", 0)])
 def test_a_whole_reward_of_intercode_is_an_end_however_it_is_written(
     tmp_path: Path, reward: str, finished: int
