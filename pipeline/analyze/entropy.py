@@ -10,7 +10,8 @@ T initiatives of m parties, c_p by each and none of them silent, the expectation
 a sum over what a party and all others together may have taken. Where that is too much to sum over it is
 averaged over draws.
 
-The error is the jackknife's over groups of sessions, with everything estimated anew. A session of which
+The error is the jackknife's over clusters, with everything estimated anew; of more than _EXACT of them what
+that does to the answered units' shares counts by its slope. A session of which
 nothing is rated is missing, unless it is 0 whatever its labels are: as `released` where a party is silent.
 """
 
@@ -41,7 +42,10 @@ MOST = 2**26
 _AT_ONCE = 2**21
 """Chances that are held at a time."""
 _DRAWS = 20_000
-_GROUPS = 20
+_EXACT = 20
+"""Up to so many clusters are left out one by one."""
+_STEP = 0.1
+"""On either side of a prior, for its slope."""
 
 
 def entropy(counts: Counts, definition: str | None = "released") -> Process:
@@ -76,9 +80,9 @@ def _open(counts: Counts) -> Counts:
     return replace(counts, units=np.where(idle[:, None], counts.answered, counts.units))
 
 
-def _terms(counts: Counts, released: bool) -> tuple[Floats, Floats]:
+def _terms(counts: Counts, released: bool, priors: Floats | None = None) -> tuple[Floats, Floats]:
     """(S,) numerators and denominators of the mean."""
-    y, x = expected(counts)
+    y, x = expected(counts, priors)
     return y, np.ones(len(x)) if released else x
 
 
@@ -114,13 +118,16 @@ class _Posterior(NamedTuple):
         return _Posterior(self.a[sessions], self.b[sessions])
 
 
-def expected(counts: Counts) -> tuple[Floats, Floats]:
-    """(S,) the entropy expected where it is defined, and the chance that it is, given the units rated."""
+def expected(counts: Counts, priors: Floats | None = None) -> tuple[Floats, Floats]:
+    """(S,) the entropy expected where it is defined, and the chance that it is, given the units rated.
+
+    `priors` (2, 2): see `_priors`; estimated unless given.
+    """
     y, defined = entropies(counts.positives, counts.member)
     x = defined.astype(np.float64)
     if (counts.answered == counts.units).all():
         return y, x
-    posterior = _posterior(counts)
+    posterior = _posterior(counts, _pooled(counts) if priors is None else priors)
     for sessions, sum_all in _alike(counts):
         how = _summed if sum_all else _drawn
         y[sessions], x[sessions] = how(counts.where(sessions), posterior.where(sessions))
@@ -142,11 +149,10 @@ def _alike(counts: Counts) -> Iterator[tuple[Ints, bool]]:
             yield own[start : start + together], sum_all
 
 
-def _posterior(counts: Counts) -> _Posterior:
+def _posterior(counts: Counts, priors: Floats) -> _Posterior:
     prior = np.ones((2, *counts.units.shape))
-    for human in (False, True):
+    for human, (share, mass) in enumerate(priors):
         own = counts.member & (counts.human == human)
-        share, mass = _prior(counts, own)
         prior[:, own] = [[mass * share], [mass * (1 - share)]]
     return _Posterior(prior[0] + counts.positives, prior[1] + counts.answered - counts.positives)
 
@@ -215,39 +221,83 @@ def _drawn(counts: Counts, posterior: _Posterior, seed: int = 0) -> tuple[Floats
     return h.mean(0), some.mean(0)
 
 
-def _prior(counts: Counts, own: Bools) -> tuple[float, float]:
-    """The share of positives among a party's answered units, and the mass of its beta-binomial (Williams)."""
-    weighted = counts.weighted_answered[own].sum()
-    share = (counts.weighted_positives[own].sum() + 0.5) / (weighted + 1)
-    n, k = counts.answered[own], counts.positives[own]
-    n, k = n[n > 0], k[n > 0]
-    total = n.sum()
-    if len(n) < 2 or total <= len(n):
-        return float(share), 2.0
-    own_share = k / n
-    between = float((n * (own_share - k.sum() / total) ** 2).sum()) / (len(n) - 1)
-    within = float((n * own_share * (1 - own_share)).sum()) / (total - len(n))
-    size = (total - (n**2).sum() / total) / (len(n) - 1)
-    spread = between + (size - 1) * within
-    alike = (between - within) / spread if spread > 0 else 0.0
-    return float(share), 1 / float(np.clip(alike, 0.02, 0.9)) - 1
+def _priors(sums: Floats) -> Floats:
+    """(2, 2, …) by kind the share of positives among a party's answered units and the mass of its
+    beta-binomial (Williams), of the sums (2, 7, …) that `_sums` has."""
+    positives, weighted, parties, total, squares, k, shares = np.moveaxis(sums, 1, 0)
+    share = (positives + 0.5) / (weighted + 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        between = (shares - k**2 / total) / (parties - 1)
+        within = (k - shares) / (total - parties)
+        spread = between + ((total - squares / total) / (parties - 1) - 1) * within
+        alike = np.where(spread > 0, (between - within) / spread, 0.0)
+    mass = np.where((parties < 2) | (total <= parties), 2.0, 1 / np.clip(alike, 0.02, 0.9) - 1)
+    return np.stack([share, mass], axis=1)
+
+
+def _pooled(counts: Counts) -> Floats:
+    """(2, 2) the priors that all sessions tell."""
+    return _priors(_sums(counts, np.zeros(len(counts.units), dtype=np.int64)).sum(2))
+
+
+def _sums(counts: Counts, cluster: Ints) -> Floats:
+    """(2, 7, C) by kind and cluster: positives and answers with their weights; of parties with answers how
+    many there are, and the sums of answers n, of n², of positives k and of k²/n."""
+    n, k = counts.answered, counts.positives
+    some = (n > 0).astype(np.float64)
+    columns = [counts.weighted_positives, counts.weighted_answered, some, n, n**2, k * some]
+    columns.append(k**2 / np.maximum(n, 1) * some)
+    kinds = [counts.member & (counts.human == human) for human in (False, True)]
+    return np.array([[np.bincount(cluster, (column * own).sum(1)) for column in columns] for own in kinds])
 
 
 def _jackknifed(counts: Counts, released: bool) -> float | None:
-    """The standard error over groups of clusters; None where all units are rated, or one cluster is there."""
+    """The standard error over clusters; None where all units are rated, or one cluster is there."""
     if bool((counts.answered == counts.units).all()):
         return None
     _, cluster = np.unique(counts.clusters, return_inverse=True)
-    number = min(_GROUPS, int(cluster.max(initial=-1)) + 1)
+    number = int(cluster.max(initial=-1)) + 1
     if number < 2:
         return None
-    values = []
-    for group in range(number):
-        y, x = _terms(counts.where(cluster % number != group), released)
-        if x.sum():
-            values.append(y.sum() / x.sum())
+    left_out = _exactly if number <= _EXACT else _nearly
+    y, x = left_out(counts, cluster, released)
+    values = y[x > 0] / x[x > 0]
     n = len(values)
-    return sqrt((n - 1) / n * float(((np.array(values) - np.mean(values)) ** 2).sum())) if n > 1 else None
+    return sqrt((n - 1) / n * float(((values - values.mean()) ** 2).sum())) if n > 1 else None
+
+
+def _exactly(counts: Counts, cluster: Ints, released: bool) -> tuple[Floats, Floats]:
+    """(C,) the sums of numerators and denominators without each cluster."""
+    every = [_terms(counts.where(cluster != one), released) for one in range(cluster.max() + 1)]
+    return np.array([y.sum() for y, _ in every]), np.array([x.sum() for _, x in every])
+
+
+def _nearly(counts: Counts, cluster: Ints, released: bool) -> tuple[Floats, Floats]:
+    """The same, with what the priors of the others' units change along their slopes: of many clusters each
+    changes them little."""
+    sums = _sums(counts, cluster)
+    priors = _priors(sums.sum(2))
+    terms = np.array(_terms(counts, released, priors))
+    without = np.array([each.sum() - np.bincount(cluster, each) for each in terms])
+    moved = _scale(_priors(sums.sum(2, keepdims=True) - sums)) - _scale(priors)[..., None]
+    for kind, number in product(range(2), range(2)):
+        ends = []
+        for step in (-_STEP, _STEP):
+            there = _scale(priors)
+            there[kind, number] += step
+            ends.append(np.array(_terms(counts, released, _unscale(there))).sum(1))
+        without += np.outer((ends[1] - ends[0]) / (2 * _STEP), moved[kind, number])
+    return without[0], without[1]
+
+
+def _scale(priors: Floats) -> Floats:
+    """Shares as log odds and masses as logs: on these, entropies are near a line."""
+    share, mass = priors[:, 0], priors[:, 1]
+    return np.stack([np.log(share / (1 - share)), np.log(mass)], axis=1)
+
+
+def _unscale(scaled: Floats) -> Floats:
+    return np.stack([1 / (1 + np.exp(-scaled[:, 0])), np.exp(scaled[:, 1])], axis=1)
 
 
 def possible(counts: Counts, released: bool = False) -> tuple[float | None, float | None]:
