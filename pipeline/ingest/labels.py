@@ -114,6 +114,10 @@ class LabelMapping(Model):
         lists = {path.partition("[]")[0] for _, path in self.paths() if "[]" in path}
         if len(lists) > 1:
             raise ValueError(f"rating: labels are in one list of a record, got {' and '.join(sorted(lists))}")
+        ends = {path.partition("[]")[2] == "" for _, path in self.paths() if "[]" in path}
+        if len(ends) > 1:
+            (at,) = lists
+            raise ValueError(f"rating: items of {at} are values ({at}[]) or have fields ({at}[].…), got both")
         for pattern in self.patterns.values():
             expression(pattern)
         for wanted in itertools.chain(*(condition.values() for condition in self._conditions())):
@@ -302,9 +306,9 @@ class _Reading:
         if value is None:
             return None
         plain = _plain(value)
-        bare = plain.strip().casefold()
+        bare = plain.strip()
         whole = _WHOLE.fullmatch(bare)
-        ways = (plain, bare, whole[1]) if whole else (plain, bare)
+        ways = (plain, bare, bare.casefold(), whole[1] if whole else bare)
         return next((self.meanings[way] for way in ways if way in self.meanings), plain)
 
 
