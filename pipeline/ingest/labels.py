@@ -225,7 +225,7 @@ class _Reading:
         for key, path in self.mapping.paths():
             if records and (key, path) in self.unmet:
                 written = f"a column of that name is written {escaped(path)}"
-                told = written if path in self.columns else f"they have {there}"
+                told = written if path in self.columns and escaped(path) != path else f"they have {there}"
                 yield f"{key}: none of {records} records has anything at {path!r}; {told}"
         if records and not self.taken and self.conditions:
             yield f"filter: takes no label of {records} records"
@@ -234,7 +234,14 @@ class _Reading:
         """Every label of a record; a sentence for what is none."""
         if len(self.columns) < NAMED:
             self.columns |= dict.fromkeys(record)
+        self.unmet = {
+            (key, path): at
+            for (key, path), at in self.unmet.items()
+            if "[]" in path or at(record, None) in (None, "")
+        }
         items = [record] if self.at is None else self.items(record)
+        if items in (None, ""):
+            return
         if not isinstance(items, list):
             yield f"{self.at}: expected a list of labels"
             return

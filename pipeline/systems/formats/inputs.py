@@ -301,7 +301,8 @@ def _rows_of_csv(
             reason = f"{len(row)} cells where the first line names {len(columns)}"
             yield line, Quarantined(source=str(path), line=line, reason=reason)
     for name in dict.fromkeys(name for name in columns if name.strip() and columns.count(name) > 1):
-        reason = f"the first line has the column {name[:80]!r} {columns.count(name)} times: the last is read"
+        often = f"{columns.count(name)} times: only the last can be read"
+        reason = f"the first line has the column {name[:80]!r} {often}"
         yield None, Quarantined(source=str(path), reason=reason)
     if open_since is not None:
         reason = "a quotation mark opens a cell that nothing closes: all that follows it is one cell"

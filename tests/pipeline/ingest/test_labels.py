@@ -274,7 +274,7 @@ def test_a_column_with_a_dot_in_its_name_is_told_how_it_is_written(tmp_path: Pat
 
 def test_the_items_of_a_list_may_be_the_codes(tmp_path: Path) -> None:
     path = tmp_path / "labels.jsonl"
-    path.write_text('{"id": "s1", "label": ["C.1", "P.3"]}\n{"id": "s2", "label": []}\n')
+    path.write_text('{"id": "s1", "label": ["C.1", "P.3"]}\n{"id": "s2", "label": []}\n{"id": "s3"}\n')
     mapping = """
         [constants]
         codebook = "failures"
@@ -285,6 +285,12 @@ def test_the_items_of_a_list_may_be_the_codes(tmp_path: Path) -> None:
         code = "label[]"
     """
     assert [(one["trajectory"], one["code"]) for one in said(path, mapping)] == [("s1", "C.1"), ("s1", "P.3")]
+    assert not [one for one in read(path, parse(mapping, "m.toml")) if isinstance(one, Quarantined)]
+    path.write_text('{"id": "s1"}\n{"id": "s2", "label": "C.1"}\n')
+    assert [str(one).partition(": ")[2] for one in read(path, parse(mapping, "m.toml"))] == [
+        "label: expected a list of labels",
+        "rating.code: none of 2 records has anything at 'label[]'; they have 'id', 'label'",
+    ]
 
 
 def test_labels_that_somebody_discarded_can_be_left_out(tmp_path: Path) -> None:

@@ -90,7 +90,9 @@ def test_a_quotation_mark_that_nothing_closes_takes_no_row_in_without_a_word(tmp
 def test_a_column_that_stands_twice_is_named(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_text("who,said,said,,\nAda,Hi,Yes,,\n", encoding="utf-8")
-    assert reasons(path) == [(None, "the first line has the column 'said' 2 times: the last is read")]
+    assert reasons(path) == [
+        (None, "the first line has the column 'said' 2 times: only the last can be read")
+    ]
 
 
 def test_a_row_with_too_many_cells_is_quarantined_with_its_line_and_the_others_are_kept(
