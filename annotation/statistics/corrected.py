@@ -11,7 +11,8 @@ is its variance, over the units that the judge saw as a sample of the condition:
 
 A stratum in which people and judge never differed has no variance of its own: ⅛ of a label of either kind is
 added to each. Where people labelled units of L clusters alone, what these tell of the judge's errors is a
-jackknife over L of them, with L − 1 degrees of freedom at the most. Student's t with Satterthwaite's.
+jackknife over L of them. Student's t with Satterthwaite's degrees of freedom, L' − 1 at the most with Kish's
+effective number L' = (Σm)²/Σm² of clusters of m labelled units.
 """
 
 from __future__ import annotations
@@ -91,7 +92,10 @@ def arm(audit: Audit, names: NDArray[Any], form: str) -> Arm:
     extra, df = _smoothed(audit)
     rate = float(sums.numerator.sum() / sums.denominator.sum())
     variance = float((pull**2).sum()) + extra
-    return Arm(min(1.0, max(0.0, rate)), sums.names, pull, variance, max(1.0, min(df, held - 1)), held)
+    _, of_unit = np.unique(names[audit.labelled], return_inverse=True)
+    sizes = np.bincount(of_unit, weights=audit.weights)
+    df = max(1.0, min(df, float(sizes.sum() ** 2 / (sizes**2).sum()) - 1))
+    return Arm(min(1.0, max(0.0, rate)), sums.names, pull, variance, df, held)
 
 
 def values(audit: Audit, form: str) -> Floats:

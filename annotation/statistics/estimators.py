@@ -54,7 +54,7 @@ def difference(audit: Audit, resamples: int, seed: int) -> Estimate:
     if audit.empty_stratum:
         return None, Interval(None, None, audit.empty_stratum)
     _, share, of_unit = _strata(audit)
-    sums = shares(audit.labels, audit.weights, of_unit, _clusters(audit), share)
+    sums = shares(audit.labels, audit.weights, of_unit, _clusters(audit), share, every=_every(audit))
     return _settled(audit, sums, share, resamples, seed)
 
 
@@ -73,7 +73,7 @@ def hajek(audit: Audit, resamples: int, seed: int) -> Estimate:
     strata, index, held = np.unique(audit.design, return_inverse=True, return_counts=True)
     of_unit, share = index[audit.labelled], held / held.sum()
     prior = np.minimum(1.0, 2 * np.bincount(of_unit, minlength=len(strata)) / len(labels))
-    sums = shares(labels, weights, of_unit, _clusters(alone), share, prior)
+    sums = shares(labels, weights, of_unit, _clusters(alone), share, prior, every=_every(alone))
     return _settled(audit, sums, share, resamples, seed)
 
 
@@ -192,6 +192,11 @@ def _strata(audit: Audit) -> tuple[Ints, Floats, Ints]:
 
 def _clusters(audit: Audit) -> Ints | None:
     return audit.clusters[audit.labelled] if audit.clusters is not None and audit.clustered else None
+
+
+def _every(audit: Audit) -> int | None:
+    """How many trajectories the corpus has, labelled or not."""
+    return None if audit.clusters is None else len(np.unique(audit.clusters))
 
 
 ESTIMATORS: dict[str, Callable[[Audit, int, int], Estimate]] = {

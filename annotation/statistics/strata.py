@@ -38,6 +38,8 @@ def shares(
     clusters: Ints | None,
     whole: Floats,
     prior: Floats | float = 1.0,
+    *,
+    every: int | None = None,
 ) -> Shares:
     """Shares of `labels` (n,) in strata numbered 0..G−1, each with a unit; `whole` (G,) their true weights.
 
@@ -45,7 +47,8 @@ def shares(
     `prior`): with 0/1 labels of one weight that is Jeffreys' Beta(y + ½, n − y + ½). The size of the Beta is
     p(1 − p)/variance of all this, no more than Kish's (Σw)²/Σw² allows, for the sample may lack rare heavy
     units. Without the prior's units, labels that are means of several would vary less than what was not seen.
-    The data's part is divided by the design effect of trajectories and the ratio of t to normal tails.
+    The data's part is divided by the design effect of `clusters` (n,), which are trajectories, of so many as
+    `every`, and the ratio of t to normal tails.
     """
     sums, squared = np.bincount(strata, weights=weights), np.bincount(strata, weights=weights**2)
     means = np.clip(np.bincount(strata, weights=weights * labels) / sums, 0, 1)
@@ -55,7 +58,7 @@ def shares(
     spread = units + usual * squared / sums * (centres**2 + (1 - centres) ** 2) / 2
     own = centres * (1 - centres) * (sums + usual) ** 2 / spread
     most = sums**2 / squared * _repeated(labels, strata) + prior
-    effect = design_effect((weights * (whole / sums)[strata]) * (labels - means[strata]), clusters)
+    effect = design_effect((weights * (whole / sums)[strata]) * (labels - means[strata]), clusters, every)
     held = np.bincount(strata)
     # A Beta of size m has the variance p(1 − p)/(m + 1): it takes n − 2 where no prior adds to them.
     unbiased = np.maximum(0.0, 1 - 2 * (1 - np.minimum(prior, 1.0)) / held)
@@ -63,10 +66,11 @@ def shares(
     return Shares(means, held, centres, np.maximum(sizes, prior))
 
 
-def design_effect(residuals: Floats, clusters: Ints | None) -> float:
+def design_effect(residuals: Floats, clusters: Ints | None, every: int | None = None) -> float:
     """Variance of a sum of residuals by cluster over that by unit (≥ 1), times (t/z)² for few clusters.
 
-    Half a cluster whose units are all alike is added: a few clusters may lack the rare ones that are so.
+    Half a cluster whose units are all alike is added: a few clusters may lack the rare ones that are so. Of
+    so many clusters as `every`, it is that half times the share that is not among them.
     """
     if clusters is None:
         return 1.0
@@ -79,7 +83,8 @@ def design_effect(residuals: Floats, clusters: Ints | None) -> float:
     by_unit = float((residuals**2).sum())
     ratio = by_cluster / by_unit if by_unit > 0 else len(residuals) / n
     alike = float((sizes**2).sum() / sizes.sum())
-    ratio = (n * ratio + _ALIKE * alike) / (n + _ALIKE)
+    added = _ALIKE * (1.0 if every is None else 1 - n / every)
+    ratio = (n * ratio + added * alike) / (n + added)
     effective = sizes.sum() ** 2 / (sizes**2).sum()
     return max(1.0, ratio) * (student(max(effective - 1, 1.0)) / Z) ** 2
 

@@ -413,7 +413,7 @@ def _read_csv(path: Path) -> dict[tuple[str, str], tuple[str, int]]:
         for number, row in inputs.records(path, Input(format="csv"), as_written=True):
             if isinstance(row, dict) and number is not None:
                 _add(said, path, number, row)
-            elif isinstance(row, Quarantined) and (row.line is not None or not said):
+            elif isinstance(row, Quarantined):
                 raise SourceError(str(row))
     except OSError as error:
         raise SourceError(f"{path}: cannot read: {error.strerror}") from error

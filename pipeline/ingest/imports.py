@@ -82,6 +82,10 @@ class Word:
     text: bytes
     """As the ledger has it."""
 
+    def is_before(self, other: Word) -> bool:
+        """Whether both say when, and this one was earlier."""
+        return self.created is not None and other.created is not None and self.created < other.created
+
 
 def ratings(store: Store, path: Path, mapping: labels.LabelMapping | None = None) -> Imported:
     """Import the ratings of a JSON Lines file, or with a mapping those of any; a line that does not fit is
@@ -91,11 +95,11 @@ def ratings(store: Store, path: Path, mapping: labels.LabelMapping | None = None
         raise SourceError(f"{path}: no such file")
     if mapping is None:
         return taken(store, (Given(str(path), *line) for line in _objects(path, result, TABLE)), result)
-    return taken(store, _mapped(path, mapping, result), result)
+    return taken(store, _mapped(path, mapping), result)
 
 
-def taken(store: Store, lines: Iterable[Given], result: Imported) -> Imported:
-    """Import ratings that were read somewhere, some at a time."""
+def taken(store: Store, lines: Iterable[Given | Quarantined], result: Imported) -> Imported:
+    """Import ratings that were read somewhere, some at a time; of what could not be read, it is noted."""
     intake = _Intake(Checker(store), result)
     for some in parts(lines, AT_ONCE):
         intake.take(some)
@@ -118,9 +122,15 @@ class _Intake:
         self._marks: dict[tuple[str, ...], Mark] = {}
         self._doubted: set[tuple[str, Any, Any]] = set()
         """Trajectory, codebook and rater (None: whoever) of lines that were refused."""
+        self._unread: Quarantined | None = None
+        """The first line that nobody could read, of whatever it is."""
 
-    def take(self, lines: Sequence[Given]) -> None:
+    def take(self, some: Sequence[Given | Quarantined]) -> None:
         """Note what these lines say."""
+        unread = [line for line in some if isinstance(line, Quarantined)]
+        self._result.quarantined.extend(unread)
+        self._unread = self._unread or next((one for one in unread if one.line is not None), None)
+        lines = [line for line in some if isinstance(line, Given)]
         claims = [_tried(line, partial(self._checker.claim, line.said)) for line in lines]
         facts = self._checker.facts([claim for claim in claims if isinstance(claim, Claim)])
         for line, claim in zip(lines, claims, strict=True):
@@ -148,11 +158,14 @@ class _Intake:
         created = rating.created if dated else None
         word = Word(line.line, said, rating.retracted, created, ledger.line(rating))
         version = None if rating.rater_kind == "human" else rating.rater_version
-        before = next(reversed(words.values()), None) if rating.retracted else words.get(version)
+        end = next((one for one in words.values() if one.retracted and word.is_before(one)), None)
+        before = next(reversed(words.values()), None) if rating.retracted else words.get(version, end)
         if before and before.said == said:
             self._result.unchanged += 1
+            if before.is_before(word):
+                words[version] = word
             return
-        late = bool(before and before.created and created and created < before.created)
+        late = bool(before and word.is_before(before))
         if before and before.said.label != said.label:
             self._result.contradicted.append(_contradiction(line, rating, before, late))
         if late:
@@ -207,7 +220,14 @@ class _Intake:
 
     def marks(self) -> Iterator[Mark]:
         """Once all lines are read, what each rater marked of a code in a trajectory, unless a line of theirs
-        was refused."""
+        was refused, or one of whoever could not be read."""
+        if self._marks and self._unread is not None:
+            reason = (
+                f"[constants] rest: line {self._unread.line} could not be read: what raters left unmarked is "
+                "not known"
+            )
+            self._result.quarantined.append(Quarantined(source=self._unread.source, reason=reason))
+            return
         told = set()
         for mark in self._marks.values():
             trajectory, book, rater = mark.rating.trajectory, mark.rating.codebook, mark.rating.rater
@@ -262,10 +282,10 @@ def _answer(said: Said, retracted: bool) -> str:
     return "taken back" if retracted else "an error" if said.label is None else repr(said.label)
 
 
-def _mapped(path: Path, mapping: labels.LabelMapping, result: Imported) -> Iterator[Given]:
+def _mapped(path: Path, mapping: labels.LabelMapping) -> Iterator[Given | Quarantined]:
     for item in labels.read(path, mapping):
         if isinstance(item, Quarantined):
-            result.quarantined.append(item)
+            yield item
         else:
             yield Given(str(path), item.line, item.said, mapping.constants.rest)
 

@@ -114,6 +114,10 @@ class LabelMapping(Model):
         lists = {path.partition("[]")[0] for _, path in self.paths() if "[]" in path}
         if len(lists) > 1:
             raise ValueError(f"rating: labels are in one list of a record, got {' and '.join(sorted(lists))}")
+        ends = {path.partition("[]")[2] == "" for _, path in self.paths() if "[]" in path}
+        if len(ends) > 1:
+            (at,) = lists
+            raise ValueError(f"rating: items of {at} are values ({at}[]) or have fields ({at}[].…), got both")
         for pattern in self.patterns.values():
             expression(pattern)
         for wanted in itertools.chain(*(condition.values() for condition in self._conditions())):
@@ -221,7 +225,7 @@ class _Reading:
         for key, path in self.mapping.paths():
             if records and (key, path) in self.unmet:
                 written = f"a column of that name is written {escaped(path)}"
-                told = written if path in self.columns else f"they have {there}"
+                told = written if path in self.columns and escaped(path) != path else f"they have {there}"
                 yield f"{key}: none of {records} records has anything at {path!r}; {told}"
         if records and not self.taken and self.conditions:
             yield f"filter: takes no label of {records} records"
@@ -230,7 +234,14 @@ class _Reading:
         """Every label of a record; a sentence for what is none."""
         if len(self.columns) < NAMED:
             self.columns |= dict.fromkeys(record)
+        self.unmet = {
+            (key, path): at
+            for (key, path), at in self.unmet.items()
+            if "[]" in path or at(record, None) in (None, "")
+        }
         items = [record] if self.at is None else self.items(record)
+        if items in (None, ""):
+            return
         if not isinstance(items, list):
             yield f"{self.at}: expected a list of labels"
             return
@@ -302,9 +313,9 @@ class _Reading:
         if value is None:
             return None
         plain = _plain(value)
-        bare = plain.strip().casefold()
+        bare = plain.strip()
         whole = _WHOLE.fullmatch(bare)
-        ways = (plain, bare, whole[1]) if whole else (plain, bare)
+        ways = (plain, bare, bare.casefold(), whole[1] if whole else bare)
         return next((self.meanings[way] for way in ways if way in self.meanings), plain)
 
 

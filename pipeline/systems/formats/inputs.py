@@ -10,7 +10,7 @@ import csv
 import io
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -53,11 +53,13 @@ ROWS = 10_000
 """Rows of a table that are plain values at a time."""
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})(?:\.\d+)?(?:[eE][-+]?\d{1,2})?")
 """Not `007`, which is a name."""
+_WHOLE = re.compile(r"-?\d+(?:\.0+)?")
 _SEPARATOR = re.compile(r"sep=([^\w\"\r\n])\r?\n")
 """The line above the names with which Excel says what parts the cells."""
-_QUOTED = re.compile(r'"(?:[^"]|"")*"')
-_END = "\x03end of the table\x03"
-"""A row after the last, which a cell that nothing closes takes in."""
+_QUOTED = re.compile(r'(?<![^,;\t\n])"(?:[^"]|"")*"')
+"""A cell in quotation marks, which begins with one: elsewhere it is a sign like another, of inches."""
+_END = "end_of_the_table"
+"""A row after the last, which a cell that nothing closes takes in; one cell, whatever parts them."""
 _NOTHING = {"nan", "NaN", "NA", "null", "NULL", "None"}
 _TRUTH: dict[str, JsonValue] = {
     "true": True,
@@ -104,11 +106,14 @@ def fits_name(name: str, patterns: list[str]) -> bool:
     return any(fnmatchcase(name, one) for one in right) and not any(fnmatchcase(name, one) for one in wrong)
 
 
-def records(path: Path, given: Input, *, as_written: bool = False) -> Iterator[Record]:
+def records(
+    path: Path, given: Input, *, names: Collection[str] = (), as_written: bool = False
+) -> Iterator[Record]:
     """The records of a file, each an object or what is wrong with it; of rounds, which of their fields none
-    has. `as_written` keeps the cells of CSV that may be names: 1.10 is not 1.1, nor True true."""
+    has. Columns of a CSV that hold `names` are no numbers where 1.10 and 1.1 would be one; `as_written` keeps
+    all cells, for any may be a name: 1.10 is not 1.1, nor True true."""
     told = set[str]()
-    for place, (number, value) in enumerate(_whole(path, given, as_written), 1):
+    for place, (number, value) in enumerate(_whole(path, given, names, as_written), 1):
         if given.as_they_are or not isinstance(value, dict):
             yield number, value
             continue
@@ -133,11 +138,11 @@ def _said_in(record: dict[str, Any], rounds: dict[str, str], number: int) -> Ite
             yield role, {"role": role, "text": text, "id": f"{number}-{role}"}
 
 
-def _whole(path: Path, given: Input, as_written: bool) -> Iterator[Record]:
+def _whole(path: Path, given: Input, names: Collection[str], as_written: bool) -> Iterator[Record]:
     """The records as the file has them."""
     form = given.format or format_of(path) or "jsonl"
     if form == "csv":
-        yield from _rows_of_csv(path, given.encoding, as_written)
+        yield from _rows_of_csv(path, given.encoding, names, as_written)
     elif form == "parquet":
         yield from _rows_of_parquet(path)
     elif form == "excel":
@@ -261,8 +266,10 @@ def _not_so_encoded(error: UnicodeDecodeError) -> str:
     return f"not {name} ({there}): export it as UTF-8, or a mapping's [input] encoding says what it is"
 
 
-def _rows_of_csv(path: Path, encoding: str | None, as_written: bool) -> Iterator[Record]:
-    """Rows by the names in the first line; a number where every cell of its column is one."""
+def _rows_of_csv(
+    path: Path, encoding: str | None, names: Collection[str], as_written: bool
+) -> Iterator[Record]:
+    """Rows by what the first line calls them; a number where every cell of its column is one."""
     try:
         text = text_of(path.read_bytes(), encoding)
     except UnicodeDecodeError as error:
@@ -272,29 +279,30 @@ def _rows_of_csv(path: Path, encoding: str | None, as_written: bool) -> Iterator
     reader = csv.reader(chain(io.StringIO(text, newline=""), [_END]), _dialect(path, text, said))
     csv.field_size_limit(MAX_TEXT)
     try:
-        lines = [(reader.line_num, row) for row in reader if row]
+        lines = [(reader.line_num, row) for row in reader]
     except csv.Error as error:
         yield None, Quarantined(source=str(path), line=reader.line_num, reason=f"not CSV: {error}")
         return
     _, last = lines.pop()
     open_since = None if last == [_END] else (lines[-1][0] if lines else 0) + 1
-    (_, names), *rows = lines[1 if said else 0 :] or [(0, [])]
+    (_, columns), *rows = [line for line in lines[1 if said else 0 :] if line[1]] or [(0, [])]
     if open_since is None and not rows:
         yield None, Quarantined(source=str(path), reason="no rows in it")
         return
-    columns = [
-        _typed([row[place] for _, row in rows if place < len(row)], as_written) for place in range(len(names))
+    places = [
+        iter(_typed([row[place] for _, row in rows if place < len(row)], name in names, as_written))
+        for place, name in enumerate(columns)
     ]
-    places = [iter(column) for column in columns]
     for line, row in rows:
         values = [next(place) if n < len(row) else None for n, place in enumerate(places)]
-        if len(row) == len(names):
-            yield line, dict(zip(names, values, strict=True))
+        if len(row) == len(columns):
+            yield line, dict(zip(columns, values, strict=True))
         else:
-            reason = f"{len(row)} cells where the first line names {len(names)}"
+            reason = f"{len(row)} cells where the first line names {len(columns)}"
             yield line, Quarantined(source=str(path), line=line, reason=reason)
-    for name in dict.fromkeys(name for name in names if name.strip() and names.count(name) > 1):
-        reason = f"the first line has the column {name[:80]!r} {names.count(name)} times: the last is read"
+    for name in dict.fromkeys(name for name in columns if name.strip() and columns.count(name) > 1):
+        often = f"{columns.count(name)} times: only the last can be read"
+        reason = f"the first line has the column {name[:80]!r} {often}"
         yield None, Quarantined(source=str(path), reason=reason)
     if open_since is not None:
         reason = "a quotation mark opens a cell that nothing closes: all that follows it is one cell"
@@ -312,21 +320,24 @@ def _dialect(path: Path, text: str, said: re.Match[str] | None) -> type[csv.Dial
     return Dialect
 
 
-def _typed(cells: list[str], as_written: bool) -> list[JsonValue]:
+def _typed(cells: list[str], are_names: bool, as_written: bool) -> list[JsonValue]:
     """The cells of a column: numbers, or true and false, where all are; else texts. An empty one is null.
 
-    As they are written, numbers are those that an empty cell has made 2.0 of 2, and texts all others.
+    As they are written, all are texts, of whole numbers beside an empty cell, which has made 2.0 of 2, that
+    without the point.
     """
     said = {cell.strip() for cell in cells} - {""}
     if said and said <= set(_TRUTH) and not as_written:
         return [_TRUTH.get(cell.strip()) for cell in cells]
     numbers = said - _NOTHING
-    if numbers and all(_NUMBER.fullmatch(cell) for cell in numbers) and not _versions(numbers):
+    are_numbers = bool(numbers) and all(map(_NUMBER.fullmatch, numbers))
+    if are_numbers and not (are_names and _versions(numbers)):
         whole = all(cell.lstrip("-").isdigit() for cell in numbers)
         parsed: dict[str, JsonValue] = {cell: int(cell) if whole else float(cell) for cell in numbers}
-        gaps = len(numbers) < len(said) or not all(map(str.strip, cells))
-        if as_written and not (gaps and all(float(cell).is_integer() for cell in numbers)):
-            parsed = {cell: cell for cell in numbers}
+        if as_written:
+            gaps = len(numbers) < len(said) or not all(map(str.strip, cells))
+            whole = gaps and all(map(_WHOLE.fullmatch, numbers))
+            parsed = {cell: cell.partition(".")[0] if whole else cell for cell in numbers}
         return [parsed.get(cell.strip()) for cell in cells]
     return [cell or None for cell in cells]
 

@@ -145,7 +145,7 @@ def _once(
     """The records of a file; a line of JSON Lines that repeats another one once, unless it cannot be read:
     each of those is named, in whatever part of the file it stands."""
     if not _is_lines(path, sessions.mapping.input):
-        yield from inputs.records(path, sessions.mapping.input)
+        yield from inputs.records(path, sessions.mapping.input, names=sessions.mapping.columns_of_names)
         return
     seen: set[bytes] = set()
     for number, line in numbered_lines(path, span):
@@ -175,7 +175,10 @@ def _of_events(
     path: Path, sessions: MappedSessions, span: Span | None = None
 ) -> Iterator[Trajectory | Quarantined]:
     """One event a record."""
-    events: Callable[[], Iterable[Record]] = partial(inputs.records, path, sessions.mapping.input)
+    mapping = sessions.mapping
+    events: Callable[[], Iterable[Record]] = partial(
+        inputs.records, path, mapping.input, names=mapping.columns_of_names
+    )
     if span is not None:
         lines = numbered_lines(path, span)
         some = [(number, inputs.record(line, str(path), number)) for number, line in lines]

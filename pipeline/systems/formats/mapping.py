@@ -275,6 +275,14 @@ class Mapping(Model):
             return self.spans.at
         return next((path.partition("[]")[0] for _, path in self._event_paths() if "[]" in path), None)
 
+    @property
+    def columns_of_names(self) -> set[str]:
+        """Columns of a table that say which, and not how much: the session, its condition, who acts."""
+        heads = self.trajectory.model_dump(exclude_none=True, exclude={"hidden", "request"})
+        said = self.event.model_dump(exclude_none=True, include={"actor", "role", "id"})
+        paths = (one for path in (*heads.values(), *said.values()) for one in several(path))
+        return {str(steps(path)[0]) for path in paths}
+
     def check(self) -> None:
         """ValueError for what the types alone cannot tell: `key: what is wrong`."""
         self._check_parts()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from coaudit.annotation.statistics.audit import Audit
-from coaudit.annotation.statistics.corrected import corrected
+from coaudit.annotation.statistics.corrected import arm, corrected
 from coaudit.annotation.statistics.intervals import MISSING
 
 
@@ -80,6 +80,15 @@ def test_few_sessions_that_people_labelled_whole_are_as_many_as_they_are() -> No
         row = corrected(first, second, (here, there + 60))
         found.append(row.p_value is not None and row.p_value < 0.05)
     assert np.mean(found) < 0.08
+
+
+def test_long_sessions_beside_short_ones_are_fewer_than_they_are() -> None:
+    clusters = np.repeat(np.arange(12), [20, *[5] * 11])
+    judge = np.arange(75) % 2
+    human = np.where(clusters < 6, (np.arange(75) % 3 > 0), MISSING)
+    found = arm(Audit(human, judge, np.full(75, 0.5), clusters), clusters, "post_stratified")
+    assert found.checked == 6
+    assert found.df == pytest.approx(45**2 / (20**2 + 5 * 5**2) - 1)
 
 
 def test_of_fewer_than_four_labelled_sessions_nothing_is_decided() -> None:

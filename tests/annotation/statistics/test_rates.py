@@ -329,3 +329,20 @@ def test_half_a_trajectory_whose_units_are_alike_is_added_to_those_drawn() -> No
     assert design_effect(residuals, clusters) == pytest.approx(expected, rel=1e-5)
     assert design_effect(np.zeros(8), clusters) == pytest.approx(2 * (3.182446 / 1.959964) ** 2, rel=1e-5)
     assert design_effect(residuals, None) == 1
+    of_five = (4 * seen + 0.1 * 2) / 4.1 * (3.182446 / 1.959964) ** 2
+    assert design_effect(residuals, clusters, 5) == pytest.approx(of_five, rel=1e-5)
+    assert design_effect(residuals, clusters, 4) == pytest.approx(seen * (3.182446 / 1.959964) ** 2, rel=1e-5)
+
+
+def test_units_of_all_trajectories_lack_none_that_is_alike() -> None:
+    """300 of 800 units that are independent, of all eight trajectories: t of seven degrees widens alone."""
+    rng = np.random.default_rng(7)
+    clusters, widths = np.repeat(np.arange(8), 100), []
+    for _ in range(40):
+        true = rng.random(800) < 0.2
+        asked = np.isin(np.arange(800), rng.choice(800, 300, replace=False))
+        found = rate(Audit(np.where(asked, true, MISSING), None, np.full(800, 3 / 8), clusters))
+        assert found.low is not None and found.high is not None
+        widths.append(found.high - found.low)
+    independent = 2 * 1.96 * (0.2 * 0.8 / 300 * (1 - 300 / 800)) ** 0.5
+    assert np.mean(widths) < 1.45 * independent

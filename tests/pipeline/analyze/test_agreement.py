@@ -321,6 +321,7 @@ def test_constant_data_has_no_coefficient_but_a_reason(tmp_path: Path, label: st
     [
         ("unit,rater\n1,ann\n", "", r"r\.csv:1: columns must be unit,rater,label; 'label' is missing"),
         ("", "", r"r\.csv: no rows in it"),
+        ("unit,rater,label,label\n1,ann,y,n\n", "", r"r\.csv: the first line has the column 'label' 2 times"),
         ('unit,rater,label\n1,ann,y\n1,bob,"y\n2,ann,y\n', "", r"r\.csv:3: a quotation mark opens a cell"),
         ("unit,rater,label\n1,ann,y\n1,ann,n\n", "", r"r\.csv:3: 'ann' rated '1' before, in line 2"),
         ("unit,rater,label\n1,ann,y\n1,bob,z\n", "y,n", r"r\.csv:3: label must be one of y, n, got 'z'"),

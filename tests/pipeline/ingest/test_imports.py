@@ -14,7 +14,7 @@ import pytest
 
 from coaudit.pipeline.analyze.metrics import metrics
 from coaudit.pipeline.errors import CoauditError, SourceError
-from coaudit.pipeline.ingest import imports
+from coaudit.pipeline.ingest import imports, labels
 from coaudit.pipeline.store import Store, ledger
 from coaudit.pipeline.systems.cogym.generate import generate
 from tests.conftest import Coaudit
@@ -211,6 +211,26 @@ def test_of_two_dated_lines_of_a_rater_the_later_one_counts_wherever_it_stands(s
     ]
 
 
+def test_what_a_rater_says_again_later_is_as_late_as_that(store: Store) -> None:
+    days = {"no": ("01", "09"), "yes": ("05",)}
+    said = [(label, day) for label, some in days.items() for day in some]
+    lines = [verdict(NAME, 2, "initiative", label, created=f"2026-01-{day}") for label, day in said]
+    done = rate(store, lines)
+    assert (done.imported, done.unchanged) == (1, 1)
+    assert done.contradicted[0].endswith("'no' in line 2; line 2 was created later and counts")
+    (kept,) = rows(store, "SELECT label, created FROM current_ratings")
+    assert kept["label"] == "no" and str(kept["created"]).startswith("2026-01-09")
+
+
+def test_what_was_taken_back_later_is_not_said_again_by_an_earlier_line(store: Store) -> None:
+    said = verdict(NAME, 2, "initiative", "no", rater="judge", rater_kind="llm")
+    back = {key: value for key, value in said.items() if key != "label"} | {"retracted": True}
+    lines = [back | {"created": "2026-01-09"}, said | {"created": "2026-01-01", "rater_version": "1"}]
+    done = rate(store, lines)
+    assert (done.imported, len(done.contradicted)) == (0, 1)
+    assert not rows(store, "SELECT label FROM current_ratings")
+
+
 def test_a_file_in_which_raters_changed_their_minds_is_taken_once(store: Store) -> None:
     judge = FULL[1] | {"rater_version": "1"}
     back = {key: value for key, value in FULL[3].items() if key != "label"} | {"retracted": True}
@@ -224,6 +244,32 @@ def test_a_file_in_which_raters_changed_their_minds_is_taken_once(store: Store) 
     assert (second.imported, second.changed) == (0, 0)
     assert second.contradicted == first.contradicted
     assert document(store) == before and len(ledger.files(store.workspace.ratings)) == 1
+
+
+def test_where_a_line_of_a_table_cannot_be_read_nothing_is_taken_for_unmarked(
+    tmp_path: Path, store: Store
+) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text(f"id,at,said,why\n{NAME},2,yes,\n{NAME},3,yes,so, it seems\n", encoding="utf-8")
+    text = """
+        [constants]
+        codebook = "initiative"
+        code = "initiative"
+        rater = "ann"
+        rest = "no"
+        [rating]
+        trajectory = "id"
+        event = "at"
+        label = "said"
+    """
+    done = imports.ratings(store, path, labels.parse(text, "m.toml"))
+    assert [wrong.reason for wrong in done.quarantined] == [
+        "5 cells where the first line names 4",
+        "[constants] rest: line 3 could not be read: what raters left unmarked is not known",
+    ]
+    assert rows(store, "SELECT event, label FROM current_ratings") == [{"event": 2, "label": "yes"}]
+    path.write_text(path.read_text(encoding="utf-8").replace("so, it", "so it"), encoding="utf-8")
+    assert imports.ratings(store, path, labels.parse(text, "m.toml")).imported == 2
 
 
 def test_what_a_refused_line_may_have_marked_is_not_taken_for_unmarked(store: Store) -> None:

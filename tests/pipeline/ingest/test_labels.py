@@ -252,9 +252,9 @@ def test_a_value_means_a_label_however_it_is_written(cell: str, key: str, tmp_pa
 
 
 def test_values_that_differ_in_case_alone_may_mean_different_labels(tmp_path: Path) -> None:
-    path = table(tmp_path / "labels.csv", "s1,1,ann,x", "s1,2,ann,X", "s1,3,ann,3.07")
+    path = table(tmp_path / "labels.csv", "s1,1,ann,x", "s1,2,ann,X", "s1,3,ann,3.07", "s1,4,ann, X")
     labels = '[labels]\nx = "absent"\nX = "present"\n37 = "unclear"\n'
-    assert [one["label"] for one in said(path, LONG + labels)] == ["absent", "present", "3.07"]
+    assert [one["label"] for one in said(path, LONG + labels)] == ["absent", "present", "3.07", "present"]
 
 
 def test_a_label_that_its_pattern_does_not_fit_is_not_passed_over(tmp_path: Path) -> None:
@@ -274,7 +274,7 @@ def test_a_column_with_a_dot_in_its_name_is_told_how_it_is_written(tmp_path: Pat
 
 def test_the_items_of_a_list_may_be_the_codes(tmp_path: Path) -> None:
     path = tmp_path / "labels.jsonl"
-    path.write_text('{"id": "s1", "label": ["C.1", "P.3"]}\n{"id": "s2", "label": []}\n')
+    path.write_text('{"id": "s1", "label": ["C.1", "P.3"]}\n{"id": "s2", "label": []}\n{"id": "s3"}\n')
     mapping = """
         [constants]
         codebook = "failures"
@@ -285,6 +285,12 @@ def test_the_items_of_a_list_may_be_the_codes(tmp_path: Path) -> None:
         code = "label[]"
     """
     assert [(one["trajectory"], one["code"]) for one in said(path, mapping)] == [("s1", "C.1"), ("s1", "P.3")]
+    assert not [one for one in read(path, parse(mapping, "m.toml")) if isinstance(one, Quarantined)]
+    path.write_text('{"id": "s1"}\n{"id": "s2", "label": "C.1"}\n')
+    assert [str(one).partition(": ")[2] for one in read(path, parse(mapping, "m.toml"))] == [
+        "label: expected a list of labels",
+        "rating.code: none of 2 records has anything at 'label[]'; they have 'id', 'label'",
+    ]
 
 
 def test_labels_that_somebody_discarded_can_be_left_out(tmp_path: Path) -> None:
@@ -313,6 +319,20 @@ def test_labels_that_somebody_discarded_can_be_left_out(tmp_path: Path) -> None:
         keep = [{ "all[].status" = "submitted" }]
     """
     assert [one["rater"] for one in said(path, mapping)] == ["u1"]
+
+
+def test_a_filter_finds_a_number_of_a_table_as_a_text_also_beside_an_empty_cell(tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text("id,at,by,said,state\ns1,1,ann,yes,1\ns1,2,ann,no,2\ns1,3,ann,no,\n", encoding="utf-8")
+    without = f'{LONG}[filter]\nskip = [{{ state = "2" }}]\n'
+    assert [one["event"] for one in said(path, without)] == [1, 3]
+
+
+def test_items_of_a_list_are_codes_or_have_fields_and_not_both() -> None:
+    codes = 'code = "all[]"\nlabel = "all[].said"'
+    both = LONG.replace('code = "C.1"\n', "").replace('label = "said"', codes)
+    with pytest.raises(SourceError, match=r"items of all are values \(all\[\]\) or have fields"):
+        parse(both, "m.toml")
 
 
 def test_a_filter_that_takes_nothing_or_looks_nowhere_is_told(tmp_path: Path) -> None:

@@ -34,8 +34,24 @@ def test_the_cells_of_a_csv_are_numbers_only_where_a_whole_column_is(tmp_path: P
 
 def test_cells_that_would_be_one_number_and_differ_are_names(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
-    path.write_text("session,n\n1.1,2.0\n1.10,2\n", encoding="utf-8")
-    assert values(path) == [{"session": "1.1", "n": 2.0}, {"session": "1.10", "n": 2.0}]
+    path.write_text("session,n,score\n1.1,2.0,0.5\n1.10,2,0.50\n", encoding="utf-8")
+    assert [value for _, value in records(path, Input(), names={"session", "n"})] == [
+        {"session": "1.1", "n": 2.0, "score": 0.5},
+        {"session": "1.10", "n": 2.0, "score": 0.5},
+    ]
+    assert list(records(path, Input()))[1] == (3, {"session": 1.1, "n": 2.0, "score": 0.5})
+
+
+def test_whole_numbers_of_a_table_as_it_is_written_are_texts_without_the_point_of_an_empty_cell(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("gap,none,id\n2.0,2.0,1e3\n,3.0,2e3\n-4,4.0,\n", encoding="utf-8")
+    assert [value for _, value in records(path, Input(), as_written=True)] == [
+        {"gap": "2", "none": "2.0", "id": "1e3"},
+        {"gap": None, "none": "3.0", "id": "2e3"},
+        {"gap": "-4", "none": "4.0", "id": None},
+    ]
 
 
 @pytest.mark.parametrize(("name", "sign"), [("log.csv", ";"), ("log.csv", "\t"), ("log.tsv", "\t")])
@@ -51,6 +67,10 @@ def test_what_parts_a_table_is_not_looked_for_in_quotes_and_may_stand_above_it(t
     assert values(path) == [{"who": "Ada", 'said, as, it, was, "heard"': "Hi, you"}]
     path.write_text("sep=|\nwho|said\nAda|Hi; you\n", encoding="utf-8-sig")
     assert list(records(path, Input())) == [(3, {"who": "Ada", "said": "Hi; you"})]
+    path.write_text("sep= \nwho said\nAda Hi\n", encoding="utf-8")
+    assert list(records(path, Input())) == [(3, {"who": "Ada", "said": "Hi"})]
+    path.write_text('who,4",said\nAda,1,"a; b; c; d"\n', encoding="utf-8")
+    assert values(path) == [{"who": "Ada", '4"': 1, "said": "a; b; c; d"}]
 
 
 def test_a_quotation_mark_that_nothing_closes_takes_no_row_in_without_a_word(tmp_path: Path) -> None:
@@ -63,12 +83,16 @@ def test_a_quotation_mark_that_nothing_closes_takes_no_row_in_without_a_word(tmp
     assert line == 3 and why.startswith("a quotation mark opens a cell that nothing closes")
     path.write_text('"who,said\nAda,Hi\n', encoding="utf-8")
     assert [line for line, _ in reasons(path)] == [1]
+    path.write_text('who,said\nAda,Hi\n\n\nBob,"Yes\n', encoding="utf-8")
+    assert [line for line, _ in reasons(path)] == [5]
 
 
 def test_a_column_that_stands_twice_is_named(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_text("who,said,said,,\nAda,Hi,Yes,,\n", encoding="utf-8")
-    assert reasons(path) == [(None, "the first line has the column 'said' 2 times: the last is read")]
+    assert reasons(path) == [
+        (None, "the first line has the column 'said' 2 times: only the last can be read")
+    ]
 
 
 def test_a_row_with_too_many_cells_is_quarantined_with_its_line_and_the_others_are_kept(

@@ -260,6 +260,15 @@ def test_a_cell_that_is_no_number_costs_its_own_row_alone(tmp_path: Path) -> Non
         assert wrong[0].reason.startswith("seq: expected a whole number from 0 to 2147483647, got ")
 
 
+def test_names_that_would_be_one_number_are_two_and_measures_stay_numbers(tmp_path: Path) -> None:
+    table = tmp_path / "log.csv"
+    table.write_text("session,n,who,said,did,cost\n1.1,1,bot,,buy,0.5\n1.10,1,bot,,buy,0.50\n")
+    of_costs = COLUMNS.replace('seq = "n"', 'seq = "n"\naction = "did"\narguments = "cost"')
+    found, wrong = read("mapped", table, map=of_costs)
+    assert [one.native_id for one in found] == ["1.1", "1.10"] and not wrong
+    assert [e.action and e.action.arguments for one in found for e in one.events] == [{"cost": 0.5}] * 2
+
+
 def test_a_number_is_one_events_wherever_the_other_stands(tmp_path: Path) -> None:
     named = MAP.replace('seq = "log[].n"', 'seq = "log[].n"\nid = "log[].id"')
     log = [{**event(n, "user", "Ada", f"Part {place}"), "id": place} for place, n in enumerate((2, 3, 2))]
