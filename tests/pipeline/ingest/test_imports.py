@@ -322,6 +322,15 @@ def test_of_a_shorter_copy_of_another_record_no_label_is_taken(
     assert wrong.reason == "its trajectory is a shorter copy of record 22, and has no units"
 
 
+@pytest.mark.long
+def test_every_label_that_comes_with_the_samples_is_of_a_unit(store: Store) -> None:
+    data = ROOT / "data"
+    for name in ("coblock", "cogym", "overcooked", "rehac"):
+        take(store, data / name)
+    wrong = [imports.ratings(store, path).quarantined for path in sorted((data / "labels").glob("*.jsonl"))]
+    assert wrong == [[], [], []]
+
+
 def test_a_bad_line_costs_only_itself(tmp_path: Path, store: Store) -> None:
     path = tmp_path / "ratings.jsonl"
     good = json.dumps(FULL[0]).encode()
