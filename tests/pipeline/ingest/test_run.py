@@ -544,6 +544,16 @@ def test_links_to_folders_elsewhere_are_named_since_they_are_not_followed(
     assert result.notes[0] == "one link to a folder is not followed: pilot; give its own path"
 
 
+@pytest.mark.parametrize("logs", [0, 1])
+def test_a_folder_with_files_about_it_is_looked_into(tmp_path: Path, store: Store, logs: int) -> None:
+    for name in ("README.md", "LICENSE"):
+        (tmp_path / name).write_text("These logs are free.\n")
+    for number in range(logs):
+        (tmp_path / f"{number}.txt").write_text("User: May I?\nBot: You may.\n")
+    (wrong,) = take(store, tmp_path).quarantined
+    assert wrong.reason.startswith("no logs of a known system in it: ")
+
+
 def test_what_is_read_beside_a_session_is_not_left_out_and_references_are_a_hint(
     tmp_path: Path, store: Store
 ) -> None:
