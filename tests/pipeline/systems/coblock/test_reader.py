@@ -175,6 +175,21 @@ def test_a_time_without_a_zone_is_the_same_on_every_machine(
         time.tzset()
 
 
+def test_a_longer_save_that_was_being_written_is_known_once_it_is_whole(tmp_path: Path) -> None:
+    def first(value: Any) -> None:
+        value |= {"id": 24}
+        value["record"]["actionHistory"] = value["record"]["actionHistory"][:2]
+
+    path = changed(tmp_path, first).rename(tmp_path / "24.json")
+    whole = SERVED.read_text(encoding="utf-8")
+    with (tmp_path / "25.json").open("w", encoding="utf-8") as file:
+        file.write(whole[:-30])
+        file.flush()
+        assert "copy_of" not in read(path)["24"].tags
+        file.write(whole[-30:])
+    assert read(path)["24"].tags["copy_of"] == "25"
+
+
 def test_an_older_version_of_a_record_is_no_copy_of_it(tmp_path: Path) -> None:
     def early(value: Any) -> None:
         value["record"]["actionHistory"] = value["record"]["actionHistory"][:2]
